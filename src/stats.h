@@ -1,0 +1,275 @@
+/* Counters, histograms, and the two texts made of them: INFO (Redis's layout) and the Prometheus
+ * text exposition format 0.0.4 (https://prometheus.io/docs/instrumenting/exposition_formats/).
+ *
+ * A counter is one row below; add one and INFO, metrics and CONFIG RESETSTAT know it. Anybody may
+ * write `stats.locks_lost_deadline++`. What is a level and not a count (clients connected, memory)
+ * stays with its owner and comes in through struct stats_gauges when somebody asks.
+ */
+#ifndef HOLDFAST_STATS_H
+#define HOLDFAST_STATS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct buf;
+
+/* X(field, INFO section, INFO name, metric, labels, help)
+ * Rows of one metric stand together; the help of its first row counts. A field that ends in _us is
+ * shown in seconds by the metrics. INFO section 0: not in INFO. Metric "": not in the metrics. */
+#define STATS_COUNTERS(X)                                                                          \
+    X(connections_received, STATS_SECTION_STATS, "total_connections_received",                     \
+      "holdfast_connections_received_total", "", "Connections accepted.")                          \
+    X(connections_rejected_clients, STATS_SECTION_HOLDFAST, "rejected_max_clients",                \
+      "holdfast_connections_rejected_total", "reason=\"max_clients\"",                             \
+      "Connections refused at once.")                                                              \
+    X(connections_rejected_address, STATS_SECTION_HOLDFAST, "rejected_per_address",                \
+      "holdfast_connections_rejected_total", "reason=\"per_address\"", "")                         \
+    X(connections_rejected_unauth, STATS_SECTION_HOLDFAST, "rejected_unauthenticated",             \
+      "holdfast_connections_rejected_total", "reason=\"unauthenticated\"", "")                     \
+    X(connections_rejected_fds, STATS_SECTION_HOLDFAST, "rejected_no_descriptor",                  \
+      "holdfast_connections_rejected_total", "reason=\"no_descriptor\"", "")                       \
+    X(connections_rejected_draining, STATS_SECTION_HOLDFAST, "rejected_draining",                  \
+      "holdfast_connections_rejected_total", "reason=\"draining\"", "")                            \
+    X(accept_paused_us, STATS_SECTION_HOLDFAST, "accept_paused_usec",                              \
+      "holdfast_accept_paused_seconds_total", "", "Time in which no connection was accepted.")     \
+    X(disconnects_quit, STATS_SECTION_HOLDFAST, "disconnects_quit",                                \
+      "holdfast_client_disconnects_total", "reason=\"quit\"", "Connections ended, by reason.")     \
+    X(disconnects_closed, STATS_SECTION_HOLDFAST, "disconnects_closed",                            \
+      "holdfast_client_disconnects_total", "reason=\"closed\"", "")                                \
+    X(disconnects_reset, STATS_SECTION_HOLDFAST, "disconnects_reset",                              \
+      "holdfast_client_disconnects_total", "reason=\"reset\"", "")                                 \
+    X(disconnects_idle, STATS_SECTION_HOLDFAST, "disconnects_idle",                                \
+      "holdfast_client_disconnects_total", "reason=\"idle\"", "")                                  \
+    X(disconnects_auth_timeout, STATS_SECTION_HOLDFAST, "disconnects_auth_timeout",                \
+      "holdfast_client_disconnects_total", "reason=\"auth_timeout\"", "")                          \
+    X(disconnects_slow_request, STATS_SECTION_HOLDFAST, "disconnects_slow_request",                \
+      "holdfast_client_disconnects_total", "reason=\"slow_request\"", "")                          \
+    X(disconnects_protocol, STATS_SECTION_HOLDFAST, "disconnects_protocol",                        \
+      "holdfast_client_disconnects_total", "reason=\"protocol\"", "")                              \
+    X(disconnects_output, STATS_SECTION_HOLDFAST, "disconnects_output_limit",                      \
+      "holdfast_client_disconnects_total", "reason=\"output_limit\"", "")                          \
+    X(disconnects_killed, STATS_SECTION_HOLDFAST, "disconnects_killed",                            \
+      "holdfast_client_disconnects_total", "reason=\"killed\"", "")                                \
+    X(disconnects_lost, STATS_SECTION_HOLDFAST, "disconnects_lost",                                \
+      "holdfast_client_disconnects_total", "reason=\"lost\"", "")                                  \
+    X(disconnects_shutdown, STATS_SECTION_HOLDFAST, "disconnects_shutdown",                        \
+      "holdfast_client_disconnects_total", "reason=\"shutdown\"", "")                              \
+    X(auth_failures_password, STATS_SECTION_HOLDFAST, "auth_failures_password",                    \
+      "holdfast_auth_failures_total", "reason=\"password\"", "Refused AUTH and commands.")         \
+    X(auth_failures_missing, STATS_SECTION_HOLDFAST, "auth_failures_missing",                      \
+      "holdfast_auth_failures_total", "reason=\"missing\"", "")                                    \
+    X(auth_failures_permission, STATS_SECTION_HOLDFAST, "auth_failures_permission",                \
+      "holdfast_auth_failures_total", "reason=\"permission\"", "")                                 \
+    X(protocol_errors_resp, STATS_SECTION_HOLDFAST, "protocol_errors_resp",                        \
+      "holdfast_protocol_errors_total", "kind=\"resp\"", "Input that is no request.")              \
+    X(protocol_errors_http, STATS_SECTION_HOLDFAST, "protocol_errors_http",                        \
+      "holdfast_protocol_errors_total", "kind=\"http\"", "")                                       \
+    X(protocol_errors_tls, STATS_SECTION_HOLDFAST, "protocol_errors_tls",                          \
+      "holdfast_protocol_errors_total", "kind=\"tls\"", "")                                        \
+    X(net_input_bytes, STATS_SECTION_STATS, "total_net_input_bytes",                               \
+      "holdfast_net_input_bytes_total", "", "Bytes read from clients.")                            \
+    X(net_output_bytes, STATS_SECTION_STATS, "total_net_output_bytes",                             \
+      "holdfast_net_output_bytes_total", "", "Bytes written to clients.")                          \
+    X(commands_processed, STATS_SECTION_STATS, "total_commands_processed",                         \
+      "holdfast_commands_processed_total", "", "Requests answered, of whatever outcome.")          \
+    X(acquires_granted, STATS_SECTION_HOLDFAST, "acquires_granted",                                \
+      "holdfast_lock_acquires_total", "outcome=\"granted\"", "Lock requests, by outcome.")         \
+    X(acquires_reentered, STATS_SECTION_HOLDFAST, "acquires_reentered",                            \
+      "holdfast_lock_acquires_total", "outcome=\"reentered\"", "")                                 \
+    X(acquires_busy, STATS_SECTION_HOLDFAST, "acquires_busy",                                      \
+      "holdfast_lock_acquires_total", "outcome=\"busy\"", "")                                      \
+    X(acquires_timeout, STATS_SECTION_HOLDFAST, "acquires_timeout",                                \
+      "holdfast_lock_acquires_total", "outcome=\"timeout\"", "")                                   \
+    X(acquires_no_quorum, STATS_SECTION_HOLDFAST, "acquires_no_quorum",                            \
+      "holdfast_lock_acquires_total", "outcome=\"no_quorum\"", "")                                 \
+    X(acquires_late, STATS_SECTION_HOLDFAST, "acquires_late",                                      \
+      "holdfast_lock_acquires_total", "outcome=\"late\"", "")                                      \
+    X(acquires_draining, STATS_SECTION_HOLDFAST, "acquires_draining",                              \
+      "holdfast_lock_acquires_total", "outcome=\"draining\"", "")                                  \
+    X(acquires_kind, STATS_SECTION_HOLDFAST, "acquires_kind",                                      \
+      "holdfast_lock_acquires_total", "outcome=\"kind\"", "")                                      \
+    X(acquires_limit, STATS_SECTION_HOLDFAST, "acquires_limit",                                    \
+      "holdfast_lock_acquires_total", "outcome=\"limit\"", "")                                     \
+    X(acquires_deadlock, STATS_SECTION_HOLDFAST, "acquires_deadlock",                              \
+      "holdfast_lock_acquires_total", "outcome=\"deadlock\"", "")                                  \
+    X(acquires_abandoned, STATS_SECTION_HOLDFAST, "acquires_abandoned",                            \
+      "holdfast_lock_acquires_total", "outcome=\"abandoned\"", "")                                 \
+    X(acquire_undos, STATS_SECTION_HOLDFAST, "acquire_undos", "holdfast_lock_undos_total", "",     \
+      "Acquires taken back from the masters.")                                                     \
+    X(releases_client, STATS_SECTION_HOLDFAST, "releases_client",                                  \
+      "holdfast_lock_releases_total", "reason=\"client\"", "Holds ended in order.")                \
+    X(releases_disconnect, STATS_SECTION_HOLDFAST, "releases_disconnect",                          \
+      "holdfast_lock_releases_total", "reason=\"disconnect\"", "")                                 \
+    X(releases_expired, STATS_SECTION_HOLDFAST, "releases_expired",                                \
+      "holdfast_lock_releases_total", "reason=\"expired\"", "")                                    \
+    X(releases_forced, STATS_SECTION_HOLDFAST, "releases_forced",                                  \
+      "holdfast_lock_releases_total", "reason=\"forced\"", "")                                     \
+    X(locks_lost_no_quorum, STATS_SECTION_HOLDFAST, "lost_no_quorum",                              \
+      "holdfast_locks_lost_total", "reason=\"no_quorum\"",                                         \
+      "Holds that ended although somebody relied on them.")                                        \
+    X(locks_lost_deadline, STATS_SECTION_HOLDFAST, "lost_deadline",                                \
+      "holdfast_locks_lost_total", "reason=\"deadline\"", "")                                      \
+    X(locks_lost_max_hold, STATS_SECTION_HOLDFAST, "lost_max_hold",                                \
+      "holdfast_locks_lost_total", "reason=\"max_hold\"", "")                                      \
+    X(locks_lost_gone, STATS_SECTION_HOLDFAST, "lost_gone", "holdfast_locks_lost_total",           \
+      "reason=\"gone\"", "")                                                                       \
+    X(locks_lost_moved, STATS_SECTION_HOLDFAST, "lost_moved", "holdfast_locks_lost_total",         \
+      "reason=\"moved\"", "")                                                                      \
+    X(locks_lost_forced, STATS_SECTION_HOLDFAST, "lost_forced", "holdfast_locks_lost_total",       \
+      "reason=\"forced\"", "")                                                                     \
+    X(locks_lost_pause, STATS_SECTION_HOLDFAST, "lost_pause", "holdfast_locks_lost_total",         \
+      "reason=\"pause\"", "")                                                                      \
+    X(renewals_ok, STATS_SECTION_HOLDFAST, "renewals_ok", "holdfast_lease_renewals_total",         \
+      "outcome=\"ok\"", "Renewals of one hold, by outcome.")                                       \
+    X(renewals_failed, STATS_SECTION_HOLDFAST, "renewals_failed", "holdfast_lease_renewals_total", \
+      "outcome=\"failed\"", "")                                                                    \
+    X(renewals_lost, STATS_SECTION_HOLDFAST, "renewals_lost", "holdfast_lease_renewals_total",     \
+      "outcome=\"lost\"", "")                                                                      \
+    X(renewal_batches, STATS_SECTION_HOLDFAST, "renewal_batches",                                  \
+      "holdfast_lease_renewal_batches_total", "", "Script calls that carried renewals.")           \
+    X(jeopardies, STATS_SECTION_HOLDFAST, "jeopardies", "holdfast_lease_jeopardies_total", "",     \
+      "Holds whose renewal failed while time was left.")                                           \
+    X(heals_planted, STATS_SECTION_HOLDFAST, "heals_planted", "holdfast_lock_heals_total",         \
+      "outcome=\"planted\"", "Holds planted again on a master that had none.")                     \
+    X(heals_refused, STATS_SECTION_HOLDFAST, "heals_refused", "holdfast_lock_heals_total",         \
+      "outcome=\"refused\"", "")                                                                   \
+    X(fence_writebacks, STATS_SECTION_HOLDFAST, "fence_writebacks",                                \
+      "holdfast_fence_writebacks_total", "", "Grants that needed a commit round for the token.")   \
+    X(fence_regressions, STATS_SECTION_HOLDFAST, "fence_regressions",                              \
+      "holdfast_fence_regressions_total", "", "Tokens seen to go back. Must stay 0.")              \
+    X(messages_sent, STATS_SECTION_HOLDFAST, "messages_sent", "holdfast_messages_total", "",       \
+      "Pushes and channel messages sent to clients.")                                              \
+    X(pauses_detected, STATS_SECTION_HOLDFAST, "pauses_detected",                                  \
+      "holdfast_pauses_detected_total", "", "Times that this process itself stood still.")         \
+    X(config_reloads_ok, STATS_SECTION_HOLDFAST, "config_reloads_ok",                              \
+      "holdfast_config_reloads_total", "outcome=\"ok\"", "Configuration reloads.")                 \
+    X(config_reloads_failed, STATS_SECTION_HOLDFAST, "config_reloads_failed",                      \
+      "holdfast_config_reloads_total", "outcome=\"failed\"", "")
+
+/* X(field, metric, help): each in microseconds, shown in seconds. */
+#define STATS_HISTS(X)                                                                             \
+    X(acquire_us, "holdfast_lock_acquire_duration_seconds",                                        \
+      "From the first script sent to the verdict of an acquire.")                                  \
+    X(wait_us, "holdfast_lock_wait_seconds", "Time that granted requests had to wait.")            \
+    X(hold_us, "holdfast_lock_hold_seconds", "From grant to release or loss.")                     \
+    X(renewal_lateness_us, "holdfast_lease_renewal_lateness_seconds",                              \
+      "How much later than due a renewal was sent.")                                               \
+    X(loop_lag_us, "holdfast_event_loop_lag_seconds", "How late a due timer ran.")
+
+/* Log-linear, as HdrHistogram (http://hdrhistogram.org): each power of two is cut into 8 buckets, so
+ * a quantile is at most 12.5 % too large. From 1 us to 71 minutes; what is longer counts as that. */
+enum { HIST_BUCKETS = 240 };
+struct hist {
+    uint64_t count;
+    uint64_t sum_us;
+    uint64_t max_us;
+    uint64_t bucket[HIST_BUCKETS];
+};
+
+void hist_add(struct hist *hist, int64_t us); /* O(1); below 1 counts as 1 in the buckets */
+/* q from 0 to 1. The upper end of the bucket in which the quantile lies, never above max_us; 0 when
+ * empty. */
+int64_t hist_quantile(const struct hist *hist, double q);
+
+struct stats {
+#define STATS_FIELD(field, section, name, metric, labels, help) uint64_t field;
+    STATS_COUNTERS(STATS_FIELD)
+#undef STATS_FIELD
+#define STATS_FIELD(field, metric, help) struct hist field;
+    STATS_HISTS(STATS_FIELD)
+#undef STATS_FIELD
+};
+
+extern struct stats stats;
+
+/* CONFIG RESETSTAT: counters, histograms, errors and the commands of the hook below back to 0. */
+void stats_reset(void);
+
+/* Counts an error reply by its code, the first word of text ("-" or not before it): Errorstats and
+ * holdfast_errors_total{code}. A code is letters, digits, '_' (any other text: "other"); the
+ * first 31 different ones are kept apart, the rest is "other" too. */
+void stats_error(const char *text);
+
+/* About once a second: what "per second" in INFO means is the last such interval. */
+void stats_tick(int64_t now_ms);
+
+/* The command table keeps its own counts, one of these in each row, and lends them for the two texts
+ * and for the reset. calls = ok + failed + rejected. */
+struct stats_command {
+    const char *name;  /* lower case; subcommands as "client|list" */
+    uint64_t ok;       /* answered, nil and 0 too */
+    uint64_t failed;   /* answered by an error after it began */
+    uint64_t rejected; /* refused before it began: arity, permission, draining */
+    struct hist duration_us; /* request read to reply made; a wait counts */
+};
+/* Row i of the table, NULL after the last. No function: no commands shown. */
+typedef struct stats_command *(*stats_command_fn)(size_t i);
+void stats_set_commands(stats_command_fn row);
+
+/* One master as the texts show it; all but the name may be 0. */
+struct stats_master {
+    const char *name;
+    const char *state; /* of its state machine: "active", "quarantined", ... */
+    bool up;           /* connected and its votes count */
+    int64_t quarantine_remaining_ms;
+    int64_t clock_offset_ms;
+    uint64_t inflight; /* requests sent and not answered */
+    uint64_t requests_ok, requests_error, requests_timeout;
+    uint64_t restarts, data_losses, clock_jumps, reconnects;
+    const struct hist *request_us; /* NULL: none kept */
+};
+
+/* Levels at the time of the question. The server fills what it knows, the rest is 0 or NULL. */
+struct stats_gauges {
+    /* Server */
+    const char *run_id; /* 40 characters in Redis; any text here */
+    const char *os;     /* as `uname -srm` */
+    const char *executable, *config_file;
+    int64_t pid;
+    int64_t tcp_port;
+    int64_t now_wall_us;   /* wall clock */
+    int64_t start_wall_ms; /* wall clock at start */
+    int64_t uptime_ms;
+    bool ready, draining;
+    /* Clients */
+    int64_t clients_connected;
+    int64_t clients_waiting; /* with a request that waits for a lock */
+    int64_t clients_pubsub;  /* with a subscription */
+    int64_t clients_unauthenticated;
+    int64_t max_clients;
+    int64_t pubsub_channels, pubsub_patterns;
+    /* Memory, bytes */
+    int64_t memory_used, memory_peak, memory_rss;
+    int64_t memory_clients; /* buffers of clients */
+    int64_t memory_locks;   /* locks, holds and waiters */
+    /* CPU of the process */
+    int64_t cpu_user_us, cpu_system_us;
+    int64_t open_fds, max_fds;
+    /* Locks of this broker's clients */
+    int64_t locks_held_exclusive, locks_held_shared, locks_held_limited; /* holds of each type */
+    int64_t locks_names;                                                 /* with a holder or waiter */
+    int64_t waiters;
+    int64_t lease_min_remaining_ms; /* the hold that is nearest to its end; -1: no holds */
+    /* Masters */
+    int64_t quorum_required;  /* Q of the configured N */
+    int64_t quorum_available; /* masters whose vote counts now */
+    const struct stats_master *masters;
+    size_t masters_len;
+    /* Configuration */
+    int64_t config_reload_wall_ms; /* last good one, wall clock; the start counts */
+};
+
+/* Appends INFO text. section: names separated by spaces or commas, any case; NULL or "": "default"
+ * (all but Commandstats and Latencystats); "all" and "everything" give all. An unknown name gives
+ * nothing. A section comes once, in the fixed order, however often it is named. */
+void stats_info(struct buf *out, const char *section, const struct stats_gauges *gauges);
+
+/* Appends the Prometheus text. */
+void stats_metrics(struct buf *out, const struct stats_gauges *gauges);
+
+/* Version of this program, and the one of Redis that INFO and HELLO claim for clients that look. */
+#define STATS_REDIS_VERSION "7.0.15"
+const char *stats_version(void);
+
+#endif

@@ -1,0 +1,46 @@
+/* Growable bytes between a reader and a writer: consumed at the head, appended at the tail.
+ *
+ * All zero is an empty buf that owns no memory. Growing is amortised and never fails (memory that
+ * is out ends the process); a bound on the length is the matter of the caller, before he appends.
+ * Pointers into a buf hold until the next call that appends, reserves or trims. */
+#ifndef HOLDFAST_BUF_H
+#define HOLDFAST_BUF_H
+
+#include <stddef.h>
+
+struct buf {
+    char *data;
+    size_t start, end; /* the bytes are data[start..end) */
+    size_t cap;
+};
+
+static inline size_t buf_len(const struct buf *b)
+{
+    return b->end - b->start;
+}
+
+/* The first byte. NULL is possible when the buf is empty. */
+static inline char *buf_head(const struct buf *b)
+{
+    return b->data == NULL ? NULL : b->data + b->start;
+}
+
+/* Makes room for at least n more bytes (in all: cap - end) and returns where they go. They count
+ * only once they are committed. */
+char *buf_reserve(struct buf *b, size_t n);
+void buf_commit(struct buf *b, size_t n); /* n: at most what was reserved */
+
+/* p must not point into b. */
+void buf_append(struct buf *b, const void *p, size_t n);
+void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Drops n <= buf_len bytes at the head. */
+void buf_consume(struct buf *b, size_t n);
+
+/* Gives the memory back when the buf is empty: idle connections should cost nothing. */
+void buf_trim(struct buf *b);
+
+/* Drops the bytes and the memory; the buf is empty and usable. */
+void buf_fini(struct buf *b);
+
+#endif

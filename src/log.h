@@ -1,0 +1,76 @@
+/* The log: one line an event, `object: text key=value...`.
+ *
+ *   log_warn("master a", "connection lost reason=%s", reason);
+ *
+ * The level is tested before any argument is evaluated, the object included, so a line that is
+ * switched off costs one comparison. Lines go to stderr. Where stderr is the journal (JOURNAL_STREAM
+ * names it, systemd.exec(5)) each has the prefix "<3>" to "<7>" of sd-daemon(3), elsewhere a time
+ * stamp: `2026-01-31 12:00:00.123 warn  master a: connection lost reason=eof`.
+ *
+ * Objects and arguments may hold text of strangers: control characters and bytes that are no UTF-8
+ * come out as \n, \r, \t or \xNN, so that a line is one line. Lines longer than LOG_LINE_MAX are
+ * cut and end in "...". */
+#ifndef HOLDFAST_LOG_H
+#define HOLDFAST_LOG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG, LOG_LEVEL_TRACE };
+
+#define LOG_LINE_MAX 2048 /* bytes of `object: text`, escaped */
+
+#define log_error(object, ...) LOG_AT(LOG_LEVEL_ERROR, object, __VA_ARGS__)
+#define log_warn(object, ...) LOG_AT(LOG_LEVEL_WARN, object, __VA_ARGS__)
+#define log_info(object, ...) LOG_AT(LOG_LEVEL_INFO, object, __VA_ARGS__)
+#define log_debug(object, ...) LOG_AT(LOG_LEVEL_DEBUG, object, __VA_ARGS__)
+#define log_trace(object, ...) LOG_AT(LOG_LEVEL_TRACE, object, __VA_ARGS__)
+
+#define LOG_AT(level, object, ...)                                                                 \
+    do {                                                                                           \
+        if (log_enabled(level))                                                                    \
+            log_write((level), (object), __VA_ARGS__);                                             \
+    } while (0)
+
+/* Lines up to this level are written. Info at the start; may be changed at any time. */
+void log_set_level(enum log_level level);
+extern enum log_level log_current_level; /* read by log_enabled; set through log_set_level */
+
+static inline bool log_enabled(enum log_level level)
+{
+    return level <= log_current_level;
+}
+
+/* "error" "warn" "info" "debug" "trace". Parse returns 0, or -1 and leaves *out alone. */
+int log_level_parse(const char *name, enum log_level *out) __attribute__((warn_unused_result));
+const char *log_level_name(enum log_level level);
+
+/* Writes to file from now on instead of stderr, which NULL restores. The file stays the caller's. */
+void log_set_file(FILE *file);
+
+/* For tests: each line goes to sink instead of a file, without prefix and newline; line is valid
+ * during the call only. NULL ends it. */
+typedef void (*log_sink_fn)(void *arg, enum log_level level, const char *line);
+void log_set_sink(log_sink_fn sink, void *arg);
+
+/* Writes the line whatever the level is. Use the macros. An object of NULL is left out. */
+void log_write(enum log_level level, const char *object, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Keeps what strangers can cause in endless numbers to a line a second. All zero at the start.
+ *
+ *   static struct log_limit limit;
+ *   if (log_limited(&limit, now_ms))
+ *       log_warn(object, "... swallowed=%" PRIu64, limit.swallowed);
+ */
+struct log_limit {
+    int64_t next_ms;
+    uint64_t pending;   /* swallowed since the last line */
+    uint64_t swallowed; /* after true: how many were swallowed before this line */
+};
+
+/* True when the line may be written. */
+bool log_limited(struct log_limit *limit, int64_t now_ms);
+
+#endif

@@ -1,0 +1,57 @@
+/* Small tools that everything stands on: memory that does not fail, strict numbers, random
+ * bytes, a hash that strangers cannot aim at, and glob patterns. */
+#ifndef HOLDFAST_UTIL_H
+#define HOLDFAST_UTIL_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdnoreturn.h>
+
+#define MUST_CHECK __attribute__((warn_unused_result))
+
+/* Memory. These never return NULL: when memory is out, the process ends through util_die. The
+ * caller frees with free(3). A size of 0 gives a pointer that may be freed. */
+void *util_alloc(size_t n); /* zeroed */
+void *util_realloc(void *p, size_t n);
+char *util_strdup(const char *s);
+char *util_memdup(const void *p, size_t n); /* n bytes, which may hold NULs, and a NUL */
+
+/* Reads all len bytes of s as one decimal number in min..max. One number has one spelling: no
+ * '+', no spaces, no leading zeros, no "-0". Returns 0, or -1 and leaves *out alone. */
+int util_parse_int(const char *s, size_t len, int64_t min, int64_t max, int64_t *out) MUST_CHECK;
+
+/* "250ms" "30s" "5m" "1h" "2d", and joined from large to small, each unit once: "1m30s". A bare
+ * number is in ms. Never negative. Reads whatever util_format_duration writes for ms >= 0.
+ * Returns 0, or -1 and leaves *out_ms alone. */
+int util_parse_duration(const char *s, int64_t *out_ms) MUST_CHECK;
+
+/* "512" "512b" "64k" "64kb" "16mb" "1g" "1tb", in either case, powers of 1024, never negative.
+ * Returns 0, or -1 and leaves *out_bytes alone. */
+int util_parse_size(const char *s, int64_t *out_bytes) MUST_CHECK;
+
+/* Writes the exact duration, as "30s", "1m30s", "250ms" or "0s". Returns what snprintf would; 48
+ * bytes are enough for every value. */
+int util_format_duration(char *buf, size_t size, int64_t ms);
+
+/* Bytes from getrandom(2): good for secrets. */
+void util_random(void *buf, size_t n);
+
+/* n characters of [a-z2-7], 5 random bits each, and a NUL: out holds n + 1 bytes. */
+void util_random_id(char *out, size_t n);
+
+/* SipHash-1-3 (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012) with a key that
+ * is drawn at the first use, because names come from strangers. */
+uint64_t util_hash(const void *p, size_t n);
+
+/* Sets the key, before anything is hashed: for tests that want the same order in every run. */
+void util_hash_seed(uint64_t k0, uint64_t k1);
+
+/* 1 when all of s matches the glob pattern as Redis understands it: * ? [a-z] [^x] and \x for a
+ * literal x; otherwise 0. An unclosed class ends with the pattern. Bytes are compared as they
+ * are. Takes at most plen * slen steps, whatever the pattern. */
+int util_match(const char *pattern, size_t plen, const char *s, size_t slen);
+
+/* Writes one line on stderr and exits with status 1. */
+noreturn void util_die(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

@@ -1,0 +1,73 @@
+/* A hierarchical timer wheel (Varghese and Lauck, "Hashed and hierarchical timing wheels", SOSP
+ * 1987): ticks of 1 ms, intrusive entries, and the time passed in by the caller.
+ *
+ * Add and cancel are O(1). An entry moves down a level at most WHEEL_LEVELS - 1 times in its life
+ * (twice when it is due within 4 hours), and time that nothing is due in is skipped, be it days.
+ * The levels cover all of int64_t, so there is no horizon. */
+#ifndef HOLDFAST_WHEEL_H
+#define HOLDFAST_WHEEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define WHEEL_LEVELS 8
+#define WHEEL_SLOTS 256 /* per level; each level is 256 times as coarse as the one below */
+
+struct wheel_link {
+    struct wheel_link *next, *prev;
+};
+
+/* Part of the object that is due. All zero is an entry that is not armed. Does not move and is not
+ * freed while armed. The fields are read-only for others, due_ms is what was last passed. */
+struct wheel_entry {
+    struct wheel_link link; /* NULLs: not armed */
+    int64_t due_ms;
+    uint32_t slot;
+};
+
+/* Does not move while an entry is armed (some 32 KB). Needs no fini. */
+struct wheel {
+    int64_t tick_ms; /* everything due before it has been handed out */
+    size_t count;    /* armed entries */
+    uint32_t levels; /* bit i: level i holds an entry */
+    uint64_t used[WHEEL_LEVELS][WHEEL_SLOTS / 64];
+    struct wheel_link slots[WHEEL_LEVELS * WHEEL_SLOTS];
+};
+
+/* now_ms >= 0, of any clock that does not go back. */
+void wheel_init(struct wheel *w, int64_t now_ms);
+
+/* Arms the entry, or moves it when it is armed. A due_ms in the past is handed out by the next
+ * wheel_expire. */
+void wheel_add(struct wheel *w, struct wheel_entry *entry, int64_t due_ms);
+
+/* Disarms the entry; nothing happens when it is not armed. */
+void wheel_cancel(struct wheel *w, struct wheel_entry *entry);
+
+static inline bool wheel_armed(const struct wheel_entry *entry)
+{
+    return entry->link.next != NULL;
+}
+
+/* Takes out one entry with due_ms <= now_ms; NULL: none is left. Call it until then:
+ *
+ *   while ((entry = wheel_expire(&wheel, now_ms)) != NULL)
+ *       ...
+ *
+ * Entries come by tick, those of one tick in the order in which they were added. One that was past
+ * due when it was added counts for the tick that the wheel was at. In between, entries may be added
+ * and cancelled; added ones with due_ms <= now_ms come in the same pass, so do not add one for "at
+ * once" on every expiry. A now_ms lower than before gives NULL. */
+struct wheel_entry *wheel_expire(struct wheel *w, int64_t now_ms);
+
+/* No entry is due before this time; INT64_MAX: no entry. Exact when the next entry is due in the
+ * current 256 ms. Otherwise it may be early, never by more than 1/256 of the way's scale; a
+ * wheel_expire at that time makes it better, so at most WHEEL_LEVELS wakes come before an entry.
+ * Below the present when something is due already. */
+int64_t wheel_next_ms(const struct wheel *w);
+
+/* For tests: walks over everything. 0, or -1 and says on stderr what is broken. */
+int wheel_check(const struct wheel *w);
+
+#endif

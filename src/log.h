@@ -17,20 +17,26 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG, LOG_LEVEL_TRACE };
+enum log_level {
+    LOG_LEVEL_ERROR,
+    LOG_LEVEL_WARN,
+    LOG_LEVEL_INFO,
+    LOG_LEVEL_DEBUG,
+    LOG_LEVEL_TRACE
+};
 
 #define LOG_LINE_MAX 2048 /* bytes of `object: text`, escaped */
 
 #define log_error(object, ...) LOG_AT(LOG_LEVEL_ERROR, object, __VA_ARGS__)
-#define log_warn(object, ...) LOG_AT(LOG_LEVEL_WARN, object, __VA_ARGS__)
-#define log_info(object, ...) LOG_AT(LOG_LEVEL_INFO, object, __VA_ARGS__)
+#define log_warn(object, ...)  LOG_AT(LOG_LEVEL_WARN, object, __VA_ARGS__)
+#define log_info(object, ...)  LOG_AT(LOG_LEVEL_INFO, object, __VA_ARGS__)
 #define log_debug(object, ...) LOG_AT(LOG_LEVEL_DEBUG, object, __VA_ARGS__)
 #define log_trace(object, ...) LOG_AT(LOG_LEVEL_TRACE, object, __VA_ARGS__)
 
-#define LOG_AT(level, object, ...)                                                                 \
-    do {                                                                                           \
-        if (log_enabled(level))                                                                    \
-            log_write((level), (object), __VA_ARGS__);                                             \
+#define LOG_AT(level, object, ...)                     \
+    do {                                               \
+        if (log_enabled(level))                        \
+            log_write((level), (object), __VA_ARGS__); \
     } while (0)
 
 /* Lines up to this level are written. Info at the start; may be changed at any time. */

@@ -5,7 +5,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <stdnoreturn.h>
 
 #define MUST_CHECK __attribute__((warn_unused_result))
 
@@ -52,6 +51,6 @@ void util_hash_seed(uint64_t k0, uint64_t k1);
 int util_match(const char *pattern, size_t plen, const char *s, size_t slen);
 
 /* Writes one line on stderr and exits with status 1. */
-noreturn void util_die(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+_Noreturn void util_die(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

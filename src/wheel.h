@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #define WHEEL_LEVELS 8
-#define WHEEL_SLOTS 256 /* per level; each level is 256 times as coarse as the one below */
+#define WHEEL_SLOTS  256 /* per level; each level is 256 times as coarse as the one below */
 
 struct wheel_link {
     struct wheel_link *next, *prev;
@@ -61,10 +61,10 @@ static inline bool wheel_armed(const struct wheel_entry *entry)
  * once" on every expiry. A now_ms lower than before gives NULL. */
 struct wheel_entry *wheel_expire(struct wheel *w, int64_t now_ms);
 
-/* No entry is due before this time; INT64_MAX: no entry. Exact when the next entry is due in the
- * current 256 ms. Otherwise it may be early, never by more than 1/256 of the way's scale; a
- * wheel_expire at that time makes it better, so at most WHEEL_LEVELS wakes come before an entry.
- * Below the present when something is due already. */
+/* No entry is due before this time; INT64_MAX: no entry. Exact when an entry is due within the
+ * tick's 256 ms; otherwise the start of the slot that is next, which may be earlier than its first
+ * entry. A wheel_expire at that time brings the entries nearer, so an entry costs at most
+ * WHEEL_LEVELS wakes. In the past when something is overdue. */
 int64_t wheel_next_ms(const struct wheel *w);
 
 /* For tests: walks over everything. 0, or -1 and says on stderr what is broken. */

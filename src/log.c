@@ -1,0 +1,204 @@
+/* Makes lines and writes each in one piece, so that two processes on one stderr do not mix.
+ *
+ * Owns the level, the destination, and the choice of prefix, all process-wide (one thread). Does
+ * not know who logs what. Never allocates: it must work when memory is out. Invariant: between
+ * prefix and newline stands printable UTF-8 only, whatever the arguments held. */
+#include "log.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "clock.h"
+
+enum log_level log_current_level = LOG_LEVEL_INFO;
+
+static const struct {
+    const char *name;
+    char prio; /* of syslog(3) */
+} levels[] = {
+    [LOG_LEVEL_ERROR] = {"error", '3'}, [LOG_LEVEL_WARN] = {"warn", '4'},
+    [LOG_LEVEL_INFO] = {"info", '6'},   [LOG_LEVEL_DEBUG] = {"debug", '7'},
+    [LOG_LEVEL_TRACE] = {"trace", '7'},
+};
+
+static FILE *out_file; /* NULL until the first line */
+static bool out_is_journal;
+static log_sink_fn out_sink;
+static void *out_sink_arg;
+
+void log_set_level(enum log_level level)
+{
+    log_current_level = level;
+}
+
+int log_level_parse(const char *name, enum log_level *out)
+{
+    for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
+        if (strcmp(name, levels[i].name) == 0) {
+            *out = (enum log_level)i;
+            return 0;
+        }
+    }
+    return -1;
+}
+
+const char *log_level_name(enum log_level level)
+{
+    return levels[level].name;
+}
+
+/* JOURNAL_STREAM is inherited also by those whose stderr was redirected since, so the file must be
+ * the one that it names. */
+static bool is_journal(FILE *file)
+{
+    const char *stream = getenv("JOURNAL_STREAM");
+    struct stat st;
+    char own[48];
+    if (stream == NULL || fileno(file) < 0 || fstat(fileno(file), &st) != 0)
+        return false;
+    snprintf(own, sizeof(own), "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+    return strcmp(stream, own) == 0;
+}
+
+void log_set_file(FILE *file)
+{
+    out_file = file != NULL ? file : stderr;
+    out_is_journal = is_journal(out_file);
+}
+
+void log_set_sink(log_sink_fn sink, void *arg)
+{
+    out_sink = sink;
+    out_sink_arg = arg;
+}
+
+/* The length of the printable character at s; 0 when the byte there must be escaped: a control
+ * character (C0, DEL, C1) or no part of well-formed UTF-8 (table 3-7 of the Unicode standard). */
+static size_t printable_len(const unsigned char *s)
+{
+    static const struct {
+        unsigned char first, last; /* of the first byte */
+        unsigned char second_min, second_max;
+        unsigned char len;
+    } shapes[] = {
+        {0xc2, 0xc2, 0xa0, 0xbf, 2}, /* not C1 */
+        {0xc3, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3},
+        {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3}, {0xf0, 0xf0, 0x90, 0xbf, 4},
+        {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
+    };
+    if (s[0] < 0x80)
+        return s[0] >= 0x20 && s[0] != 0x7f;
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        if (s[0] < shapes[i].first || s[0] > shapes[i].last)
+            continue;
+        if (s[1] < shapes[i].second_min || s[1] > shapes[i].second_max)
+            return 0;
+        for (size_t k = 2; k < shapes[i].len; k++) {
+            if ((s[k] & 0xc0) != 0x80)
+                return 0;
+        }
+        return shapes[i].len;
+    }
+    return 0;
+}
+
+static size_t escape_byte(char *out, unsigned char c)
+{
+    static const char hex[] = "0123456789abcdef";
+    out[0] = '\\';
+    if (c == '\n' || c == '\r' || c == '\t') {
+        out[1] = c == '\n' ? 'n' : c == '\r' ? 'r' : 't';
+        return 2;
+    }
+    out[1] = 'x';
+    out[2] = hex[c >> 4];
+    out[3] = hex[c & 15];
+    return 4;
+}
+
+/* Appends text to line, which has LOG_LINE_MAX bytes and a NUL; returns the new length. */
+static size_t append_text(char *line, size_t len, const char *text)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    while (*s != '\0') {
+        char piece[4];
+        size_t taken = printable_len(s), n = taken;
+        if (taken > 0) {
+            memcpy(piece, s, taken);
+        } else {
+            taken = 1;
+            n = escape_byte(piece, *s);
+        }
+        if (len + n > LOG_LINE_MAX - 3) {
+            memcpy(line + len, "...", 3);
+            len += 3;
+            break;
+        }
+        memcpy(line + len, piece, n);
+        len += n;
+        s += taken;
+    }
+    line[len] = '\0';
+    return len;
+}
+
+static int make_prefix(char *prefix, size_t size, enum log_level level)
+{
+    if (out_is_journal)
+        return snprintf(prefix, size, "<%c>", levels[level].prio);
+    int64_t now_ms = clock_wall_ms();
+    time_t now_s = (time_t)(now_ms / 1000);
+    struct tm tm;
+    char stamp[32] = "";
+    if (localtime_r(&now_s, &tm) != NULL)
+        strftime(stamp, sizeof(stamp), "%Y-%m-%d %H:%M:%S", &tm);
+    return snprintf(prefix, size, "%s.%03d %-5s ", stamp, (int)(now_ms % 1000), levels[level].name);
+}
+
+static void write_line(enum log_level level, const char *line, size_t len)
+{
+    char whole[64 + LOG_LINE_MAX + 1];
+    if (out_file == NULL)
+        log_set_file(stderr);
+    size_t n = (size_t)make_prefix(whole, 64, level);
+    memcpy(whole + n, line, len);
+    n += len;
+    whole[n++] = '\n';
+    fwrite(whole, 1, n, out_file);
+    fflush(out_file);
+}
+
+void log_write(enum log_level level, const char *object, const char *fmt, ...)
+{
+    char text[LOG_LINE_MAX + 1], line[LOG_LINE_MAX + 1];
+    size_t len = 0;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    if (object != NULL) {
+        len = append_text(line, len, object);
+        len = append_text(line, len, ": ");
+    }
+    len = append_text(line, len, text);
+    if (out_sink != NULL)
+        out_sink(out_sink_arg, level, line);
+    else
+        write_line(level, line, len);
+}
+
+bool log_limited(struct log_limit *limit, int64_t now_ms)
+{
+    /* A next_ms further off than a second: the limit is of an earlier run with a time of its own. */
+    if (now_ms < limit->next_ms && limit->next_ms - now_ms <= 1000) {
+        limit->pending++;
+        return false;
+    }
+    limit->swallowed = limit->pending;
+    limit->pending = 0;
+    limit->next_ms = now_ms + 1000;
+    return true;
+}

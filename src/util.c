@@ -1,0 +1,362 @@
+/* Small tools: memory, numbers, random bytes, the hash.
+ *
+ * Owns one thing, the key of util_hash: process-wide, drawn once, so that hashes may be kept. Knows
+ * nothing of logs; util_die writes to stderr by itself, because it runs when memory is out. Text
+ * comes with its length or ends in NUL, and is never trusted: each reader takes all or nothing. */
+#include "util.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/random.h>
+
+#define LEN(array) (sizeof(array) / sizeof((array)[0]))
+
+_Noreturn void util_die(const char *fmt, ...)
+{
+    char line[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof(line), fmt, ap);
+    va_end(ap);
+    fprintf(stderr, "fatal: %s\n", line);
+    exit(EXIT_FAILURE);
+}
+
+void *util_alloc(size_t n)
+{
+    void *p = calloc(1, n > 0 ? n : 1);
+    if (p == NULL)
+        util_die("out of memory: cannot get %zu bytes", n);
+    return p;
+}
+
+void *util_realloc(void *p, size_t n)
+{
+    p = realloc(p, n > 0 ? n : 1);
+    if (p == NULL)
+        util_die("out of memory: cannot get %zu bytes", n);
+    return p;
+}
+
+char *util_strdup(const char *s)
+{
+    return util_memdup(s, strlen(s));
+}
+
+char *util_memdup(const void *p, size_t n)
+{
+    char *copy = util_realloc(NULL, n + 1);
+    if (n > 0)
+        memcpy(copy, p, n);
+    copy[n] = '\0';
+    return copy;
+}
+
+/* Reads the digits at the start of s, at most len bytes. Returns how many there are; 0 when there
+ * are none, when they have leading zeros, or when the number is above max (which is at least 9). */
+static size_t read_digits(const char *s, size_t len, uint64_t max, uint64_t *out)
+{
+    uint64_t value = 0;
+    size_t n = 0;
+    for (; n < len && s[n] >= '0' && s[n] <= '9'; n++) {
+        uint64_t digit = (uint64_t)(s[n] - '0');
+        if (value > (max - digit) / 10)
+            return 0;
+        value = value * 10 + digit;
+    }
+    if (n > 1 && s[0] == '0')
+        return 0;
+    *out = value;
+    return n;
+}
+
+int util_parse_int(const char *s, size_t len, int64_t min, int64_t max, int64_t *out)
+{
+    uint64_t magnitude;
+    int64_t value;
+    if (len > 0 && s[0] == '-') {
+        size_t n = read_digits(s + 1, len - 1, (uint64_t)INT64_MAX + 1, &magnitude);
+        if (n == 0 || n != len - 1 || magnitude == 0)
+            return -1;
+        value = -(int64_t)(magnitude - 1) - 1;
+    } else {
+        size_t n = read_digits(s, len, INT64_MAX, &magnitude);
+        if (n == 0 || n != len)
+            return -1;
+        value = (int64_t)magnitude;
+    }
+    if (value < min || value > max)
+        return -1;
+    *out = value;
+    return 0;
+}
+
+/* From large to small: the order in which they are written and must be read. */
+static const struct {
+    const char *name;
+    int64_t ms;
+} durations[] = {
+    {"d", 86400000}, {"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1},
+};
+
+/* Finds the unit that the letters at s spell, from row `from` of durations on. */
+static size_t find_duration(const char *s, size_t len, size_t from)
+{
+    size_t i = from;
+    while (i < LEN(durations) &&
+           (strlen(durations[i].name) != len || memcmp(durations[i].name, s, len) != 0))
+        i++;
+    return i;
+}
+
+int util_parse_duration(const char *s, int64_t *out_ms)
+{
+    if (util_parse_int(s, strlen(s), 0, INT64_MAX, out_ms) == 0)
+        return 0;
+    int64_t sum = 0;
+    size_t unit = 0; /* the next one may not be larger than this row */
+    do {
+        uint64_t value;
+        size_t n = read_digits(s, strlen(s), INT64_MAX, &value);
+        if (n == 0)
+            return -1;
+        s += n;
+        size_t letters = strcspn(s, "0123456789");
+        unit = find_duration(s, letters, unit);
+        if (unit == LEN(durations))
+            return -1;
+        int64_t part;
+        if (__builtin_mul_overflow((int64_t)value, durations[unit].ms, &part) ||
+            __builtin_add_overflow(sum, part, &sum))
+            return -1;
+        s += letters;
+        unit++;
+    } while (*s != '\0');
+    *out_ms = sum;
+    return 0;
+}
+
+int util_format_duration(char *buf, size_t size, int64_t ms)
+{
+    char text[48] = "";
+    int len = 0;
+    uint64_t rest = ms < 0 ? -(uint64_t)ms : (uint64_t)ms;
+    if (ms < 0)
+        text[len++] = '-';
+    for (size_t i = 0; i < LEN(durations); i++) {
+        uint64_t count = rest / (uint64_t)durations[i].ms;
+        rest -= count * (uint64_t)durations[i].ms;
+        if (count > 0)
+            len += snprintf(text + len, sizeof(text) - (size_t)len, "%llu%s",
+                            (unsigned long long)count, durations[i].name);
+    }
+    return snprintf(buf, size, "%s", len > 0 ? text : "0s");
+}
+
+int util_parse_size(const char *s, int64_t *out_bytes)
+{
+    static const struct {
+        const char *name;
+        int shift;
+    } sizes[] = {
+        {"", 0},    {"b", 0},  {"k", 10},  {"kb", 10}, {"m", 20},
+        {"mb", 20}, {"g", 30}, {"gb", 30}, {"t", 40},  {"tb", 40},
+    };
+    uint64_t value;
+    size_t n = read_digits(s, strlen(s), INT64_MAX, &value);
+    if (n == 0)
+        return -1;
+    for (size_t i = 0; i < LEN(sizes); i++) {
+        if (strcasecmp(s + n, sizes[i].name) != 0)
+            continue;
+        if (value > (uint64_t)INT64_MAX >> sizes[i].shift)
+            return -1;
+        *out_bytes = (int64_t)(value << sizes[i].shift);
+        return 0;
+    }
+    return -1;
+}
+
+void util_random(void *buf, size_t n)
+{
+    char *p = buf;
+    while (n > 0) {
+        ssize_t got = getrandom(p, n, 0);
+        if (got < 0 && errno != EINTR)
+            util_die("getrandom: %s", strerror(errno));
+        if (got > 0) {
+            p += got;
+            n -= (size_t)got;
+        }
+    }
+}
+
+void util_random_id(char *out, size_t n)
+{
+    util_random(out, n);
+    for (size_t i = 0; i < n; i++)
+        out[i] = "abcdefghijklmnopqrstuvwxyz234567"[(unsigned char)out[i] & 31];
+    out[n] = '\0';
+}
+
+static struct {
+    uint64_t k0, k1;
+    bool drawn;
+} hash_key;
+
+void util_hash_seed(uint64_t k0, uint64_t k1)
+{
+    hash_key.k0 = k0;
+    hash_key.k1 = k1;
+    hash_key.drawn = true;
+}
+
+static uint64_t rotate(uint64_t x, int bits)
+{
+    return x << bits | x >> (64 - bits);
+}
+
+/* SipRound, figure 2.1 of the paper. */
+static void sip_round(uint64_t v[4])
+{
+    v[0] += v[1];
+    v[2] += v[3];
+    v[1] = rotate(v[1], 13) ^ v[0];
+    v[3] = rotate(v[3], 16) ^ v[2];
+    v[0] = rotate(v[0], 32);
+    v[2] += v[1];
+    v[0] += v[3];
+    v[1] = rotate(v[1], 17) ^ v[2];
+    v[3] = rotate(v[3], 21) ^ v[0];
+    v[2] = rotate(v[2], 32);
+}
+
+/* The next n <= 8 bytes as a little-endian word. */
+static uint64_t load_word(const unsigned char *p, size_t n)
+{
+    uint64_t word = 0;
+    for (size_t i = 0; i < n; i++)
+        word |= (uint64_t)p[i] << (8 * i);
+    return word;
+}
+
+uint64_t util_hash(const void *p, size_t n)
+{
+    if (!hash_key.drawn) {
+        uint64_t k[2];
+        util_random(k, sizeof(k));
+        util_hash_seed(k[0], k[1]);
+    }
+    uint64_t v[4] = {
+        hash_key.k0 ^ UINT64_C(0x736f6d6570736575),
+        hash_key.k1 ^ UINT64_C(0x646f72616e646f6d),
+        hash_key.k0 ^ UINT64_C(0x6c7967656e657261),
+        hash_key.k1 ^ UINT64_C(0x7465646279746573),
+    };
+    const unsigned char *bytes = p;
+    size_t whole = n - n % 8;
+    for (size_t i = 0; i < whole; i += 8) {
+        uint64_t word = load_word(bytes + i, 8);
+        v[3] ^= word;
+        sip_round(v);
+        v[0] ^= word;
+    }
+    uint64_t last = (uint64_t)n << 56;
+    if (whole < n)
+        last |= load_word(bytes + whole, n - whole);
+    v[3] ^= last;
+    sip_round(v);
+    v[0] ^= last;
+    v[2] ^= 0xff;
+    for (int i = 0; i < 3; i++)
+        sip_round(v);
+    return v[0] ^ v[1] ^ v[2] ^ v[3];
+}
+
+/* One byte of a class at p, with or without a backslash before it; returns how many it takes. */
+static size_t read_class_byte(const unsigned char *p, size_t len, unsigned char *out)
+{
+    size_t n = p[0] == '\\' && len > 1 ? 2 : 1;
+    *out = p[n - 1];
+    return n;
+}
+
+/* Matches c against the class that starts after its '[' at p; *used: its bytes with the ']'. */
+static bool match_class(const unsigned char *p, size_t len, unsigned char c, size_t *used)
+{
+    size_t i = 0;
+    bool hit = false, negated = false;
+    if (len > 0 && p[0] == '^') {
+        negated = true;
+        i++;
+    }
+    while (i < len && p[i] != ']') {
+        unsigned char low, high;
+        bool escaped = p[i] == '\\';
+        i += read_class_byte(p + i, len - i, &low);
+        high = low;
+        /* As in Redis: after an escaped byte '-' is literal, and any byte may end a range. */
+        if (!escaped && len - i >= 2 && p[i] == '-') {
+            high = p[i + 1];
+            i += 2;
+        }
+        if ((low <= c && c <= high) || (high <= c && c <= low))
+            hit = true;
+    }
+    *used = i < len ? i + 1 : i;
+    return hit != negated;
+}
+
+/* Matches c against the one element at p, which is no '*'; *used: its bytes. */
+static bool match_one(const unsigned char *p, size_t len, unsigned char c, size_t *used)
+{
+    *used = 1;
+    switch (p[0]) {
+    case '?': return true;
+    case '[': {
+        bool hit = match_class(p + 1, len - 1, c, used);
+        *used += 1;
+        return hit;
+    }
+    case '\\':
+        if (len > 1) {
+            *used = 2;
+            return p[1] == c;
+        }
+        return c == '\\';
+    default: return p[0] == c;
+    }
+}
+
+/* What stands before a '*' has matched as early as it can, and no later start could help what
+ * follows. So only the last '*' is ever tried again, and nothing nests. */
+int util_match(const char *pattern, size_t plen, const char *s, size_t slen)
+{
+    const unsigned char *p = (const unsigned char *)pattern;
+    const unsigned char *text = (const unsigned char *)s;
+    size_t pi = 0, si = 0;
+    size_t star_pi = SIZE_MAX, star_si = 0; /* where to go on when the rest does not match */
+    while (si < slen) {
+        size_t used;
+        if (pi < plen && p[pi] == '*') {
+            star_pi = ++pi;
+            star_si = si;
+        } else if (pi < plen && match_one(p + pi, plen - pi, text[si], &used)) {
+            pi += used;
+            si++;
+        } else if (star_pi != SIZE_MAX) {
+            pi = star_pi;
+            si = ++star_si;
+        } else {
+            return 0;
+        }
+    }
+    while (pi < plen && p[pi] == '*')
+        pi++;
+    return pi == plen;
+}

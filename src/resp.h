@@ -52,12 +52,12 @@ void resp_scratch_fini(struct resp_scratch *scratch);
 struct resp_parser {
     struct resp_arg *argv; /* into data (multibulk) or into the scratch (inline) */
     int argc;
-    int args_left;     /* of the multibulk request at hand; -1: its header is still to come */
-    const char *error; /* text after "ERR Protocol error: "; may hold any byte but NUL */
-    const struct resp_limits *limits;
+    int args_want;     /* of the multibulk request at hand; -1: its header is still to come */
+    const char *error; /* text after "ERR Protocol error: "; may quote any byte but NUL */
+    const struct resp_limits *limits; /* the owner may point it to others */
     size_t pos;      /* everything before it has been checked: an offset into data */
     int64_t arg_len; /* of the argument that begins at pos; -1: its header is still to come */
-    bool resumed;    /* the request did not come in one piece */
+    int args_got;
 };
 
 /* limits must outlive the parser. */
@@ -71,13 +71,11 @@ void resp_parser_fini(struct resp_parser *parser);
  * with the same scratch and only while data is. A blank line, `*0` and `*-1` give RESP_REQUEST with
  * argc 0: skip it without an answer, as Redis does.
  * The result does not depend on how the bytes were cut into calls. Work over all calls for one
- * request is linear in its length. After RESP_ERROR the same bytes give the same error again. */
+ * request is linear in its length. It never takes more than max_request_len + 32 bytes (or
+ * max_inline_len + 2) to come to a result. After RESP_ERROR the same bytes give the same error
+ * again; its text lives in the scratch. */
 enum resp_result resp_parse(struct resp_parser *parser, struct resp_scratch *scratch,
                             const char *data, size_t len, size_t *consumed);
-
-/* Is a request begun and not yet whole? (For the deadline on slow senders: len of the unconsumed
- * bytes being 0 is the other way to know.) */
-bool resp_parser_busy(const struct resp_parser *parser);
 
 /* ---- replies ---- */
 

@@ -1,0 +1,47 @@
+#ifndef HOLDFAST_PUBSUB_H
+#define HOLDFAST_PUBSUB_H
+/*
+ * pubsub: who listens to which channel or pattern, and messages to them.
+ *
+ * Channels of holdfast: "lost", and "lock:<name>". Anybody may subscribe to any other name; nothing is
+ * ever published there (as on a Redis where nobody publishes).
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct session;
+
+/* What one connection may have; who subscribes asks for it before (session->n_subscriptions). */
+enum { PUBSUB_SUBSCRIPTIONS_MAX = 1024, PUBSUB_NAME_MAX = 1024 };
+
+/* Subscribes; `is_pattern` for PSUBSCRIBE. A repeat changes nothing. Returns how many channels and
+ * patterns the session then has. */
+uint32_t pubsub_subscribe(struct session *, const char *name, size_t len, bool is_pattern);
+uint32_t pubsub_unsubscribe(struct session *, const char *name, size_t len, bool is_pattern);
+bool pubsub_is_subscribed(const struct session *, const char *name, size_t len, bool is_pattern);
+
+/* Ends all of one kind; for each `each` is called with the name and the number that is left. */
+void pubsub_unsubscribe_all(struct session *, bool is_pattern,
+                            void (*each)(void *arg, const char *name, size_t len, uint32_t left), void *arg);
+
+/* Ends every subscription in silence: the session goes. */
+void pubsub_leave(struct session *);
+
+/* How many of one kind the session has. Linear in them. */
+uint32_t pubsub_count_session(const struct session *, bool is_pattern);
+
+/* True when a message to this channel would reach anybody: lets the caller skip making one. */
+bool pubsub_wanted(const char *channel, size_t len);
+
+/* Sends the message to everybody who listens (to a session once for the channel and once for each
+ * pattern that fits); returns how many messages those were. */
+uint32_t pubsub_publish(const char *channel, size_t channel_len, const char *text, size_t text_len,
+                        int64_t now_ms);
+
+/* PUBSUB CHANNELS / NUMSUB / NUMPAT. */
+void pubsub_each_channel(void (*each)(void *arg, const char *name, size_t len, uint32_t n_sessions), void *arg);
+uint32_t pubsub_count_channels(void);
+uint32_t pubsub_count_channel(const char *name, size_t len);
+uint32_t pubsub_count_patterns(void);
+#endif

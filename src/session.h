@@ -43,8 +43,11 @@ struct request {
     const struct request_type *type;
     struct session *session; /* NULL: abandoned */
     int64_t arrived_us;      /* when its last byte came, CLOCK_BOOTTIME */
-    uint16_t cmd;            /* row of the command table, for the statistics */
+    uint16_t cmd;            /* row of the command table, for the statistics; set by cmd */
     bool done, parked, failed;
+    bool waited;             /* has ever been parked: its time says nothing about our speed */
+    uint8_t subject_len;
+    char subject[64];        /* its first argument, cut: for the slow log */
 };
 TAILQ_HEAD(request_list, request);
 

@@ -1,0 +1,168 @@
+#!/usr/bin/env bash
+# Fails when the manual or the sample configuration does not know an option, a command, or a switch
+# of the daemon, when the sample shows another default than the code has, or when mandoc complains.
+# Reads CONF_ROW(section, key, TYPE, field, "default", ...) in src/conf_table.c, CMD_ROW("NAME", ...)
+# in src/cmd*.c, and what `holdfastd -h` prints. Tries itself on a toy tree first. Exits 77 without mandoc.
+set -euo pipefail
+export LC_ALL=C
+
+# has_item PAGE WORD: the page has a list item or a heading with this word in it.
+has_item() {
+    WORD=$2 awk '/^\.(It|Ss|Sh) / {
+        line = $0
+        gsub(/\\&|\\-|"/, "", line)
+        n = split(line, words, /[ ,]+/)
+        for (i = 2; i <= n; i++)
+            if (words[i] == ENVIRON["WORD"])
+                found = 1
+    }
+    END { exit !found }' "$1"
+}
+
+# Prints "section key default", one option a line.
+conf_rows() {
+    awk '/^ *CONF_(ROW|NAMED)\(/ {
+        row = $0
+        while (split(row, part, "\"") < 3 && (getline line) > 0)
+            row = row line
+        sub(/^ *CONF_[A-Z]*\(/, "", row)
+        split(row, part, "\"")
+        split(row, word, /, */)
+        print word[1], word[2], part[2]
+    }' "$1/src/conf_table.c"
+}
+
+check_conf() {
+    local root=$1 section key default rows=0 bad=0
+    while read -r section key default; do
+        rows=$((rows + 1))
+        if ! has_item "$root/man/holdfast.ini.5" "$key"; then
+            echo "man/holdfast.ini.5: no item for $section.$key"
+            bad=1
+        fi
+        if ! SECTION=$section KEY=$key DEFAULT=$default awk '
+            /^\[/ { here = $0 == "[" ENVIRON["SECTION"] "]" }
+            here {
+                line = $0
+                sub(/^[#;] */, "", line)
+                if (index(line, ENVIRON["KEY"]) != 1)
+                    next
+                line = substr(line, length(ENVIRON["KEY"]) + 1)
+                if (sub(/^ *= */, "", line) && line == ENVIRON["DEFAULT"])
+                    found = 1
+            }
+            END { exit !found }' "$root/etc/holdfast.ini"; then
+            echo "etc/holdfast.ini: no line \"$key = $default\" in [$section]"
+            bad=1
+        fi
+    done < <(conf_rows "$root")
+    if [ $rows -eq 0 ]; then
+        echo "src/conf_table.c: no CONF_ROW"
+        bad=1
+    fi
+    return $bad
+}
+
+check_commands() {
+    local root=$1 name rows=0 bad=0
+    while read -r name; do
+        rows=$((rows + 1))
+        if ! has_item "$root/man/holdfast-protocol.7" "$name"; then
+            echo "man/holdfast-protocol.7: no item for $name"
+            bad=1
+        fi
+    done < <(sed -n 's/^ *CMD_ROW("\([^"]*\)".*/\1/p' "$root"/src/cmd*.c)
+    if [ $rows -eq 0 ]; then
+        echo "src/cmd*.c: no CMD_ROW"
+        bad=1
+    fi
+    return $bad
+}
+
+# check_switches ROOT TEXT-OF-USAGE
+check_switches() {
+    local root=$1 word rows=0 bad=0
+    while read -r word; do
+        rows=$((rows + 1))
+        # In mdoc -c is "Fl c" and --dev "Fl -dev", often with more after it on the line.
+        if ! sed -n '/^\.It /{s/\\-/-/g;p}' "$root/man/holdfastd.8" |
+            grep -qE -- "Fl ${word#-}([^a-z]|$)"; then
+            echo "man/holdfastd.8: no item for $word"
+            bad=1
+        fi
+    done < <(grep -oE -- '(^|[ [,|])--?[A-Za-z][A-Za-z-]*' <<<"$2" | grep -oE -- '-.*' | sort -u)
+    if [ $rows -eq 0 ]; then
+        echo "holdfastd -h: no switches"
+        bad=1
+    fi
+    return $bad
+}
+
+check_pages() {
+    local page said bad=0
+    for page in "$1"/man/*.[1-9]; do
+        said=$(mandoc -T lint -W warning "$page" 2>&1) || bad=1
+        if [ -n "$said" ]; then
+            echo "$said"
+            bad=1
+        fi
+    done
+    return $bad
+}
+
+# --- self test -----------------------------------------------------------------------------------
+
+toy=$(mktemp -d)
+trap 'rm -rf "$toy"' EXIT
+
+toy_tree() {
+    mkdir -p "$toy/src" "$toy/man" "$toy/etc"
+    printf '    CONF_ROW(a, lease, DURATION, lease_ms, "30s", 1, 2, 0,\n        "text")
+    CONF_NAMED(b, mode, ENUM, mode,\n        "x y", 0, 0, 0, names, "text")\n' >"$toy/src/conf_table.c"
+    printf '[a]\n#lease = 30s\n[b]\nmode=x y\n' >"$toy/etc/holdfast.ini"
+    printf '.Bl -tag\n.It Ic lease , other\n.It Cm mode Ns = Ns Ar x\n.El\n' >"$toy/man/holdfast.ini.5"
+    printf '    CMD_ROW("LOCK", f)\n' >"$toy/src/cmd_table.c"
+    printf '.It Ic LOCK Ar name\n' >"$toy/man/holdfast-protocol.7"
+    printf '.It Fl c Ar file\n.It Fl \\-dev Ns Oo = Ns Ar n Oc\n' >"$toy/man/holdfastd.8"
+}
+
+# try WHAT FILE SED-SCRIPT: the check passes on the toy tree, and no longer after the change.
+try() {
+    local usage='usage: holdfastd [-c FILE] [--dev[=N]]'
+    toy_tree
+    if ! "$1" "$toy" "$usage"; then
+        echo "self test: $1 rejects a good tree"
+        exit 1
+    fi
+    sed -i "$3" "$toy/$2"
+    if "$1" "$toy" "$usage" >/dev/null; then
+        echo "self test: $1 takes $2 after $3"
+        exit 1
+    fi
+}
+
+try check_conf man/holdfast.ini.5 s/lease/release/
+try check_conf man/holdfast.ini.5 /mode/d
+try check_conf etc/holdfast.ini s/30s/31s/
+try check_conf etc/holdfast.ini /mode/d
+try check_conf etc/holdfast.ini 's/\[b\]/[c]/'
+try check_conf src/conf_table.c d
+try check_commands man/holdfast-protocol.7 s/LOCK/UNLOCK/
+try check_commands src/cmd_table.c d
+try check_switches man/holdfastd.8 /Fl.c/d
+try check_switches man/holdfastd.8 s/dev/devel/
+
+# --- the tree ------------------------------------------------------------------------------------
+
+root=${top_srcdir:-$(dirname "$0")/..}
+status=0
+check_conf "$root" || status=1
+check_commands "$root" || status=1
+check_switches "$root" "$("${HOLDFASTD:-$root/build/holdfastd}" -h)" || status=1
+if ! command -v mandoc >/dev/null; then
+    echo 'mandoc is not there'
+    [ $status -ne 0 ] || status=77
+    exit $status
+fi
+check_pages "$root" || status=1
+exit $status

@@ -152,6 +152,11 @@ try check_commands src/cmd_table.c d
 try check_switches man/holdfastd.8 /Fl.c/d
 try check_switches man/holdfastd.8 s/dev/devel/
 
+if check_pages "$toy" >/dev/null; then
+    echo 'self test: check_pages takes pages without a head'
+    exit 1
+fi
+
 # --- the tree ------------------------------------------------------------------------------------
 
 root=${top_srcdir:-$(dirname "$0")/..}

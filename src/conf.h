@@ -98,9 +98,9 @@ struct conf {
     int64_t output_buffer_soft;
     int64_t output_buffer_soft_time_ms;
     int64_t request_time_ms;
-    int64_t idle_timeout_ms;      /* 0: never */
-    int64_t tcp_keepalive_ms;     /* 0: off */
-    int64_t tcp_user_timeout_ms;  /* 0: the kernel's own */
+    int64_t idle_timeout_ms;     /* 0: never */
+    int64_t tcp_keepalive_ms;    /* 0: off */
+    int64_t tcp_user_timeout_ms; /* 0: the kernel's own */
     int64_t max_master_reply;
     int64_t max_master_inflight;
     /* [masters], in the order of the file */

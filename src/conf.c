@@ -1,0 +1,260 @@
+/* conf: the life of a configuration, and setting, reading and comparing it by name.
+ *
+ * A struct conf is a value: it owns its strings and lists, shares nothing with its copies, and
+ * nothing happens when a field changes. What an option means is known to the row (conf_table.c)
+ * and its type (conf_value.c).
+ */
+#include "conf_private.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- life ---- */
+
+void conf_init(struct conf *conf)
+{
+    size_t count;
+    const struct conf_option *opt = conf_options(&count);
+    struct conf_error err;
+
+    *conf = (struct conf){0};
+    for (size_t i = 0; i < count; i++) {
+        int rc = conf_value_set(conf, &opt[i], opt[i].def, &err);
+
+        assert(rc == 0);
+        (void)rc;
+    }
+}
+
+void conf_fini(struct conf *conf)
+{
+    conf_listens_fini(&conf->listen);
+    conf_clear_masters(conf);
+    free(conf->path);
+    *conf = (struct conf){0};
+}
+
+void conf_copy(struct conf *dst, const struct conf *src)
+{
+    *dst = *src;
+    conf_listens_copy(&dst->listen, &src->listen);
+    conf_masters_copy(dst, src);
+    dst->path = src->path != NULL ? util_strdup(src->path) : NULL;
+}
+
+/* ---- setting ---- */
+
+int conf_set_at(struct conf *conf, const char *section, const char *key, const char *value,
+                int line, struct conf_error *err)
+{
+    const struct conf_option *opt;
+    struct conf_error why;
+    char shown[80];
+    int rc;
+
+    if (strlen(value) >= CONF_VALUE_MAX)
+        return conf_refuse(err, "%s: the value is longer than %d bytes",
+                           conf_printable(shown, sizeof(shown), key), CONF_VALUE_MAX - 1);
+    if (section != NULL && strcmp(section, CONF_MASTERS_SECTION) == 0) {
+        rc = conf_master_set(conf, key, value, line, &why);
+    } else {
+        opt = conf_option_find(section, key);
+        if (opt == NULL) {
+            conf_option_unknown(section, key, err);
+            return -1;
+        }
+        rc = conf_value_set(conf, opt, value, &why);
+        if (rc == 0)
+            conf->line[conf_option_index(opt)] = line;
+    }
+    if (rc == 0)
+        return 0;
+    return conf_refuse(err, "%s: %.400s", conf_printable(shown, sizeof(shown), key), why.text);
+}
+
+/* Cuts "section.key" at the first point; a name without one is a key of any section (NULL). */
+static const char *split_name(const char *name, char *section, size_t size, const char **key)
+{
+    size_t len = strcspn(name, ".");
+
+    if (name[len] == '\0' || len >= size) {
+        *key = name;
+        return NULL;
+    }
+    memcpy(section, name, len);
+    section[len] = '\0';
+    *key = name + len + 1;
+    return section;
+}
+
+int conf_set(struct conf *conf, const char *name, const char *value, struct conf_error *err)
+{
+    char room[32], shown[40];
+    const char *key, *section = split_name(name, room, sizeof(room), &key);
+
+    if (section != NULL && !conf_section_known(section))
+        return conf_refuse(err, "unknown section '%s' (known are holdfast, limits, masters)",
+                           conf_printable(shown, sizeof(shown), section));
+    return conf_set_at(conf, section, key, value, 0, err);
+}
+
+int conf_set_live(struct conf *conf, const char *name, const char *value, struct conf_error *err)
+{
+    char room[32];
+    const char *key, *section = split_name(name, room, sizeof(room), &key);
+    const struct conf_option *opt = conf_option_find(section, key);
+
+    if (section != NULL && strcmp(section, CONF_MASTERS_SECTION) == 0)
+        return conf_refuse(err, "masters cannot be changed here: edit the file and restart");
+    if (opt != NULL && (opt->flags & CONF_RELOADABLE) == 0)
+        return conf_refuse(err, "%s: needs a restart: set it in the file", opt->key);
+    return conf_set(conf, name, value, err);
+}
+
+int conf_override(struct conf *conf, const char *assignment, struct conf_error *err)
+{
+    const char *equals = strchr(assignment, '=');
+    struct conf_error why;
+    char shown[80], *name;
+    int rc;
+
+    if (equals == NULL)
+        return conf_refuse(err, "-o '%s': is not section.key=value",
+                           conf_printable(shown, sizeof(shown), assignment));
+    name = util_memdup(assignment, (size_t)(equals - assignment));
+    rc = conf_set(conf, name, equals + 1, &why);
+    free(name);
+    return rc == 0 ? 0 : conf_refuse(err, "-o %.500s", why.text);
+}
+
+/* ---- reading ---- */
+
+static void option_name(const struct conf_option *opt, char *out, size_t size)
+{
+    bool bare = strcmp(opt->section, "holdfast") == 0;
+
+    snprintf(out, size, "%s%s%s", bare ? "" : opt->section, bare ? "" : ".", opt->key);
+}
+
+static bool name_matches(const char *glob, size_t len, const char *section, const char *key)
+{
+    char full[128];
+
+    snprintf(full, sizeof(full), "%s.%s", section, key);
+    return util_match(glob, len, key, strlen(key)) || util_match(glob, len, full, strlen(full));
+}
+
+static void option_show(const struct conf *conf, const struct conf_option *opt,
+                        char out[CONF_VALUE_MAX])
+{
+    out[0] = '\0';
+    if ((opt->flags & CONF_SECRET) == 0)
+        conf_value_format(conf, opt, out);
+}
+
+size_t conf_get(const struct conf *conf, const char *glob, size_t glob_len, conf_get_fn fn,
+                void *arg)
+{
+    size_t count, found = 0;
+    const struct conf_option *opt = conf_options(&count);
+    char name[128], value[CONF_VALUE_MAX];
+
+    for (size_t i = 0; i < count; i++) {
+        if (!name_matches(glob, glob_len, opt[i].section, opt[i].key))
+            continue;
+        option_name(&opt[i], name, sizeof(name));
+        option_show(conf, &opt[i], value);
+        fn(arg, name, value);
+        found++;
+    }
+    for (size_t i = 0; i < conf->master_count; i++) {
+        snprintf(name, sizeof(name), CONF_MASTERS_SECTION ".%s", conf->masters[i].name);
+        if (!util_match(glob, glob_len, name, strlen(name)))
+            continue;
+        conf_master_format(&conf->masters[i], value);
+        fn(arg, name, value);
+        found++;
+    }
+    return found;
+}
+
+/* ---- comparing ---- */
+
+static bool same_masters(const struct conf *a, const struct conf *b)
+{
+    if (a->master_count != b->master_count)
+        return false;
+    for (size_t i = 0; i < a->master_count; i++) {
+        const struct conf_master *x = &a->masters[i], *y = &b->masters[i];
+
+        if (strcmp(x->name, y->name) != 0 || x->db != y->db || !conf_master_same_address(x, y))
+            return false;
+    }
+    return true;
+}
+
+/* All addresses in one line, for the log; what does not fit is left out. */
+static void masters_show(const struct conf *conf, char out[CONF_VALUE_MAX])
+{
+    char address[CONF_VALUE_MAX];
+    size_t n = 0;
+
+    out[0] = '\0';
+    for (size_t i = 0; i < conf->master_count && n < CONF_VALUE_MAX; i++) {
+        conf_master_format(&conf->masters[i], address);
+        n += (size_t)snprintf(out + n, CONF_VALUE_MAX - n, "%s%s=%s", i > 0 ? " " : "",
+                              conf->masters[i].name, address);
+    }
+}
+
+static size_t diff_masters(const struct conf *a, const struct conf *b, conf_diff_fn fn, void *arg)
+{
+    char name[64], before[CONF_VALUE_MAX], after[CONF_VALUE_MAX];
+    struct conf_change change = {name, before, after, false};
+    size_t found = 0;
+
+    if (!same_masters(a, b)) {
+        snprintf(name, sizeof(name), CONF_MASTERS_SECTION);
+        masters_show(a, before);
+        masters_show(b, after);
+        change.needs_restart = true;
+        fn(arg, &change);
+        return 1;
+    }
+    for (size_t i = 0; i < a->master_count; i++) {
+        if (conf_master_same_login(&a->masters[i], &b->masters[i]))
+            continue;
+        snprintf(name, sizeof(name), CONF_MASTERS_SECTION ".%s", a->masters[i].name);
+        conf_master_format(&a->masters[i], before);
+        conf_master_format(&b->masters[i], after);
+        fn(arg, &change);
+        found++;
+    }
+    return found;
+}
+
+size_t conf_diff(const struct conf *old_conf, const struct conf *new_conf, conf_diff_fn fn,
+                 void *arg)
+{
+    size_t count, found = 0;
+    const struct conf_option *opt = conf_options(&count);
+    char name[128], before[CONF_VALUE_MAX], after[CONF_VALUE_MAX];
+
+    for (size_t i = 0; i < count; i++) {
+        struct conf_change change = {name, before, after, !(opt[i].flags & CONF_RELOADABLE)};
+        bool hidden = (opt[i].flags & CONF_SECRET) != 0;
+
+        conf_value_format(old_conf, &opt[i], before);
+        conf_value_format(new_conf, &opt[i], after);
+        if (strcmp(before, after) == 0)
+            continue;
+        option_name(&opt[i], name, sizeof(name));
+        if (hidden)
+            before[0] = after[0] = '\0';
+        fn(arg, &change);
+        found++;
+    }
+    return found + diff_masters(old_conf, new_conf, fn, arg);
+}

@@ -1,8 +1,9 @@
 /* What clients send and what they are answered: the Redis protocol, RESP2 and RESP3.
  *
- * Requests: `*N\r\n$len\r\nbytes\r\n...` ("multibulk") and lines ("inline", for nc and telnet), as in
- * https://redis.io/docs/latest/develop/reference/protocol-spec/. Bytes come from strangers: all that
- * they can make grow has a limit, and what does not follow the protocol to the letter is an error.
+ * Requests: `*N\r\n$len\r\nbytes\r\n...` ("multibulk") and lines ("inline", for nc and telnet), as
+ * in https://redis.io/docs/latest/develop/reference/protocol-spec/. Bytes come from strangers: all
+ * that they can make grow has a limit, and what does not follow the protocol to the letter is an
+ * error.
  */
 #ifndef HOLDFAST_RESP_H
 #define HOLDFAST_RESP_H
@@ -34,9 +35,9 @@ enum resp_result {
     RESP_ERROR    /* error is set; the stream cannot be followed any further: answer and close */
 };
 
-/* Room for the arguments of the request at hand. One serves any number of parsers, as arguments live
- * only until the next resp_parse() with the same scratch: so an idle connection keeps none. Grows to
- * what the limits allow and no further. */
+/* Room for the arguments of the request at hand. One serves any number of parsers, as arguments
+ * live only until the next resp_parse() with the same scratch: so an idle connection keeps none.
+ * Grows to what the limits allow and no further. */
 struct resp_scratch {
     struct resp_arg *argv;
     size_t argv_cap;
@@ -84,7 +85,8 @@ struct resp_writer {
     int proto; /* 2 or 3 */
 };
 
-/* Simple strings and errors: CR, LF and NUL become spaces, so that no text, whatever it quotes, can
+/* Text that is quoted must not lie in the buffer that is written to.
+ * Simple strings and errors: CR, LF and NUL become spaces, so that no text, whatever it quotes, can
  * split one reply into two. An error's text begins with its code: "ERR ...", "NOTHELD ...". */
 void resp_simple(struct resp_writer *w, const char *text);
 void resp_error(struct resp_writer *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -16,7 +16,7 @@ struct buf;
 
 /* X(field, INFO section, INFO name, metric, labels, help)
  * Rows of one metric stand together; the help of its first row counts. A field that ends in _us is
- * shown in seconds by the metrics. INFO section 0: not in INFO. Metric "": not in the metrics. */
+ * shown in seconds by the metrics. The sections are those of stats_private.h. */
 #define STATS_COUNTERS(X)                                                                          \
     X(connections_received, STATS_SECTION_STATS, "total_connections_received",                     \
       "holdfast_connections_received_total", "", "Connections accepted.")                          \
@@ -77,41 +77,40 @@ struct buf;
       "holdfast_lock_acquires_total", "outcome=\"granted\"", "Lock requests, by outcome.")         \
     X(acquires_reentered, STATS_SECTION_HOLDFAST, "acquires_reentered",                            \
       "holdfast_lock_acquires_total", "outcome=\"reentered\"", "")                                 \
-    X(acquires_busy, STATS_SECTION_HOLDFAST, "acquires_busy",                                      \
-      "holdfast_lock_acquires_total", "outcome=\"busy\"", "")                                      \
+    X(acquires_busy, STATS_SECTION_HOLDFAST, "acquires_busy", "holdfast_lock_acquires_total",      \
+      "outcome=\"busy\"", "")                                                                      \
     X(acquires_timeout, STATS_SECTION_HOLDFAST, "acquires_timeout",                                \
       "holdfast_lock_acquires_total", "outcome=\"timeout\"", "")                                   \
     X(acquires_no_quorum, STATS_SECTION_HOLDFAST, "acquires_no_quorum",                            \
       "holdfast_lock_acquires_total", "outcome=\"no_quorum\"", "")                                 \
-    X(acquires_late, STATS_SECTION_HOLDFAST, "acquires_late",                                      \
-      "holdfast_lock_acquires_total", "outcome=\"late\"", "")                                      \
+    X(acquires_late, STATS_SECTION_HOLDFAST, "acquires_late", "holdfast_lock_acquires_total",      \
+      "outcome=\"late\"", "")                                                                      \
     X(acquires_draining, STATS_SECTION_HOLDFAST, "acquires_draining",                              \
       "holdfast_lock_acquires_total", "outcome=\"draining\"", "")                                  \
-    X(acquires_kind, STATS_SECTION_HOLDFAST, "acquires_kind",                                      \
-      "holdfast_lock_acquires_total", "outcome=\"kind\"", "")                                      \
-    X(acquires_limit, STATS_SECTION_HOLDFAST, "acquires_limit",                                    \
-      "holdfast_lock_acquires_total", "outcome=\"limit\"", "")                                     \
+    X(acquires_kind, STATS_SECTION_HOLDFAST, "acquires_kind", "holdfast_lock_acquires_total",      \
+      "outcome=\"kind\"", "")                                                                      \
+    X(acquires_limit, STATS_SECTION_HOLDFAST, "acquires_limit", "holdfast_lock_acquires_total",    \
+      "outcome=\"limit\"", "")                                                                     \
     X(acquires_deadlock, STATS_SECTION_HOLDFAST, "acquires_deadlock",                              \
       "holdfast_lock_acquires_total", "outcome=\"deadlock\"", "")                                  \
     X(acquires_abandoned, STATS_SECTION_HOLDFAST, "acquires_abandoned",                            \
       "holdfast_lock_acquires_total", "outcome=\"abandoned\"", "")                                 \
     X(acquire_undos, STATS_SECTION_HOLDFAST, "acquire_undos", "holdfast_lock_undos_total", "",     \
       "Acquires taken back from the masters.")                                                     \
-    X(releases_client, STATS_SECTION_HOLDFAST, "releases_client",                                  \
-      "holdfast_lock_releases_total", "reason=\"client\"", "Holds ended in order.")                \
+    X(releases_client, STATS_SECTION_HOLDFAST, "releases_client", "holdfast_lock_releases_total",  \
+      "reason=\"client\"", "Holds ended in order.")                                                \
     X(releases_disconnect, STATS_SECTION_HOLDFAST, "releases_disconnect",                          \
       "holdfast_lock_releases_total", "reason=\"disconnect\"", "")                                 \
     X(releases_expired, STATS_SECTION_HOLDFAST, "releases_expired",                                \
       "holdfast_lock_releases_total", "reason=\"expired\"", "")                                    \
-    X(releases_forced, STATS_SECTION_HOLDFAST, "releases_forced",                                  \
-      "holdfast_lock_releases_total", "reason=\"forced\"", "")                                     \
-    X(locks_lost_no_quorum, STATS_SECTION_HOLDFAST, "lost_no_quorum",                              \
-      "holdfast_locks_lost_total", "reason=\"no_quorum\"",                                         \
-      "Holds that ended although somebody relied on them.")                                        \
-    X(locks_lost_deadline, STATS_SECTION_HOLDFAST, "lost_deadline",                                \
-      "holdfast_locks_lost_total", "reason=\"deadline\"", "")                                      \
-    X(locks_lost_max_hold, STATS_SECTION_HOLDFAST, "lost_max_hold",                                \
-      "holdfast_locks_lost_total", "reason=\"max_hold\"", "")                                      \
+    X(releases_forced, STATS_SECTION_HOLDFAST, "releases_forced", "holdfast_lock_releases_total",  \
+      "reason=\"forced\"", "")                                                                     \
+    X(locks_lost_no_quorum, STATS_SECTION_HOLDFAST, "lost_no_quorum", "holdfast_locks_lost_total", \
+      "reason=\"no_quorum\"", "Holds that ended although somebody relied on them.")                \
+    X(locks_lost_deadline, STATS_SECTION_HOLDFAST, "lost_deadline", "holdfast_locks_lost_total",   \
+      "reason=\"deadline\"", "")                                                                   \
+    X(locks_lost_max_hold, STATS_SECTION_HOLDFAST, "lost_max_hold", "holdfast_locks_lost_total",   \
+      "reason=\"max_hold\"", "")                                                                   \
     X(locks_lost_gone, STATS_SECTION_HOLDFAST, "lost_gone", "holdfast_locks_lost_total",           \
       "reason=\"gone\"", "")                                                                       \
     X(locks_lost_moved, STATS_SECTION_HOLDFAST, "lost_moved", "holdfast_locks_lost_total",         \
@@ -157,8 +156,9 @@ struct buf;
       "How much later than due a renewal was sent.")                                               \
     X(loop_lag_us, "holdfast_event_loop_lag_seconds", "How late a due timer ran.")
 
-/* Log-linear, as HdrHistogram (http://hdrhistogram.org): each power of two is cut into 8 buckets, so
- * a quantile is at most 12.5 % too large. From 1 us to 71 minutes; what is longer counts as that. */
+/* Log-linear, as HdrHistogram (http://hdrhistogram.org): each power of two is cut into 8 buckets,
+ * so a quantile is at most 12.5 % too large. From 1 us to 71 minutes; what is longer counts as
+ * that. */
 enum { HIST_BUCKETS = 240 };
 struct hist {
     uint64_t count;
@@ -194,13 +194,13 @@ void stats_error(const char *text);
 /* About once a second: what "per second" in INFO means is the last such interval. */
 void stats_tick(int64_t now_ms);
 
-/* The command table keeps its own counts, one of these in each row, and lends them for the two texts
- * and for the reset. calls = ok + failed + rejected. */
+/* The command table keeps its own counts, one of these in each row, and lends them for the two
+ * texts and for the reset. calls = ok + failed + rejected. */
 struct stats_command {
-    const char *name;  /* lower case; subcommands as "client|list" */
-    uint64_t ok;       /* answered, nil and 0 too */
-    uint64_t failed;   /* answered by an error after it began */
-    uint64_t rejected; /* refused before it began: arity, permission, draining */
+    const char *name;        /* lower case; subcommands as "client|list" */
+    uint64_t ok;             /* answered, nil and 0 too */
+    uint64_t failed;         /* answered by an error after it began */
+    uint64_t rejected;       /* refused before it began: arity, permission, draining */
     struct hist duration_us; /* request read to reply made; a wait counts */
 };
 /* Row i of the table, NULL after the last. No function: no commands shown. */
@@ -248,7 +248,7 @@ struct stats_gauges {
     int64_t open_fds, max_fds;
     /* Locks of this broker's clients */
     int64_t locks_held_exclusive, locks_held_shared, locks_held_limited; /* holds of each type */
-    int64_t locks_names;                                                 /* with a holder or waiter */
+    int64_t locks_names; /* with a holder or waiter */
     int64_t waiters;
     int64_t lease_min_remaining_ms; /* the hold that is nearest to its end; -1: no holds */
     /* Masters */

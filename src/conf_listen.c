@@ -123,7 +123,7 @@ void conf_listens_format(const struct conf_listens *listens, char out[CONF_VALUE
     out[0] = '\0';
     for (size_t i = 0; i < listens->count && n < CONF_VALUE_MAX; i++) {
         const struct conf_listen *l = &listens->v[i];
-        bool bracket = strchr(l->host, ':') != NULL;
+        bool bracket = !l->is_unix && strchr(l->host, ':') != NULL;
 
         n += (size_t)snprintf(out + n, CONF_VALUE_MAX - n, "%s%s%s%s%s", i > 0 ? " " : "",
                               l->is_unix ? "unix:" : "", bracket ? "[" : "", l->host,

@@ -1,16 +1,14 @@
-# HOLDFAST_CHECK_CFLAGS(VARIABLE, FLAG...)
-# Appends each flag that the compiler takes without a warning to VARIABLE.
+# HOLDFAST_CHECK_CFLAGS(VARIABLE, FLAGS)
+# Appends each of the flags, separated by blanks, that the compiler takes without a warning.
 AC_DEFUN([HOLDFAST_CHECK_CFLAGS], [
-    m4_foreach_w([flag], [$2], [
-        AS_VAR_PUSHDEF([cached], [holdfast_cv_cflag_]flag)
-        AC_CACHE_CHECK([whether $CC takes flag], [cached], [
-            holdfast_saved_CFLAGS=$CFLAGS
-            CFLAGS="$CFLAGS -Werror flag"
-            AC_LINK_IFELSE([AC_LANG_PROGRAM([], [])],
-                [AS_VAR_SET([cached], [yes])], [AS_VAR_SET([cached], [no])])
-            CFLAGS=$holdfast_saved_CFLAGS
-        ])
-        AS_VAR_IF([cached], [yes], [AS_VAR_APPEND([$1], [" flag"])])
-        AS_VAR_POPDEF([cached])
-    ])
+    for holdfast_flag in $2; do
+        AC_MSG_CHECKING([whether $CC takes $holdfast_flag])
+        holdfast_saved_CFLAGS=$CFLAGS
+        CFLAGS="$CFLAGS -Werror $holdfast_flag"
+        AC_LINK_IFELSE([AC_LANG_PROGRAM([], [])], [
+            AC_MSG_RESULT([yes])
+            AS_VAR_APPEND([$1], [" $holdfast_flag"])
+        ], [AC_MSG_RESULT([no])])
+        CFLAGS=$holdfast_saved_CFLAGS
+    done
 ])

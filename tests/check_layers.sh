@@ -50,7 +50,7 @@ check_tree() {
             if (line !~ /^[ \t]*#[ \t]*include[ \t]*"/)
                 continue
             split(line, part, "\"")
-            if (part[2] == "script_lua.h" && from == "script")
+            if (part[2] == "config.h" || (part[2] == "script_lua.h" && from == "script"))
                 continue
             to = module_of(part[2])
             if (!(to in rank))

@@ -1,12 +1,12 @@
 #ifndef HOLDFAST_CLIENT_H
 #define HOLDFAST_CLIENT_H
 /*
- * client: one socket with a session on it: bytes to resp to cmd, finished replies back in the order of
- * the requests. All clients of a daemon are one `struct clients`.
+ * client: one socket with a session on it: bytes to resp to cmd, finished replies back in the order
+ * of the requests. All clients of a daemon are one `struct clients`.
  *
- * In one turn of the loop each client runs at most CLIENT_TURN commands; the replies of a turn leave
- * in client_flush_all(), which the server calls at the end of each turn. Every close has a reason,
- * which is logged and counted.
+ * In one turn of the loop each client runs at most CLIENT_TURN commands; the replies of a turn
+ * leave in client_flush_all(), which the server calls at the end of each turn. Every close has a
+ * reason, which is logged and counted.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,8 +20,9 @@
 struct clients;
 
 enum {
-    CLIENT_TURN = 32,       /* commands of one client in one turn of the loop */
-    CLIENT_LINGER_MS = 5000 /* how long a client that is to be closed has to take its last replies */
+    CLIENT_TURN = 32, /* commands of one client in one turn of the loop */
+    CLIENT_LINGER_MS =
+        5000 /* how long a client that is to be closed has to take its last replies */
 };
 
 /* Why a client has gone. */
@@ -42,7 +43,8 @@ enum client_end {
     CLIENT_END_COUNT
 };
 
-/* True for the ends after which the peer certainly works on nothing any more that it locked here. */
+/* True for the ends after which the peer certainly works on nothing any more that it locked here.
+ */
 static inline bool client_end_is_orderly(enum client_end end)
 {
     return end == CLIENT_END_EOF || end == CLIENT_END_QUIT;
@@ -53,7 +55,7 @@ const char *client_end_name(enum client_end);
 struct client_limits {
     struct resp_limits resp;
     int64_t max_clients;
-    int64_t max_pending; /* requests of one client in flight */
+    int64_t max_pending;                              /* requests of one client in flight */
     int64_t output_hard, output_soft, output_soft_ms; /* bytes that the peer does not take */
     int64_t request_ms; /* to send one request, from its first byte; 0: no limit */
     int64_t idle_ms;    /* 0: no limit; see client.c for who is never idle */
@@ -63,8 +65,9 @@ struct client_limits {
 struct client_events {
     /* A client has come: gives it its default owner (session->owner). */
     void (*on_start)(void *arg, struct session *, int64_t now_ms);
-    /* It is going: deals with its watched holds (broker_session_end) and lets session->owner go.
-     * Once; no reply can be written any more. Its requests are abandoned after this. */
+    /* It is going: deals with its watched holds (broker_session_end) and lets session->owner go (it
+     * is NULL after this). Once; no reply can be written any more. Its requests are abandoned then.
+     */
     void (*on_end)(void *arg, struct session *, enum client_end, int64_t now_ms);
 };
 
@@ -83,16 +86,16 @@ void client_set_limits(struct clients *, const struct client_limits *);
  * Fits listener_accept_fn, with the set as `arg`. */
 void client_accept(void *clients, int fd, const struct sockaddr *peer, socklen_t peer_len);
 
-/* Writes and sends the replies that became ready in this turn, ends who is to be ended, frees who has
- * ended. At the end of each turn of the loop; no client is freed at any other time. */
+/* Writes and sends the replies that became ready in this turn, ends who is to be ended, frees who
+ * has ended. At the end of each turn of the loop; no client is freed at any other time. */
 void client_flush_all(struct clients *);
 
 /* Calls `each` for every client that is there; it may kill them. */
 void client_each(struct clients *, void (*each)(struct session *, void *arg), void *arg);
 size_t client_count(const struct clients *);
 
-/* Ends one after the replies that it waits for have been sent, at the latest after CLIENT_LINGER_MS.
- * No further command of it runs. `reason` goes to the log. */
+/* Ends one after the replies that it waits for have been sent, at the latest after
+ * CLIENT_LINGER_MS. No further command of it runs. `reason` goes to the log. */
 void client_kill(struct session *, const char *reason);
 
 /* Commands about locks (CMD_LOCK, CMD_INSPECT) of all clients wait until then; 0: until now. */

@@ -4,8 +4,8 @@
  * listener: the sockets that clients connect to: TCP, Unix, or those that systemd passed.
  *
  * Hands each accepted connection to one callback and knows nothing of what becomes of it. When
- * descriptors run out it tells the peer so, closes, and accepts nothing for 100 ms: the clients that
- * are there go on undisturbed.
+ * descriptors run out it tells the peer so, closes, and accepts nothing for 100 ms: the clients
+ * that are there go on undisturbed.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -18,16 +18,18 @@ struct event_base;
 struct listeners;
 
 /* A connection: `fd` is non-blocking, close-on-exec, and belongs to the callee from here on. */
-typedef void (*listener_accept_fn)(void *arg, int fd, const struct sockaddr *peer, socklen_t peer_len);
+typedef void (*listener_accept_fn)(void *arg, int fd, const struct sockaddr *peer,
+                                   socklen_t peer_len);
 
 /* An empty set. */
 struct listeners *listener_new(struct event_base *, listener_accept_fn, void *arg);
 
 /* Opens every address of the list and starts to accept; sockets that systemd has passed are used in
- * place of the list. Says `listening on 127.0.0.1:5625` (the true port) in the log, a line for each.
- * `unix_mode`: permission bits of Unix sockets. -1: `error` says which address and why, none is open. */
-int listener_open_all(struct listeners *, const struct conf_listens *, unsigned unix_mode, char *error,
-                      size_t error_size) MUST_CHECK;
+ * place of the list. Says `listening on 127.0.0.1:5625` (the true port) in the log, a line for
+ * each. `unix_mode`: permission bits of Unix sockets. -1: `error` says which address and why, none
+ * is open. */
+int listener_open_all(struct listeners *, const struct conf_listens *, unsigned unix_mode,
+                      char *error, size_t error_size) MUST_CHECK;
 
 /* Stops and restarts accepting; connects meanwhile wait in the kernel. */
 void listener_pause(struct listeners *);
@@ -40,7 +42,8 @@ void listener_close(struct listeners *);
 /* Closes and frees; NULL is allowed. */
 void listener_free(struct listeners *);
 
-/* The addresses that are open, "127.0.0.1:5625" or "unix:/path"; they live until listener_close(). */
+/* The addresses that are open, "127.0.0.1:5625" or "unix:/path"; they live until listener_close().
+ */
 size_t listener_count(const struct listeners *);
 const char *listener_addr(const struct listeners *, size_t i);
 #endif

@@ -11,8 +11,9 @@
  *   CLOSED --stream_adopt--> OPEN --stream_close | end--> CLOSED
  *   CLOSED --stream_connect--> CONNECTING --connected--> OPEN
  *
- * A callback may call any function here for its own stream, stream_close() too. But the memory of the
- * stream has to stay until the callback has returned: who frees a stream does it at the end of the turn.
+ * A callback may call any function here for its own stream, stream_close() too. But the memory of
+ * the stream has to stay until the callback has returned: who frees a stream does it at the end of
+ * the turn.
  */
 #include <event2/event.h>
 #include <event2/event_struct.h>
@@ -39,12 +40,13 @@ enum stream_end {
 struct stream_events {
     /* The connection stands (streams from stream_connect only). Once. */
     void (*on_open)(void *arg);
-    /* Bytes have come: all that are not consumed yet. Returns how many of them are consumed now; the
-     * rest is kept and comes again, with more behind it. May call stream_close() (then the return
-     * value does not matter). Not called while reading is paused. */
+    /* Bytes have come: all that are not consumed yet. Returns how many of them are consumed now;
+     * the rest is kept and comes again, with more behind it. May call stream_close(): then `data`
+     * is gone and the return value does not matter. Not called while reading is paused. */
     size_t (*on_bytes)(void *arg, const char *data, size_t len);
     /* The peer has sent FIN and nothing more will come; what is kept unconsumed stays. We can still
-     * write, and it is the owner who ends the stream. Once. NULL: on_end(STREAM_END_EOF) instead. */
+     * write, and it is the owner who ends the stream. Once. NULL: on_end(STREAM_END_EOF) instead.
+     */
     void (*on_eof)(void *arg);
     /* The socket has taken some of what stream_flush() had to leave in stream_out(). */
     void (*on_drain)(void *arg);
@@ -64,6 +66,9 @@ struct stream {
     void *arg;
     struct event_base *base;
     struct stream_dial *dial; /* NULL: no connect under way */
+    size_t keep_max; /* bytes of an empty `in` or `out` that are kept for the next; the owner may
+                        raise it */
+    unsigned closes; /* how often it was closed: a callback may close it and connect again */
     int64_t bytes_in, bytes_out;
 };
 
@@ -75,14 +80,17 @@ struct stream_keepalive {
 
 /* Makes a closed stream. `events` and `arg` are kept, the memory of `events` stays the caller's.
  * A stream that is closed holds no memory: there is no stream_fini(). */
-void stream_init(struct stream *, struct event_base *, const struct stream_events *events, void *arg);
+void stream_init(struct stream *, struct event_base *, const struct stream_events *events,
+                 void *arg);
 
-/* Takes over an accepted socket (made non-blocking here; TCP_NODELAY set on TCP). Reading starts. */
+/* Takes over an accepted socket (made non-blocking here; TCP_NODELAY set on TCP). Reading starts.
+ */
 void stream_adopt(struct stream *, int fd);
 
-/* Starts to connect. `host` is a name, an address, or with port 0 the path of a Unix socket. Names are
- * looked up without blocking by `dns`; each address is tried in turn. on_open or on_end follows,
- * never from inside this call. There is no time-out here: who waits calls stream_close(). */
+/* Starts to connect. `host` is a name, an address, or with port 0 the path of a Unix socket. Names
+ * are looked up without blocking by `dns`; each address is tried in turn. on_open or on_end
+ * follows, never from inside this call. There is no time-out here: who waits calls stream_close().
+ */
 void stream_connect(struct stream *, struct evdns_base *dns, const char *host, int port);
 
 /* Sets keepalive and TCP_USER_TIMEOUT where the socket is TCP; harmless elsewhere. */
@@ -112,14 +120,16 @@ static inline size_t stream_kept(const struct stream *s)
     return buf_len(&s->in);
 }
 
-/* Looks whether the peer of a paused stream has gone, which nothing else would notice: on_eof or
- * on_end runs inside this call then. */
-void stream_probe(struct stream *);
+/* Looks whether the peer of a paused stream is still there, which nothing else would notice. on_end
+ * runs inside this call when the connection is broken. True: the peer has sent FIN, behind bytes
+ * that may not have been read yet. */
+bool stream_probe(struct stream *);
 
-/* Sends FIN after what was flushed; reading goes on. Only when stream_out() is empty. */
+/* Sends FIN; reading goes on. Only when stream_out() is empty. */
 void stream_shutdown(struct stream *);
 
-/* Ends it now: drops what is unsent, closes the socket. No callback follows. Also on a closed one. */
+/* Ends it now: drops what is unsent, closes the socket. No callback follows. Also on a closed one.
+ */
 void stream_close(struct stream *);
 
 /* As stream_close(), with an RST in place of a FIN: the peer sees an error at once. */
@@ -130,7 +140,8 @@ static inline bool stream_is_open(const struct stream *s)
     return s->fd >= 0 && !s->connecting;
 }
 
-/* An address in words: "127.0.0.1:4711", "[::1]:4711", "unix:/path", "unix:" for one without a name. */
+/* An address in words: "127.0.0.1:4711", "[::1]:4711", "unix:/path", "unix:" for one without a
+ * name. */
 enum { STREAM_ADDRESS_MAX = 128 };
 void stream_address(char out[STREAM_ADDRESS_MAX], const struct sockaddr *, socklen_t len);
 #endif

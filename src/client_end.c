@@ -1,0 +1,309 @@
+/* How a client ends, and what is looked at at the end of each turn and once a second to decide it.
+ *
+ * Every end has a reason that is logged and counted, and goes through client_end_now() in the end.
+ * Does not run commands, nor free anybody before client_flush_all() has been through.
+ *
+ * Once a second (on_tick) those are looked at with something that must not last: a request half
+ * there, replies not taken, reading stopped, an end that drags on (set->watched; a client is put
+ * there at once and leaves the next time that nothing is wrong). Being idle is looked for by going
+ * round in the list of all, an eighth of it at a time: an idle client goes up to 8 s late, and no
+ * request pays for it. A client with locks, requests or subscriptions is never idle. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "client_private.h"
+#include "clock.h"
+#include "cmd.h"
+#include "log.h"
+#include "stats.h"
+
+enum { LOG_LINES_PER_SECOND = 20, IDLE_ROUND = 8 };
+
+/* How each end is named, logged and counted. */
+static const struct {
+    const char *name;
+    enum log_level level;
+    uint64_t *counter;
+} ends[CLIENT_END_COUNT] = {
+    [CLIENT_END_EOF] = {"closed", LOG_LEVEL_DEBUG, &stats.disconnects_closed},
+    [CLIENT_END_QUIT] = {"quit", LOG_LEVEL_DEBUG, &stats.disconnects_quit},
+    [CLIENT_END_RESET] = {"reset", LOG_LEVEL_INFO, &stats.disconnects_reset},
+    [CLIENT_END_TIMEOUT] = {"timeout", LOG_LEVEL_INFO, &stats.disconnects_reset},
+    [CLIENT_END_ERROR] = {"error", LOG_LEVEL_INFO, &stats.disconnects_reset},
+    [CLIENT_END_PROTOCOL] = {"protocol", LOG_LEVEL_INFO, &stats.disconnects_protocol},
+    [CLIENT_END_HTTP] = {"http", LOG_LEVEL_DEBUG, &stats.disconnects_protocol},
+    [CLIENT_END_REQUEST] = {"slow_request", LOG_LEVEL_INFO, &stats.disconnects_slow_request},
+    [CLIENT_END_IDLE] = {"idle", LOG_LEVEL_INFO, &stats.disconnects_idle},
+    [CLIENT_END_OUTPUT] = {"output_limit", LOG_LEVEL_INFO, &stats.disconnects_output},
+    [CLIENT_END_KILLED] = {"killed", LOG_LEVEL_INFO, &stats.disconnects_killed},
+    [CLIENT_END_ASKED] = {"lost", LOG_LEVEL_INFO, &stats.disconnects_lost},
+    [CLIENT_END_SHUTDOWN] = {"shutdown", LOG_LEVEL_DEBUG, &stats.disconnects_shutdown},
+};
+
+const char *client_end_name(enum client_end end)
+{
+    return ends[end].name;
+}
+
+/* Strangers can come and go without end, the log is finite. */
+static bool may_log(struct clients *set, int64_t now_ms)
+{
+    if (now_ms / 1000 != set->log_second) {
+        unsigned swallowed =
+            set->log_lines > LOG_LINES_PER_SECOND ? set->log_lines - LOG_LINES_PER_SECOND : 0;
+        set->log_second = now_ms / 1000;
+        set->log_lines = 0;
+        if (swallowed > 0)
+            log_info("clients", "more lines like these swallowed=%u", swallowed);
+    }
+    return ++set->log_lines <= LOG_LINES_PER_SECOND;
+}
+
+static void log_end(const struct client *c, enum client_end end, const char *reason, int64_t now_ms)
+{
+    char object[32];
+
+    if (!log_enabled(ends[end].level) || !may_log(c->set, now_ms))
+        return;
+    snprintf(object, sizeof object, "client %" PRIu64, c->session.id);
+    log_write(ends[end].level, object, "%s: %s peer=%s commands=%" PRId64 " age_ms=%" PRId64,
+              ends[end].name, reason, c->peer, c->session.n_commands,
+              now_ms - c->session.created_ms);
+}
+
+static void count_bytes(struct client *c)
+{
+    stats.net_input_bytes += (uint64_t)(c->stream.bytes_in - c->counted_in);
+    stats.net_output_bytes += (uint64_t)(c->stream.bytes_out - c->counted_out);
+    c->counted_in = c->stream.bytes_in;
+    c->counted_out = c->stream.bytes_out;
+}
+
+void client_ready(struct client *c)
+{
+    if (c->is_ready || c->dead)
+        return;
+    c->is_ready = true;
+    TAILQ_INSERT_TAIL(&c->set->ready, c, ready);
+}
+
+void client_watch(struct client *c)
+{
+    if (c->is_watched || c->dead)
+        return;
+    c->is_watched = true;
+    TAILQ_INSERT_TAIL(&c->set->watched, c, watched);
+}
+
+/* ---- the end ---- */
+
+void client_begin_end(struct client *c, enum client_end end, int64_t now_ms)
+{
+    c->end = (uint8_t)end;
+    c->ending_since_ms = now_ms;
+    client_watch(c);
+    client_ready(c);
+}
+
+void client_finish(struct client *c, enum client_end end, const char *reason)
+{
+    int64_t now_ms = clock_ms();
+
+    if (c->finishing || c->dead)
+        return;
+    c->finishing = c->session.closing = true;
+    log_end(c, end, reason, now_ms);
+    client_begin_end(c, end, now_ms);
+    if (c->stream.paused)
+        stream_resume(&c->stream); /* what still comes is dropped */
+}
+
+static void leave_lists(struct client *c)
+{
+    struct clients *set = c->set;
+
+    TAILQ_REMOVE(&set->all, c, link);
+    set->n_all--;
+    if (c->is_ready)
+        TAILQ_REMOVE(&set->ready, c, ready);
+    if (c->is_watched)
+        TAILQ_REMOVE(&set->watched, c, watched);
+    if (c->has_more) {
+        TAILQ_REMOVE(&set->more, c, more);
+        set->n_more--;
+    }
+    c->is_ready = c->is_watched = c->has_more = false;
+    TAILQ_INSERT_TAIL(&set->dead, c, link);
+}
+
+void client_end_now(struct client *c, enum client_end end, const char *reason)
+{
+    struct clients *set = c->set;
+    int64_t now_ms = clock_ms();
+
+    if (c->dead)
+        return;
+    if (!c->finishing)
+        log_end(c, end, reason, now_ms);
+    c->dead = c->session.closing = true;
+    leave_lists(c);
+    (*ends[end].counter)++;
+    cmd_session_end(&c->session);
+    set->events->on_end(set->arg, &c->session, end, now_ms);
+    session_fini(&c->session, now_ms);
+    count_bytes(c);
+    /* A FIN would leave what the peer does not take in the kernel for long. */
+    if (end == CLIENT_END_OUTPUT || end == CLIENT_END_REQUEST)
+        stream_reset(&c->stream);
+    else
+        stream_close(&c->stream);
+    resp_parser_fini(&c->parser);
+}
+
+void client_free_dead(struct clients *set)
+{
+    struct client *c;
+
+    while ((c = TAILQ_FIRST(&set->dead)) != NULL) {
+        TAILQ_REMOVE(&set->dead, c, link);
+        free(c->peer);
+        free(c->local);
+        free(c);
+    }
+}
+
+/* ---- the end of a turn ---- */
+
+/* False: the client has ended. */
+static bool bound_output(struct client *c, int64_t now_ms)
+{
+    const struct client_limits *limits = &c->set->limits;
+    size_t before = c->unsent;
+    int64_t unsent = (int64_t)buf_len(&c->stream.out);
+
+    c->unsent = (size_t)unsent;
+    /* One reply may be longer than the limit; nothing may be added behind it while it does not go.
+     */
+    if (before > 0 && unsent > (int64_t)before && unsent > limits->output_hard) {
+        client_end_now(c, CLIENT_END_OUTPUT, "does not take its replies (output_buffer_hard)");
+        return false;
+    }
+    if (c->full_since_ms == 0 && unsent > limits->output_soft) {
+        c->full_since_ms = now_ms;
+        client_watch(c);
+    } else if (unsent <= limits->output_soft / 2) {
+        c->full_since_ms = 0;
+    }
+    return true;
+}
+
+/* One that is to be ended: is it time? */
+static void settle_end(struct client *c)
+{
+    const struct session *s = &c->session;
+    bool waits =
+        session_is_blocked(s); /* for others, who knows how long: the peer does not any more */
+
+    if (!c->finishing) {
+        bool answered =
+            s->n_requests == 0 && !c->has_more && c->stall == CLIENT_RUNS && c->unsent == 0;
+        if (waits || answered)
+            client_end_now(c, CLIENT_END_EOF, "closed by the peer");
+        return;
+    }
+    if (c->shut || c->unsent > 0 || (s->n_requests > 0 && !waits))
+        return;
+    if (c->end != CLIENT_END_PROTOCOL || c->eof) {
+        client_end_now(c, c->end, "");
+        return;
+    }
+    /* The peer is still writing. Closing before it has read the error would take the error away
+     * from it: the kernel answers unread bytes by an RST. */
+    c->shut = true;
+    stream_shutdown(&c->stream);
+}
+
+static void flush(struct client *c)
+{
+    int64_t now_ms = clock_ms(); /* fresh: a reply says for how long a lock is held */
+
+    session_flush(&c->session, now_ms);
+    stream_flush(&c->stream);
+    if (c->dead)
+        return;
+    count_bytes(c);
+    if (!bound_output(c, now_ms))
+        return;
+    client_unstall(c);
+    if (c->finishing || c->eof)
+        settle_end(c);
+}
+
+void client_flush_all(struct clients *set)
+{
+    struct client *c;
+
+    while ((c = TAILQ_FIRST(&set->ready)) != NULL) {
+        TAILQ_REMOVE(&set->ready, c, ready);
+        c->is_ready = false;
+        flush(c);
+    }
+    client_free_dead(set);
+}
+
+/* ---- once a second ---- */
+
+static void watch_one(struct client *c, int64_t now_ms)
+{
+    const struct client_limits *limits = &c->set->limits;
+    bool ending = c->finishing || c->eof;
+
+    if (ending && now_ms - c->ending_since_ms >= CLIENT_LINGER_MS)
+        client_end_now(c, c->end, "took too long to take its last replies");
+    else if (c->eof && session_is_blocked(&c->session))
+        client_end_now(c, c->end, "closed by the peer");
+    else if (c->partial_since_ms > 0 && limits->request_ms > 0 &&
+             now_ms - c->partial_since_ms >= limits->request_ms)
+        client_end_now(c, CLIENT_END_REQUEST, "did not finish a request in time (request_time)");
+    else if (c->full_since_ms > 0 && now_ms - c->full_since_ms >= limits->output_soft_ms)
+        client_end_now(c, CLIENT_END_OUTPUT, "does not take its replies (output_buffer_soft)");
+    else if (c->stream.paused && stream_probe(&c->stream) && session_is_blocked(&c->session))
+        client_end_now(c, CLIENT_END_EOF, "closed by the peer");
+    else if (!c->dead && !ending && c->partial_since_ms == 0 && c->full_since_ms == 0 &&
+             !c->stream.paused) {
+        c->is_watched = false;
+        TAILQ_REMOVE(&c->set->watched, c, watched);
+    }
+}
+
+static void find_idle(struct clients *set, int64_t now_ms)
+{
+    if (set->limits.idle_ms == 0)
+        return;
+    for (size_t n = set->n_all / IDLE_ROUND + 1; n > 0 && !TAILQ_EMPTY(&set->all); n--) {
+        struct client *c = TAILQ_FIRST(&set->all);
+        const struct session *s = &c->session;
+        bool idle = now_ms - s->last_ms >= set->limits.idle_ms && s->n_requests == 0 &&
+                    s->n_holds == 0 && s->n_subscriptions == 0 && !s->monitor && !c->has_more;
+        TAILQ_REMOVE(&set->all, c, link);
+        TAILQ_INSERT_TAIL(&set->all, c, link);
+        if (idle)
+            client_end_now(c, CLIENT_END_IDLE, "idle for too long (idle_timeout)");
+    }
+}
+
+void client_on_tick(evutil_socket_t fd, short what, void *arg)
+{
+    struct clients *set = arg;
+    int64_t now_ms = clock_ms();
+    struct client *c, *next;
+
+    (void)fd;
+    (void)what;
+    for (c = TAILQ_FIRST(&set->watched); c; c = next) {
+        next = TAILQ_NEXT(c, watched); /* ending one ends no other in the same call */
+        watch_one(c, now_ms);
+    }
+    find_idle(set, now_ms);
+}

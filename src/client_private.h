@@ -1,0 +1,96 @@
+#ifndef HOLDFAST_CLIENT_PRIVATE_H
+#define HOLDFAST_CLIENT_PRIVATE_H
+/* Between client.c (who is there), client_run.c (bytes to commands) and client_end.c (how one
+ * ends). */
+#include <event2/event_struct.h>
+#include <sys/queue.h>
+
+#include "client.h"
+
+/* Why the commands of a client wait. */
+enum client_stall {
+    CLIENT_RUNS,
+    CLIENT_BUSY,    /* a request is parked, too many are in flight, or too much is to be sent */
+    CLIENT_BARRIER, /* the next command wants nothing in flight */
+    CLIENT_PAUSED   /* client_pause_all() */
+};
+
+struct client {
+    struct session session;
+    struct stream stream;
+    struct resp_parser parser;
+    struct clients *set;
+    TAILQ_ENTRY(client) link;    /* set->all, or set->dead */
+    TAILQ_ENTRY(client) ready;   /* set->ready, when is_ready */
+    TAILQ_ENTRY(client) more;    /* set->more, when has_more */
+    TAILQ_ENTRY(client) watched; /* set->watched, when is_watched */
+    bool is_ready, has_more, is_watched;
+    bool eof;                 /* the peer's FIN has come: what came before it is still answered */
+    bool finishing;           /* client_finish(): only what is in flight is still answered */
+    bool shut;                /* our FIN is sent: only the peer's is waited for */
+    bool dead;                /* ended; freed at the end of the turn */
+    uint8_t stall;            /* enum client_stall */
+    uint8_t end;              /* enum client_end, when eof, finishing or dead */
+    int64_t ending_since_ms;  /* when eof or finishing */
+    int64_t partial_since_ms; /* 0: no request is half there */
+    int64_t full_since_ms;    /* 0: the peer takes its replies */
+    size_t unsent;            /* bytes that the last flush had to leave */
+    int64_t counted_in, counted_out; /* of stream's, in the statistics */
+    char *peer, *local;
+};
+TAILQ_HEAD(client_list, client);
+
+struct clients {
+    struct event_base *base;
+    struct client_limits limits;
+    const struct client_events *events;
+    void *arg;
+    struct client_list all, dead;
+    struct client_list ready;   /* to be flushed at the end of this turn */
+    struct client_list more;    /* have commands left for the next turn */
+    struct client_list watched; /* looked at once a second: something about them must not last */
+    size_t n_all, n_more;
+    uint64_t last_id;
+    int64_t paused_until_ms; /* 0: commands are not paused */
+    struct resp_scratch scratch;
+    struct event turn, tick, unpause;
+    int64_t http_logged_ms, log_second;
+    unsigned log_lines;
+};
+
+static inline struct client *client_of(struct session *s)
+{
+    return (struct client *)s; /* its first member */
+}
+
+/* Has it flushed and looked at before this turn ends. */
+void client_ready(struct client *);
+/* Has it looked at once a second. */
+void client_watch(struct client *);
+
+/* Ends it once the replies that it waits for have been sent; nothing further of it is run. */
+void client_finish(struct client *, enum client_end, const char *reason);
+/* Ends it now. Not while a command of it is being run. */
+void client_end_now(struct client *, enum client_end, const char *reason);
+
+/* Bytes of replies that wait: for the socket, or for the replies before them. */
+static inline size_t client_backlog(const struct client *c)
+{
+    return buf_len(&c->stream.out) + c->session.held_len;
+}
+
+/* Its time to end runs from now on. */
+void client_begin_end(struct client *, enum client_end, int64_t now_ms);
+/* Frees those who have ended. */
+void client_free_dead(struct clients *);
+/* The event of the set: once a second. */
+void client_on_tick(evutil_socket_t, short, void *arg);
+
+/* client_run.c */
+/* stream_events.on_bytes. */
+size_t client_on_bytes(void *arg, const char *data, size_t len);
+/* Goes on with the commands of a client that had to wait, if it need not any more. */
+void client_unstall(struct client *);
+/* The event of the set: those who had commands left. */
+void client_on_turn(evutil_socket_t, short, void *arg);
+#endif

@@ -3,9 +3,9 @@
 /*
  * cmd: the way from the words of a request to the function that answers it.
  *
- * One row a command (CMD_ROW in cmd_table.c): name, handler, arity as in Redis (negative: at least), flags,
- * since, summary, arguments for COMMAND DOCS. Commands with sub-commands have a table of rows of
- * their own. Look-up, arity and permission are decided here and nowhere else.
+ * One row a command (CMD_ROW in cmd_table.c): name, handler, arity as in Redis (negative: at
+ * least), flags, since, summary, arguments for COMMAND DOCS. Commands with sub-commands have a
+ * table of rows of their own. Look-up, arity and permission are decided here and nowhere else.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,22 +17,25 @@ struct broker;
 struct conf;
 struct stats_command;
 
-/* Flags of a row. The class decides who may run it (ACL categories: @lock, @inspect, @admin, @connection). */
+/* Flags of a row. The class decides who may run it (ACL categories: @lock, @inspect, @admin,
+ * @connection). */
 enum {
     CMD_LOCK = 1u << 0,       /* takes or gives back locks */
     CMD_INSPECT = 1u << 1,    /* reads state */
     CMD_ADMIN = 1u << 2,      /* acts on the broker or on other clients; never fed to MONITOR */
     CMD_CONNECTION = 1u << 3, /* about this connection itself; always allowed */
-    CMD_BARRIER = 1u << 4,    /* runs only when nothing of this session is in flight (QUIT, RESET, ...) */
-    CMD_PUBSUB_OK = 1u << 5,  /* allowed in a RESP2 connection that has subscribed */
-    CMD_SECRET = 1u << 6,     /* arguments are never shown (AUTH, HELLO) */
+    CMD_BARRIER =
+        1u << 4, /* runs only when nothing of this session is in flight (QUIT, RESET, ...) */
+    CMD_PUBSUB_OK = 1u << 5, /* allowed in a RESP2 connection that has subscribed */
+    CMD_SECRET = 1u << 6,    /* arguments are never shown (AUTH, HELLO) */
 };
 #define CMD_CLASSES (CMD_LOCK | CMD_INSPECT | CMD_ADMIN | CMD_CONNECTION)
 
-/* Answers exactly one reply: at once by session_reply(), or later by a request given to session_ask().
- * argv[0] is the command's name; arguments may hold any bytes and are not terminated. They are valid
- * during the call only. */
+/* Answers exactly one reply: at once by session_reply(), or later by a request given to
+ * session_ask(). argv[0] is the command's name; arguments may hold any bytes and are not
+ * terminated. They are valid during the call only. */
 typedef void (*cmd_fn)(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
+/* QUIT sets session->closing: the edge ends the connection once its replies are written. */
 
 struct cmd {
     const char *name; /* upper case */
@@ -54,25 +57,30 @@ struct cmd_hooks {
     void *server;
     /* Appends the text of INFO; `sections` as stats_info() takes it. */
     void (*info)(void *server, struct buf *out, const char *sections);
-    /* Begins to stop; `now`: without waiting for the drain. The connection that asked gets no reply, as
-     * in Redis: that it is closed at the end tells that the broker is down. */
+    /* Begins to stop; `now`: without waiting for the drain. The connection that asked gets no
+     * reply, as in Redis: that it is closed at the end tells that the broker is down. */
     void (*shutdown)(void *server, bool now);
-    /* Clients: calls `each` for every one, which may kill it. `kill` ends one after its replies have been
-     * sent, and never inside the call. */
+    /* Clients: calls `each` for every one, which may kill it. `kill` ends one after its replies
+     * have been sent, and never inside the call. */
     void (*each_client)(void *server, void (*each)(struct session *, void *arg), void *arg);
     void (*kill_client)(void *server, struct session *, const char *reason);
     /* RESET: the session becomes as a new connection is. Its holds end as by an orderly close, its
      * default owner is a new one. Nothing of it is in flight. */
     void (*reset_client)(void *server, struct session *, int64_t now_ms);
-    /* Address of the peer and of our side in words, "127.0.0.1:4711"; lives as long as the client. */
+    /* Address of the peer and of our side in words, "127.0.0.1:4711"; lives as long as the client.
+     */
     const char *(*peer)(struct session *);
     const char *(*local)(struct session *);
     int (*fd)(struct session *);
-    /* Holds back commands of the classes in `flags` of all clients until `until_ms` (CLIENT PAUSE); flags
-     * 0 ends it. CMD_CONNECTION and CMD_ADMIN are never held back, so that somebody can end it. */
-    void (*pause)(void *server, unsigned flags, int64_t until_ms);
+    /* Bytes that wait to be run, and to be sent. */
+    size_t (*input_len)(struct session *);
+    size_t (*output_len)(struct session *);
+    /* Holds back commands of the classes CMD_LOCK and CMD_INSPECT of all clients until `until_ms`
+     * (CLIENT PAUSE); 0 ends it. The others are never held back, so that somebody can end it. */
+    void (*pause)(void *server, int64_t until_ms);
     /* Applies a changed option (CONFIG SET); 0, or -1 with text in `error`. */
-    int (*config_set)(void *server, const char *key, const char *value, char *error, size_t error_size);
+    int (*config_set)(void *server, const char *key, const char *value, char *error,
+                      size_t error_size);
 };
 
 /* Hooks are copied and all must be set. Tables of counts are made, all at 0, and lent to stats. */
@@ -80,15 +88,13 @@ void cmd_init(const struct cmd_hooks *);
 void cmd_fini(void);
 const struct cmd_hooks *cmd_hooks(void);
 
-/* Runs one request; argc is at least 1. Answers unknown commands with Redis's very text, wrong arity
- * likewise. now_us is when it came. */
-void cmd_dispatch(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms, int64_t now_us);
+/* Runs one request; argc is at least 1. Answers unknown commands with Redis's very text, wrong
+ * arity likewise. now_us is when it came. */
+void cmd_dispatch(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms,
+                  int64_t now_us);
 
 /* True when this command has to wait until nothing of the session is in flight (CMD_BARRIER). */
 bool cmd_must_wait(const struct session *, const struct resp_arg *word);
-
-/* The class of a command (CMD_LOCK, ...) for CLIENT PAUSE; 0 when there is no such command. */
-unsigned cmd_class(const struct resp_arg *word);
 
 /* For session_flush(): each reply that has been written, command statistics, latency, slow log. */
 void cmd_written(struct request *);

@@ -17,8 +17,8 @@ void monitor_leave(struct session *);
 /* Does anybody watch? To be asked before monitor_feed(). */
 extern uint32_t monitor_count;
 
-/* Sends everybody who watches the line of one request, as Redis prints it. `secret`: all words but the
- * first are shown as (redacted). `peer` is the address of who sent it. */
-void monitor_feed(const char *peer, int argc, const struct resp_arg *argv, bool secret, int64_t wall_ms,
-                  int64_t now_ms);
+/* Sends everybody who watches the line of one request, as Redis prints it. `secret`: all words but
+ * the first are shown as (redacted). `peer` is the address of who sent it. */
+void monitor_feed(const char *peer, int argc, const struct resp_arg *argv, bool secret,
+                  int64_t wall_ms, int64_t now_ms);
 #endif

@@ -3,8 +3,8 @@
 /*
  * pubsub: who listens to which channel or pattern, and messages to them.
  *
- * Channels of holdfast: "lost", and "lock:<name>". Anybody may subscribe to any other name; nothing is
- * ever published there (as on a Redis where nobody publishes).
+ * Channels of holdfast: "lost", and "lock:<name>". Anybody may subscribe to any other name; nothing
+ * is ever published there (as on a Redis where nobody publishes).
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,7 +23,8 @@ bool pubsub_is_subscribed(const struct session *, const char *name, size_t len, 
 
 /* Ends all of one kind; for each `each` is called with the name and the number that is left. */
 void pubsub_unsubscribe_all(struct session *, bool is_pattern,
-                            void (*each)(void *arg, const char *name, size_t len, uint32_t left), void *arg);
+                            void (*each)(void *arg, const char *name, size_t len, uint32_t left),
+                            void *arg);
 
 /* Ends every subscription in silence: the session goes. */
 void pubsub_leave(struct session *);
@@ -40,7 +41,8 @@ uint32_t pubsub_publish(const char *channel, size_t channel_len, const char *tex
                         int64_t now_ms);
 
 /* PUBSUB CHANNELS / NUMSUB / NUMPAT. */
-void pubsub_each_channel(void (*each)(void *arg, const char *name, size_t len, uint32_t n_sessions), void *arg);
+void pubsub_each_channel(void (*each)(void *arg, const char *name, size_t len, uint32_t n_sessions),
+                         void *arg);
 uint32_t pubsub_count_channels(void);
 uint32_t pubsub_count_channel(const char *name, size_t len);
 uint32_t pubsub_count_patterns(void);

@@ -26,10 +26,10 @@ struct slowlog_entry {
     char *peer, *name;        /* address and CLIENT SETNAME of who sent it, "" for none */
 };
 
-/* Adds one, drops the oldest when it is full. `secret`: all words but the first are redacted. `name` may
- * be NULL. */
-void slowlog_add(int64_t wall_ms, int64_t duration_us, int argc, const struct resp_arg *argv, bool secret,
-                 const char *peer, const char *name);
+/* Adds one, drops the oldest when it is full. `secret`: all words but the first are redacted.
+ * `name` may be NULL. */
+void slowlog_add(int64_t wall_ms, int64_t duration_us, int argc, const struct resp_arg *argv,
+                 bool secret, const char *peer, const char *name);
 
 uint32_t slowlog_count(void);
 const struct slowlog_entry *slowlog_get(uint32_t i); /* 0: the newest; i < slowlog_count() */

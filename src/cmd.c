@@ -1,0 +1,406 @@
+/*
+ * The way from the words of a request to the function that answers it, and what is counted on that
+ * way.
+ *
+ * It owns an index over cmd_table() by name (open addressing, built once, never changed), the full
+ * name and the counts of each row. It does not know what any command does.
+ *
+ * Every request is counted exactly once: `rejected` when no handler ran (unknown commands count in
+ * no row), at once when its reply was immediate, or in cmd_written() when a request was left with
+ * the session.
+ */
+#include "cmd.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "monitor.h"
+#include "pubsub.h"
+#include "slowlog.h"
+#include "stats.h"
+#include "util.h"
+
+enum {
+    INDEX_SLOTS = 256, /* a power of two, more than twice the rows of the table */
+    NAME_MAX_LEN = 32, /* of a command or a sub-command */
+    ERROR_MAX = 512,   /* bytes of an error text */
+};
+
+/* What belongs to one row, in the order of cmd_index(). */
+struct row {
+    const struct cmd *cmd;
+    char full_name[2 * NAME_MAX_LEN + 2];
+    struct stats_command counts;
+};
+
+static struct cmd_hooks hooks;
+static struct row *rows;
+static int n_rows, n_top;
+static int first_sub[INDEX_SLOTS]; /* by row of the table: the row of its first sub-command */
+static uint8_t slots[INDEX_SLOTS]; /* row + 1; 0: free */
+static bool reply_failed;          /* the handler that runs has answered an error */
+
+static unsigned char to_upper(unsigned char c)
+{
+    return c >= 'a' && c <= 'z' ? (unsigned char)(c - ('a' - 'A')) : c;
+}
+
+static unsigned char to_lower(unsigned char c)
+{
+    return c >= 'A' && c <= 'Z' ? (unsigned char)(c + ('a' - 'A')) : c;
+}
+
+bool cmd_word_is(const struct resp_arg *word, const char *upper)
+{
+    for (size_t i = 0; i < word->len; i++)
+        if (upper[i] == '\0' || to_upper((unsigned char)word->ptr[i]) != (unsigned char)upper[i])
+            return false;
+    return upper[word->len] == '\0';
+}
+
+/* FNV-1a over the upper-cased bytes. The table is ours: nobody can choose names that collide in it.
+ */
+static unsigned hash_word(const char *ptr, size_t len)
+{
+    uint32_t h = 2166136261u;
+
+    for (size_t i = 0; i < len; i++)
+        h = (h ^ to_upper((unsigned char)ptr[i])) * 16777619u;
+    return (h ^ h >> 16) & (INDEX_SLOTS - 1);
+}
+
+/* ---- the index ---- */
+
+static void index_add(const char *name, int row)
+{
+    unsigned slot = hash_word(name, strlen(name));
+
+    while (slots[slot] != 0)
+        slot = (slot + 1) & (INDEX_SLOTS - 1);
+    slots[slot] = (uint8_t)(row + 1);
+}
+
+static void row_init(struct row *row, const struct cmd *parent, const struct cmd *cmd)
+{
+    int len = parent != NULL ? snprintf(row->full_name, sizeof(row->full_name), "%s|%s",
+                                        parent->name, cmd->name)
+                             : snprintf(row->full_name, sizeof(row->full_name), "%s", cmd->name);
+
+    assert(len > 0 && (size_t)len < sizeof(row->full_name));
+    assert(strlen(cmd->name) <= NAME_MAX_LEN);
+    for (char *p = row->full_name; *p != '\0'; p++)
+        *p = (char)to_lower((unsigned char)*p);
+    row->cmd = cmd;
+    row->counts.name = row->full_name;
+}
+
+void cmd_init(const struct cmd_hooks *given)
+{
+    const struct cmd *table = cmd_table(&n_top);
+    int n = n_top;
+
+    assert(n_top < INDEX_SLOTS / 2);
+    hooks = *given;
+    memset(slots, 0, sizeof(slots));
+    for (int i = 0; i < n_top; i++)
+        for (const struct cmd *sub = table[i].subs; sub != NULL && sub->name != NULL; sub++)
+            n++;
+    free(rows);
+    rows = util_alloc((size_t)n * sizeof(*rows));
+    n_rows = n;
+    n = n_top;
+    for (int i = 0; i < n_top; i++) {
+        assert(i == 0 || strcmp(table[i - 1].name, table[i].name) < 0);
+        row_init(&rows[i], NULL, &table[i]);
+        index_add(table[i].name, i);
+        first_sub[i] = n;
+        for (const struct cmd *sub = table[i].subs; sub != NULL && sub->name != NULL; sub++)
+            row_init(&rows[n++], &table[i], sub);
+    }
+    stats_set_commands(cmd_stats);
+}
+
+void cmd_fini(void)
+{
+    stats_set_commands(NULL);
+    slowlog_reset();
+    free(rows);
+    rows = NULL;
+    n_rows = n_top = 0;
+    memset(slots, 0, sizeof(slots));
+}
+
+const struct cmd_hooks *cmd_hooks(void)
+{
+    return &hooks;
+}
+
+const struct cmd *cmd_find(const struct resp_arg *word)
+{
+    if (word->len > NAME_MAX_LEN)
+        return NULL;
+    for (unsigned slot = hash_word(word->ptr, word->len); slots[slot] != 0;
+         slot = (slot + 1) & (INDEX_SLOTS - 1)) {
+        const struct cmd *cmd = rows[slots[slot] - 1].cmd;
+        if (cmd_word_is(word, cmd->name))
+            return cmd;
+    }
+    return NULL;
+}
+
+const struct cmd *cmd_find_sub(const struct cmd *cmd, const struct resp_arg *word)
+{
+    for (const struct cmd *sub = cmd->subs; sub != NULL && sub->name != NULL; sub++)
+        if (cmd_word_is(word, sub->name))
+            return sub;
+    return NULL;
+}
+
+int cmd_index(const struct cmd *cmd)
+{
+    const struct cmd *table = cmd_table(&(int){0});
+
+    if (cmd >= table && cmd < table + n_top)
+        return (int)(cmd - table);
+    for (int i = n_top; i < n_rows; i++)
+        if (rows[i].cmd == cmd)
+            return i;
+    assert(!"a command of the table");
+    return 0;
+}
+
+const char *cmd_full_name(int index)
+{
+    return index >= 0 && index < n_rows ? rows[index].full_name : "";
+}
+
+struct stats_command *cmd_stats(size_t index)
+{
+    return index < (size_t)n_rows ? &rows[index].counts : NULL;
+}
+
+bool cmd_must_wait(const struct session *s, const struct resp_arg *word)
+{
+    if (s->n_requests == 0)
+        return false;
+    const struct cmd *cmd = cmd_find(word);
+    return cmd != NULL && (cmd->flags & CMD_BARRIER) != 0;
+}
+
+/* ---- replies ---- */
+
+__attribute__((format(printf, 2, 0))) static const char *format_error(char *text, const char *fmt,
+                                                                      va_list ap)
+{
+    vsnprintf(text, ERROR_MAX, fmt, ap);
+    stats_error(text);
+    return text;
+}
+
+void cmd_reply_error(struct session *s, const char *fmt, ...)
+{
+    char text[ERROR_MAX];
+    struct resp_writer w = session_reply(s);
+    va_list ap;
+
+    va_start(ap, fmt);
+    resp_error(&w, "%s", format_error(text, fmt, ap));
+    va_end(ap);
+    session_reply_end(s);
+    reply_failed = true;
+}
+
+void cmd_write_error(struct request *request, struct resp_writer *w, const char *fmt, ...)
+{
+    char text[ERROR_MAX];
+    va_list ap;
+
+    va_start(ap, fmt);
+    resp_error(w, "%s", format_error(text, fmt, ap));
+    va_end(ap);
+    request->failed = true;
+}
+
+void cmd_reply_ok(struct session *s)
+{
+    struct resp_writer w = session_reply(s);
+
+    resp_simple(&w, "OK");
+    session_reply_end(s);
+}
+
+void cmd_reply_int(struct session *s, int64_t value)
+{
+    struct resp_writer w = session_reply(s);
+
+    resp_int(&w, value);
+    session_reply_end(s);
+}
+
+void cmd_reply_syntax(struct session *s)
+{
+    cmd_reply_error(s, "ERR syntax error");
+}
+
+/* ---- the way of one request ---- */
+
+/* A NUL would end the text early and a line end split the reply: control bytes are shown as spaces.
+ */
+static size_t append_word(char *to, size_t room, const struct resp_arg *word)
+{
+    size_t n = word->len < room ? word->len : room;
+
+    for (size_t i = 0; i < n; i++)
+        to[i] = (unsigned char)word->ptr[i] < ' ' ? ' ' : word->ptr[i];
+    return n;
+}
+
+/* The very text of Redis 7.0, to its limits of 128 bytes: clients compare it. */
+static void reject_unknown(struct session *s, int argc, const struct resp_arg *argv)
+{
+    char name[129], args[160];
+    size_t len = 0;
+
+    name[append_word(name, 128, &argv[0])] = '\0';
+    for (int i = 1; i < argc && len < 128; i++) {
+        size_t room = 128 - len;
+        args[len++] = '\'';
+        len += append_word(args + len, room, &argv[i]);
+        args[len++] = '\'';
+        args[len++] = ' ';
+    }
+    args[len] = '\0';
+    cmd_reply_error(s, "ERR unknown command '%s', with args beginning with: %s", name, args);
+}
+
+static bool arity_fits(const struct cmd *cmd, int argc)
+{
+    return cmd->arity >= 0 ? argc == cmd->arity : argc >= -cmd->arity;
+}
+
+/* The row that the words mean, or -1 when they were answered by an error. */
+static int resolve(struct session *s, int argc, const struct resp_arg *argv)
+{
+    const struct cmd *cmd = cmd_find(&argv[0]);
+
+    if (cmd == NULL) {
+        reject_unknown(s, argc, argv);
+        return -1;
+    }
+    int row = (int)(cmd - rows[0].cmd);
+    if (cmd->subs != NULL && argc > 1) {
+        const struct cmd *sub = cmd_find_sub(cmd, &argv[1]);
+        if (sub == NULL) {
+            char name[129];
+            name[append_word(name, 128, &argv[1])] = '\0';
+            cmd_reply_error(s, "ERR unknown subcommand '%s'. Try %s HELP.", name, cmd->name);
+            rows[row].counts.rejected++;
+            return -1;
+        }
+        row = first_sub[row] + (int)(sub - cmd->subs);
+        cmd = sub;
+    }
+    if (arity_fits(cmd, argc) && cmd->fn != NULL)
+        return row;
+    cmd_reply_error(s, "ERR wrong number of arguments for '%s' command", rows[row].full_name);
+    rows[row].counts.rejected++;
+    return -1;
+}
+
+static bool pubsub_allows(struct session *s, struct row *row)
+{
+    if (s->n_subscriptions == 0 || s->proto != 2 || (row->cmd->flags & CMD_PUBSUB_OK) != 0)
+        return true;
+    cmd_reply_error(
+        s,
+        "ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are "
+        "allowed in this context",
+        row->full_name);
+    row->counts.rejected++;
+    return false;
+}
+
+static void count(struct row *row, bool failed, int64_t duration_us)
+{
+    if (failed)
+        row->counts.failed++;
+    else
+        row->counts.ok++;
+    hist_add(&row->counts.duration_us, duration_us);
+}
+
+/* The request is answered later: what cmd_written() will want to know. */
+static void remember(struct request *request, int row, int64_t now_us, int argc,
+                     const struct resp_arg *argv)
+{
+    request->cmd = (uint16_t)row;
+    request->arrived_us = now_us;
+    if (argc < 2 || (rows[row].cmd->flags & CMD_SECRET) != 0)
+        return;
+    size_t n = argv[1].len < sizeof(request->subject) ? argv[1].len : sizeof(request->subject);
+    memcpy(request->subject, argv[1].ptr, n);
+    request->subject_len = (uint8_t)n;
+}
+
+static void run(struct session *s, struct row *row, int argc, const struct resp_arg *argv,
+                int64_t now_ms, int64_t now_us)
+{
+    uint32_t n_before = s->n_requests;
+    size_t held_before = s->held_len;
+    bool secret = (row->cmd->flags & CMD_SECRET) != 0;
+
+    reply_failed = false;
+    row->cmd->fn(s, argc, argv, now_ms);
+    if (s->n_requests > n_before && s->held_len == held_before) {
+        remember(TAILQ_LAST(&s->requests, request_list), (int)(row - rows), now_us, argc, argv);
+        return;
+    }
+    int64_t duration_us = clock_us() - now_us;
+    count(row, reply_failed, duration_us);
+    if (duration_us >= SLOWLOG_THRESHOLD_US)
+        slowlog_add(clock_wall_ms(), duration_us, argc, argv, secret, hooks.peer(s), s->name);
+}
+
+void cmd_dispatch(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms,
+                  int64_t now_us)
+{
+    assert(argc > 0);
+    s->n_commands++;
+    s->last_ms = now_ms;
+    stats.commands_processed++;
+
+    int index = resolve(s, argc, argv);
+    if (index < 0 || !pubsub_allows(s, &rows[index]))
+        return;
+    struct row *row = &rows[index];
+    s->last_cmd = (uint16_t)index;
+    if (monitor_count > 0 && (row->cmd->flags & (CMD_ADMIN | CMD_LOCK)) != CMD_ADMIN)
+        monitor_feed(hooks.peer(s), argc, argv, (row->cmd->flags & CMD_SECRET) != 0,
+                     clock_wall_ms(), now_ms);
+    run(s, row, argc, argv, now_ms, now_us);
+}
+
+void cmd_written(struct request *request)
+{
+    struct row *row = &rows[request->cmd];
+    int64_t duration_us = clock_us() - request->arrived_us;
+
+    count(row, request->failed, duration_us);
+    if (duration_us < SLOWLOG_THRESHOLD_US || request->waited)
+        return;
+    struct resp_arg argv[2] = {{row->cmd->name, strlen(row->cmd->name)},
+                               {request->subject, request->subject_len}};
+    struct session *s = request->session;
+    slowlog_add(clock_wall_ms(), duration_us, request->subject_len > 0 ? 2 : 1, argv, false,
+                s != NULL ? hooks.peer(s) : "", s != NULL ? s->name : NULL);
+}
+
+void cmd_session_end(struct session *s)
+{
+    pubsub_leave(s);
+    monitor_leave(s);
+}

@@ -1,0 +1,165 @@
+/*
+ * SUBSCRIBE and its family. Each name is answered by a message of its own; the messages of one
+ * command are written as one reply, so that they keep their place among the replies.
+ */
+#include "cmd_pubsub.h"
+
+#include "pubsub.h"
+#include "util.h"
+
+/* One answer. name NULL: there was nothing to unsubscribe from. */
+static void write_answer(struct resp_writer *w, const char *kind, const char *name, size_t len,
+                         uint32_t count)
+{
+    resp_push(w, 3);
+    resp_str(w, kind);
+    if (name != NULL)
+        resp_bulk(w, name, len);
+    else
+        resp_null(w);
+    resp_int(w, count);
+}
+
+/* Would these names break a limit? Then says so and returns -1: all or none are subscribed to. */
+static int check_limits(struct session *s, int n, const struct resp_arg *names, bool is_pattern)
+{
+    uint32_t added = 0;
+
+    for (int i = 0; i < n; i++) {
+        if (names[i].len > PUBSUB_NAME_MAX) {
+            cmd_reply_error(s, "LIMIT the name of a channel or pattern has at most %d bytes",
+                            PUBSUB_NAME_MAX);
+            return -1;
+        }
+        added += !pubsub_is_subscribed(s, names[i].ptr, names[i].len, is_pattern);
+    }
+    if (s->n_subscriptions + added > PUBSUB_SUBSCRIPTIONS_MAX) {
+        cmd_reply_error(s, "LIMIT a connection has at most %d subscriptions",
+                        PUBSUB_SUBSCRIPTIONS_MAX);
+        return -1;
+    }
+    return 0;
+}
+
+static void subscribe(struct session *s, int argc, const struct resp_arg *argv, bool is_pattern)
+{
+    if (check_limits(s, argc - 1, argv + 1, is_pattern) != 0)
+        return;
+    struct resp_writer w = session_reply(s);
+    for (int i = 1; i < argc; i++) {
+        uint32_t count = pubsub_subscribe(s, argv[i].ptr, argv[i].len, is_pattern);
+        write_answer(&w, is_pattern ? "psubscribe" : "subscribe", argv[i].ptr, argv[i].len, count);
+    }
+    session_reply_end(s);
+}
+
+static void on_unsubscribed(void *arg, const char *name, size_t len, uint32_t left)
+{
+    write_answer(arg, "unsubscribe", name, len, left);
+}
+
+static void on_punsubscribed(void *arg, const char *name, size_t len, uint32_t left)
+{
+    write_answer(arg, "punsubscribe", name, len, left);
+}
+
+static void unsubscribe(struct session *s, int argc, const struct resp_arg *argv, bool is_pattern)
+{
+    const char *kind = is_pattern ? "punsubscribe" : "unsubscribe";
+    struct resp_writer w = session_reply(s);
+
+    if (argc == 1 && pubsub_count_session(s, is_pattern) == 0)
+        write_answer(&w, kind, NULL, 0, s->n_subscriptions);
+    else if (argc == 1)
+        pubsub_unsubscribe_all(s, is_pattern, is_pattern ? on_punsubscribed : on_unsubscribed, &w);
+    for (int i = 1; i < argc; i++) {
+        uint32_t left = pubsub_unsubscribe(s, argv[i].ptr, argv[i].len, is_pattern);
+        write_answer(&w, kind, argv[i].ptr, argv[i].len, left);
+    }
+    session_reply_end(s);
+}
+
+void cmd_pubsub_subscribe(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+{
+    (void)now_ms;
+    subscribe(s, argc, argv, false);
+}
+
+void cmd_pubsub_psubscribe(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+{
+    (void)now_ms;
+    subscribe(s, argc, argv, true);
+}
+
+void cmd_pubsub_unsubscribe(struct session *s, int argc, const struct resp_arg *argv,
+                            int64_t now_ms)
+{
+    (void)now_ms;
+    unsubscribe(s, argc, argv, false);
+}
+
+void cmd_pubsub_punsubscribe(struct session *s, int argc, const struct resp_arg *argv,
+                             int64_t now_ms)
+{
+    (void)now_ms;
+    unsubscribe(s, argc, argv, true);
+}
+
+/* ---- PUBSUB ---- */
+
+struct channels {
+    const struct resp_arg *pattern;
+    struct resp_writer w;
+    size_t n;
+};
+
+/* The header needs their number: names go into a buffer of their own first. */
+static void on_channel(void *arg, const char *name, size_t len, uint32_t n_sessions)
+{
+    struct channels *c = arg;
+
+    (void)n_sessions;
+    if (c->pattern != NULL && !util_match(c->pattern->ptr, c->pattern->len, name, len))
+        return;
+    resp_bulk(&c->w, name, len);
+    c->n++;
+}
+
+void cmd_pubsub_channels(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+{
+    struct buf names = {0};
+    struct channels c = {.pattern = argc > 2 ? &argv[2] : NULL,
+                         .w = {.out = &names, .proto = s->proto}};
+
+    (void)now_ms;
+    if (argc > 3) {
+        cmd_reply_error(s, "ERR wrong number of arguments for 'pubsub|channels' command");
+        return;
+    }
+    pubsub_each_channel(on_channel, &c);
+    struct resp_writer w = session_reply(s);
+    resp_array(&w, c.n);
+    if (c.n > 0)
+        buf_append(w.out, buf_head(&names), buf_len(&names));
+    session_reply_end(s);
+    buf_fini(&names);
+}
+
+void cmd_pubsub_numsub(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+{
+    struct resp_writer w = session_reply(s);
+
+    (void)now_ms;
+    resp_array(&w, 2 * (size_t)(argc - 2));
+    for (int i = 2; i < argc; i++) {
+        resp_bulk(&w, argv[i].ptr, argv[i].len);
+        resp_int(&w, pubsub_count_channel(argv[i].ptr, argv[i].len));
+    }
+    session_reply_end(s);
+}
+
+void cmd_pubsub_numpat(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+{
+    (void)argc, (void)argv, (void)now_ms;
+    cmd_reply_int(s, pubsub_count_patterns());
+}

@@ -226,17 +226,25 @@ static void section_keyspace(struct buf *out, const struct stats_gauges *g)
                    (long long)holds(g));
 }
 
+/* A name from the configuration must not look like the next field or line. */
+static void put_plain(struct buf *out, const char *text)
+{
+    for (; *text; text++)
+        buf_append(out, (unsigned char)*text < ' ' || *text == ',' ? "_" : text, 1);
+}
+
 static void put_masters(struct buf *out, const struct stats_gauges *g)
 {
     for (size_t i = 0; i < g->masters_len; i++) {
         const struct stats_master *m = &g->masters[i];
-        buf_printf(
-            out,
-            "master%zu:name=%s,state=%s,up=%d,quarantine_ms=%lld,inflight=%llu,restarts=%llu,"
-            "data_losses=%llu,clock_offset_ms=%lld\r\n",
-            i, m->name, m->state ? m->state : "", m->up, (long long)m->quarantine_remaining_ms,
-            (unsigned long long)m->inflight, (unsigned long long)m->restarts,
-            (unsigned long long)m->data_losses, (long long)m->clock_offset_ms);
+        buf_printf(out, "master%zu:name=", i);
+        put_plain(out, m->name);
+        buf_printf(out,
+                   ",state=%s,up=%d,quarantine_ms=%lld,inflight=%llu,restarts=%llu,"
+                   "data_losses=%llu,clock_offset_ms=%lld\r\n",
+                   m->state ? m->state : "", m->up, (long long)m->quarantine_remaining_ms,
+                   (unsigned long long)m->inflight, (unsigned long long)m->restarts,
+                   (unsigned long long)m->data_losses, (long long)m->clock_offset_ms);
     }
 }
 

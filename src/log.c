@@ -119,11 +119,16 @@ static size_t escape_byte(char *out, unsigned char c)
     return 4;
 }
 
-/* Appends text to line, which has LOG_LINE_MAX bytes and a NUL; returns the new length. */
-static size_t append_text(char *line, size_t len, const char *text)
+struct line {
+    char text[LOG_LINE_MAX + 1];
+    size_t len;
+    bool cut; /* ends in "...", takes nothing more */
+};
+
+static void append_text(struct line *line, const char *text)
 {
     const unsigned char *s = (const unsigned char *)text;
-    while (*s != '\0') {
+    while (*s != '\0' && !line->cut) {
         char piece[4];
         size_t taken = printable_len(s), n = taken;
         if (taken > 0) {
@@ -132,17 +137,14 @@ static size_t append_text(char *line, size_t len, const char *text)
             taken = 1;
             n = escape_byte(piece, *s);
         }
-        if (len + n > LOG_LINE_MAX - 3) {
-            memcpy(line + len, "...", 3);
-            len += 3;
-            break;
-        }
-        memcpy(line + len, piece, n);
-        len += n;
+        line->cut = line->len + n > LOG_LINE_MAX - 3;
+        if (line->cut)
+            n = 3;
+        memcpy(line->text + line->len, line->cut ? "..." : piece, n);
+        line->len += n;
         s += taken;
     }
-    line[len] = '\0';
-    return len;
+    line->text[line->len] = '\0';
 }
 
 static int make_prefix(char *prefix, size_t size, enum log_level level)
@@ -158,14 +160,14 @@ static int make_prefix(char *prefix, size_t size, enum log_level level)
     return snprintf(prefix, size, "%s.%03d %-5s ", stamp, (int)(now_ms % 1000), levels[level].name);
 }
 
-static void write_line(enum log_level level, const char *line, size_t len)
+static void write_line(enum log_level level, const struct line *line)
 {
     char whole[64 + LOG_LINE_MAX + 1];
     if (out_file == NULL)
         log_set_file(stderr);
     size_t n = (size_t)make_prefix(whole, 64, level);
-    memcpy(whole + n, line, len);
-    n += len;
+    memcpy(whole + n, line->text, line->len);
+    n += line->len;
     whole[n++] = '\n';
     fwrite(whole, 1, n, out_file);
     fflush(out_file);
@@ -173,26 +175,29 @@ static void write_line(enum log_level level, const char *line, size_t len)
 
 void log_write(enum log_level level, const char *object, const char *fmt, ...)
 {
-    char text[LOG_LINE_MAX + 1], line[LOG_LINE_MAX + 1];
-    size_t len = 0;
+    char text[LOG_LINE_MAX + 1];
+    struct line line;
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
+    line.len = 0;
+    line.cut = false;
     if (object != NULL) {
-        len = append_text(line, len, object);
-        len = append_text(line, len, ": ");
+        append_text(&line, object);
+        append_text(&line, ": ");
     }
-    len = append_text(line, len, text);
+    append_text(&line, text);
     if (out_sink != NULL)
-        out_sink(out_sink_arg, level, line);
+        out_sink(out_sink_arg, level, line.text);
     else
-        write_line(level, line, len);
+        write_line(level, &line);
 }
 
 bool log_limited(struct log_limit *limit, int64_t now_ms)
 {
-    /* A next_ms further off than a second: the limit is of an earlier run with a time of its own. */
+    /* A next_ms further off than a second: the limit is of an earlier run with a time of its own.
+     */
     if (now_ms < limit->next_ms && limit->next_ms - now_ms <= 1000) {
         limit->pending++;
         return false;

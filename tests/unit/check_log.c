@@ -1,0 +1,220 @@
+/* Lines come out at the right level, in one piece, with the right prefix, whatever they hold. */
+#include "log.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "suite.h"
+
+static char seen[LOG_LINE_MAX + 1];
+static enum log_level seen_level;
+static int lines;
+
+static void keep_line(void *arg, enum log_level level, const char *line)
+{
+    ck_assert_ptr_eq(arg, &lines);
+    ck_assert_uint_le(strlen(line), LOG_LINE_MAX);
+    strcpy(seen, line);
+    seen_level = level;
+    lines++;
+}
+
+static int evaluated;
+
+static const char *count_evaluation(void)
+{
+    evaluated++;
+    return "thing";
+}
+
+START_TEST(levels)
+{
+    log_set_sink(keep_line, &lines);
+    log_info("thing", "started port=%d", 7420); /* the level at the start */
+    ck_assert_str_eq(seen, "thing: started port=7420");
+    ck_assert_int_eq(seen_level, LOG_LEVEL_INFO);
+    log_debug("thing", "not written");
+    ck_assert_int_eq(lines, 1);
+    for (int level = LOG_LEVEL_ERROR; level <= LOG_LEVEL_TRACE; level++) {
+        log_set_level((enum log_level)level);
+        lines = 0;
+        log_error("thing", "e");
+        log_warn("thing", "w");
+        log_info("thing", "i");
+        log_debug("thing", "d");
+        log_trace("thing", "t");
+        ck_assert_int_eq(lines, level + 1);
+        ck_assert_int_eq(seen_level, level);
+    }
+    log_error(NULL, "no object");
+    ck_assert_str_eq(seen, "no object");
+}
+END_TEST
+
+START_TEST(nothing_is_evaluated_for_nothing)
+{
+    log_set_sink(keep_line, &lines);
+    log_debug(count_evaluation(), "%s", count_evaluation());
+    ck_assert_int_eq(evaluated, 0);
+    log_set_level(LOG_LEVEL_DEBUG);
+    log_debug(count_evaluation(), "%s", count_evaluation());
+    ck_assert_int_eq(evaluated, 2);
+}
+END_TEST
+
+START_TEST(level_names)
+{
+    for (int i = LOG_LEVEL_ERROR; i <= LOG_LEVEL_TRACE; i++) {
+        enum log_level level = LOG_LEVEL_ERROR;
+        ck_assert_int_eq(log_level_parse(log_level_name((enum log_level)i), &level), 0);
+        ck_assert_int_eq(level, i);
+    }
+    enum log_level level = LOG_LEVEL_WARN;
+    ck_assert_int_eq(log_level_parse("", &level), -1);
+    ck_assert_int_eq(log_level_parse("Info", &level), -1);
+    ck_assert_int_eq(log_level_parse("infos", &level), -1);
+    ck_assert_int_eq(level, LOG_LEVEL_WARN);
+    ck_assert_str_eq(log_level_name(LOG_LEVEL_TRACE), "trace");
+}
+END_TEST
+
+START_TEST(escapes)
+{
+    static const struct {
+        const char *text, *line;
+    } rows[] = {
+        {"plain ~ \"quoted\" back\\slash", "plain ~ \"quoted\" back\\slash"},
+        {"two\nlines\r\n\t", "two\\nlines\\r\\n\\t"},
+        {"\x1b[31mred\x7f\x01", "\\x1b[31mred\\x7f\\x01"},
+        {"gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x94\x92",
+         "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x94\x92"},
+        {"c1 \xc2\x9b", "c1 \\xc2\\x9b"},
+        {"\xff\xfe", "\\xff\\xfe"},
+        {"cut \xe2\x82", "cut \\xe2\\x82"},
+        {"cut \xc3", "cut \\xc3"},
+        {"\xc3(", "\\xc3("},
+        {"long \xc0\x8a", "long \\xc0\\x8a"},
+        {"surrogate \xed\xa0\x80", "surrogate \\xed\\xa0\\x80"},
+        {"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"},
+        {"\xe0\x80\x8a", "\\xe0\\x80\\x8a"},
+    };
+    log_set_sink(keep_line, &lines);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        log_error(NULL, "%s", rows[i].text);
+        ck_assert_str_eq(seen, rows[i].line);
+        log_error(rows[i].text, "x");
+        ck_assert_mem_eq(seen, rows[i].line, strlen(rows[i].line));
+        ck_assert_str_eq(seen + strlen(rows[i].line), ": x");
+    }
+}
+END_TEST
+
+START_TEST(long_lines)
+{
+    static char text[3 * LOG_LINE_MAX];
+    log_set_sink(keep_line, &lines);
+    for (size_t n = LOG_LINE_MAX - 10; n < LOG_LINE_MAX + 10; n++) {
+        memset(text, 'a', n);
+        text[n] = '\0';
+        log_error(NULL, "%s", text);
+        if (n <= LOG_LINE_MAX - 3)
+            ck_assert_str_eq(seen, text);
+        else
+            ck_assert_str_eq(seen + strlen(seen) - 4, "a...");
+    }
+    memset(text, '\n', sizeof(text) - 1);
+    log_error(text, "%s", text);
+    ck_assert_uint_ge(strlen(seen), LOG_LINE_MAX - 4);
+    ck_assert_str_eq(seen + strlen(seen) - 5, "\\n...");
+}
+END_TEST
+
+/* What was written to the file so far. */
+static const char *read_back(FILE *file)
+{
+    static char text[4096];
+    rewind(file);
+    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+    return text;
+}
+
+START_TEST(time_stamps)
+{
+    FILE *file = tmpfile();
+    int year, month, day, hour, minute, second, ms, end = 0;
+    char level[8];
+    unsetenv("JOURNAL_STREAM");
+    log_set_file(file);
+    log_warn("thing", "text\n");
+    const char *text = read_back(file);
+    ck_assert_int_eq(sscanf(text, "%4d-%2d-%2d %2d:%2d:%2d.%3d %7s%n", &year, &month, &day, &hour,
+                            &minute, &second, &ms, level, &end),
+                     8);
+    ck_assert_int_eq(end, (int)strlen("2026-01-31 12:00:00.123 warn"));
+    ck_assert_str_eq(level, "warn");
+    ck_assert_str_eq(text + end, "  thing: text\\n\n");
+    fclose(file);
+}
+END_TEST
+
+START_TEST(journal)
+{
+    static const char *const prefixes[] = {"<3>t: x\n", "<4>t: x\n", "<6>t: x\n", "<7>t: x\n",
+                                           "<7>t: x\n"};
+    char stream[64];
+    struct stat st;
+    for (int level = LOG_LEVEL_ERROR; level <= LOG_LEVEL_TRACE; level++) {
+        FILE *file = tmpfile();
+        ck_assert_int_eq(fstat(fileno(file), &st), 0);
+        snprintf(stream, sizeof(stream), "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+        setenv("JOURNAL_STREAM", stream, 1);
+        log_set_file(file);
+        log_write((enum log_level)level, "t", "x");
+        ck_assert_str_eq(read_back(file), prefixes[level]);
+        fclose(file);
+    }
+    FILE *other = tmpfile(); /* the journal is elsewhere: stderr was redirected */
+    setenv("JOURNAL_STREAM", "1:2", 1);
+    log_set_file(other);
+    log_error("t", "x");
+    ck_assert_ptr_nonnull(strstr(read_back(other), " error t: x\n"));
+    fclose(other);
+}
+END_TEST
+
+START_TEST(limits)
+{
+    struct log_limit limit = {0};
+    ck_assert(log_limited(&limit, 0));
+    ck_assert_uint_eq(limit.swallowed, 0);
+    for (int ms = 0; ms < 1000; ms++)
+        ck_assert(!log_limited(&limit, ms));
+    ck_assert(log_limited(&limit, 1000));
+    ck_assert_uint_eq(limit.swallowed, 1000);
+    ck_assert(!log_limited(&limit, 1999));
+    ck_assert(log_limited(&limit, 5000));
+    ck_assert_uint_eq(limit.swallowed, 1);
+    ck_assert(log_limited(&limit, 9000));
+    ck_assert_uint_eq(limit.swallowed, 0);
+    ck_assert(log_limited(&limit, 0)); /* a new run with a time of its own */
+    ck_assert(!log_limited(&limit, 1));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("log");
+    TCase *tc = tcase_create("log");
+    tcase_add_test(tc, levels);
+    tcase_add_test(tc, nothing_is_evaluated_for_nothing);
+    tcase_add_test(tc, level_names);
+    tcase_add_test(tc, escapes);
+    tcase_add_test(tc, long_lines);
+    tcase_add_test(tc, time_stamps);
+    tcase_add_test(tc, journal);
+    tcase_add_test(tc, limits);
+    suite_add_tcase(suite, tc);
+    return suite_run(suite);
+}

@@ -16,15 +16,13 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define LIVE CONF_RELOADABLE
 
-enum {
-    KIB = 1024,
-    MIB = 1024 * 1024,
-    SECOND = 1000,
-    MINUTE = 60 * SECOND,
-    HOUR = 60 * MINUTE,
-    DAY = 24 * HOUR,
-    MILLION = 1000 * 1000
-};
+#define KIB INT64_C(1024)
+#define MIB (1024 * KIB)
+#define SECOND INT64_C(1000)
+#define MINUTE (60 * SECOND)
+#define HOUR (60 * MINUTE)
+#define DAY (24 * HOUR)
+#define MILLION INT64_C(1000000)
 
 static const struct conf_name quarantine_names[] = {
     {"auto", CONF_QUARANTINE_AUTO}, {"off", CONF_QUARANTINE_OFF}, {NULL, 0}};

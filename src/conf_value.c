@@ -117,7 +117,7 @@ static int parse_ratio(const char *text, int64_t *out)
             point = true;
             continue;
         }
-        if (!isdigit((unsigned char)text[i]) || n > PPM * 100 || (point && scale == 1))
+        if (!isdigit((unsigned char)text[i]) || n > INT64_C(100) * PPM || (point && scale == 1))
             return -1;
         n = n * 10 + (text[i] - '0');
         digits = true;

@@ -158,6 +158,7 @@ START_TEST(durations)
     expect_refused("lease", "30", "lease: '30' is not a duration (try 30s, 500ms, 5m)");
     expect_refused("lease", "", "lease: '' is not a duration (try 30s, 500ms, 5m)");
     expect_refused("lease", "99ms", "lease: '99ms' is out of bounds (100ms to 1h)");
+    expect_refused("lease", "3600001ms", "lease: '3600001ms' is out of bounds (100ms to 1h)");
     expect_refused("lease", "2h", "lease: '2h' is out of bounds (100ms to 1h)");
     expect_refused("quarantine", "on",
                    "quarantine: 'on' is not one of auto, off or a duration (try 30s, 500ms, 5m)");
@@ -236,6 +237,7 @@ START_TEST(unknown_options)
                    "leese: no such option (did you mean lease in section [holdfast]?)");
     expect_refused("max_client", "1", "max_client: no such option (did you mean max_clients?)");
     expect_refused("holdfast.max_clients", "1", "max_clients: belongs in section [limits]");
+    expect_refused("dxyzt", "1", "dxyzt: no such option");
     expect_refused("colour", "red", "colour: no such option");
     expect_refused("", "", ": no such option");
     expect_refused("limit.max_clients", "1",

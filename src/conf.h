@@ -196,7 +196,8 @@ int conf_set_live(struct conf *conf, const char *name, const char *value,
 
 void conf_clear_masters(struct conf *conf);
 
-/* Reads password files and credentials into the masters' passwords. -1: one cannot be read. */
+/* Reads password files and credentials into the masters' passwords; once for a struct conf, as a
+ * second password for a master is an error. -1: one cannot be read. Reads files, so it blocks. */
 int conf_read_secrets(struct conf *conf, conf_report_fn report, void *arg) MUST_CHECK;
 
 /* What no option can see alone: lease against max_lease and the like.  Warnings do not fail.

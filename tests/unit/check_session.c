@@ -1,0 +1,305 @@
+/* session: replies leave in the order of the requests, whoever finishes first; each request ends
+ * exactly once, by its reply or by being abandoned. */
+#include "session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "suite.h"
+#include "util.h"
+
+static struct session s;
+static struct buf out;
+static int n_ready, n_unblocked, n_written, n_freed, n_abandoned;
+
+static void on_ready(struct session *session)
+{
+    ck_assert_ptr_eq(session, &s);
+    n_ready++;
+}
+
+static void on_unblocked(struct session *session)
+{
+    ck_assert(!session_is_blocked(session));
+    n_unblocked++;
+}
+
+static void on_close(struct session *session, const char *reason)
+{
+    (void)session;
+    (void)reason;
+    ck_abort();
+}
+
+static void on_written(struct request *r)
+{
+    ck_assert(r->done);
+    ck_assert_ptr_eq(r->session, &s);
+    n_written++;
+}
+
+static const struct session_events events = {on_ready, on_unblocked, on_close, on_written};
+
+/* A request that is answered by its number and the time of writing. */
+struct question {
+    struct request request;
+    int number;
+};
+
+static void question_write(struct request *r, struct resp_writer *w, int64_t now_ms)
+{
+    resp_int(w, ((struct question *)r)->number * 1000 + now_ms);
+}
+
+static void question_abandon(struct request *r, int64_t now_ms)
+{
+    ck_assert_ptr_null(r->session);
+    ck_assert(!r->done && !r->parked);
+    ck_assert_int_eq(now_ms, 77);
+    n_abandoned++;
+}
+
+static void question_free(struct request *r)
+{
+    n_freed++;
+    free(r);
+}
+
+static const struct request_type question_type = {question_write, question_abandon, question_free};
+
+static struct request *ask(int number)
+{
+    struct question *q = util_alloc(sizeof *q);
+
+    q->request.type = &question_type;
+    q->number = number;
+    session_ask(&s, &q->request);
+    return &q->request;
+}
+
+static void reply(const char *text)
+{
+    struct resp_writer w = session_reply(&s);
+
+    resp_simple(&w, text);
+    session_reply_end(&s);
+}
+
+/* What has been written since the last call. */
+static void expect(const char *want)
+{
+    char got[4096];
+
+    snprintf(got, sizeof got, "%.*s", (int)buf_len(&out), buf_len(&out) ? buf_head(&out) : "");
+    ck_assert_str_eq(got, want);
+    buf_consume(&out, buf_len(&out));
+}
+
+static void setup(void)
+{
+    n_ready = n_unblocked = n_written = n_freed = n_abandoned = 0;
+    session_init(&s, 1, &events, &out, 5);
+}
+
+static void teardown(void)
+{
+    session_fini(&s, 77);
+    buf_fini(&out);
+}
+
+START_TEST(immediate_replies_go_straight_out)
+{
+    reply("one");
+    ck_assert_int_eq(n_ready, 1);
+    reply("two");
+    ck_assert_int_eq(n_ready, 1); /* said once before each flush */
+    expect("+one\r\n+two\r\n");
+    ck_assert_ptr_null(s.held.data);
+    session_flush(&s, 0);
+    reply("three");
+    ck_assert_int_eq(n_ready, 2);
+    ck_assert_int_eq(n_written, 0);
+}
+END_TEST
+
+START_TEST(replies_keep_the_order_of_requests)
+{
+    struct request *a = ask(1), *b = ask(2);
+
+    reply("three");
+    ck_assert_uint_eq(s.n_requests, 3);
+    ck_assert_uint_eq(s.held_len, strlen("+three\r\n"));
+    request_finish(b);
+    ck_assert_int_eq(n_ready, 0); /* nothing can be written yet */
+    session_flush(&s, 1);
+    expect("");
+    request_finish(a);
+    ck_assert_int_eq(n_ready, 1);
+    expect(""); /* at the last moment only, */
+    session_flush(&s, 9);
+    expect(":1009\r\n:2009\r\n+three\r\n"); /* and with its time */
+    ck_assert_int_eq(n_written, 2);
+    ck_assert_int_eq(n_freed, 2);
+    ck_assert_uint_eq(s.n_requests, 0);
+    ck_assert_uint_eq(s.held_len, 0);
+}
+END_TEST
+
+START_TEST(held_replies_of_any_size)
+{
+    char text[3000], want[sizeof text * 2 + 64];
+    struct request *a = ask(1);
+
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = 0;
+    reply(text);
+    reply("short");
+    for (int i = 0; i < 2000; i++) /* more than the free list keeps */
+        reply("");
+    request_finish(a);
+    session_flush(&s, 0);
+    ck_assert_uint_eq(buf_len(&out), 7 + strlen(text) + 3 + 8 + 2000 * 3);
+    snprintf(want, sizeof want, ":1000\r\n+%s\r\n+short\r\n+\r\n", text);
+    ck_assert_int_eq(memcmp(buf_head(&out), want, strlen(want)), 0);
+    ck_assert_uint_eq(s.n_requests, 0);
+    ck_assert_uint_eq(s.held.cap, 0);
+}
+END_TEST
+
+START_TEST(parked_requests_block)
+{
+    struct request *a = ask(1), *b = ask(2);
+
+    ck_assert(!session_is_blocked(&s));
+    request_park(a);
+    request_park(a);
+    request_park(b);
+    ck_assert_uint_eq(s.n_parked, 2);
+    ck_assert(session_is_blocked(&s));
+    request_unpark(a);
+    request_unpark(a);
+    ck_assert_int_eq(n_unblocked, 0);
+    request_finish(b); /* finishing unparks */
+    ck_assert_int_eq(n_unblocked, 1);
+    ck_assert(b->waited && b->done && !b->parked);
+    request_finish(a);
+    ck_assert_int_eq(n_unblocked, 1);
+    session_flush(&s, 0);
+    expect(":1000\r\n:2000\r\n");
+}
+END_TEST
+
+START_TEST(end_abandons_what_is_not_done)
+{
+    struct request *a = ask(1), *b = ask(2), *c = ask(3);
+
+    reply("four");
+    request_finish(b);
+    request_park(c);
+    session_fini(&s, 77);
+    ck_assert_int_eq(n_abandoned, 2); /* a and c; */
+    ck_assert_int_eq(n_freed, 1);     /* b and the reply are freed at once, */
+    request_park(a);
+    request_finish(a); /* the others when their road ends */
+    request_finish(c);
+    ck_assert_int_eq(n_freed, 3);
+    ck_assert_int_eq(n_ready + n_unblocked + n_written, 0);
+    ck_assert_uint_eq(buf_len(&out), 0);
+    setup();
+}
+END_TEST
+
+START_TEST(messages_follow_finished_replies)
+{
+    struct request *a = ask(1), *b = ask(2);
+    struct resp_writer w;
+
+    request_finish(a);
+    w = session_push(&s, 4);
+    resp_push(&w, 1);
+    resp_str(&w, "lost");
+    session_push_end(&s);
+    expect(":1004\r\n*1\r\n$4\r\nlost\r\n"); /* before the reply that is not there yet */
+    ck_assert_int_eq(n_written, 1);
+    ck_assert(s.ready);
+    request_finish(b);
+    session_flush(&s, 5);
+    expect(":2005\r\n");
+    ck_assert(!s.ready);
+}
+END_TEST
+
+START_TEST(resp3_is_written_as_such)
+{
+    struct resp_writer w;
+
+    s.proto = 3;
+    w = session_push(&s, 0);
+    resp_push(&w, 0);
+    session_push_end(&s);
+    w = session_reply(&s);
+    resp_null(&w);
+    session_reply_end(&s);
+    expect(">0\r\n_\r\n");
+}
+END_TEST
+
+/* Random traffic against a plain list: each reply once, in order. */
+START_TEST(random_order)
+{
+    enum { STEPS = 20000, MAX = 40 };
+    struct request *open[MAX];
+    int n_open = 0, n_asked = 0, n_answered = 0;
+    unsigned rng = 1;
+
+    for (int i = 0; i < STEPS; i++) {
+        rng = rng * 1103515245 + 12345;
+        unsigned pick = rng >> 16;
+        if (pick % 4 == 0 && n_open < MAX) {
+            open[n_open++] = ask(++n_asked);
+        } else if (pick % 4 == 1) {
+            struct resp_writer w = session_reply(&s);
+            resp_int(&w, ++n_asked * 1000);
+            session_reply_end(&s);
+        } else if (pick % 4 == 2 && n_open > 0) {
+            unsigned at = pick / 4 % (unsigned)n_open;
+            if (pick & 64)
+                request_park(open[at]);
+            request_finish(open[at]);
+            open[at] = open[--n_open];
+        } else {
+            session_flush(&s, 0);
+        }
+        while (buf_len(&out) > 0) {
+            char want[32];
+            int len = snprintf(want, sizeof want, ":%d\r\n", ++n_answered * 1000);
+            ck_assert_uint_ge(buf_len(&out), (size_t)len);
+            ck_assert_int_eq(memcmp(buf_head(&out), want, (size_t)len), 0);
+            buf_consume(&out, (size_t)len);
+        }
+    }
+    ck_assert_int_gt(n_answered, STEPS / 8);
+    while (n_open > 0)
+        request_finish(open[--n_open]);
+    ck_assert_uint_eq(s.n_parked, 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("session");
+    TCase *tc = tcase_create("session");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, immediate_replies_go_straight_out);
+    tcase_add_test(tc, replies_keep_the_order_of_requests);
+    tcase_add_test(tc, held_replies_of_any_size);
+    tcase_add_test(tc, parked_requests_block);
+    tcase_add_test(tc, end_abandons_what_is_not_done);
+    tcase_add_test(tc, messages_follow_finished_replies);
+    tcase_add_test(tc, resp3_is_written_as_such);
+    tcase_add_test(tc, random_order);
+    suite_add_tcase(suite, tc);
+    return suite_run(suite);
+}

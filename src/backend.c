@@ -1,0 +1,332 @@
+/*
+ * Rounds: one question, the votes of all masters, one verdict. A round stands in `asked` until it is decided, then in
+ * `decided` until backend_turn has delivered the verdict: so no verdict ever runs inside backend_ask or inside the
+ * answer of a master, and callers may do anything in theirs.
+ *
+ * Invariant: a round is freed when its verdict has been delivered and no answer is open any more.
+ */
+#include "backend.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lock.h"
+#include "owed.h"
+
+/* Time for the wall clock in a token: milliseconds, and room for 1024 tokens in each. */
+enum { TOKEN_CLOCK_SHIFT = 10 };
+
+void backend_init(struct backend *b, int64_t request_timeout_ms)
+{
+    memset(b, 0, sizeof *b);
+    b->request_timeout_ms = request_timeout_ms;
+    TAILQ_INIT(&b->asked);
+    TAILQ_INIT(&b->decided);
+}
+
+void backend_add_master(struct backend *b, struct master *m)
+{
+    assert(b->n < QUORUM_MASTERS_MAX);
+    b->owed[b->n] = owed_new(m);
+    b->masters[b->n++] = m;
+}
+
+
+/* ---- the hybrid clock ---- */
+
+void backend_set_wall(struct backend *b, int64_t wall_ms, int64_t now_ms)
+{
+    b->wall_offset_ms = wall_ms - now_ms;
+}
+
+int64_t backend_floor(struct backend *b, int64_t now_ms)
+{
+    int64_t clock = (now_ms + b->wall_offset_ms) << TOKEN_CLOCK_SHIFT;
+    b->highest_token = clock > b->highest_token ? clock : b->highest_token + 1;
+    return b->highest_token;
+}
+
+void backend_saw_token(struct backend *b, int64_t token)
+{
+    if (token > b->highest_token)
+        b->highest_token = token;
+}
+
+/* ---- votes ---- */
+
+static bool is_yes(const struct round *r, const struct vote *v)
+{
+    return r->script == SCRIPT_RELEASE || r->script == SCRIPT_PEEK || v->code == 1;
+}
+
+static bool gives_token(enum script script)
+{
+    return script == SCRIPT_ACQUIRE || script == SCRIPT_TAKEOVER || script == SCRIPT_COMMIT;
+}
+
+static void free_if_over(struct round *r, int64_t now_ms)
+{
+    if (!r->decided || r->queued || r->n_open > 0)
+        return;
+    if (r->on_done)
+        r->on_done(r, r->arg, now_ms);
+    free(r);
+}
+
+static void decide(struct round *r)
+{
+    r->decided = true;
+    r->queued = true;
+    TAILQ_REMOVE(&r->backend->asked, r, by_age);
+    TAILQ_INSERT_TAIL(&r->backend->decided, r, by_age);
+}
+
+static void decide_if_possible(struct round *r)
+{
+    if (!r->decided && (r->n_open == 0 || (!r->all && quorum_state(&r->quorum) != QUORUM_PENDING)))
+        decide(r);
+}
+
+static void take_values(struct round *r, struct vote *v, const struct master_answer *answer)
+{
+    int width = script_get(r->script)->width;
+    v->state = VOTE_ANSWERED;
+    if (width > 0)
+        v->code = (int8_t)answer->values[0];
+    if (width > 1)
+        v->value = answer->values[1];
+    if (width > 2)
+        v->extra = (int32_t)answer->values[2];
+    if (gives_token(r->script) && v->code >= 1)
+        backend_saw_token(r->backend, v->code == 2 && r->script == SCRIPT_ACQUIRE ? 0 : v->value);
+}
+
+static void on_answer(struct master_call *call, const struct master_answer *answer, int64_t now_ms)
+{
+    struct vote *v = (struct vote *)call;
+    struct round *r = v->round;
+    v->open = false;
+    r->n_open--;
+    if (answer->result == MASTER_ANSWERED) {
+        take_values(r, v, answer);
+        if (is_yes(r, v))
+            quorum_yes(&r->quorum, v->index, v->value);
+        else
+            quorum_no(&r->quorum, v->index);
+        if (r->on_peek)
+            r->on_peek(r, v->index, answer);
+    } else {
+        v->state = answer->result == MASTER_REJECTED ? VOTE_UNSENT : VOTE_UNKNOWN;
+        quorum_no(&r->quorum, v->index);
+    }
+    decide_if_possible(r);
+    free_if_over(r, now_ms);
+}
+
+/* ---- asking ---- */
+
+static struct round *round_new(struct backend *b, enum script script, int64_t now_ms)
+{
+    struct round *r = util_alloc(sizeof *r + (size_t)b->n * sizeof r->votes[0]);
+    r->backend = b;
+    r->script = script;
+    r->sent_ms = now_ms;
+    r->timeout_ms = now_ms + b->request_timeout_ms;
+    quorum_init(&r->quorum, b->n);
+    return r;
+}
+
+struct round *backend_ask(struct backend *b, enum script script, const struct item *item, bool all,
+                          round_fn on_verdict, void *arg, int64_t now_ms)
+{
+    struct round *r = round_new(b, script, now_ms);
+    struct master_item bytes;
+    item_bytes(item, &bytes);
+    r->all = all;
+    r->on_verdict = on_verdict;
+    r->arg = arg;
+    b->n_asks++;
+    TAILQ_INSERT_TAIL(&b->asked, r, by_age);
+    for (int i = 0; i < b->n; i++) {
+        struct vote *v = &r->votes[i];
+        v->round = r;
+        v->index = (uint8_t)i;
+        v->call.on_answer = on_answer;
+        if (!b->closed && master_ask(b->masters[i], script, &bytes, &v->call, now_ms) == 0) {
+            v->open = true;
+            r->n_open++;
+        } else {
+            v->state = VOTE_UNSENT;
+            quorum_no(&r->quorum, i);
+        }
+    }
+    decide_if_possible(r);
+    return r;
+}
+
+/* A question whose answer nobody waits for. */
+struct errand {
+    struct master_call call; /* first */
+};
+
+static void on_errand(struct master_call *call, const struct master_answer *answer, int64_t now_ms)
+{
+    (void)answer;
+    (void)now_ms;
+    free(call);
+}
+
+void backend_tell(struct backend *b, int i, enum script script, const struct item *item, int64_t now_ms)
+{
+    struct errand *e = util_alloc(sizeof *e);
+    struct master_item bytes;
+    item_bytes(item, &bytes);
+    e->call.on_answer = on_errand;
+    if (b->closed || master_ask(b->masters[i], script, &bytes, &e->call, now_ms) != 0)
+        free(e);
+}
+
+void round_forget(struct round *r)
+{
+    r->on_verdict = NULL;
+    r->on_done = NULL;
+    r->on_peek = NULL;
+    r->arg = NULL;
+}
+
+void backend_release(struct backend *b, const char *name, size_t name_len, const char *op, int64_t tomb_ms,
+                     int64_t lease_ms, round_fn fn, void *arg, int64_t now_ms)
+{
+    struct item *it = item_begin(name, name_len);
+    item_arg(it, op, strlen(op));
+    item_arg_int(it, tomb_ms);
+    struct round *r = round_new(b, SCRIPT_RELEASE, now_ms);
+    r->on_verdict = fn;
+    r->arg = arg;
+    b->n_asks++;
+    TAILQ_INSERT_TAIL(&b->asked, r, by_age);
+    for (int i = 0; i < b->n; i++) {
+        struct vote *v = &r->votes[i];
+        v->round = r;
+        v->index = (uint8_t)i;
+        v->call.on_answer = on_answer;
+        v->open = true;
+        r->n_open++;
+        /* owed answers once it has been delivered, or with MASTER_UNKNOWN when it never can be */
+        owed_send(b->owed[i], it, &v->call, now_ms + lease_ms, now_ms);
+    }
+    decide_if_possible(r);
+}
+
+void backend_master_back(struct backend *b, int i, int64_t now_ms)
+{
+    owed_resend(b->owed[i], now_ms);
+}
+
+/* ---- one turn ---- */
+
+static void time_out(struct backend *b, int64_t now_ms)
+{
+    struct round *r;
+    while ((r = TAILQ_FIRST(&b->asked)) && r->timeout_ms <= now_ms)
+        decide(r);
+}
+
+static void deliver(struct backend *b, int64_t now_ms)
+{
+    struct round *r;
+    while ((r = TAILQ_FIRST(&b->decided))) {
+        TAILQ_REMOVE(&b->decided, r, by_age);
+        if (r->on_verdict)
+            r->on_verdict(r, r->arg, now_ms);
+        r->queued = false;
+        free_if_over(r, now_ms);
+    }
+}
+
+void backend_turn(struct backend *b, int64_t now_ms)
+{
+    time_out(b, now_ms);
+    for (int i = 0; i < b->n; i++)
+        owed_expire(b->owed[i], now_ms);
+    deliver(b, now_ms);
+    for (int i = 0; i < b->n; i++)
+        master_flush(b->masters[i], now_ms);
+}
+
+void backend_close(struct backend *b)
+{
+    b->closed = true;
+    for (int i = 0; i < b->n; i++)
+        owed_close(b->owed[i]);
+}
+
+void backend_fini(struct backend *b, int64_t now_ms)
+{
+    assert(b->closed);
+    do {
+        for (int i = 0; i < b->n; i++)
+            owed_give_up(b->owed[i], now_ms);
+        deliver(b, now_ms);
+    } while (!TAILQ_EMPTY(&b->decided));
+    assert(TAILQ_EMPTY(&b->asked));
+    for (int i = 0; i < b->n; i++)
+        owed_free(b->owed[i]);
+    b->n = 0;
+}
+
+int64_t backend_next_ms(const struct backend *b)
+{
+    if (!TAILQ_EMPTY(&b->decided))
+        return 0;
+    int64_t next = TAILQ_EMPTY(&b->asked) ? INT64_MAX : TAILQ_FIRST(&b->asked)->timeout_ms;
+    for (int i = 0; i < b->n; i++) {
+        int64_t expiry = owed_next_ms(b->owed[i]);
+        next = expiry < next ? expiry : next;
+    }
+    return next;
+}
+
+bool backend_has_quorum(struct backend *b, int64_t now_ms)
+{
+    int up = 0;
+    for (int i = 0; i < b->n; i++) {
+        const struct master_status *s = master_status(b->masters[i], now_ms);
+        up += master_state_votes(s->state) && !s->stalled;
+    }
+    return b->n > 0 && up >= quorum_need(b->n);
+}
+
+/* ---- words ---- */
+
+int round_answered(const struct round *r)
+{
+    int answered = 0;
+    for (int i = 0; i < r->quorum.n; i++)
+        answered += r->votes[i].state == VOTE_ANSWERED;
+    return answered;
+}
+
+void round_describe(struct round *r, struct buf *out, int64_t now_ms)
+{
+    struct backend *b = r->backend;
+    const char *separator = " (";
+    int answered = round_answered(r);
+    if (answered)
+        buf_printf(out, "only %d of %d masters answered", answered, b->n);
+    else
+        buf_printf(out, b->n == 1 ? "the master did not answer" : "none of %d masters answered", b->n);
+    for (int i = 0; i < b->n; i++) {
+        const struct vote *v = &r->votes[i];
+        if (v->state == VOTE_ANSWERED)
+            continue;
+        const struct master_status *s = master_status(b->masters[i], now_ms);
+        buf_printf(out, "%s%s: %s", separator, s->name,
+                   v->open ? "timeout" : master_reason(b->masters[i], now_ms));
+        separator = ", ";
+    }
+    if (separator[0] == ',')
+        buf_append(out, ")", 1);
+}

@@ -1,0 +1,257 @@
+/*
+ * Requests come in here and are handed to the flow that runs them: queue (LOCK, and what follows a release), enter (an
+ * owner and the hold that it has), keep (a hold's own life), inspect (questions). This file owns the turn of the loop,
+ * and the ends of sessions.
+ */
+#include "broker.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "enter.h"
+#include "inspect.h"
+#include "keep.h"
+#include "log.h"
+#include "queue.h"
+#include "stats.h"
+#include "util.h"
+
+/* ---- holds that are over ---- */
+
+static void end_hold(struct broker *b, struct hold *h, struct lock_request *releaser, bool is_lapsing, int64_t now_ms)
+{
+    struct lock *l = h->lock;
+    struct queue_passed passed = {h->op, h->asked_ms, h->lease_ms};
+    broker_use(l);
+    notify_released(h, now_ms);
+    keep_end(b, h);
+    queue_pass_on(b, l, &passed, releaser, is_lapsing, now_ms);
+    broker_put(b, l);
+}
+
+/* keep says that its time is over, or that it is lost for good. */
+static void hold_over(struct broker *b, struct hold *h, int64_t now_ms)
+{
+    bool may_linger = h->state == HOLD_LOST || h->watched; /* a renewal may have come through unseen */
+    stats.releases_expired += h->state != HOLD_LOST;
+    end_hold(b, h, NULL, !may_linger, now_ms);
+}
+
+/* ---- requests ---- */
+
+static void lock(struct broker *b, struct lock_request *r, int64_t now_ms)
+{
+    struct lock *l = r->lock;
+    struct hold *h = lock_hold_of(l, r->owner);
+    struct session *s = r->base.session;
+    if (h && keep_is_valid(h, now_ms)) {
+        enter_again(b, h, r, now_ms);
+        return;
+    }
+    if (b->draining) {
+        stats.acquires_draining++;
+        broker_finish_error(b, r, "DRAINING this broker is going down: ask another one for '%s'", l->name);
+    } else if (s && s->n_holds >= b->conf.max_locks_per_client) {
+        stats.acquires_limit++;
+        broker_finish_error(b, r, "LIMIT this connection has %" PRIu32 " locks, no more are allowed (max_locks_per_client)",
+                            s->n_holds);
+    } else if (r->wait_until_ms && ((l->queue && l->queue->n_waiters >= b->conf.max_waiters_per_lock) ||
+                                    b->n_waiters >= b->conf.max_waiters)) {
+        stats.acquires_limit++;
+        broker_finish_error(b, r, "LIMIT too many wait already, for '%s' or in all (max_waiters_per_lock, max_waiters)",
+                            l->name);
+    } else {
+        queue_join(b, l, r, now_ms);
+    }
+}
+
+static void unlock(struct broker *b, struct lock_request *r, int64_t now_ms)
+{
+    struct hold *h = lock_hold_of(r->lock, r->owner);
+    if (h && keep_is_valid(h, now_ms)) {
+        if (h->count > 1) {
+            enter_leave(b, h, r, now_ms);
+            return;
+        }
+        stats.releases_client++;
+        end_hold(b, h, r, false, now_ms);
+    } else if (h) {
+        end_hold(b, h, NULL, false, now_ms); /* lost, and now it says itself that it is done */
+        broker_finish(b, r, RESULT_NOT_HELD);
+    } else {
+        enter_take_over(b, r->lock, r, now_ms);
+    }
+}
+
+static void renew(struct broker *b, struct lock_request *r, int64_t now_ms)
+{
+    struct hold *h = lock_hold_of(r->lock, r->owner);
+    if (h && !keep_is_valid(h, now_ms))
+        broker_finish(b, r, RESULT_NOT_HELD);
+    else if (h && (h->session == r->base.session || !h->watched))
+        enter_renew(b, h, r, now_ms);
+    else
+        enter_take_over(b, r->lock, r, now_ms);
+}
+
+static void run(struct broker *b, struct lock_request *r, int64_t now_ms)
+{
+    if (r->owner && queue_must_defer(r->lock, r)) {
+        queue_defer(r->lock, r);
+        return;
+    }
+    switch ((enum lock_verb)r->verb) {
+    case VERB_LOCK:
+        lock(b, r, now_ms);
+        break;
+    case VERB_UNLOCK:
+        unlock(b, r, now_ms);
+        break;
+    case VERB_RENEW:
+        renew(b, r, now_ms);
+        break;
+    case VERB_HOLDS:
+        inspect_holds(b, r, now_ms);
+        break;
+    case VERB_INFO:
+        inspect_info(b, r, now_ms);
+        break;
+    case VERB_FORCE:
+        inspect_force(b, r, now_ms);
+        break;
+    }
+}
+
+void broker_submit(struct broker *b, struct lock_request *r, const char *name, size_t name_len, int64_t now_ms)
+{
+    struct lock *l = locktab_get(&b->locks, name, name_len);
+    broker_use(l); /* the request's own use, until it is finished */
+    broker_use(l); /* ours */
+    r->lock = l;
+    r->broker = b;
+    b->now_ms = now_ms;
+    run(b, r, now_ms);
+    broker_put(b, l);
+}
+
+void broker_abandon(struct broker *b, struct lock_request *r, int64_t now_ms)
+{
+    struct lock *l = r->lock;
+    (void)now_ms;
+    if (r->waiting) {
+        queue_leave(b, r);
+    } else if (r->deferred && r->verb == VERB_LOCK) {
+        TAILQ_REMOVE(&l->queue->deferred, r, queued);
+        r->deferred = false;
+    } else {
+        return; /* it goes its way, and is freed when it ends */
+    }
+    stats.acquires_abandoned++;
+    broker_finish(b, r, RESULT_NOT_GRANTED);
+}
+
+/* ---- sessions ---- */
+
+static bool release_at_end(const struct broker *b, bool orderly)
+{
+    switch (b->conf.on_disconnect) {
+    case BROKER_DISCONNECT_RELEASE:
+        return true;
+    case BROKER_DISCONNECT_EXPIRE:
+        return false;
+    default:
+        return orderly;
+    }
+}
+
+void broker_session_end(struct broker *b, struct session *s, bool orderly, int64_t now_ms)
+{
+    struct hold *h;
+    bool release = release_at_end(b, orderly);
+    b->now_ms = now_ms;
+    while ((h = LIST_FIRST(&s->holds))) {
+        if (release && h->watched && h->state != HOLD_LOST) {
+            stats.releases_disconnect++;
+            end_hold(b, h, NULL, false, now_ms);
+        } else {
+            keep_orphan(b, h);
+        }
+    }
+}
+
+/* ---- the turn ---- */
+
+static void run_due(struct broker *b, int64_t now_ms)
+{
+    struct wheel_entry *entry;
+    while ((entry = wheel_expire(&b->wheel, now_ms))) {
+        struct due *due = (struct due *)entry;
+        due->fn(b, due, now_ms);
+    }
+}
+
+void broker_turn(struct broker *b, int64_t now_ms)
+{
+    b->now_ms = now_ms;
+    run_due(b, now_ms);
+    backend_turn(&b->backend, now_ms);
+}
+
+int64_t broker_next_ms(const struct broker *b)
+{
+    int64_t wheel_ms = wheel_next_ms(&b->wheel), backend_ms = backend_next_ms(&b->backend);
+    return wheel_ms < backend_ms ? wheel_ms : backend_ms;
+}
+
+void broker_check_promises(struct broker *b, int64_t now_ms)
+{
+    b->now_ms = now_ms;
+    stats.pauses_detected++;
+    run_due(b, now_ms);
+}
+
+void broker_drain(struct broker *b)
+{
+    b->draining = true;
+}
+
+void broker_configure(struct broker *b, const struct broker_conf *conf)
+{
+    b->conf = *conf;
+    b->backend.request_timeout_ms = conf->request_timeout_ms;
+}
+
+void broker_init(struct broker *b, const struct broker_conf *conf, const char *id, uint64_t seed, int64_t now_ms)
+{
+    memset(b, 0, sizeof *b);
+    assert(strlen(id) <= BROKER_ID_LEN);
+    strcpy(b->id, id);
+    b->rng = seed | 1;
+    b->resubmit = run;
+    b->hold_over = hold_over;
+    locktab_init(&b->locks);
+    wheel_init(&b->wheel, now_ms);
+    backend_init(&b->backend, conf->request_timeout_ms);
+    broker_configure(b, conf);
+}
+
+static void forget_lock(void *arg, struct lock *l)
+{
+    struct broker *b = arg;
+    struct hold *h;
+    broker_use(l);
+    while ((h = lock_first_hold(l)))
+        keep_end(b, h);
+    broker_put(b, l);
+}
+
+void broker_fini(struct broker *b, int64_t now_ms)
+{
+    uint64_t cursor = 0;
+    backend_fini(&b->backend, now_ms);
+    while (b->locks.count > 0)
+        cursor = locktab_scan(&b->locks, cursor, forget_lock, b);
+    locktab_fini(&b->locks);
+}

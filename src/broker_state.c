@@ -1,0 +1,107 @@
+/*
+ * The small things that every flow needs. Nothing here decides anything.
+ */
+#include "broker_state.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "log.h"
+#include "util.h"
+
+void broker_op_text(const struct broker *b, uint64_t op, char out[BROKER_OP_MAX + 1])
+{
+    static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
+    char text[16];
+    char *end = text + sizeof text, *p = end;
+    do {
+        *--p = digits[op % 36];
+        op /= 36;
+    } while (op);
+    size_t id_len = strlen(b->id);
+    memcpy(out, b->id, id_len);
+    out[id_len] = '.';
+    memcpy(out + id_len + 1, p, (size_t)(end - p));
+    out[id_len + 1 + (size_t)(end - p)] = '\0';
+}
+
+/* xorshift64*, by Marsaglia and Vigna: jitter needs no more. */
+uint64_t broker_random(struct broker *b, uint64_t below)
+{
+    b->rng ^= b->rng >> 12;
+    b->rng ^= b->rng << 25;
+    b->rng ^= b->rng >> 27;
+    return below ? (b->rng * 0x2545f4914f6cdd1dULL >> 11) % below : 0;
+}
+
+void broker_due_at(struct broker *b, struct due *due, int64_t due_ms)
+{
+    wheel_add(&b->wheel, &due->entry, due_ms);
+}
+
+void broker_due_cancel(struct broker *b, struct due *due)
+{
+    wheel_cancel(&b->wheel, &due->entry);
+}
+
+void broker_use(struct lock *l)
+{
+    l->refs++;
+}
+
+static bool queue_is_empty(const struct lock_queue *q)
+{
+    return TAILQ_EMPTY(&q->waiters) && TAILQ_EMPTY(&q->deferred) && !q->claim;
+}
+
+void broker_put(struct broker *b, struct lock *l)
+{
+    assert(l->refs > 0);
+    l->refs--;
+    if (l->queue && l->refs == 0 && queue_is_empty(l->queue)) {
+        broker_due_cancel(b, &l->queue->retry);
+        free(l->queue->failure);
+        free(l->queue);
+        l->queue = NULL;
+    }
+    locktab_drop(&b->locks, l);
+}
+
+void broker_finish(struct broker *b, struct lock_request *r, enum lock_result result)
+{
+    struct lock *l = r->lock;
+    assert(!r->waiting && !r->deferred && r->result == RESULT_NONE);
+    broker_due_cancel(b, &r->due);
+    r->result = (uint8_t)result;
+    r->base.failed = result == RESULT_ERROR || result == RESULT_NOT_HELD;
+    r->lock = NULL;
+    request_finish(&r->base); /* frees it when nobody waits for it any more */
+    if (l)
+        broker_put(b, l);
+}
+
+void broker_finish_error(struct broker *b, struct lock_request *r, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    if (vasprintf(&r->text, fmt, args) < 0)
+        util_die("out of memory");
+    va_end(args);
+    broker_finish(b, r, RESULT_ERROR);
+}
+
+void broker_finish_granted(struct broker *b, struct lock_request *r, int64_t token, int64_t deadline_ms)
+{
+    r->token = token;
+    r->deadline_ms = deadline_ms;
+    broker_finish(b, r, RESULT_GRANTED);
+}
+
+void broker_finish_count(struct broker *b, struct lock_request *r, int64_t count)
+{
+    r->count = count;
+    broker_finish(b, r, RESULT_COUNT);
+}

@@ -1,0 +1,64 @@
+#ifndef HOLDFAST_BROKER_STATE_H
+#define HOLDFAST_BROKER_STATE_H
+/*
+ * broker_state: what the flows of one broker share: its configuration, masters, locks, wheel and identity. The flows
+ * (broker, enter, queue, keep, claim, notify) each own a part of what is done with it.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "backend.h"
+#include "lock.h"
+#include "locktab.h"
+#include "wheel.h"
+
+enum { BROKER_ID_LEN = 13, BROKER_OP_MAX = BROKER_ID_LEN + 16 };
+
+/* When a connection has ended. */
+enum broker_on_disconnect { BROKER_DISCONNECT_AUTO, BROKER_DISCONNECT_RELEASE, BROKER_DISCONNECT_EXPIRE };
+
+/* From the configuration; may be replaced at any time by broker_configure(). */
+struct broker_conf {
+    int64_t lease_ms, max_lease_ms, min_validity_ms, drift_ppm, request_timeout_ms;
+    int64_t max_locks_per_client, max_waiters_per_lock, max_waiters;
+    enum broker_on_disconnect on_disconnect;
+    bool close_on_lost;
+};
+
+struct broker {
+    struct broker_conf conf;
+    struct backend backend;
+    struct locktab locks;
+    struct wheel wheel;
+    char id[BROKER_ID_LEN + 1]; /* random: distinguishes this process from every other broker */
+    uint64_t last_op;
+    uint64_t rng;               /* jitter; see broker_random */
+    int64_t now_ms;             /* of this turn; for figures only */
+    bool draining;
+    uint32_t n_holds, n_waiters, n_watched;
+    uint32_t n_jeopardy;
+    /* set by broker_init, so that the flows below can call up */
+    void (*resubmit)(struct broker *, struct lock_request *, int64_t now_ms); /* a deferred one goes again */
+    void (*hold_over)(struct broker *, struct hold *, int64_t now_ms); /* its time is over: pass it on */
+};
+
+/* The text of an operation id: "<broker>.<number>". */
+void broker_op_text(const struct broker *, uint64_t op, char out[BROKER_OP_MAX + 1]);
+/* A number below `below`, for jitter; the same sequence for the same seed. */
+uint64_t broker_random(struct broker *, uint64_t below);
+
+/* When `due` is due its fn runs, once. */
+void broker_due_at(struct broker *, struct due *, int64_t due_ms);
+void broker_due_cancel(struct broker *, struct due *);
+
+/* A use of a lock that is neither hold nor queue: it stays until broker_put(), which frees what is idle. */
+void broker_use(struct lock *);
+void broker_put(struct broker *, struct lock *);
+
+/* Ends a request of cmd_lock with this result: cancels its timer, lets its lock go, finishes it. */
+void broker_finish(struct broker *, struct lock_request *, enum lock_result);
+void broker_finish_error(struct broker *, struct lock_request *, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+void broker_finish_granted(struct broker *, struct lock_request *, int64_t token, int64_t deadline_ms);
+void broker_finish_count(struct broker *, struct lock_request *, int64_t count);
+#endif

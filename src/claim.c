@@ -1,0 +1,242 @@
+/*
+ * A claim goes through its rounds on its own; its owner hears of the end and nothing else. After a failure the undo
+ * goes to every master, also to those thought untouched, unless every one of them has answered that it
+ * did nothing. An undo of a hand-over ends the old hold too: once it has been sent its owner never holds again
+ * (safety R12). A failed take-over deletes nothing (R11).
+ *
+ * Source of the token rule: safety R4; of the validity: quorum.h.
+ */
+#include "claim.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "broker_state.h"
+#include "item.h"
+#include "stats.h"
+#include "util.h"
+
+enum { ASKING, COMMITTING, GRANTED, REFUSED, STATES };
+
+#define TO(s) (1u << (s))
+static const struct sm_state states[STATES] = {
+    [ASKING] = {"asking", TO(COMMITTING) | TO(GRANTED) | TO(REFUSED)},
+    [COMMITTING] = {"committing", TO(COMMITTING) | TO(GRANTED) | TO(REFUSED)},
+    [GRANTED] = {"granted", 0},
+    [REFUSED] = {"refused", 0},
+};
+
+/* A token that rises this often in one claim is no race any more. */
+enum { COMMITS_MAX = 8 };
+
+/* Longest that a creating request can be under way: its deadline is two time-outs after it was sent, by the master's
+ * clock as we know it, and that may be wrong by as much again. */
+static int64_t tomb_ms(const struct broker *b)
+{
+    return 4 * b->conf.request_timeout_ms;
+}
+
+int64_t claim_tomb_ms(const struct broker *b, int64_t asked_ms, int64_t now_ms)
+{
+    return now_ms - asked_ms > tomb_ms(b) ? 0 : tomb_ms(b);
+}
+
+struct claim *claim_new(struct broker *b, struct lock *l, struct owner *owner, int64_t lease_ms, claim_fn on_end,
+                        void *arg)
+{
+    struct claim *c = util_alloc(sizeof *c);
+    c->broker = b;
+    c->lock = l;
+    c->owner = owner_ref(owner);
+    c->lease_ms = lease_ms;
+    c->on_end = on_end;
+    c->arg = arg;
+    c->op = ++b->last_op;
+    return c;
+}
+
+static void end(struct claim *c, enum claim_end how, int64_t now_ms)
+{
+    sm_move(states, &c->state, c->lock->name, how == CLAIM_GRANTED ? GRANTED : REFUSED);
+    c->end = how;
+    hist_add(&stats.acquire_us, (now_ms - c->sent_ms) * 1000);
+    c->on_end(c, c->arg, now_ms);
+    owner_unref(c->owner);
+    free(c->reason);
+    free(c);
+}
+
+static void undo_op(struct claim *c, uint64_t op, int64_t tomb, int64_t lease_ms, int64_t now_ms)
+{
+    char text[BROKER_OP_MAX + 1];
+    broker_op_text(c->broker, op, text);
+    backend_release(&c->broker->backend, c->lock->name, c->lock->name_len, text, tomb, lease_ms, NULL, NULL, now_ms);
+}
+
+static void undo(struct claim *c, int64_t now_ms)
+{
+    if (c->takeover)
+        return;
+    stats.acquire_undos++;
+    undo_op(c, c->op, tomb_ms(c->broker), c->lease_ms, now_ms);
+    if (c->prev_op)
+        undo_op(c, c->prev_op, c->prev_tomb_ms, c->prev_lease_ms, now_ms);
+}
+
+static void fail(struct claim *c, struct buf *why, int64_t now_ms)
+{
+    c->reason = util_memdup(buf_head(why), buf_len(why));
+    buf_fini(why);
+    undo(c, now_ms);
+    end(c, CLAIM_FAILED, now_ms);
+}
+
+static void fail_round(struct claim *c, struct round *r, int64_t now_ms)
+{
+    struct buf why = {0};
+    buf_printf(&why, "NOQUORUM ");
+    round_describe(r, &why, now_ms);
+    fail(c, &why, now_ms);
+}
+
+static void grant(struct claim *c, int64_t token, int64_t now_ms)
+{
+    int64_t left = quorum_validity_ms(c->lease_ms, c->sent_ms, now_ms, c->broker->conf.drift_ppm);
+    int64_t least = c->broker->conf.min_validity_ms;
+    if (left < (least < c->lease_ms / 3 ? least : c->lease_ms / 3)) {
+        struct buf why = {0};
+        buf_printf(&why, "NOQUORUM the masters took %lld ms, too little of the lease is left",
+                   (long long)(now_ms - c->sent_ms));
+        stats.acquires_late++;
+        fail(c, &why, now_ms);
+        return;
+    }
+    c->token = token;
+    c->deadline_ms = now_ms + left;
+    backend_saw_token(&c->broker->backend, token);
+    end(c, CLAIM_GRANTED, now_ms);
+}
+
+/* ---- commit rounds ---- */
+
+static void on_commit(struct round *r, void *arg, int64_t now_ms);
+
+static void commit(struct claim *c, int64_t token, int64_t now_ms)
+{
+    char op[BROKER_OP_MAX + 1];
+    sm_move(states, &c->state, c->lock->name, COMMITTING);
+    c->commits++;
+    c->token = token;
+    stats.fence_writebacks++;
+    broker_op_text(c->broker, c->op, op);
+    struct item *it = item_begin(c->lock->name, c->lock->name_len);
+    item_arg(it, op, strlen(op));
+    item_arg_int(it, token);
+    item_arg_int(it, item_bucket(c->lock->name, c->lock->name_len));
+    backend_ask(&c->broker->backend, SCRIPT_COMMIT, it, false, on_commit, c, now_ms);
+}
+
+static void on_commit(struct round *r, void *arg, int64_t now_ms)
+{
+    struct claim *c = arg;
+    int64_t larger = 0;
+    for (int i = 0; i < r->quorum.n; i++) {
+        const struct vote *v = &r->votes[i];
+        if (v->state == VOTE_ANSWERED && v->code == 2 && v->value > larger)
+            larger = v->value;
+    }
+    if (quorum_state(&r->quorum) == QUORUM_WON)
+        grant(c, c->token, now_ms);
+    else if (larger > c->token && c->commits < COMMITS_MAX)
+        commit(c, larger, now_ms);
+    else
+        fail_round(c, r, now_ms);
+}
+
+/* ---- the first round ---- */
+
+/* What a round that was not won says: is the lock held by somebody, or could nobody tell? */
+struct tally {
+    int busy, same_owner, nobody, unsure, taken;
+    int64_t pttl_ms; /* longest that stands in the way */
+};
+
+static struct tally count_votes(const struct round *r)
+{
+    struct tally t = {0};
+    for (int i = 0; i < r->quorum.n; i++) {
+        const struct vote *v = &r->votes[i];
+        if (v->open || v->state == VOTE_UNKNOWN) {
+            t.unsure++;
+        } else if (v->state == VOTE_ANSWERED) {
+            t.taken += v->code == 1;
+            t.busy += v->code == 0 || v->code == -2;
+            t.same_owner += v->code == 2;
+            t.nobody += r->script == SCRIPT_TAKEOVER && v->code == 0 && v->value == -2;
+            if ((v->code == 0 || v->code == 2) && v->value > t.pttl_ms)
+                t.pttl_ms = v->value;
+        }
+    }
+    return t;
+}
+
+static void refuse(struct claim *c, struct round *r, int64_t now_ms)
+{
+    struct tally t = count_votes(r);
+    int need = quorum_need(r->quorum.n);
+    c->retry_ms = t.pttl_ms;
+    if (round_answered(r) < need) {
+        fail_round(c, r, now_ms);
+        return;
+    }
+    if (c->takeover) {
+        end(c, CLAIM_NOBODY, now_ms);
+        return;
+    }
+    if (t.taken > 0 || t.unsure > 0 || c->prev_op)
+        undo(c, now_ms);
+    end(c, t.same_owner >= need ? CLAIM_SAME_OWNER : CLAIM_BUSY, now_ms);
+}
+
+static void on_asked(struct round *r, void *arg, int64_t now_ms)
+{
+    struct claim *c = arg;
+    if (quorum_state(&r->quorum) != QUORUM_WON) {
+        refuse(c, r, now_ms);
+        return;
+    }
+    for (int i = 0; i < r->quorum.n; i++) {
+        if ((r->quorum.yes >> i & 1) && r->votes[i].extra > c->count)
+            c->count = r->votes[i].extra;
+    }
+    if (quorum_agreed(&r->quorum))
+        grant(c, quorum_token(&r->quorum), now_ms);
+    else
+        commit(c, quorum_token(&r->quorum), now_ms);
+}
+
+void claim_start(struct claim *c, int64_t now_ms)
+{
+    struct backend *backend = &c->broker->backend;
+    char op[BROKER_OP_MAX + 1], prev[BROKER_OP_MAX + 1] = "-";
+    c->sent_ms = now_ms;
+    c->state = ASKING;
+    c->count = c->takeover ? 0 : 1;
+    broker_op_text(c->broker, c->op, op);
+    struct item *it = item_begin(c->lock->name, c->lock->name_len);
+    item_arg(it, op, strlen(op));
+    if (!c->takeover) {
+        if (c->prev_op)
+            broker_op_text(c->broker, c->prev_op, prev);
+        item_arg(it, prev, strlen(prev));
+        item_arg_int(it, c->prev_op ? c->prev_tomb_ms : 0);
+    } else {
+        item_arg_int(it, tomb_ms(c->broker));
+    }
+    item_arg(it, c->owner->text, c->owner->len);
+    item_arg_int(it, c->lease_ms);
+    item_arg_int(it, backend_floor(backend, now_ms));
+    item_arg_int(it, item_bucket(c->lock->name, c->lock->name_len));
+    backend_ask(backend, c->takeover ? SCRIPT_TAKEOVER : SCRIPT_ACQUIRE, it, false, on_asked, c, now_ms);
+}

@@ -1,0 +1,158 @@
+/*
+ * Each of these is one write to the masters, and the count of the hold is what the last write that a majority confirmed
+ * says: a failed one is taken back here, under a newer sequence, which the next renewal carries to the masters.
+ */
+#include "enter.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "broker_state.h"
+#include "claim.h"
+#include "keep.h"
+#include "queue.h"
+#include "renew.h"
+#include "stats.h"
+
+static void begin(struct hold *h, struct lock_request *r)
+{
+    assert(!h->busy);
+    h->busy = true;
+    keep_pin(h);
+    r->hold = h;
+}
+
+static void over(struct broker *b, struct hold *h, struct lock_request *r, int64_t now_ms)
+{
+    struct lock *l = h->lock;
+    h->busy = false;
+    r->hold = NULL;
+    keep_unpin(h);
+    queue_undefer(b, l, now_ms);
+}
+
+static void set_count(struct hold *h, uint32_t count)
+{
+    h->count = count;
+    h->seq++;
+}
+
+static void no_quorum(struct broker *b, struct lock_request *r, struct round *round, int64_t now_ms)
+{
+    struct buf why = {0};
+    round_describe(round, &why, now_ms);
+    broker_finish_error(b, r, "NOQUORUM %.*s; nothing has changed for '%s'", (int)buf_len(&why), buf_head(&why),
+                        r->lock->name);
+    buf_fini(&why);
+}
+
+static bool is_gone(const struct round *round)
+{
+    int gone = 0;
+    for (int i = 0; i < round->quorum.n; i++)
+        gone += round->votes[i].state == VOTE_ANSWERED && round->votes[i].code != 1;
+    return round->quorum.n - gone < quorum_need(round->quorum.n);
+}
+
+static void on_written(struct round *round, void *arg, int64_t now_ms)
+{
+    struct lock_request *r = arg;
+    struct broker *b = r->broker;
+    struct hold *h = r->hold;
+    struct lock *l = h->lock;
+    bool won = quorum_state(&round->quorum) == QUORUM_WON;
+    bool ended = !keep_is_valid(h, now_ms);
+    int step = r->verb == VERB_LOCK ? 1 : r->verb == VERB_UNLOCK ? -1 : 0;
+    broker_use(l);
+    if (!won && step)
+        set_count(h, h->count - (uint32_t)step);
+    if (won && !ended && r->verb != VERB_UNLOCK)
+        keep_confirmed(b, h, r->asked_lease_ms, round->sent_ms, now_ms);
+    int64_t token = h->token, deadline_ms = h->deadline_ms;
+    over(b, h, r, now_ms);
+    if (ended)
+        broker_finish(b, r, r->verb == VERB_LOCK ? RESULT_NOT_GRANTED : RESULT_NOT_HELD);
+    else if (won && r->verb == VERB_UNLOCK)
+        broker_finish_count(b, r, 0);
+    else if (won)
+        broker_finish_granted(b, r, token, deadline_ms);
+    else if (is_gone(round)) {
+        struct hold *gone = lock_hold_of(l, r->owner);
+        if (gone == h && gone->state != HOLD_LOST)
+            keep_lose(b, gone, LOST_GONE, true, now_ms);
+        broker_finish(b, r, r->verb == VERB_LOCK ? RESULT_NOT_GRANTED : RESULT_NOT_HELD);
+    } else {
+        no_quorum(b, r, round, now_ms);
+    }
+    broker_put(b, l);
+}
+
+void enter_again(struct broker *b, struct hold *h, struct lock_request *r, int64_t now_ms)
+{
+    stats.acquires_reentered++;
+    begin(h, r);
+    set_count(h, h->count + 1);
+    r->asked_lease_ms = keep_lease_ms(h, now_ms);
+    keep_write(b, h, r->asked_lease_ms, on_written, r, now_ms);
+}
+
+void enter_leave(struct broker *b, struct hold *h, struct lock_request *r, int64_t now_ms)
+{
+    assert(h->count > 1);
+    begin(h, r);
+    set_count(h, h->count - 1);
+    keep_write(b, h, 0, on_written, r, now_ms);
+}
+
+void enter_renew(struct broker *b, struct hold *h, struct lock_request *r, int64_t now_ms)
+{
+    begin(h, r);
+    if (r->lease_ms)
+        h->lease_ms = (uint32_t)r->lease_ms;
+    r->asked_lease_ms = keep_lease_ms(h, now_ms);
+    keep_write(b, h, r->asked_lease_ms, on_written, r, now_ms);
+}
+
+/* ---- take-over ---- */
+
+static void on_taken_over(struct claim *c, void *arg, int64_t now_ms)
+{
+    struct lock_request *r = arg;
+    struct broker *b = c->broker;
+    struct lock *l = c->lock;
+    struct hold *old = r->hold;
+    broker_use(l);
+    if (old) {
+        old->busy = false;
+        r->hold = NULL;
+        keep_unpin(old);
+    }
+    if (c->end == CLAIM_GRANTED) {
+        while ((old = lock_first_hold(l)))
+            keep_moved(b, old, owner_same(old->owner, r->owner) ? LOST_MOVED : LOST_GONE, now_ms);
+        struct hold *h = keep_start(b, l, c, r, now_ms);
+        if (r->verb == VERB_UNLOCK)
+            b->resubmit(b, r, now_ms);
+        else
+            broker_finish_granted(b, r, h->token, h->deadline_ms);
+    } else if (c->end == CLAIM_FAILED) {
+        stats.acquires_no_quorum++;
+        broker_finish_error(b, r, "%s; nothing is known to have changed for '%s'", c->reason, l->name);
+    } else {
+        broker_finish(b, r, RESULT_NOT_HELD);
+    }
+    queue_undefer(b, l, now_ms);
+    queue_run(b, l, now_ms);
+    broker_put(b, l);
+}
+
+void enter_take_over(struct broker *b, struct lock *l, struct lock_request *r, int64_t now_ms)
+{
+    struct hold *h = lock_hold_of(l, r->owner);
+    int64_t lease_ms = r->lease_ms ? r->lease_ms : b->conf.lease_ms;
+    if (h)
+        begin(h, r);
+    struct claim *c = claim_new(b, l, r->owner, lease_ms, on_taken_over, r);
+    c->takeover = true;
+    claim_start(c, now_ms);
+}

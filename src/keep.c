@@ -1,0 +1,299 @@
+/*
+ * Renewals go out a third of the lease after the last success; all that are due in one turn of the loop travel in a
+ * few script calls (master.c gathers them).
+ *
+ * Invariants: a hold's promise (deadline_ms) only ever comes from a majority that confirmed the very same hold in one
+ * round, counted from before that round was sent. After its deadline a hold is never renewed back to life
+ * (safety R7). A planted key is no vote (R3).
+ */
+#include "keep.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "broker_state.h"
+#include "claim.h"
+#include "renew.h"
+#include "stats.h"
+#include "util.h"
+
+static void on_hold_due(struct broker *b, struct due *due, int64_t now_ms);
+
+static bool is_renewed(const struct hold *h)
+{
+    return h->watched && h->session && h->state != HOLD_LOST;
+}
+
+static void schedule(struct broker *b, struct hold *h)
+{
+    int64_t due_ms = h->deadline_ms;
+    if (is_renewed(h)) {
+        due_ms = renew_lost_ms(h->deadline_ms, h->lease_ms);
+        if (h->renew_ms < due_ms)
+            due_ms = h->renew_ms;
+    }
+    broker_due_at(b, &h->due, due_ms);
+}
+
+struct hold *keep_start(struct broker *b, struct lock *l, const struct claim *c, const struct lock_request *r,
+                        int64_t now_ms)
+{
+    struct hold *h = util_alloc(sizeof *h);
+    h->broker = b;
+    h->lock = l;
+    h->owner = owner_ref(c->owner);
+    h->session = r->base.session;
+    h->due.fn = on_hold_due;
+    h->op = c->op;
+    h->token = c->token;
+    h->asked_ms = c->sent_ms;
+    h->since_ms = now_ms;
+    h->deadline_ms = c->deadline_ms;
+    h->end_ms = r->maxhold_ms ? c->sent_ms + r->maxhold_ms : INT64_MAX;
+    h->lease_ms = (uint32_t)(r->lease_ms ? r->lease_ms : b->conf.lease_ms);
+    h->count = (uint32_t)c->count;
+    h->state = HOLD_HELD;
+    h->watched = r->lease_ms == 0;
+    h->tell = r->tell;
+    h->renew_ms = c->lease_ms < h->lease_ms ? INT64_MAX : renew_next_ms(now_ms, h->lease_ms, broker_random(b, UINT32_MAX));
+    LIST_INSERT_HEAD(&l->holds, h, of_lock);
+    if (h->session) {
+        LIST_INSERT_HEAD(&h->session->holds, h, of_session);
+        h->session->n_holds++;
+    }
+    b->n_holds++;
+    b->n_watched += h->watched;
+    schedule(b, h);
+    notify_granted(h, now_ms);
+    return h;
+}
+
+bool keep_is_valid(const struct hold *h, int64_t now_ms)
+{
+    return (h->state == HOLD_HELD || h->state == HOLD_JEOPARDY) && now_ms < h->deadline_ms;
+}
+
+void keep_pin(struct hold *h)
+{
+    h->pins++;
+}
+
+static void free_if_over(struct hold *h)
+{
+    if (h->state != HOLD_ENDED || h->pins > 0)
+        return;
+    owner_unref(h->owner);
+    free(h);
+}
+
+void keep_unpin(struct hold *h)
+{
+    assert(h->pins > 0);
+    h->pins--;
+    free_if_over(h);
+}
+
+static void leave_session(struct hold *h)
+{
+    if (!h->session)
+        return;
+    LIST_REMOVE(h, of_session);
+    h->session->n_holds--;
+    h->session = NULL;
+}
+
+void keep_end(struct broker *b, struct hold *h)
+{
+    hist_add(&stats.hold_us, (b->now_ms - h->since_ms) * 1000);
+    b->n_holds--;
+    b->n_watched -= h->watched;
+    b->n_jeopardy -= h->state == HOLD_JEOPARDY;
+    sm_move(hold_states, &h->state, h->lock->name, HOLD_ENDED);
+    if (h->renewal)
+        round_forget(h->renewal); /* before the release is sent: safety R7 */
+    h->renewal = NULL;
+    broker_due_cancel(b, &h->due);
+    leave_session(h);
+    LIST_REMOVE(h, of_lock);
+    free_if_over(h);
+}
+
+void keep_lose(struct broker *b, struct hold *h, enum lost_reason reason, bool at_once, int64_t now_ms)
+{
+    notify_lost(b, h, reason, now_ms);
+    b->n_jeopardy -= h->state == HOLD_JEOPARDY;
+    sm_move(hold_states, &h->state, h->lock->name, HOLD_LOST);
+    if (at_once)
+        b->hold_over(b, h, now_ms);
+    else
+        schedule(b, h);
+}
+
+void keep_moved(struct broker *b, struct hold *h, enum lost_reason reason, int64_t now_ms)
+{
+    if (h->state != HOLD_LOST)
+        notify_lost(b, h, reason, now_ms);
+    keep_end(b, h);
+}
+
+void keep_orphan(struct broker *b, struct hold *h)
+{
+    leave_session(h);
+    if (h->renewal)
+        round_forget(h->renewal);
+    h->renewal = NULL;
+    schedule(b, h);
+}
+
+/* ---- renewal ---- */
+
+int64_t keep_lease_ms(const struct hold *h, int64_t now_ms)
+{
+    return renew_lease_ms(now_ms, h->lease_ms, h->end_ms);
+}
+
+struct round *keep_write(struct broker *b, struct hold *h, int64_t lease_ms, round_fn fn, void *arg, int64_t now_ms)
+{
+    char op[BROKER_OP_MAX + 1];
+    int64_t until_ms = now_ms + quorum_validity_ms(lease_ms, now_ms, now_ms, b->conf.drift_ppm);
+    if (lease_ms > 0 && until_ms < h->deadline_ms) {
+        h->deadline_ms = until_ms; /* a shorter lease is asked for: the promise goes down first */
+        schedule(b, h);
+    }
+    broker_op_text(b, h->op, op);
+    struct item *it = item_begin(h->lock->name, h->lock->name_len);
+    item_arg(it, op, strlen(op));
+    item_arg_int(it, lease_ms);
+    item_arg_int(it, h->count);
+    item_arg_int(it, h->seq);
+    return backend_ask(&b->backend, SCRIPT_RENEW, it, false, fn, arg, now_ms);
+}
+
+void keep_confirmed(struct broker *b, struct hold *h, int64_t lease_ms, int64_t sent_ms, int64_t now_ms)
+{
+    int64_t until_ms = now_ms + quorum_validity_ms(lease_ms, sent_ms, now_ms, b->conf.drift_ppm);
+    if (until_ms > h->deadline_ms)
+        h->deadline_ms = until_ms;
+    h->failures = 0;
+    h->renew_ms = lease_ms < h->lease_ms ? INT64_MAX : renew_next_ms(sent_ms, h->lease_ms, broker_random(b, UINT32_MAX));
+    if (h->state == HOLD_JEOPARDY) {
+        b->n_jeopardy--;
+        sm_move(hold_states, &h->state, h->lock->name, HOLD_HELD);
+        notify_safe(h, now_ms);
+    }
+    schedule(b, h);
+}
+
+static void plant(struct broker *b, struct hold *h, int i, int64_t now_ms)
+{
+    char op[BROKER_OP_MAX + 1];
+    const struct lock *l = h->lock;
+    broker_op_text(b, h->op, op);
+    struct item *it = item_begin(l->name, l->name_len);
+    item_arg(it, op, strlen(op));
+    item_arg(it, h->owner->text, h->owner->len);
+    item_arg_int(it, h->token);
+    item_arg_int(it, h->count);
+    item_arg_int(it, h->seq);
+    item_arg_int(it, keep_lease_ms(h, now_ms));
+    item_arg_int(it, item_bucket(l->name, l->name_len));
+    stats.heals_planted++;
+    backend_tell(&b->backend, i, SCRIPT_PLANT, it, now_ms);
+}
+
+/* Everybody has answered a round that was won: the hold goes where it is missing. Masters in quarantine are not asked to
+ * renew, but may be planted on. */
+static void on_renewal_done(struct round *r, void *arg, int64_t now_ms)
+{
+    struct hold *h = arg;
+    struct broker *b = h->broker;
+    h->renewal = NULL;
+    if (quorum_state(&r->quorum) != QUORUM_WON || !keep_is_valid(h, now_ms) || keep_lease_ms(h, now_ms) <= 0)
+        return;
+    for (int i = 0; i < r->quorum.n; i++) {
+        const struct vote *v = &r->votes[i];
+        bool missing = v->state == VOTE_ANSWERED && v->code == 0;
+        bool quarantined = v->state == VOTE_UNSENT &&
+                           master_status(b->backend.masters[i], now_ms)->state == MASTER_QUARANTINE;
+        if (missing || quarantined)
+            plant(b, h, i, now_ms);
+    }
+}
+
+static void renewal_failed(struct broker *b, struct hold *h, const struct round *r, int64_t now_ms)
+{
+    int gone = 0;
+    for (int i = 0; i < r->quorum.n; i++)
+        gone += r->votes[i].state == VOTE_ANSWERED && r->votes[i].code != 1;
+    if (r->quorum.n - gone < quorum_need(r->quorum.n)) {
+        stats.renewals_lost++;
+        keep_lose(b, h, LOST_GONE, true, now_ms);
+        return;
+    }
+    stats.renewals_failed++;
+    if (h->failures < UINT8_MAX)
+        h->failures++;
+    h->renew_ms = renew_retry_ms(now_ms, h->deadline_ms, broker_random(b, UINT32_MAX));
+    if (h->state == HOLD_HELD) {
+        b->n_jeopardy++;
+        sm_move(hold_states, &h->state, h->lock->name, HOLD_JEOPARDY);
+        notify_jeopardy(h, now_ms);
+    }
+    schedule(b, h);
+}
+
+static void on_renewed(struct round *r, void *arg, int64_t now_ms)
+{
+    struct hold *h = arg;
+    struct broker *b = h->broker;
+    if (h->busy || !keep_is_valid(h, now_ms)) {
+        schedule(b, h); /* being taken over, or too late: what is due decides */
+        return;
+    }
+    if (quorum_state(&r->quorum) != QUORUM_WON) {
+        renewal_failed(b, h, r, now_ms);
+        return;
+    }
+    stats.renewals_ok++;
+    keep_confirmed(b, h, h->asked_lease_ms, r->sent_ms, now_ms);
+    if (h->tell)
+        notify_renewed(h, now_ms);
+}
+
+static void renew(struct broker *b, struct hold *h, int64_t now_ms)
+{
+    if (keep_lease_ms(h, now_ms) <= 0) {
+        h->renew_ms = INT64_MAX;
+        return;
+    }
+    if (h->renewal)
+        round_forget(h->renewal); /* decided long ago, only a slow master's answer is still out */
+    hist_add(&stats.renewal_lateness_us, (now_ms - h->renew_ms) * 1000);
+    h->asked_lease_ms = (uint32_t)keep_lease_ms(h, now_ms);
+    h->renew_ms = now_ms + b->conf.request_timeout_ms + 1; /* the verdict sets a better one */
+    h->renewal = keep_write(b, h, h->asked_lease_ms, on_renewed, h, now_ms);
+    h->renewal->on_done = on_renewal_done;
+}
+
+static void on_hold_due(struct broker *b, struct due *due, int64_t now_ms)
+{
+    struct hold *h = (struct hold *)((char *)due - offsetof(struct hold, due));
+    if (now_ms >= h->deadline_ms) {
+        if (is_renewed(h))
+            keep_lose(b, h, h->end_ms <= now_ms ? LOST_MAX_HOLD : LOST_PAUSE, true, now_ms);
+        else
+            b->hold_over(b, h, now_ms);
+        return;
+    }
+    if (is_renewed(h)) {
+        if (now_ms >= renew_lost_ms(h->deadline_ms, h->lease_ms)) {
+            keep_lose(b, h, h->renew_ms == INT64_MAX ? LOST_MAX_HOLD : LOST_NO_QUORUM, false, now_ms);
+            return;
+        }
+        if (now_ms >= h->renew_ms)
+            renew(b, h, now_ms);
+    }
+    schedule(b, h);
+}

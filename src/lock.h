@@ -1,0 +1,172 @@
+#ifndef HOLDFAST_LOCK_H
+#define HOLDFAST_LOCK_H
+/*
+ * lock: what this broker knows of one lock: who of its clients hold it, who waits, and the state table of
+ * a hold. Plain data with the moves that are allowed; what happens when is broker's business.
+ *
+ *   a hold:
+ *             renewal failed              renewed
+ *     HELD ------------------> JEOPARDY ----------> HELD
+ *       |   \                   |    |
+ *       |    \------------------+---/|   it cannot be kept: the holder is told, and nobody else gets it
+ *       |            v               |   before its deadline
+ *       |           LOST             |
+ *       v            v               v
+ *     ENDED: released, moved, gone or lapsed; freed when nothing refers to it any more
+ *
+ * A hold comes into being when a majority has granted it (claim.h) and not before.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "session.h"
+#include "sm.h"
+#include "wheel.h"
+
+struct broker;
+struct claim;
+struct round;
+struct lock_queue;
+struct lock_request;
+
+enum { LOCK_NAME_MAX = 512, LOCK_OWNER_MAX = 256 };
+
+/* ---- owners: shared, counted ---- */
+struct owner {
+    uint32_t refs;
+    uint16_t len;
+    char text[]; /* len bytes and a NUL */
+};
+struct owner *owner_new(const char *text, size_t len); /* one reference */
+struct owner *owner_ref(struct owner *);
+void owner_unref(struct owner *); /* also NULL */
+bool owner_same(const struct owner *, const struct owner *);
+
+/* ---- something that is due; the wheel hands it out and broker_turn runs `fn` ---- */
+struct due;
+typedef void (*due_fn)(struct broker *, struct due *, int64_t now_ms);
+struct due {
+    struct wheel_entry entry; /* first */
+    due_fn fn;
+};
+
+/* ---- one hold of a client of this broker ---- */
+enum hold_state { HOLD_HELD, HOLD_JEOPARDY, HOLD_LOST, HOLD_ENDED, HOLD_STATES };
+extern const struct sm_state hold_states[HOLD_STATES];
+
+struct hold {
+    struct broker *broker;
+    LIST_ENTRY(hold) of_lock;
+    LIST_ENTRY(hold) of_session; /* valid while session is not NULL */
+    struct lock *lock;
+    struct owner *owner;
+    struct session *session; /* the connection that it belongs to; NULL: it has gone */
+    struct due due;          /* next: renewal, end of MAXHOLD, lapse; see keep.c */
+    struct round *renewal;   /* not done yet, or NULL */
+    uint64_t op;             /* number of the operation under which the masters keep it */
+    int64_t token;
+    int64_t asked_ms;        /* when the request that created it was first sent */
+    int64_t since_ms;        /* granted */
+    int64_t deadline_ms;     /* the holder may rely on it until then; never later than it was told */
+    int64_t end_ms;          /* MAXHOLD; INT64_MAX: none */
+    int64_t renew_ms;        /* when the next renewal is due (watched) */
+    uint32_t lease_ms;
+    uint32_t asked_lease_ms; /* of the renewal under way */
+    uint32_t count;          /* entered so often */
+    uint32_t seq;            /* version of count on the masters */
+    uint8_t state;           /* enum hold_state */
+    uint8_t failures;        /* renewals in a row */
+    bool watched;            /* the broker renews it while its connection lives */
+    bool tell;               /* TELL: push each renewal */
+    bool busy;               /* a request of its owner is under way: later ones wait (queue->deferred) */
+    uint8_t pins;            /* references besides the lock's; freed when 0 and ENDED */
+};
+
+/* ---- one lock ---- */
+struct lock {
+    struct lock *next;   /* in its bucket of the table */
+    LIST_HEAD(, hold) holds;
+    struct lock_queue *queue; /* NULL: nobody waits and nothing is under way */
+    uint32_t hash;
+    uint16_t refs;       /* requests and claims that point here besides holds and queue */
+    uint16_t name_len;
+    char name[];         /* and a NUL */
+};
+
+/* Who waits for it, and what is under way for them. */
+struct lock_queue {
+    TAILQ_HEAD(, lock_request) waiters;  /* LOCK requests in order of arrival */
+    TAILQ_HEAD(, lock_request) deferred; /* requests of an owner whose hold is busy */
+    uint32_t n_waiters;
+    struct claim *claim;          /* under way for the head, or (releaser) a hand-over; NULL: none */
+    struct lock_request *claimer; /* whom it is for; NULL: he has gone */
+    struct lock_request *releaser; /* the UNLOCK whose hold it hands over; NULL: none */
+    struct due retry;             /* asks again, when it is held elsewhere */
+    uint32_t tries;               /* in a row without a grant */
+    char *failure;                /* why the last try failed (no quorum); NULL: it was busy */
+};
+
+/* ---- what an application asks; cmd_lock makes it, broker runs it ---- */
+enum lock_verb { VERB_LOCK, VERB_UNLOCK, VERB_RENEW, VERB_HOLDS, VERB_INFO, VERB_FORCE };
+
+enum lock_result {
+    RESULT_NONE,        /* not done yet */
+    RESULT_GRANTED,     /* token, deadline_ms (LOCK, RENEW) */
+    RESULT_NOT_GRANTED, /* nil */
+    RESULT_COUNT,       /* count: UNLOCK 1 or 0, HOLDS, FORCEUNLOCK */
+    RESULT_NOT_HELD,
+    RESULT_INFO,        /* info */
+    RESULT_ERROR,       /* text: code and all */
+};
+
+struct lock_request {
+    struct request base; /* first */
+    struct broker *broker; /* since broker_submit */
+    TAILQ_ENTRY(lock_request) queued;
+    struct lock *lock;   /* one of lock->refs; NULL: none */
+    struct owner *owner; /* one reference */
+    struct hold *hold;   /* pinned while its count is being written */
+    struct due due;      /* end of WAIT */
+    int64_t lease_ms;    /* asked for; 0: none, watched */
+    int64_t wait_until_ms; /* 0: one try; INT64_MAX: for ever */
+    int64_t maxhold_ms;  /* 0: none */
+    uint8_t verb;        /* enum lock_verb */
+    uint8_t result;      /* enum lock_result */
+    bool tell, waiting;  /* waiting: in queue->waiters */
+    bool deferred;       /* in queue->deferred */
+    int64_t token, deadline_ms;
+    int64_t asked_lease_ms; /* of the write under way */
+    int64_t count;
+    bool failed;         /* one of the releases of FORCEUNLOCK could not be confirmed */
+    int pending;         /* answers still to come (FORCEUNLOCK) */
+    char *text;          /* of RESULT_ERROR; heap */
+    struct lock_info *info; /* heap */
+};
+
+/* Answer to LOCKINFO. */
+struct lock_info_master {
+    char *text; /* "free", "held by x under token 5 for 20 ms", or why there is no answer */
+    bool answered, held;
+    int64_t pttl_ms, token, count;
+    char *op, *owner;
+};
+struct lock_info {
+    /* what this broker knows: its own client's hold, when there is one, and who waits here */
+    struct owner *owner; /* one reference; NULL: no client of this broker holds it */
+    uint64_t session_id; /* 0: the connection has gone */
+    int64_t token, count, left_ms, since_ms;
+    bool watched;
+    uint32_t n_waiters;
+    int64_t longest_wait_ms;
+    int n_masters;
+    struct lock_info_master masters[];
+};
+
+/* ---- moves ---- */
+struct lock_queue *lock_queue_get(struct lock *); /* makes it when there is none */
+bool lock_is_idle(const struct lock *);          /* nothing refers to it: locktab may drop it */
+struct hold *lock_hold_of(const struct lock *, const struct owner *);
+struct hold *lock_first_hold(const struct lock *);
+void lock_request_free(struct lock_request *);
+#endif

@@ -1,0 +1,139 @@
+/*
+ * The table of locks. While it is being resized both arrays are in use: each look-up first moves two buckets
+ * of the old one, so the move is over long before the next one can be due.
+ */
+#include "locktab.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lock.h"
+#include "util.h"
+
+enum { SIZE_MIN_ = 1024, MOVE_STEP = 2 };
+
+void locktab_init(struct locktab *t)
+{
+    memset(t, 0, sizeof *t);
+    t->mask = SIZE_MIN_ - 1;
+    t->buckets = util_alloc((t->mask + 1) * sizeof *t->buckets);
+}
+
+void locktab_fini(struct locktab *t)
+{
+    assert(t->count == 0);
+    free(t->buckets);
+    free(t->old);
+    memset(t, 0, sizeof *t);
+}
+
+static void move_some(struct locktab *t)
+{
+    for (int i = 0; t->old && i < MOVE_STEP; i++) {
+        struct lock *l, *next;
+        for (l = t->old[t->moved]; l; l = next) {
+            next = l->next;
+            l->next = t->buckets[l->hash & t->mask];
+            t->buckets[l->hash & t->mask] = l;
+        }
+        t->old[t->moved] = NULL;
+        if (t->moved++ == t->old_mask) {
+            free(t->old);
+            t->old = NULL;
+        }
+    }
+}
+
+static void resize(struct locktab *t, size_t size)
+{
+    if (t->old || size < SIZE_MIN_ || size - 1 == t->mask)
+        return;
+    t->old = t->buckets;
+    t->old_mask = t->mask;
+    t->moved = 0;
+    t->mask = size - 1;
+    t->buckets = util_alloc(size * sizeof *t->buckets);
+}
+
+/* The place where the pointer to this lock stands, or the end of the chain where it would. */
+static struct lock **place(struct locktab *t, const char *name, size_t len, uint32_t hash)
+{
+    struct lock **at;
+    if (t->old && (hash & t->old_mask) >= t->moved) {
+        at = &t->old[hash & t->old_mask];
+    } else {
+        at = &t->buckets[hash & t->mask];
+    }
+    while (*at) {
+        const struct lock *l = *at;
+        if (l->hash == hash && l->name_len == len && memcmp(l->name, name, len) == 0)
+            break;
+        at = &(*at)->next;
+    }
+    return at;
+}
+
+struct lock *locktab_find(struct locktab *t, const char *name, size_t len)
+{
+    move_some(t);
+    return *place(t, name, len, (uint32_t)util_hash(name, len));
+}
+
+struct lock *locktab_get(struct locktab *t, const char *name, size_t len)
+{
+    assert(len > 0 && len <= LOCK_NAME_MAX);
+    move_some(t);
+    uint32_t hash = (uint32_t)util_hash(name, len);
+    struct lock **at = place(t, name, len, hash);
+    if (*at)
+        return *at;
+    struct lock *l = util_alloc(sizeof *l + len + 1);
+    l->hash = hash;
+    l->name_len = (uint16_t)len;
+    memcpy(l->name, name, len);
+    LIST_INIT(&l->holds);
+    *at = l;
+    if (++t->count > t->mask)
+        resize(t, (t->mask + 1) * 2);
+    return l;
+}
+
+void locktab_drop(struct locktab *t, struct lock *l)
+{
+    if (!lock_is_idle(l))
+        return;
+    move_some(t);
+    struct lock **at = place(t, l->name, l->name_len, l->hash);
+    assert(*at == l);
+    *at = l->next;
+    free(l);
+    if (--t->count < t->mask / 8)
+        resize(t, (t->mask + 1) / 2);
+}
+
+static void each_of(struct lock *chain, void (*each)(void *, struct lock *), void *arg)
+{
+    for (struct lock *l = chain, *next; l; l = next) {
+        next = l->next;
+        each(arg, l);
+    }
+}
+
+static uint64_t reverse(uint64_t v)
+{
+    uint64_t r = 0;
+    for (int i = 0; i < 64; i++, v >>= 1)
+        r = r << 1 | (v & 1);
+    return r;
+}
+
+/* Counts in the high bits first, so that a resize between two calls repeats some locks but omits none. */
+uint64_t locktab_scan(struct locktab *t, uint64_t cursor, void (*each)(void *, struct lock *), void *arg)
+{
+    while (t->old)
+        move_some(t);
+    each_of(t->buckets[cursor & t->mask], each, arg);
+    cursor |= ~(uint64_t)t->mask;
+    return reverse(reverse(cursor) + 1);
+}

@@ -1,0 +1,85 @@
+-- acquire: takes each lock that is free, or that is still held under the operation `prev`, which this
+-- ends (a hand-over: owner, operation and token change in one step).
+--
+-- KEYS   one lock an item
+-- ARGV   deadline; then an item: op prev tomb owner lease floor bucket
+--          deadline  this server's time in ms; after it nothing is created ("" or absent: none)
+--          op        id of this operation, never used twice by anybody
+--          prev      operation whose hold may be replaced; "-": none
+--          tomb      ms for which `prev` is remembered as gone; 0: no late copy of it can be under way
+--          lease     ms
+--          floor     lowest token allowed
+--          bucket    field of the token counter
+-- Reply  {time, code, value, code, value, ...}; code and value of each item:
+--          1 token   held under op
+--          0 pttl    held by somebody else, for so many ms
+--          2 pttl    held by the same owner under another operation
+--         -1 0       op has been released or undone before it came
+--         -2 0       the key is no lock: somebody else has written there
+-- Twice  the same op again gets the same token and changes nothing.
+-- A lock is a hash that people can read; a token counter never goes back, and has no time to live.
+local RUN_ID = '@RUN_ID@'
+local WIDTH = 7
+
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local deadline = tonumber(ARGV[1])
+if deadline and now > deadline then
+    return redis.error_reply('LATE the request came after its deadline')
+end
+
+local fields = {'run_id', 'state', 'base'}
+for i = 1, #KEYS do
+    fields[3 + i] = ARGV[1 + i * WIDTH]
+end
+local master = redis.call('HMGET', 'holdfast:master', unpack(fields))
+if RUN_ID:byte() ~= 64 then -- not as with redis-cli --eval, where the text is as in the file
+    if master[1] ~= RUN_ID then
+        return redis.error_reply('STRANGER this server has lost its data')
+    end
+    if master[2] ~= 'active' then
+        return redis.error_reply('QUARANTINE this server may not vote yet')
+    end
+end
+
+local base = tonumber(master[3]) or 0
+local counters, changed = {}, {}
+for i = 1, #KEYS do
+    counters[fields[3 + i]] = tonumber(master[3 + i]) or 0
+end
+
+local reply = {now}
+for i = 1, #KEYS do
+    local key, a = KEYS[i], 1 + (i - 1) * WIDTH
+    local op, prev, owner = ARGV[a + 1], ARGV[a + 2], ARGV[a + 4]
+    local held = redis.pcall('HMGET', key, 'op', 'token', 'owner')
+    local code, value
+    if held.err then
+        code, value = -2, 0
+    elseif held[1] == op then
+        code, value = 1, tonumber(held[2])
+    elseif held[1] and held[1] ~= prev then
+        code, value = held[3] == owner and 2 or 0, redis.call('PTTL', key)
+    elseif redis.call('EXISTS', key .. ':gone:' .. op) == 1 then
+        code, value = -1, 0
+    else
+        local tomb, lease, bucket = ARGV[a + 3], ARGV[a + 5], ARGV[a + 7]
+        if held[1] and tomb ~= '0' then
+            redis.call('SET', key .. ':gone:' .. prev, '', 'PX', tomb)
+        end
+        value = math.max(counters[bucket] + 1, base + 1, tonumber(ARGV[a + 6]))
+        code = 1
+        counters[bucket] = value
+        changed[#changed + 1] = bucket
+        changed[#changed + 1] = value
+        redis.call('HSET', key, 'kind', 'exclusive', 'owner', owner, 'count', '1', 'seq', '0',
+                   'token', value, 'op', op, 'lease', lease)
+        redis.call('PEXPIRE', key, lease)
+    end
+    reply[#reply + 1] = code
+    reply[#reply + 1] = value
+end
+if #changed > 0 then
+    redis.call('HSET', 'holdfast:master', unpack(changed))
+end
+return reply

@@ -1,0 +1,35 @@
+-- join: a broker greets this server. The first one after a start, or after the data was lost, finds no
+-- mark of this run and puts the server into quarantine: leases that it has forgotten may still be
+-- out. The mark is on the server, so that every broker sees the same.
+--
+-- ARGV   run_id quarantine settings
+--          quarantine   ms; 0: none is needed
+--          settings     what all brokers in front of these masters must agree on
+-- Reply  {time, state, left, settings, high}
+--          state        "active" or "quarantine"
+--          left         ms of the quarantine that are left; 0: it is over and `activate` may follow
+--          settings     those in force: the first broker's
+--          high         highest token that this server has given
+-- Twice  a repeat finds the mark and changes nothing.
+local RUN, QUARANTINE, SETTINGS = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+
+local mark = redis.call('HMGET', 'holdfast:master', 'run_id', 'state', 'until', 'settings')
+if mark[1] ~= RUN then
+    mark = {RUN, QUARANTINE > 0 and 'quarantine' or 'active', tostring(now + QUARANTINE), SETTINGS}
+    redis.call('HSET', 'holdfast:master', 'run_id', mark[1], 'state', mark[2],
+               'until', string.format('%.0f', now + QUARANTINE), 'settings', SETTINGS)
+end
+local left = 0
+if mark[2] ~= 'active' then
+    left = math.max(0, tonumber(mark[3]) - now)
+end
+local high = 0
+local all = redis.call('HGETALL', 'holdfast:master')
+for i = 1, #all, 2 do
+    if all[i] == 'base' or all[i]:match('^%d+$') then
+        high = math.max(high, tonumber(all[i + 1]))
+    end
+end
+return {now, mark[2], left, mark[4], high}

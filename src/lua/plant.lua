@@ -1,0 +1,40 @@
+-- plant: puts a hold that is known to have its majority elsewhere on this server too, where it is missing
+-- and the lock is free. Its answer is never a vote. Also works while the server is in quarantine.
+--
+-- KEYS   one lock an item
+-- ARGV   deadline; then an item: op owner token count seq lease bucket
+-- Reply  {time, code, ...}:  1 planted, or there already   0 taken, or op is gone
+-- Twice  the same op again changes nothing.
+local RUN_ID = '@RUN_ID@'
+local WIDTH = 7
+
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local deadline = tonumber(ARGV[1])
+if deadline and now > deadline then
+    return redis.error_reply('LATE the request came after its deadline')
+end
+local run_id = redis.call('HGET', 'holdfast:master', 'run_id')
+if RUN_ID:byte() ~= 64 and run_id ~= RUN_ID then
+    return redis.error_reply('STRANGER this server has lost its data')
+end
+
+local reply = {now}
+for i = 1, #KEYS do
+    local key, a = KEYS[i], 1 + (i - 1) * WIDTH
+    local op, owner, token, lease, bucket = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 6], ARGV[a + 7]
+    local held = redis.pcall('HGET', key, 'op')
+    local code = held == op and 1 or 0
+    if not held and redis.call('EXISTS', key .. ':gone:' .. op) == 0 then
+        code = 1
+        redis.call('HSET', key, 'kind', 'exclusive', 'owner', owner, 'count', ARGV[a + 4], 'seq', ARGV[a + 5],
+                   'token', token, 'op', op, 'lease', lease)
+        redis.call('PEXPIRE', key, lease)
+        local counter = tonumber(redis.call('HGET', 'holdfast:master', bucket)) or 0
+        if counter < tonumber(token) then
+            redis.call('HSET', 'holdfast:master', bucket, token)
+        end
+    end
+    reply[#reply + 1] = code
+end
+return reply

@@ -1,0 +1,30 @@
+-- release: ends holds; also the undo of an acquire. By operation, never by owner alone: it frees what that
+-- very operation took and nothing else. Always allowed, also late and in quarantine.
+--
+-- KEYS   one lock an item
+-- ARGV   (unused); then an item: op tomb
+--          tomb   ms for which op is remembered as gone, so that a late copy of the request that
+--                 creates it finds the way shut; 0: none can be under way
+-- Reply  {time, code, ...}:  1 released   0 nothing was there   -1 there under another operation
+-- Twice  the second finds nothing to do.
+local WIDTH = 2
+
+local clock = redis.call('TIME')
+local reply = {clock[1] * 1000 + math.floor(clock[2] / 1000)}
+for i = 1, #KEYS do
+    local key, a = KEYS[i], 1 + (i - 1) * WIDTH
+    local op, tomb = ARGV[a + 1], ARGV[a + 2]
+    local held = redis.pcall('HGET', key, 'op')
+    local code = 0
+    if held == op then
+        code = 1
+        redis.call('DEL', key)
+    elseif held then
+        code = -1
+    end
+    if tomb ~= '0' then
+        redis.call('SET', key .. ':gone:' .. op, '', 'PX', tomb)
+    end
+    reply[#reply + 1] = code
+end
+return reply

@@ -1,0 +1,48 @@
+-- renew: extends holds, and writes how often each has been entered. It never creates a hold.
+--
+-- KEYS   one lock an item
+-- ARGV   deadline; then an item: op lease count seq
+--          lease   ms from now; 0: the time to live stays
+--          count   the absolute count, from the one broker that has the hold; seq: its version, written
+--                  only when newer than what is there
+-- Reply  {time, code, ...}:  1 held under op   0 not there   -1 there under another operation
+-- Twice  the same again changes nothing but the time to live.
+local RUN_ID = '@RUN_ID@'
+local WIDTH = 4
+
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local deadline = tonumber(ARGV[1])
+if deadline and now > deadline then
+    return redis.error_reply('LATE the request came after its deadline')
+end
+local master = redis.call('HMGET', 'holdfast:master', 'run_id', 'state')
+if RUN_ID:byte() ~= 64 then
+    if master[1] ~= RUN_ID then
+        return redis.error_reply('STRANGER this server has lost its data')
+    end
+    if master[2] ~= 'active' then
+        return redis.error_reply('QUARANTINE this server may not vote yet')
+    end
+end
+
+local reply = {now}
+for i = 1, #KEYS do
+    local key, a = KEYS[i], 1 + (i - 1) * WIDTH
+    local op, lease = ARGV[a + 1], ARGV[a + 2]
+    local held = redis.pcall('HMGET', key, 'op', 'seq')
+    local code = 0
+    if held[1] == op then
+        code = 1
+        if lease ~= '0' then
+            redis.call('PEXPIRE', key, lease)
+        end
+        if held[2] ~= ARGV[a + 4] and tonumber(held[2]) < tonumber(ARGV[a + 4]) then
+            redis.call('HSET', key, 'count', ARGV[a + 3], 'seq', ARGV[a + 4])
+        end
+    elseif held[1] then
+        code = -1
+    end
+    reply[#reply + 1] = code
+end
+return reply

@@ -1,0 +1,56 @@
+-- takeover: an owner takes its own hold back, under a new operation and a new token, with its count. It
+-- never creates and never deletes anything.
+--
+-- KEYS   one lock an item
+-- ARGV   deadline; then an item: op tomb owner lease floor bucket    (as in acquire; tomb: for the old op)
+-- Reply  {time, code, value, count, ...}:
+--          1 token count   held under op now, re-entered `count` times in all
+--          0 pttl  0       held by another owner, for so many ms; -2: by nobody
+--         -1 0     0       op has been released or undone before it came
+-- Twice  the same op again gets the same token and changes nothing.
+local RUN_ID = '@RUN_ID@'
+local WIDTH = 6
+
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local deadline = tonumber(ARGV[1])
+if deadline and now > deadline then
+    return redis.error_reply('LATE the request came after its deadline')
+end
+local master = redis.call('HMGET', 'holdfast:master', 'run_id', 'state', 'base')
+if RUN_ID:byte() ~= 64 then
+    if master[1] ~= RUN_ID then
+        return redis.error_reply('STRANGER this server has lost its data')
+    end
+    if master[2] ~= 'active' then
+        return redis.error_reply('QUARANTINE this server may not vote yet')
+    end
+end
+
+local base = tonumber(master[3]) or 0
+local reply = {now}
+for i = 1, #KEYS do
+    local key, a = KEYS[i], 1 + (i - 1) * WIDTH
+    local op, tomb, owner = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
+    local held = redis.pcall('HMGET', key, 'op', 'token', 'owner', 'count')
+    local code, value, count = 0, 0, 0
+    if held[1] == op then
+        code, value, count = 1, tonumber(held[2]), tonumber(held[4])
+    elseif held[3] ~= owner then
+        value = redis.call('PTTL', key)
+    elseif redis.call('EXISTS', key .. ':gone:' .. op) == 1 then
+        code = -1
+    else
+        local lease, bucket = ARGV[a + 4], ARGV[a + 6]
+        local counter = tonumber(redis.call('HGET', 'holdfast:master', bucket)) or 0
+        code, value, count = 1, math.max(counter + 1, base + 1, tonumber(ARGV[a + 5])), tonumber(held[4])
+        redis.call('HSET', 'holdfast:master', bucket, value)
+        redis.call('SET', key .. ':gone:' .. held[1], '', 'PX', tomb)
+        redis.call('HSET', key, 'op', op, 'token', value, 'seq', '0', 'lease', lease)
+        redis.call('PEXPIRE', key, lease)
+    end
+    reply[#reply + 1] = code
+    reply[#reply + 1] = value
+    reply[#reply + 1] = count
+end
+return reply

@@ -1,0 +1,151 @@
+#ifndef HOLDFAST_MASTER_H
+#define HOLDFAST_MASTER_H
+/*
+ * master: one Redis that keeps locks.
+ *
+ * It is connected to, asked who it is, refused when it cannot be trusted (safety R6), given the scripts of
+ * this run of it (R5), joined, and then asked. Items asked for in one turn of the loop travel together:
+ * consecutive items of one script in one EVALSHA, everything in one write. Answers come in order.
+ *
+ *              +--------------------------- link lost: back off, again -------------------------+
+ *              v                                                                                |
+ *   DOWN -> CONNECTING -> GREETING -> LOADING -> JOINING -+-> ACTIVE -------------------------->+
+ *                            |                            |     ^                               |
+ *                            +-> REFUSED (looks again)    +-> QUARANTINE (votes on nothing) --->+
+ *
+ * This header is the seam of the tests: tests/lib/fake_master.c implements it in virtual time.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "script.h"
+
+struct conf_master;
+struct event_base;
+struct evdns_base;
+struct master;
+
+enum master_state {
+    MASTER_DOWN,       /* no link; the next try is set */
+    MASTER_CONNECTING, /* TCP */
+    MASTER_GREETING,   /* AUTH, INFO and so on are under way */
+    MASTER_REFUSED,    /* it answers but must not be used: see master_status.error */
+    MASTER_LOADING,    /* SCRIPT LOAD */
+    MASTER_JOINING,    /* join is under way */
+    MASTER_QUARANTINE, /* holds may be planted and released; it has no vote */
+    MASTER_ACTIVE,
+    MASTER_STATES
+};
+
+/* What became of an item. */
+enum master_result {
+    MASTER_ANSWERED, /* the script ran: values (or nested) are its answer */
+    MASTER_REJECTED, /* it certainly did not run for this item, `text` says why (LATE, NOSCRIPT, ...) */
+    MASTER_UNKNOWN,  /* it may have run or not: link lost, or an error in the middle */
+};
+
+struct master_value { /* an element of a nested answer; a nil is an empty text */
+    bool is_text;
+    int64_t integer;
+    const char *text;
+    size_t len;
+};
+
+struct master_answer {
+    enum master_result result;
+    const int64_t *values; /* script_row.width of them */
+    const struct master_value *nested; /* peek: the item; they live until on_answer returns */
+    int n_nested;
+    const char *text; /* why there is no answer, in words */
+};
+
+/* One item under way, part of the caller's own structure. From master_ask() until on_answer() it
+ * belongs to the master; on_answer() runs exactly once, never inside master_ask() or master_flush(). It
+ * may ask again, and free the call. */
+struct master_call {
+    TAILQ_ENTRY(master_call) link;
+    void (*on_answer)(struct master_call *, const struct master_answer *, int64_t now_ms);
+    int64_t sent_us;
+};
+
+/* One item, written as it goes over the wire: bulk strings one after the other. */
+struct master_item {
+    const char *key; /* "$10\r\nholdfast:x\r\n" */
+    size_t key_len;
+    const char *args; /* script_row.args bulk strings; NULL: none */
+    size_t args_len;
+};
+
+struct master_status {
+    const char *name, *address;
+    enum master_state state;
+    int64_t quarantine_left_ms;
+    int64_t latency_us;      /* moving average of the answers */
+    int64_t clock_offset_ms; /* its TIME less ours */
+    uint32_t in_flight;      /* items asked and not answered */
+    bool stalled;            /* the oldest of them is older than request_timeout */
+    int64_t restarts;        /* seen as another run of the server */
+    int64_t data_losses;     /* seen without its mark in the same run: FLUSHALL or alike */
+    int64_t reconnects, errors;
+    int64_t clock_jumps;     /* its clock and ours disagreed on how much time had passed */
+    int64_t answered, rejected, unknown; /* items, by what became of them */
+    int64_t timeouts;        /* items turned away because it is stalled, or lost as it did not answer */
+    int64_t high;            /* highest token seen from it */
+    const char *run_id, *version;
+    const char *error;       /* last one, in words; "" */
+};
+
+struct master_setup {
+    struct event_base *base;
+    struct evdns_base *dns;
+    int64_t request_timeout_ms;
+    int64_t quarantine_ms;   /* after a restart; -1: by itself (max_lease and drift; none when the
+                                master persists each write), 0: off */
+    int64_t max_lease_ms, drift_ppm;
+    const char *settings;    /* what all brokers must agree on, "max_lease=60000 drift=5000 masters=..." */
+    int64_t max_reply;       /* bytes; a longer one ends the link */
+    int64_t max_in_flight;   /* items; more are turned away */
+    const char *client_name; /* CLIENT SETNAME: people see who is connected */
+    /* State has changed. Never inside a call of this header. */
+    void (*on_state)(void *arg, struct master *, enum master_state old);
+    void *arg;
+};
+
+/* Makes it, DOWN. `conf` is copied whole, `setup` without its strings: they must live on. Masters that
+ * share setup.arg are one set: no two of them may be the same server. */
+struct master *master_new(const struct master_setup *setup, const struct conf_master *conf, int index);
+/* Ends it. Items under way are answered inside this call, then nothing is called any more. Never from
+ * a callback of this master. */
+void master_free(struct master *);
+/* After a reload: limits and times count at once, user and password at the next connect; the address is
+ * not looked at. */
+void master_configure(struct master *, const struct master_setup *setup, const struct conf_master *conf);
+/* Starts to connect, and to reconnect for ever. */
+void master_start(struct master *);
+int master_index(const struct master *);
+const char *master_name(const struct master *);
+
+/* Asks for one item. Returns -1 when it cannot be sent (nothing will happen; master_reason says why), 0
+ * when on_answer will come. What `item` points to is copied. In QUARANTINE only plant, release and peek
+ * are taken; while the master is stalled only release. */
+int master_ask(struct master *, enum script, const struct master_item *item, struct master_call *call,
+               int64_t now_ms);
+
+/* Sends what has been asked since the last time. Once at the end of each turn of the loop. */
+void master_flush(struct master *, int64_t now_ms);
+
+/* Ends the quarantine when its time is over, or with `force` now; no token at or below `base` is given
+ * afterwards. on_state follows. */
+void master_activate(struct master *, int64_t base, bool force);
+
+const struct master_status *master_status(struct master *, int64_t now_ms);
+/* Why it does not vote now, in a few words: "down", "timeout", "quarantined 12s". */
+const char *master_reason(struct master *, int64_t now_ms);
+const char *master_state_name(enum master_state);
+static inline bool master_state_votes(enum master_state s)
+{
+    return s == MASTER_ACTIVE;
+}
+#endif

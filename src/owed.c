@@ -1,0 +1,145 @@
+/*
+ * The bytes of a release are kept only while it is not delivered; on the usual road (sent, answered) it costs one
+ * allocation and a copy. What is kept is bounded by time: a lease at most. The list of kept ones is in order of
+ * arrival, which is nearly the order of expiry; owed_expire looks at all of them, at most once in SWEEP_MS.
+ */
+#include "owed.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "item.h"
+#include "master.h"
+#include "util.h"
+
+enum { SWEEP_MS = 100 };
+
+struct owed {
+    struct master_call call; /* first: ours to the master */
+    TAILQ_ENTRY(owed) link;  /* in kept */
+    struct owed_list *list;
+    struct master_call *for_call; /* the caller's */
+    int64_t expires_ms;
+    size_t key_len, args_len;
+    char bytes[]; /* key, then args */
+};
+
+struct owed_list {
+    struct master *master;
+    TAILQ_HEAD(, owed) kept;
+    bool closed;
+    int64_t sweep_ms; /* next look for expired ones; INT64_MAX: none kept */
+};
+
+struct owed_list *owed_new(struct master *m)
+{
+    struct owed_list *list = util_alloc(sizeof *list);
+    list->master = m;
+    TAILQ_INIT(&list->kept);
+    list->sweep_ms = INT64_MAX;
+    return list;
+}
+
+void owed_free(struct owed_list *list)
+{
+    assert(TAILQ_EMPTY(&list->kept));
+    free(list);
+}
+
+void owed_close(struct owed_list *list)
+{
+    list->closed = true;
+}
+
+static void finish(struct owed *o, const struct master_answer *answer, int64_t now_ms)
+{
+    struct master_call *call = o->for_call;
+    free(o);
+    call->on_answer(call, answer, now_ms);
+}
+
+static void keep(struct owed *o, int64_t now_ms)
+{
+    TAILQ_INSERT_TAIL(&o->list->kept, o, link);
+    if (o->list->sweep_ms == INT64_MAX)
+        o->list->sweep_ms = now_ms + SWEEP_MS;
+}
+
+static void on_owed_answer(struct master_call *call, const struct master_answer *answer, int64_t now_ms)
+{
+    struct owed *o = (struct owed *)call;
+    if (answer->result == MASTER_ANSWERED)
+        finish(o, answer, now_ms);
+    else
+        keep(o, now_ms);
+}
+
+static int try_send(struct owed *o, int64_t now_ms)
+{
+    struct master_item bytes = {o->bytes, o->key_len, o->bytes + o->key_len, o->args_len};
+    return o->list->closed ? -1 : master_ask(o->list->master, SCRIPT_RELEASE, &bytes, &o->call, now_ms);
+}
+
+void owed_send(struct owed_list *list, const struct item *item, struct master_call *call, int64_t expires_ms,
+               int64_t now_ms)
+{
+    struct master_item bytes;
+    item_bytes(item, &bytes);
+    struct owed *o = util_alloc(sizeof *o + bytes.key_len + bytes.args_len);
+    o->call.on_answer = on_owed_answer;
+    o->list = list;
+    o->for_call = call;
+    o->expires_ms = expires_ms;
+    o->key_len = bytes.key_len;
+    o->args_len = bytes.args_len;
+    memcpy(o->bytes, bytes.key, bytes.key_len);
+    memcpy(o->bytes + bytes.key_len, bytes.args, bytes.args_len);
+    if (try_send(o, now_ms) != 0)
+        keep(o, now_ms);
+}
+
+void owed_resend(struct owed_list *list, int64_t now_ms)
+{
+    TAILQ_HEAD(, owed) kept = TAILQ_HEAD_INITIALIZER(kept);
+    struct owed *o;
+    TAILQ_CONCAT(&kept, &list->kept, link);
+    while ((o = TAILQ_FIRST(&kept))) {
+        TAILQ_REMOVE(&kept, o, link);
+        if (try_send(o, now_ms) != 0)
+            keep(o, now_ms);
+    }
+}
+
+static void give_up(struct owed_list *list, int64_t until_ms, int64_t now_ms)
+{
+    static const struct master_answer given_up = {.result = MASTER_UNKNOWN, .text = "not delivered"};
+    struct owed *o, *next;
+    for (o = TAILQ_FIRST(&list->kept); o; o = next) {
+        next = TAILQ_NEXT(o, link);
+        if (o->expires_ms <= until_ms) {
+            TAILQ_REMOVE(&list->kept, o, link);
+            finish(o, &given_up, now_ms);
+        }
+    }
+}
+
+void owed_expire(struct owed_list *list, int64_t now_ms)
+{
+    if (now_ms < list->sweep_ms)
+        return;
+    give_up(list, now_ms, now_ms);
+    list->sweep_ms = TAILQ_EMPTY(&list->kept) ? INT64_MAX : now_ms + SWEEP_MS;
+}
+
+void owed_give_up(struct owed_list *list, int64_t now_ms)
+{
+    give_up(list, INT64_MAX, now_ms);
+}
+
+int64_t owed_next_ms(const struct owed_list *list)
+{
+    return list->sweep_ms;
+}

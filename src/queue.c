@@ -1,0 +1,310 @@
+/*
+ * The line of a lock. Invariants: at most one claim is under way for it; while a client of this broker holds the lock
+ * none is; a request without WAIT never stays behind a verdict that it has seen.
+ *
+ * Refusals are from memory while a client of this broker holds the lock: the masters are not asked.
+ */
+#include "queue.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "broker_state.h"
+#include "claim.h"
+#include "enter.h"
+#include "keep.h"
+#include "renew.h"
+#include "stats.h"
+#include "util.h"
+
+/* Asking again for a lock that is held elsewhere. */
+enum { RETRY_MIN_MS = 4, RETRY_MAX_MS = 100 };
+
+static void on_claim_end(struct claim *c, void *arg, int64_t now_ms);
+static void on_takeover_end(struct claim *c, void *arg, int64_t now_ms);
+
+static void leave(struct broker *b, struct lock_request *r)
+{
+    struct lock_queue *q = r->lock->queue;
+    TAILQ_REMOVE(&q->waiters, r, queued);
+    r->waiting = false;
+    q->n_waiters--;
+    b->n_waiters--;
+    if (q->claimer == r)
+        q->claimer = NULL;
+    request_unpark(&r->base);
+}
+
+void queue_leave(struct broker *b, struct lock_request *r)
+{
+    leave(b, r);
+}
+
+static void refuse(struct broker *b, struct lock_request *r, const char *failure)
+{
+    leave(b, r);
+    if (failure) {
+        stats.acquires_no_quorum++;
+        broker_finish_error(b, r, "%s", failure);
+        return;
+    }
+    if (r->wait_until_ms)
+        stats.acquires_timeout++;
+    else
+        stats.acquires_busy++;
+    broker_finish(b, r, RESULT_NOT_GRANTED);
+}
+
+/* Everybody who did not want to wait has his answer. */
+static void refuse_tries(struct broker *b, struct lock *l, const char *failure)
+{
+    struct lock_request *r, *next;
+    for (r = TAILQ_FIRST(&l->queue->waiters); r; r = next) {
+        next = TAILQ_NEXT(r, queued);
+        if (r->wait_until_ms == 0)
+            refuse(b, r, failure);
+    }
+}
+
+static void on_wait_over(struct broker *b, struct due *due, int64_t now_ms)
+{
+    struct lock_request *r = (struct lock_request *)((char *)due - offsetof(struct lock_request, due));
+    (void)now_ms;
+    refuse(b, r, r->lock->queue->failure);
+}
+
+static void on_retry(struct broker *b, struct due *due, int64_t now_ms)
+{
+    struct lock_queue *q = (struct lock_queue *)((char *)due - offsetof(struct lock_queue, retry));
+    struct lock_request *head = TAILQ_FIRST(&q->waiters);
+    if (head)
+        queue_run(b, head->lock, now_ms);
+}
+
+static void retry_later(struct broker *b, struct lock_queue *q, int64_t pttl_ms, int64_t now_ms)
+{
+    int shift = q->tries < 5 ? (int)q->tries : 5;
+    int64_t step = RETRY_MIN_MS << shift;
+    if (step > RETRY_MAX_MS)
+        step = RETRY_MAX_MS;
+    if (pttl_ms > 0 && pttl_ms < step)
+        step = pttl_ms + 1;
+    q->tries++;
+    q->retry.fn = on_retry;
+    broker_due_at(b, &q->retry, now_ms + step + (int64_t)broker_random(b, (uint64_t)step / 2 + 1));
+}
+
+/* ---- claims for the head of the line ---- */
+
+static void claim_for(struct broker *b, struct lock *l, struct lock_request *r, const struct queue_passed *prev,
+                      bool takeover, int64_t now_ms)
+{
+    struct lock_queue *q = l->queue;
+    int64_t lease_ms = r->lease_ms ? r->lease_ms : b->conf.lease_ms;
+    if (r->maxhold_ms)
+        lease_ms = renew_lease_ms(0, lease_ms, r->maxhold_ms);
+    assert(!q->claim);
+    broker_due_cancel(b, &q->retry);
+    struct claim *c = claim_new(b, l, r->owner, lease_ms, takeover ? on_takeover_end : on_claim_end, l);
+    c->takeover = takeover;
+    if (prev) {
+        c->prev_op = prev->op;
+        c->prev_tomb_ms = claim_tomb_ms(b, prev->asked_ms, now_ms);
+        c->prev_lease_ms = prev->lease_ms;
+    }
+    q->claim = c;
+    q->claimer = r;
+    broker_use(l);
+    claim_start(c, now_ms);
+}
+
+static void granted(struct broker *b, struct lock *l, struct lock_request *r, const struct claim *c, int64_t now_ms)
+{
+    leave(b, r);
+    stats.acquires_granted++;
+    keep_start(b, l, c, r, now_ms);
+    broker_finish_granted(b, r, c->token, c->deadline_ms);
+}
+
+/* Nobody is there any more who wanted it: the next one, or nobody (safety R9). */
+static void grant_unwanted(struct broker *b, struct lock *l, const struct claim *c, int64_t now_ms)
+{
+    struct queue_passed passed = {c->op, c->sent_ms, c->lease_ms};
+    stats.acquires_abandoned++;
+    queue_pass_on(b, l, &passed, NULL, false, now_ms);
+}
+
+static void finish_releaser(struct broker *b, struct lock_queue *q, const struct claim *c)
+{
+    struct lock_request *r = q->releaser;
+    q->releaser = NULL;
+    if (!r)
+        return;
+    if (c->end == CLAIM_GRANTED)
+        broker_finish_count(b, r, 1);
+    else if (c->end == CLAIM_FAILED)
+        broker_finish_error(b, r, "%s; '%s' is given up and will be free at the end of its lease at the latest",
+                            c->reason, c->lock->name);
+    else
+        broker_finish(b, r, RESULT_NOT_HELD);
+}
+
+/* The owner holds it already, through another broker: it moves here, and is entered once more. */
+static void on_takeover_end(struct claim *c, void *arg, int64_t now_ms)
+{
+    struct lock *l = arg;
+    struct broker *b = c->broker;
+    struct lock_queue *q = l->queue;
+    struct lock_request *r = q->claimer;
+    q->claim = NULL;
+    q->claimer = NULL;
+    if (c->end == CLAIM_GRANTED && r) {
+        leave(b, r);
+        enter_again(b, keep_start(b, l, c, r, now_ms), r, now_ms);
+    } else if (c->end != CLAIM_GRANTED) {
+        refuse_tries(b, l, c->end == CLAIM_FAILED ? c->reason : NULL);
+        retry_later(b, q, 0, now_ms);
+    } /* else: taken over for somebody who has gone: it lapses, as it would have done */
+    queue_undefer(b, l, now_ms);
+    broker_put(b, l);
+}
+
+static void on_claim_end(struct claim *c, void *arg, int64_t now_ms)
+{
+    struct lock *l = arg;
+    struct broker *b = c->broker;
+    struct lock_queue *q = l->queue;
+    struct lock_request *r = q->claimer;
+    q->claim = NULL;
+    q->claimer = NULL;
+    finish_releaser(b, q, c);
+    free(q->failure);
+    q->failure = NULL;
+    if (c->end == CLAIM_GRANTED) {
+        q->tries = 0;
+        if (r)
+            granted(b, l, r, c, now_ms);
+        else
+            grant_unwanted(b, l, c, now_ms);
+        if (!q->claim)
+            refuse_tries(b, l, NULL);
+    } else if (c->end == CLAIM_SAME_OWNER && r) {
+        claim_for(b, l, r, NULL, true, now_ms);
+    } else {
+        if (c->end == CLAIM_FAILED)
+            q->failure = util_strdup(c->reason);
+        refuse_tries(b, l, q->failure);
+        retry_later(b, q, c->end == CLAIM_BUSY ? c->retry_ms : 0, now_ms);
+    }
+    queue_undefer(b, l, now_ms);
+    broker_put(b, l);
+}
+
+/* ---- the line ---- */
+
+void queue_run(struct broker *b, struct lock *l, int64_t now_ms)
+{
+    struct lock_queue *q = l->queue;
+    if (!q || q->claim)
+        return;
+    if (lock_first_hold(l)) {
+        broker_due_cancel(b, &q->retry);
+        refuse_tries(b, l, NULL);
+    } else if (!TAILQ_EMPTY(&q->waiters)) {
+        claim_for(b, l, TAILQ_FIRST(&q->waiters), NULL, false, now_ms);
+    }
+}
+
+void queue_join(struct broker *b, struct lock *l, struct lock_request *r, int64_t now_ms)
+{
+    struct lock_queue *q = lock_queue_get(l);
+    bool is_alone = TAILQ_EMPTY(&q->waiters) && !q->claim && !lock_first_hold(l);
+    TAILQ_INSERT_TAIL(&q->waiters, r, queued);
+    r->waiting = true;
+    q->n_waiters++;
+    b->n_waiters++;
+    if (r->wait_until_ms && r->wait_until_ms != INT64_MAX) {
+        r->due.fn = on_wait_over;
+        broker_due_at(b, &r->due, r->wait_until_ms);
+    }
+    if (!is_alone)
+        request_park(&r->base);
+    /* while a retry is set for those who stand before him, a waiter waits for it like them */
+    if (is_alone || r->wait_until_ms == 0 || !wheel_armed(&q->retry.entry))
+        queue_run(b, l, now_ms);
+}
+
+/* ---- the end of a hold ---- */
+
+static void on_released(struct round *round, void *arg, int64_t now_ms)
+{
+    struct lock_request *r = arg;
+    struct broker *b = r->broker;
+    bool was_there = false;
+    for (int i = 0; i < round->quorum.n; i++)
+        was_there |= round->votes[i].state == VOTE_ANSWERED && round->votes[i].code == 1;
+    if (quorum_state(&round->quorum) == QUORUM_WON) {
+        if (was_there)
+            broker_finish_count(b, r, 1);
+        else
+            broker_finish(b, r, RESULT_NOT_HELD);
+        return;
+    }
+    struct buf why = {0};
+    round_describe(round, &why, now_ms);
+    broker_finish_error(b, r, "NOQUORUM %.*s; '%s' is given up and will be free at the end of its lease at the latest",
+                        (int)buf_len(&why), buf_head(&why), r->lock->name);
+    buf_fini(&why);
+}
+
+void queue_pass_on(struct broker *b, struct lock *l, const struct queue_passed *passed, struct lock_request *releaser,
+                   bool is_lapsing, int64_t now_ms)
+{
+    struct lock_queue *q = l->queue;
+    char op[BROKER_OP_MAX + 1];
+    if (q && !q->claim && !TAILQ_EMPTY(&q->waiters) && !lock_first_hold(l)) {
+        q->releaser = releaser;
+        claim_for(b, l, TAILQ_FIRST(&q->waiters), passed, false, now_ms);
+        return;
+    }
+    if (is_lapsing && !releaser)
+        return;
+    broker_op_text(b, passed->op, op);
+    backend_release(&b->backend, l->name, l->name_len, op, claim_tomb_ms(b, passed->asked_ms, now_ms), passed->lease_ms,
+                    releaser ? on_released : NULL, releaser, now_ms);
+    queue_run(b, l, now_ms);
+}
+
+/* ---- requests of one owner that must keep their order ---- */
+
+bool queue_must_defer(const struct lock *l, const struct lock_request *r)
+{
+    const struct lock_queue *q = l->queue;
+    const struct hold *h = lock_hold_of(l, r->owner);
+    if (h && h->busy)
+        return true;
+    return q && q->claim && q->claimer && q->claimer != r && owner_same(q->claimer->owner, r->owner);
+}
+
+void queue_defer(struct lock *l, struct lock_request *r)
+{
+    TAILQ_INSERT_TAIL(&lock_queue_get(l)->deferred, r, queued);
+    r->deferred = true;
+}
+
+void queue_undefer(struct broker *b, struct lock *l, int64_t now_ms)
+{
+    TAILQ_HEAD(, lock_request) again = TAILQ_HEAD_INITIALIZER(again);
+    struct lock_request *r;
+    if (!l->queue)
+        return;
+    broker_use(l);
+    TAILQ_CONCAT(&again, &l->queue->deferred, queued);
+    while ((r = TAILQ_FIRST(&again))) {
+        TAILQ_REMOVE(&again, r, queued);
+        r->deferred = false;
+        b->resubmit(b, r, now_ms);
+    }
+    broker_put(b, l);
+}

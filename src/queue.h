@@ -1,0 +1,48 @@
+#ifndef HOLDFAST_QUEUE_H
+#define HOLDFAST_QUEUE_H
+/*
+ * queue: who gets a lock next. Waiters stand in order of arrival; one question to the masters at a time is under way for
+ * the first of them, whatever their number.
+ *
+ *              join                      claim granted
+ *   request ---------> WAITING (head: asked) ----------> holds it
+ *                        |   |  \- end of WAIT: nil, or the last NOQUORUM
+ *                        |   \---- its connection has ended: gone
+ *                        \-------- LOCK without WAIT: the next verdict decides, nil when it is not his
+ *
+ *   a hold ends ----> next waiter: one script ends the old hold and gives him the lock (hand-over)
+ *               \---> nobody waits: release
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+struct broker;
+struct lock;
+struct lock_request;
+
+/* A LOCK request gets in line, and what can be started is started. */
+void queue_join(struct broker *, struct lock *, struct lock_request *, int64_t now_ms);
+/* It leaves the line: its connection has gone. */
+void queue_leave(struct broker *, struct lock_request *);
+
+/* The operation of a hold that is over. */
+struct queue_passed {
+    uint64_t op;
+    int64_t asked_ms; /* when the request that created it was sent */
+    int64_t lease_ms;
+};
+
+/* A hold of ours is over: the next waiter gets the lock, or it is released on the masters. `releaser`, when not NULL, is
+ * the UNLOCK that ended it, and is finished when a majority has confirmed. `is_lapsing`: its time to live is over, so
+ * there is nothing to release. */
+void queue_pass_on(struct broker *, struct lock *, const struct queue_passed *, struct lock_request *releaser,
+                   bool is_lapsing, int64_t now_ms);
+
+/* Starts what can be started, e.g. after a hold has ended without being passed on. */
+void queue_run(struct broker *, struct lock *, int64_t now_ms);
+
+/* An owner's request has to wait until another one of his is over; it goes again then. */
+bool queue_must_defer(const struct lock *, const struct lock_request *);
+void queue_defer(struct lock *, struct lock_request *);
+void queue_undefer(struct broker *, struct lock *, int64_t now_ms);
+#endif

@@ -1,0 +1,76 @@
+/*
+ * Votes are two sets of bits, so that "who has said what" can be told to people afterwards.
+ * Invariant: yes & no == 0.
+ */
+#include "quorum.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* Covers the millisecond steps of the clocks on both sides. */
+enum { CLOCK_STEP_MS = 2 };
+
+void quorum_init(struct quorum *q, int n)
+{
+    assert(n > 0 && n <= QUORUM_MASTERS_MAX);
+    q->n = (uint8_t)n;
+    q->yes = q->no = 0;
+}
+
+static bool has_voted(const struct quorum *q, int i)
+{
+    assert(i >= 0 && i < q->n);
+    return ((q->yes | q->no) >> i) & 1;
+}
+
+void quorum_yes(struct quorum *q, int i, int64_t token)
+{
+    if (has_voted(q, i))
+        return;
+    q->yes |= (uint16_t)(1u << i);
+    q->token[i] = token;
+}
+
+void quorum_no(struct quorum *q, int i)
+{
+    if (has_voted(q, i))
+        return;
+    q->no |= (uint16_t)(1u << i);
+}
+
+int quorum_count(uint16_t votes)
+{
+    return __builtin_popcount(votes);
+}
+
+enum quorum_state quorum_state(const struct quorum *q)
+{
+    int need = quorum_need(q->n);
+    if (quorum_count(q->yes) >= need)
+        return QUORUM_WON;
+    return q->n - quorum_count(q->no) < need ? QUORUM_LOST : QUORUM_PENDING;
+}
+
+int64_t quorum_token(const struct quorum *q)
+{
+    int64_t top = 0;
+    for (int i = 0; i < q->n; i++) {
+        if ((q->yes >> i & 1) && q->token[i] > top)
+            top = q->token[i];
+    }
+    return top;
+}
+
+bool quorum_agreed(const struct quorum *q)
+{
+    int64_t top = quorum_token(q);
+    int same = 0;
+    for (int i = 0; i < q->n; i++)
+        same += (q->yes >> i & 1) && q->token[i] == top;
+    return same >= quorum_need(q->n);
+}
+
+int64_t quorum_validity_ms(int64_t lease_ms, int64_t sent_ms, int64_t now_ms, int64_t drift_ppm)
+{
+    return lease_ms - (now_ms - sent_ms) - (lease_ms * drift_ppm + 999999) / 1000000 - CLOCK_STEP_MS;
+}

@@ -1,0 +1,47 @@
+/*
+ * The table of scripts. The texts come from src/lua through embed.awk; the digest of each comes from the
+ * master that loads it, because the text differs from run to run.
+ */
+#include "script.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "script_lua.h"
+#include "util.h"
+
+static const struct script_row table[] = {
+    [SCRIPT_ACQUIRE] = {"acquire", script_lua_acquire, 7, 2, true},
+    [SCRIPT_COMMIT] = {"commit", script_lua_commit, 3, 2, true},
+    [SCRIPT_TAKEOVER] = {"takeover", script_lua_takeover, 6, 3, true},
+    [SCRIPT_RENEW] = {"renew", script_lua_renew, 4, 1, true},
+    [SCRIPT_PLANT] = {"plant", script_lua_plant, 7, 1, true},
+    [SCRIPT_RELEASE] = {"release", script_lua_release, 2, 1, false},
+    [SCRIPT_PEEK] = {"peek", script_lua_peek, 0, 0, false},
+    [SCRIPT_JOIN] = {"join", script_lua_join, 0, 0, false},
+    [SCRIPT_ACTIVATE] = {"activate", script_lua_activate, 0, 0, false},
+};
+_Static_assert(sizeof table / sizeof table[0] == SCRIPT_COUNT, "a row for each script");
+
+static const char mark[] = "@RUN_ID@";
+
+const struct script_row *script_get(enum script script)
+{
+    assert(script < SCRIPT_COUNT);
+    return &table[script];
+}
+
+char *script_text(enum script script, const char *run_id)
+{
+    const char *text = script_get(script)->text;
+    const char *at = strstr(text, mark);
+    if (!at)
+        return util_strdup(text);
+    size_t head = (size_t)(at - text), id_len = strlen(run_id);
+    const char *tail = at + sizeof mark - 1;
+    char *out = util_alloc(head + id_len + strlen(tail) + 1);
+    memcpy(out, text, head);
+    memcpy(out + head, run_id, id_len);
+    strcpy(out + head + id_len, tail);
+    return out;
+}

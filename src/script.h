@@ -1,0 +1,38 @@
+#ifndef HOLDFAST_SCRIPT_H
+#define HOLDFAST_SCRIPT_H
+/*
+ * script: the table of Lua scripts, made from src/lua at build time. What each one does, its arguments and
+ * its replies stand in its first comment, nowhere else.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+
+enum script {
+    SCRIPT_ACQUIRE,
+    SCRIPT_COMMIT,
+    SCRIPT_TAKEOVER,
+    SCRIPT_RENEW,
+    SCRIPT_PLANT,
+    SCRIPT_RELEASE,
+    SCRIPT_PEEK,
+    SCRIPT_JOIN,
+    SCRIPT_ACTIVATE,
+    SCRIPT_COUNT
+};
+
+enum { SCRIPT_WIDTH_MAX = 3 };
+
+struct script_row {
+    const char *name;
+    const char *text;
+    int args;      /* arguments an item, 0: not in items (join, activate) */
+    int width;     /* integers an item in the reply; 0: an array an item */
+    bool deadline; /* refuses to run late */
+};
+
+const struct script_row *script_get(enum script);
+
+/* The text to load on the master with this run_id (safety R5): in another run of the server it has
+ * another digest and cannot run. Heap, the caller frees it. */
+char *script_text(enum script, const char *run_id);
+#endif

@@ -1,0 +1,200 @@
+"""Fixtures of the end-to-end tests: real redis-servers, real brokers, one watch over each test.
+
+HOLDFASTD names the daemon under test (default build/holdfastd).
+"""
+
+import os
+import signal
+import sys
+
+import pytest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+# pylint: disable=wrong-import-position
+from chaosproxy import ChaosProxy  # noqa: E402
+from holdfastproc import HoldfastProc, daemon_path  # noqa: E402
+from redisproc import RedisProc, find_server  # noqa: E402
+
+TEST_LIMIT_S = 60
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "no_daemon: needs no holdfastd")
+
+
+def pytest_sessionstart(session):
+    if find_server() is None:
+        pytest.exit("redis-server is not installed", returncode=77)
+
+
+def pytest_collection_modifyitems(config, items):
+    if os.access(daemon_path(), os.X_OK):
+        return
+    if any("no_daemon" not in item.keywords for item in items):
+        pytest.exit("no daemon at %s (set HOLDFASTD)" % daemon_path(), returncode=2)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item, nextitem):
+    """A test that hangs fails instead of stopping the run."""
+    def on_alarm(number, frame):
+        raise AssertionError("the test ran longer than %d s" % TEST_LIMIT_S)
+    signal.signal(signal.SIGALRM, on_alarm)
+    signal.alarm(TEST_LIMIT_S)
+    yield
+    signal.alarm(0)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    report = outcome.get_result()
+    if report.when == "call" and report.failed:
+        shared = [item.funcargs[f].broker for f in ("one", "three") if f in item.funcargs]
+        for broker in getattr(item, "holdfast_brokers", []) + shared:
+            report.sections.append(("log of %s" % broker.name, broker.log_text()[-20000:]))
+
+
+@pytest.fixture
+def make_redis():
+    """make_redis("a", tcp=..., persist=...): a started redis-server, ended with the test."""
+    made = []
+
+    def make(name="a", **kwargs):
+        server = RedisProc(name, **kwargs)
+        made.append(server)
+        return server.start()
+    yield make
+    for server in made:
+        server.close()
+
+
+@pytest.fixture
+def make_proxy():
+    made = []
+
+    def make(upstream, **kwargs):
+        proxy = ChaosProxy(upstream, **kwargs)
+        made.append(proxy)
+        return proxy
+    yield make
+    for proxy in made:
+        proxy.close()
+
+
+@pytest.fixture
+def make_broker(request, tmp_path, make_redis):
+    """make_broker(masters, options={...}): a started broker; its end is judged when the test is over.
+
+    masters: a list of things that have .name and .url, or a dictionary. start=False leaves it unstarted.
+    Depends on make_redis, so that brokers end before their masters do.
+    """
+    made = []
+    request.node.holdfast_brokers = made
+
+    def make(masters, start=True, ready=True, **kwargs):
+        if not isinstance(masters, dict):
+            masters = {m.name: m.url for m in masters}
+        kwargs.setdefault("name", "broker%d" % len(made))
+        broker = HoldfastProc(tmp_path, masters, **kwargs)
+        made.append(broker)
+        return broker.start(ready) if start else broker
+    yield make
+    errors = []
+    for broker in made:
+        try:
+            broker.close()
+        except AssertionError as err:
+            errors.append(str(err))
+    assert not errors, "\n".join(errors)
+
+
+@pytest.fixture
+def clients():
+    """clients(broker, ...): a connection that is closed with the test."""
+    made = []
+
+    def connect(broker, **kwargs):
+        client = broker.connect(**kwargs)
+        made.append(client)
+        return client
+    yield connect
+    for client in made:
+        client.close()
+
+
+class Shared:
+    """A broker and its masters that live as long as one test file: for tests that do them no harm."""
+
+    def __init__(self, directory, count):
+        self.masters = [RedisProc(name).start() for name in "abcde"[:count]]
+        self.broker = HoldfastProc(directory, {m.name: m.url for m in self.masters})
+
+    def close(self):
+        try:
+            self.broker.close()
+        finally:
+            for master in self.masters:
+                master.close()
+
+
+def _shared(tmp_path_factory, count):
+    shared = Shared(tmp_path_factory.mktemp("shared"), count)
+    try:
+        shared.broker.start()
+        yield shared
+    finally:
+        shared.close()
+
+
+@pytest.fixture(scope="module")
+def one(tmp_path_factory):
+    """One master, one broker, shared by the tests of a file."""
+    yield from _shared(tmp_path_factory, 1)
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory):
+    """Three masters, one broker, shared by the tests of a file."""
+    yield from _shared(tmp_path_factory, 3)
+
+
+@pytest.fixture
+def masters1(make_redis):
+    return [make_redis("a")]
+
+
+@pytest.fixture
+def masters3(make_redis):
+    return [make_redis(name) for name in "abc"]
+
+
+@pytest.fixture
+def broker1(make_broker, masters1):
+    """A broker of the test's own over one master."""
+    return make_broker(masters1)
+
+
+@pytest.fixture
+def broker3(make_broker, masters3):
+    """A broker of the test's own over three masters."""
+    return make_broker(masters3)
+
+
+@pytest.fixture
+def two_brokers(make_broker, masters1):
+    """Two brokers in front of the same single master."""
+    return make_broker(masters1), make_broker(masters1)
+
+
+@pytest.fixture
+def two_brokers3(make_broker, masters3):
+    """Two brokers in front of the same three masters."""
+    return make_broker(masters3), make_broker(masters3)
+
+
+@pytest.fixture
+def name(request):
+    """A lock name of the test's own."""
+    return "n:%s" % request.node.name

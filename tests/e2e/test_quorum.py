@@ -1,0 +1,290 @@
+"""Three masters and a quorum of two: what may fail, and what is left behind."""
+
+import time
+
+import pytest
+
+from holdfastproc import LEASE_MS
+from procs import wait_for
+from respclient import as_map, flat
+
+LEASE_S = LEASE_MS / 1000
+
+
+def lock_keys(master, name):
+    return [k for k in master.keys(name) if master.cli("TYPE", k) == "hash"]
+
+
+def test_a_grant_and_a_refusal(three, clients, name):
+    a, b = clients(three.broker), clients(three.broker)
+    token, validity = a.cmd("LOCK", name)
+    assert token > 0 and 0 < validity < LEASE_MS
+    assert b.cmd("LOCK", name) is None
+    assert a.cmd("UNLOCK", name) == 1
+    assert b.cmd("LOCK", name)[0] > token
+
+
+def test_the_hold_stands_on_every_master(three, clients, name):
+    """The quorum answers; the rest is topped up."""
+    clients(three.broker).cmd("LOCK", name, "OWNER", "app", "LEASE", 20000)
+    for master in three.masters:
+        wait_for("the hold on %s" % master.name, lambda m=master: lock_keys(m, name))
+        assert "app" in " ".join(master.cli("HGETALL", lock_keys(master, name)[0]))
+
+
+def test_unlock_frees_every_master(three, clients, name):
+    client = clients(three.broker)
+    client.cmd("LOCK", name, "OWNER", "app", "LEASE", 20000)
+    assert client.cmd("UNLOCK", name, "OWNER", "app") == 1
+    for master in three.masters:
+        wait_for("the release on %s" % master.name, lambda m=master: not [
+            k for k in lock_keys(m, name) if "app" in m.cli("HVALS", k)])
+
+
+def test_tokens_rise(three, clients, name):
+    a, b = clients(three.broker), clients(three.broker)
+    tokens = []
+    for client in [a, b] * 15:
+        tokens.append(client.cmd("LOCK", name, "WAIT", 2000)[0])
+        client.cmd("UNLOCK", name)
+    assert tokens == sorted(set(tokens))
+
+
+def test_one_script_per_master_for_lock_and_unlock(broker3, masters3, clients, name):
+    def evals(master):
+        stats = master.cli("INFO", "commandstats")
+        return sum(int(line.split("calls=")[1].split(",")[0]) for line in stats.splitlines()
+                   if line.startswith(("cmdstat_evalsha:", "cmdstat_eval:")))
+    client = clients(broker3)
+    client.cmd("LOCK", name, "LEASE", 5000)
+    client.cmd("UNLOCK", name)
+    before = [evals(m) for m in masters3]
+    for _ in range(10):
+        client.cmd("LOCK", name, "LEASE", 5000)
+        client.cmd("UNLOCK", name)
+    wait_for("the last master", lambda: all(evals(m) - b >= 20 for m, b in zip(masters3, before)))
+    assert all(evals(m) - b <= 24 for m, b in zip(masters3, before))
+
+
+def test_reentry(three, clients, name):
+    client = clients(three.broker)
+    token = client.cmd("LOCK", name)[0]
+    assert client.cmd("LOCK", name)[0] == token
+    assert client.cmd("HOLDS", name) == 2
+    assert [client.cmd("UNLOCK", name), client.cmd("UNLOCK", name)] == [0, 1]
+    assert client.err("UNLOCK", name).code == "NOTHELD"
+
+
+# One master out
+
+def out_stopped(master):
+    master.stop()
+
+
+def out_killed(master):
+    master.kill()
+
+
+@pytest.mark.parametrize("harm", [out_stopped, out_killed], ids=["stopped", "killed"])
+def test_one_master_out_harms_nobody(broker3, masters3, clients, name, harm):
+    holder, other = clients(broker3), clients(broker3)
+    token = holder.cmd("LOCK", name)[0]
+    harm(masters3[1])
+    assert other.cmd("LOCK", name, "WAIT", 4 * LEASE_MS) is None
+    assert holder.cmd("HOLDS", name) == 1
+    assert holder.cmd("LOCK", name + "2")[0] > 0
+    assert holder.cmd("UNLOCK", name) == 1
+    assert other.cmd("LOCK", name)[0] > token
+
+
+@pytest.mark.parametrize("harm", [out_stopped, out_killed], ids=["stopped", "killed"])
+def test_one_master_out_costs_no_time(broker3, masters3, clients, name, harm):
+    client = clients(broker3)
+    harm(masters3[2])
+    client.cmd("LOCK", name)
+    client.cmd("UNLOCK", name)
+    start = time.monotonic()
+    for i in range(20):
+        client.cmd("LOCK", "%s:%d" % (name, i), "LEASE", 5000)
+    # 20 times request_timeout would be 3 s.
+    assert time.monotonic() - start < 1.5
+
+
+def test_a_master_restarted_empty_gets_the_hold_again(broker3, masters3, clients, name):
+    holder, other = clients(broker3), clients(broker3)
+    token = holder.cmd("LOCK", name)[0]
+    masters3[0].restart()
+    wait_for("the hold on the new master", lambda: lock_keys(masters3[0], name))
+    assert other.cmd("LOCK", name) is None
+    assert holder.cmd("LOCK", name)[0] == token
+
+
+def test_every_master_restarted_in_turn(broker3, masters3, clients, name):
+    """Top-up and re-planting carry a watched lock through the restart of every master, one by one."""
+    holder, other = clients(broker3, resp3=True), clients(broker3)
+    token = holder.cmd("LOCK", name)[0]
+    for master in masters3:
+        master.restart()
+        wait_for("the hold on %s" % master.name, lambda m=master: lock_keys(m, name))
+        assert other.cmd("LOCK", name) is None
+    assert not [p for p in holder.pushes if p[0] == "lost"]
+    assert holder.cmd("LOCK", name)[0] == token
+    holder.cmd("UNLOCK", name)
+    assert holder.cmd("UNLOCK", name) == 1
+    assert other.cmd("LOCK", name)[0] > token
+
+
+def test_stopped_killed_and_restarted_at_once(broker3, masters3, clients, name):
+    """One stands still and comes back, then another is killed and comes back empty: the lock stays."""
+    holder, other = clients(broker3), clients(broker3)
+    token = holder.cmd("LOCK", name)[0]
+    masters3[0].stop()
+    assert other.cmd("LOCK", name, "WAIT", 2 * LEASE_MS) is None
+    masters3[0].cont()
+    wait_for("the hold on a", lambda: lock_keys(masters3[0], name))
+    masters3[1].kill()
+    assert other.cmd("LOCK", name, "WAIT", 2 * LEASE_MS) is None
+    masters3[1].start()
+    wait_for("the hold on b", lambda: lock_keys(masters3[1], name))
+    assert holder.cmd("LOCK", name)[0] == token
+
+
+# Two masters out
+
+@pytest.mark.parametrize("harm", [out_stopped, out_killed], ids=["stopped", "killed"])
+def test_two_masters_out_is_noquorum_and_names_them(broker3, masters3, clients, name, harm):
+    client = clients(broker3)
+    harm(masters3[1])
+    harm(masters3[2])
+    start = time.monotonic()
+    err = client.err("LOCK", name)
+    assert time.monotonic() - start < 2
+    assert err.code == "NOQUORUM"
+    assert "1 of 3" in str(err)
+    assert "b:" in str(err) and "c:" in str(err) and "a:" not in str(err)
+    assert client.cmd("PING") == "PONG"
+
+
+def test_all_masters_out(broker3, masters3, clients, name):
+    client = clients(broker3)
+    for master in masters3:
+        master.kill()
+    err = client.err("LOCK", name)
+    assert err.code == "NOQUORUM" and "0 of 3" in str(err)
+    for master in masters3:
+        master.start()
+    broker3.wait_quorum()
+    assert client.cmd("LOCK", name)[0] > 0
+
+
+def test_a_failed_acquire_is_undone_everywhere(broker3, masters3, clients, name):
+    """b and c get the request when they wake; the undo that follows must free a, b and c."""
+    client = clients(broker3)
+    masters3[1].stop()
+    masters3[2].stop()
+    assert client.err("LOCK", name, "OWNER", "ghost", "LEASE", 50000).code == "NOQUORUM"
+    masters3[1].cont()
+    masters3[2].cont()
+    for master in masters3:
+        wait_for("the undo on %s" % master.name, lambda m=master: not [
+            k for k in lock_keys(m, name) if "ghost" in m.cli("HVALS", k)])
+    broker3.wait_quorum()
+    other = clients(broker3)
+    assert other.cmd("LOCK", name, "OWNER", "next", "WAIT", 3000)[0] > 0
+    assert other.cmd("HOLDS", name, "OWNER", "ghost") == 0
+
+
+def test_a_failed_acquire_of_a_reentered_lock_keeps_the_hold(broker3, masters3, clients, name):
+    client = clients(broker3)
+    token = client.cmd("LOCK", name, "LEASE", 50000)[0]
+    masters3[1].stop()
+    masters3[2].stop()
+    assert client.err("LOCK", name, "LEASE", 50000).code == "NOQUORUM"
+    masters3[1].cont()
+    masters3[2].cont()
+    broker3.wait_quorum()
+    assert client.cmd("HOLDS", name) == 1
+    assert client.cmd("LOCK", name, "LEASE", 50000)[0] == token
+    assert client.cmd("UNLOCK", name) == 0
+    assert client.cmd("UNLOCK", name) == 1
+
+
+def test_two_masters_out_past_the_lease_loses_the_hold(broker3, masters3, clients, name):
+    holder = clients(broker3, resp3=True)
+    token = holder.cmd("LOCK", name)[0]
+    masters3[0].stop()
+    masters3[1].stop()
+    push = holder.wait_push("lost")
+    assert push[1:3] == [name, token]
+    masters3[0].cont()
+    masters3[1].cont()
+    broker3.wait_quorum()
+    other = clients(broker3)
+    assert other.cmd("LOCK", name, "WAIT", 5000)[0] > token
+    assert holder.cmd("HOLDS", name) == 0
+
+
+def test_a_short_outage_does_not_lose_the_hold(make_broker, masters3, clients, name):
+    broker = make_broker(masters3, options={"lease": "5s"})
+    holder = clients(broker, resp3=True)
+    token = holder.cmd("LOCK", name)[0]
+    masters3[0].stop()
+    masters3[1].stop()
+    assert holder.wait_push("jeopardy", 6)[1] == name
+    masters3[0].cont()
+    masters3[1].cont()
+    assert holder.wait_push("safe", 5)[1] == name
+    assert holder.cmd("LOCK", name)[0] == token
+
+
+def test_a_waiter_outlives_an_outage(broker3, masters3, clients, name):
+    holder, waiter = clients(broker3), clients(broker3)
+    holder.cmd("LOCK", name, "LEASE", 600)
+    waiter.send("LOCK", name, "WAIT", 30000)
+    assert waiter.silent(0.1)
+    masters3[0].stop()
+    masters3[1].stop()
+    assert waiter.silent(1.0)
+    masters3[0].cont()
+    masters3[1].cont()
+    reply = waiter.recv(15)
+    assert isinstance(reply, list), reply
+
+
+# Starting without masters
+
+def test_starts_without_its_masters(make_redis, make_broker, clients, name):
+    masters = [make_redis(n) for n in "abc"]
+    for master in masters:
+        master.kill()
+    broker = make_broker(masters, ready=False)
+    client = clients(broker)
+    assert client.cmd("PING") == "PONG"
+    assert client.err("LOCK", name).code == "NOQUORUM"
+    masters[0].start()
+    masters[2].start()
+    broker.wait_quorum()
+    assert client.cmd("LOCK", name)[0] > 0
+
+
+def test_masters_tells_the_state(broker3, masters3, clients):
+    client = clients(broker3)
+    reply = client.cmd("MASTERS")
+    assert len(reply) == 3
+    words = flat(reply)
+    for master in masters3:
+        assert any(master.path in word for word in words)
+    masters3[2].kill()
+
+    def state_changed():
+        now = client.cmd("MASTERS")
+        return flat(now)[:4] and flat(now[2]) != flat(reply[2]) and "refused" in " ".join(flat(now[2])).lower()
+    wait_for("MASTERS to tell of the refused connection", state_changed)
+
+
+def test_lockinfo_tells_what_each_master_says(three, clients, name):
+    client = clients(three.broker)
+    client.cmd("LOCK", name, "OWNER", "app", "LEASE", 20000)
+    info = as_map(client.cmd("LOCKINFO", name))
+    words = " ".join(flat(info["masters"]))
+    assert all(master.name in words for master in three.masters)

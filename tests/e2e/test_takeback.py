@@ -1,0 +1,191 @@
+"""Brokers die and are replaced: nothing stays orphaned, and who reconnects takes its locks back."""
+
+import time
+
+import pytest
+
+from holdfastproc import LEASE_MS
+from procs import wait_for
+
+LEASE_S = LEASE_MS / 1000
+
+
+@pytest.fixture(params=[1, 3], ids=["one master", "three masters"])
+def masters(request, make_redis):
+    return [make_redis(n) for n in "abc"[:request.param]]
+
+
+@pytest.fixture
+def pair(make_broker, masters):
+    """Two brokers in front of the same masters."""
+    return make_broker(masters), make_broker(masters)
+
+
+def test_two_brokers_exclude_each_other(pair, clients, name):
+    first, second = pair
+    a, b = clients(first), clients(second)
+    token = a.cmd("LOCK", name)[0]
+    assert b.cmd("LOCK", name) is None
+    assert b.cmd("HOLDS", name) == 0
+    assert a.cmd("UNLOCK", name) == 1
+    assert b.cmd("LOCK", name, "WAIT", 3000)[0] > token
+
+
+def test_tokens_rise_over_two_brokers(pair, clients, name):
+    ends = [clients(broker) for broker in pair]
+    tokens = []
+    for client in ends * 15:
+        tokens.append(client.cmd("LOCK", name, "WAIT", 5000)[0])
+        assert client.cmd("UNLOCK", name) == 1
+    assert tokens == sorted(set(tokens))
+
+
+def test_a_waiter_of_the_other_broker_is_served(pair, clients, name):
+    first, second = pair
+    a, b = clients(first), clients(second)
+    a.cmd("LOCK", name)
+    b.send("LOCK", name, "WAIT", 20000)
+    assert b.silent(2 * LEASE_S)
+    a.cmd("UNLOCK", name)
+    assert b.recv()[0] > 0
+
+
+def test_one_owner_over_two_brokers(pair, clients, name):
+    """UNLOCK through the other broker by the same owner."""
+    first, second = pair
+    a, b = clients(first), clients(second)
+    a.cmd("LOCK", name, "OWNER", "app", "LEASE", 20000)
+    assert b.cmd("HOLDS", name, "OWNER", "app") == 1
+    assert b.err("UNLOCK", name, "OWNER", "other").code == "NOTHELD"
+    assert b.cmd("UNLOCK", name, "OWNER", "app") == 1
+    assert b.cmd("LOCK", name)[0] > 0
+
+
+def test_a_killed_brokers_locks_are_free_after_one_lease(pair, clients, name):
+    first, second = pair
+    a, b = clients(first), clients(second)
+    a.cmd("LOCK", name)
+    token, validity = a.cmd("RENEW", name)
+    start = time.monotonic()
+    first.kill()
+    assert b.cmd("LOCK", name) is None
+    assert b.cmd("LOCK", name, "WAIT", 20000)[0] > token
+    waited = time.monotonic() - start
+    assert validity / 1000 * 0.9 <= waited < 2 * LEASE_S + 1.5
+
+
+def test_a_killed_brokers_leases_run_to_their_end(pair, clients, name):
+    first, second = pair
+    a, b = clients(first), clients(second)
+    a.cmd("LOCK", name, "OWNER", "app", "LEASE", 20000)
+    first.kill()
+    assert b.cmd("LOCK", name, "WAIT", 2 * LEASE_MS) is None
+    assert b.cmd("UNLOCK", name, "OWNER", "app") == 1
+
+
+def test_take_back_at_another_broker(pair, clients, name):
+    first, second = pair
+    a, b, rival = clients(first), clients(second), clients(second)
+    token = a.cmd("LOCK", name, "OWNER", "app")[0]
+    first.kill()
+    newer, validity = b.cmd("RENEW", name, "OWNER", "app")
+    assert newer > token and 0 < validity < LEASE_MS
+    assert rival.cmd("LOCK", name, "WAIT", 4 * LEASE_MS) is None
+    assert b.cmd("HOLDS", name, "OWNER", "app") == 1
+    assert b.cmd("UNLOCK", name, "OWNER", "app") == 1
+    assert rival.cmd("LOCK", name)[0] > newer
+
+
+def test_take_back_at_the_same_broker_started_again(make_broker, masters, clients, name):
+    broker = make_broker(masters, options={"lease": "10s"})
+    a = clients(broker)
+    token = a.cmd("LOCK", name, "OWNER", "app")[0]
+    broker.kill()
+    broker.expect_status = 0
+    broker.start()
+    b, rival = clients(broker), clients(broker)
+    assert rival.cmd("LOCK", name) is None
+    assert b.cmd("RENEW", name, "OWNER", "app")[0] > token
+    assert rival.cmd("LOCK", name) is None
+    assert b.cmd("UNLOCK", name, "OWNER", "app") == 1
+
+
+def test_take_back_keeps_the_count(pair, clients, name):
+    first, second = pair
+    a, b = clients(first), clients(second)
+    a.cmd("LOCK", name, "OWNER", "app")
+    a.cmd("LOCK", name, "OWNER", "app")
+    first.kill()
+    b.cmd("RENEW", name, "OWNER", "app")
+    assert b.cmd("HOLDS", name, "OWNER", "app") == 2
+    assert [b.cmd("UNLOCK", name, "OWNER", "app") for _ in range(2)] == [0, 1]
+
+
+def test_take_back_by_a_stranger_is_refused(pair, clients, name):
+    first, second = pair
+    a, b = clients(first), clients(second)
+    token = a.cmd("LOCK", name, "OWNER", "app")[0]
+    assert b.err("RENEW", name, "OWNER", "thief").code == "NOTHELD"
+    assert a.cmd("LOCK", name, "OWNER", "app")[0] == token
+
+
+def test_take_back_too_late_is_refused(pair, clients, name):
+    first, second = pair
+    a, b, rival = clients(first), clients(second), clients(second)
+    a.cmd("LOCK", name, "OWNER", "app")
+    first.kill()
+    assert rival.cmd("LOCK", name, "WAIT", 20000)[0] > 0
+    assert b.err("RENEW", name, "OWNER", "app").code == "NOTHELD"
+    assert rival.cmd("HOLDS", name) == 1
+
+
+def test_taking_over_from_a_living_broker_tells_the_old_holder(pair, clients, name):
+    """The first broker sees the foreign operation id, reports the hold as moved and touches it no more."""
+    first, second = pair
+    a, b, rival = clients(first, resp3=True), clients(second), clients(first)
+    token = a.cmd("LOCK", name, "OWNER", "app")[0]
+    newer = b.cmd("RENEW", name, "OWNER", "app")[0]
+    assert newer > token
+    push = a.wait_push("lost")
+    assert push[1:3] == [name, token]
+    a.cmd("QUIT")
+    assert rival.cmd("LOCK", name, "WAIT", 3 * LEASE_MS) is None
+    assert b.cmd("HOLDS", name, "OWNER", "app") == 1
+    assert b.cmd("UNLOCK", name, "OWNER", "app") == 1
+
+
+def test_quit_at_the_old_broker_does_not_free_a_moved_hold(pair, clients, name):
+    first, second = pair
+    a, b, rival = clients(first), clients(second), clients(second)
+    a.cmd("LOCK", name, "OWNER", "app")
+    b.cmd("RENEW", name, "OWNER", "app")
+    assert a.cmd("QUIT") == "OK"
+    assert rival.cmd("LOCK", name, "WAIT", 3 * LEASE_MS) is None
+    assert b.cmd("UNLOCK", name, "OWNER", "app") == 1
+
+
+def test_forceunlock_through_the_other_broker(pair, clients, name):
+    first, second = pair
+    a, b = clients(first, resp3=True), clients(second)
+    token = a.cmd("LOCK", name)[0]
+    assert b.cmd("FORCEUNLOCK", name) == 1
+    assert b.cmd("LOCK", name, "WAIT", 3000)[0] > token
+    assert a.wait_push("lost")[1:3] == [name, token]
+    assert a.err("UNLOCK", name).code == "NOTHELD"
+    assert b.cmd("HOLDS", name) == 1
+
+
+def test_many_holds_of_a_killed_broker(pair, clients, name):
+    first, second = pair
+    a, b = clients(first), clients(second)
+    names = ["%s:%d" % (name, i) for i in range(100)]
+    granted = a.pipeline(*[("LOCK", n, "OWNER", "app") for n in names])
+    first.kill()
+    taken = b.pipeline(*[("RENEW", n, "OWNER", "app") for n in names])
+    assert all(t[0] > g[0] for t, g in zip(taken, granted))
+    assert b.cmd("LOCK", names[0] + "x", "LEASE", 1000)[0] > 0
+    rival = clients(second)
+    assert rival.cmd("LOCK", names[50], "WAIT", 3 * LEASE_MS) is None
+    b.close()
+    wait_for("the release of all", lambda: all(
+        isinstance(r, list) for r in rival.pipeline(*[("LOCK", n) for n in names])))

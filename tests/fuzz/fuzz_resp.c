@@ -1,6 +1,7 @@
 /* Any bytes as a client's stream. Besides not crashing:
  * - whole, cut in pieces and byte by byte they give the same requests and the same error;
- * - each request keeps the limits, and written as a multibulk request it is parsed to itself;
+ * - each request keeps the limits, and written as a multibulk request it is parsed to itself; one
+ *   that came as such is these very bytes, as there is one way only to write it;
  * - an error reply that quotes an argument is one line. */
 #include "resp.h"
 
@@ -60,15 +61,20 @@ static void check_error_is_a_line(const struct resp_arg *arg)
     buf_fini(&out);
 }
 
-static void on_request(struct buf *notes, const struct resp_parser *parser, size_t consumed)
+static void on_request(struct buf *notes, const struct resp_parser *parser, const char *bytes,
+                       size_t consumed)
 {
     const struct resp_limits *limits = parser->limits;
     size_t before = buf_len(notes);
 
     require(consumed > 0 && (size_t)parser->argc <= limits->max_args);
-    require(consumed <= limits->max_request_len || consumed <= limits->max_inline_len + 2 ||
-            parser->argc == 0);
     note_request(notes, parser->argv, parser->argc);
+    if (bytes[0] != '*') {
+        require(consumed <= limits->max_inline_len + 2);
+    } else if (parser->argc > 0) {
+        require(consumed <= limits->max_request_len && consumed == buf_len(notes) - before);
+        require(memcmp(bytes, buf_head(notes) + before, consumed) == 0);
+    }
     check_reparse(buf_head(notes) + before, buf_len(notes) - before, parser->argc);
     if (parser->argc > 0)
         check_error_is_a_line(&parser->argv[0]);
@@ -91,13 +97,14 @@ static void run(const char *data, size_t size, size_t step, const struct resp_li
         size_t consumed;
         result = resp_parse(&parser, &scratch, data + at, have - at, &consumed);
         if (result == RESP_REQUEST)
-            on_request(notes, &parser, consumed);
+            on_request(notes, &parser, data + at, consumed);
         at += consumed;
     }
     if (result == RESP_ERROR)
         buf_printf(notes, "-%s", parser.error);
-    else
-        require(size - at <= limits->max_request_len + 32 || data[at] != '*');
+    else if (at < size)
+        require(size - at <=
+                (data[at] == '*' ? limits->max_request_len + 32 : limits->max_inline_len + 1));
     resp_parser_fini(&parser);
     resp_scratch_fini(&scratch);
 }

@@ -3,9 +3,9 @@
  *   log_warn("master a", "connection lost reason=%s", reason);
  *
  * The level is tested before any argument is evaluated, the object included, so a line that is
- * switched off costs one comparison. Lines go to stderr. Where stderr is the journal (JOURNAL_STREAM
- * names it, systemd.exec(5)) each has the prefix "<3>" to "<7>" of sd-daemon(3), elsewhere a time
- * stamp: `2026-01-31 12:00:00.123 warn  master a: connection lost reason=eof`.
+ * switched off costs one comparison. Lines go to stderr. Where stderr is the journal
+ * (JOURNAL_STREAM names it, systemd.exec(5)) each has the prefix "<3>" to "<7>" of sd-daemon(3),
+ * elsewhere a time stamp: `2026-01-31 12:00:00.123 warn  master a: connection lost reason=eof`.
  *
  * Objects and arguments may hold text of strangers: control characters and bytes that are no UTF-8
  * come out as \n, \r, \t or \xNN, so that a line is one line. Lines longer than LOG_LINE_MAX are
@@ -28,15 +28,15 @@ enum log_level {
 #define LOG_LINE_MAX 2048 /* bytes of `object: text`, escaped */
 
 #define log_error(object, ...) LOG_AT(LOG_LEVEL_ERROR, object, __VA_ARGS__)
-#define log_warn(object, ...)  LOG_AT(LOG_LEVEL_WARN, object, __VA_ARGS__)
-#define log_info(object, ...)  LOG_AT(LOG_LEVEL_INFO, object, __VA_ARGS__)
+#define log_warn(object, ...) LOG_AT(LOG_LEVEL_WARN, object, __VA_ARGS__)
+#define log_info(object, ...) LOG_AT(LOG_LEVEL_INFO, object, __VA_ARGS__)
 #define log_debug(object, ...) LOG_AT(LOG_LEVEL_DEBUG, object, __VA_ARGS__)
 #define log_trace(object, ...) LOG_AT(LOG_LEVEL_TRACE, object, __VA_ARGS__)
 
-#define LOG_AT(level, object, ...)                     \
-    do {                                               \
-        if (log_enabled(level))                        \
-            log_write((level), (object), __VA_ARGS__); \
+#define LOG_AT(level, object, ...)                                                                 \
+    do {                                                                                           \
+        if (log_enabled(level))                                                                    \
+            log_write((level), (object), __VA_ARGS__);                                             \
     } while (0)
 
 /* Lines up to this level are written. Info at the start; may be changed at any time. */
@@ -52,7 +52,8 @@ static inline bool log_enabled(enum log_level level)
 int log_level_parse(const char *name, enum log_level *out) __attribute__((warn_unused_result));
 const char *log_level_name(enum log_level level);
 
-/* Writes to file from now on instead of stderr, which NULL restores. The file stays the caller's. */
+/* Writes to file from now on instead of stderr, which NULL restores. The file stays the caller's.
+ */
 void log_set_file(FILE *file);
 
 /* For tests: each line goes to sink instead of a file, without prefix and newline; line is valid

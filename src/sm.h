@@ -27,16 +27,16 @@ struct sm_state {
  * does not allow (a state may follow itself only when its row says so) is a mistake of ours: it is
  * logged and the process aborts. The expression for object is evaluated only when a line is
  * written, so it may call a function that makes the text. */
-#define sm_move(table, state, object, to)                       \
-    do {                                                        \
-        const struct sm_state *sm_table_ = (table);             \
-        uint8_t *sm_state_ = (state);                           \
-        const int sm_to_ = (to);                                \
-        if (!sm_allows(sm_table_, *sm_state_, sm_to_))          \
-            sm_refuse(sm_table_, *sm_state_, (object), sm_to_); \
-        if (log_enabled(LOG_LEVEL_TRACE))                       \
-            sm_trace(sm_table_, *sm_state_, (object), sm_to_);  \
-        *sm_state_ = (uint8_t)sm_to_;                           \
+#define sm_move(table, state, object, to)                                                          \
+    do {                                                                                           \
+        const struct sm_state *sm_table_ = (table);                                                \
+        uint8_t *sm_state_ = (state);                                                              \
+        const int sm_to_ = (to);                                                                   \
+        if (!sm_allows(sm_table_, *sm_state_, sm_to_))                                             \
+            sm_refuse(sm_table_, *sm_state_, (object), sm_to_);                                    \
+        if (log_enabled(LOG_LEVEL_TRACE))                                                          \
+            sm_trace(sm_table_, *sm_state_, (object), sm_to_);                                     \
+        *sm_state_ = (uint8_t)sm_to_;                                                              \
     } while (0)
 
 static inline bool sm_allows(const struct sm_state *table, uint8_t state, int to)

@@ -317,7 +317,8 @@ static bool match_one(const unsigned char *p, size_t len, unsigned char c, size_
 {
     *used = 1;
     switch (p[0]) {
-    case '?': return true;
+    case '?':
+        return true;
     case '[': {
         bool hit = match_class(p + 1, len - 1, c, used);
         *used += 1;
@@ -329,7 +330,8 @@ static bool match_one(const unsigned char *p, size_t len, unsigned char c, size_
             return p[1] == c;
         }
         return c == '\\';
-    default: return p[0] == c;
+    default:
+        return p[0] == c;
     }
 }
 

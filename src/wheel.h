@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #define WHEEL_LEVELS 8
-#define WHEEL_SLOTS  256 /* per level; each level is 256 times as coarse as the one below */
+#define WHEEL_SLOTS 256 /* per level; each level is 256 times as coarse as the one below */
 
 struct wheel_link {
     struct wheel_link *next, *prev;

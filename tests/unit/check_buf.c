@@ -104,6 +104,25 @@ START_TEST(compacts_instead_of_growing)
 }
 END_TEST
 
+/* At the border between moving the bytes and growing. */
+START_TEST(reserves_to_the_last_byte)
+{
+    for (size_t more = 0; more < 2; more++) {
+        struct buf b = {0};
+        memset(buf_reserve(&b, 1000), 'a', 1000);
+        buf_commit(&b, 1000);
+        size_t cap = b.cap, n = b.cap - 100 + more;
+        buf_consume(&b, 900);
+        memset(buf_reserve(&b, n), 'b', n);
+        ck_assert_uint_ge(b.cap - b.end, n);
+        ck_assert_int_eq(b.cap == cap, more == 0);
+        ck_assert_uint_eq(buf_len(&b), 100);
+        ck_assert_int_eq(buf_head(&b)[99], 'a');
+        buf_fini(&b);
+    }
+}
+END_TEST
+
 /* Memory grows by a factor, so the block moves some dozen times and not a thousand. */
 START_TEST(growth_is_amortised)
 {
@@ -188,6 +207,7 @@ int main(void)
     tcase_add_test_raise_signal(tc, consume_too_much, SIGABRT);
     tcase_add_exit_test(tc, reserve_far_too_much, EXIT_FAILURE);
     tcase_add_test(tc, compacts_instead_of_growing);
+    tcase_add_test(tc, reserves_to_the_last_byte);
     tcase_add_test(tc, growth_is_amortised);
     tcase_add_test(tc, formats);
     tcase_add_loop_test(tc, random_stream, 0, 5);

@@ -210,6 +210,7 @@ START_TEST(past_due)
     wheel_add(&w, &b, INT64_MIN);
     ck_assert_int_le(wheel_next_ms(&w), 1000);
     ck_assert_ptr_null(wheel_expire(&w, 999)); /* the clock of somebody else */
+    ck_assert_int_eq(wheel_check(&w), 0);
     ck_assert_ptr_eq(wheel_expire(&w, 1000), &a);
     ck_assert_ptr_eq(wheel_expire(&w, 1000), &b);
     ck_assert_ptr_null(wheel_expire(&w, 1000));

@@ -1,0 +1,416 @@
+/*
+ * The life of one master: connecting and coming back, its state, what people see of it.
+ *
+ *   retry ----> stream_connect --on_open--> master_greet ... ACTIVE or QUARANTINE
+ *     ^                 \                        |
+ *     +--- back-off -----+---- master_drop, master_refuse
+ *
+ * Owns the stream, the timers and the state. Who the master is stands in master_greet.c, what it is
+ * asked in master_ask.c. A REFUSED master is looked at again by a new connection, and stays REFUSED
+ * until that one is let in.
+ *
+ * Invariants: `retry` is set exactly while there is no link, `tick` while there is one; nothing is
+ * called back from inside a function of master.h but master_free(): what is to be told waits for
+ * `turn`.
+ */
+#include "master.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "conf.h"
+#include "master_private.h"
+#include "sm.h"
+
+enum {
+    BACKOFF_FIRST_MS = 50,
+    BACKOFF_MAX_MS = 2000,
+    REFUSED_FIRST_MS = 1000,
+    REFUSED_MAX_MS = 10000,
+    SETTLED_MS = 5000, /* a link that lived so long was a good one */
+    PROBE_MS = 2000,
+    KEEPALIVE_MS = 15000,
+    STREAM_KEEP = 64 * 1024
+};
+
+#define BIT(state) (1U << (state))
+
+static const struct sm_state states[MASTER_STATES] = {
+    [MASTER_DOWN] = {"down", BIT(MASTER_CONNECTING)},
+    [MASTER_CONNECTING] = {"connecting", BIT(MASTER_DOWN) | BIT(MASTER_GREETING)},
+    [MASTER_GREETING] = {"greeting", BIT(MASTER_DOWN) | BIT(MASTER_REFUSED) | BIT(MASTER_LOADING)},
+    [MASTER_REFUSED] = {"refused", BIT(MASTER_DOWN) | BIT(MASTER_LOADING)},
+    [MASTER_LOADING] = {"loading", BIT(MASTER_DOWN) | BIT(MASTER_REFUSED) | BIT(MASTER_JOINING)},
+    [MASTER_JOINING] = {"joining", BIT(MASTER_DOWN) | BIT(MASTER_REFUSED) | BIT(MASTER_ACTIVE) |
+                                       BIT(MASTER_QUARANTINE)},
+    [MASTER_QUARANTINE] = {"quarantine", BIT(MASTER_DOWN) | BIT(MASTER_GREETING) |
+                                             BIT(MASTER_JOINING) | BIT(MASTER_ACTIVE)},
+    [MASTER_ACTIVE] = {"active", BIT(MASTER_DOWN) | BIT(MASTER_GREETING) | BIT(MASTER_JOINING)},
+};
+
+static TAILQ_HEAD(, master) masters = TAILQ_HEAD_INITIALIZER(masters);
+
+/* ---- state ---- */
+
+static void say_joined(struct master *m)
+{
+    char left[48];
+
+    m->logged[0] = 0;
+    if (m->state == MASTER_ACTIVE) {
+        log_info(m->object, "active version=%s run_id=%s", m->facts.version, m->run_id);
+        return;
+    }
+    int64_t left_ms = m->quarantine_end_ms - clock_ms();
+    util_format_duration(left, sizeof left, left_ms < 0 ? 0 : left_ms / 1000 * 1000);
+    log_warn(
+        m->object,
+        "in quarantine for %s: it has restarted or lost its data, and leases that it has forgotten "
+        "may still be out",
+        left);
+}
+
+void master_move(struct master *m, enum master_state to)
+{
+    sm_move(states, &m->state, m->object, to);
+    if (to == MASTER_ACTIVE || to == MASTER_QUARANTINE) {
+        m->error[0] = 0;
+        m->refused_backoff_ms = 0;
+        say_joined(m);
+    }
+    if (m->state != m->reported)
+        event_active(&m->turn, EV_TIMEOUT, 0);
+}
+
+static void on_turn(evutil_socket_t fd, short what, void *arg)
+{
+    struct master *m = arg;
+
+    (void)fd, (void)what;
+    master_deliver(m, clock_ms());
+    if (m->state == m->reported)
+        return;
+    enum master_state old = m->reported;
+    m->reported = m->state;
+    m->in_calls = true;
+    if (m->setup.on_state)
+        m->setup.on_state(m->setup.arg, m, old);
+    m->in_calls = false;
+}
+
+const struct master *master_twin(const struct master *m, const char *run_id)
+{
+    const struct master *other;
+
+    TAILQ_FOREACH(other, &masters, all)
+    {
+        if (other != m && other->setup.arg == m->setup.arg && other->state != MASTER_REFUSED &&
+            strcmp(other->run_id, run_id) == 0)
+            return other;
+    }
+    return NULL;
+}
+
+/* ---- the link ends ---- */
+
+static void set_timer(struct event *timer, int64_t ms)
+{
+    struct timeval tv = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
+    event_add(timer, &tv);
+}
+
+/* Between half and all of `ms`, so that brokers do not come in step. */
+static int64_t with_jitter(int64_t ms)
+{
+    uint32_t r;
+    util_random(&r, sizeof r);
+    return ms / 2 + r % (ms / 2 + 1);
+}
+
+static int64_t doubled(int64_t *backoff_ms, int64_t first_ms, int64_t max_ms)
+{
+    *backoff_ms = *backoff_ms ? *backoff_ms * 2 : first_ms;
+    if (*backoff_ms > max_ms)
+        *backoff_ms = max_ms;
+    return with_jitter(*backoff_ms);
+}
+
+static void close_link(struct master *m)
+{
+    m->links++;
+    stream_close(&m->stream);
+    event_del(&m->tick);
+    if (m->joined)
+        m->old_client_id = m->client_id;
+    m->client_id = 0;
+    m->joined = false;
+    snprintf(m->loss, sizeof m->loss, "%s", m->error);
+    master_bury(m);
+    if (!TAILQ_EMPTY(&m->dead))
+        event_active(&m->turn, EV_TIMEOUT, 0);
+}
+
+/* One line for each different trouble, not for each try. */
+static void say_trouble(struct master *m, const char *text)
+{
+    if (strcmp(m->logged, m->error) == 0)
+        return;
+    log_warn(m->object, "%s: %s", text, m->error);
+    strcpy(m->logged, m->error);
+}
+
+void master_drop(struct master *m, const char *fmt, ...)
+{
+    bool was_in = m->state == MASTER_ACTIVE || m->state == MASTER_QUARANTINE;
+    int64_t now_ms = clock_ms();
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(m->error, sizeof m->error, fmt, ap);
+    va_end(ap);
+    if (m->opened_ms && now_ms - m->opened_ms > SETTLED_MS)
+        m->down_backoff_ms = 0;
+    say_trouble(m, was_in ? "link lost" : "cannot be used");
+    m->status.reconnects += was_in;
+    close_link(m);
+    master_move(m, MASTER_DOWN);
+    set_timer(&m->retry, doubled(&m->down_backoff_ms, BACKOFF_FIRST_MS, BACKOFF_MAX_MS));
+}
+
+void master_refuse(struct master *m, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(m->error, sizeof m->error, fmt, ap);
+    va_end(ap);
+    say_trouble(m, "refused");
+    close_link(m);
+    if (m->state != MASTER_REFUSED)
+        master_move(m, MASTER_REFUSED);
+    set_timer(&m->retry, doubled(&m->refused_backoff_ms, REFUSED_FIRST_MS, REFUSED_MAX_MS));
+}
+
+/* ---- the link begins ---- */
+
+static int64_t connect_timeout_ms(const struct master *m)
+{
+    int64_t ms = 4 * m->setup.request_timeout_ms;
+    return ms < 1000 ? 1000 : ms;
+}
+
+static void on_open(void *arg)
+{
+    struct master *m = arg;
+    struct stream_keepalive k = {.idle_ms = KEEPALIVE_MS, .timeout_ms = master_patience_ms(m)};
+
+    stream_keepalive(&m->stream, &k);
+    m->opened_ms = m->heard_ms = clock_ms();
+    reply_start(&m->reply, (size_t)m->setup.max_reply);
+    if (m->state == MASTER_CONNECTING)
+        master_move(m, MASTER_GREETING);
+    master_greet(m);
+}
+
+static void on_end(void *arg, enum stream_end end, int err, const char *text)
+{
+    (void)end, (void)err;
+    master_drop(arg, "%s", text);
+}
+
+static const struct stream_events stream_events = {
+    .on_open = on_open,
+    .on_bytes = master_on_bytes,
+    .on_end = on_end,
+};
+
+static void on_retry(evutil_socket_t fd, short what, void *arg)
+{
+    struct master *m = arg;
+
+    (void)fd, (void)what;
+    m->started_ms = m->ticked_ms = clock_ms();
+    m->opened_ms = 0;
+    if (m->state == MASTER_DOWN)
+        master_move(m, MASTER_CONNECTING);
+    set_timer(&m->tick, MASTER_TICK_MS);
+    stream_connect(&m->stream, m->setup.dns, m->host, m->is_unix ? 0 : m->port);
+}
+
+static void look_after(struct master *m, int64_t now_ms)
+{
+    const struct master_batch *oldest = TAILQ_FIRST(&m->sent);
+    bool is_in = m->state == MASTER_ACTIVE || m->state == MASTER_QUARANTINE;
+
+    if (!stream_is_open(&m->stream)) {
+        if (now_ms - m->started_ms > connect_timeout_ms(m))
+            master_drop(m, "no connection within %" PRId64 " ms", connect_timeout_ms(m));
+    } else if (oldest && now_ms - oldest->sent_us / 1000 > master_patience_ms(m)) {
+        m->status.timeouts += m->n_items;
+        master_drop(m, "it does not answer");
+    } else if (is_in && !oldest && now_ms - m->heard_ms > PROBE_MS) {
+        master_probe(m);
+    }
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *arg)
+{
+    struct master *m = arg;
+    int64_t now_ms = clock_ms();
+    bool late = now_ms - m->ticked_ms > 5 * MASTER_TICK_MS;
+
+    (void)fd, (void)what;
+    m->ticked_ms = now_ms;
+    set_timer(&m->tick, MASTER_TICK_MS);
+    if (!late) /* we stood still ourselves: what has come meanwhile is read first */
+        look_after(m, now_ms);
+}
+
+/* ---- its life ---- */
+
+static char *copy(const char *s)
+{
+    return s ? util_strdup(s) : NULL;
+}
+
+static void set_secret(struct master *m, const struct conf_master *conf)
+{
+    free(m->user);
+    free(m->password);
+    m->user = copy(conf->user);
+    m->password = copy(conf->password);
+}
+
+struct master *master_new(const struct master_setup *setup, const struct conf_master *conf,
+                          int index)
+{
+    struct master *m = util_alloc(sizeof *m);
+
+    m->setup = *setup;
+    m->index = index;
+    m->name = util_strdup(conf->name);
+    m->host = util_strdup(conf->host);
+    m->port = conf->port;
+    m->db = conf->db;
+    m->is_unix = conf->is_unix;
+    set_secret(m, conf);
+    snprintf(m->object, sizeof m->object, "master %s", m->name);
+    if (m->is_unix)
+        snprintf(m->address, sizeof m->address, "unix:%s", m->host);
+    else
+        snprintf(m->address, sizeof m->address, strchr(m->host, ':') ? "[%s]:%d" : "%s:%d", m->host,
+                 m->port);
+    TAILQ_INIT(&m->unsent);
+    TAILQ_INIT(&m->sent);
+    TAILQ_INIT(&m->dead);
+    TAILQ_INIT(&m->spare);
+    stream_init(&m->stream, setup->base, &stream_events, m);
+    m->stream.keep_max = STREAM_KEEP;
+    event_assign(&m->retry, setup->base, -1, 0, on_retry, m);
+    event_assign(&m->tick, setup->base, -1, 0, on_tick, m);
+    event_assign(&m->turn, setup->base, -1, 0, on_turn, m);
+    TAILQ_INSERT_TAIL(&masters, m, all);
+    return m;
+}
+
+void master_configure(struct master *m, const struct master_setup *setup,
+                      const struct conf_master *conf)
+{
+    struct master_setup old = m->setup;
+
+    m->setup = *setup;
+    m->setup.base = old.base;
+    m->setup.dns = old.dns;
+    m->setup.arg = old.arg;
+    m->setup.on_state = old.on_state;
+    set_secret(m, conf);
+}
+
+void master_free(struct master *m)
+{
+    assert(!m->in_calls);
+    snprintf(m->error, sizeof m->error, "shutting down");
+    close_link(m);
+    m->state = MASTER_DOWN;
+    master_deliver(m, clock_ms());
+    master_forget(m);
+    event_del(&m->retry);
+    event_del(&m->turn);
+    TAILQ_REMOVE(&masters, m, all);
+    reply_fini(&m->reply);
+    free(m->name);
+    free(m->host);
+    free(m->user);
+    free(m->password);
+    free(m);
+}
+
+void master_start(struct master *m)
+{
+    set_timer(&m->retry, 0);
+}
+
+int master_index(const struct master *m)
+{
+    return m->index;
+}
+
+/* ---- what people see ---- */
+
+static int64_t quarantine_left_ms(const struct master *m, int64_t now_ms)
+{
+    bool over = m->state != MASTER_QUARANTINE || m->quarantine_end_ms <= now_ms;
+    return over ? 0 : m->quarantine_end_ms - now_ms;
+}
+
+const struct master_status *master_status(struct master *m, int64_t now_ms)
+{
+    struct master_status *s = &m->status;
+
+    s->name = m->name;
+    s->address = m->address;
+    s->state = m->state;
+    s->quarantine_left_ms = quarantine_left_ms(m, now_ms);
+    s->latency_us = m->latency_us;
+    s->clock_offset_ms = m->clock.known ? m->clock.offset_us / 1000 : 0;
+    s->in_flight = (uint32_t)m->n_items;
+    s->stalled = master_is_stalled(m, now_ms * 1000);
+    s->run_id = m->run_id;
+    s->version = m->facts.version;
+    s->error = m->error;
+    return s;
+}
+
+const char *master_reason(struct master *m, int64_t now_ms)
+{
+    char left[48];
+
+    switch (m->state) {
+    case MASTER_ACTIVE:
+        if (master_is_stalled(m, now_ms * 1000))
+            return "timeout";
+        return m->n_items >= m->setup.max_in_flight ? "overloaded" : "active";
+    case MASTER_QUARANTINE:
+        util_format_duration(left, sizeof left,
+                             (quarantine_left_ms(m, now_ms) + 999) / 1000 * 1000);
+        snprintf(m->reason, sizeof m->reason, "quarantined %s", left);
+        return m->reason;
+    case MASTER_REFUSED:
+        return "refused";
+    case MASTER_DOWN:
+    case MASTER_CONNECTING:
+        return "down";
+    default:
+        return "joining";
+    }
+}
+
+const char *master_state_name(enum master_state state)
+{
+    return sm_name(states, (uint8_t)state);
+}

@@ -1,0 +1,153 @@
+#ifndef HOLDFAST_MASTER_PRIVATE_H
+#define HOLDFAST_MASTER_PRIVATE_H
+/*
+ * Between the files of master: master.c (its life and its link), master_greet.c (who it is,
+ * scripts, join), master_ask.c (items and their answers), master_clock.c (its time and ours).
+ */
+#include <event2/event_struct.h>
+
+#include "buf.h"
+#include "log.h"
+#include "master.h"
+#include "reply.h"
+#include "stream.h"
+
+enum {
+    MASTER_TICK_MS = 200,
+    MASTER_RUN_ID_MAX = 64,
+    MASTER_DIGEST_LEN = 40,
+    MASTER_HEAD_MAX = 80, /* "$7 EVALSHA $40 digest" */
+    MASTER_ERROR_MAX = 320,
+    MASTER_NESTED_MAX = 8
+};
+
+/* What an answer is to. */
+enum master_ask_kind {
+    MASTER_ASK_ITEMS,
+    MASTER_ASK_AUTH,
+    MASTER_ASK_SELECT,
+    MASTER_ASK_OPTIONAL, /* whatever it says is good */
+    MASTER_ASK_CLIENT_ID,
+    MASTER_ASK_INFO,
+    MASTER_ASK_FSYNC,
+    MASTER_ASK_LOAD,
+    MASTER_ASK_JOIN,
+    MASTER_ASK_ACTIVATE,
+    MASTER_ASK_TIME,
+    MASTER_ASK_MARK,
+    MASTER_ASK_KINDS
+};
+
+/* One request that gets one reply. */
+struct master_batch {
+    TAILQ_ENTRY(master_batch) link;
+    uint8_t kind;   /* enum master_ask_kind */
+    uint8_t script; /* ITEMS, LOAD */
+    uint8_t fate;   /* among the dead: enum master_result */
+    int n_items;
+    int64_t sent_us;
+    TAILQ_HEAD(master_calls, master_call) calls;
+};
+TAILQ_HEAD(master_batches, master_batch);
+
+/* What INFO has said. */
+struct master_facts {
+    char run_id[MASTER_RUN_ID_MAX + 1];
+    char version[24];
+    char role[16];
+    char policy[32];
+    bool loading, aof, fsync_always;
+};
+
+struct master_clock {
+    bool known;
+    int64_t offset_us; /* its time less ours */
+    int64_t error_us;  /* at most so far off, when it was taken */
+    int64_t at_us;
+};
+
+struct master {
+    struct master_setup setup;
+    int index, port, db;
+    bool is_unix;
+    char *name, *host, *user, *password;
+    char object[48], address[300];
+
+    uint8_t state, reported; /* enum master_state; what on_state has been told */
+    struct stream stream;
+    unsigned links; /* counts connections: a callback may have ended the one that it came from */
+    struct reply reply;
+    struct event retry, tick, turn;
+    int64_t started_ms, opened_ms, heard_ms, ticked_ms;
+    int64_t down_backoff_ms, refused_backoff_ms;
+    bool joined;   /* this link has sent scripts */
+    bool in_calls; /* on_answer or on_state is running */
+
+    struct master_facts facts;
+    char run_id[MASTER_RUN_ID_MAX + 1]; /* of the run it was last joined in; "": none yet */
+    int64_t client_id, old_client_id;   /* 0: unknown */
+    char head[SCRIPT_COUNT][MASTER_HEAD_MAX];
+    int head_len[SCRIPT_COUNT], loads_left;
+    bool stranger; /* a script has found the mark missing */
+    int64_t quarantine_end_ms;
+
+    struct master_batch *open; /* takes more items of its script; NULL: none */
+    struct buf keys, args;     /* of the open batch */
+    struct buf out;            /* requests that stream has not seen */
+    struct master_batches unsent, sent, dead, spare;
+    int64_t n_items; /* of all batches but the spare ones */
+
+    struct master_clock clock;
+    int64_t latency_us;
+    struct log_limit jump_limit;
+    struct master_status status; /* its counters are the only ones */
+    char error[MASTER_ERROR_MAX], logged[MASTER_ERROR_MAX], loss[MASTER_ERROR_MAX];
+    char reason[64];
+
+    TAILQ_ENTRY(master) all;
+};
+
+/* ---- master.c ---- */
+void master_move(struct master *, enum master_state to);
+/* The link is of no use any more: back to DOWN, with the next try set. Nothing when there is none.
+ */
+void master_drop(struct master *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* It must not be used: to REFUSED, until somebody has put it right. */
+void master_refuse(struct master *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Another master of the set that is the server with this run_id; NULL: none. */
+const struct master *master_twin(const struct master *, const char *run_id);
+static inline int64_t master_patience_ms(const struct master *m)
+{
+    int64_t ms = 5 * m->setup.request_timeout_ms;
+    return ms < 3000 ? 3000 : ms;
+}
+
+/* ---- master_greet.c ---- */
+/* The link is new: says who we are and asks who it is. */
+void master_greet(struct master *);
+/* On the same link: asks again who it is, and so on from there. */
+void master_greet_again(struct master *);
+void master_join(struct master *);
+void master_probe(struct master *);
+/* The reply to anything but items, reply.values. Returns -1 when it cannot be one. */
+int master_greet_reply(struct master *, const struct master_batch *, int64_t now_us) MUST_CHECK;
+
+/* ---- master_ask.c ---- */
+/* Begins a request of its own; its bytes are to be put into m->out. */
+struct master_batch *master_batch_add(struct master *, enum master_ask_kind);
+void master_put_array(struct buf *, int64_t n);
+void master_put_text(struct buf *, const char *text, size_t len);
+void master_put_int(struct buf *, int64_t n);
+void master_put_words(struct buf *, const char *words); /* a command without spaces in its words */
+/* The link has ended: what was under way waits for master_deliver(). */
+void master_bury(struct master *);
+void master_deliver(struct master *, int64_t now_ms);
+void master_forget(struct master *); /* memory of all batches; none may have calls */
+/* stream's callback. */
+size_t master_on_bytes(void *arg, const char *data, size_t len);
+bool master_is_stalled(const struct master *, int64_t now_us);
+
+/* ---- master_clock.c ---- */
+/* It said `time_ms` in the answer to something sent at sent_us, which came at now_us. */
+void master_clock_take(struct master *, int64_t time_ms, int64_t sent_us, int64_t now_us);
+#endif

@@ -50,8 +50,8 @@ int main(int argc, char **argv)
     rival = dial(atoi(argv[1]));
     expect(holder, "PING", REDIS_REPLY_STATUS, "PONG", 0);
     reply = ask(holder, "LOCK hiredis OWNER app");
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 || reply->element[0]->integer <= 0 ||
-        reply->element[1]->integer <= 0)
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 ||
+        reply->element[0]->integer <= 0 || reply->element[1]->integer <= 0)
         return 1;
     freeReplyObject(reply);
     expect(rival, "LOCK hiredis", REDIS_REPLY_NIL, NULL, 0);

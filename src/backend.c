@@ -1,7 +1,7 @@
 /*
- * Rounds: one question, the votes of all masters, one verdict. A round stands in `asked` until it is decided, then in
- * `decided` until backend_turn has delivered the verdict: so no verdict ever runs inside backend_ask or inside the
- * answer of a master, and callers may do anything in theirs.
+ * Rounds: one question, the votes of all masters, one verdict. A round stands in `asked` until it
+ * is decided, then in `decided` until backend_turn has delivered the verdict: so no verdict ever
+ * runs inside backend_ask or inside the answer of a master, and callers may do anything in theirs.
  *
  * Invariant: a round is freed when its verdict has been delivered and no answer is open any more.
  */
@@ -32,7 +32,6 @@ void backend_add_master(struct backend *b, struct master *m)
     b->owed[b->n] = owed_new(m);
     b->masters[b->n++] = m;
 }
-
 
 /* ---- the hybrid clock ---- */
 
@@ -178,7 +177,8 @@ static void on_errand(struct master_call *call, const struct master_answer *answ
     free(call);
 }
 
-void backend_tell(struct backend *b, int i, enum script script, const struct item *item, int64_t now_ms)
+void backend_tell(struct backend *b, int i, enum script script, const struct item *item,
+                  int64_t now_ms)
 {
     struct errand *e = util_alloc(sizeof *e);
     struct master_item bytes;
@@ -196,8 +196,8 @@ void round_forget(struct round *r)
     r->arg = NULL;
 }
 
-void backend_release(struct backend *b, const char *name, size_t name_len, const char *op, int64_t tomb_ms,
-                     int64_t lease_ms, round_fn fn, void *arg, int64_t now_ms)
+void backend_release(struct backend *b, const char *name, size_t name_len, const char *op,
+                     int64_t tomb_ms, int64_t lease_ms, round_fn fn, void *arg, int64_t now_ms)
 {
     struct item *it = item_begin(name, name_len);
     item_arg(it, op, strlen(op));
@@ -317,7 +317,8 @@ void round_describe(struct round *r, struct buf *out, int64_t now_ms)
     if (answered)
         buf_printf(out, "only %d of %d masters answered", answered, b->n);
     else
-        buf_printf(out, b->n == 1 ? "the master did not answer" : "none of %d masters answered", b->n);
+        buf_printf(out, b->n == 1 ? "the master did not answer" : "none of %d masters answered",
+                   b->n);
     for (int i = 0; i < b->n; i++) {
         const struct vote *v = &r->votes[i];
         if (v->state == VOTE_ANSWERED)

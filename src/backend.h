@@ -3,12 +3,14 @@
 /*
  * backend: one question to all masters of a group, and one verdict exactly once.
  *
- *   backend_ask --> ASKED --majority, or none possible, or request_timeout--> DECIDED --> on_verdict
+ *   backend_ask --> ASKED --majority, or none possible, or request_timeout--> DECIDED -->
+ * on_verdict
  *                                                                                |
  *                             the last answer has come, or never will: on_done <-+--> freed
  *
- * It also owes: a release that could not be delivered to a master is kept for it until it is back or the
- * lease it ends has passed (safety R2). And it keeps the hybrid clock that is the floor of tokens (R4).
+ * It also owes: a release that could not be delivered to a master is kept for it until it is back
+ * or the lease it ends has passed (safety R2). And it keeps the hybrid clock that is the floor of
+ * tokens (R4).
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,12 +38,12 @@ enum vote_state {
 struct vote {
     struct master_call call;
     struct round *round;
-    int64_t value;  /* second integer of the item: token, pttl */
-    int32_t extra;  /* third: count */
-    int8_t code;    /* first */
+    int64_t value; /* second integer of the item: token, pttl */
+    int32_t extra; /* third: count */
+    int8_t code;   /* first */
     uint8_t index;
-    uint8_t state;  /* enum vote_state */
-    bool open;      /* an answer is still to come */
+    uint8_t state;                 /* enum vote_state */
+    bool open;                     /* an answer is still to come */
     struct lock_info_master *peek; /* only of peeks: what it said; owned by the round's owner */
 };
 
@@ -50,10 +52,11 @@ struct round {
     struct backend *backend;
     round_fn on_verdict;
     round_fn on_done; /* after the verdict, when no answer is to come any more; NULL: not wanted */
-    void (*on_peek)(struct round *, int i, const struct master_answer *); /* peeks: each answer, or NULL */
+    void (*on_peek)(struct round *, int i,
+                    const struct master_answer *); /* peeks: each answer, or NULL */
     void *arg;
     enum script script;
-    bool all;     /* decided only when everybody has answered, or at the time-out */
+    bool all; /* decided only when everybody has answered, or at the time-out */
     bool decided, queued;
     int64_t sent_ms, timeout_ms;
     struct quorum quorum;
@@ -66,20 +69,20 @@ struct backend {
     struct master *masters[QUORUM_MASTERS_MAX];
     int n;
     int64_t request_timeout_ms;
-    int64_t wall_offset_ms;   /* wall clock less BOOTTIME; set by backend_set_wall */
-    int64_t highest_token;    /* given out as a floor, or seen */
+    int64_t wall_offset_ms;      /* wall clock less BOOTTIME; set by backend_set_wall */
+    int64_t highest_token;       /* given out as a floor, or seen */
     TAILQ_HEAD(, round) asked;   /* undecided, oldest first */
     TAILQ_HEAD(, round) decided; /* their verdict is to be delivered */
     struct owed_list *owed[QUORUM_MASTERS_MAX];
     bool closed;
-    int64_t n_asks;           /* questions put, each to all masters */
+    int64_t n_asks; /* questions put, each to all masters */
 };
 
 /* The masters are made and owned by the caller; n of them, all configured ones. */
 void backend_init(struct backend *, int64_t request_timeout_ms);
 void backend_add_master(struct backend *, struct master *);
-/* Nothing is sent from now on: what is asked fails. The masters may be freed after this, and backend_fini()
- * then brings every round to its end. */
+/* Nothing is sent from now on: what is asked fails. The masters may be freed after this, and
+ * backend_fini() then brings every round to its end. */
 void backend_close(struct backend *);
 void backend_fini(struct backend *, int64_t now_ms);
 
@@ -90,17 +93,19 @@ int64_t backend_floor(struct backend *, int64_t now_ms);
 void backend_saw_token(struct backend *, int64_t token);
 
 /* Asks all masters. `all`: see struct round. Never NULL. */
-struct round *backend_ask(struct backend *, enum script, const struct item *, bool all, round_fn, void *arg,
-                          int64_t now_ms);
+struct round *backend_ask(struct backend *, enum script, const struct item *, bool all, round_fn,
+                          void *arg, int64_t now_ms);
 /* Asks one master for something whose answer nobody waits for (plant). */
 void backend_tell(struct backend *, int i, enum script, const struct item *, int64_t now_ms);
-/* The owner does not want to be called any more. Until on_done; before that also on a decided round. */
+/* The owner does not want to be called any more. Until on_done; before that also on a decided
+ * round. */
 void round_forget(struct round *);
 
-/* Ends holds under the operation `op` of this name on all masters; what cannot be delivered is owed for
- * `lease_ms`. tomb_ms as in release.lua. The verdict (fn may be NULL): won when a majority has confirmed. */
-void backend_release(struct backend *, const char *name, size_t name_len, const char *op, int64_t tomb_ms,
-                     int64_t lease_ms, round_fn fn, void *arg, int64_t now_ms);
+/* Ends holds under the operation `op` of this name on all masters; what cannot be delivered is owed
+ * for `lease_ms`. tomb_ms as in release.lua. The verdict (fn may be NULL): won when a majority has
+ * confirmed. */
+void backend_release(struct backend *, const char *name, size_t name_len, const char *op,
+                     int64_t tomb_ms, int64_t lease_ms, round_fn fn, void *arg, int64_t now_ms);
 
 /* Master i is back (active or in quarantine): what is owed to it leaves. */
 void backend_master_back(struct backend *, int i, int64_t now_ms);
@@ -112,7 +117,8 @@ int64_t backend_next_ms(const struct backend *);
 
 /* True when a majority of masters can vote now. */
 bool backend_has_quorum(struct backend *, int64_t now_ms);
-/* "only 1 of 3 masters answered (b: timeout, c: quarantined 12s)", from the votes of a lost round. */
+/* "only 1 of 3 masters answered (b: timeout, c: quarantined 12s)", from the votes of a lost round.
+ */
 void round_describe(struct round *, struct buf *out, int64_t now_ms);
 int round_answered(const struct round *);
 #endif

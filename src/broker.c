@@ -1,7 +1,7 @@
 /*
- * Requests come in here and are handed to the flow that runs them: queue (LOCK, and what follows a release), enter (an
- * owner and the hold that it has), keep (a hold's own life), inspect (questions). This file owns the turn of the loop,
- * and the ends of sessions.
+ * Requests come in here and are handed to the flow that runs them: queue (LOCK, and what follows a
+ * release), enter (an owner and the hold that it has), keep (a hold's own life), inspect
+ * (questions). This file owns the turn of the loop, and the ends of sessions.
  */
 #include "broker.h"
 
@@ -18,9 +18,12 @@
 #include "stats.h"
 #include "util.h"
 
+static const char draining[] = "DRAINING this broker is going down: ask another one";
+
 /* ---- holds that are over ---- */
 
-static void end_hold(struct broker *b, struct hold *h, struct lock_request *releaser, bool is_lapsing, int64_t now_ms)
+static void end_hold(struct broker *b, struct hold *h, struct lock_request *releaser,
+                     bool is_lapsing, int64_t now_ms)
 {
     struct lock *l = h->lock;
     struct queue_passed passed = {h->op, h->asked_ms, h->lease_ms};
@@ -34,7 +37,8 @@ static void end_hold(struct broker *b, struct hold *h, struct lock_request *rele
 /* keep says that its time is over, or that it is lost for good. */
 static void hold_over(struct broker *b, struct hold *h, int64_t now_ms)
 {
-    bool may_linger = h->state == HOLD_LOST || h->watched; /* a renewal may have come through unseen */
+    bool may_linger =
+        h->state == HOLD_LOST || h->watched; /* a renewal may have come through unseen */
     stats.releases_expired += h->state != HOLD_LOST;
     end_hold(b, h, NULL, !may_linger, now_ms);
 }
@@ -52,16 +56,21 @@ static void lock(struct broker *b, struct lock_request *r, int64_t now_ms)
     }
     if (b->draining) {
         stats.acquires_draining++;
-        broker_finish_error(b, r, "DRAINING this broker is going down: ask another one for '%s'", l->name);
+        broker_finish_error(b, r, "%s", draining);
     } else if (s && s->n_holds >= b->conf.max_locks_per_client) {
         stats.acquires_limit++;
-        broker_finish_error(b, r, "LIMIT this connection has %" PRIu32 " locks, no more are allowed (max_locks_per_client)",
+        broker_finish_error(b, r,
+                            "LIMIT this connection has %" PRIu32
+                            " locks, no more are allowed (max_locks_per_client)",
                             s->n_holds);
-    } else if (r->wait_until_ms && ((l->queue && l->queue->n_waiters >= b->conf.max_waiters_per_lock) ||
-                                    b->n_waiters >= b->conf.max_waiters)) {
+    } else if (r->wait_until_ms &&
+               ((l->queue && l->queue->n_waiters >= b->conf.max_waiters_per_lock) ||
+                b->n_waiters >= b->conf.max_waiters)) {
         stats.acquires_limit++;
-        broker_finish_error(b, r, "LIMIT too many wait already, for '%s' or in all (max_waiters_per_lock, max_waiters)",
-                            l->name);
+        broker_finish_error(
+            b, r,
+            "LIMIT too many wait already, for '%s' or in all (max_waiters_per_lock, max_waiters)",
+            l->name);
     } else {
         queue_join(b, l, r, now_ms);
     }
@@ -124,7 +133,8 @@ static void run(struct broker *b, struct lock_request *r, int64_t now_ms)
     }
 }
 
-void broker_submit(struct broker *b, struct lock_request *r, const char *name, size_t name_len, int64_t now_ms)
+void broker_submit(struct broker *b, struct lock_request *r, const char *name, size_t name_len,
+                   int64_t now_ms)
 {
     struct lock *l = locktab_get(&b->locks, name, name_len);
     broker_use(l); /* the request's own use, until it is finished */
@@ -212,9 +222,22 @@ void broker_check_promises(struct broker *b, int64_t now_ms)
     run_due(b, now_ms);
 }
 
+static void turn_away(void *arg, struct lock *l)
+{
+    struct broker *b = arg;
+    if (!l->queue)
+        return;
+    stats.acquires_draining += l->queue->n_waiters;
+    queue_turn_away(b, l, draining);
+}
+
 void broker_drain(struct broker *b)
 {
+    uint64_t cursor = 0;
     b->draining = true;
+    do
+        cursor = locktab_scan(&b->locks, cursor, turn_away, b);
+    while (cursor);
 }
 
 void broker_configure(struct broker *b, const struct broker_conf *conf)
@@ -223,7 +246,8 @@ void broker_configure(struct broker *b, const struct broker_conf *conf)
     b->backend.request_timeout_ms = conf->request_timeout_ms;
 }
 
-void broker_init(struct broker *b, const struct broker_conf *conf, const char *id, uint64_t seed, int64_t now_ms)
+void broker_init(struct broker *b, const struct broker_conf *conf, const char *id, uint64_t seed,
+                 int64_t now_ms)
 {
     memset(b, 0, sizeof *b);
     assert(strlen(id) <= BROKER_ID_LEN);

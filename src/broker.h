@@ -1,41 +1,44 @@
 #ifndef HOLDFAST_BROKER_H
 #define HOLDFAST_BROKER_H
 /*
- * broker: acquire, wait, hand over, renew, release. Owns the locks, the wheel, and what happens when
- * something is due. Knows nothing of sockets; time is an argument.
+ * broker: acquire, wait, hand over, renew, release. Owns the locks, the wheel, and what happens
+ * when something is due. Knows nothing of sockets; time is an argument.
  */
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "broker_state.h"
 
-/* `id` makes operation ids and default owners unique; random in the daemon, fixed in the simulation.
- * Masters are then added to broker->backend. */
-void broker_init(struct broker *, const struct broker_conf *, const char *id, uint64_t seed, int64_t now_ms);
+/* `id` makes operation ids and default owners unique; random in the daemon, fixed in the
+ * simulation. Masters are then added to broker->backend. */
+void broker_init(struct broker *, const struct broker_conf *, const char *id, uint64_t seed,
+                 int64_t now_ms);
 /* After backend_close(), and when the masters have been freed and no session is left. */
 void broker_fini(struct broker *, int64_t now_ms);
 void broker_configure(struct broker *, const struct broker_conf *);
 
-/* Runs one request of cmd_lock; it is already in its session's queue. Ends with request_finish(). The name is
- * copied into the lock. */
-void broker_submit(struct broker *, struct lock_request *, const char *name, size_t name_len, int64_t now_ms);
+/* Runs one request of cmd_lock; it is already in its session's queue. Ends with request_finish().
+ * The name is copied into the lock. */
+void broker_submit(struct broker *, struct lock_request *, const char *name, size_t name_len,
+                   int64_t now_ms);
 /* Its session has ended (request_type.abandon). */
 void broker_abandon(struct broker *, struct lock_request *, int64_t now_ms);
 
-/* A connection has ended; `orderly`: by QUIT or FIN. Its watched holds are released or left to lapse.
- * Before session_fini(). */
+/* A connection has ended; `orderly`: by QUIT or FIN. Its watched holds are released or left to
+ * lapse. Before session_fini(). */
 void broker_session_end(struct broker *, struct session *, bool orderly, int64_t now_ms);
 
 /* No new acquires from now on; renewals and releases go on. */
 void broker_drain(struct broker *);
 
-/* One turn of the loop, after the events: what is due, time-outs, verdicts; then everything that was asked for
- * is sent. */
+/* One turn of the loop, after the events: what is due, time-outs, verdicts; then everything that
+ * was asked for is sent. */
 void broker_turn(struct broker *, int64_t now_ms);
 /* Nothing is due before this time. */
 int64_t broker_next_ms(const struct broker *);
 
-/* The process stood still for a while: every promise is looked at again before anything else happens. */
+/* The process stood still for a while: every promise is looked at again before anything else
+ * happens. */
 void broker_check_promises(struct broker *, int64_t now_ms);
 
 #endif

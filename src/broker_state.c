@@ -75,6 +75,9 @@ void broker_finish(struct broker *b, struct lock_request *r, enum lock_result re
     struct lock *l = r->lock;
     assert(!r->waiting && !r->deferred && r->result == RESULT_NONE);
     broker_due_cancel(b, &r->due);
+    if (result == RESULT_NOT_HELD &&
+        asprintf(&r->text, "NOTHELD '%s' is not held by this owner", l->name) < 0)
+        util_die("out of memory");
     r->result = (uint8_t)result;
     r->base.failed = result == RESULT_ERROR || result == RESULT_NOT_HELD;
     r->lock = NULL;
@@ -93,7 +96,8 @@ void broker_finish_error(struct broker *b, struct lock_request *r, const char *f
     broker_finish(b, r, RESULT_ERROR);
 }
 
-void broker_finish_granted(struct broker *b, struct lock_request *r, int64_t token, int64_t deadline_ms)
+void broker_finish_granted(struct broker *b, struct lock_request *r, int64_t token,
+                           int64_t deadline_ms)
 {
     r->token = token;
     r->deadline_ms = deadline_ms;

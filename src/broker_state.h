@@ -1,8 +1,9 @@
 #ifndef HOLDFAST_BROKER_STATE_H
 #define HOLDFAST_BROKER_STATE_H
 /*
- * broker_state: what the flows of one broker share: its configuration, masters, locks, wheel and identity. The flows
- * (broker, enter, queue, keep, claim, notify) each own a part of what is done with it.
+ * broker_state: what the flows of one broker share: its configuration, masters, locks, wheel and
+ * identity. The flows (broker, enter, queue, keep, claim, notify) each own a part of what is done
+ * with it.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,7 +16,11 @@
 enum { BROKER_ID_LEN = 13, BROKER_OP_MAX = BROKER_ID_LEN + 16 };
 
 /* When a connection has ended. */
-enum broker_on_disconnect { BROKER_DISCONNECT_AUTO, BROKER_DISCONNECT_RELEASE, BROKER_DISCONNECT_EXPIRE };
+enum broker_on_disconnect {
+    BROKER_DISCONNECT_AUTO,
+    BROKER_DISCONNECT_RELEASE,
+    BROKER_DISCONNECT_EXPIRE
+};
 
 /* From the configuration; may be replaced at any time by broker_configure(). */
 struct broker_conf {
@@ -32,14 +37,16 @@ struct broker {
     struct wheel wheel;
     char id[BROKER_ID_LEN + 1]; /* random: distinguishes this process from every other broker */
     uint64_t last_op;
-    uint64_t rng;               /* jitter; see broker_random */
-    int64_t now_ms;             /* of this turn; for figures only */
+    uint64_t rng;   /* jitter; see broker_random */
+    int64_t now_ms; /* of this turn; for figures only */
     bool draining;
     uint32_t n_holds, n_waiters, n_watched;
     uint32_t n_jeopardy;
     /* set by broker_init, so that the flows below can call up */
-    void (*resubmit)(struct broker *, struct lock_request *, int64_t now_ms); /* a deferred one goes again */
-    void (*hold_over)(struct broker *, struct hold *, int64_t now_ms); /* its time is over: pass it on */
+    void (*resubmit)(struct broker *, struct lock_request *,
+                     int64_t now_ms); /* a deferred one goes again */
+    void (*hold_over)(struct broker *, struct hold *,
+                      int64_t now_ms); /* its time is over: pass it on */
 };
 
 /* The text of an operation id: "<broker>.<number>". */
@@ -51,7 +58,8 @@ uint64_t broker_random(struct broker *, uint64_t below);
 void broker_due_at(struct broker *, struct due *, int64_t due_ms);
 void broker_due_cancel(struct broker *, struct due *);
 
-/* A use of a lock that is neither hold nor queue: it stays until broker_put(), which frees what is idle. */
+/* A use of a lock that is neither hold nor queue: it stays until broker_put(), which frees what is
+ * idle. */
 void broker_use(struct lock *);
 void broker_put(struct broker *, struct lock *);
 
@@ -59,6 +67,7 @@ void broker_put(struct broker *, struct lock *);
 void broker_finish(struct broker *, struct lock_request *, enum lock_result);
 void broker_finish_error(struct broker *, struct lock_request *, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-void broker_finish_granted(struct broker *, struct lock_request *, int64_t token, int64_t deadline_ms);
+void broker_finish_granted(struct broker *, struct lock_request *, int64_t token,
+                           int64_t deadline_ms);
 void broker_finish_count(struct broker *, struct lock_request *, int64_t count);
 #endif

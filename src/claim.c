@@ -1,8 +1,8 @@
 /*
- * A claim goes through its rounds on its own; its owner hears of the end and nothing else. After a failure the undo
- * goes to every master, also to those thought untouched, unless every one of them has answered that it
- * did nothing. An undo of a hand-over ends the old hold too: once it has been sent its owner never holds again
- * (safety R12). A failed take-over deletes nothing (R11).
+ * A claim goes through its rounds on its own; its owner hears of the end and nothing else. After a
+ * failure the undo goes to every master, also to those thought untouched, unless every one of them
+ * has answered that it did nothing. An undo of a hand-over ends the old hold too: once it has been
+ * sent its owner never holds again (safety R12). A failed take-over deletes nothing (R11).
  *
  * Source of the token rule: safety R4; of the validity: quorum.h.
  */
@@ -30,8 +30,8 @@ static const struct sm_state states[STATES] = {
 /* A token that rises this often in one claim is no race any more. */
 enum { COMMITS_MAX = 8 };
 
-/* Longest that a creating request can be under way: its deadline is two time-outs after it was sent, by the master's
- * clock as we know it, and that may be wrong by as much again. */
+/* Longest that a creating request can be under way: its deadline is two time-outs after it was
+ * sent, by the master's clock as we know it, and that may be wrong by as much again. */
 static int64_t tomb_ms(const struct broker *b)
 {
     return 4 * b->conf.request_timeout_ms;
@@ -42,8 +42,8 @@ int64_t claim_tomb_ms(const struct broker *b, int64_t asked_ms, int64_t now_ms)
     return now_ms - asked_ms > tomb_ms(b) ? 0 : tomb_ms(b);
 }
 
-struct claim *claim_new(struct broker *b, struct lock *l, struct owner *owner, int64_t lease_ms, claim_fn on_end,
-                        void *arg)
+struct claim *claim_new(struct broker *b, struct lock *l, struct owner *owner, int64_t lease_ms,
+                        claim_fn on_end, void *arg)
 {
     struct claim *c = util_alloc(sizeof *c);
     c->broker = b;
@@ -71,7 +71,8 @@ static void undo_op(struct claim *c, uint64_t op, int64_t tomb, int64_t lease_ms
 {
     char text[BROKER_OP_MAX + 1];
     broker_op_text(c->broker, op, text);
-    backend_release(&c->broker->backend, c->lock->name, c->lock->name_len, text, tomb, lease_ms, NULL, NULL, now_ms);
+    backend_release(&c->broker->backend, c->lock->name, c->lock->name_len, text, tomb, lease_ms,
+                    NULL, NULL, now_ms);
 }
 
 static void undo(struct claim *c, int64_t now_ms)
@@ -238,5 +239,6 @@ void claim_start(struct claim *c, int64_t now_ms)
     item_arg_int(it, c->lease_ms);
     item_arg_int(it, backend_floor(backend, now_ms));
     item_arg_int(it, item_bucket(c->lock->name, c->lock->name_len));
-    backend_ask(backend, c->takeover ? SCRIPT_TAKEOVER : SCRIPT_ACQUIRE, it, false, on_asked, c, now_ms);
+    backend_ask(backend, c->takeover ? SCRIPT_TAKEOVER : SCRIPT_ACQUIRE, it, false, on_asked, c,
+                now_ms);
 }

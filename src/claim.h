@@ -1,14 +1,15 @@
 #ifndef HOLDFAST_CLAIM_H
 #define HOLDFAST_CLAIM_H
 /*
- * claim: gets one hold under a new operation: by acquire, by hand-over from a hold of our own (acquire with
- * `prev`), or by take-over of the owner's own hold. Agrees on the token, computes the validity, and leaves
- * nothing behind when it fails.
+ * claim: gets one hold under a new operation: by acquire, by hand-over from a hold of our own
+ * (acquire with `prev`), or by take-over of the owner's own hold. Agrees on the token, computes the
+ * validity, and leaves nothing behind when it fails.
  *
  *   ASKING --majority with one token----------------------------------------> GRANTED
  *     |  \--majority, different tokens--> COMMITTING --majority has it------> GRANTED
  *     |                                     |    ^--a larger one was seen: again with that
- *     +--no majority possible, time-out-----+--------------------------------> REFUSED (undone everywhere)
+ *     +--no majority possible, time-out-----+--------------------------------> REFUSED (undone
+ * everywhere)
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,26 +36,27 @@ struct claim {
     struct lock *lock;   /* the caller keeps it alive until on_end */
     struct owner *owner; /* one reference, the claim's */
     bool takeover;
-    uint64_t prev_op;    /* hand-over: operation of the hold that ends; 0: none */
+    uint64_t prev_op; /* hand-over: operation of the hold that ends; 0: none */
     int64_t prev_tomb_ms;
     int64_t prev_lease_ms;
     int64_t lease_ms;
-    claim_fn on_end;     /* once, never inside claim_start(); the claim is freed after it returns */
+    claim_fn on_end; /* once, never inside claim_start(); the claim is freed after it returns */
     void *arg;
     /* filled in */
     uint64_t op;
-    int64_t sent_ms;     /* before the first request */
+    int64_t sent_ms; /* before the first request */
     int64_t token, deadline_ms, count;
-    int64_t retry_ms;    /* CLAIM_BUSY: time to live of what is in the way */
+    int64_t retry_ms; /* CLAIM_BUSY: time to live of what is in the way */
     enum claim_end end;
-    char *reason;        /* CLAIM_FAILED: "NOQUORUM ..."; heap, the claim's */
-    uint8_t state;       /* ASKING, COMMITTING, GRANTED, REFUSED */
-    uint8_t commits;     /* rounds of commit so far */
+    char *reason;    /* CLAIM_FAILED: "NOQUORUM ..."; heap, the claim's */
+    uint8_t state;   /* ASKING, COMMITTING, GRANTED, REFUSED */
+    uint8_t commits; /* rounds of commit so far */
 };
 
-struct claim *claim_new(struct broker *, struct lock *, struct owner *, int64_t lease_ms, claim_fn, void *arg);
+struct claim *claim_new(struct broker *, struct lock *, struct owner *, int64_t lease_ms, claim_fn,
+                        void *arg);
 void claim_start(struct claim *, int64_t now_ms);
-/* For how long a hold created by a request first sent at `asked_ms` must be remembered as gone when it ends now: 0 when no
- * copy of that request can still be under way. */
+/* For how long a hold created by a request first sent at `asked_ms` must be remembered as gone when
+ * it ends now: 0 when no copy of that request can still be under way. */
 int64_t claim_tomb_ms(const struct broker *, int64_t asked_ms, int64_t now_ms);
 #endif

@@ -1,7 +1,7 @@
 /*
- * A command of this file checks its words, makes a lock_request, and gives it to the session and then to the broker,
- * which finishes it at once or later. The reply is written when it leaves, so that the validity in it is what is
- * left then.
+ * A command of this file checks its words, makes a lock_request, and gives it to the session and
+ * then to the broker, which finishes it at once or later. The reply is written when it leaves, so
+ * that the validity in it is what is left then.
  */
 #include "cmd_lock.h"
 
@@ -79,12 +79,14 @@ static void write_info(const struct lock_request *r, struct resp_writer *w)
     const struct lock_info *info = r->info;
     const struct lock_info_master *other = info->owner ? NULL : elsewhere(info);
     struct backend *backend = &r->broker->backend;
-    resp_map(w, 5);
+    resp_map(w, 6);
     resp_str(w, "kind");
     if (info->owner || other)
         resp_str(w, "exclusive");
     else
         resp_null(w);
+    resp_str(w, "limit");
+    resp_int(w, 1);
     resp_str(w, "holders");
     resp_array(w, info->owner || other);
     if (info->owner)
@@ -113,12 +115,10 @@ static void on_write(struct request *base, struct resp_writer *w, int64_t now_ms
     case RESULT_COUNT:
         resp_int(w, r->count);
         break;
-    case RESULT_NOT_HELD:
-        resp_error(w, "NOTHELD this owner does not hold the lock");
-        break;
     case RESULT_INFO:
         write_info(r, w);
         break;
+    case RESULT_NOT_HELD:
     case RESULT_ERROR:
         resp_error(w, "%s", r->text);
         break;
@@ -151,15 +151,16 @@ static bool check_id(struct session *s, const char *what, const struct resp_arg 
         cmd_reply_error(s, "ERR the %s has %zu bytes, it must have 1 to %zu", what, arg->len, max);
         return false;
     }
-    if (memchr(arg->ptr, '\0', arg->len) || memchr(arg->ptr, '\r', arg->len) || memchr(arg->ptr, '\n', arg->len)) {
+    if (memchr(arg->ptr, '\0', arg->len) || memchr(arg->ptr, '\r', arg->len) ||
+        memchr(arg->ptr, '\n', arg->len)) {
         cmd_reply_error(s, "ERR the %s has a NUL, CR or LF in it", what);
         return false;
     }
     return true;
 }
 
-static bool take_ms(struct session *s, const char *option, const struct resp_arg *arg, int64_t min, int64_t max,
-                    int64_t *out)
+static bool take_ms(struct session *s, const char *option, const struct resp_arg *arg, int64_t min,
+                    int64_t max, int64_t *out)
 {
     if (util_parse_int(arg->ptr, arg->len, min, max, out) == 0)
         return true;
@@ -174,7 +175,8 @@ static const struct {
     const char *word;
     unsigned bit;
 } options[] = {
-    {"OWNER", WITH_OWNER}, {"WAIT", WITH_WAIT}, {"LEASE", WITH_LEASE}, {"MAXHOLD", WITH_MAXHOLD}, {"TELL", WITH_TELL},
+    {"OWNER", WITH_OWNER},     {"WAIT", WITH_WAIT}, {"LEASE", WITH_LEASE},
+    {"MAXHOLD", WITH_MAXHOLD}, {"TELL", WITH_TELL},
 };
 
 static unsigned find_option(const struct resp_arg *arg)
@@ -191,8 +193,8 @@ enum { YEAR_MS_SHIFT = 35 };
 static const int64_t time_max_ms = INT64_C(1) << YEAR_MS_SHIFT;
 
 /* Takes the value of one option. 0, or -1 when an error has been replied. */
-static int take_option(struct session *s, struct lock_request *r, unsigned option, const struct resp_arg *value,
-                       int64_t now_ms)
+static int take_option(struct session *s, struct lock_request *r, unsigned option,
+                       const struct resp_arg *value, int64_t now_ms)
 {
     const struct broker_conf *conf = &r->broker->conf;
     int64_t ms;
@@ -213,8 +215,8 @@ static int take_option(struct session *s, struct lock_request *r, unsigned optio
             return -1;
         if (r->lease_ms <= conf->max_lease_ms)
             return 0;
-        cmd_reply_error(s, "LIMIT LEASE %lld is more than max_lease, %lld ms", (long long)r->lease_ms,
-                        (long long)conf->max_lease_ms);
+        cmd_reply_error(s, "LIMIT LEASE %lld is more than max_lease, %lld ms",
+                        (long long)r->lease_ms, (long long)conf->max_lease_ms);
         return -1;
     default:
         return take_ms(s, "MAXHOLD", value, 1, time_max_ms, &r->maxhold_ms) ? 0 : -1;
@@ -236,7 +238,8 @@ static int take_options(struct session *s, struct lock_request *r, unsigned allo
         if (option == WITH_TELL) {
             r->tell = true;
         } else if (++i == argc) {
-            cmd_reply_error(s, "ERR syntax error: '%.*s' needs a value", (int)argv[i - 1].len, argv[i - 1].ptr);
+            cmd_reply_error(s, "ERR syntax error: '%.*s' needs a value", (int)argv[i - 1].len,
+                            argv[i - 1].ptr);
             return -1;
         } else if (take_option(s, r, option, &argv[i], now_ms) != 0) {
             return -1;
@@ -247,8 +250,8 @@ static int take_options(struct session *s, struct lock_request *r, unsigned allo
 
 /* ---- commands ---- */
 
-static void ask(struct session *s, enum lock_verb verb, unsigned allowed, int argc, const struct resp_arg *argv,
-                int64_t now_ms)
+static void ask(struct session *s, enum lock_verb verb, unsigned allowed, int argc,
+                const struct resp_arg *argv, int64_t now_ms)
 {
     if (!check_id(s, "name", &argv[1], LOCK_NAME_MAX))
         return;
@@ -267,7 +270,8 @@ static void ask(struct session *s, enum lock_verb verb, unsigned allowed, int ar
 
 void cmd_lock_acquire(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
 {
-    ask(s, VERB_LOCK, WITH_OWNER | WITH_WAIT | WITH_LEASE | WITH_MAXHOLD | WITH_TELL, argc, argv, now_ms);
+    ask(s, VERB_LOCK, WITH_OWNER | WITH_WAIT | WITH_LEASE | WITH_MAXHOLD | WITH_TELL, argc, argv,
+        now_ms);
 }
 
 void cmd_lock_release(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
@@ -322,7 +326,8 @@ struct listing {
 static void list_lock(void *arg, struct lock *l)
 {
     struct listing *listing = arg;
-    if (listing->match && !util_match(listing->match->ptr, listing->match->len, l->name, l->name_len))
+    if (listing->match &&
+        !util_match(listing->match->ptr, listing->match->len, l->name, l->name_len))
         return;
     struct resp_writer w = {&listing->names, 2};
     resp_bulk(&w, l->name, l->name_len);
@@ -345,14 +350,16 @@ void cmd_lock_list(struct session *s, int argc, const struct resp_arg *argv, int
         else
             ok = false;
         if (!ok) {
-            cmd_reply_error(s, "ERR syntax error at '%.*s': LOCKS [CURSOR n] [MATCH glob] [COUNT 1..100000]",
-                            (int)(argv[i].len < 64 ? argv[i].len : 64), argv[i].ptr);
+            cmd_reply_error(
+                s, "ERR syntax error at '%.*s': LOCKS [CURSOR n] [MATCH glob] [COUNT 1..100000]",
+                (int)(argv[i].len < 64 ? argv[i].len : 64), argv[i].ptr);
             return;
         }
     }
     struct locktab *locks = &cmd_hooks()->broker->locks;
     uint64_t next = (uint64_t)cursor;
-    int64_t steps = 16 * count; /* buckets may be empty: the work is bounded, not the wait for a full page */
+    int64_t steps =
+        16 * count; /* buckets may be empty: the work is bounded, not the wait for a full page */
     do
         next = locktab_scan(locks, next, list_lock, &listing);
     while (next && (int64_t)listing.count < count && --steps > 0);

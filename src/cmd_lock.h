@@ -1,7 +1,8 @@
 #ifndef HOLDFAST_CMD_LOCK_H
 #define HOLDFAST_CMD_LOCK_H
 /*
- * cmd_lock: the commands about locks: words to a lock request, its result to a reply. Decides nothing.
+ * cmd_lock: the commands about locks: words to a lock request, its result to a reply. Decides
+ * nothing.
  */
 #include <stdint.h>
 
@@ -9,13 +10,17 @@
 #include "session.h"
 
 /* Each is a cmd_fn (cmd.h). */
-void cmd_lock_acquire(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms); /* LOCK */
-void cmd_lock_release(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms); /* UNLOCK */
+void cmd_lock_acquire(struct session *, int argc, const struct resp_arg *argv,
+                      int64_t now_ms); /* LOCK */
+void cmd_lock_release(struct session *, int argc, const struct resp_arg *argv,
+                      int64_t now_ms); /* UNLOCK */
 void cmd_lock_renew(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
 void cmd_lock_holds(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
 void cmd_lock_owner(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
-void cmd_lock_info(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms); /* LOCKINFO */
-void cmd_lock_list(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms); /* LOCKS */
+void cmd_lock_info(struct session *, int argc, const struct resp_arg *argv,
+                   int64_t now_ms); /* LOCKINFO */
+void cmd_lock_list(struct session *, int argc, const struct resp_arg *argv,
+                   int64_t now_ms); /* LOCKS */
 void cmd_lock_force(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
 void cmd_lock_masters(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
 #endif

@@ -1,6 +1,7 @@
 /*
- * Each of these is one write to the masters, and the count of the hold is what the last write that a majority confirmed
- * says: a failed one is taken back here, under a newer sequence, which the next renewal carries to the masters.
+ * Each of these is one write to the masters, and the count of the hold is what the last write that
+ * a majority confirmed says: a failed one is taken back here, under a newer sequence, which the
+ * next renewal carries to the masters.
  */
 #include "enter.h"
 
@@ -41,8 +42,8 @@ static void no_quorum(struct broker *b, struct lock_request *r, struct round *ro
 {
     struct buf why = {0};
     round_describe(round, &why, now_ms);
-    broker_finish_error(b, r, "NOQUORUM %.*s; nothing has changed for '%s'", (int)buf_len(&why), buf_head(&why),
-                        r->lock->name);
+    broker_finish_error(b, r, "NOQUORUM %.*s; nothing has changed for '%s'", (int)buf_len(&why),
+                        buf_head(&why), r->lock->name);
     buf_fini(&why);
 }
 
@@ -137,7 +138,8 @@ static void on_taken_over(struct claim *c, void *arg, int64_t now_ms)
             broker_finish_granted(b, r, h->token, h->deadline_ms);
     } else if (c->end == CLAIM_FAILED) {
         stats.acquires_no_quorum++;
-        broker_finish_error(b, r, "%s; nothing is known to have changed for '%s'", c->reason, l->name);
+        broker_finish_error(b, r, "%s; nothing is known to have changed for '%s'", c->reason,
+                            l->name);
     } else {
         broker_finish(b, r, RESULT_NOT_HELD);
     }

@@ -1,11 +1,11 @@
 #ifndef HOLDFAST_ENTER_H
 #define HOLDFAST_ENTER_H
 /*
- * enter: what an owner does with a hold that it has: enters again, leaves once (UNLOCK of a re-entered hold), renews,
- * takes it back on another connection or broker.
+ * enter: what an owner does with a hold that it has: enters again, leaves once (UNLOCK of a
+ * re-entered hold), renews, takes it back on another connection or broker.
  *
- * One at a time for each hold (hold->busy); later requests of the owner are deferred, in their order.
- * Counts go to the masters as absolute values with a sequence (safety R2).
+ * One at a time for each hold (hold->busy); later requests of the owner are deferred, in their
+ * order. Counts go to the masters as absolute values with a sequence (safety R2).
  */
 #include <stdint.h>
 
@@ -21,7 +21,8 @@ void enter_leave(struct broker *, struct hold *, struct lock_request *, int64_t 
 /* RENEW on the connection that has it. */
 void enter_renew(struct broker *, struct hold *, struct lock_request *, int64_t now_ms);
 
-/* RENEW or UNLOCK of a hold that is elsewhere, at another broker or on another connection: take-over in place, under a
- * new operation and a new token (safety R11). RENEW ends with that; UNLOCK goes on with the hold. */
+/* RENEW or UNLOCK of a hold that is elsewhere, at another broker or on another connection:
+ * take-over in place, under a new operation and a new token (safety R11). RENEW ends with that;
+ * UNLOCK goes on with the hold. */
 void enter_take_over(struct broker *, struct lock *, struct lock_request *, int64_t now_ms);
 #endif

@@ -1,5 +1,6 @@
 /*
- * A peek asks every master and waits for all of them, or for the time-out: what each one says is the answer.
+ * A peek asks every master and waits for all of them, or for the time-out: what each one says is
+ * the answer.
  */
 #include "inspect.h"
 
@@ -66,7 +67,8 @@ static void on_holds(struct round *round, void *arg, int64_t now_ms)
     for (int i = 0; i < info->n_masters; i++) {
         const struct lock_info_master *m = &info->masters[i];
         int same = 0;
-        if (!m->held || strlen(m->owner) != r->owner->len || memcmp(m->owner, r->owner->text, r->owner->len) != 0)
+        if (!m->held || strlen(m->owner) != r->owner->len ||
+            memcmp(m->owner, r->owner->text, r->owner->len) != 0)
             continue;
         for (int j = 0; j < info->n_masters; j++)
             same += info->masters[j].held && strcmp(info->masters[j].op, m->op) == 0;
@@ -122,8 +124,8 @@ static void on_info(struct round *round, void *arg, int64_t now_ms)
         else if (!m->held)
             snprintf(text, sizeof text, "free");
         else
-            snprintf(text, sizeof text, "held by %s under token %" PRId64 ", %" PRId64 " ms left", m->owner, m->token,
-                     m->pttl_ms);
+            snprintf(text, sizeof text, "held by %s under token %" PRId64 ", %" PRId64 " ms left",
+                     m->owner, m->token, m->pttl_ms);
         m->text = util_strdup(text);
     }
     add_local(r->info, r->lock, now_ms);
@@ -188,8 +190,8 @@ static void on_force_peeked(struct round *round, void *arg, int64_t now_ms)
             continue;
         r->count = 1;
         r->pending++;
-        backend_release(&b->backend, l->name, l->name_len, m->op, 4 * b->conf.request_timeout_ms, b->conf.max_lease_ms,
-                        on_forced, r, now_ms);
+        backend_release(&b->backend, l->name, l->name_len, m->op, 4 * b->conf.request_timeout_ms,
+                        b->conf.max_lease_ms, on_forced, r, now_ms);
     }
     if (--r->pending == 0)
         broker_finish_count(b, r, r->count);

@@ -1,6 +1,6 @@
 /*
- * One item under construction, in memory that is used again. Key names of one lock share the hash tag
- * {name}, so that they fall into one slot of a cluster.
+ * One item under construction, in memory that is used again. Key names of one lock share the hash
+ * tag {name}, so that they fall into one slot of a cluster.
  */
 #include "item.h"
 

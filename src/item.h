@@ -26,8 +26,8 @@ void item_arg_int(struct item *, int64_t n);
 /* As bytes, for master_ask(); valid until the next item_begin(). */
 void item_bytes(const struct item *, struct master_item *out);
 
-/* The counter of a name: one of ITEM_BUCKETS fields of holdfast:master. Every broker must compute the same, so
- * the function is fixed: FNV-1a. */
+/* The counter of a name: one of ITEM_BUCKETS fields of holdfast:master. Every broker must compute
+ * the same, so the function is fixed: FNV-1a. */
 enum { ITEM_BUCKETS = 4096 };
 int item_bucket(const char *name, size_t name_len);
 #endif

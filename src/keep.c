@@ -1,10 +1,10 @@
 /*
- * Renewals go out a third of the lease after the last success; all that are due in one turn of the loop travel in a
- * few script calls (master.c gathers them).
+ * Renewals go out a third of the lease after the last success; all that are due in one turn of the
+ * loop travel in a few script calls (master.c gathers them).
  *
- * Invariants: a hold's promise (deadline_ms) only ever comes from a majority that confirmed the very same hold in one
- * round, counted from before that round was sent. After its deadline a hold is never renewed back to life
- * (safety R7). A planted key is no vote (R3).
+ * Invariants: a hold's promise (deadline_ms) only ever comes from a majority that confirmed the
+ * very same hold in one round, counted from before that round was sent. After its deadline a hold
+ * is never renewed back to life (safety R7). A planted key is no vote (R3).
  */
 #include "keep.h"
 
@@ -37,8 +37,8 @@ static void schedule(struct broker *b, struct hold *h)
     broker_due_at(b, &h->due, due_ms);
 }
 
-struct hold *keep_start(struct broker *b, struct lock *l, const struct claim *c, const struct lock_request *r,
-                        int64_t now_ms)
+struct hold *keep_start(struct broker *b, struct lock *l, const struct claim *c,
+                        const struct lock_request *r, int64_t now_ms)
 {
     struct hold *h = util_alloc(sizeof *h);
     h->broker = b;
@@ -57,7 +57,9 @@ struct hold *keep_start(struct broker *b, struct lock *l, const struct claim *c,
     h->state = HOLD_HELD;
     h->watched = r->lease_ms == 0;
     h->tell = r->tell;
-    h->renew_ms = c->lease_ms < h->lease_ms ? INT64_MAX : renew_next_ms(now_ms, h->lease_ms, broker_random(b, UINT32_MAX));
+    h->renew_ms = c->lease_ms < h->lease_ms
+                      ? INT64_MAX
+                      : renew_next_ms(now_ms, h->lease_ms, broker_random(b, UINT32_MAX));
     LIST_INSERT_HEAD(&l->holds, h, of_lock);
     if (h->session) {
         LIST_INSERT_HEAD(&h->session->holds, h, of_session);
@@ -120,7 +122,8 @@ void keep_end(struct broker *b, struct hold *h)
     free_if_over(h);
 }
 
-void keep_lose(struct broker *b, struct hold *h, enum lost_reason reason, bool at_once, int64_t now_ms)
+void keep_lose(struct broker *b, struct hold *h, enum lost_reason reason, bool at_once,
+               int64_t now_ms)
 {
     notify_lost(b, h, reason, now_ms);
     b->n_jeopardy -= h->state == HOLD_JEOPARDY;
@@ -154,7 +157,8 @@ int64_t keep_lease_ms(const struct hold *h, int64_t now_ms)
     return renew_lease_ms(now_ms, h->lease_ms, h->end_ms);
 }
 
-struct round *keep_write(struct broker *b, struct hold *h, int64_t lease_ms, round_fn fn, void *arg, int64_t now_ms)
+struct round *keep_write(struct broker *b, struct hold *h, int64_t lease_ms, round_fn fn, void *arg,
+                         int64_t now_ms)
 {
     char op[BROKER_OP_MAX + 1];
     int64_t until_ms = now_ms + quorum_validity_ms(lease_ms, now_ms, now_ms, b->conf.drift_ppm);
@@ -171,13 +175,16 @@ struct round *keep_write(struct broker *b, struct hold *h, int64_t lease_ms, rou
     return backend_ask(&b->backend, SCRIPT_RENEW, it, false, fn, arg, now_ms);
 }
 
-void keep_confirmed(struct broker *b, struct hold *h, int64_t lease_ms, int64_t sent_ms, int64_t now_ms)
+void keep_confirmed(struct broker *b, struct hold *h, int64_t lease_ms, int64_t sent_ms,
+                    int64_t now_ms)
 {
     int64_t until_ms = now_ms + quorum_validity_ms(lease_ms, sent_ms, now_ms, b->conf.drift_ppm);
     if (until_ms > h->deadline_ms)
         h->deadline_ms = until_ms;
     h->failures = 0;
-    h->renew_ms = lease_ms < h->lease_ms ? INT64_MAX : renew_next_ms(sent_ms, h->lease_ms, broker_random(b, UINT32_MAX));
+    h->renew_ms = lease_ms < h->lease_ms
+                      ? INT64_MAX
+                      : renew_next_ms(sent_ms, h->lease_ms, broker_random(b, UINT32_MAX));
     if (h->state == HOLD_JEOPARDY) {
         b->n_jeopardy--;
         sm_move(hold_states, &h->state, h->lock->name, HOLD_HELD);
@@ -203,14 +210,15 @@ static void plant(struct broker *b, struct hold *h, int i, int64_t now_ms)
     backend_tell(&b->backend, i, SCRIPT_PLANT, it, now_ms);
 }
 
-/* Everybody has answered a round that was won: the hold goes where it is missing. Masters in quarantine are not asked to
- * renew, but may be planted on. */
+/* Everybody has answered a round that was won: the hold goes where it is missing. Masters in
+ * quarantine are not asked to renew, but may be planted on. */
 static void on_renewal_done(struct round *r, void *arg, int64_t now_ms)
 {
     struct hold *h = arg;
     struct broker *b = h->broker;
     h->renewal = NULL;
-    if (quorum_state(&r->quorum) != QUORUM_WON || !keep_is_valid(h, now_ms) || keep_lease_ms(h, now_ms) <= 0)
+    if (quorum_state(&r->quorum) != QUORUM_WON || !keep_is_valid(h, now_ms) ||
+        keep_lease_ms(h, now_ms) <= 0)
         return;
     for (int i = 0; i < r->quorum.n; i++) {
         const struct vote *v = &r->votes[i];
@@ -289,7 +297,8 @@ static void on_hold_due(struct broker *b, struct due *due, int64_t now_ms)
     }
     if (is_renewed(h)) {
         if (now_ms >= renew_lost_ms(h->deadline_ms, h->lease_ms)) {
-            keep_lose(b, h, h->renew_ms == INT64_MAX ? LOST_MAX_HOLD : LOST_NO_QUORUM, false, now_ms);
+            keep_lose(b, h, h->renew_ms == INT64_MAX ? LOST_MAX_HOLD : LOST_NO_QUORUM, false,
+                      now_ms);
             return;
         }
         if (now_ms >= h->renew_ms)

@@ -1,11 +1,11 @@
 #ifndef HOLDFAST_KEEP_H
 #define HOLDFAST_KEEP_H
 /*
- * keep: the life of a hold from grant to end: renewals, planting where it is missing (safety R3), jeopardy, loss,
- * lapse.
+ * keep: the life of a hold from grant to end: renewals, planting where it is missing (safety R3),
+ * jeopardy, loss, lapse.
  *
- * One `due` for each hold, computed anew from all its duties by one function: the next renewal, the moment
- * from which it must be reported lost, its deadline.
+ * One `due` for each hold, computed anew from all its duties by one function: the next renewal, the
+ * moment from which it must be reported lost, its deadline.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,27 +20,33 @@ struct lock;
 struct lock_request;
 
 /* Makes the hold that this claim was granted, for this request (its session, MAXHOLD, TELL). */
-struct hold *keep_start(struct broker *, struct lock *, const struct claim *, const struct lock_request *, int64_t now_ms);
+struct hold *keep_start(struct broker *, struct lock *, const struct claim *,
+                        const struct lock_request *, int64_t now_ms);
 
 /* True when its owner may still act on it. */
 bool keep_is_valid(const struct hold *, int64_t now_ms);
 
-/* Takes it out of its lock and its session: ENDED. Nothing is sent to the masters. Freed with the last pin. */
+/* Takes it out of its lock and its session: ENDED. Nothing is sent to the masters. Freed with the
+ * last pin. */
 void keep_end(struct broker *, struct hold *);
 void keep_pin(struct hold *);
 void keep_unpin(struct hold *);
 
-/* Its owner is told that it cannot be kept. `at_once`: others may hold already, so it ends here and now; else it
- * stays until its deadline, so that nobody else gets it before. */
+/* Its owner is told that it cannot be kept. `at_once`: others may hold already, so it ends here and
+ * now; else it stays until its deadline, so that nobody else gets it before. */
 void keep_lose(struct broker *, struct hold *, enum lost_reason, bool at_once, int64_t now_ms);
 
-/* Somebody else has it now (its owner elsewhere, or a stranger): its holder is told, and it ends. */
+/* Somebody else has it now (its owner elsewhere, or a stranger): its holder is told, and it ends.
+ */
 void keep_moved(struct broker *, struct hold *, enum lost_reason, int64_t now_ms);
 
 /* Writes lease, count and seq to the masters (renew.lua). lease_ms 0: the time to live stays. */
-struct round *keep_write(struct broker *, struct hold *, int64_t lease_ms, round_fn, void *arg, int64_t now_ms);
-/* A majority has confirmed keep_write(lease_ms > 0), which was sent at sent_ms: the promise is longer now. */
-void keep_confirmed(struct broker *, struct hold *, int64_t lease_ms, int64_t sent_ms, int64_t now_ms);
+struct round *keep_write(struct broker *, struct hold *, int64_t lease_ms, round_fn, void *arg,
+                         int64_t now_ms);
+/* A majority has confirmed keep_write(lease_ms > 0), which was sent at sent_ms: the promise is
+ * longer now. */
+void keep_confirmed(struct broker *, struct hold *, int64_t lease_ms, int64_t sent_ms,
+                    int64_t now_ms);
 /* What to ask for: the lease, less where MAXHOLD ends earlier. */
 int64_t keep_lease_ms(const struct hold *, int64_t now_ms);
 

@@ -1,6 +1,6 @@
 /*
- * The data of a lock and its moves. Invariants: a lock has a queue only while somebody waits or something is
- * under way; a hold in its list is HELD, JEOPARDY or LOST; ENDED ones are in no list.
+ * The data of a lock and its moves. Invariants: a lock has a queue only while somebody waits or
+ * something is under way; a hold in its list is HELD, JEOPARDY or LOST; ENDED ones are in no list.
  */
 #include "lock.h"
 
@@ -63,7 +63,8 @@ bool lock_is_idle(const struct lock *l)
 struct hold *lock_hold_of(const struct lock *l, const struct owner *owner)
 {
     struct hold *h;
-    LIST_FOREACH(h, &l->holds, of_lock) {
+    LIST_FOREACH(h, &l->holds, of_lock)
+    {
         if (owner_same(h->owner, owner))
             return h;
     }

@@ -1,17 +1,16 @@
 #ifndef HOLDFAST_LOCK_H
 #define HOLDFAST_LOCK_H
 /*
- * lock: what this broker knows of one lock: who of its clients hold it, who waits, and the state table of
- * a hold. Plain data with the moves that are allowed; what happens when is broker's business.
+ * lock: what this broker knows of one lock: who of its clients hold it, who waits, and the state
+ * table of a hold. Plain data with the moves that are allowed; what happens when is broker's
+ * business.
  *
  *   a hold:
  *             renewal failed              renewed
  *     HELD ------------------> JEOPARDY ----------> HELD
  *       |   \                   |    |
- *       |    \------------------+---/|   it cannot be kept: the holder is told, and nobody else gets it
- *       |            v               |   before its deadline
- *       |           LOST             |
- *       v            v               v
+ *       |    \------------------+---/|   it cannot be kept: the holder is told, and nobody else
+ * gets it |            v               |   before its deadline |           LOST             | v v v
  *     ENDED: released, moved, gone or lapsed; freed when nothing refers to it any more
  *
  * A hold comes into being when a majority has granted it (claim.h) and not before.
@@ -66,11 +65,11 @@ struct hold {
     struct round *renewal;   /* not done yet, or NULL */
     uint64_t op;             /* number of the operation under which the masters keep it */
     int64_t token;
-    int64_t asked_ms;        /* when the request that created it was first sent */
-    int64_t since_ms;        /* granted */
-    int64_t deadline_ms;     /* the holder may rely on it until then; never later than it was told */
-    int64_t end_ms;          /* MAXHOLD; INT64_MAX: none */
-    int64_t renew_ms;        /* when the next renewal is due (watched) */
+    int64_t asked_ms;    /* when the request that created it was first sent */
+    int64_t since_ms;    /* granted */
+    int64_t deadline_ms; /* the holder may rely on it until then; never later than it was told */
+    int64_t end_ms;      /* MAXHOLD; INT64_MAX: none */
+    int64_t renew_ms;    /* when the next renewal is due (watched) */
     uint32_t lease_ms;
     uint32_t asked_lease_ms; /* of the renewal under way */
     uint32_t count;          /* entered so often */
@@ -79,19 +78,19 @@ struct hold {
     uint8_t failures;        /* renewals in a row */
     bool watched;            /* the broker renews it while its connection lives */
     bool tell;               /* TELL: push each renewal */
-    bool busy;               /* a request of its owner is under way: later ones wait (queue->deferred) */
-    uint8_t pins;            /* references besides the lock's; freed when 0 and ENDED */
+    bool busy;    /* a request of its owner is under way: later ones wait (queue->deferred) */
+    uint8_t pins; /* references besides the lock's; freed when 0 and ENDED */
 };
 
 /* ---- one lock ---- */
 struct lock {
-    struct lock *next;   /* in its bucket of the table */
+    struct lock *next; /* in its bucket of the table */
     LIST_HEAD(, hold) holds;
     struct lock_queue *queue; /* NULL: nobody waits and nothing is under way */
     uint32_t hash;
-    uint16_t refs;       /* requests and claims that point here besides holds and queue */
+    uint16_t refs; /* requests and claims that point here besides holds and queue */
     uint16_t name_len;
-    char name[];         /* and a NUL */
+    char name[]; /* and a NUL */
 };
 
 /* Who waits for it, and what is under way for them. */
@@ -99,12 +98,12 @@ struct lock_queue {
     TAILQ_HEAD(, lock_request) waiters;  /* LOCK requests in order of arrival */
     TAILQ_HEAD(, lock_request) deferred; /* requests of an owner whose hold is busy */
     uint32_t n_waiters;
-    struct claim *claim;          /* under way for the head, or (releaser) a hand-over; NULL: none */
-    struct lock_request *claimer; /* whom it is for; NULL: he has gone */
+    struct claim *claim; /* under way for the head, or (releaser) a hand-over; NULL: none */
+    struct lock_request *claimer;  /* whom it is for; NULL: he has gone */
     struct lock_request *releaser; /* the UNLOCK whose hold it hands over; NULL: none */
-    struct due retry;             /* asks again, when it is held elsewhere */
-    uint32_t tries;               /* in a row without a grant */
-    char *failure;                /* why the last try failed (no quorum); NULL: it was busy */
+    struct due retry;              /* asks again, when it is held elsewhere */
+    uint32_t tries;                /* in a row without a grant */
+    char *failure;                 /* why the last try failed (no quorum); NULL: it was busy */
 };
 
 /* ---- what an application asks; cmd_lock makes it, broker runs it ---- */
@@ -116,31 +115,31 @@ enum lock_result {
     RESULT_NOT_GRANTED, /* nil */
     RESULT_COUNT,       /* count: UNLOCK 1 or 0, HOLDS, FORCEUNLOCK */
     RESULT_NOT_HELD,
-    RESULT_INFO,        /* info */
-    RESULT_ERROR,       /* text: code and all */
+    RESULT_INFO,  /* info */
+    RESULT_ERROR, /* text: code and all */
 };
 
 struct lock_request {
-    struct request base; /* first */
+    struct request base;   /* first */
     struct broker *broker; /* since broker_submit */
     TAILQ_ENTRY(lock_request) queued;
-    struct lock *lock;   /* one of lock->refs; NULL: none */
-    struct owner *owner; /* one reference */
-    struct hold *hold;   /* pinned while its count is being written */
-    struct due due;      /* end of WAIT */
-    int64_t lease_ms;    /* asked for; 0: none, watched */
+    struct lock *lock;     /* one of lock->refs; NULL: none */
+    struct owner *owner;   /* one reference */
+    struct hold *hold;     /* pinned while its count is being written */
+    struct due due;        /* end of WAIT */
+    int64_t lease_ms;      /* asked for; 0: none, watched */
     int64_t wait_until_ms; /* 0: one try; INT64_MAX: for ever */
-    int64_t maxhold_ms;  /* 0: none */
-    uint8_t verb;        /* enum lock_verb */
-    uint8_t result;      /* enum lock_result */
-    bool tell, waiting;  /* waiting: in queue->waiters */
-    bool deferred;       /* in queue->deferred */
+    int64_t maxhold_ms;    /* 0: none */
+    uint8_t verb;          /* enum lock_verb */
+    uint8_t result;        /* enum lock_result */
+    bool tell, waiting;    /* waiting: in queue->waiters */
+    bool deferred;         /* in queue->deferred */
     int64_t token, deadline_ms;
     int64_t asked_lease_ms; /* of the write under way */
     int64_t count;
-    bool failed;         /* one of the releases of FORCEUNLOCK could not be confirmed */
-    int pending;         /* answers still to come (FORCEUNLOCK) */
-    char *text;          /* of RESULT_ERROR; heap */
+    bool failed;            /* one of the releases of FORCEUNLOCK could not be confirmed */
+    int pending;            /* answers still to come (FORCEUNLOCK) */
+    char *text;             /* of RESULT_ERROR and RESULT_NOT_HELD; heap */
     struct lock_info *info; /* heap */
 };
 
@@ -165,7 +164,7 @@ struct lock_info {
 
 /* ---- moves ---- */
 struct lock_queue *lock_queue_get(struct lock *); /* makes it when there is none */
-bool lock_is_idle(const struct lock *);          /* nothing refers to it: locktab may drop it */
+bool lock_is_idle(const struct lock *);           /* nothing refers to it: locktab may drop it */
 struct hold *lock_hold_of(const struct lock *, const struct owner *);
 struct hold *lock_first_hold(const struct lock *);
 void lock_request_free(struct lock_request *);

@@ -1,6 +1,6 @@
 /*
- * The table of locks. While it is being resized both arrays are in use: each look-up first moves two buckets
- * of the old one, so the move is over long before the next one can be due.
+ * The table of locks. While it is being resized both arrays are in use: each look-up first moves
+ * two buckets of the old one, so the move is over long before the next one can be due.
  */
 #include "locktab.h"
 
@@ -30,7 +30,7 @@ void locktab_fini(struct locktab *t)
 
 static void move_some(struct locktab *t)
 {
-    for (int i = 0; t->old && i < MOVE_STEP; i++) {
+    for (int i = 0; t->old && !t->scanning && i < MOVE_STEP; i++) {
         struct lock *l, *next;
         for (l = t->old[t->moved]; l; l = next) {
             next = l->next;
@@ -47,7 +47,7 @@ static void move_some(struct locktab *t)
 
 static void resize(struct locktab *t, size_t size)
 {
-    if (t->old || size < SIZE_MIN_ || size - 1 == t->mask)
+    if (t->old || t->scanning || size < SIZE_MIN_)
         return;
     t->old = t->buckets;
     t->old_mask = t->mask;
@@ -128,12 +128,16 @@ static uint64_t reverse(uint64_t v)
     return r;
 }
 
-/* Counts in the high bits first, so that a resize between two calls repeats some locks but omits none. */
-uint64_t locktab_scan(struct locktab *t, uint64_t cursor, void (*each)(void *, struct lock *), void *arg)
+/* Counts in the high bits first, so that a resize between two calls repeats some locks but omits
+ * none. */
+uint64_t locktab_scan(struct locktab *t, uint64_t cursor, void (*each)(void *, struct lock *),
+                      void *arg)
 {
     while (t->old)
         move_some(t);
+    t->scanning = true; /* `each` may drop locks: the chain stays where it is meanwhile */
     each_of(t->buckets[cursor & t->mask], each, arg);
+    t->scanning = false;
     cursor |= ~(uint64_t)t->mask;
     return reverse(reverse(cursor) + 1);
 }

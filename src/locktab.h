@@ -3,9 +3,10 @@
 /*
  * locktab: the locks that clients of this broker hold or wait for, by name.
  *
- * A chained table with a keyed hash (names come from strangers). It grows and shrinks a few buckets at a time, so that
- * no single request pays for a million locks.
+ * A chained table with a keyed hash (names come from strangers). It grows and shrinks a few buckets
+ * at a time, so that no single request pays for a million locks.
  */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,6 +17,7 @@ struct locktab {
     size_t mask, old_mask;        /* sizes less one; powers of two */
     size_t moved;                 /* buckets of old that are empty already */
     size_t count;
+    bool scanning;
 };
 
 void locktab_init(struct locktab *);
@@ -26,8 +28,10 @@ struct lock *locktab_get(struct locktab *, const char *name, size_t len);
 /* Frees the lock when it is idle (lock_is_idle); else nothing happens. */
 void locktab_drop(struct locktab *, struct lock *);
 
-/* Walks over the table in pieces, as SCAN does: calls `each` for the locks of one more bucket and returns
- * the cursor for the next call; 0: the walk is complete. What is there all the time is seen at least
- * once, also when the table is resized meanwhile. */
-uint64_t locktab_scan(struct locktab *, uint64_t cursor, void (*each)(void *arg, struct lock *), void *arg);
+/* Walks over the table in pieces, as SCAN does: calls `each` for the locks of one more bucket and
+ * returns the cursor for the next call; 0: the walk is complete. What is there all the time is seen
+ * at least once, also when the table is resized meanwhile. `each` may drop the lock that it is
+ * given. */
+uint64_t locktab_scan(struct locktab *, uint64_t cursor, void (*each)(void *arg, struct lock *),
+                      void *arg);
 #endif

@@ -1,6 +1,6 @@
 /*
- * Messages about holds. Pushes go to RESP3 connections only: a RESP2 client could not tell them from replies, and
- * subscribes instead.
+ * Messages about holds. Pushes go to RESP3 connections only: a RESP2 client could not tell them
+ * from replies, and subscribes instead.
  */
 #include "notify.h"
 
@@ -32,7 +32,8 @@ const char *lost_reason_name(enum lost_reason reason)
 }
 
 /* ["what", name, token, text or number] */
-static void push(const struct hold *h, const char *what, const char *text, int64_t number, int64_t now_ms)
+static void push(const struct hold *h, const char *what, const char *text, int64_t number,
+                 int64_t now_ms)
 {
     if (!h->session || h->session->proto < 3)
         return;
@@ -56,8 +57,8 @@ static void publish(const struct hold *h, const char *what, const char *text, in
     memcpy(channel + 5, h->lock->name, h->lock->name_len);
     if (!pubsub_wanted(channel, channel_len))
         return;
-    int len = snprintf(message, sizeof message, "%s %" PRId64 "%s%s", what, h->token, text ? " " : "",
-                       text ? text : "");
+    int len = snprintf(message, sizeof message, "%s %" PRId64 "%s%s", what, h->token,
+                       text ? " " : "", text ? text : "");
     stats.messages_sent += pubsub_publish(channel, channel_len, message, (size_t)len, now_ms);
 }
 
@@ -79,8 +80,8 @@ void notify_renewed(const struct hold *h, int64_t now_ms)
 void notify_jeopardy(const struct hold *h, int64_t now_ms)
 {
     stats.jeopardies++;
-    log_warn(h->lock->name, "in jeopardy: a renewal failed token=%" PRId64 " left_ms=%" PRId64, h->token,
-             h->deadline_ms - now_ms);
+    log_warn(h->lock->name, "in jeopardy: a renewal failed token=%" PRId64 " left_ms=%" PRId64,
+             h->token, h->deadline_ms - now_ms);
     push(h, "jeopardy", NULL, h->deadline_ms - now_ms, now_ms);
 }
 
@@ -90,7 +91,8 @@ void notify_safe(const struct hold *h, int64_t now_ms)
     push(h, "safe", NULL, h->deadline_ms - now_ms, now_ms);
 }
 
-void notify_lost(const struct broker *b, const struct hold *h, enum lost_reason reason, int64_t now_ms)
+void notify_lost(const struct broker *b, const struct hold *h, enum lost_reason reason,
+                 int64_t now_ms)
 {
     const char *name = reasons[reason].name;
     char message[LOCK_NAME_MAX + 64];
@@ -100,7 +102,8 @@ void notify_lost(const struct broker *b, const struct hold *h, enum lost_reason 
     push(h, "lost", name, 0, now_ms);
     publish(h, "lost", name, now_ms);
     if (pubsub_wanted("lost", 4)) {
-        int len = snprintf(message, sizeof message, "%s %" PRId64 " %s", h->lock->name, h->token, name);
+        int len =
+            snprintf(message, sizeof message, "%s %" PRId64 " %s", h->lock->name, h->token, name);
         stats.messages_sent += pubsub_publish("lost", 4, message, (size_t)len, now_ms);
     }
     if (b->conf.close_on_lost && h->session)

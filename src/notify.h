@@ -1,10 +1,12 @@
 #ifndef HOLDFAST_NOTIFY_H
 #define HOLDFAST_NOTIFY_H
 /*
- * notify: tells the holder (RESP3 push), the channels `lost` and `lock:<name>`, and the log what becomes of a
- * hold. Owners are never told to others: an owner's id is what proves that a hold is his.
+ * notify: tells the holder (RESP3 push), the channels `lost` and `lock:<name>`, and the log what
+ * becomes of a hold. Owners are never told to others: an owner's id is what proves that a hold is
+ * his.
  *
- *   push      ["renewed", name, token, validity]  ["jeopardy", name, token, validity]  ["safe", name, token, validity]
+ *   push      ["renewed", name, token, validity]  ["jeopardy", name, token, validity]  ["safe",
+ * name, token, validity]
  *             ["lost", name, token, reason]
  *   lost      "<name> <token> <reason>"
  *   lock:x    "granted <token>", "released <token>", "lost <token> <reason>"
@@ -19,15 +21,15 @@ enum lost_reason {
     LOST_GONE,      /* a majority of masters does not have it any more */
     LOST_MOVED,     /* its owner has taken it back on another connection or broker */
     LOST_MAX_HOLD,
-    LOST_FORCED,    /* FORCEUNLOCK */
-    LOST_PAUSE,     /* this process stood still for longer than the lease */
+    LOST_FORCED, /* FORCEUNLOCK */
+    LOST_PAUSE,  /* this process stood still for longer than the lease */
     LOST_REASONS
 };
 const char *lost_reason_name(enum lost_reason);
 
 void notify_granted(const struct hold *, int64_t now_ms);
 void notify_released(const struct hold *, int64_t now_ms);
-void notify_renewed(const struct hold *, int64_t now_ms);  /* TELL */
+void notify_renewed(const struct hold *, int64_t now_ms); /* TELL */
 void notify_jeopardy(const struct hold *, int64_t now_ms);
 void notify_safe(const struct hold *, int64_t now_ms);
 /* Also counts it, and ends the connection where `on_lost = close`. */

@@ -1,7 +1,8 @@
 /*
- * The bytes of a release are kept only while it is not delivered; on the usual road (sent, answered) it costs one
- * allocation and a copy. What is kept is bounded by time: a lease at most. The list of kept ones is in order of
- * arrival, which is nearly the order of expiry; owed_expire looks at all of them, at most once in SWEEP_MS.
+ * The bytes of a release are kept only while it is not delivered; on the usual road (sent,
+ * answered) it costs one allocation and a copy. What is kept is bounded by time: a lease at most.
+ * The list of kept ones is in order of arrival, which is nearly the order of expiry; owed_expire
+ * looks at all of them, at most once in SWEEP_MS.
  */
 #include "owed.h"
 
@@ -68,7 +69,8 @@ static void keep(struct owed *o, int64_t now_ms)
         o->list->sweep_ms = now_ms + SWEEP_MS;
 }
 
-static void on_owed_answer(struct master_call *call, const struct master_answer *answer, int64_t now_ms)
+static void on_owed_answer(struct master_call *call, const struct master_answer *answer,
+                           int64_t now_ms)
 {
     struct owed *o = (struct owed *)call;
     if (answer->result == MASTER_ANSWERED)
@@ -80,11 +82,12 @@ static void on_owed_answer(struct master_call *call, const struct master_answer 
 static int try_send(struct owed *o, int64_t now_ms)
 {
     struct master_item bytes = {o->bytes, o->key_len, o->bytes + o->key_len, o->args_len};
-    return o->list->closed ? -1 : master_ask(o->list->master, SCRIPT_RELEASE, &bytes, &o->call, now_ms);
+    return o->list->closed ? -1
+                           : master_ask(o->list->master, SCRIPT_RELEASE, &bytes, &o->call, now_ms);
 }
 
-void owed_send(struct owed_list *list, const struct item *item, struct master_call *call, int64_t expires_ms,
-               int64_t now_ms)
+void owed_send(struct owed_list *list, const struct item *item, struct master_call *call,
+               int64_t expires_ms, int64_t now_ms)
 {
     struct master_item bytes;
     item_bytes(item, &bytes);
@@ -115,7 +118,8 @@ void owed_resend(struct owed_list *list, int64_t now_ms)
 
 static void give_up(struct owed_list *list, int64_t until_ms, int64_t now_ms)
 {
-    static const struct master_answer given_up = {.result = MASTER_UNKNOWN, .text = "not delivered"};
+    static const struct master_answer given_up = {.result = MASTER_UNKNOWN,
+                                                  .text = "not delivered"};
     struct owed *o, *next;
     for (o = TAILQ_FIRST(&list->kept); o; o = next) {
         next = TAILQ_NEXT(o, link);

@@ -1,6 +1,7 @@
 /*
- * The line of a lock. Invariants: at most one claim is under way for it; while a client of this broker holds the lock
- * none is; a request without WAIT never stays behind a verdict that it has seen.
+ * The line of a lock. Invariants: at most one claim is under way for it; while a client of this
+ * broker holds the lock none is; a request without WAIT never stays behind a verdict that it has
+ * seen.
  *
  * Refusals are from memory while a client of this broker holds the lock: the masters are not asked.
  */
@@ -69,7 +70,8 @@ static void refuse_tries(struct broker *b, struct lock *l, const char *failure)
 
 static void on_wait_over(struct broker *b, struct due *due, int64_t now_ms)
 {
-    struct lock_request *r = (struct lock_request *)((char *)due - offsetof(struct lock_request, due));
+    struct lock_request *r =
+        (struct lock_request *)((char *)due - offsetof(struct lock_request, due));
     (void)now_ms;
     refuse(b, r, r->lock->queue->failure);
 }
@@ -97,8 +99,8 @@ static void retry_later(struct broker *b, struct lock_queue *q, int64_t pttl_ms,
 
 /* ---- claims for the head of the line ---- */
 
-static void claim_for(struct broker *b, struct lock *l, struct lock_request *r, const struct queue_passed *prev,
-                      bool takeover, int64_t now_ms)
+static void claim_for(struct broker *b, struct lock *l, struct lock_request *r,
+                      const struct queue_passed *prev, bool takeover, int64_t now_ms)
 {
     struct lock_queue *q = l->queue;
     int64_t lease_ms = r->lease_ms ? r->lease_ms : b->conf.lease_ms;
@@ -106,7 +108,8 @@ static void claim_for(struct broker *b, struct lock *l, struct lock_request *r, 
         lease_ms = renew_lease_ms(0, lease_ms, r->maxhold_ms);
     assert(!q->claim);
     broker_due_cancel(b, &q->retry);
-    struct claim *c = claim_new(b, l, r->owner, lease_ms, takeover ? on_takeover_end : on_claim_end, l);
+    struct claim *c =
+        claim_new(b, l, r->owner, lease_ms, takeover ? on_takeover_end : on_claim_end, l);
     c->takeover = takeover;
     if (prev) {
         c->prev_op = prev->op;
@@ -119,7 +122,8 @@ static void claim_for(struct broker *b, struct lock *l, struct lock_request *r, 
     claim_start(c, now_ms);
 }
 
-static void granted(struct broker *b, struct lock *l, struct lock_request *r, const struct claim *c, int64_t now_ms)
+static void granted(struct broker *b, struct lock *l, struct lock_request *r, const struct claim *c,
+                    int64_t now_ms)
 {
     leave(b, r);
     stats.acquires_granted++;
@@ -144,8 +148,9 @@ static void finish_releaser(struct broker *b, struct lock_queue *q, const struct
     if (c->end == CLAIM_GRANTED)
         broker_finish_count(b, r, 1);
     else if (c->end == CLAIM_FAILED)
-        broker_finish_error(b, r, "%s; '%s' is given up and will be free at the end of its lease at the latest",
-                            c->reason, c->lock->name);
+        broker_finish_error(
+            b, r, "%s; '%s' is given up and will be free at the end of its lease at the latest",
+            c->reason, c->lock->name);
     else
         broker_finish(b, r, RESULT_NOT_HELD);
 }
@@ -253,13 +258,15 @@ static void on_released(struct round *round, void *arg, int64_t now_ms)
     }
     struct buf why = {0};
     round_describe(round, &why, now_ms);
-    broker_finish_error(b, r, "NOQUORUM %.*s; '%s' is given up and will be free at the end of its lease at the latest",
-                        (int)buf_len(&why), buf_head(&why), r->lock->name);
+    broker_finish_error(
+        b, r,
+        "NOQUORUM %.*s; '%s' is given up and will be free at the end of its lease at the latest",
+        (int)buf_len(&why), buf_head(&why), r->lock->name);
     buf_fini(&why);
 }
 
-void queue_pass_on(struct broker *b, struct lock *l, const struct queue_passed *passed, struct lock_request *releaser,
-                   bool is_lapsing, int64_t now_ms)
+void queue_pass_on(struct broker *b, struct lock *l, const struct queue_passed *passed,
+                   struct lock_request *releaser, bool is_lapsing, int64_t now_ms)
 {
     struct lock_queue *q = l->queue;
     char op[BROKER_OP_MAX + 1];
@@ -271,9 +278,21 @@ void queue_pass_on(struct broker *b, struct lock *l, const struct queue_passed *
     if (is_lapsing && !releaser)
         return;
     broker_op_text(b, passed->op, op);
-    backend_release(&b->backend, l->name, l->name_len, op, claim_tomb_ms(b, passed->asked_ms, now_ms), passed->lease_ms,
+    backend_release(&b->backend, l->name, l->name_len, op,
+                    claim_tomb_ms(b, passed->asked_ms, now_ms), passed->lease_ms,
                     releaser ? on_released : NULL, releaser, now_ms);
     queue_run(b, l, now_ms);
+}
+
+void queue_turn_away(struct broker *b, struct lock *l, const char *error)
+{
+    struct lock_request *r;
+    broker_use(l);
+    while (l->queue && (r = TAILQ_FIRST(&l->queue->waiters))) {
+        leave(b, r);
+        broker_finish_error(b, r, "%s", error);
+    }
+    broker_put(b, l);
 }
 
 /* ---- requests of one owner that must keep their order ---- */
@@ -284,7 +303,8 @@ bool queue_must_defer(const struct lock *l, const struct lock_request *r)
     const struct hold *h = lock_hold_of(l, r->owner);
     if (h && h->busy)
         return true;
-    return q && q->claim && q->claimer && q->claimer != r && owner_same(q->claimer->owner, r->owner);
+    return q && q->claim && q->claimer && q->claimer != r &&
+           owner_same(q->claimer->owner, r->owner);
 }
 
 void queue_defer(struct lock *l, struct lock_request *r)

@@ -1,14 +1,15 @@
 #ifndef HOLDFAST_QUEUE_H
 #define HOLDFAST_QUEUE_H
 /*
- * queue: who gets a lock next. Waiters stand in order of arrival; one question to the masters at a time is under way for
- * the first of them, whatever their number.
+ * queue: who gets a lock next. Waiters stand in order of arrival; one question to the masters at a
+ * time is under way for the first of them, whatever their number.
  *
  *              join                      claim granted
  *   request ---------> WAITING (head: asked) ----------> holds it
  *                        |   |  \- end of WAIT: nil, or the last NOQUORUM
  *                        |   \---- its connection has ended: gone
- *                        \-------- LOCK without WAIT: the next verdict decides, nil when it is not his
+ *                        \-------- LOCK without WAIT: the next verdict decides, nil when it is not
+ * his
  *
  *   a hold ends ----> next waiter: one script ends the old hold and gives him the lock (hand-over)
  *               \---> nobody waits: release
@@ -32,14 +33,17 @@ struct queue_passed {
     int64_t lease_ms;
 };
 
-/* A hold of ours is over: the next waiter gets the lock, or it is released on the masters. `releaser`, when not NULL, is
- * the UNLOCK that ended it, and is finished when a majority has confirmed. `is_lapsing`: its time to live is over, so
- * there is nothing to release. */
-void queue_pass_on(struct broker *, struct lock *, const struct queue_passed *, struct lock_request *releaser,
-                   bool is_lapsing, int64_t now_ms);
+/* A hold of ours is over: the next waiter gets the lock, or it is released on the masters.
+ * `releaser`, when not NULL, is the UNLOCK that ended it, and is finished when a majority has
+ * confirmed. `is_lapsing`: its time to live is over, so there is nothing to release. */
+void queue_pass_on(struct broker *, struct lock *, const struct queue_passed *,
+                   struct lock_request *releaser, bool is_lapsing, int64_t now_ms);
 
 /* Starts what can be started, e.g. after a hold has ended without being passed on. */
 void queue_run(struct broker *, struct lock *, int64_t now_ms);
+
+/* Everybody who waits is turned away with this error. */
+void queue_turn_away(struct broker *, struct lock *, const char *error);
 
 /* An owner's request has to wait until another one of his is over; it goes again then. */
 bool queue_must_defer(const struct lock *, const struct lock_request *);

@@ -72,5 +72,6 @@ bool quorum_agreed(const struct quorum *q)
 
 int64_t quorum_validity_ms(int64_t lease_ms, int64_t sent_ms, int64_t now_ms, int64_t drift_ppm)
 {
-    return lease_ms - (now_ms - sent_ms) - (lease_ms * drift_ppm + 999999) / 1000000 - CLOCK_STEP_MS;
+    return lease_ms - (now_ms - sent_ms) - (lease_ms * drift_ppm + 999999) / 1000000 -
+           CLOCK_STEP_MS;
 }

@@ -20,8 +20,8 @@ enum quorum_state {
 };
 
 struct quorum {
-    uint8_t n;         /* masters configured */
-    uint16_t yes, no;  /* bit i: master i; a master is in one of the two at most */
+    uint8_t n;                         /* masters configured */
+    uint16_t yes, no;                  /* bit i: master i; a master is in one of the two at most */
     int64_t token[QUORUM_MASTERS_MAX]; /* of those that said yes */
 };
 
@@ -42,7 +42,8 @@ int64_t quorum_token(const struct quorum *);
 /* True when a majority has said yes with exactly the largest token: no second round is needed. */
 bool quorum_agreed(const struct quorum *);
 
-/* How long a hold may be relied on, in ms from `now_ms`; <= 0: not at all. `sent_ms` is taken before the
- * first request was sent; `drift_ppm` is how much the rates of two clocks may differ, in millionths. */
+/* How long a hold may be relied on, in ms from `now_ms`; <= 0: not at all. `sent_ms` is taken
+ * before the first request was sent; `drift_ppm` is how much the rates of two clocks may differ, in
+ * millionths. */
 int64_t quorum_validity_ms(int64_t lease_ms, int64_t sent_ms, int64_t now_ms, int64_t drift_ppm);
 #endif

@@ -1,6 +1,6 @@
 /*
- * The table of scripts. The texts come from src/lua through embed.awk; the digest of each comes from the
- * master that loads it, because the text differs from run to run.
+ * The table of scripts. The texts come from src/lua through embed.awk; the digest of each comes
+ * from the master that loads it, because the text differs from run to run.
  */
 #include "script.h"
 

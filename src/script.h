@@ -1,8 +1,8 @@
 #ifndef HOLDFAST_SCRIPT_H
 #define HOLDFAST_SCRIPT_H
 /*
- * script: the table of Lua scripts, made from src/lua at build time. What each one does, its arguments and
- * its replies stand in its first comment, nowhere else.
+ * script: the table of Lua scripts, made from src/lua at build time. What each one does, its
+ * arguments and its replies stand in its first comment, nowhere else.
  */
 #include <stdbool.h>
 #include <stddef.h>

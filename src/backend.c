@@ -197,11 +197,13 @@ void round_forget(struct round *r)
 }
 
 void backend_release(struct backend *b, const char *name, size_t name_len, const char *op,
-                     int64_t tomb_ms, int64_t lease_ms, round_fn fn, void *arg, int64_t now_ms)
+                     int64_t tomb_ms, const char *ticket, int64_t lease_ms, round_fn fn, void *arg,
+                     int64_t now_ms)
 {
     struct item *it = item_begin(name, name_len);
-    item_arg(it, op, strlen(op));
+    item_arg_str(it, op);
     item_arg_int(it, tomb_ms);
+    item_arg_str(it, ticket);
     struct round *r = round_new(b, SCRIPT_RELEASE, now_ms);
     r->on_verdict = fn;
     r->arg = arg;
@@ -287,6 +289,18 @@ int64_t backend_next_ms(const struct backend *b)
         next = expiry < next ? expiry : next;
     }
     return next;
+}
+
+int backend_agreed(struct backend *b, const char *name, size_t name_len, int64_t now_ms)
+{
+    int first = item_bucket(name, name_len) % b->n;
+    for (int k = 0; k < b->n; k++) {
+        int i = (first + k) % b->n;
+        const struct master_status *s = master_status(b->masters[i], now_ms);
+        if (s->state == MASTER_ACTIVE && !s->stalled)
+            return i;
+    }
+    return -1;
 }
 
 bool backend_has_quorum(struct backend *b, int64_t now_ms)

@@ -105,7 +105,8 @@ void round_forget(struct round *);
  * for `lease_ms`. tomb_ms as in release.lua. The verdict (fn may be NULL): won when a majority has
  * confirmed. */
 void backend_release(struct backend *, const char *name, size_t name_len, const char *op,
-                     int64_t tomb_ms, int64_t lease_ms, round_fn fn, void *arg, int64_t now_ms);
+                     int64_t tomb_ms, const char *ticket, int64_t lease_ms, round_fn fn, void *arg,
+                     int64_t now_ms);
 
 /* Master i is back (active or in quarantine): what is owed to it leaves. */
 void backend_master_back(struct backend *, int i, int64_t now_ms);
@@ -114,6 +115,10 @@ void backend_master_back(struct backend *, int i, int64_t now_ms);
 void backend_turn(struct backend *, int64_t now_ms);
 /* Nothing of backend_turn is due before this time; INT64_MAX: nothing at all. */
 int64_t backend_next_ms(const struct backend *);
+
+/* The master whose line counts for this name: all brokers agree on it while they see the same
+ * masters active. -1: none is active. */
+int backend_agreed(struct backend *, const char *name, size_t name_len, int64_t now_ms);
 
 /* True when a majority of masters can vote now. */
 bool backend_has_quorum(struct backend *, int64_t now_ms);

@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -160,6 +161,49 @@ void broker_abandon(struct broker *b, struct lock_request *r, int64_t now_ms)
     }
     stats.acquires_abandoned++;
     broker_finish(b, r, RESULT_NOT_GRANTED);
+}
+
+/* ---- called up ---- */
+
+void broker_channel(const struct broker *b, char *out, size_t size)
+{
+    snprintf(out, size, "holdfast:wake:%s", b->id);
+}
+
+/* Number of a ticket of ours: 0 for the broker's own; -1 when it is none of ours. */
+static int64_t ticket_number(const struct broker *b, const char *text, size_t len)
+{
+    size_t id_len = strlen(b->id);
+    char number[16] = "";
+    if (len < id_len || memcmp(text, b->id, id_len) != 0)
+        return -1;
+    if (len == id_len)
+        return 0;
+    if (text[id_len] != '/' || len - id_len - 1 >= sizeof number)
+        return -1;
+    memcpy(number, text + id_len + 1, len - id_len - 1);
+    return strtoll(number, NULL, 36);
+}
+
+void broker_called(struct broker *b, int i, const char *text, size_t len, int64_t now_ms)
+{
+    static const char prefix[] = "holdfast:{";
+    const char *space = memchr(text, ' ', len);
+    if (!space)
+        return;
+    const char *key = space + 1;
+    size_t key_len = len - (size_t)(key - text);
+    int64_t number = ticket_number(b, text, (size_t)(space - text));
+    if (number < 0 || key_len < sizeof prefix + 1 || memcmp(key, prefix, sizeof prefix - 1) != 0)
+        return;
+    const char *name = key + sizeof prefix - 1;
+    size_t name_len = key_len - sizeof prefix; /* less the closing brace */
+    if (name_len > LOCK_NAME_MAX || backend_agreed(&b->backend, name, name_len, now_ms) != i)
+        return;
+    struct lock *l = locktab_get(&b->locks, name, name_len);
+    broker_use(l);
+    queue_call(b, l, (uint64_t)number, now_ms);
+    broker_put(b, l);
 }
 
 /* ---- sessions ---- */

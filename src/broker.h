@@ -28,6 +28,11 @@ void broker_abandon(struct broker *, struct lock_request *, int64_t now_ms);
  * lapse. Before session_fini(). */
 void broker_session_end(struct broker *, struct session *, bool orderly, int64_t now_ms);
 
+/* Master i has called this broker up: `text` is "<ticket> holdfast:{name}" (release.lua). */
+void broker_called(struct broker *, int i, const char *text, size_t len, int64_t now_ms);
+/* The channel on which they do. */
+void broker_channel(const struct broker *, char *out, size_t size);
+
 /* No new acquires from now on; renewals and releases go on. */
 void broker_drain(struct broker *);
 

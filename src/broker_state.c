@@ -12,20 +12,34 @@
 #include "log.h"
 #include "util.h"
 
-void broker_op_text(const struct broker *b, uint64_t op, char out[BROKER_OP_MAX + 1])
+/* "<broker><separator><number in base 36>" */
+static void numbered(const struct broker *b, char separator, uint64_t number, char *out)
 {
     static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
     char text[16];
     char *end = text + sizeof text, *p = end;
     do {
-        *--p = digits[op % 36];
-        op /= 36;
-    } while (op);
+        *--p = digits[number % 36];
+        number /= 36;
+    } while (number);
     size_t id_len = strlen(b->id);
     memcpy(out, b->id, id_len);
-    out[id_len] = '.';
+    out[id_len] = separator;
     memcpy(out + id_len + 1, p, (size_t)(end - p));
     out[id_len + 1 + (size_t)(end - p)] = '\0';
+}
+
+void broker_op_text(const struct broker *b, uint64_t op, char out[BROKER_OP_MAX + 1])
+{
+    numbered(b, '.', op, out);
+}
+
+void broker_ticket_text(const struct broker *b, uint64_t number, char out[BROKER_TICKET_MAX + 1])
+{
+    if (number)
+        numbered(b, '/', number, out);
+    else
+        strcpy(out, b->id);
 }
 
 /* xorshift64*, by Marsaglia and Vigna: jitter needs no more. */

@@ -13,7 +13,7 @@
 #include "locktab.h"
 #include "wheel.h"
 
-enum { BROKER_ID_LEN = 13, BROKER_OP_MAX = BROKER_ID_LEN + 16 };
+enum { BROKER_ID_LEN = 13, BROKER_OP_MAX = BROKER_ID_LEN + 16, BROKER_TICKET_MAX = BROKER_OP_MAX };
 
 /* When a connection has ended. */
 enum broker_on_disconnect {
@@ -25,6 +25,8 @@ enum broker_on_disconnect {
 /* From the configuration; may be replaced at any time by broker_configure(). */
 struct broker_conf {
     int64_t lease_ms, max_lease_ms, min_validity_ms, drift_ppm, request_timeout_ms;
+    int64_t handover_max_count,
+        handover_max_time_ms; /* local hand-overs in a row while others wait */
     int64_t max_locks_per_client, max_waiters_per_lock, max_waiters;
     enum broker_on_disconnect on_disconnect;
     bool close_on_lost;
@@ -37,6 +39,7 @@ struct broker {
     struct wheel wheel;
     char id[BROKER_ID_LEN + 1]; /* random: distinguishes this process from every other broker */
     uint64_t last_op;
+    uint64_t last_ticket;
     uint64_t rng;   /* jitter; see broker_random */
     int64_t now_ms; /* of this turn; for figures only */
     bool draining;
@@ -51,6 +54,8 @@ struct broker {
 
 /* The text of an operation id: "<broker>.<number>". */
 void broker_op_text(const struct broker *, uint64_t op, char out[BROKER_OP_MAX + 1]);
+/* "<broker>", or "<broker>/<number>" for a number other than 0. */
+void broker_ticket_text(const struct broker *, uint64_t number, char out[BROKER_TICKET_MAX + 1]);
 /* A number below `below`, for jitter; the same sequence for the same seed. */
 uint64_t broker_random(struct broker *, uint64_t below);
 

@@ -71,8 +71,8 @@ static void undo_op(struct claim *c, uint64_t op, int64_t tomb, int64_t lease_ms
 {
     char text[BROKER_OP_MAX + 1];
     broker_op_text(c->broker, op, text);
-    backend_release(&c->broker->backend, c->lock->name, c->lock->name_len, text, tomb, lease_ms,
-                    NULL, NULL, now_ms);
+    backend_release(&c->broker->backend, c->lock->name, c->lock->name_len, text, tomb, "-",
+                    lease_ms, NULL, NULL, now_ms);
 }
 
 static void undo(struct claim *c, int64_t now_ms)
@@ -132,7 +132,7 @@ static void commit(struct claim *c, int64_t token, int64_t now_ms)
     stats.fence_writebacks++;
     broker_op_text(c->broker, c->op, op);
     struct item *it = item_begin(c->lock->name, c->lock->name_len);
-    item_arg(it, op, strlen(op));
+    item_arg_str(it, op);
     item_arg_int(it, token);
     item_arg_int(it, item_bucket(c->lock->name, c->lock->name_len));
     backend_ask(&c->broker->backend, SCRIPT_COMMIT, it, false, on_commit, c, now_ms);
@@ -203,12 +203,16 @@ static void refuse(struct claim *c, struct round *r, int64_t now_ms)
 static void on_asked(struct round *r, void *arg, int64_t now_ms)
 {
     struct claim *c = arg;
+    for (int i = 0; i < r->quorum.n && !c->takeover; i++) {
+        if (r->votes[i].state == VOTE_ANSWERED && r->votes[i].extra > c->line)
+            c->line = r->votes[i].extra;
+    }
     if (quorum_state(&r->quorum) != QUORUM_WON) {
         refuse(c, r, now_ms);
         return;
     }
     for (int i = 0; i < r->quorum.n; i++) {
-        if ((r->quorum.yes >> i & 1) && r->votes[i].extra > c->count)
+        if ((r->quorum.yes >> i & 1) && c->takeover && r->votes[i].extra > c->count)
             c->count = r->votes[i].extra;
     }
     if (quorum_agreed(&r->quorum))
@@ -226,11 +230,11 @@ void claim_start(struct claim *c, int64_t now_ms)
     c->count = c->takeover ? 0 : 1;
     broker_op_text(c->broker, c->op, op);
     struct item *it = item_begin(c->lock->name, c->lock->name_len);
-    item_arg(it, op, strlen(op));
+    item_arg_str(it, op);
     if (!c->takeover) {
         if (c->prev_op)
             broker_op_text(c->broker, c->prev_op, prev);
-        item_arg(it, prev, strlen(prev));
+        item_arg_str(it, prev);
         item_arg_int(it, c->prev_op ? c->prev_tomb_ms : 0);
     } else {
         item_arg_int(it, tomb_ms(c->broker));
@@ -239,6 +243,13 @@ void claim_start(struct claim *c, int64_t now_ms)
     item_arg_int(it, c->lease_ms);
     item_arg_int(it, backend_floor(backend, now_ms));
     item_arg_int(it, item_bucket(c->lock->name, c->lock->name_len));
+    if (!c->takeover) {
+        char ticket[BROKER_TICKET_MAX + 1] = "-";
+        if (c->place)
+            broker_ticket_text(c->broker, c->ticket, ticket);
+        item_arg_str(it, ticket);
+        item_arg_str(it, c->place ? c->place : "keep");
+    }
     backend_ask(backend, c->takeover ? SCRIPT_TAKEOVER : SCRIPT_ACQUIRE, it, false, on_asked, c,
                 now_ms);
 }

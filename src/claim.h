@@ -40,12 +40,19 @@ struct claim {
     int64_t prev_tomb_ms;
     int64_t prev_lease_ms;
     int64_t lease_ms;
+    const char
+        *place; /* in the line when it is refused: "tail", "front", "keep"; NULL: nobody waits */
+    uint64_t ticket; /* number of a fair request; 0: the broker's own ticket */
+    const char
+        *place; /* in the line when it is refused: "tail", "front", "keep"; NULL: nobody waits */
+    uint64_t ticket; /* number of a fair request; 0: the broker's own ticket */
     claim_fn on_end; /* once, never inside claim_start(); the claim is freed after it returns */
     void *arg;
     /* filled in */
     uint64_t op;
     int64_t sent_ms; /* before the first request */
     int64_t token, deadline_ms, count;
+    int64_t line;     /* tickets in the line now */
     int64_t retry_ms; /* CLAIM_BUSY: time to live of what is in the way */
     enum claim_end end;
     char *reason;    /* CLAIM_FAILED: "NOQUORUM ..."; heap, the claim's */

@@ -169,14 +169,21 @@ static bool take_ms(struct session *s, const char *option, const struct resp_arg
     return false;
 }
 
-enum { WITH_OWNER = 1, WITH_WAIT = 2, WITH_LEASE = 4, WITH_MAXHOLD = 8, WITH_TELL = 16 };
+enum {
+    WITH_OWNER = 1,
+    WITH_WAIT = 2,
+    WITH_LEASE = 4,
+    WITH_MAXHOLD = 8,
+    WITH_TELL = 16,
+    WITH_FAIR = 32
+};
 
 static const struct {
     const char *word;
     unsigned bit;
 } options[] = {
     {"OWNER", WITH_OWNER},     {"WAIT", WITH_WAIT}, {"LEASE", WITH_LEASE},
-    {"MAXHOLD", WITH_MAXHOLD}, {"TELL", WITH_TELL},
+    {"MAXHOLD", WITH_MAXHOLD}, {"TELL", WITH_TELL}, {"FAIR", WITH_FAIR},
 };
 
 static unsigned find_option(const struct resp_arg *arg)
@@ -237,6 +244,8 @@ static int take_options(struct session *s, struct lock_request *r, unsigned allo
         seen |= option;
         if (option == WITH_TELL) {
             r->tell = true;
+        } else if (option == WITH_FAIR) {
+            r->fair = true;
         } else if (++i == argc) {
             cmd_reply_error(s, "ERR syntax error: '%.*s' needs a value", (int)argv[i - 1].len,
                             argv[i - 1].ptr);
@@ -270,8 +279,8 @@ static void ask(struct session *s, enum lock_verb verb, unsigned allowed, int ar
 
 void cmd_lock_acquire(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
 {
-    ask(s, VERB_LOCK, WITH_OWNER | WITH_WAIT | WITH_LEASE | WITH_MAXHOLD | WITH_TELL, argc, argv,
-        now_ms);
+    ask(s, VERB_LOCK, WITH_OWNER | WITH_WAIT | WITH_LEASE | WITH_MAXHOLD | WITH_TELL | WITH_FAIR,
+        argc, argv, now_ms);
 }
 
 void cmd_lock_release(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)

@@ -191,7 +191,7 @@ static void on_force_peeked(struct round *round, void *arg, int64_t now_ms)
         r->count = 1;
         r->pending++;
         backend_release(&b->backend, l->name, l->name_len, m->op, 4 * b->conf.request_timeout_ms,
-                        b->conf.max_lease_ms, on_forced, r, now_ms);
+                        "-", b->conf.max_lease_ms, on_forced, r, now_ms);
     }
     if (--r->pending == 0)
         broker_finish_count(b, r, r->count);

@@ -43,6 +43,11 @@ void item_arg(struct item *it, const char *text, size_t len)
     buf_append(&it->args, "\r\n", 2);
 }
 
+void item_arg_str(struct item *it, const char *text)
+{
+    item_arg(it, text, strlen(text));
+}
+
 void item_arg_int(struct item *it, int64_t n)
 {
     char text[24];

@@ -22,6 +22,7 @@ struct item {
 
 struct item *item_begin(const char *name, size_t name_len);
 void item_arg(struct item *, const char *text, size_t len);
+void item_arg_str(struct item *, const char *text);
 void item_arg_int(struct item *, int64_t n);
 /* As bytes, for master_ask(); valid until the next item_begin(). */
 void item_bytes(const struct item *, struct master_item *out);

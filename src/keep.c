@@ -168,7 +168,7 @@ struct round *keep_write(struct broker *b, struct hold *h, int64_t lease_ms, rou
     }
     broker_op_text(b, h->op, op);
     struct item *it = item_begin(h->lock->name, h->lock->name_len);
-    item_arg(it, op, strlen(op));
+    item_arg_str(it, op);
     item_arg_int(it, lease_ms);
     item_arg_int(it, h->count);
     item_arg_int(it, h->seq);
@@ -199,7 +199,7 @@ static void plant(struct broker *b, struct hold *h, int i, int64_t now_ms)
     const struct lock *l = h->lock;
     broker_op_text(b, h->op, op);
     struct item *it = item_begin(l->name, l->name_len);
-    item_arg(it, op, strlen(op));
+    item_arg_str(it, op);
     item_arg(it, h->owner->text, h->owner->len);
     item_arg_int(it, h->token);
     item_arg_int(it, h->count);

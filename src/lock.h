@@ -93,9 +93,11 @@ struct lock {
     char name[]; /* and a NUL */
 };
 
+TAILQ_HEAD(lock_requests, lock_request);
+
 /* Who waits for it, and what is under way for them. */
 struct lock_queue {
-    TAILQ_HEAD(, lock_request) waiters;  /* LOCK requests in order of arrival */
+    struct lock_requests waiters;        /* LOCK requests in order of arrival */
     TAILQ_HEAD(, lock_request) deferred; /* requests of an owner whose hold is busy */
     uint32_t n_waiters;
     struct claim *claim; /* under way for the head, or (releaser) a hand-over; NULL: none */
@@ -103,6 +105,11 @@ struct lock_queue {
     struct lock_request *releaser; /* the UNLOCK whose hold it hands over; NULL: none */
     struct due retry;              /* asks again, when it is held elsewhere */
     uint32_t tries;                /* in a row without a grant */
+    int64_t line;                  /* tickets of others in the line, as the masters last said */
+    uint32_t passed;               /* hand-overs here while others stood in the line */
+    int64_t passed_since_ms;       /* the first of them */
+    bool lined;                    /* this broker's own ticket stands in the line */
+    bool turn;                     /* it has been called up and has not got the lock yet */
     char *failure;                 /* why the last try failed (no quorum); NULL: it was busy */
 };
 
@@ -134,6 +141,9 @@ struct lock_request {
     uint8_t result;        /* enum lock_result */
     bool tell, waiting;    /* waiting: in queue->waiters */
     bool deferred;         /* in queue->deferred */
+    bool fair;             /* FAIR: order of arrival across brokers */
+    bool lined, turn;      /* fair: its ticket stands in the line; it has been called up */
+    uint64_t ticket;       /* fair: its number */
     int64_t token, deadline_ms;
     int64_t asked_lease_ms; /* of the write under way */
     int64_t count;

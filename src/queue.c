@@ -19,11 +19,54 @@
 #include "stats.h"
 #include "util.h"
 
-/* Asking again for a lock that is held elsewhere. */
-enum { RETRY_MIN_MS = 4, RETRY_MAX_MS = 100 };
+/* Asking again for a lock that is held elsewhere: quickly when we were called up and came too late,
+ * else only in case that a call was lost. */
+enum { RETRY_TURN_MS = 2, RETRY_TURNS = 5, RETRY_LINED_MS = 500 };
 
 static void on_claim_end(struct claim *c, void *arg, int64_t now_ms);
 static void on_takeover_end(struct claim *c, void *arg, int64_t now_ms);
+
+/* ---- the line on the masters ---- */
+
+/* Takes a ticket out of the line on all masters, and calls up the next one if the lock is free.
+ * number 0: our own; none: nothing is taken out. */
+static void pass_turn(struct broker *b, const char *name, size_t name_len, bool has_ticket,
+                      uint64_t number, int64_t now_ms)
+{
+    char ticket[BROKER_TICKET_MAX + 1] = "-";
+    struct item *it = item_begin(name, name_len);
+    if (has_ticket)
+        broker_ticket_text(b, number, ticket);
+    item_arg_str(it, ticket);
+    stats.turns_passed++;
+    for (int i = 0; i < b->backend.n; i++)
+        backend_tell(&b->backend, i, SCRIPT_PASS, it, now_ms);
+}
+
+static void line_up(struct broker *b, struct lock_request *r, int64_t now_ms)
+{
+    char ticket[BROKER_TICKET_MAX + 1];
+    struct item *it = item_begin(r->lock->name, r->lock->name_len);
+    broker_ticket_text(b, r->ticket, ticket);
+    item_arg_str(it, ticket);
+    r->lined = true;
+    for (int i = 0; i < b->backend.n; i++)
+        backend_tell(&b->backend, i, SCRIPT_LINE, it, now_ms);
+}
+
+/* Where the ticket of this request, or of the broker, is to stand if the claim is refused. NULL:
+ * nobody waits. */
+static const char *place_of(const struct lock_queue *q, const struct lock_request *r)
+{
+    const struct lock_request *last = TAILQ_LAST(&q->waiters, lock_requests);
+    if (r->fair && r->wait_until_ms)
+        return r->turn ? "front" : r->lined ? "keep" : "tail";
+    if (!r->wait_until_ms && !last->wait_until_ms)
+        return NULL; /* tries only, as far as is worth looking */
+    return q->turn ? "front" : q->lined ? "keep" : "tail";
+}
+
+/* ---- leaving ---- */
 
 static void leave(struct broker *b, struct lock_request *r)
 {
@@ -37,14 +80,26 @@ static void leave(struct broker *b, struct lock_request *r)
     request_unpark(&r->base);
 }
 
+/* It gives up: its place in the line goes with it. */
+static void give_up(struct broker *b, struct lock_request *r)
+{
+    struct lock *l = r->lock;
+    leave(b, r);
+    if (r->fair && (r->lined || r->turn))
+        pass_turn(b, l->name, l->name_len, true, r->ticket, b->now_ms);
+    else if (TAILQ_EMPTY(&l->queue->waiters) && (l->queue->lined || l->queue->turn) &&
+             !l->queue->claim)
+        pass_turn(b, l->name, l->name_len, true, 0, b->now_ms);
+}
+
 void queue_leave(struct broker *b, struct lock_request *r)
 {
-    leave(b, r);
+    give_up(b, r);
 }
 
 static void refuse(struct broker *b, struct lock_request *r, const char *failure)
 {
-    leave(b, r);
+    give_up(b, r);
     if (failure) {
         stats.acquires_no_quorum++;
         broker_finish_error(b, r, "%s", failure);
@@ -80,17 +135,19 @@ static void on_retry(struct broker *b, struct due *due, int64_t now_ms)
 {
     struct lock_queue *q = (struct lock_queue *)((char *)due - offsetof(struct lock_queue, retry));
     struct lock_request *head = TAILQ_FIRST(&q->waiters);
+    stats.retries++;
     if (head)
         queue_run(b, head->lock, now_ms);
 }
 
-static void retry_later(struct broker *b, struct lock_queue *q, int64_t pttl_ms, int64_t now_ms)
+/* pttl_ms: what is left of the hold in the way; its holder may be dead, and then nobody calls us
+ * up. */
+static void retry_later(struct broker *b, struct lock_queue *q, bool had_turn, int64_t pttl_ms,
+                        int64_t now_ms)
 {
-    int shift = q->tries < 5 ? (int)q->tries : 5;
-    int64_t step = RETRY_MIN_MS << shift;
-    if (step > RETRY_MAX_MS)
-        step = RETRY_MAX_MS;
-    if (pttl_ms > 0 && pttl_ms < step)
+    bool soon = had_turn && q->tries < RETRY_TURNS;
+    int64_t step = soon ? RETRY_TURN_MS << q->tries : RETRY_LINED_MS;
+    if (!soon && pttl_ms > 0 && pttl_ms < step)
         step = pttl_ms + 1;
     q->tries++;
     q->retry.fn = on_retry;
@@ -111,10 +168,14 @@ static void claim_for(struct broker *b, struct lock *l, struct lock_request *r,
     struct claim *c =
         claim_new(b, l, r->owner, lease_ms, takeover ? on_takeover_end : on_claim_end, l);
     c->takeover = takeover;
+    c->place = place_of(q, r);
+    c->ticket = r->fair ? r->ticket : 0;
+    stats.acquire_tries++;
     if (prev) {
         c->prev_op = prev->op;
         c->prev_tomb_ms = claim_tomb_ms(b, prev->asked_ms, now_ms);
         c->prev_lease_ms = prev->lease_ms;
+        c->place = NULL; /* it is ours to give: nobody needs to be lined up for it */
     }
     q->claim = c;
     q->claimer = r;
@@ -127,6 +188,8 @@ static void granted(struct broker *b, struct lock *l, struct lock_request *r, co
 {
     leave(b, r);
     stats.acquires_granted++;
+    if (c->prev_op)
+        stats.handovers++;
     keep_start(b, l, c, r, now_ms);
     broker_finish_granted(b, r, c->token, c->deadline_ms);
 }
@@ -169,10 +232,55 @@ static void on_takeover_end(struct claim *c, void *arg, int64_t now_ms)
         enter_again(b, keep_start(b, l, c, r, now_ms), r, now_ms);
     } else if (c->end != CLAIM_GRANTED) {
         refuse_tries(b, l, c->end == CLAIM_FAILED ? c->reason : NULL);
-        retry_later(b, q, 0, now_ms);
+        retry_later(b, q, false, 0, now_ms);
     } /* else: taken over for somebody who has gone: it lapses, as it would have done */
     queue_undefer(b, l, now_ms);
     broker_put(b, l);
+}
+
+/* How many hand-overs here in a row while others stand in the line. */
+static void count_passes(struct lock_queue *q, const struct claim *c, int64_t now_ms)
+{
+    q->line = c->line;
+    if (!c->prev_op || c->line == 0)
+        q->passed = 0;
+    else if (q->passed++ == 0)
+        q->passed_since_ms = now_ms;
+}
+
+static void claim_granted(struct broker *b, struct lock *l, struct lock_request *r,
+                          const struct claim *c, int64_t now_ms)
+{
+    struct lock_queue *q = l->queue;
+    q->tries = 0;
+    if (!c->prev_op && !c->ticket)
+        q->lined = q->turn = false; /* the script has taken our ticket out */
+    count_passes(q, c, now_ms);
+    if (r) {
+        r->lined = r->turn = false;
+        granted(b, l, r, c, now_ms);
+    } else {
+        grant_unwanted(b, l, c, now_ms);
+    }
+    if (!q->claim)
+        refuse_tries(b, l, NULL);
+}
+
+static void claim_refused(struct broker *b, struct lock *l, struct lock_request *r,
+                          const struct claim *c, int64_t now_ms)
+{
+    struct lock_queue *q = l->queue;
+    bool had_turn = c->place && strcmp(c->place, "front") == 0;
+    if (c->end == CLAIM_FAILED) {
+        q->failure = util_strdup(c->reason);
+    } else if (c->place && c->ticket && r) {
+        r->lined = true;
+    } else if (c->place && !c->ticket) {
+        /* a line that has been forgotten is joined anew */
+        q->lined = strcmp(c->place, "keep") != 0 || c->line > 0;
+    }
+    refuse_tries(b, l, q->failure);
+    retry_later(b, q, had_turn || q->turn, c->end == CLAIM_BUSY ? c->retry_ms : 0, now_ms);
 }
 
 static void on_claim_end(struct claim *c, void *arg, int64_t now_ms)
@@ -186,22 +294,12 @@ static void on_claim_end(struct claim *c, void *arg, int64_t now_ms)
     finish_releaser(b, q, c);
     free(q->failure);
     q->failure = NULL;
-    if (c->end == CLAIM_GRANTED) {
-        q->tries = 0;
-        if (r)
-            granted(b, l, r, c, now_ms);
-        else
-            grant_unwanted(b, l, c, now_ms);
-        if (!q->claim)
-            refuse_tries(b, l, NULL);
-    } else if (c->end == CLAIM_SAME_OWNER && r) {
+    if (c->end == CLAIM_GRANTED)
+        claim_granted(b, l, r, c, now_ms);
+    else if (c->end == CLAIM_SAME_OWNER && r)
         claim_for(b, l, r, NULL, true, now_ms);
-    } else {
-        if (c->end == CLAIM_FAILED)
-            q->failure = util_strdup(c->reason);
-        refuse_tries(b, l, q->failure);
-        retry_later(b, q, c->end == CLAIM_BUSY ? c->retry_ms : 0, now_ms);
-    }
+    else
+        claim_refused(b, l, r, c, now_ms);
     queue_undefer(b, l, now_ms);
     broker_put(b, l);
 }
@@ -235,6 +333,11 @@ void queue_join(struct broker *b, struct lock *l, struct lock_request *r, int64_
     }
     if (!is_alone)
         request_park(&r->base);
+    if (r->fair) {
+        r->ticket = ++b->last_ticket;
+        if (!is_alone && r->wait_until_ms)
+            line_up(b, r, now_ms);
+    }
     /* while a retry is set for those who stand before him, a waiter waits for it like them */
     if (is_alone || r->wait_until_ms == 0 || !wheel_armed(&q->retry.entry))
         queue_run(b, l, now_ms);
@@ -265,23 +368,84 @@ static void on_released(struct round *round, void *arg, int64_t now_ms)
     buf_fini(&why);
 }
 
+/* Others have been passed over often or long enough, or order is strict: the lock is released, and
+ * whoever stands first in the line is called up. */
+static bool must_yield(const struct broker *b, const struct lock_queue *q, int64_t now_ms)
+{
+    if (TAILQ_FIRST(&q->waiters)->fair)
+        return true;
+    return q->line > 0 && q->passed > 0 &&
+           (q->passed >= b->conf.handover_max_count ||
+            now_ms - q->passed_since_ms >= b->conf.handover_max_time_ms);
+}
+
+/* We line up behind the others, in the same script that releases. */
+static void yield(struct broker *b, struct lock_queue *q, char *ticket, int64_t now_ms)
+{
+    const struct lock_request *first = TAILQ_FIRST(&q->waiters);
+    stats.yields++;
+    q->passed = 0;
+    if (!first->fair && !q->lined) {
+        broker_ticket_text(b, 0, ticket);
+        q->lined = true;
+    }
+    retry_later(b, q, false, 0, now_ms);
+}
+
 void queue_pass_on(struct broker *b, struct lock *l, const struct queue_passed *passed,
                    struct lock_request *releaser, bool is_lapsing, int64_t now_ms)
 {
     struct lock_queue *q = l->queue;
-    char op[BROKER_OP_MAX + 1];
-    if (q && !q->claim && !TAILQ_EMPTY(&q->waiters) && !lock_first_hold(l)) {
+    char op[BROKER_OP_MAX + 1], ticket[BROKER_TICKET_MAX + 1] = "-";
+    bool somebody_waits = q && !q->claim && !TAILQ_EMPTY(&q->waiters) && !lock_first_hold(l);
+    if (somebody_waits && !must_yield(b, q, now_ms)) {
         q->releaser = releaser;
         claim_for(b, l, TAILQ_FIRST(&q->waiters), passed, false, now_ms);
         return;
     }
-    if (is_lapsing && !releaser)
+    if (somebody_waits)
+        yield(b, q, ticket, now_ms);
+    if (is_lapsing && !releaser && !somebody_waits)
         return;
     broker_op_text(b, passed->op, op);
     backend_release(&b->backend, l->name, l->name_len, op,
-                    claim_tomb_ms(b, passed->asked_ms, now_ms), passed->lease_ms,
+                    claim_tomb_ms(b, passed->asked_ms, now_ms), ticket, passed->lease_ms,
                     releaser ? on_released : NULL, releaser, now_ms);
-    queue_run(b, l, now_ms);
+    if (!somebody_waits)
+        queue_run(b, l, now_ms);
+}
+
+/* ---- called up ---- */
+
+void queue_call(struct broker *b, struct lock *l, uint64_t number, int64_t now_ms)
+{
+    struct lock_queue *q = l->queue;
+    struct lock_request *r = NULL;
+    stats.wakeups++;
+    if (q && number) {
+        TAILQ_FOREACH(r, &q->waiters, queued)
+        {
+            if (r->ticket == number)
+                break;
+        }
+    } else if (q) {
+        r = TAILQ_FIRST(&q->waiters);
+    }
+    if (!r || lock_first_hold(l)) {
+        if (!lock_first_hold(l)) /* else our own release will call up the next one */
+            pass_turn(b, l->name, l->name_len, false, 0, now_ms);
+        return;
+    }
+    q->tries = 0;
+    if (number) {
+        r->turn = true;
+        r->lined = false;
+    } else {
+        q->turn = true;
+        q->lined = false;
+    }
+    if (!q->claim)
+        claim_for(b, l, r, NULL, false, now_ms);
 }
 
 void queue_turn_away(struct broker *b, struct lock *l, const char *error)

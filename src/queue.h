@@ -12,7 +12,14 @@
  * his
  *
  *   a hold ends ----> next waiter: one script ends the old hold and gives him the lock (hand-over)
- *               \---> nobody waits: release
+ *               \---> nobody waits here, or others have waited long enough: release, which calls up
+ * the next one
+ *
+ * Brokers that wait for a lock held elsewhere stand in a line that is kept on the masters
+ * (src/lua/acquire.lua, release.lua): one ticket a broker, whatever the number of its waiters, and
+ * one for each FAIR request. On a quorum only the line of the agreed master calls up
+ * (backend_agreed). The line is order, never safety: who is called up must still be granted the
+ * lock, and if a call is lost everybody asks again by himself.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,6 +48,10 @@ void queue_pass_on(struct broker *, struct lock *, const struct queue_passed *,
 
 /* Starts what can be started, e.g. after a hold has ended without being passed on. */
 void queue_run(struct broker *, struct lock *, int64_t now_ms);
+
+/* The masters call us up: the lock has been released, and it is the turn of the request with this
+ * ticket, or (0) of this broker. */
+void queue_call(struct broker *, struct lock *, uint64_t number, int64_t now_ms);
 
 /* Everybody who waits is turned away with this error. */
 void queue_turn_away(struct broker *, struct lock *, const char *error);

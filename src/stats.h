@@ -97,6 +97,18 @@ struct buf;
       "holdfast_lock_acquires_total", "outcome=\"abandoned\"", "")                                 \
     X(acquire_undos, STATS_SECTION_HOLDFAST, "acquire_undos", "holdfast_lock_undos_total", "",     \
       "Acquires taken back from the masters.")                                                     \
+    X(acquire_tries, STATS_SECTION_HOLDFAST, "acquire_tries", "holdfast_lock_acquire_tries_total", \
+      "", "Questions put to the masters for a lock; per grant: 1 is best.")                        \
+    X(handovers, STATS_SECTION_HOLDFAST, "handovers", "holdfast_lock_handovers_total", "",         \
+      "Grants by hand-over from a client of this broker, in one script.")                          \
+    X(yields, STATS_SECTION_HOLDFAST, "yields", "holdfast_lock_yields_total", "",                  \
+      "Releases in favour of another broker although clients of this one waited.")                 \
+    X(wakeups, STATS_SECTION_HOLDFAST, "wakeups", "holdfast_lock_wakeups_total", "",               \
+      "Times that this broker was called up for a lock released elsewhere.")                       \
+    X(turns_passed, STATS_SECTION_HOLDFAST, "turns_passed", "holdfast_lock_turns_passed_total",    \
+      "", "Turns given back unused.")                                                              \
+    X(retries, STATS_SECTION_HOLDFAST, "retries", "holdfast_lock_retries_total", "",               \
+      "Locks asked for again without having been called up.")                                      \
     X(releases_client, STATS_SECTION_HOLDFAST, "releases_client", "holdfast_lock_releases_total",  \
       "reason=\"client\"", "Holds ended in order.")                                                \
     X(releases_disconnect, STATS_SECTION_HOLDFAST, "releases_disconnect",                          \

@@ -2,7 +2,7 @@
 -- ends (a hand-over: owner, operation and token change in one step).
 --
 -- KEYS   one lock an item
--- ARGV   deadline; then an item: op prev tomb owner lease floor bucket
+-- ARGV   deadline; then an item: op prev tomb owner lease floor bucket ticket place
 --          deadline  this server's time in ms; after it nothing is created ("" or absent: none)
 --          op        id of this operation, never used twice by anybody
 --          prev      operation whose hold may be replaced; "-": none
@@ -10,16 +10,23 @@
 --          lease     ms
 --          floor     lowest token allowed
 --          bucket    field of the token counter
--- Reply  {time, code, value, code, value, ...}; code and value of each item:
+--          ticket    who is to be called up when the lock comes free: "<broker>", or "<broker>/<n>" for one
+--                    request that wants strict order: it gets a free lock only when it is its turn; "-": nobody waits
+--          place     when it is refused: "tail" lines the ticket up behind the others, "front" before them, "keep"
+--                    leaves it where it stands
+-- Reply  {time, code, value, line, ...}; line is how many tickets stand in the line (counted for those with a ticket
+--        and for hand-overs, else 0); code and value of each item:
 --          1 token   held under op
---          0 pttl    held by somebody else, for so many ms
+--          0 pttl    held by somebody else, for so many ms; 0: it is free, and another one's turn
 --          2 pttl    held by the same owner under another operation
 --         -1 0       op has been released or undone before it came
 --         -2 0       the key is no lock: somebody else has written there
 -- Twice  the same op again gets the same token and changes nothing.
+-- The line of a lock is a list of tickets, first come first; see release.lua for how it is called up.
 -- A lock is a hash that people can read; a token counter never goes back, and has no time to live.
 local RUN_ID = '@RUN_ID@'
-local WIDTH = 7
+local WIDTH = 9
+local LINE_MS = 60000 -- a line that nobody renews is forgotten
 
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
@@ -30,7 +37,7 @@ end
 
 local fields = {'run_id', 'state', 'base'}
 for i = 1, #KEYS do
-    fields[3 + i] = ARGV[1 + i * WIDTH]
+    fields[3 + i] = ARGV[i * WIDTH - 1]
 end
 local master = redis.call('HMGET', 'holdfast:master', unpack(fields))
 if RUN_ID:byte() ~= 64 then -- not as with redis-cli --eval, where the text is as in the file
@@ -42,16 +49,59 @@ if RUN_ID:byte() ~= 64 then -- not as with redis-cli --eval, where the text is a
     end
 end
 
+local function call_up(key)
+    local ticket = redis.call('LPOP', key .. ':line')
+    while ticket do
+        local broker, number = ticket:match('^([^/]*)(/?)')
+        if redis.call('PUBLISH', 'holdfast:wake:' .. broker, ticket .. ' ' .. key) > 0 then
+            if number == '/' then
+                redis.call('SET', key .. ':turn', ticket, 'PX', 500)
+            end
+            return
+        end
+        ticket = redis.call('LPOP', key .. ':line')
+    end
+end
+
 local base = tonumber(master[3]) or 0
 local counters, changed = {}, {}
 for i = 1, #KEYS do
     counters[fields[3 + i]] = tonumber(master[3 + i]) or 0
 end
 
+local function line_up(line, ticket, place)
+    if place == 'front' then
+        redis.call('LPUSH', line, ticket)
+    elseif place == 'tail' then
+        redis.call('RPUSH', line, ticket)
+    end
+    redis.call('PEXPIRE', line, LINE_MS)
+end
+
+-- Is it the turn of this ticket? If it is nobody's, the first one is called up.
+local function is_turn(key, ticket)
+    local turn = redis.call('GET', key .. ':turn')
+    if not turn then
+        local first = redis.call('LINDEX', key .. ':line', 0)
+        if not first or first == ticket then
+            return true
+        end
+        call_up(key)
+        turn = redis.call('GET', key .. ':turn')
+    end
+    return turn == ticket
+end
+
 local reply = {now}
 for i = 1, #KEYS do
     local key, a = KEYS[i], 1 + (i - 1) * WIDTH
     local op, prev, owner = ARGV[a + 1], ARGV[a + 2], ARGV[a + 4]
+    local ticket, place = ARGV[a + 8], ARGV[a + 9]
+    local line = key .. ':line'
+    local length = 0
+    if ticket ~= '-' or prev ~= '-' then
+        length = redis.call('LLEN', line)
+    end
     local held = redis.pcall('HMGET', key, 'op', 'token', 'owner')
     local code, value
     if held.err then
@@ -62,6 +112,8 @@ for i = 1, #KEYS do
         code, value = held[3] == owner and 2 or 0, redis.call('PTTL', key)
     elseif redis.call('EXISTS', key .. ':gone:' .. op) == 1 then
         code, value = -1, 0
+    elseif ticket:find('/', 1, true) and not is_turn(key, ticket) then
+        code, value = 0, 0
     else
         local tomb, lease, bucket = ARGV[a + 3], ARGV[a + 5], ARGV[a + 7]
         if held[1] and tomb ~= '0' then
@@ -76,8 +128,16 @@ for i = 1, #KEYS do
                    'token', value, 'op', op, 'lease', lease)
         redis.call('PEXPIRE', key, lease)
     end
+    if ticket ~= '-' then
+        if code == 1 and length > 0 then
+            length = length - redis.call('LREM', line, 1, ticket)
+        elseif code == 0 then
+            line_up(line, ticket, place)
+        end
+    end
     reply[#reply + 1] = code
     reply[#reply + 1] = value
+    reply[#reply + 1] = length
 end
 if #changed > 0 then
     redis.call('HSET', 'holdfast:master', unpack(changed))

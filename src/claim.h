@@ -40,12 +40,6 @@ struct claim {
     int64_t prev_tomb_ms;
     int64_t prev_lease_ms;
     int64_t lease_ms;
-    const char
-        *place; /* in the line when it is refused: "tail", "front", "keep"; NULL: nobody waits */
-    uint64_t ticket; /* number of a fair request; 0: the broker's own ticket */
-    const char
-        *place; /* in the line when it is refused: "tail", "front", "keep"; NULL: nobody waits */
-    uint64_t ticket; /* number of a fair request; 0: the broker's own ticket */
     claim_fn on_end; /* once, never inside claim_start(); the claim is freed after it returns */
     void *arg;
     /* filled in */

@@ -40,7 +40,9 @@ struct claim {
     int64_t prev_tomb_ms;
     int64_t prev_lease_ms;
     int64_t lease_ms;
-    claim_fn on_end; /* once, never inside claim_start(); the claim is freed after it returns */
+    uint64_t ticket;   /* number of a fair request; 0: the broker's own ticket */
+    const char *place; /* when refused: "tail", "front", "keep"; NULL: nobody waits */
+    claim_fn on_end;   /* once, never inside claim_start(); the claim is freed after it returns */
     void *arg;
     /* filled in */
     uint64_t op;

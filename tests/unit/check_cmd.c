@@ -250,6 +250,8 @@ static void send_words(struct client *c, const char *line)
         if (*p == '\0')
             break;
     }
+    c->s.n_commands++; /* as the client edge does */
+    c->s.last_ms = now_us / 1000;
     cmd_dispatch(&c->s, argc, argv, now_us / 1000, now_us);
     while (argc > 0)
         free((void *)(uintptr_t)argv[--argc].ptr);

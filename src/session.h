@@ -45,9 +45,9 @@ struct request {
     int64_t arrived_us;      /* when its last byte came, CLOCK_BOOTTIME */
     uint16_t cmd;            /* row of the command table, for the statistics; set by cmd */
     bool done, parked, failed;
-    bool waited;             /* has ever been parked: its time says nothing about our speed */
+    bool waited; /* has ever been parked: its time says nothing about our speed */
     uint8_t subject_len;
-    char subject[64];        /* its first argument, cut: for the slow log */
+    char subject[64]; /* its first argument, cut: for the slow log */
 };
 TAILQ_HEAD(request_list, request);
 
@@ -60,49 +60,50 @@ struct session_events {
     /* The session has to end, e.g. `on_lost = close`; `reason` is for the log. Never synchronous:
      * the edge closes at the end of the turn, after what is written has been sent. */
     void (*on_close)(struct session *, const char *reason);
-    /* A reply has been written, its request is still whole; for the statistics. NULL: nobody counts.
-     * Not for immediate replies (session_reply), which are counted where they are made. */
+    /* A reply has been written, its request is still whole; for the statistics. NULL: nobody
+     * counts. Not for immediate replies (session_reply), which are counted where they are made. */
     void (*on_written)(struct request *);
 };
 
 enum { SESSION_NAME_MAX = 128 };
 
 struct session {
-    uint64_t id;                /* unique in this process, from 1 */
+    uint64_t id; /* unique in this process, from 1 */
     const struct session_events *events;
-    struct buf *out;            /* the stream's; only whole replies and messages enter it */
-    struct owner *owner;        /* default owner; one reference */
+    struct buf *out;     /* the stream's; only whole replies and messages enter it */
+    struct owner *owner; /* default owner; one reference */
     struct request_list requests;
-    uint32_t n_requests;        /* in the list */
+    uint32_t n_requests; /* in the list */
     uint32_t n_parked;
-    LIST_HEAD(, hold) holds;    /* watched by this connection */
+    LIST_HEAD(, hold) holds; /* watched by this connection */
     uint32_t n_holds;
     TAILQ_HEAD(, subscription) subscriptions; /* pubsub.h */
     uint32_t n_subscriptions;
-    char *name;                 /* CLIENT SETNAME; NULL: none */
-    char *lib_name, *lib_ver;   /* CLIENT SETINFO; NULL: none */
+    char *name;               /* CLIENT SETNAME; NULL: none */
+    char *lib_name, *lib_ver; /* CLIENT SETINFO; NULL: none */
     int64_t created_ms, last_ms;
     uint16_t last_cmd;
-    uint8_t proto;              /* 2 or 3 */
-    bool ready;                 /* on_ready has been called, session_flush not yet */
-    bool closing;               /* no further command is run (QUIT, kill) */
+    uint8_t proto; /* 2 or 3 */
+    bool ready;    /* on_ready has been called, session_flush not yet */
+    bool closing;  /* no further command is run (QUIT, kill) */
     bool monitor, no_evict, no_touch;
     int64_t n_commands;
-    struct buf held;            /* an immediate reply that has to wait for its turn; see session_reply */
-    size_t held_len;            /* bytes of all immediate replies that wait for their turn */
+    struct buf held; /* an immediate reply that has to wait for its turn; see session_reply */
+    size_t held_len; /* bytes of all immediate replies that wait for their turn */
 };
 
 /* `out` stays the caller's and must outlive the session. The default owner is set by the caller. */
 void session_init(struct session *, uint64_t id, const struct session_events *, struct buf *out,
                   int64_t now_ms);
 
-/* Ends every request (abandon) and frees what the session owns. The holds and the owner must have been
- * dealt with before (broker_session_end), and the subscriptions (pubsub_leave). */
+/* Ends every request (abandon) and frees what the session owns. The holds and the owner must have
+ * been dealt with before (broker_session_end), and the subscriptions (pubsub_leave). */
 void session_fini(struct session *, int64_t now_ms);
 
-/* The writer for one immediate reply of a command: straight to `out` when nothing is in flight, else
- * into a finished request of its own at the end of the queue. Exactly one whole reply is written to it,
- * before anything else is asked of the session, and then session_reply_end() is called. */
+/* The writer for one immediate reply of a command: straight to `out` when nothing is in flight,
+ * else into a finished request of its own at the end of the queue. Exactly one whole reply is
+ * written to it, before anything else is asked of the session, and then session_reply_end() is
+ * called. */
 struct resp_writer session_reply(struct session *);
 void session_reply_end(struct session *);
 
@@ -116,7 +117,8 @@ void request_unpark(struct request *);
 /* Ends it: the reply can be written. Exactly once. On an abandoned request: frees it. */
 void request_finish(struct request *);
 
-/* Writes the replies that are finished and at the head of the queue; on_written follows for each. */
+/* Writes the replies that are finished and at the head of the queue; on_written follows for each.
+ */
 void session_flush(struct session *, int64_t now_ms);
 
 /* The writer for a message that answers nothing (push, published message): finished replies go

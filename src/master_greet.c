@@ -105,17 +105,29 @@ static int64_t quarantine_ms(const struct master *m)
     return s->max_lease_ms + s->max_lease_ms * s->drift_ppm / 1000000 + 1000;
 }
 
-void master_join(struct master *m)
+static void ask_join(struct master *m, enum master_ask_kind kind)
 {
     const char *settings = m->setup.settings ? m->setup.settings : "";
 
-    master_move(m, MASTER_JOINING);
-    m->joined = true;
-    master_batch_add(m, MASTER_ASK_JOIN);
+    master_batch_add(m, kind);
     put_call(m, SCRIPT_JOIN, 3);
     master_put_int(&m->out, quarantine_ms(m));
     master_put_text(&m->out, settings, strlen(settings));
     master_flush(m, m->heard_ms);
+}
+
+void master_join(struct master *m)
+{
+    master_move(m, MASTER_JOINING);
+    m->joined = true;
+    ask_join(m, MASTER_ASK_JOIN);
+}
+
+/* Join says it too, and its repeat changes nothing. */
+void master_ask_high(struct master *m)
+{
+    if (m->state == MASTER_ACTIVE || m->state == MASTER_QUARANTINE)
+        ask_join(m, MASTER_ASK_HIGH);
 }
 
 void master_activate(struct master *m, int64_t base, bool force)
@@ -401,6 +413,32 @@ static bool is_row(const struct reply *r, const char *types)
     return true;
 }
 
+static void take_high(struct master *m, int64_t high, int64_t sent_us)
+{
+    if (high > m->status.high)
+        m->status.high = high;
+    m->status.high_asked_ms = sent_us / 1000;
+}
+
+static int on_high(struct master *m, int64_t sent_us)
+{
+    const struct reply *r = &m->reply;
+
+    if (m->state != MASTER_ACTIVE && m->state != MASTER_QUARANTINE)
+        return 0;
+    if (is_error(m)) {
+        master_greet_again(m);
+        return 0;
+    }
+    if (!is_row(r, "ititi"))
+        return -1;
+    if (reply_is_text(r, &r->values[2], "active") != (m->state == MASTER_ACTIVE))
+        master_join(m); /* emptied, or activated by another broker: not the answer to the question */
+    else
+        take_high(m, r->values[5].integer, sent_us);
+    return 0;
+}
+
 static int on_join(struct master *m, int64_t sent_us, int64_t now_us)
 {
     const struct reply *r = &m->reply;
@@ -420,8 +458,7 @@ static int on_join(struct master *m, int64_t sent_us, int64_t now_us)
         return 0;
     }
     master_clock_take(m, r->values[1].integer, sent_us, now_us);
-    if (r->values[5].integer > m->status.high)
-        m->status.high = r->values[5].integer;
+    take_high(m, r->values[5].integer, sent_us);
     m->status.data_losses += m->stranger;
     m->stranger = false;
     return take_state(m, &r->values[2], r->values[3].integer, now_us);
@@ -495,6 +532,8 @@ int master_greet_reply(struct master *m, const struct master_batch *b, int64_t n
         return on_load(m, b->script);
     case MASTER_ASK_JOIN:
         return on_join(m, b->sent_us, now_us);
+    case MASTER_ASK_HIGH:
+        return on_high(m, b->sent_us);
     case MASTER_ASK_ACTIVATE:
         return on_activate(m, now_us);
     case MASTER_ASK_TIME:

@@ -170,8 +170,12 @@ void pubsub_unsubscribe_all(struct session *s, bool is_pattern,
 
 void pubsub_leave(struct session *s)
 {
-    while (!TAILQ_EMPTY(&s->subscriptions))
-        subscription_free(TAILQ_FIRST(&s->subscriptions));
+    struct subscription *sub = TAILQ_FIRST(&s->subscriptions), *next;
+
+    for (; sub != NULL; sub = next) {
+        next = TAILQ_NEXT(sub, of_session);
+        subscription_free(sub);
+    }
 }
 
 uint32_t pubsub_count_session(const struct session *s, bool is_pattern)

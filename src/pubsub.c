@@ -69,10 +69,10 @@ static struct entry *entry_new(bool is_pattern, const char *name, size_t len)
 static void entry_free(bool is_pattern, struct entry *e)
 {
     if (is_pattern) {
-        HASH_DEL(patterns, e);
+        HASH_DEL(patterns, e); /* NOLINT(clang-analyzer-core.NullDereference) */
         n_patterns--;
     } else {
-        HASH_DEL(channels, e);
+        HASH_DEL(channels, e); /* NOLINT(clang-analyzer-core.NullDereference) */
         n_channels--;
     }
     free(e->name);

@@ -3,9 +3,10 @@
 /*
  * master: one Redis that keeps locks.
  *
- * It is connected to, asked who it is, refused when it cannot be trusted (safety R6), given the scripts of
- * this run of it (R5), joined, and then asked. Items asked for in one turn of the loop travel together:
- * consecutive items of one script in one EVALSHA, everything in one write. Answers come in order.
+ * It is connected to, asked who it is, refused when it cannot be trusted (safety R6), given the
+ * scripts of this run of it (R5), joined, and then asked. Items asked for in one turn of the loop
+ * travel together: consecutive items of one script in one EVALSHA, everything in one write. Answers
+ * come in order.
  *
  *              +--------------------------- link lost: back off, again -------------------------+
  *              v                                                                                |
@@ -42,7 +43,8 @@ enum master_state {
 /* What became of an item. */
 enum master_result {
     MASTER_ANSWERED, /* the script ran: values (or nested) are its answer */
-    MASTER_REJECTED, /* it certainly did not run for this item, `text` says why (LATE, NOSCRIPT, ...) */
+    MASTER_REJECTED, /* it certainly did not run for this item, `text` says why (LATE, NOSCRIPT,
+                        ...) */
     MASTER_UNKNOWN,  /* it may have run or not: link lost, or an error in the middle */
 };
 
@@ -55,15 +57,15 @@ struct master_value { /* an element of a nested answer; a nil is an empty text *
 
 struct master_answer {
     enum master_result result;
-    const int64_t *values; /* script_row.width of them */
+    const int64_t *values;             /* script_row.width of them */
     const struct master_value *nested; /* peek: the item; they live until on_answer returns */
     int n_nested;
     const char *text; /* why there is no answer, in words */
 };
 
 /* One item under way, part of the caller's own structure. From master_ask() until on_answer() it
- * belongs to the master; on_answer() runs exactly once, never inside master_ask() or master_flush(). It
- * may ask again, and free the call. */
+ * belongs to the master; on_answer() runs exactly once, never inside master_ask() or
+ * master_flush(). It may ask again, and free the call. */
 struct master_call {
     TAILQ_ENTRY(master_call) link;
     void (*on_answer)(struct master_call *, const struct master_answer *, int64_t now_ms);
@@ -89,23 +91,23 @@ struct master_status {
     int64_t restarts;        /* seen as another run of the server */
     int64_t data_losses;     /* seen without its mark in the same run: FLUSHALL or alike */
     int64_t reconnects, errors;
-    int64_t clock_jumps;     /* its clock and ours disagreed on how much time had passed */
+    int64_t clock_jumps; /* its clock and ours disagreed on how much time had passed */
     int64_t answered, rejected, unknown; /* items, by what became of them */
-    int64_t timeouts;        /* items turned away because it is stalled, or lost as it did not answer */
-    int64_t high;            /* highest token seen from it */
-    int64_t high_asked_ms;   /* when the question that `high` answers was sent; 0: never */
+    int64_t timeouts; /* items turned away because it is stalled, or lost as it did not answer */
+    int64_t high;     /* highest token seen from it */
+    int64_t high_asked_ms; /* when the question that `high` answers was sent; 0: never */
     const char *run_id, *version;
-    const char *error;       /* last one, in words; "" */
+    const char *error; /* last one, in words; "" */
 };
 
 struct master_setup {
     struct event_base *base;
     struct evdns_base *dns;
     int64_t request_timeout_ms;
-    int64_t quarantine_ms;   /* after a restart; -1: by itself (max_lease and drift; none when the
-                                master persists each write), 0: off */
+    int64_t quarantine_ms; /* after a restart; -1: by itself (max_lease and drift; none when the
+                              master persists each write), 0: off */
     int64_t max_lease_ms, drift_ppm;
-    const char *settings;    /* what all brokers must agree on, "max_lease=60000 drift=5000 masters=..." */
+    const char *settings;    /* what all brokers must agree on, "max_lease=60000 drift=5000 ..." */
     int64_t max_reply;       /* bytes; a longer one ends the link */
     int64_t max_in_flight;   /* items; more are turned away */
     const char *client_name; /* CLIENT SETNAME: people see who is connected */
@@ -114,31 +116,33 @@ struct master_setup {
     void *arg;
 };
 
-/* Makes it, DOWN. `conf` is copied whole, `setup` without its strings: they must live on. Masters that
- * share setup.arg are one set: no two of them may be the same server. */
-struct master *master_new(const struct master_setup *setup, const struct conf_master *conf, int index);
-/* Ends it. Items under way are answered inside this call, then nothing is called any more. Never from
- * a callback of this master. */
+/* Makes it, DOWN. `conf` is copied whole, `setup` without its strings: they must live on. Masters
+ * that share setup.arg are one set: no two of them may be the same server. */
+struct master *master_new(const struct master_setup *setup, const struct conf_master *conf,
+                          int index);
+/* Ends it. Items under way are answered inside this call, then nothing is called any more. Never
+ * from a callback of this master. */
 void master_free(struct master *);
-/* After a reload: limits and times count at once, user and password at the next connect; the address is
- * not looked at. */
-void master_configure(struct master *, const struct master_setup *setup, const struct conf_master *conf);
+/* After a reload: limits and times count at once, user and password at the next connect; the
+ * address is not looked at. */
+void master_configure(struct master *, const struct master_setup *setup,
+                      const struct conf_master *conf);
 /* Starts to connect, and to reconnect for ever. */
 void master_start(struct master *);
 int master_index(const struct master *);
 const char *master_name(const struct master *);
 
-/* Asks for one item. Returns -1 when it cannot be sent (nothing will happen; master_reason says why), 0
- * when on_answer will come. What `item` points to is copied. In QUARANTINE only plant, release and peek
- * are taken; while the master is stalled only release. */
-int master_ask(struct master *, enum script, const struct master_item *item, struct master_call *call,
-               int64_t now_ms);
+/* Asks for one item. Returns -1 when it cannot be sent (nothing will happen; master_reason says
+ * why), 0 when on_answer will come. What `item` points to is copied. In QUARANTINE only plant,
+ * release and peek are taken; while the master is stalled only release. */
+int master_ask(struct master *, enum script, const struct master_item *item,
+               struct master_call *call, int64_t now_ms);
 
 /* Sends what has been asked since the last time. Once at the end of each turn of the loop. */
 void master_flush(struct master *, int64_t now_ms);
 
-/* Ends the quarantine when its time is over, or with `force` now; no token at or below `base` is given
- * afterwards. on_state follows. */
+/* Ends the quarantine when its time is over, or with `force` now; no token at or below `base` is
+ * given afterwards. on_state follows. */
 void master_activate(struct master *, int64_t base, bool force);
 
 /* Asks anew for the highest token that it has given, whatever its state after joining. Nothing else

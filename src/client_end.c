@@ -18,7 +18,7 @@
 #include "log.h"
 #include "stats.h"
 
-enum { LOG_LINES_PER_SECOND = 20, IDLE_ROUND = 8 };
+enum { LOG_LINES_PER_SECOND = 20, IDLE_ROUND = 8, IDLE_LEAST = 16 };
 
 /* How each end is named, logged and counted. */
 static const struct {
@@ -281,7 +281,7 @@ static void find_idle(struct clients *set, int64_t now_ms)
 {
     if (set->limits.idle_ms == 0)
         return;
-    for (size_t n = set->n_all / IDLE_ROUND + 1; n > 0 && !TAILQ_EMPTY(&set->all); n--) {
+    for (size_t n = set->n_all / IDLE_ROUND + IDLE_LEAST; n > 0 && !TAILQ_EMPTY(&set->all); n--) {
         struct client *c = TAILQ_FIRST(&set->all);
         const struct session *s = &c->session;
         bool idle = now_ms - s->last_ms >= set->limits.idle_ms && s->n_requests == 0 &&

@@ -20,6 +20,7 @@ enum { HTTP_LOG_MS = 60 * 1000 };
 
 static void queue_more(struct client *c)
 {
+    static const struct timeval at_once;
     struct clients *set = c->set;
 
     if (c->has_more || c->dead)
@@ -27,7 +28,9 @@ static void queue_more(struct client *c)
     c->has_more = true;
     TAILQ_INSERT_TAIL(&set->more, c, more);
     set->n_more++;
-    event_active(&set->turn, EV_TIMEOUT, 0);
+    /* A timer, as event_active() would still run in this turn, again and again. */
+    if (!event_pending(&set->turn, EV_TIMEOUT, NULL))
+        event_add(&set->turn, &at_once);
 }
 
 static bool may_run(const struct client *c)

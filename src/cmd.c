@@ -369,8 +369,6 @@ void cmd_dispatch(struct session *s, int argc, const struct resp_arg *argv, int6
                   int64_t now_us)
 {
     assert(argc > 0);
-    s->n_commands++;
-    s->last_ms = now_ms;
     stats.commands_processed++;
 
     int index = resolve(s, argc, argv);

@@ -95,6 +95,7 @@ struct master_status {
     int64_t answered, rejected, unknown; /* items, by what became of them */
     int64_t timeouts; /* items turned away because it is stalled, or lost as it did not answer */
     int64_t high;     /* highest token seen from it */
+    int64_t high_asked_ms; /* when the question that `high` answers was sent; 0: never */
     const char *run_id, *version;
     const char *error; /* last one, in words; "" */
 };
@@ -106,8 +107,7 @@ struct master_setup {
     int64_t quarantine_ms; /* after a restart; -1: by itself (max_lease and drift; none when the
                               master persists each write), 0: off */
     int64_t max_lease_ms, drift_ppm;
-    const char
-        *settings; /* what all brokers must agree on, "max_lease=60000 drift=5000 masters=..." */
+    const char *settings;    /* what all brokers must agree on, "max_lease=60000 drift=5000 ..." */
     int64_t max_reply;       /* bytes; a longer one ends the link */
     int64_t max_in_flight;   /* items; more are turned away */
     const char *client_name; /* CLIENT SETNAME: people see who is connected */
@@ -144,6 +144,10 @@ void master_flush(struct master *, int64_t now_ms);
 /* Ends the quarantine when its time is over, or with `force` now; no token at or below `base` is
  * given afterwards. on_state follows. */
 void master_activate(struct master *, int64_t base, bool force);
+
+/* Asks anew for the highest token that it has given, whatever its state after joining. Nothing else
+ * changes; status.high and high_asked_ms follow when the answer comes. Not sent in other states. */
+void master_ask_high(struct master *);
 
 const struct master_status *master_status(struct master *, int64_t now_ms);
 /* Why it does not vote now, in a few words: "down", "timeout", "quarantined 12s". */

@@ -8,7 +8,6 @@
  * is bounded, and the run id goes into the text of scripts only when it is letters and digits.
  */
 #include <assert.h>
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,11 +15,9 @@
 
 #include "master_private.h"
 
-enum { OLDEST_MAJOR = 5 };
-
 /* ---- asking ---- */
 
-static void ask_words(struct master *m, enum master_ask_kind kind, const char *words)
+void master_ask_words(struct master *m, enum master_ask_kind kind, const char *words)
 {
     master_batch_add(m, kind);
     master_put_words(&m->out, words);
@@ -29,8 +26,8 @@ static void ask_words(struct master *m, enum master_ask_kind kind, const char *w
 static void ask_identity(struct master *m)
 {
     m->facts = (struct master_facts){0};
-    ask_words(m, MASTER_ASK_INFO, "INFO");
-    ask_words(m, MASTER_ASK_FSYNC, "CONFIG GET appendfsync");
+    master_ask_words(m, MASTER_ASK_INFO, "INFO");
+    master_ask_words(m, MASTER_ASK_FSYNC, "CONFIG GET appendfsync");
 }
 
 static void ask_auth(struct master *m)
@@ -62,11 +59,11 @@ void master_greet(struct master *m)
         ask_auth(m);
     if (m->db > 0) {
         snprintf(words, sizeof words, "SELECT %d", m->db);
-        ask_words(m, MASTER_ASK_SELECT, words);
+        master_ask_words(m, MASTER_ASK_SELECT, words);
     }
     ask_setname(m);
-    ask_words(m, MASTER_ASK_CLIENT_ID, "CLIENT ID");
-    ask_words(m, MASTER_ASK_OPTIONAL, "CLIENT NO-EVICT on");
+    master_ask_words(m, MASTER_ASK_CLIENT_ID, "CLIENT ID");
+    master_ask_words(m, MASTER_ASK_OPTIONAL, "CLIENT NO-EVICT on");
     ask_identity(m);
     master_flush(m, m->heard_ms);
 }
@@ -75,58 +72,6 @@ void master_greet_again(struct master *m)
 {
     master_move(m, MASTER_GREETING);
     ask_identity(m);
-    master_flush(m, m->heard_ms);
-}
-
-void master_probe(struct master *m)
-{
-    ask_words(m, MASTER_ASK_TIME, "TIME");
-    ask_words(m, MASTER_ASK_MARK, "HMGET holdfast:master run_id state");
-    master_flush(m, m->heard_ms);
-}
-
-static void put_call(struct master *m, enum script script, int n_args)
-{
-    master_put_array(&m->out, 3 + n_args);
-    buf_append(&m->out, m->head[script], (size_t)m->head_len[script]);
-    master_put_int(&m->out, 0);
-    master_put_text(&m->out, m->run_id, strlen(m->run_id));
-}
-
-/* For how long nothing that a master has forgotten may be held by anybody. */
-static int64_t quarantine_ms(const struct master *m)
-{
-    const struct master_setup *s = &m->setup;
-
-    if (s->quarantine_ms >= 0)
-        return s->quarantine_ms;
-    if (m->facts.aof && m->facts.fsync_always)
-        return 0;
-    return s->max_lease_ms + s->max_lease_ms * s->drift_ppm / 1000000 + 1000;
-}
-
-void master_join(struct master *m)
-{
-    const char *settings = m->setup.settings ? m->setup.settings : "";
-
-    master_move(m, MASTER_JOINING);
-    m->joined = true;
-    master_batch_add(m, MASTER_ASK_JOIN);
-    put_call(m, SCRIPT_JOIN, 3);
-    master_put_int(&m->out, quarantine_ms(m));
-    master_put_text(&m->out, settings, strlen(settings));
-    master_flush(m, m->heard_ms);
-}
-
-void master_activate(struct master *m, int64_t base, bool force)
-{
-    assert(base >= 0);
-    if (m->state != MASTER_QUARANTINE)
-        return;
-    master_batch_add(m, MASTER_ASK_ACTIVATE);
-    put_call(m, SCRIPT_ACTIVATE, 3);
-    master_put_int(&m->out, base);
-    master_put_int(&m->out, force ? 1 : 0);
     master_flush(m, m->heard_ms);
 }
 
@@ -155,7 +100,7 @@ static bool begins(const char *text, const char *with)
 
 /* It answered `what` by an error. What passes by itself only ends the link, the rest is for people.
  */
-static int give_up(struct master *m, const char *what)
+int master_give_up(struct master *m, const char *what)
 {
     const struct reply_value *v = m->reply.values;
     const char *text = reply_text(&m->reply, v);
@@ -182,111 +127,18 @@ static bool is_error(const struct master *m)
     return m->reply.values[0].type == REPLY_ERROR;
 }
 
-/* ---- INFO and CONFIG ---- */
-
-static void copy_word(char *out, size_t size, const char *value, size_t len)
-{
-    if (len >= size)
-        len = 0; /* no such thing has so long a name */
-    memcpy(out, value, len);
-    out[len] = 0;
-}
-
-static void take_fact(struct master_facts *f, const char *key, size_t key_len, const char *value,
-                      size_t len)
-{
-    const struct {
-        const char *key;
-        char *word;
-        size_t size;
-        bool *flag;
-    } known[] = {
-        {"run_id", f->run_id, sizeof f->run_id, NULL},
-        {"redis_version", f->version, sizeof f->version, NULL},
-        {"role", f->role, sizeof f->role, NULL},
-        {"maxmemory_policy", f->policy, sizeof f->policy, NULL},
-        {"loading", NULL, 0, &f->loading},
-        {"aof_enabled", NULL, 0, &f->aof},
-    };
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        if (strlen(known[i].key) != key_len || memcmp(known[i].key, key, key_len) != 0)
-            continue;
-        if (known[i].flag)
-            *known[i].flag = len == 1 && *value == '1';
-        else
-            copy_word(known[i].word, known[i].size, value, len);
-    }
-}
-
-static void take_info(struct master_facts *f, const char *text, size_t len)
-{
-    const char *end = text + len;
-
-    while (text < end) {
-        const char *eol = memchr(text, '\n', (size_t)(end - text));
-        const char *next = eol ? eol + 1 : end, *stop = eol ? eol : end;
-        const char *colon = memchr(text, ':', (size_t)(stop - text));
-        if (stop > text && stop[-1] == '\r')
-            stop--;
-        if (colon && colon < stop)
-            take_fact(f, text, (size_t)(colon - text), colon + 1, (size_t)(stop - colon - 1));
-        text = next;
-    }
-}
+/* ---- who it is ---- */
 
 static int on_info(struct master *m)
 {
     const struct reply_value *v = m->reply.values;
 
     if (is_error(m))
-        return give_up(m, "INFO");
+        return master_give_up(m, "INFO");
     if (v->type != REPLY_TEXT)
         return -1;
-    take_info(&m->facts, reply_text(&m->reply, v), v->len);
+    master_take_info(&m->facts, reply_text(&m->reply, v), v->len);
     return 0;
-}
-
-/* ---- the judgement (safety R6) ---- */
-
-static bool is_plain(const char *word)
-{
-    for (const char *p = word; *p; p++)
-        if (!isalnum((unsigned char)*p))
-            return false;
-    return *word != 0;
-}
-
-static bool is_refused(struct master *m)
-{
-    const struct master_facts *f = &m->facts;
-    char words[REPLY_WORDS_MAX];
-
-    if (!is_plain(f->run_id)) {
-        master_refuse(m, "its INFO gives no usable run_id: is it a Redis server?");
-        return true;
-    }
-    if (atoi(f->version) < OLDEST_MAJOR) {
-        reply_words(words, sizeof words, f->version, strlen(f->version));
-        master_refuse(m, "its version %s is too old: Redis %d or newer is needed", words,
-                      OLDEST_MAJOR);
-        return true;
-    }
-    if (strcmp(f->role, "master") != 0) {
-        reply_words(words, sizeof words, f->role, strlen(f->role));
-        master_refuse(m, "it is a %s and no master: name its master in [masters]", words);
-        return true;
-    }
-    if (strcmp(f->policy, "noeviction") != 0) {
-        reply_words(words, sizeof words, f->policy, strlen(f->policy));
-        master_refuse(m, "it may evict locks (maxmemory-policy is %s): set it to noeviction",
-                      words);
-        return true;
-    }
-    const struct master *twin = master_twin(m, f->run_id);
-    if (twin)
-        master_refuse(m, "it is the same server as %s: each master must be one of its own",
-                      twin->object);
-    return twin != NULL;
 }
 
 static void kill_old_link(struct master *m)
@@ -294,7 +146,7 @@ static void kill_old_link(struct master *m)
     char words[64];
 
     snprintf(words, sizeof words, "CLIENT KILL ID %" PRId64, m->old_client_id);
-    ask_words(m, MASTER_ASK_OPTIONAL, words);
+    master_ask_words(m, MASTER_ASK_OPTIONAL, words);
     m->old_client_id = 0;
 }
 
@@ -307,7 +159,7 @@ static void judge(struct master *m)
         master_drop(m, "it is still loading its data");
         return;
     }
-    if (is_refused(m))
+    if (!master_judge(m))
         return;
     if (strcmp(m->run_id, f->run_id) == 0) {
         /* What still stands in the buffers of the old link must not run any more. */
@@ -342,7 +194,7 @@ static int on_fsync(struct master *m)
 static int on_status(struct master *m, const char *what)
 {
     if (is_error(m))
-        return give_up(m, what);
+        return master_give_up(m, what);
     return reply_is_text(&m->reply, m->reply.values, "OK") ? 0 : -1;
 }
 
@@ -364,7 +216,7 @@ static int on_load(struct master *m, enum script script)
     const struct reply_value *v = m->reply.values;
 
     if (is_error(m))
-        return give_up(m, "SCRIPT LOAD");
+        return master_give_up(m, "SCRIPT LOAD");
     if (v->type != REPLY_TEXT || !is_digest(reply_text(&m->reply, v), v->len))
         return -1;
     m->head_len[script] =
@@ -372,109 +224,6 @@ static int on_load(struct master *m, enum script script)
                  MASTER_DIGEST_LEN, reply_text(&m->reply, v));
     if (--m->loads_left == 0)
         master_join(m);
-    return 0;
-}
-
-/* Where join and activate say that it stands. */
-static int take_state(struct master *m, const struct reply_value *state, int64_t left_ms,
-                      int64_t now_us)
-{
-    if (reply_is_text(&m->reply, state, "active")) {
-        master_move(m, MASTER_ACTIVE);
-        return 0;
-    }
-    if (!reply_is_text(&m->reply, state, "quarantine") || left_ms < 0)
-        return -1;
-    m->quarantine_end_ms = now_us / 1000 + left_ms;
-    if (m->state != MASTER_QUARANTINE)
-        master_move(m, MASTER_QUARANTINE);
-    return 0;
-}
-
-static bool is_row(const struct reply *r, const char *types)
-{
-    if (r->values[0].type != REPLY_ARRAY || r->count != 1 + (int)strlen(types))
-        return false;
-    for (int i = 0; types[i]; i++)
-        if (r->values[1 + i].type != (types[i] == 'i' ? REPLY_INTEGER : REPLY_TEXT))
-            return false;
-    return true;
-}
-
-static int on_join(struct master *m, int64_t sent_us, int64_t now_us)
-{
-    const struct reply *r = &m->reply;
-    const char *ours = m->setup.settings ? m->setup.settings : "";
-    char theirs[REPLY_WORDS_MAX];
-
-    if (m->state != MASTER_JOINING)
-        return 0; /* overtaken by greet_again */
-    if (is_error(m))
-        return give_up(m, "join");
-    if (!is_row(r, "ititi"))
-        return -1;
-    if (!reply_is_text(r, &r->values[4], ours)) {
-        reply_words(theirs, sizeof theirs, reply_text(r, &r->values[4]), r->values[4].len);
-        master_refuse(m, "brokers disagree: this one has \"%s\", those before it have \"%s\"", ours,
-                      theirs);
-        return 0;
-    }
-    master_clock_take(m, r->values[1].integer, sent_us, now_us);
-    if (r->values[5].integer > m->status.high)
-        m->status.high = r->values[5].integer;
-    m->status.data_losses += m->stranger;
-    m->stranger = false;
-    return take_state(m, &r->values[2], r->values[3].integer, now_us);
-}
-
-static int on_activate(struct master *m, int64_t now_us)
-{
-    const struct reply *r = &m->reply;
-
-    if (m->state != MASTER_QUARANTINE)
-        return 0;
-    if (is_error(m)) {
-        m->stranger = begins(reply_text(r, r->values), "STRANGER");
-        m->status.errors++;
-        master_greet_again(m);
-        return 0;
-    }
-    return is_row(r, "iti") ? take_state(m, &r->values[2], r->values[3].integer, now_us) : -1;
-}
-
-static int on_time(struct master *m, int64_t sent_us, int64_t now_us)
-{
-    const struct reply *r = &m->reply;
-    int64_t s, us;
-
-    if (is_error(m))
-        return 0;
-    if (!is_row(r, "tt") ||
-        util_parse_int(reply_text(r, &r->values[1]), r->values[1].len, 1, INT32_MAX * 16LL, &s) !=
-            0 ||
-        util_parse_int(reply_text(r, &r->values[2]), r->values[2].len, 0, 999999, &us) != 0)
-        return -1;
-    master_clock_take(m, s * 1000 + us / 1000, sent_us, now_us);
-    return 0;
-}
-
-/* Another broker may have ended the quarantine, or somebody emptied the server. */
-static int on_mark(struct master *m)
-{
-    const struct reply *r = &m->reply;
-
-    if (m->state != MASTER_ACTIVE && m->state != MASTER_QUARANTINE)
-        return 0;
-    if (is_error(m) || r->values[0].type != REPLY_ARRAY || r->count != 3) {
-        master_greet_again(m);
-        return 0;
-    }
-    if (!reply_is_text(r, &r->values[1], m->run_id)) {
-        m->stranger = true;
-        master_greet_again(m);
-    } else if (reply_is_text(r, &r->values[2], "active") != (m->state == MASTER_ACTIVE)) {
-        master_join(m);
-    }
     return 0;
 }
 
@@ -494,13 +243,15 @@ int master_greet_reply(struct master *m, const struct master_batch *b, int64_t n
     case MASTER_ASK_LOAD:
         return on_load(m, b->script);
     case MASTER_ASK_JOIN:
-        return on_join(m, b->sent_us, now_us);
+        return master_on_join(m, b->sent_us, now_us);
+    case MASTER_ASK_HIGH:
+        return master_on_high(m, b->sent_us);
     case MASTER_ASK_ACTIVATE:
-        return on_activate(m, now_us);
+        return master_on_activate(m, now_us);
     case MASTER_ASK_TIME:
-        return on_time(m, b->sent_us, now_us);
+        return master_on_time(m, b->sent_us, now_us);
     case MASTER_ASK_MARK:
-        return on_mark(m);
+        return master_on_mark(m);
     case MASTER_ASK_OPTIONAL:
     case MASTER_ASK_ITEMS:
     case MASTER_ASK_KINDS:

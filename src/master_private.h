@@ -2,7 +2,8 @@
 #define HOLDFAST_MASTER_PRIVATE_H
 /*
  * Between the files of master: master.c (its life and its link), master_greet.c (who it is,
- * scripts, join), master_ask.c (items and their answers), master_clock.c (its time and ours).
+ * scripts), master_judge.c (whether it may be used), master_join.c (quarantine), master_ask.c
+ * (items), master_answer.c (replies), master_clock.c (its time and ours).
  */
 #include <event2/event_struct.h>
 
@@ -21,6 +22,8 @@ enum {
     MASTER_NESTED_MAX = 8
 };
 
+#define MASTER_TOKEN_MAX ((int64_t)1 << 53) /* what a number in Lua holds exactly */
+
 /* What an answer is to. */
 enum master_ask_kind {
     MASTER_ASK_ITEMS,
@@ -32,6 +35,7 @@ enum master_ask_kind {
     MASTER_ASK_FSYNC,
     MASTER_ASK_LOAD,
     MASTER_ASK_JOIN,
+    MASTER_ASK_HIGH,
     MASTER_ASK_ACTIVATE,
     MASTER_ASK_TIME,
     MASTER_ASK_MARK,
@@ -127,10 +131,30 @@ static inline int64_t master_patience_ms(const struct master *m)
 void master_greet(struct master *);
 /* On the same link: asks again who it is, and so on from there. */
 void master_greet_again(struct master *);
-void master_join(struct master *);
-void master_probe(struct master *);
 /* The reply to anything but items, reply.values. Returns -1 when it cannot be one. */
 int master_greet_reply(struct master *, const struct master_batch *, int64_t now_us) MUST_CHECK;
+
+/* It answered `what` by an error: what passes by itself only ends the link, the rest is for people.
+ * Returns 0. */
+int master_give_up(struct master *, const char *what);
+/* A request of words without spaces. */
+void master_ask_words(struct master *, enum master_ask_kind, const char *words);
+
+/* ---- master_join.c ---- */
+void master_join(struct master *);
+void master_probe(struct master *);
+/* The replies; -1 as master_greet_reply(). */
+int master_on_join(struct master *, int64_t sent_us, int64_t now_us) MUST_CHECK;
+int master_on_activate(struct master *, int64_t now_us) MUST_CHECK;
+int master_on_high(struct master *, int64_t sent_us) MUST_CHECK;
+int master_on_time(struct master *, int64_t sent_us, int64_t now_us) MUST_CHECK;
+int master_on_mark(struct master *) MUST_CHECK;
+
+/* ---- master_judge.c ---- */
+/* Takes what it wants to know from the text of INFO. */
+void master_take_info(struct master_facts *, const char *text, size_t len);
+/* False: it has been refused, with the reason. */
+bool master_judge(struct master *);
 
 /* ---- master_ask.c ---- */
 /* Begins a request of its own; its bytes are to be put into m->out. */
@@ -143,9 +167,14 @@ void master_put_words(struct buf *, const char *words); /* a command without spa
 void master_bury(struct master *);
 void master_deliver(struct master *, int64_t now_ms);
 void master_forget(struct master *); /* memory of all batches; none may have calls */
+bool master_is_stalled(const struct master *, int64_t now_us);
+
+/* ---- master_answer.c ---- */
 /* stream's callback. */
 size_t master_on_bytes(void *arg, const char *data, size_t len);
-bool master_is_stalled(const struct master *, int64_t now_us);
+/* Hands the same answer, without values, to every call of a batch that is in no list any more. */
+void master_answer_calls(struct master *, struct master_batch *, enum master_result,
+                         const char *text, int64_t now_ms);
 
 /* ---- master_clock.c ---- */
 /* It said `time_ms` in the answer to something sent at sent_us, which came at now_us. */

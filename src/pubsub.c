@@ -69,10 +69,10 @@ static struct entry *entry_new(bool is_pattern, const char *name, size_t len)
 static void entry_free(bool is_pattern, struct entry *e)
 {
     if (is_pattern) {
-        HASH_DEL(patterns, e);
+        HASH_DEL(patterns, e); /* NOLINT(clang-analyzer-core.NullDereference) */
         n_patterns--;
     } else {
-        HASH_DEL(channels, e);
+        HASH_DEL(channels, e); /* NOLINT(clang-analyzer-core.NullDereference) */
         n_channels--;
     }
     free(e->name);
@@ -170,8 +170,12 @@ void pubsub_unsubscribe_all(struct session *s, bool is_pattern,
 
 void pubsub_leave(struct session *s)
 {
-    while (!TAILQ_EMPTY(&s->subscriptions))
-        subscription_free(TAILQ_FIRST(&s->subscriptions));
+    struct subscription *sub = TAILQ_FIRST(&s->subscriptions), *next;
+
+    for (; sub != NULL; sub = next) {
+        next = TAILQ_NEXT(sub, of_session);
+        subscription_free(sub);
+    }
 }
 
 uint32_t pubsub_count_session(const struct session *s, bool is_pattern)

@@ -214,6 +214,14 @@ bool reply_is_text(const struct reply *r, const struct reply_value *v, const cha
            memcmp(reply_text(r, v), words, v->len) == 0;
 }
 
+bool reply_is_error(const struct reply *r, const struct reply_value *v, const char *code)
+{
+    size_t len = strlen(code);
+    const char *text = v->type == REPLY_ERROR ? reply_text(r, v) : "";
+
+    return strncmp(text, code, len) == 0 && (text[len] == ' ' || text[len] == 0);
+}
+
 char *reply_words(char *out, size_t size, const char *text, size_t len)
 {
     static const char digits[] = "0123456789abcdef";

@@ -68,6 +68,9 @@ static inline const char *reply_text(const struct reply *r, const struct reply_v
 /* True for a status or text with just these words. */
 bool reply_is_text(const struct reply *, const struct reply_value *, const char *words);
 
+/* True for an error with this code, its first word. */
+bool reply_is_error(const struct reply *, const struct reply_value *, const char *code);
+
 /* A text as people may see it: printable ASCII, anything else as \xNN, cut to the room. Returns
  * out. */
 char *reply_words(char *out, size_t size, const char *text, size_t len);

@@ -1,0 +1,256 @@
+/*
+ * Replies of one master to what master_ask.c has sent, in the same order.
+ *
+ * Knows the shape of what each script can say, and the bounds of its numbers: anything else is no
+ * answer but the end of the link, and everything under way is UNKNOWN. A reply is looked at whole
+ * before the first call hears of it.
+ *
+ * Invariant: after each on_answer the link may be gone; `links` tells.
+ */
+#include <string.h>
+
+#include "clock.h"
+#include "master_private.h"
+
+#define TIME_MAX_MS ((int64_t)1 << 45)
+
+/* ---- errors ---- */
+
+void master_answer_calls(struct master *m, struct master_batch *b, enum master_result result,
+                         const char *text, int64_t now_ms)
+{
+    struct master_answer answer = {.result = result, .text = text};
+    struct master_call *call;
+
+    if (result == MASTER_REJECTED)
+        m->status.rejected += b->n_items;
+    else
+        m->status.unknown += b->n_items;
+    m->n_items -= b->n_items;
+    m->in_calls = true;
+    while ((call = TAILQ_FIRST(&b->calls)) != NULL) {
+        TAILQ_REMOVE(&b->calls, call, link);
+        call->on_answer(call, &answer, now_ms);
+    }
+    m->in_calls = false;
+    TAILQ_INSERT_HEAD(&m->spare, b, link);
+}
+
+/* True when the error proves that the script did not begin: Redis or the script's own first lines
+ * have refused it. An error from a command in the middle names the script ("script:" since Redis 7,
+ * "Error running script" before) and proves nothing. */
+static bool has_not_run(const struct reply *r)
+{
+    static const char *const codes[] = {
+        "LATE",   "STRANGER",    "QUARANTINE", "NOSCRIPT",   "LOADING",   "NOAUTH",
+        "NOPERM", "BUSY",        "MISCONF",    "READONLY",   "OOM",       "MASTERDOWN",
+        "MOVED",  "CLUSTERDOWN", "TRYAGAIN",   "NOREPLICAS", "EXECABORT", NULL};
+
+    const char *text = reply_text(r, r->values);
+
+    if (strstr(text, "script:") || strstr(text, "Error running script"))
+        return false;
+    for (int i = 0; codes[i]; i++)
+        if (reply_is_error(r, r->values, codes[i]))
+            return true;
+    return false;
+}
+
+static void answer_error(struct master *m, struct master_batch *b, int64_t now_ms)
+{
+    const struct reply *r = &m->reply;
+    const struct reply_value *v = r->values;
+    char words[REPLY_WORDS_MAX];
+    unsigned links = m->links;
+    bool stranger = reply_is_error(r, v, "STRANGER");
+    bool changed = stranger || reply_is_error(r, v, "NOSCRIPT") || reply_is_error(r, v, "READONLY");
+    bool quarantined = reply_is_error(r, v, "QUARANTINE");
+
+    m->status.errors++;
+    reply_words(words, sizeof words, reply_text(r, v), v->len);
+    log_debug(m->object, "script=%s error=%s", script_get(b->script)->name, words);
+    master_answer_calls(m, b, has_not_run(&m->reply) ? MASTER_REJECTED : MASTER_UNKNOWN, words,
+                        now_ms);
+    m->stranger |= stranger;
+    if (m->links != links)
+        return;
+    if (changed && (m->state == MASTER_ACTIVE || m->state == MASTER_QUARANTINE))
+        master_greet_again(m);
+    else if (quarantined && m->state == MASTER_ACTIVE)
+        master_join(m);
+}
+
+/* ---- what a script can say ---- */
+
+/* Lowest and highest first integer of an item, by script. */
+static const int8_t codes[][2] = {
+    [SCRIPT_ACQUIRE] = {-2, 2}, [SCRIPT_COMMIT] = {0, 2}, [SCRIPT_TAKEOVER] = {-1, 1},
+    [SCRIPT_RENEW] = {-1, 1},   [SCRIPT_PLANT] = {0, 1},  [SCRIPT_RELEASE] = {-1, 1},
+};
+
+static bool is_int(const struct reply_value *v, int64_t min, int64_t max)
+{
+    return v->type == REPLY_INTEGER && v->integer >= min && v->integer <= max;
+}
+
+static bool is_flat_answer(const struct master_batch *b, const struct reply_value *v)
+{
+    int width = script_get(b->script)->width;
+
+    for (int i = 0; i < b->n_items; i++, v += width) {
+        if (!is_int(v, codes[b->script][0], codes[b->script][1]))
+            return false;
+        if (width > 1 && !is_int(v + 1, v->integer == 1 ? 1 : -2, MASTER_TOKEN_MAX))
+            return false;
+        if (width > 2 && !is_int(v + 2, 0, INT32_MAX))
+            return false;
+    }
+    return true;
+}
+
+static bool is_nested_answer(const struct master_batch *b, const struct reply_value *v,
+                             const struct reply_value *end)
+{
+    for (int i = 0; i < b->n_items; i++) {
+        if (v == end || v->type != REPLY_ARRAY || v->integer > MASTER_NESTED_MAX ||
+            end - v <= v->integer)
+            return false;
+        const struct reply_value *item = v + 1;
+        v = item + v->integer;
+        for (; item < v; item++)
+            if (item->type != REPLY_INTEGER && item->type != REPLY_TEXT && item->type != REPLY_NIL)
+                return false;
+    }
+    return v == end;
+}
+
+/* Whether the reply is one that the script of this batch can give. */
+static bool is_answer(const struct master_batch *b, const struct reply *r)
+{
+    const struct script_row *row = script_get(b->script);
+    const struct reply_value *v = r->values;
+    int64_t n = 1 + (int64_t)b->n_items * (row->width ? row->width : 1);
+
+    if (v->type != REPLY_ARRAY || v->integer != n || !is_int(v + 1, 1, TIME_MAX_MS))
+        return false;
+    if (row->width == 0)
+        return is_nested_answer(b, v + 2, v + r->count);
+    return r->count == 1 + n && is_flat_answer(b, v + 2);
+}
+
+/* ---- answers ---- */
+
+static void see_token(struct master *m, enum script script, const int64_t *values)
+{
+    bool token = script == SCRIPT_COMMIT ? values[0] >= 1 : values[0] == 1;
+
+    if ((script <= SCRIPT_TAKEOVER) && token && values[1] > m->status.high)
+        m->status.high = values[1];
+}
+
+static void answer_flat(struct master *m, struct master_batch *b, int64_t now_ms)
+{
+    int width = script_get(b->script)->width;
+    const struct reply_value *v = m->reply.values + 2;
+    int64_t values[SCRIPT_WIDTH_MAX];
+    struct master_answer answer = {.result = MASTER_ANSWERED, .values = values, .text = ""};
+    struct master_call *call;
+
+    while ((call = TAILQ_FIRST(&b->calls)) != NULL) {
+        for (int i = 0; i < width; i++)
+            values[i] = (v++)->integer;
+        see_token(m, b->script, values);
+        TAILQ_REMOVE(&b->calls, call, link);
+        call->on_answer(call, &answer, now_ms);
+    }
+}
+
+static void answer_nested(struct master *m, struct master_batch *b, int64_t now_ms)
+{
+    const struct reply_value *v = m->reply.values + 2;
+    struct master_value nested[MASTER_NESTED_MAX];
+    struct master_answer answer = {.result = MASTER_ANSWERED, .nested = nested, .text = ""};
+    struct master_call *call;
+
+    while ((call = TAILQ_FIRST(&b->calls)) != NULL) {
+        answer.n_nested = (int)(v++)->integer;
+        for (int i = 0; i < answer.n_nested; i++, v++) {
+            bool is_text = v->type != REPLY_INTEGER;
+            nested[i] = (struct master_value){.is_text = is_text, .integer = v->integer};
+            nested[i].text = v->type == REPLY_TEXT ? reply_text(&m->reply, v) : "";
+            nested[i].len = v->len;
+        }
+        TAILQ_REMOVE(&b->calls, call, link);
+        call->on_answer(call, &answer, now_ms);
+    }
+}
+
+static void answer_items(struct master *m, struct master_batch *b, int64_t now_ms, int64_t now_us)
+{
+    master_clock_take(m, m->reply.values[1].integer, b->sent_us, now_us);
+    m->status.answered += b->n_items;
+    m->n_items -= b->n_items;
+    m->in_calls = true;
+    if (script_get(b->script)->width)
+        answer_flat(m, b, now_ms);
+    else
+        answer_nested(m, b, now_ms);
+    m->in_calls = false;
+    TAILQ_INSERT_HEAD(&m->spare, b, link);
+}
+
+/* ---- replies ---- */
+
+static void on_reply(struct master *m, int64_t now_ms, int64_t now_us)
+{
+    struct master_batch *b = TAILQ_FIRST(&m->sent);
+
+    if (!b) {
+        master_drop(m, "it said something that nobody had asked");
+        return;
+    }
+    if (b->kind != MASTER_ASK_ITEMS) {
+        struct master_batch asked = *b;
+        TAILQ_REMOVE(&m->sent, b, link);
+        TAILQ_INSERT_HEAD(&m->spare, b, link);
+        if (master_greet_reply(m, &asked, now_us) != 0)
+            master_drop(m, "its reply is none to what was asked");
+        return;
+    }
+    if (m->reply.values[0].type != REPLY_ERROR && !is_answer(b, &m->reply)) {
+        m->status.errors++;
+        master_drop(m, "its reply is none that the script %s gives", script_get(b->script)->name);
+        return;
+    }
+    TAILQ_REMOVE(&m->sent, b, link);
+    if (m->reply.values[0].type == REPLY_ERROR)
+        answer_error(m, b, now_ms);
+    else
+        answer_items(m, b, now_ms, now_us);
+}
+
+size_t master_on_bytes(void *arg, const char *data, size_t len)
+{
+    struct master *m = arg;
+    unsigned links = m->links;
+    int64_t now_us = clock_us(), now_ms = now_us / 1000;
+    enum reply_result result = REPLY_MORE;
+
+    m->heard_ms = now_ms;
+    for (size_t done = 0, n; done < len && m->links == links; done += n) {
+        n = len - done < REPLY_FEED_MAX ? len - done : REPLY_FEED_MAX;
+        reply_feed(&m->reply, data + done, n);
+        while ((result = reply_next(&m->reply)) == REPLY_READY) {
+            on_reply(m, now_ms, now_us);
+            if (m->links != links)
+                return len;
+        }
+        if (result == REPLY_BROKEN) {
+            m->status.errors++;
+            master_drop(m, "%s", m->reply.error);
+        } else if (m->reply.unfinished > 0 && TAILQ_EMPTY(&m->sent)) {
+            master_drop(m, "it said something that nobody had asked");
+        }
+    }
+    return len;
+}

@@ -1,0 +1,218 @@
+/*
+ * Joining a master, its quarantine (safety R5), and the look at it now and then while it is idle.
+ *
+ *   JOINING --join--> ACTIVE
+ *              \--> QUARANTINE --activate, or another broker's--> ACTIVE
+ *
+ * The mark of a run is on the master, so that all brokers see the same; this file only follows it.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "master_private.h"
+
+#define SECONDS_MAX ((int64_t)1 << 35)
+
+void master_probe(struct master *m)
+{
+    master_ask_words(m, MASTER_ASK_TIME, "TIME");
+    master_ask_words(m, MASTER_ASK_MARK, "HMGET holdfast:master run_id state");
+    master_flush(m, m->heard_ms);
+}
+
+static void put_call(struct master *m, enum script script, int n_args)
+{
+    master_put_array(&m->out, 3 + n_args);
+    buf_append(&m->out, m->head[script], (size_t)m->head_len[script]);
+    master_put_int(&m->out, 0);
+    master_put_text(&m->out, m->run_id, strlen(m->run_id));
+}
+
+/* For how long nothing that a master has forgotten may be held by anybody. */
+static int64_t quarantine_ms(const struct master *m)
+{
+    const struct master_setup *s = &m->setup;
+
+    if (s->quarantine_ms >= 0)
+        return s->quarantine_ms;
+    if (m->facts.aof && m->facts.fsync_always)
+        return 0;
+    return s->max_lease_ms + s->max_lease_ms * s->drift_ppm / 1000000 + 1000;
+}
+
+static void ask_join(struct master *m, enum master_ask_kind kind)
+{
+    const char *settings = m->setup.settings ? m->setup.settings : "";
+
+    master_batch_add(m, kind);
+    put_call(m, SCRIPT_JOIN, 3);
+    master_put_int(&m->out, quarantine_ms(m));
+    master_put_text(&m->out, settings, strlen(settings));
+    master_flush(m, m->heard_ms);
+}
+
+void master_join(struct master *m)
+{
+    master_move(m, MASTER_JOINING);
+    m->joined = true;
+    ask_join(m, MASTER_ASK_JOIN);
+}
+
+/* Join says it too, and its repeat changes nothing. */
+void master_ask_high(struct master *m)
+{
+    if (m->state == MASTER_ACTIVE || m->state == MASTER_QUARANTINE)
+        ask_join(m, MASTER_ASK_HIGH);
+}
+
+void master_activate(struct master *m, int64_t base, bool force)
+{
+    assert(base >= 0);
+    if (m->state != MASTER_QUARANTINE)
+        return;
+    master_batch_add(m, MASTER_ASK_ACTIVATE);
+    put_call(m, SCRIPT_ACTIVATE, 3);
+    master_put_int(&m->out, base);
+    master_put_int(&m->out, force ? 1 : 0);
+    master_flush(m, m->heard_ms);
+}
+
+/* Where join and activate say that it stands. */
+static int take_state(struct master *m, const struct reply_value *state, int64_t left_ms,
+                      int64_t now_us)
+{
+    if (reply_is_text(&m->reply, state, "active")) {
+        master_move(m, MASTER_ACTIVE);
+        return 0;
+    }
+    if (!reply_is_text(&m->reply, state, "quarantine") || left_ms < 0)
+        return -1;
+    m->quarantine_end_ms = now_us / 1000 + left_ms;
+    if (m->state != MASTER_QUARANTINE)
+        master_move(m, MASTER_QUARANTINE);
+    return 0;
+}
+
+static bool is_error(const struct master *m)
+{
+    return m->reply.values[0].type == REPLY_ERROR;
+}
+
+static bool is_row(const struct reply *r, const char *types)
+{
+    if (r->values[0].type != REPLY_ARRAY || r->count != 1 + (int)strlen(types))
+        return false;
+    for (int i = 0; types[i]; i++)
+        if (r->values[1 + i].type != (types[i] == 'i' ? REPLY_INTEGER : REPLY_TEXT))
+            return false;
+    return true;
+}
+
+/* {time, state, left, settings, high} */
+static bool is_join_answer(const struct reply *r)
+{
+    return is_row(r, "ititi") && r->values[5].integer >= 0 &&
+           r->values[5].integer <= MASTER_TOKEN_MAX;
+}
+
+static void take_high(struct master *m, int64_t high, int64_t sent_us)
+{
+    if (high > m->status.high)
+        m->status.high = high;
+    m->status.high_asked_ms = sent_us / 1000;
+}
+
+int master_on_high(struct master *m, int64_t sent_us)
+{
+    const struct reply *r = &m->reply;
+
+    if (m->state != MASTER_ACTIVE && m->state != MASTER_QUARANTINE)
+        return 0;
+    if (is_error(m)) {
+        master_greet_again(m);
+        return 0;
+    }
+    if (!is_join_answer(r))
+        return -1;
+    /* Emptied, or activated by another broker: that is not the answer to the question. */
+    if (reply_is_text(r, &r->values[2], "active") != (m->state == MASTER_ACTIVE))
+        master_join(m);
+    else
+        take_high(m, r->values[5].integer, sent_us);
+    return 0;
+}
+
+int master_on_join(struct master *m, int64_t sent_us, int64_t now_us)
+{
+    const struct reply *r = &m->reply;
+    const char *ours = m->setup.settings ? m->setup.settings : "";
+    char theirs[REPLY_WORDS_MAX];
+
+    if (m->state != MASTER_JOINING)
+        return 0; /* overtaken by greet_again */
+    if (is_error(m))
+        return master_give_up(m, "join");
+    if (!is_join_answer(r))
+        return -1;
+    if (!reply_is_text(r, &r->values[4], ours)) {
+        reply_words(theirs, sizeof theirs, reply_text(r, &r->values[4]), r->values[4].len);
+        master_refuse(m, "brokers disagree: this one has \"%s\", those before it have \"%s\"", ours,
+                      theirs);
+        return 0;
+    }
+    master_clock_take(m, r->values[1].integer, sent_us, now_us);
+    take_high(m, r->values[5].integer, sent_us);
+    m->status.data_losses += m->stranger;
+    m->stranger = false;
+    return take_state(m, &r->values[2], r->values[3].integer, now_us);
+}
+
+int master_on_activate(struct master *m, int64_t now_us)
+{
+    const struct reply *r = &m->reply;
+
+    if (m->state != MASTER_QUARANTINE)
+        return 0;
+    if (is_error(m)) {
+        m->stranger = reply_is_error(r, r->values, "STRANGER");
+        m->status.errors++;
+        master_greet_again(m);
+        return 0;
+    }
+    return is_row(r, "iti") ? take_state(m, &r->values[2], r->values[3].integer, now_us) : -1;
+}
+
+int master_on_time(struct master *m, int64_t sent_us, int64_t now_us)
+{
+    const struct reply *r = &m->reply;
+    int64_t s, us;
+
+    if (is_error(m))
+        return 0;
+    if (!is_row(r, "tt") ||
+        util_parse_int(reply_text(r, &r->values[1]), r->values[1].len, 1, SECONDS_MAX, &s) != 0 ||
+        util_parse_int(reply_text(r, &r->values[2]), r->values[2].len, 0, 999999, &us) != 0)
+        return -1;
+    master_clock_take(m, s * 1000 + us / 1000, sent_us, now_us);
+    return 0;
+}
+
+/* Another broker may have ended the quarantine, or somebody emptied the server. */
+int master_on_mark(struct master *m)
+{
+    const struct reply *r = &m->reply;
+
+    if (m->state != MASTER_ACTIVE && m->state != MASTER_QUARANTINE)
+        return 0;
+    if (is_error(m) || r->values[0].type != REPLY_ARRAY || r->count != 3) {
+        master_greet_again(m);
+        return 0;
+    }
+    if (!reply_is_text(r, &r->values[1], m->run_id)) {
+        m->stranger = true;
+        master_greet_again(m);
+    } else if (reply_is_text(r, &r->values[2], "active") != (m->state == MASTER_ACTIVE)) {
+        master_join(m);
+    }
+    return 0;
+}

@@ -1,0 +1,158 @@
+/*
+ * One subscriber connection. What goes wrong here goes wrong for the master itself too, and is
+ * logged there; so this file logs at debug level only.
+ *
+ * Invariant: `retry` is set exactly while there is no link.
+ */
+#include "wake.h"
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conf.h"
+#include "log.h"
+#include "reply.h"
+#include "stream.h"
+#include "util.h"
+
+enum { RETRY_MS = 1000, KEEPALIVE_MS = 5000, SILENT_MS = 15000 };
+
+struct wake {
+    struct wake_setup setup;
+    int index, port;
+    char *name, *host, *user, *password, *channel;
+    struct stream stream;
+    struct reply reply;
+    struct event retry;
+};
+
+static void put_text(struct buf *out, const char *text)
+{
+    buf_printf(out, "$%zu\r\n", strlen(text));
+    buf_append(out, text, strlen(text));
+    buf_append(out, "\r\n", 2);
+}
+
+static void retry_later(struct wake *w)
+{
+    static const struct timeval later = {.tv_sec = RETRY_MS / 1000,
+                                         .tv_usec = RETRY_MS % 1000 * 1000};
+    stream_close(&w->stream);
+    event_add(&w->retry, &later);
+}
+
+static void on_open(void *arg)
+{
+    struct wake *w = arg;
+    struct buf *out = stream_out(&w->stream);
+    const struct stream_keepalive alive = {.idle_ms = KEEPALIVE_MS, .timeout_ms = SILENT_MS};
+    stream_keepalive(&w->stream, &alive);
+    reply_start(&w->reply, (size_t)w->setup.max_reply);
+    if (w->password) {
+        buf_printf(out, "*%d\r\n", w->user ? 3 : 2);
+        put_text(out, "AUTH");
+        if (w->user)
+            put_text(out, w->user);
+        put_text(out, w->password);
+    }
+    buf_printf(out, "*2\r\n");
+    put_text(out, "SUBSCRIBE");
+    put_text(out, w->channel);
+    stream_flush(&w->stream);
+}
+
+/* ["message", channel, text]; anything else but an error is no news. -1: the link is of no use. */
+static int take(struct wake *w)
+{
+    const struct reply_value *v = w->reply.values;
+    if (v->type == REPLY_ERROR) {
+        char words[REPLY_WORDS_MAX];
+        log_debug(w->name, "cannot subscribe: %s",
+                  reply_words(words, sizeof words, reply_text(&w->reply, v), v->len));
+        return -1;
+    }
+    if (v->type == REPLY_ARRAY && v->integer == 3 && w->reply.count == 4 &&
+        v[3].type == REPLY_TEXT && reply_is_text(&w->reply, &v[1], "message"))
+        w->setup.on_call(w->setup.arg, w->index, reply_text(&w->reply, &v[3]), v[3].len);
+    return 0;
+}
+
+static size_t on_bytes(void *arg, const char *data, size_t len)
+{
+    struct wake *w = arg;
+    enum reply_result result = REPLY_MORE;
+    size_t used = 0;
+    while (used < len && result != REPLY_BROKEN) {
+        size_t n = len - used < REPLY_FEED_MAX ? len - used : REPLY_FEED_MAX;
+        reply_feed(&w->reply, data + used, n);
+        used += n;
+        while ((result = reply_next(&w->reply)) == REPLY_READY) {
+            if (take(w) != 0) {
+                retry_later(w);
+                return len;
+            }
+        }
+    }
+    if (result == REPLY_BROKEN) {
+        log_debug(w->name, "subscriber link dropped: %s", w->reply.error);
+        retry_later(w);
+    }
+    return len;
+}
+
+static void on_end(void *arg, enum stream_end end, int err, const char *text)
+{
+    struct wake *w = arg;
+    (void)end;
+    (void)err;
+    log_debug(w->name, "subscriber link lost: %s", text);
+    retry_later(w);
+}
+
+static const struct stream_events stream_events = {
+    .on_open = on_open,
+    .on_bytes = on_bytes,
+    .on_end = on_end,
+};
+
+static void on_retry(evutil_socket_t fd, short what, void *arg)
+{
+    struct wake *w = arg;
+    (void)fd;
+    (void)what;
+    stream_connect(&w->stream, w->setup.dns, w->host, w->port);
+}
+
+struct wake *wake_new(const struct wake_setup *setup, const struct conf_master *conf, int index)
+{
+    struct wake *w = util_alloc(sizeof *w);
+    w->setup = *setup;
+    w->index = index;
+    w->port = conf->is_unix ? 0 : conf->port;
+    w->name = util_strdup(conf->name);
+    w->host = util_strdup(conf->host);
+    w->user = conf->user ? util_strdup(conf->user) : NULL;
+    w->password = conf->password ? util_strdup(conf->password) : NULL;
+    w->channel = util_strdup(setup->channel);
+    stream_init(&w->stream, setup->base, &stream_events, w);
+    event_assign(&w->retry, setup->base, -1, 0, on_retry, w);
+    event_active(&w->retry, EV_TIMEOUT, 0);
+    return w;
+}
+
+void wake_free(struct wake *w)
+{
+    if (!w)
+        return;
+    event_del(&w->retry);
+    stream_close(&w->stream);
+    reply_fini(&w->reply);
+    free(w->name);
+    free(w->host);
+    free(w->user);
+    free(w->password);
+    free(w->channel);
+    free(w);
+}

@@ -233,6 +233,8 @@ void broker_session_end(struct broker *b, struct session *s, bool orderly, int64
             keep_orphan(b, h);
         }
     }
+    owner_unref(s->acted_for);
+    s->acted_for = NULL;
 }
 
 /* ---- the turn ---- */

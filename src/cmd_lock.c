@@ -210,7 +210,7 @@ static int take_option(struct session *s, struct lock_request *r, unsigned optio
         if (!check_id(s, "owner", value, LOCK_OWNER_MAX))
             return -1;
         owner_unref(r->owner);
-        r->owner = owner_new(value->ptr, value->len);
+        r->owner = owner_get(value->ptr, value->len);
         return 0;
     case WITH_WAIT:
         if (!take_ms(s, "WAIT", value, 0, time_max_ms, &ms))
@@ -259,6 +259,17 @@ static int take_options(struct session *s, struct lock_request *r, unsigned allo
 
 /* ---- commands ---- */
 
+/* The owner that a connection spoke for last stays known, so that it is seen when two act for the
+ * same one. */
+static void remember_owner(struct session *s, struct owner *owner)
+{
+    if (owner == s->acted_for)
+        return;
+    owner_unref(s->acted_for);
+    s->acted_for = owner_ref(owner);
+    owner_used(owner, s->id);
+}
+
 static void ask(struct session *s, enum lock_verb verb, unsigned allowed, int argc,
                 const struct resp_arg *argv, int64_t now_ms)
 {
@@ -273,6 +284,7 @@ static void ask(struct session *s, enum lock_verb verb, unsigned allowed, int ar
         lock_request_free(r);
         return;
     }
+    remember_owner(s, r->owner);
     session_ask(s, &r->base);
     broker_submit(r->broker, r, argv[1].ptr, argv[1].len, now_ms);
 }
@@ -315,7 +327,8 @@ void cmd_lock_owner(struct session *s, int argc, const struct resp_arg *argv, in
         if (!check_id(s, "owner", &argv[1], LOCK_OWNER_MAX))
             return;
         owner_unref(s->owner);
-        s->owner = owner_new(argv[1].ptr, argv[1].len);
+        s->owner = owner_get(argv[1].ptr, argv[1].len);
+        owner_used(s->owner, s->id);
         cmd_reply_ok(s);
         return;
     }

@@ -18,13 +18,21 @@ const struct sm_state hold_states[HOLD_STATES] = {
     [HOLD_ENDED] = {"ended", 0},
 };
 
-struct owner *owner_new(const char *text, size_t len)
+static struct owner *owners; /* by text */
+
+struct owner *owner_get(const char *text, size_t len)
 {
-    assert(len <= LOCK_OWNER_MAX);
-    struct owner *o = util_alloc(sizeof *o + len + 1);
+    struct owner *o;
+    unsigned hash = (unsigned)util_hash(text, len);
+    assert(len > 0 && len <= LOCK_OWNER_MAX);
+    HASH_FIND_BYHASHVALUE(hh, owners, text, len, hash, o);
+    if (o)
+        return owner_ref(o);
+    o = util_alloc(sizeof *o + len + 1);
     o->refs = 1;
     o->len = (uint16_t)len;
     memcpy(o->text, text, len);
+    HASH_ADD_KEYPTR_BYHASHVALUE(hh, owners, o->text, len, hash, o);
     return o;
 }
 
@@ -36,13 +44,18 @@ struct owner *owner_ref(struct owner *o)
 
 void owner_unref(struct owner *o)
 {
-    if (o && --o->refs == 0)
-        free(o);
+    if (!o || --o->refs > 0)
+        return;
+    HASH_DEL(owners, o);
+    free(o);
 }
 
-bool owner_same(const struct owner *a, const struct owner *b)
+void owner_used(struct owner *o, uint64_t session_id)
 {
-    return a == b || (a->len == b->len && memcmp(a->text, b->text, a->len) == 0);
+    if (!o->session_id)
+        o->session_id = session_id;
+    else if (o->session_id != session_id)
+        o->shared = true;
 }
 
 struct lock_queue *lock_queue_get(struct lock *l)

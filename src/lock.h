@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
+#include <uthash.h>
 
 #include "session.h"
 #include "sm.h"
@@ -31,16 +32,25 @@ struct lock_request;
 
 enum { LOCK_NAME_MAX = 512, LOCK_OWNER_MAX = 256 };
 
-/* ---- owners: shared, counted ---- */
+/* ---- owners: one object for each id that is in use, counted ---- */
 struct owner {
+    UT_hash_handle hh;
     uint32_t refs;
     uint16_t len;
-    char text[]; /* len bytes and a NUL */
+    bool shared;         /* more than one connection has acted for it */
+    uint64_t session_id; /* the first that did; 0: none yet */
+    char text[];         /* len bytes and a NUL */
 };
-struct owner *owner_new(const char *text, size_t len); /* one reference */
+/* The owner with this id, found or made; one more reference. */
+struct owner *owner_get(const char *text, size_t len);
 struct owner *owner_ref(struct owner *);
 void owner_unref(struct owner *); /* also NULL */
-bool owner_same(const struct owner *, const struct owner *);
+/* A connection acts for it. */
+void owner_used(struct owner *, uint64_t session_id);
+static inline bool owner_same(const struct owner *a, const struct owner *b)
+{
+    return a == b;
+}
 
 /* ---- something that is due; the wheel hands it out and broker_turn runs `fn` ---- */
 struct due;

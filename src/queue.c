@@ -13,6 +13,7 @@
 
 #include "broker_state.h"
 #include "claim.h"
+#include "deadlock.h"
 #include "enter.h"
 #include "keep.h"
 #include "renew.h"
@@ -319,8 +320,22 @@ void queue_run(struct broker *b, struct lock *l, int64_t now_ms)
     }
 }
 
+static bool is_deadlock(struct broker *b, const struct lock *l, struct lock_request *r)
+{
+    struct buf circle = {0};
+    bool found = deadlock_find(r, l, &circle);
+    if (found) {
+        stats.acquires_deadlock++;
+        broker_finish_error(b, r, "DEADLOCK %.*s", (int)buf_len(&circle), buf_head(&circle));
+    }
+    buf_fini(&circle);
+    return found;
+}
+
 void queue_join(struct broker *b, struct lock *l, struct lock_request *r, int64_t now_ms)
 {
+    if (r->wait_until_ms && lock_first_hold(l) && is_deadlock(b, l, r))
+        return;
     struct lock_queue *q = lock_queue_get(l);
     bool is_alone = TAILQ_EMPTY(&q->waiters) && !q->claim && !lock_first_hold(l);
     TAILQ_INSERT_TAIL(&q->waiters, r, queued);

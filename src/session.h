@@ -72,6 +72,7 @@ struct session {
     const struct session_events *events;
     struct buf *out;     /* the stream's; only whole replies and messages enter it */
     struct owner *owner; /* default owner; one reference */
+    struct owner *acted_for; /* of its last lock command; one reference, or NULL */
     struct request_list requests;
     uint32_t n_requests; /* in the list */
     uint32_t n_parked;

@@ -1,0 +1,19 @@
+#ifndef HOLDFAST_DEADLOCK_H
+#define HOLDFAST_DEADLOCK_H
+/*
+ * deadlock: finds a circle of connections of this broker that wait for each other's locks.
+ *
+ * A connection that waits runs nothing else, so it waits for one lock at a time, and the search is
+ * a walk along one chain. A hold counts only while no other connection acts for its owner: another
+ * one could still release it.
+ */
+#include <stdbool.h>
+
+struct buf;
+struct lock;
+struct lock_request;
+
+/* Would this request, by waiting for the lock, close a circle? Then the circle is appended in
+ * words. */
+bool deadlock_find(const struct lock_request *, const struct lock *, struct buf *words);
+#endif

@@ -115,6 +115,7 @@ void broker_finish_granted(struct broker *b, struct lock_request *r, int64_t tok
 {
     r->token = token;
     r->deadline_ms = deadline_ms;
+    r->base.granted = r->verb == VERB_LOCK;
     broker_finish(b, r, RESULT_GRANTED);
 }
 

@@ -388,6 +388,8 @@ void cmd_written(struct request *request)
     int64_t duration_us = clock_us() - request->arrived_us;
 
     count(row, request->failed, duration_us);
+    if (request->granted)
+        hist_add(&stats.wait_us, duration_us);
     if (duration_us < SLOWLOG_THRESHOLD_US || request->waited)
         return;
     struct resp_arg argv[2] = {{row->cmd->name, strlen(row->cmd->name)},

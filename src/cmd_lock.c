@@ -74,6 +74,19 @@ static void write_elsewhere(const struct lock_info_master *m, struct resp_writer
     resp_str(w, "elsewhere");
 }
 
+static void write_waiter(const struct lock_info_waiter *waiter, struct resp_writer *w)
+{
+    resp_map(w, 4);
+    resp_str(w, "owner");
+    resp_bulk(w, waiter->owner->text, waiter->owner->len);
+    resp_str(w, "connection");
+    resp_int(w, (int64_t)waiter->session_id);
+    resp_str(w, "waited_ms");
+    resp_int(w, waiter->waited_ms);
+    resp_str(w, "fair");
+    resp_bool(w, waiter->fair);
+}
+
 static void write_info(const struct lock_request *r, struct resp_writer *w)
 {
     const struct lock_info *info = r->info;
@@ -93,10 +106,12 @@ static void write_info(const struct lock_request *r, struct resp_writer *w)
         write_holder(info, w);
     else if (other)
         write_elsewhere(other, w);
-    resp_str(w, "waiters");
+    resp_str(w, "waiting");
     resp_int(w, info->n_waiters);
-    resp_str(w, "longest_wait_ms");
-    resp_int(w, info->longest_wait_ms);
+    resp_str(w, "waiters");
+    resp_array(w, (size_t)info->n_listed);
+    for (int i = 0; i < info->n_listed; i++)
+        write_waiter(&info->listed[i], w);
     resp_str(w, "masters");
     resp_map(w, (size_t)info->n_masters);
     for (int i = 0; i < info->n_masters; i++) {
@@ -120,7 +135,7 @@ static void on_write(struct request *base, struct resp_writer *w, int64_t now_ms
         break;
     case RESULT_NOT_HELD:
     case RESULT_ERROR:
-        resp_error(w, "%s", r->text);
+        cmd_write_error(base, w, "%s", r->text);
         break;
     case RESULT_NOT_GRANTED:
     case RESULT_NONE:

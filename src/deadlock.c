@@ -40,7 +40,7 @@ bool deadlock_find(const struct lock_request *r, const struct lock *wanted, stru
     for (int i = 0; l && i < CHAIN_MAX; i++) {
         const struct session *s = sole_holder(l);
         if (s == r->base.session && s) {
-            found = i > 0;
+            found = true;
             break;
         }
         if (!s)
@@ -51,7 +51,10 @@ bool deadlock_find(const struct lock_request *r, const struct lock *wanted, stru
                        i ? "; " : "", l->name, s->id, next->name);
         l = next;
     }
-    if (found)
+    if (found && buf_len(&chain) == 0)
+        buf_printf(words, "'%s' is held by this very connection, under another owner",
+                   wanted->name);
+    else if (found)
         buf_printf(words, "%.*s, which this connection holds", (int)buf_len(&chain),
                    buf_head(&chain));
     buf_fini(&chain);

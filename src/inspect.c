@@ -94,7 +94,7 @@ void inspect_holds(struct broker *b, struct lock_request *r, int64_t now_ms)
 static void add_local(struct lock_info *info, const struct lock *l, int64_t now_ms)
 {
     const struct hold *h = lock_first_hold(l);
-    const struct lock_request *first = l->queue ? TAILQ_FIRST(&l->queue->waiters) : NULL;
+    const struct lock_request *r = l->queue ? TAILQ_FIRST(&l->queue->waiters) : NULL;
     if (h) {
         info->owner = owner_ref(h->owner);
         info->session_id = h->session ? h->session->id : 0;
@@ -104,9 +104,13 @@ static void add_local(struct lock_info *info, const struct lock *l, int64_t now_
         info->since_ms = now_ms - h->since_ms;
         info->watched = h->watched;
     }
-    if (first) {
-        info->n_waiters = l->queue->n_waiters;
-        info->longest_wait_ms = now_ms - first->base.arrived_us / 1000;
+    info->n_waiters = l->queue ? l->queue->n_waiters : 0;
+    for (; r && info->n_listed < LOCK_INFO_WAITERS; r = TAILQ_NEXT(r, queued)) {
+        struct lock_info_waiter *w = &info->listed[info->n_listed++];
+        w->owner = owner_ref(r->owner);
+        w->session_id = r->base.session ? r->base.session->id : 0;
+        w->waited_ms = now_ms - r->base.arrived_us / 1000;
+        w->fair = r->fair;
     }
 }
 

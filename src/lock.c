@@ -94,6 +94,8 @@ static void info_free(struct lock_info *info)
     if (!info)
         return;
     owner_unref(info->owner);
+    for (int i = 0; i < info->n_listed; i++)
+        owner_unref(info->listed[i].owner);
     for (int i = 0; i < info->n_masters; i++) {
         free(info->masters[i].text);
         free(info->masters[i].op);

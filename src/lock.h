@@ -30,7 +30,7 @@ struct round;
 struct lock_queue;
 struct lock_request;
 
-enum { LOCK_NAME_MAX = 512, LOCK_OWNER_MAX = 256 };
+enum { LOCK_NAME_MAX = 512, LOCK_OWNER_MAX = 256, LOCK_INFO_WAITERS = 64 };
 
 /* ---- owners: one object for each id that is in use, counted ---- */
 struct owner {
@@ -177,7 +177,13 @@ struct lock_info {
     int64_t token, count, left_ms, since_ms;
     bool watched;
     uint32_t n_waiters;
-    int64_t longest_wait_ms;
+    int n_listed; /* the first of them, in order */
+    struct lock_info_waiter {
+        struct owner *owner; /* one reference */
+        uint64_t session_id;
+        int64_t waited_ms;
+        bool fair;
+    } listed[LOCK_INFO_WAITERS];
     int n_masters;
     struct lock_info_master masters[];
 };

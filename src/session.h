@@ -45,7 +45,8 @@ struct request {
     int64_t arrived_us;      /* when its last byte came, CLOCK_BOOTTIME */
     uint16_t cmd;            /* row of the command table, for the statistics; set by cmd */
     bool done, parked, failed;
-    bool waited; /* has ever been parked: its time says nothing about our speed */
+    bool granted; /* a lock was granted: how long that took is a wait, for the statistics */
+    bool waited;  /* has ever been parked: its time says nothing about our speed */
     uint8_t subject_len;
     char subject[64]; /* its first argument, cut: for the slow log */
 };
@@ -70,8 +71,8 @@ enum { SESSION_NAME_MAX = 128 };
 struct session {
     uint64_t id; /* unique in this process, from 1 */
     const struct session_events *events;
-    struct buf *out;     /* the stream's; only whole replies and messages enter it */
-    struct owner *owner; /* default owner; one reference */
+    struct buf *out;         /* the stream's; only whole replies and messages enter it */
+    struct owner *owner;     /* default owner; one reference */
     struct owner *acted_for; /* of its last lock command; one reference, or NULL */
     struct request_list requests;
     uint32_t n_requests; /* in the list */

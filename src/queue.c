@@ -14,7 +14,6 @@
 #include "broker_state.h"
 #include "claim.h"
 #include "deadlock.h"
-#include "enter.h"
 #include "keep.h"
 #include "renew.h"
 #include "stats.h"
@@ -230,7 +229,8 @@ static void on_takeover_end(struct claim *c, void *arg, int64_t now_ms)
     q->claimer = NULL;
     if (c->end == CLAIM_GRANTED && r) {
         leave(b, r);
-        enter_again(b, keep_start(b, l, c, r, now_ms), r, now_ms);
+        keep_start(b, l, c, r, now_ms);
+        b->resubmit(b, r, now_ms);
     } else if (c->end != CLAIM_GRANTED) {
         refuse_tries(b, l, c->end == CLAIM_FAILED ? c->reason : NULL);
         retry_later(b, q, false, 0, now_ms);

@@ -1,5 +1,5 @@
-/* The only calls of clock_gettime(2) in the program. Owns nothing. The clocks used exist on every
- * Linux since 2.6.39, so failure is not an outcome. */
+/* Where the program gets its time from, but for what systemd is told in its own. Owns nothing. The
+ * clocks used exist on every Linux since 2.6.39, so failure is not an outcome. */
 #include "clock.h"
 
 #include <assert.h>

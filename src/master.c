@@ -68,11 +68,8 @@ static void say_joined(struct master *m)
     }
     int64_t left_ms = m->quarantine_end_ms - clock_ms();
     util_format_duration(left, sizeof left, left_ms < 0 ? 0 : left_ms / 1000 * 1000);
-    log_warn(
-        m->object,
-        "in quarantine for %s: it has restarted or lost its data, and leases that it has forgotten "
-        "may still be out",
-        left);
+    log_warn(m->object, "in quarantine for %s: leases that it has forgotten may still be out",
+             left);
 }
 
 void master_move(struct master *m, enum master_state to)

@@ -209,6 +209,7 @@ void master_flush(struct master *m, int64_t now_ms)
     } else {
         buf_append(out, buf_head(&m->out), buf_len(&m->out));
         drop_bytes(&m->out);
+        buf_trim(&m->out);
     }
     stream_flush(&m->stream);
 }

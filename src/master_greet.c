@@ -198,6 +198,17 @@ static int on_status(struct master *m, const char *what)
     return reply_is_text(&m->reply, m->reply.values, "OK") ? 0 : -1;
 }
 
+/* What we can do without may fail; but this is how Redis turns a whole connection away. */
+static int on_optional(struct master *m)
+{
+    const struct reply_value *v = m->reply.values;
+
+    if (reply_is_error(&m->reply, v, "DENIED") ||
+        (is_error(m) && begins(reply_text(&m->reply, v), "ERR max number of clients")))
+        return master_give_up(m, "connecting");
+    return 0;
+}
+
 static int on_client_id(struct master *m)
 {
     const struct reply_value *v = m->reply.values;
@@ -253,6 +264,7 @@ int master_greet_reply(struct master *m, const struct master_batch *b, int64_t n
     case MASTER_ASK_MARK:
         return master_on_mark(m);
     case MASTER_ASK_OPTIONAL:
+        return on_optional(m);
     case MASTER_ASK_ITEMS:
     case MASTER_ASK_KINDS:
         break;

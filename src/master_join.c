@@ -162,7 +162,10 @@ int master_on_join(struct master *m, int64_t sent_us, int64_t now_us)
     }
     master_clock_take(m, r->values[1].integer, sent_us, now_us);
     take_high(m, r->values[5].integer, sent_us);
-    m->status.data_losses += m->stranger;
+    if (m->stranger) {
+        m->status.data_losses++;
+        log_warn(m->object, "has lost its data");
+    }
     m->stranger = false;
     return take_state(m, &r->values[2], r->values[3].integer, now_us);
 }

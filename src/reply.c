@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { TEXTS_KEEP = 64 * 1024 }; /* bytes kept for the next reply */
+
 /* hiredis frees what belongs to a reply through this; there is nothing to free. */
 static void free_nothing(void *object)
 {
@@ -149,6 +151,8 @@ static void drop_values(struct reply *r)
     r->count = 0;
     r->handed_out = false;
     buf_consume(&r->texts, buf_len(&r->texts));
+    if (r->texts.cap > TEXTS_KEEP)
+        buf_trim(&r->texts);
 }
 
 void reply_start(struct reply *r, size_t max_bytes)

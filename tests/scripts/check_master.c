@@ -804,6 +804,16 @@ START_TEST(lies_while_greeting)
 }
 END_TEST
 
+START_TEST(a_server_that_lets_nobody_in_says_why)
+{
+    static const char lie[] = "-DENIED Redis is running in protected mode\r\n";
+
+    relay_replace(relay, lie, sizeof lie - 1);
+    relay_cut(relay);
+    ck_refused("protected mode");
+}
+END_TEST
+
 START_TEST(a_broken_link)
 {
     struct asked sent, unsent;
@@ -921,6 +931,7 @@ int main(void)
     tcase_add_test(c, error_texts_are_made_harmless);
     tcase_add_test(c, a_reply_without_end_is_bounded);
     tcase_add_loop_test(c, lies_while_greeting, 0, 10);
+    tcase_add_test(c, a_server_that_lets_nobody_in_says_why);
     tcase_add_test(c, a_broken_link);
     tcase_add_test(c, the_old_link_is_killed);
     tcase_add_test(c, a_jump_of_its_clock_is_seen);

@@ -1,0 +1,382 @@
+/*
+ * The parts of the broker, the turn of the loop, and the end.
+ *
+ * Owns every part; each is made after those that it uses and freed before them. What the parts do
+ * is their business: here stands only in which order they get their turn.
+ */
+#include "server.h"
+
+#include <event2/dns.h>
+#include <event2/event.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "cmd.h"
+#include "listener.h"
+#include "lock.h"
+#include "log.h"
+#include "server_private.h"
+#include "stats.h"
+#include "systemd.h"
+
+enum { DRAIN_LOOK_MS = 50 };
+
+/* ---- phases ---- */
+
+static void count_held(struct session *s, void *arg)
+{
+    int64_t *n = arg;
+    const struct hold *h;
+
+    LIST_FOREACH(h, &s->holds, of_session)
+    *n += h->watched && h->state != HOLD_LOST;
+}
+
+int64_t server_held(struct server *s)
+{
+    int64_t n = 0;
+
+    client_each(s->clients, count_held, &n);
+    return n;
+}
+
+void server_stop(struct server *s, bool now)
+{
+    int64_t now_ms = clock_ms(), held = server_held(s);
+    char limit[48];
+
+    if (now || s->phase != SERVER_RUNS) {
+        if (s->phase != SERVER_ENDS)
+            log_info("server", "stopping at once, %" PRId64 " watched locks are left to lapse",
+                     held);
+        s->phase = SERVER_ENDS;
+        return;
+    }
+    util_format_duration(limit, sizeof limit, s->conf.drain_timeout_ms);
+    log_info("server", "draining: %" PRId64 " watched locks, at most %s; again to stop at once",
+             held, limit);
+    s->phase = SERVER_DRAINS;
+    s->drain_end_ms = now_ms + s->conf.drain_timeout_ms;
+    s->drain_look_ms = now_ms;
+    systemd_notify("STOPPING=1");
+    broker_drain(&s->broker);
+    server_update_status(s, now_ms);
+}
+
+/* Nobody holds anything any more; replies that still wait for a verdict get the time that a verdict
+ * may take. */
+static void look_at_drain(struct server *s, int64_t now_ms)
+{
+    const struct backend *b = &s->broker.backend;
+    int64_t held = server_held(s);
+
+    s->drain_look_ms = now_ms + DRAIN_LOOK_MS;
+    if (held > 0)
+        s->drained_ms = 0;
+    else if (!s->drained_ms)
+        s->drained_ms = now_ms;
+    bool quiet = TAILQ_EMPTY(&b->asked) || now_ms - s->drained_ms > s->conf.request_timeout_ms;
+    if (held == 0 && quiet) {
+        log_info("server", "drained, stopping");
+        s->phase = SERVER_ENDS;
+    } else if (now_ms >= s->drain_end_ms) {
+        log_warn("server",
+                 "drain_timeout is over, stopping; %" PRId64 " watched locks are left to lapse",
+                 held);
+        s->phase = SERVER_ENDS;
+    }
+}
+
+static void on_stop_signal(evutil_socket_t number, short what, void *arg)
+{
+    (void)what;
+    log_info("server", "signal %s", number == SIGTERM ? "TERM" : "INT");
+    server_stop(arg, false);
+}
+
+static void on_hup_signal(evutil_socket_t number, short what, void *arg)
+{
+    (void)number, (void)what;
+    server_reload(arg);
+}
+
+/* ---- the loop ---- */
+
+static void on_second(struct server *s, int64_t now_ms)
+{
+    s->second_ms = now_ms + 1000;
+    backend_set_wall(&s->broker.backend, clock_wall_ms(), now_ms);
+    stats_tick(now_ms);
+    server_update_ready(s, now_ms);
+    server_update_status(s, now_ms);
+}
+
+static void look_after(struct server *s, int64_t now_ms)
+{
+    rejoin_turn(&s->rejoin, now_ms);
+    if (now_ms >= s->second_ms)
+        on_second(s, now_ms);
+    if (s->watchdog_ms && now_ms >= s->watchdog_due_ms) {
+        systemd_notify("WATCHDOG=1");
+        s->watchdog_due_ms = now_ms + s->watchdog_ms;
+    }
+    if (s->phase == SERVER_DRAINS && now_ms >= s->drain_look_ms)
+        look_at_drain(s, now_ms);
+}
+
+static int64_t min_ms(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t next_ms(const struct server *s)
+{
+    int64_t next = min_ms(broker_next_ms(&s->broker), s->second_ms);
+
+    next = min_ms(next, rejoin_next_ms(&s->rejoin));
+    if (s->watchdog_ms)
+        next = min_ms(next, s->watchdog_due_ms);
+    return s->phase == SERVER_DRAINS ? min_ms(next, s->drain_look_ms) : next;
+}
+
+/* Waits for events, at most until due_ms, and runs them. Returns what time it is then. */
+static int64_t wait_for_events(struct server *s, int64_t due_ms)
+{
+    int64_t start_ms = clock_ms(), wait_ms = due_ms - start_ms;
+    struct timeval wait = {.tv_sec = wait_ms / 1000, .tv_usec = wait_ms % 1000 * 1000};
+
+    if (wait_ms > 0)
+        evtimer_add(&s->timer, &wait);
+    event_base_loop(s->base, wait_ms > 0 ? EVLOOP_ONCE : EVLOOP_ONCE | EVLOOP_NONBLOCK);
+    int64_t now_ms = clock_ms(), late_ms = now_ms - (wait_ms > 0 ? due_ms : start_ms);
+    if (late_ms >= 0)
+        hist_add(&stats.loop_lag_us, late_ms * 1000);
+    if (late_ms > s->conf.pause_limit_ms) {
+        log_warn("server", "stood still for %" PRId64 " ms (pause_limit): every lease is checked",
+                 late_ms);
+        broker_check_promises(&s->broker, now_ms);
+    }
+    return now_ms;
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+    (void)fd, (void)what, (void)arg; /* it only ends the wait */
+}
+
+/* One turn. The order matters:
+ *
+ *   1. events: commands are run and answers of masters taken in, but nothing is sent yet;
+ *   2. after a pause of our own (stopped, suspended, starved) every promise is looked at again,
+ * before any reply that was made from what we believed before it goes out;
+ *   3. broker_turn: what is due, verdicts; all that was asked of the masters since the last turn
+ * leaves in one write each;
+ *   4. client_flush_all: all replies leave in one write a client. Clients that had to wait may run
+ * further commands here, and what these ask of the masters must not wait for the next event: so the
+ * next turn follows at once. */
+static void turn(struct server *s, int64_t due_ms)
+{
+    int64_t now_ms = wait_for_events(s, due_ms);
+
+    look_after(s, now_ms);
+    broker_turn(&s->broker, now_ms);
+    if (s->clients)
+        client_flush_all(s->clients);
+}
+
+void server_run(struct server *s)
+{
+    int64_t asked = 0; /* questions that have left */
+
+    while (s->phase != SERVER_ENDS) {
+        bool more = asked != s->broker.backend.n_asks;
+        asked = s->broker.backend.n_asks;
+        turn(s, more ? 0 : next_ms(s));
+    }
+}
+
+/* ---- making the parts ---- */
+
+static void on_event_log(int severity, const char *text)
+{
+    if (severity >= EVENT_LOG_WARN)
+        log_warn("libevent", "%s", text);
+}
+
+/* Without a name server the names of /etc/hosts are still there. */
+static struct evdns_base *make_dns(struct event_base *base)
+{
+    struct evdns_base *dns =
+        evdns_base_new(base, EVDNS_BASE_INITIALIZE_NAMESERVERS | EVDNS_BASE_DISABLE_WHEN_INACTIVE);
+
+    if (!dns && (dns = evdns_base_new(base, EVDNS_BASE_DISABLE_WHEN_INACTIVE)))
+        evdns_base_load_hosts(dns, "/etc/hosts");
+    if (!dns)
+        util_die("cannot make a resolver of names");
+    return dns;
+}
+
+static void make_base(struct server *s)
+{
+    struct event_config *config = event_config_new();
+
+    event_set_log_callback(on_event_log);
+    if (config) {
+        event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK);
+        event_config_set_flag(config,
+                              EVENT_BASE_FLAG_PRECISE_TIMER); /* else it counts in jiffies */
+        s->base = event_base_new_with_config(config);
+        event_config_free(config);
+    }
+    if (!s->base)
+        util_die("cannot make an event loop");
+    s->dns = make_dns(s->base);
+}
+
+static void watch_signals(struct server *s)
+{
+    signal(SIGPIPE, SIG_IGN);
+    evtimer_assign(&s->timer, s->base, on_timer, s);
+    evsignal_assign(&s->on_term, s->base, SIGTERM, on_stop_signal, s);
+    evsignal_assign(&s->on_int, s->base, SIGINT, on_stop_signal, s);
+    evsignal_assign(&s->on_hup, s->base, SIGHUP, on_hup_signal, s);
+    evsignal_add(&s->on_term, NULL);
+    evsignal_add(&s->on_int, NULL);
+    evsignal_add(&s->on_hup, NULL);
+}
+
+static void find_names(struct server *s)
+{
+    struct utsname u;
+    ssize_t len = readlink("/proc/self/exe", s->executable, sizeof s->executable - 1);
+
+    s->executable[len > 0 ? len : 0] = '\0';
+    if (uname(&u) == 0)
+        snprintf(s->os, sizeof s->os, "%.40s %.40s %.40s", u.sysname, u.release, u.machine);
+    util_random_id(s->id, BROKER_ID_LEN);
+    snprintf(s->client_name, sizeof s->client_name, "holdfast-%s", s->id);
+}
+
+static void make_broker(struct server *s)
+{
+    struct broker_conf conf;
+    uint64_t seed;
+
+    util_random(&seed, sizeof seed);
+    server_broker_conf(&s->conf, &conf);
+    broker_init(&s->broker, &conf, s->id, seed, s->start_ms);
+    backend_set_wall(&s->broker.backend, s->start_wall_ms, s->start_ms);
+}
+
+struct server *server_new(const struct server_setup *setup, struct conf *conf, char *error,
+                          size_t error_size)
+{
+    struct server *s = util_alloc(sizeof *s);
+    struct client_limits limits;
+
+    s->setup = *setup;
+    s->conf = *conf;
+    s->start_ms = s->second_ms = clock_ms();
+    s->start_wall_ms = s->reload_wall_ms = clock_wall_ms();
+    s->watchdog_ms = systemd_watchdog_ms() / 2;
+    server_set_log_level(s);
+    find_names(s);
+    /* From here on each part uses those made before it. */
+    make_base(s);
+    watch_signals(s);
+    make_broker(s);
+    server_init_commands(s);
+    server_client_limits(&s->conf, &limits);
+    s->clients = client_init(s->base, &limits, &server_client_events, s);
+    s->listeners = listener_new(s->base, client_accept, s->clients);
+    server_start_masters(s);
+    rejoin_init(&s->rejoin, &s->broker.backend);
+    log_info("server", "holdfastd %s broker=%s pid=%ld masters=%zu", stats_version(), s->id,
+             (long)getpid(), s->conf.master_count);
+    /* Last: whoever connects from now on is served. */
+    if (listener_open_all(s->listeners, &s->conf.listen, (unsigned)s->conf.unix_socket_mode, error,
+                          error_size) != 0) {
+        server_free(s);
+        return NULL;
+    }
+    return s;
+}
+
+/* ---- the end ---- */
+
+static bool is_quiet(struct server *s, int64_t now_ms)
+{
+    const struct backend *b = &s->broker.backend;
+    uint32_t in_flight = 0;
+
+    for (int i = 0; i < b->n; i++)
+        in_flight += master_status(b->masters[i], now_ms)->in_flight;
+    return TAILQ_EMPTY(&b->asked) && TAILQ_EMPTY(&b->decided) && in_flight == 0;
+}
+
+/* Releases and undos get the chance to arrive; what a master does not take now lapses with its
+ * lease. */
+static void send_what_is_owed(struct server *s)
+{
+    int64_t now_ms = clock_ms(), end_ms = now_ms + s->conf.request_timeout_ms;
+
+    broker_turn(&s->broker, now_ms);
+    while (!is_quiet(s, now_ms) && now_ms < end_ms) {
+        turn(s, min_ms(next_ms(s), end_ms));
+        now_ms = clock_ms();
+    }
+}
+
+/* The locks of clients that are connected now are never released from here: nobody has told their
+ * holders in time, and a closed connection says nothing to somebody who is at work. They lapse, or
+ * are taken back at another broker. */
+static void end_clients(struct server *s)
+{
+    struct broker_conf conf = s->broker.conf;
+
+    conf.on_disconnect = BROKER_DISCONNECT_EXPIRE;
+    broker_configure(&s->broker, &conf);
+    client_fini(s->clients);
+    s->clients = NULL;
+}
+
+void server_free(struct server *s)
+{
+    s->phase = SERVER_ENDS;
+    systemd_notify("STOPPING=1\nSTATUS=stopping");
+    listener_free(s->listeners);
+    end_clients(s);
+    send_what_is_owed(s);
+    backend_close(&s->broker.backend);
+    server_free_masters(s);
+    broker_fini(&s->broker, clock_ms());
+    cmd_fini();
+    event_del(&s->on_term);
+    event_del(&s->on_int);
+    event_del(&s->on_hup);
+    event_del(&s->timer);
+    evdns_base_free(s->dns, 0);
+    event_base_loop(s->base,
+                    EVLOOP_ONCE | EVLOOP_NONBLOCK); /* what it has called off frees itself here */
+    event_base_free(s->base);
+    libevent_global_shutdown();
+    conf_fini(&s->conf);
+    log_info(NULL, "stopped");
+    free(s->settings);
+    free(s);
+}
+
+struct event_base *server_base(struct server *s)
+{
+    return s->base;
+}
+
+const char *server_address(const struct server *s)
+{
+    return listener_addr(s->listeners, 0);
+}

@@ -1,0 +1,40 @@
+#ifndef HOLDFAST_SERVER_H
+#define HOLDFAST_SERVER_H
+/*
+ * server: the broker as a whole. Makes the parts and ties them together, turns the loop, and goes
+ * through the phases
+ *
+ *     RUNS --TERM, INT, SHUTDOWN--> DRAINS --no watched lock left, or drain_timeout, or a second
+ * signal--> ENDS
+ *
+ * One a process: it has the process's signals.
+ */
+#include "conf.h"
+
+struct event_base;
+struct server;
+
+struct server_setup {
+    /* Makes the configuration anew, from the file and the command line, and checks it; for SIGHUP.
+     * -1: everything that is wrong has been reported, and `out` needs no conf_fini. */
+    int (*load)(void *arg, struct conf *out, conf_report_fn report, void *report_arg);
+    void *arg;
+    int verbose; /* the log has so many levels more than the configuration says */
+};
+
+/* Takes over `conf`, opens the sockets, starts to connect to the masters; conf is checked, with its
+ * secrets read. NULL: `error` says why, in one line. */
+struct server *server_new(const struct server_setup *, struct conf *conf, char *error,
+                          size_t error_size);
+
+/* Turns the loop until the end has come: by signals or SHUTDOWN. */
+void server_run(struct server *);
+
+/* Clients are told by the end of their connections, what is owed to the masters leaves as far as
+ * they answer within request_timeout, and everything is freed. */
+void server_free(struct server *);
+
+struct event_base *server_base(struct server *);
+/* Where clients connect: the first address, "127.0.0.1:5625" or "unix:/path". */
+const char *server_address(const struct server *);
+#endif

@@ -1,0 +1,191 @@
+/*
+ * The masters as the server sees them: made from the configuration, what follows when one changes
+ * its state, and whether there are enough of them. How a master is talked to is master's business.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "buf.h"
+#include "clock.h"
+#include "log.h"
+#include "master.h"
+#include "quorum.h"
+#include "server_private.h"
+#include "systemd.h"
+
+/* ---- making them ---- */
+
+static char *address_of(const struct conf_master *m)
+{
+    struct buf text = {0};
+
+    if (m->is_unix)
+        buf_printf(&text, "unix:%s/%d", m->host, m->db);
+    else
+        buf_printf(&text, strchr(m->host, ':') ? "[%s]:%d/%d" : "%s:%d/%d", m->host, m->port,
+                   m->db);
+    char *copy = util_memdup(buf_head(&text), buf_len(&text));
+    buf_fini(&text);
+    return copy;
+}
+
+static int compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Sorted by address: the order in the file and the names are each broker's own. */
+static void make_settings(struct server *s)
+{
+    size_t n = s->conf.master_count;
+    char *addresses[CONF_MASTERS_MAX];
+    struct buf text = {0};
+
+    for (size_t i = 0; i < n; i++)
+        addresses[i] = address_of(&s->conf.masters[i]);
+    qsort(addresses, n, sizeof addresses[0], compare_texts);
+    buf_printf(&text, "max_lease=%" PRId64 " drift=%" PRId64 " masters=", s->conf.max_lease_ms,
+               s->conf.drift_ppm);
+    for (size_t i = 0; i < n; i++) {
+        buf_printf(&text, "%s%s", i > 0 ? "," : "", addresses[i]);
+        free(addresses[i]);
+    }
+    s->settings = util_memdup(buf_head(&text), buf_len(&text));
+    buf_fini(&text);
+}
+
+static void on_state(void *arg, struct master *m, enum master_state old)
+{
+    struct server *s = arg;
+    int64_t now_ms = clock_ms();
+    enum master_state state = master_status(m, now_ms)->state;
+
+    (void)old;
+    if (state == MASTER_ACTIVE || state == MASTER_QUARANTINE)
+        backend_master_back(&s->broker.backend, master_index(m), now_ms);
+    rejoin_on_state(&s->rejoin);
+    server_update_ready(s, now_ms);
+}
+
+static struct master_setup setup_of(struct server *s)
+{
+    return (struct master_setup){
+        .base = s->base,
+        .dns = s->dns,
+        .request_timeout_ms = s->conf.request_timeout_ms,
+        .quarantine_ms = s->conf.quarantine_ms == CONF_QUARANTINE_AUTO ? -1 : s->conf.quarantine_ms,
+        .max_lease_ms = s->conf.max_lease_ms,
+        .drift_ppm = s->conf.drift_ppm,
+        .settings = s->settings,
+        .max_reply = s->conf.max_master_reply,
+        .max_in_flight = s->conf.max_master_inflight,
+        .client_name = s->client_name,
+        .on_state = on_state,
+        .arg = s,
+    };
+}
+
+void server_start_masters(struct server *s)
+{
+    struct backend *b = &s->broker.backend;
+
+    make_settings(s);
+    struct master_setup setup = setup_of(s);
+    for (size_t i = 0; i < s->conf.master_count; i++)
+        backend_add_master(b, master_new(&setup, &s->conf.masters[i], (int)i));
+    for (int i = 0; i < b->n; i++)
+        master_start(b->masters[i]);
+}
+
+void server_configure_masters(struct server *s)
+{
+    struct backend *b = &s->broker.backend;
+    struct master_setup setup = setup_of(s);
+
+    for (int i = 0; i < b->n; i++)
+        master_configure(b->masters[i], &setup, &s->conf.masters[i]);
+}
+
+void server_free_masters(struct server *s)
+{
+    struct backend *b = &s->broker.backend;
+
+    for (int i = 0; i < b->n; i++)
+        master_free(b->masters[i]);
+}
+
+/* ---- readiness ---- */
+
+static int count_voters(struct backend *b, int64_t now_ms)
+{
+    int voters = 0;
+
+    for (int i = 0; i < b->n; i++) {
+        const struct master_status *st = master_status(b->masters[i], now_ms);
+        voters += master_state_votes(st->state) && !st->stalled;
+    }
+    return voters;
+}
+
+/* "2 of 3 masters (c: down)" */
+static void describe_masters(struct backend *b, struct buf *out, int64_t now_ms)
+{
+    int voters = count_voters(b, now_ms);
+    const char *separator = " (";
+
+    buf_printf(out, "%d of %d masters", voters, b->n);
+    if (voters == b->n)
+        return;
+    for (int i = 0; i < b->n; i++) {
+        const struct master_status *st = master_status(b->masters[i], now_ms);
+        if (master_state_votes(st->state) && !st->stalled)
+            continue;
+        buf_printf(out, "%s%s: %s", separator, st->name, master_reason(b->masters[i], now_ms));
+        separator = ", ";
+    }
+    buf_append(out, ")", 1);
+}
+
+void server_update_status(struct server *s, int64_t now_ms)
+{
+    const struct broker *b = &s->broker;
+    struct buf text = {0};
+
+    if (s->phase == SERVER_DRAINS)
+        buf_printf(&text, "draining, %" PRId64 " s left: ",
+                   (s->drain_end_ms > now_ms ? s->drain_end_ms - now_ms : 0) / 1000);
+    else
+        buf_printf(&text, s->ready ? "ready: " : "not ready: ");
+    describe_masters(&s->broker.backend, &text, now_ms);
+    buf_printf(&text, ", %" PRIu32 " locks, %" PRIu32 " waiting", b->n_holds, b->n_waiters);
+    buf_append(&text, "", 1);
+    if (strncmp(s->status, buf_head(&text), sizeof s->status - 1) != 0) {
+        snprintf(s->status, sizeof s->status, "%s", buf_head(&text));
+        systemd_notify("STATUS=%s", s->status);
+    }
+    buf_fini(&text);
+}
+
+void server_update_ready(struct server *s, int64_t now_ms)
+{
+    bool ready = backend_has_quorum(&s->broker.backend, now_ms);
+    struct buf text = {0};
+
+    if (ready == s->ready || s->phase != SERVER_RUNS)
+        return;
+    s->ready = ready;
+    describe_masters(&s->broker.backend, &text, now_ms);
+    if (ready)
+        log_info("server", "ready: %.*s", (int)buf_len(&text), buf_head(&text));
+    else
+        log_warn("server", "not ready, no lock can be granted: %.*s", (int)buf_len(&text),
+                 buf_head(&text));
+    buf_fini(&text);
+    server_update_status(s, now_ms);
+    if (ready && !s->told_ready) {
+        s->told_ready = true;
+        systemd_notify("READY=1");
+    }
+}

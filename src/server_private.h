@@ -1,0 +1,83 @@
+#ifndef HOLDFAST_SERVER_PRIVATE_H
+#define HOLDFAST_SERVER_PRIVATE_H
+/*
+ * Between the files of server: server.c (its parts, the loop, the phases), server_masters.c (the
+ * masters and readiness), server_reload.c (from the configuration to the parts), server_hooks.c
+ * (what commands and clients ask of it).
+ */
+#include <event2/event_struct.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "broker.h"
+#include "client.h"
+#include "conf.h"
+#include "rejoin.h"
+#include "server.h"
+
+struct listeners;
+struct buf;
+
+enum server_phase { SERVER_RUNS, SERVER_DRAINS, SERVER_ENDS };
+
+enum { SERVER_STATUS_MAX = 512 };
+
+struct server {
+    struct server_setup setup;
+    struct conf conf; /* what is in force */
+    struct event_base *base;
+    struct evdns_base *dns;
+    struct event timer, on_term, on_int, on_hup;
+
+    char id[BROKER_ID_LEN + 1];
+    char *settings; /* what all brokers in front of these masters must agree on */
+    char client_name[BROKER_ID_LEN + 16];
+    struct broker broker;
+    struct rejoin rejoin;
+    struct listeners *listeners;
+    struct clients *clients; /* NULL: gone already */
+
+    uint8_t phase; /* enum server_phase */
+    bool ready;    /* a majority of the masters can vote */
+    bool told_ready;
+    int64_t start_ms, start_wall_ms, reload_wall_ms;
+    int64_t second_ms;   /* when the next round of what is done once a second is due */
+    int64_t watchdog_ms; /* how often systemd is to be told; 0: never */
+    int64_t watchdog_due_ms;
+    int64_t drain_end_ms, drain_look_ms;
+    int64_t drained_ms;             /* since when nobody holds anything; 0: not yet */
+    char status[SERVER_STATUS_MAX]; /* as last told */
+
+    char os[128], executable[256];
+    int64_t open_fds, fds_counted_ms;
+};
+
+/* ---- server.c ---- */
+/* Begins to stop; `now`: without waiting for the holders. */
+void server_stop(struct server *, bool now);
+/* Holds of clients that are connected: what a drain waits for. */
+int64_t server_held(struct server *);
+
+/* ---- server_masters.c ---- */
+void server_start_masters(struct server *);
+void server_configure_masters(struct server *);
+void server_free_masters(struct server *);
+/* Looks whether a majority is there, and tells the log and systemd what has changed. */
+void server_update_ready(struct server *, int64_t now_ms);
+void server_update_status(struct server *, int64_t now_ms);
+
+/* ---- server_reload.c ---- */
+void server_broker_conf(const struct conf *, struct broker_conf *);
+void server_client_limits(const struct conf *, struct client_limits *);
+void server_set_log_level(const struct server *);
+/* SIGHUP. */
+void server_reload(struct server *);
+/* CONFIG SET; 0, or -1 with text in `error`. */
+int server_config_set(void *server, const char *key, const char *value, char *error,
+                      size_t error_size);
+
+/* ---- server_hooks.c ---- */
+/* Ties commands and clients to the server; the broker and the configuration are there. */
+void server_init_commands(struct server *);
+extern const struct client_events server_client_events;
+#endif

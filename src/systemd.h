@@ -1,0 +1,17 @@
+#ifndef HOLDFAST_SYSTEMD_H
+#define HOLDFAST_SYSTEMD_H
+/*
+ * systemd: what the service manager is told, sd_notify(3). Nothing happens when there is none, or
+ * when this was built without libsystemd.
+ */
+#include <stdint.h>
+
+/* One message, as sd_notify(3) describes it: "READY=1", "STATUS=...". Never blocks. */
+void systemd_notify(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* A reload begins; READY=1 tells that it is over. */
+void systemd_notify_reloading(void);
+
+/* How often it wants to hear WATCHDOG=1 at the least; 0: it does not. */
+int64_t systemd_watchdog_ms(void);
+#endif

@@ -70,7 +70,7 @@ static void remove_dir(const char *path)
 static bool is_stale(const char *path)
 {
     struct stat st;
-    char lock[300];
+    char lock[320];
     bool stale;
 
     if (lstat(path, &st) != 0 || !S_ISDIR(st.st_mode) || st.st_uid != getuid())

@@ -352,6 +352,11 @@ void master_start(struct master *m)
     set_timer(&m->retry, 0);
 }
 
+const char *master_name(const struct master *m)
+{
+    return m->name;
+}
+
 int master_index(const struct master *m)
 {
     return m->index;

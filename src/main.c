@@ -29,7 +29,8 @@ struct options {
 };
 
 static const char help_text[] =
-    "usage: holdfastd [-tvV] [-c FILE] [-p PORT] [-o SECTION.KEY=VALUE]... [--dev[=N]]\n"
+    "usage: holdfastd [-c FILE] [-t] [-p PORT] [-o SECTION.KEY=VALUE]... [--dev[=N]]\n"
+    "                 [-v] [-V] [-h]\n"
     "\n"
     "A lock broker: distributed locks over the Redis protocol, kept on Redis masters.\n"
     "\n"
@@ -152,14 +153,12 @@ static void set_port(struct conf *conf, int port)
 static int set_options(const struct options *o, struct conf *conf, conf_report_fn report, void *arg)
 {
     struct conf_error error;
-    char text[sizeof error.text + 8];
     int status = 0;
 
     for (size_t i = 0; i < o->n_assignments; i++) {
         if (conf_override(conf, o->assignments[i], &error) == 0)
             continue;
-        snprintf(text, sizeof text, "-o %s", error.text);
-        report(arg, false, text);
+        report(arg, false, error.text);
         status = -1;
     }
     if (o->port >= 0)

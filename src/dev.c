@@ -24,10 +24,13 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "conf.h"
 #include "log.h"
+
+enum { STEP_MS = 5, WAIT_MS = 1000 };
 
 #define DEV_ROOT "/tmp"
 #define DEV_PREFIX "holdfast-dev."
@@ -232,6 +235,20 @@ static int start_one(struct dev_master *m)
     return err;
 }
 
+/* So that the first look at the log is not one at masters that are not there yet. Not important:
+ * they are tried again anyway. */
+static void wait_for_sockets(const struct dev *d)
+{
+    const struct timespec step = {.tv_nsec = STEP_MS * 1000000};
+
+    for (int i = 0, steps = 0; i < d->n && steps < WAIT_MS / STEP_MS; steps++) {
+        if (access(d->masters[i].socket, F_OK) == 0)
+            i++;
+        else
+            nanosleep(&step, NULL);
+    }
+}
+
 int dev_start(struct dev *d, char *error, size_t error_size)
 {
     for (int i = 0; i < d->n; i++) {
@@ -245,6 +262,7 @@ int dev_start(struct dev *d, char *error, size_t error_size)
         if (err != 0)
             return -1;
     }
+    wait_for_sockets(d);
     return 0;
 }
 
@@ -360,12 +378,13 @@ void dev_greet(const struct dev *d, FILE *out, const char *address)
             "  Without LEASE a lock is kept for as long as the connection lives: `redis-cli %s`,\n"
             "  then LOCK, and QUIT or Ctrl-C. HELP shows the commands.\n"
             "\n"
-            "  %s. Stop or kill them and see what happens:\n"
-            "  who is killed starts again after %d s, and has forgotten everything.\n"
+            "  %s\n"
+            "  Stop or kill them and see what happens. Who is killed starts again after %d s,\n"
+            "  and has forgotten everything.\n"
             "\n",
             address, option, option, option,
-            d->n == 1 ? "The locks are kept by one redis-server"
-                      : "The locks are kept by a majority of these redis-servers",
+            d->n == 1 ? "The locks are kept by one redis-server."
+                      : "The locks are kept by a majority of these redis-servers.",
             DEV_RESTART_MS / 1000);
     for (int i = 0; i < d->n; i++)
         fprintf(out, "    %s  pid %-7ld redis-cli -s %s HGETALL 'holdfast:{hello}'\n",

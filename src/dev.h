@@ -25,7 +25,7 @@ struct dev *dev_new(int n, char *error, size_t error_size);
 void dev_set_defaults(struct conf *);
 void dev_set_masters(const struct dev *, struct conf *);
 
-/* Starts the redis-servers; does not wait until they can be talked to. -1: `error` says why. */
+/* Starts the redis-servers, and gives them a moment to listen. -1: `error` says why. */
 int dev_start(struct dev *, char *error, size_t error_size) MUST_CHECK;
 
 /* From now on those that die are reported and started again. */

@@ -133,8 +133,8 @@ int master_index(const struct master *);
 const char *master_name(const struct master *);
 
 /* Asks for one item. Returns -1 when it cannot be sent (nothing will happen; master_reason says
- * why), 0 when on_answer will come. What `item` points to is copied. In QUARANTINE only plant,
- * release and peek are taken; while the master is stalled only release. */
+ * why), 0 when on_answer will come. What `item` points to is copied. In QUARANTINE only plant
+ * and scripts without a deadline are taken; while the master is stalled only release. */
 int master_ask(struct master *, enum script, const struct master_item *item,
                struct master_call *call, int64_t now_ms);
 

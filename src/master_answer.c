@@ -83,10 +83,12 @@ static void answer_error(struct master *m, struct master_batch *b, int64_t now_m
 /* ---- what a script can say ---- */
 
 /* Lowest and highest first integer of an item, by script. */
-static const int8_t codes[][2] = {
-    [SCRIPT_ACQUIRE] = {-2, 2}, [SCRIPT_COMMIT] = {0, 2}, [SCRIPT_TAKEOVER] = {-1, 1},
-    [SCRIPT_RENEW] = {-1, 1},   [SCRIPT_PLANT] = {0, 1},  [SCRIPT_RELEASE] = {-1, 1},
+static const int32_t codes[][2] = {
+    [SCRIPT_ACQUIRE] = {-2, 2}, [SCRIPT_COMMIT] = {0, 2},       [SCRIPT_TAKEOVER] = {-1, 1},
+    [SCRIPT_RENEW] = {-1, 1},   [SCRIPT_PLANT] = {0, 1},        [SCRIPT_RELEASE] = {-1, 1},
+    [SCRIPT_PASS] = {0, 1},     [SCRIPT_LINE] = {0, INT32_MAX},
 };
+_Static_assert(sizeof codes / sizeof codes[0] == SCRIPT_PEEK, "a row for each script of items");
 
 static bool is_int(const struct reply_value *v, int64_t min, int64_t max)
 {
@@ -142,9 +144,10 @@ static bool is_answer(const struct master_batch *b, const struct reply *r)
 
 static void see_token(struct master *m, enum script script, const int64_t *values)
 {
-    bool token = script == SCRIPT_COMMIT ? values[0] >= 1 : values[0] == 1;
+    bool gives = script == SCRIPT_ACQUIRE || script == SCRIPT_COMMIT || script == SCRIPT_TAKEOVER;
+    bool is_token = script == SCRIPT_COMMIT ? values[0] >= 1 : values[0] == 1;
 
-    if ((script <= SCRIPT_TAKEOVER) && token && values[1] > m->status.high)
+    if (gives && is_token && values[1] > m->status.high)
         m->status.high = values[1];
 }
 

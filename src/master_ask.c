@@ -156,7 +156,7 @@ bool master_is_stalled(const struct master *m, int64_t now_us)
 
 static bool takes(struct master *m, enum script script, int64_t now_ms)
 {
-    bool anyway = script == SCRIPT_PLANT || script == SCRIPT_RELEASE || script == SCRIPT_PEEK;
+    bool anyway = script == SCRIPT_PLANT || !script_get(script)->deadline;
 
     if (m->state != MASTER_ACTIVE && !(m->state == MASTER_QUARANTINE && anyway))
         return false;

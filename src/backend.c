@@ -26,9 +26,10 @@ void backend_init(struct backend *b, int64_t request_timeout_ms)
     TAILQ_INIT(&b->decided);
 }
 
-void backend_add_master(struct backend *b, struct master *m)
+void backend_add_master(struct backend *b, struct master *m, const char *address)
 {
     assert(b->n < QUORUM_MASTERS_MAX);
+    b->rank[b->n] = (uint64_t)item_hash(address, strlen(address));
     b->owed[b->n] = owed_new(m);
     b->masters[b->n++] = m;
 }
@@ -291,16 +292,26 @@ int64_t backend_next_ms(const struct backend *b)
     return next;
 }
 
+/* The highest of what name and master make together: each name has its own order of masters, the
+ * same at every broker (rendezvous hashing, Thaler and Ravishankar 1998). */
 int backend_agreed(struct backend *b, const char *name, size_t name_len, int64_t now_ms)
 {
-    int first = item_bucket(name, name_len) % b->n;
-    for (int k = 0; k < b->n; k++) {
-        int i = (first + k) % b->n;
+    uint64_t hash = item_hash(name, name_len), best = 0;
+    int agreed = -1;
+    for (int i = 0; i < b->n; i++) {
         const struct master_status *s = master_status(b->masters[i], now_ms);
-        if (s->state == MASTER_ACTIVE && !s->stalled)
-            return i;
+        uint64_t weight = (hash ^ b->rank[i]) * 0x9e3779b97f4a7c15u >> 1;
+        if (s->state == MASTER_ACTIVE && !s->stalled && weight >= best) {
+            best = weight;
+            agreed = i;
+        }
     }
-    return -1;
+    return agreed;
+}
+
+int64_t backend_clock_offset_ms(const struct backend *b, const struct master_status *s)
+{
+    return s->clock_offset_ms ? s->clock_offset_ms - b->wall_offset_ms : 0;
 }
 
 bool backend_has_quorum(struct backend *b, int64_t now_ms)

@@ -354,6 +354,8 @@ void cmd_lock_owner(struct session *s, int argc, const struct resp_arg *argv, in
 
 /* ---- LOCKS ---- */
 
+enum { LIST_BUCKETS = 65536 };
+
 struct listing {
     const struct resp_arg *match; /* NULL: all */
     struct buf names;
@@ -395,8 +397,7 @@ void cmd_lock_list(struct session *s, int argc, const struct resp_arg *argv, int
     }
     struct locktab *locks = &cmd_hooks()->broker->locks;
     uint64_t next = (uint64_t)cursor;
-    int64_t steps =
-        16 * count; /* buckets may be empty: the work is bounded, not the wait for a full page */
+    int steps = LIST_BUCKETS; /* most may be empty: the work of one call is bounded */
     do
         next = locktab_scan(locks, next, list_lock, &listing);
     while (next && (int64_t)listing.count < count && --steps > 0);
@@ -413,7 +414,8 @@ void cmd_lock_list(struct session *s, int argc, const struct resp_arg *argv, int
 
 /* ---- MASTERS ---- */
 
-static void write_master(struct resp_writer *w, const struct master_status *m)
+static void write_master(struct resp_writer *w, const struct backend *b,
+                         const struct master_status *m)
 {
     resp_map(w, 10);
     resp_str(w, "name");
@@ -427,7 +429,7 @@ static void write_master(struct resp_writer *w, const struct master_status *m)
     resp_str(w, "latency_us");
     resp_int(w, m->latency_us);
     resp_str(w, "clock_offset_ms");
-    resp_int(w, m->clock_offset_ms);
+    resp_int(w, backend_clock_offset_ms(b, m));
     resp_str(w, "in_flight");
     resp_int(w, m->in_flight);
     resp_str(w, "restarts");
@@ -446,6 +448,6 @@ void cmd_lock_masters(struct session *s, int argc, const struct resp_arg *argv, 
     (void)argv;
     resp_array(&w, (size_t)backend->n);
     for (int i = 0; i < backend->n; i++)
-        write_master(&w, master_status(backend->masters[i], now_ms));
+        write_master(&w, backend, master_status(backend->masters[i], now_ms));
     session_reply_end(s);
 }

@@ -70,10 +70,16 @@ void item_bytes(const struct item *it, struct master_item *out)
     out->args_len = buf_len(&it->args);
 }
 
-int item_bucket(const char *name, size_t name_len)
+uint32_t item_hash(const char *text, size_t len)
 {
     uint32_t h = 2166136261u;
-    for (size_t i = 0; i < name_len; i++)
-        h = (h ^ (unsigned char)name[i]) * 16777619u;
+    for (size_t i = 0; i < len; i++)
+        h = (h ^ (unsigned char)text[i]) * 16777619u;
+    return h;
+}
+
+int item_bucket(const char *name, size_t name_len)
+{
+    uint32_t h = item_hash(name, name_len);
     return (int)((h ^ (h >> 16)) % ITEM_BUCKETS);
 }

@@ -30,5 +30,6 @@ void item_bytes(const struct item *, struct master_item *out);
 /* The counter of a name: one of ITEM_BUCKETS fields of holdfast:master. Every broker must compute
  * the same, so the function is fixed: FNV-1a. */
 enum { ITEM_BUCKETS = 4096 };
+uint32_t item_hash(const char *text, size_t len);
 int item_bucket(const char *name, size_t name_len);
 #endif

@@ -183,7 +183,7 @@ static void gauge_masters(struct server *s, struct stats_gauges *g, struct stats
             .state = master_state_name(m->state),
             .up = votes,
             .quarantine_remaining_ms = m->quarantine_left_ms,
-            .clock_offset_ms = m->clock_offset_ms,
+            .clock_offset_ms = backend_clock_offset_ms(b, m),
             .inflight = m->in_flight,
             .requests_ok = (uint64_t)m->answered,
             .requests_error = (uint64_t)m->rejected,

@@ -14,6 +14,7 @@
 #include "quorum.h"
 #include "server_private.h"
 #include "systemd.h"
+#include "wake.h"
 
 /* ---- making them ---- */
 
@@ -87,16 +88,42 @@ static struct master_setup setup_of(struct server *s)
     };
 }
 
+static void on_call(void *arg, int i, const char *text, size_t len)
+{
+    struct server *s = arg;
+
+    broker_called(&s->broker, i, text, len, clock_ms());
+}
+
+static void start_wakes(struct server *s)
+{
+    char channel[64];
+
+    broker_channel(&s->broker, channel, sizeof channel);
+    struct wake_setup setup = {.base = s->base,
+                               .dns = s->dns,
+                               .channel = channel,
+                               .max_reply = s->conf.max_master_reply,
+                               .on_call = on_call,
+                               .arg = s};
+    for (size_t i = 0; i < s->conf.master_count; i++)
+        s->wakes[i] = wake_new(&setup, &s->conf.masters[i], (int)i);
+}
+
 void server_start_masters(struct server *s)
 {
     struct backend *b = &s->broker.backend;
 
     make_settings(s);
     struct master_setup setup = setup_of(s);
-    for (size_t i = 0; i < s->conf.master_count; i++)
-        backend_add_master(b, master_new(&setup, &s->conf.masters[i], (int)i));
+    for (size_t i = 0; i < s->conf.master_count; i++) {
+        char *address = address_of(&s->conf.masters[i]);
+        backend_add_master(b, master_new(&setup, &s->conf.masters[i], (int)i), address);
+        free(address);
+    }
     for (int i = 0; i < b->n; i++)
         master_start(b->masters[i]);
+    start_wakes(s);
 }
 
 void server_configure_masters(struct server *s)
@@ -112,8 +139,10 @@ void server_free_masters(struct server *s)
 {
     struct backend *b = &s->broker.backend;
 
-    for (int i = 0; i < b->n; i++)
+    for (int i = 0; i < b->n; i++) {
+        wake_free(s->wakes[i]);
         master_free(b->masters[i]);
+    }
 }
 
 /* ---- readiness ---- */

@@ -16,6 +16,7 @@
 #include "server.h"
 
 struct listeners;
+struct wake;
 struct buf;
 
 enum server_phase { SERVER_RUNS, SERVER_DRAINS, SERVER_ENDS };
@@ -34,6 +35,7 @@ struct server {
     char client_name[BROKER_ID_LEN + 16];
     struct broker broker;
     struct rejoin rejoin;
+    struct wake *wakes[CONF_MASTERS_MAX]; /* a listener for each master */
     struct listeners *listeners;
     struct clients *clients; /* NULL: gone already */
 

@@ -72,8 +72,16 @@ static int number(const char *option, const char *text, int min, int max)
     return (int)n;
 }
 
+/* A mistake on the command line is told before those in the file. */
 static void add_assignment(struct options *o, char *text)
 {
+    struct conf conf;
+    struct conf_error error;
+
+    conf_init(&conf);
+    if (conf_override(&conf, text, &error) != 0)
+        refuse("%s", error.text);
+    conf_fini(&conf);
     o->assignments =
         util_realloc(o->assignments, (o->n_assignments + 1) * sizeof o->assignments[0]);
     o->assignments[o->n_assignments++] = text;

@@ -105,7 +105,7 @@ BAD = {
     "bad scheme": ("[holdfast]\nlease = 10s\n[masters]\na = http://h:1\n", 4, "a"),
     "bad port": ("[masters]\na = redis://h:99999\n", 2, "a"),
     "same master name twice": ("[masters]\na = redis://h:1\na = redis://h:2\n", 3, "a"),
-    "no section": ("lease = 10s\n", 1, "lease"),
+    "no section": ("lease = 10s\n", 1, "section"),
     "not ini": ("[holdfast]\nthis is no option\n[masters]\na = redis://h:1\n", 2, None),
 }
 
@@ -197,12 +197,12 @@ def test_a_password_for_a_master(make_redis, make_broker, clients, name):
 
 def test_a_wrong_password_for_a_master_is_named(make_redis, make_broker, clients, name):
     master = make_redis("a", tcp=True, password="s3cret")
-    broker = make_broker({"a": master.url.replace("s3cret", "wrong")}, ready=False)
+    broker = make_broker({"a": master.url.replace("s3cret", "s3krit")}, ready=False)
     client = clients(broker)
     broker.wait_log(r"WRONGPASS")
     err = client.err("LOCK", name)
     assert err.code == "NOQUORUM"
-    assert "wrong" not in re.sub("WRONGPASS|wrong password", "", broker.log_text(), flags=re.I)
+    assert "s3krit" not in broker.log_text()
 
 
 # SIGHUP

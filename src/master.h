@@ -26,6 +26,7 @@
 struct conf_master;
 struct event_base;
 struct evdns_base;
+struct hist;
 struct master;
 
 enum master_state {
@@ -95,7 +96,8 @@ struct master_status {
     int64_t answered, rejected, unknown; /* items, by what became of them */
     int64_t timeouts; /* items turned away because it is stalled, or lost as it did not answer */
     int64_t high;     /* highest token seen from it */
-    int64_t high_asked_ms; /* when the question that `high` answers was sent; 0: never */
+    int64_t high_asked_ms;      /* when the question that `high` answers was sent; 0: never */
+    const struct hist *trip_us; /* from a request's leaving to its answer */
     const char *run_id, *version;
     const char *error; /* last one, in words; "" */
 };

@@ -28,6 +28,7 @@ void master_clock_take(struct master *m, int64_t time_ms, int64_t sent_us, int64
         .at_us = now_us,
     };
 
+    hist_add(&m->trip_us, trip_us);
     m->latency_us += m->latency_us ? (trip_us - m->latency_us) / 8 : trip_us;
     if (!c->known) {
         *c = new;

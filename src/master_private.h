@@ -11,6 +11,7 @@
 #include "log.h"
 #include "master.h"
 #include "reply.h"
+#include "stats.h"
 #include "stream.h"
 
 enum {
@@ -103,6 +104,7 @@ struct master {
 
     struct master_clock clock;
     int64_t latency_us;
+    struct hist trip_us;
     struct log_limit jump_limit;
     struct master_status status; /* its counters are the only ones */
     char error[MASTER_ERROR_MAX], logged[MASTER_ERROR_MAX], loss[MASTER_ERROR_MAX];

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEXTS_KEEP = 64 * 1024 }; /* bytes kept for the next reply */
+enum { TEXTS_KEEP = 64 * 1024, BYTES_KEEP = 4 * REPLY_FEED_MAX }; /* kept for the next reply */
 
 /* hiredis frees what belongs to a reply through this; there is nothing to free. */
 static void free_nothing(void *object)
@@ -163,6 +163,7 @@ void reply_start(struct reply *r, size_t max_bytes)
     if (!r->reader)
         util_die("out of memory");
     r->reader->privdata = r;
+    r->reader->maxbuf = BYTES_KEEP;
     r->max_bytes = max_bytes;
     r->unfinished = 0;
     r->error = NULL;

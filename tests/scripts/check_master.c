@@ -14,6 +14,7 @@
 #include "master.h"
 #include "redis_proc.h"
 #include "relay.h"
+#include "stats.h"
 #include "suite.h"
 #include "util.h"
 
@@ -292,6 +293,7 @@ START_TEST(every_script_gets_through)
     ck_codes(ask(SCRIPT_PASS, "free", "-"), 1, 0);
     ck_assert_int_eq(master_status(m, clock_ms())->high, 152);
     ck_assert_int_eq(master_status(m, clock_ms())->in_flight, 0);
+    ck_assert_uint_gt(master_status(m, clock_ms())->trip_us->count, 20);
 }
 END_TEST
 

@@ -155,7 +155,7 @@ static void answer_flat(struct master *m, struct master_batch *b, int64_t now_ms
 {
     int width = script_get(b->script)->width;
     const struct reply_value *v = m->reply.values + 2;
-    int64_t values[SCRIPT_WIDTH_MAX];
+    int64_t values[SCRIPT_WIDTH_MAX] = {0};
     struct master_answer answer = {.result = MASTER_ANSWERED, .values = values, .text = ""};
     struct master_call *call;
 

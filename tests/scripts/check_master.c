@@ -1,6 +1,5 @@
 /* A master against a real redis-server: joining, refusals, what becomes of items when it restarts,
- * loses its data, stands still, lies. What the scripts answer is in check_scripts.c; here only that
- * it gets through. */
+ * loses its data, stands still, lies. Of the scripts only that each gets through. */
 #include <event2/event.h>
 #include <inttypes.h>
 #include <stdio.h>

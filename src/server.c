@@ -1,96 +1,31 @@
 /*
- * The parts of the broker, the turn of the loop, and the end.
+ * The parts of the broker and the turn of the loop.
  *
  * Owns every part; each is made after those that it uses and freed before them. What the parts do
  * is their business: here stands only in which order they get their turn.
  */
 #include "server.h"
 
+#include <errno.h>
 #include <event2/dns.h>
 #include <event2/event.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/timerfd.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include "clock.h"
 #include "cmd.h"
 #include "listener.h"
-#include "lock.h"
 #include "log.h"
 #include "server_private.h"
 #include "stats.h"
 #include "systemd.h"
 
-enum { DRAIN_LOOK_MS = 50 };
-
-/* ---- phases ---- */
-
-static void count_held(struct session *s, void *arg)
-{
-    int64_t *n = arg;
-    const struct hold *h;
-
-    LIST_FOREACH(h, &s->holds, of_session)
-    *n += h->watched && h->state != HOLD_LOST;
-}
-
-int64_t server_held(struct server *s)
-{
-    int64_t n = 0;
-
-    client_each(s->clients, count_held, &n);
-    return n;
-}
-
-void server_stop(struct server *s, bool now)
-{
-    int64_t now_ms = clock_ms(), held = server_held(s);
-    char limit[48];
-
-    if (now || s->phase != SERVER_RUNS) {
-        if (s->phase != SERVER_ENDS)
-            log_info("server", "stopping at once, %" PRId64 " watched locks are left to lapse",
-                     held);
-        s->phase = SERVER_ENDS;
-        return;
-    }
-    util_format_duration(limit, sizeof limit, s->conf.drain_timeout_ms);
-    log_info("server", "draining: %" PRId64 " watched locks, at most %s; again to stop at once",
-             held, limit);
-    s->phase = SERVER_DRAINS;
-    s->drain_end_ms = now_ms + s->conf.drain_timeout_ms;
-    s->drain_look_ms = now_ms;
-    systemd_notify("STOPPING=1");
-    broker_drain(&s->broker);
-    server_update_status(s, now_ms);
-}
-
-/* Nobody holds anything any more; replies that still wait for a verdict get the time that a verdict
- * may take. */
-static void look_at_drain(struct server *s, int64_t now_ms)
-{
-    const struct backend *b = &s->broker.backend;
-    int64_t held = server_held(s);
-
-    s->drain_look_ms = now_ms + DRAIN_LOOK_MS;
-    if (held > 0)
-        s->drained_ms = 0;
-    else if (!s->drained_ms)
-        s->drained_ms = now_ms;
-    bool quiet = TAILQ_EMPTY(&b->asked) || now_ms - s->drained_ms > s->conf.request_timeout_ms;
-    if (held == 0 && quiet) {
-        log_info("server", "drained, stopping");
-        s->phase = SERVER_ENDS;
-    } else if (now_ms >= s->drain_end_ms) {
-        log_warn("server",
-                 "drain_timeout is over, stopping; %" PRId64 " watched locks are left to lapse",
-                 held);
-        s->phase = SERVER_ENDS;
-    }
-}
+/* ---- signals ---- */
 
 static void on_stop_signal(evutil_socket_t number, short what, void *arg)
 {
@@ -126,7 +61,7 @@ static void look_after(struct server *s, int64_t now_ms)
         s->watchdog_due_ms = now_ms + s->watchdog_ms;
     }
     if (s->phase == SERVER_DRAINS && now_ms >= s->drain_look_ms)
-        look_at_drain(s, now_ms);
+        server_look_at_drain(s, now_ms);
 }
 
 static int64_t min_ms(int64_t a, int64_t b)
@@ -138,22 +73,48 @@ static int64_t next_ms(const struct server *s)
 {
     int64_t next = min_ms(broker_next_ms(&s->broker), s->second_ms);
 
+    if (s->n_asks_sent != s->broker.backend.n_asks)
+        return 0;
     next = min_ms(next, rejoin_next_ms(&s->rejoin));
     if (s->watchdog_ms)
         next = min_ms(next, s->watchdog_due_ms);
     return s->phase == SERVER_DRAINS ? min_ms(next, s->drain_look_ms) : next;
 }
 
+/* The timer is only set anew when it would come too late: one that comes early costs a turn in
+ * which nothing is done, while setting it costs a system call each time. It counts BOOTTIME as
+ * clock_ms() does, so that it comes at once after a suspend. */
+static void set_timer(struct server *s, int64_t due_ms)
+{
+    struct itimerspec at = {
+        .it_value = {.tv_sec = due_ms / 1000, .tv_nsec = due_ms % 1000 * 1000000}};
+
+    if (due_ms >= s->timer_ms)
+        return;
+    timerfd_settime(s->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
+    s->timer_ms = due_ms;
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+    struct server *s = arg;
+    uint64_t times;
+
+    (void)what;
+    (void)!read(fd, &times, sizeof times);
+    s->timer_ms = INT64_MAX;
+}
+
 /* Waits for events, at most until due_ms, and runs them. Returns what time it is then. */
 static int64_t wait_for_events(struct server *s, int64_t due_ms)
 {
-    int64_t start_ms = clock_ms(), wait_ms = due_ms - start_ms;
-    struct timeval wait = {.tv_sec = wait_ms / 1000, .tv_usec = wait_ms % 1000 * 1000};
+    int64_t start_ms = clock_ms();
+    bool waits = due_ms > start_ms;
 
-    if (wait_ms > 0)
-        evtimer_add(&s->timer, &wait);
-    event_base_loop(s->base, wait_ms > 0 ? EVLOOP_ONCE : EVLOOP_ONCE | EVLOOP_NONBLOCK);
-    int64_t now_ms = clock_ms(), late_ms = now_ms - (wait_ms > 0 ? due_ms : start_ms);
+    if (waits)
+        set_timer(s, due_ms);
+    event_base_loop(s->base, waits ? EVLOOP_ONCE : EVLOOP_ONCE | EVLOOP_NONBLOCK);
+    int64_t now_ms = clock_ms(), late_ms = now_ms - (waits ? due_ms : start_ms);
     if (late_ms >= 0)
         hist_add(&stats.loop_lag_us, late_ms * 1000);
     if (late_ms > s->conf.pause_limit_ms) {
@@ -164,40 +125,31 @@ static int64_t wait_for_events(struct server *s, int64_t due_ms)
     return now_ms;
 }
 
-static void on_timer(evutil_socket_t fd, short what, void *arg)
-{
-    (void)fd, (void)what, (void)arg; /* it only ends the wait */
-}
-
 /* One turn. The order matters:
  *
- *   1. events: commands are run and answers of masters taken in, but nothing is sent yet;
- *   2. after a pause of our own (stopped, suspended, starved) every promise is looked at again,
- * before any reply that was made from what we believed before it goes out;
- *   3. broker_turn: what is due, verdicts; all that was asked of the masters since the last turn
+ * 1. events: commands are run and answers of masters taken in, but nothing is sent yet;
+ * 2. after a pause of our own (stopped, suspended, starved) every promise is looked at again,
+ * before any reply goes out that was made from what we believed before it;
+ * 3. broker_turn: what is due, verdicts; all that was asked of the masters since the last turn
  * leaves in one write each;
- *   4. client_flush_all: all replies leave in one write a client. Clients that had to wait may run
- * further commands here, and what these ask of the masters must not wait for the next event: so the
- * next turn follows at once. */
-static void turn(struct server *s, int64_t due_ms)
+ * 4. client_flush_all: all replies leave in one write a client. Clients that had to wait may run
+ *    further commands here; what these ask of the masters must not wait for the next event, so the
+ *    next turn then follows at once (next_ms). */
+void server_turn(struct server *s, int64_t due_ms)
 {
-    int64_t now_ms = wait_for_events(s, due_ms);
+    int64_t now_ms = wait_for_events(s, min_ms(due_ms, next_ms(s)));
 
     look_after(s, now_ms);
     broker_turn(&s->broker, now_ms);
+    s->n_asks_sent = s->broker.backend.n_asks;
     if (s->clients)
         client_flush_all(s->clients);
 }
 
 void server_run(struct server *s)
 {
-    int64_t asked = 0; /* questions that have left */
-
-    while (s->phase != SERVER_ENDS) {
-        bool more = asked != s->broker.backend.n_asks;
-        asked = s->broker.backend.n_asks;
-        turn(s, more ? 0 : next_ms(s));
-    }
+    while (s->phase != SERVER_ENDS)
+        server_turn(s, INT64_MAX);
 }
 
 /* ---- making the parts ---- */
@@ -238,10 +190,20 @@ static void make_base(struct server *s)
     s->dns = make_dns(s->base);
 }
 
+/* One of our own, as those of libevent count in jiffies. */
+static void make_timer(struct server *s)
+{
+    s->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (s->timer_fd < 0)
+        util_die("cannot make a timer: %s", strerror(errno));
+    s->timer_ms = INT64_MAX;
+    event_assign(&s->timer, s->base, s->timer_fd, EV_READ | EV_PERSIST, on_timer, s);
+    event_add(&s->timer, NULL);
+}
+
 static void watch_signals(struct server *s)
 {
     signal(SIGPIPE, SIG_IGN);
-    evtimer_assign(&s->timer, s->base, on_timer, s);
     evsignal_assign(&s->on_term, s->base, SIGTERM, on_stop_signal, s);
     evsignal_assign(&s->on_int, s->base, SIGINT, on_stop_signal, s);
     evsignal_assign(&s->on_hup, s->base, SIGHUP, on_hup_signal, s);
@@ -288,6 +250,7 @@ struct server *server_new(const struct server_setup *setup, struct conf *conf, c
     find_names(s);
     /* From here on each part uses those made before it. */
     make_base(s);
+    make_timer(s);
     watch_signals(s);
     make_broker(s);
     server_init_commands(s);
@@ -309,49 +272,13 @@ struct server *server_new(const struct server_setup *setup, struct conf *conf, c
 
 /* ---- the end ---- */
 
-static bool is_quiet(struct server *s, int64_t now_ms)
-{
-    const struct backend *b = &s->broker.backend;
-    uint32_t in_flight = 0;
-
-    for (int i = 0; i < b->n; i++)
-        in_flight += master_status(b->masters[i], now_ms)->in_flight;
-    return TAILQ_EMPTY(&b->asked) && TAILQ_EMPTY(&b->decided) && in_flight == 0;
-}
-
-/* Releases and undos get the chance to arrive; what a master does not take now lapses with its
- * lease. */
-static void send_what_is_owed(struct server *s)
-{
-    int64_t now_ms = clock_ms(), end_ms = now_ms + s->conf.request_timeout_ms;
-
-    broker_turn(&s->broker, now_ms);
-    while (!is_quiet(s, now_ms) && now_ms < end_ms) {
-        turn(s, min_ms(next_ms(s), end_ms));
-        now_ms = clock_ms();
-    }
-}
-
-/* The locks of clients that are connected now are never released from here: nobody has told their
- * holders in time, and a closed connection says nothing to somebody who is at work. They lapse, or
- * are taken back at another broker. */
-static void end_clients(struct server *s)
-{
-    struct broker_conf conf = s->broker.conf;
-
-    conf.on_disconnect = BROKER_DISCONNECT_EXPIRE;
-    broker_configure(&s->broker, &conf);
-    client_fini(s->clients);
-    s->clients = NULL;
-}
-
 void server_free(struct server *s)
 {
     s->phase = SERVER_ENDS;
     systemd_notify("STOPPING=1\nSTATUS=stopping");
     listener_free(s->listeners);
-    end_clients(s);
-    send_what_is_owed(s);
+    server_end_clients(s);
+    server_send_owed(s);
     backend_close(&s->broker.backend);
     server_free_masters(s);
     broker_fini(&s->broker, clock_ms());
@@ -360,6 +287,7 @@ void server_free(struct server *s)
     event_del(&s->on_int);
     event_del(&s->on_hup);
     event_del(&s->timer);
+    close(s->timer_fd);
     evdns_base_free(s->dns, 0);
     event_base_loop(s->base,
                     EVLOOP_ONCE | EVLOOP_NONBLOCK); /* what it has called off frees itself here */

@@ -1,9 +1,9 @@
 #ifndef HOLDFAST_SERVER_PRIVATE_H
 #define HOLDFAST_SERVER_PRIVATE_H
 /*
- * Between the files of server: server.c (its parts, the loop, the phases), server_masters.c (the
- * masters and readiness), server_reload.c (from the configuration to the parts), server_hooks.c
- * (what commands and clients ask of it).
+ * Between the files of server: server.c (its parts, the loop), server_end.c (drain and end),
+ * server_masters.c (the masters and readiness), server_reload.c (from the configuration to the
+ * parts), server_hooks.c (what commands and clients ask of it).
  */
 #include <event2/event_struct.h>
 #include <stdbool.h>
@@ -29,6 +29,8 @@ struct server {
     struct event_base *base;
     struct evdns_base *dns;
     struct event timer, on_term, on_int, on_hup;
+    int timer_fd;
+    int64_t timer_ms; /* when it is set to ring; INT64_MAX: it is not */
 
     char id[BROKER_ID_LEN + 1];
     char *settings; /* what all brokers in front of these masters must agree on */
@@ -39,8 +41,9 @@ struct server {
     struct listeners *listeners;
     struct clients *clients; /* NULL: gone already */
 
-    uint8_t phase; /* enum server_phase */
-    bool ready;    /* a majority of the masters can vote */
+    int64_t n_asks_sent; /* of broker.backend.n_asks, those that have left */
+    uint8_t phase;       /* enum server_phase */
+    bool ready;          /* a majority of the masters can vote */
     bool told_ready;
     int64_t start_ms, start_wall_ms, reload_wall_ms;
     int64_t second_ms;   /* when the next round of what is done once a second is due */
@@ -55,10 +58,17 @@ struct server {
 };
 
 /* ---- server.c ---- */
+/* One turn of the loop, which waits for events until due_ms at the most. */
+void server_turn(struct server *, int64_t due_ms);
+
+/* ---- server_end.c ---- */
 /* Begins to stop; `now`: without waiting for the holders. */
 void server_stop(struct server *, bool now);
-/* Holds of clients that are connected: what a drain waits for. */
-int64_t server_held(struct server *);
+void server_look_at_drain(struct server *, int64_t now_ms);
+/* Closes all connections; their watched locks are left to lapse. */
+void server_end_clients(struct server *);
+/* Gives releases and undos that are under way the time to arrive. */
+void server_send_owed(struct server *);
 
 /* ---- server_masters.c ---- */
 void server_start_masters(struct server *);

@@ -180,8 +180,6 @@ static void make_base(struct server *s)
     event_set_log_callback(on_event_log);
     if (config) {
         event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK);
-        event_config_set_flag(config,
-                              EVENT_BASE_FLAG_PRECISE_TIMER); /* else it counts in jiffies */
         s->base = event_base_new_with_config(config);
         event_config_free(config);
     }

@@ -83,9 +83,22 @@ static void decide(struct round *r)
     TAILQ_INSERT_TAIL(&r->backend->decided, r, by_age);
 }
 
+/* Lost because masters have said no is lost at once. Lost because they could not be asked is told
+ * when the others have answered too, so that the error can say who did and who did not. */
+static bool is_lost_by_answers(const struct round *r)
+{
+    int said_no = 0;
+    for (int i = 0; i < r->quorum.n; i++)
+        said_no += (r->quorum.no >> i & 1) && r->votes[i].state == VOTE_ANSWERED;
+    return r->quorum.n - said_no < quorum_need(r->quorum.n);
+}
+
 static void decide_if_possible(struct round *r)
 {
-    if (!r->decided && (r->n_open == 0 || (!r->all && quorum_state(&r->quorum) != QUORUM_PENDING)))
+    if (r->decided)
+        return;
+    if (r->n_open == 0 ||
+        (!r->all && (quorum_state(&r->quorum) == QUORUM_WON || is_lost_by_answers(r))))
         decide(r);
 }
 
@@ -339,11 +352,10 @@ void round_describe(struct round *r, struct buf *out, int64_t now_ms)
     struct backend *b = r->backend;
     const char *separator = " (";
     int answered = round_answered(r);
-    if (answered)
-        buf_printf(out, "only %d of %d masters answered", answered, b->n);
+    if (b->n == 1)
+        buf_printf(out, "the master did not answer");
     else
-        buf_printf(out, b->n == 1 ? "the master did not answer" : "none of %d masters answered",
-                   b->n);
+        buf_printf(out, "only %d of %d masters answered", answered, b->n);
     for (int i = 0; i < b->n; i++) {
         const struct vote *v = &r->votes[i];
         if (v->state == VOTE_ANSWERED)

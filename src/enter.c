@@ -92,6 +92,8 @@ void enter_again(struct broker *b, struct hold *h, struct lock_request *r, int64
 {
     stats.acquires_reentered++;
     begin(h, r);
+    if (r->lease_ms)
+        h->lease_ms = (uint32_t)r->lease_ms;
     set_count(h, h->count + 1);
     r->asked_lease_ms = keep_lease_ms(h, now_ms);
     keep_write(b, h, r->asked_lease_ms, on_written, r, now_ms);

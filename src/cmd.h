@@ -78,6 +78,8 @@ struct cmd_hooks {
     /* Holds back commands of the classes CMD_LOCK and CMD_INSPECT of all clients until `until_ms`
      * (CLIENT PAUSE); 0 ends it. The others are never held back, so that somebody can end it. */
     void (*pause)(void *server, int64_t until_ms);
+    /* Ends the quarantine of a master (MASTER name TRUST); NULL, or why not, in words. */
+    const char *(*trust)(void *server, const char *name, int64_t now_ms);
     /* Applies a changed option (CONFIG SET); 0, or -1 with text in `error`. */
     int (*config_set)(void *server, const char *key, const char *value, char *error,
                       size_t error_size);

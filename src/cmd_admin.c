@@ -1,6 +1,6 @@
 /*
- * What an administrator asks of the broker: INFO, CONFIG, ACL, SHUTDOWN. It reads the configuration
- * and changes it, and the state of the broker, through hooks only.
+ * What an administrator asks of the broker: INFO, CONFIG, ACL, MASTER, SHUTDOWN. It reads the
+ * configuration and changes it, and the state of the broker, through hooks only.
  */
 #include "cmd_admin.h"
 
@@ -60,6 +60,24 @@ void cmd_admin_shutdown(struct session *s, int argc, const struct resp_arg *argv
         }
     }
     cmd_hooks()->shutdown(cmd_hooks()->server, now);
+}
+
+void cmd_admin_master(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+{
+    char name[CONF_MASTER_NAME_MAX + 1] = "";
+
+    (void)argc;
+    if (!cmd_word_is(&argv[2], "TRUST")) {
+        cmd_reply_syntax(s);
+        return;
+    }
+    if (argv[1].len < sizeof(name))
+        memcpy(name, argv[1].ptr, argv[1].len);
+    const char *why_not = cmd_hooks()->trust(cmd_hooks()->server, name, now_ms);
+    if (why_not != NULL)
+        cmd_reply_error(s, "ERR master '%.*s' cannot be trusted: %s", CMD_ARG(&argv[1]), why_not);
+    else
+        cmd_reply_ok(s);
 }
 
 void cmd_admin_cluster(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)

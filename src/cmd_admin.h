@@ -1,6 +1,7 @@
 #ifndef HOLDFAST_CMD_ADMIN_H
 #define HOLDFAST_CMD_ADMIN_H
-/* cmd_admin: what an administrator asks of the broker: INFO, CONFIG, ACL, SHUTDOWN; and CLUSTER.
+/* cmd_admin: what an administrator asks of the broker: INFO, CONFIG, ACL, MASTER, SHUTDOWN; and
+ * CLUSTER.
  * Each is a cmd_fn. */
 #include "cmd.h"
 
@@ -15,6 +16,7 @@ void cmd_admin_acl_cat(struct session *, int argc, const struct resp_arg *argv, 
 void cmd_admin_acl_list(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
 void cmd_admin_acl_users(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
 void cmd_admin_acl_whoami(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
+void cmd_admin_master(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
 void cmd_admin_shutdown(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
 void cmd_admin_cluster(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
 #endif

@@ -192,6 +192,7 @@ static void gauge_masters(struct server *s, struct stats_gauges *g, struct stats
             .data_losses = (uint64_t)m->data_losses,
             .clock_jumps = (uint64_t)m->clock_jumps,
             .reconnects = (uint64_t)m->reconnects,
+            .request_us = m->trip_us,
         };
     }
     g->quorum_required = quorum_need(b->n);
@@ -264,6 +265,13 @@ static void pause_clients(void *server, int64_t until_ms)
     client_pause_all(s->clients, until_ms);
 }
 
+static const char *trust(void *server, const char *name, int64_t now_ms)
+{
+    struct server *s = server;
+
+    return rejoin_trust(&s->rejoin, name, now_ms);
+}
+
 void server_init_commands(struct server *s)
 {
     const struct cmd_hooks hooks = {
@@ -281,6 +289,7 @@ void server_init_commands(struct server *s)
         .input_len = client_input_len,
         .output_len = client_output_len,
         .pause = pause_clients,
+        .trust = trust,
         .config_set = server_config_set,
     };
 

@@ -26,10 +26,10 @@ void backend_init(struct backend *b, int64_t request_timeout_ms)
     TAILQ_INIT(&b->decided);
 }
 
-void backend_add_master(struct backend *b, struct master *m, const char *address)
+void backend_add_master(struct backend *b, struct master *m, const char *identity)
 {
     assert(b->n < QUORUM_MASTERS_MAX);
-    b->rank[b->n] = (uint64_t)item_hash(address, strlen(address));
+    b->rank[b->n] = (uint64_t)item_hash(identity, strlen(identity));
     b->owed[b->n] = owed_new(m);
     b->masters[b->n++] = m;
 }
@@ -286,8 +286,7 @@ void backend_fini(struct backend *b, int64_t now_ms)
         for (int i = 0; i < b->n; i++)
             owed_give_up(b->owed[i], now_ms);
         deliver(b, now_ms);
-    } while (!TAILQ_EMPTY(&b->decided));
-    assert(TAILQ_EMPTY(&b->asked));
+    } while (!TAILQ_EMPTY(&b->decided) || !TAILQ_EMPTY(&b->asked)); /* a verdict may owe more */
     for (int i = 0; i < b->n; i++)
         owed_free(b->owed[i]);
     b->n = 0;
@@ -352,6 +351,10 @@ void round_describe(struct round *r, struct buf *out, int64_t now_ms)
     struct backend *b = r->backend;
     const char *separator = " (";
     int answered = round_answered(r);
+    if (b->closed) { /* the masters may be gone */
+        buf_printf(out, "this broker is going down");
+        return;
+    }
     if (b->n == 1)
         buf_printf(out, "the master did not answer");
     else

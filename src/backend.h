@@ -74,7 +74,7 @@ struct backend {
     TAILQ_HEAD(, round) asked;   /* undecided, oldest first */
     TAILQ_HEAD(, round) decided; /* their verdict is to be delivered */
     struct owed_list *owed[QUORUM_MASTERS_MAX];
-    uint64_t rank[QUORUM_MASTERS_MAX]; /* hash of the address, the same at every broker */
+    uint64_t rank[QUORUM_MASTERS_MAX]; /* hash of the identity, the same at every broker */
     bool closed;
     int64_t n_asks; /* questions put, each to all masters */
 };
@@ -82,10 +82,10 @@ struct backend {
 /* Its clock less our wall clock, as people want to know it. */
 int64_t backend_clock_offset_ms(const struct backend *, const struct master_status *);
 
-/* `address` decides the order in which brokers agree on a master, whatever their configuration
- * calls it. The masters are made and owned by the caller; n of them, all configured ones. */
+/* `identity` decides the order in which brokers agree on a master: the same text at every broker for
+ * the same one. The masters are made and owned by the caller; n of them, all configured ones. */
 void backend_init(struct backend *, int64_t request_timeout_ms);
-void backend_add_master(struct backend *, struct master *, const char *address);
+void backend_add_master(struct backend *, struct master *, const char *identity);
 /* Nothing is sent from now on: what is asked fails. The masters may be freed after this, and
  * backend_fini() then brings every round to its end. */
 void backend_close(struct backend *);

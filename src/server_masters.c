@@ -18,15 +18,14 @@
 
 /* ---- making them ---- */
 
-static char *address_of(const struct conf_master *m)
+/* What brokers know a master by: its name, and the database, as locks in another one are others.
+ * Not its address, as the way there may differ from broker to broker (a Unix socket here, TCP
+ * there). */
+static char *identity_of(const struct conf_master *m)
 {
     struct buf text = {0};
 
-    if (m->is_unix)
-        buf_printf(&text, "unix:%s/%d", m->host, m->db);
-    else
-        buf_printf(&text, strchr(m->host, ':') ? "[%s]:%d/%d" : "%s:%d/%d", m->host, m->port,
-                   m->db);
+    buf_printf(&text, "%s/%d", m->name, m->db);
     char *copy = util_memdup(buf_head(&text), buf_len(&text));
     buf_fini(&text);
     return copy;
@@ -37,21 +36,21 @@ static int compare_texts(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Sorted by address: the order in the file and the names are each broker's own. */
+/* Sorted: the order in the file is each broker's own. */
 static void make_settings(struct server *s)
 {
     size_t n = s->conf.master_count;
-    char *addresses[CONF_MASTERS_MAX];
+    char *masters[CONF_MASTERS_MAX];
     struct buf text = {0};
 
     for (size_t i = 0; i < n; i++)
-        addresses[i] = address_of(&s->conf.masters[i]);
-    qsort(addresses, n, sizeof addresses[0], compare_texts);
+        masters[i] = identity_of(&s->conf.masters[i]);
+    qsort(masters, n, sizeof masters[0], compare_texts);
     buf_printf(&text, "max_lease=%" PRId64 " drift=%" PRId64 " masters=", s->conf.max_lease_ms,
                s->conf.drift_ppm);
     for (size_t i = 0; i < n; i++) {
-        buf_printf(&text, "%s%s", i > 0 ? "," : "", addresses[i]);
-        free(addresses[i]);
+        buf_printf(&text, "%s%s", i > 0 ? "," : "", masters[i]);
+        free(masters[i]);
     }
     s->settings = util_memdup(buf_head(&text), buf_len(&text));
     buf_fini(&text);
@@ -117,9 +116,9 @@ void server_start_masters(struct server *s)
     make_settings(s);
     struct master_setup setup = setup_of(s);
     for (size_t i = 0; i < s->conf.master_count; i++) {
-        char *address = address_of(&s->conf.masters[i]);
-        backend_add_master(b, master_new(&setup, &s->conf.masters[i], (int)i), address);
-        free(address);
+        char *identity = identity_of(&s->conf.masters[i]);
+        backend_add_master(b, master_new(&setup, &s->conf.masters[i], (int)i), identity);
+        free(identity);
     }
     for (int i = 0; i < b->n; i++)
         master_start(b->masters[i]);

@@ -150,17 +150,20 @@ void broker_submit(struct broker *b, struct lock_request *r, const char *name, s
 void broker_abandon(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
     struct lock *l = r->lock;
-    (void)now_ms;
+    broker_use(l);
     if (r->waiting) {
         queue_leave(b, r);
     } else if (r->deferred && r->verb == VERB_LOCK) {
         TAILQ_REMOVE(&l->queue->deferred, r, queued);
         r->deferred = false;
     } else {
+        broker_put(b, l);
         return; /* it goes its way, and is freed when it ends */
     }
     stats.acquires_abandoned++;
     broker_finish(b, r, RESULT_NOT_GRANTED);
+    queue_undefer(b, l, now_ms);
+    broker_put(b, l);
 }
 
 /* ---- called up ---- */

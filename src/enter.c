@@ -125,6 +125,8 @@ static void on_taken_over(struct claim *c, void *arg, int64_t now_ms)
     struct lock *l = c->lock;
     struct hold *old = r->hold;
     broker_use(l);
+    l->queue->claim = NULL;
+    l->queue->claimer = NULL;
     if (old) {
         old->busy = false;
         r->hold = NULL;
@@ -152,11 +154,23 @@ static void on_taken_over(struct claim *c, void *arg, int64_t now_ms)
 
 void enter_take_over(struct broker *b, struct lock *l, struct lock_request *r, int64_t now_ms)
 {
-    struct hold *h = lock_hold_of(l, r->owner);
+    struct hold *h = lock_hold_of(l, r->owner), *first = lock_first_hold(l);
     int64_t lease_ms = r->lease_ms ? r->lease_ms : b->conf.lease_ms;
+    struct lock_queue *q;
+    if (!h && first && keep_is_valid(first, now_ms)) {
+        broker_finish(b, r, RESULT_NOT_HELD); /* from memory: somebody else holds it here */
+        return;
+    }
+    q = lock_queue_get(l);
+    if (q->claim) { /* one at a time: its end runs what is deferred */
+        queue_defer(l, r);
+        return;
+    }
     if (h)
         begin(h, r);
     struct claim *c = claim_new(b, l, r->owner, lease_ms, on_taken_over, r);
     c->takeover = true;
+    q->claim = c;
+    q->claimer = r;
     claim_start(c, now_ms);
 }

@@ -114,17 +114,23 @@ static void add_local(struct lock_info *info, const struct lock *l, int64_t now_
     }
 }
 
+static const char *why_not(const struct round *round, int i, int64_t now_ms)
+{
+    struct backend *backend = round->backend;
+    if (backend->closed) /* the master may be gone */
+        return "this broker is going down";
+    return round->votes[i].open ? "timeout" : master_reason(backend->masters[i], now_ms);
+}
+
 static void on_info(struct round *round, void *arg, int64_t now_ms)
 {
     struct lock_request *r = arg;
-    struct backend *backend = round->backend;
     round_forget(round);
     for (int i = 0; i < r->info->n_masters; i++) {
         struct lock_info_master *m = &r->info->masters[i];
         char text[LOCK_OWNER_MAX + 128];
         if (!m->answered)
-            snprintf(text, sizeof text, "no answer: %s",
-                     round->votes[i].open ? "timeout" : master_reason(backend->masters[i], now_ms));
+            snprintf(text, sizeof text, "no answer: %s", why_not(round, i, now_ms));
         else if (!m->held)
             snprintf(text, sizeof text, "free");
         else
@@ -153,7 +159,7 @@ static void on_forced(struct round *round, void *arg, int64_t now_ms)
         return;
     broker_use(l);
     if (r->failed)
-        no_majority(r, round, now_ms);
+        broker_finish_error(b, r, "NOQUORUM too few masters have confirmed that '%s' is free", l->name);
     else
         broker_finish_count(b, r, r->count);
     queue_run(b, l, now_ms);

@@ -26,11 +26,18 @@ static bool is_renewed(const struct hold *h)
     return h->watched && h->session && h->state != HOLD_LOST;
 }
 
+/* From when on it is reported lost. With a MAXHOLD shorter than the lease only what was granted counts. */
+static int64_t lost_ms(const struct hold *h)
+{
+    int64_t granted_ms = h->deadline_ms - h->since_ms;
+    return renew_lost_ms(h->deadline_ms, granted_ms < h->lease_ms ? granted_ms : h->lease_ms);
+}
+
 static void schedule(struct broker *b, struct hold *h)
 {
     int64_t due_ms = h->deadline_ms;
     if (is_renewed(h)) {
-        due_ms = renew_lost_ms(h->deadline_ms, h->lease_ms);
+        due_ms = lost_ms(h);
         if (h->renew_ms < due_ms)
             due_ms = h->renew_ms;
     }
@@ -207,6 +214,7 @@ static void plant(struct broker *b, struct hold *h, int i, int64_t now_ms)
     item_arg_int(it, keep_lease_ms(h, now_ms));
     item_arg_int(it, item_bucket(l->name, l->name_len));
     stats.heals_planted++;
+    h->asked_ms = now_ms; /* a plant creates too: when the hold ends, a late copy must find it gone */
     backend_tell(&b->backend, i, SCRIPT_PLANT, it, now_ms);
 }
 
@@ -217,7 +225,7 @@ static void on_renewal_done(struct round *r, void *arg, int64_t now_ms)
     struct hold *h = arg;
     struct broker *b = h->broker;
     h->renewal = NULL;
-    if (quorum_state(&r->quorum) != QUORUM_WON || !keep_is_valid(h, now_ms) ||
+    if (b->backend.closed || quorum_state(&r->quorum) != QUORUM_WON || !keep_is_valid(h, now_ms) ||
         keep_lease_ms(h, now_ms) <= 0)
         return;
     for (int i = 0; i < r->quorum.n; i++) {
@@ -296,7 +304,7 @@ static void on_hold_due(struct broker *b, struct due *due, int64_t now_ms)
         return;
     }
     if (is_renewed(h)) {
-        if (now_ms >= renew_lost_ms(h->deadline_ms, h->lease_ms)) {
+        if (now_ms >= lost_ms(h)) {
             keep_lose(b, h, h->renew_ms == INT64_MAX ? LOST_MAX_HOLD : LOST_NO_QUORUM, false,
                       now_ms);
             return;

@@ -127,8 +127,11 @@ static void on_wait_over(struct broker *b, struct due *due, int64_t now_ms)
 {
     struct lock_request *r =
         (struct lock_request *)((char *)due - offsetof(struct lock_request, due));
-    (void)now_ms;
-    refuse(b, r, r->lock->queue->failure);
+    struct lock *l = r->lock;
+    broker_use(l);
+    refuse(b, r, l->queue->failure);
+    queue_undefer(b, l, now_ms);
+    broker_put(b, l);
 }
 
 static void on_retry(struct broker *b, struct due *due, int64_t now_ms)
@@ -218,6 +221,14 @@ static void finish_releaser(struct broker *b, struct lock_queue *q, const struct
         broker_finish(b, r, RESULT_NOT_HELD);
 }
 
+/* Those who are left wait, and what their connections say behind it waits with them. */
+static void park_waiters(struct lock_queue *q)
+{
+    struct lock_request *first = TAILQ_FIRST(&q->waiters);
+    if (first) /* the others were parked when they came */
+        request_park(&first->base);
+}
+
 /* The owner holds it already, through another broker: it moves here, and is entered once more. */
 static void on_takeover_end(struct claim *c, void *arg, int64_t now_ms)
 {
@@ -231,10 +242,12 @@ static void on_takeover_end(struct claim *c, void *arg, int64_t now_ms)
         leave(b, r);
         keep_start(b, l, c, r, now_ms);
         b->resubmit(b, r, now_ms);
-    } else if (c->end != CLAIM_GRANTED) {
+        refuse_tries(b, l, NULL);
+    } else { /* granted, but he has gone: it lapses, as it would have done without him */
         refuse_tries(b, l, c->end == CLAIM_FAILED ? c->reason : NULL);
+        park_waiters(q);
         retry_later(b, q, false, 0, now_ms);
-    } /* else: taken over for somebody who has gone: it lapses, as it would have done */
+    }
     queue_undefer(b, l, now_ms);
     broker_put(b, l);
 }
@@ -281,6 +294,7 @@ static void claim_refused(struct broker *b, struct lock *l, struct lock_request 
         q->lined = strcmp(c->place, "keep") != 0 || c->line > 0;
     }
     refuse_tries(b, l, q->failure);
+    park_waiters(q);
     retry_later(b, q, had_turn || q->turn, c->end == CLAIM_BUSY ? c->retry_ms : 0, now_ms);
 }
 
@@ -471,6 +485,7 @@ void queue_turn_away(struct broker *b, struct lock *l, const char *error)
         leave(b, r);
         broker_finish_error(b, r, "%s", error);
     }
+    queue_undefer(b, l, b->now_ms);
     broker_put(b, l);
 }
 
@@ -482,8 +497,13 @@ bool queue_must_defer(const struct lock *l, const struct lock_request *r)
     const struct hold *h = lock_hold_of(l, r->owner);
     if (h && h->busy)
         return true;
-    return q && q->claim && q->claimer && q->claimer != r &&
-           owner_same(q->claimer->owner, r->owner);
+    if (!q)
+        return false;
+    /* said behind a LOCK of its connection before it was known that this one has to wait */
+    const struct lock_request *first = TAILQ_FIRST(&q->waiters);
+    if (first && first != r && first->base.session && first->base.session == r->base.session)
+        return true;
+    return q->claim && q->claimer && q->claimer != r && owner_same(q->claimer->owner, r->owner);
 }
 
 void queue_defer(struct lock *l, struct lock_request *r)

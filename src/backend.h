@@ -82,8 +82,9 @@ struct backend {
 /* Its clock less our wall clock, as people want to know it. */
 int64_t backend_clock_offset_ms(const struct backend *, const struct master_status *);
 
-/* `identity` decides the order in which brokers agree on a master: the same text at every broker for
- * the same one. The masters are made and owned by the caller; n of them, all configured ones. */
+/* `identity` decides the order in which brokers agree on a master: the same text at every broker
+ * for the same one. The masters are made and owned by the caller; n of them, all configured ones.
+ */
 void backend_init(struct backend *, int64_t request_timeout_ms);
 void backend_add_master(struct backend *, struct master *, const char *identity);
 /* Nothing is sent from now on: what is asked fails. The masters may be freed after this, and

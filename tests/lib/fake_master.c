@@ -1,0 +1,904 @@
+/*
+ * The links. A packet is one EVALSHA with its items, or a greeting; it belongs to the network from send() until it is
+ * freed, and may outlive its link, its master and its broker. A conn is one TCP connection; its two ends learn of its
+ * end at different times.
+ *
+ * Invariants: answers come in the order of `sent`; on_answer runs in fake_master_pump() and master_free() only.
+ */
+#include "fake_master.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "log.h"
+#include "sim_time.h"
+#include "util.h"
+
+struct fake_net fake_net = {.latency_min_us = 100, .latency_max_us = 500, .copy_us = 1000000};
+
+enum { ITEMS_MAX = 64, TICK_US = 50000, BACKOFF_FIRST_MS = 50, BACKOFF_MAX_MS = 1000 };
+
+enum packet_kind { HELLO, JOIN, HIGH, ACTIVATE, ITEMS, BREAK, CALL };
+
+struct fake_conn {
+    LIST_ENTRY(fake_conn) of_server;
+    int refs;
+    struct master *master;      /* NULL: the broker has closed it */
+    struct fake_server *server; /* NULL: the server's end has gone */
+    bool broken;                /* what is sent from now on arrives nowhere */
+    int64_t to_server_us, to_master_us; /* when the last packet arrives there */
+    TAILQ_HEAD(packet_list, fake_packet) flying; /* to the server */
+};
+
+struct fake_packet {
+    TAILQ_ENTRY(fake_packet) link;
+    struct fake_conn *conn;
+    struct fake_server *server;
+    enum packet_kind kind;
+    enum script script;
+    bool doomed, copy, is_flying;
+    char run_id[FAKE_RUN_ID_LEN + 1];
+    int n_keys, n_args, cap_keys, cap_args;
+    char **keys, **args;
+    struct fake_reply reply;
+};
+
+struct batch {
+    TAILQ_ENTRY(batch) link;
+    enum packet_kind kind;
+    enum script script;
+    int n_items;
+    int64_t sent_us;
+    TAILQ_HEAD(, master_call) calls;
+    struct fake_packet *packet; /* until it has been sent */
+};
+TAILQ_HEAD(batch_list, batch);
+
+struct master {
+    struct master_setup setup;
+    struct fake_server *server;
+    int index;
+    struct fake_link link;
+    uint8_t state, reported;
+    struct fake_conn *conn;
+    bool cut;
+    struct packet_list held_out, held_in, inbox;
+    struct batch *open;
+    struct batch_list unsent, sent, dead;
+    struct sim_event *retry, *tick;
+    int64_t backoff_ms, opened_us, quarantine_end_us, offset_us;
+    int n_items;
+    char run_id[FAKE_RUN_ID_LEN + 1], name[16], error[96], reason[48];
+    struct master_status status;
+};
+
+static void drop_link(struct master *m, const char *why);
+static void arrive(void *arg);
+static void arrive_back(void *arg);
+
+/* ---- packets ---- */
+
+static void conn_unref(struct fake_conn *c)
+{
+    if (--c->refs == 0)
+        free(c);
+}
+
+static void packet_free(struct fake_packet *p)
+{
+    if (p->is_flying)
+        TAILQ_REMOVE(&p->conn->flying, p, link);
+    for (int i = 0; i < p->n_keys; i++)
+        free(p->keys[i]);
+    for (int i = 0; i < p->n_args; i++)
+        free(p->args[i]);
+    free(p->keys);
+    free(p->args);
+    fake_reply_fini(&p->reply);
+    conn_unref(p->conn);
+    free(p);
+}
+
+static void free_all(struct packet_list *list)
+{
+    struct fake_packet *p;
+    while ((p = TAILQ_FIRST(list))) {
+        TAILQ_REMOVE(list, p, link);
+        packet_free(p);
+    }
+}
+
+static struct fake_packet *packet_new(struct fake_conn *c, struct fake_server *s, enum packet_kind kind,
+                                      const char *run_id)
+{
+    struct fake_packet *p = util_alloc(sizeof *p);
+    p->conn = c;
+    c->refs++;
+    p->server = s;
+    p->kind = kind;
+    snprintf(p->run_id, sizeof p->run_id, "%s", run_id);
+    return p;
+}
+
+static void push(char ***list, int *n, int *cap, char *text)
+{
+    if (*n == *cap) {
+        *cap = *cap ? 2 * *cap : 16;
+        *list = util_realloc(*list, (size_t)*cap * sizeof **list);
+    }
+    (*list)[(*n)++] = text;
+}
+
+static void push_arg(struct fake_packet *p, const char *text)
+{
+    push(&p->args, &p->n_args, &p->cap_args, util_strdup(text));
+}
+
+static void push_int(struct fake_packet *p, int64_t n)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%" PRId64, n);
+    push_arg(p, text);
+}
+
+/* "$3\r\nabc\r\n..." */
+static void push_wire(char ***list, int *n, int *cap, const char *bytes, size_t len)
+{
+    for (const char *p = bytes; p < bytes + len;) {
+        char *end;
+        assert(*p == '$');
+        size_t size = strtoul(p + 1, &end, 10);
+        assert(end[0] == '\r' && end[1] == '\n' && end + 2 + size + 2 <= bytes + len);
+        push(list, n, cap, util_memdup(end + 2, size));
+        p = end + 2 + size;
+        assert(p[0] == '\r' && p[1] == '\n');
+        p += 2;
+    }
+}
+
+static struct fake_packet *packet_copy(const struct fake_packet *p)
+{
+    struct fake_packet *copy = packet_new(p->conn, p->server, p->kind, p->run_id);
+    copy->script = p->script;
+    copy->copy = true;
+    for (int i = 0; i < p->n_keys; i++)
+        push(&copy->keys, &copy->n_keys, &copy->cap_keys, util_strdup(p->keys[i]));
+    for (int i = 0; i < p->n_args; i++)
+        push_arg(copy, p->args[i]);
+    return copy;
+}
+
+static int64_t latency_us(void)
+{
+    if (sim_chance(fake_net.slow_per_mille))
+        return sim_between(fake_net.latency_max_us, fake_net.slow_us);
+    return sim_between(fake_net.latency_min_us, fake_net.latency_max_us);
+}
+
+static int64_t in_order(int64_t *last_us)
+{
+    int64_t at_us = sim_now_us() + latency_us();
+    if (at_us < *last_us)
+        at_us = *last_us;
+    *last_us = at_us;
+    return at_us;
+}
+
+/* ---- the end of a connection ---- */
+
+/* The broker hears of it, if it has not closed it itself. */
+static void tell_master(struct fake_conn *c)
+{
+    if (c->master)
+        sim_at(in_order(&c->to_master_us), arrive_back, packet_new(c, NULL, BREAK, ""));
+}
+
+/* What is on its way arrives up to some point. */
+static void doom_some(struct fake_conn *c)
+{
+    struct fake_packet *p;
+    int64_t n = 0;
+    TAILQ_FOREACH(p, &c->flying, link)
+        n++;
+    n = sim_random(n + 1);
+    TAILQ_FOREACH(p, &c->flying, link) {
+        if (n-- <= 0)
+            p->doomed = true;
+    }
+    c->broken = true;
+}
+
+static void conn_close_by_master(struct fake_conn *c)
+{
+    if (!c->broken)
+        doom_some(c);
+    c->master = NULL;
+    conn_unref(c);
+}
+
+static void conn_close_by_server(struct fake_conn *c)
+{
+    LIST_REMOVE(c, of_server);
+    c->server = NULL;
+    c->broken = true;
+    tell_master(c);
+    conn_unref(c);
+}
+
+void fake_master_break(struct master *m)
+{
+    if (!m->conn || m->conn->broken)
+        return;
+    doom_some(m->conn);
+    tell_master(m->conn);
+}
+
+/* ---- the server's side ---- */
+
+static void run(struct fake_packet *p)
+{
+    struct fake_server *s = p->server;
+    struct fake_conn *c = p->conn;
+    if (p->kind == HELLO)
+        snprintf(p->run_id, sizeof p->run_id, "%s", s->run_id);
+    else
+        fake_server_eval(s, p->script, p->run_id, p->n_keys, p->keys, p->n_args, p->args, &p->reply);
+    p->server = NULL;
+    if (!p->copy && c->server && c->master && !c->broken)
+        sim_at(in_order(&c->to_master_us), arrive_back, p);
+    else
+        packet_free(p);
+}
+
+static void receive(struct fake_packet *p)
+{
+    struct fake_server *s = p->server;
+    bool is_old = !p->copy && !p->conn->server;
+    if (!s->up || is_old) {
+        packet_free(p);
+        return;
+    }
+    if (s->stopped)
+        TAILQ_INSERT_TAIL(&s->backlog, p, link);
+    else
+        run(p);
+}
+
+static void arrive(void *arg)
+{
+    struct fake_packet *p = arg;
+    struct master *m = p->conn->master;
+    if (p->is_flying) {
+        TAILQ_REMOVE(&p->conn->flying, p, link);
+        p->is_flying = false;
+    }
+    if (p->doomed)
+        packet_free(p);
+    else if (m && m->cut && !p->copy)
+        TAILQ_INSERT_TAIL(&m->held_out, p, link);
+    else
+        receive(p);
+}
+
+/* A message to all who listen to the channel, on another connection than the answers. */
+static int publish(struct fake_server *s, const char *channel, const char *text)
+{
+    struct fake_conn *c;
+    int n = 0;
+    LIST_FOREACH(c, &s->conns, of_server) {
+        if (!c->master || !c->master->link.channel || strcmp(c->master->link.channel, channel) != 0)
+            continue;
+        n++;
+        struct fake_packet *p = packet_new(c, NULL, CALL, "");
+        push_arg(p, text);
+        if (sim_chance(fake_net.loss_per_mille))
+            packet_free(p);
+        else
+            sim_at(sim_now_us() + latency_us(), arrive_back, p);
+    }
+    return n;
+}
+
+static void send(struct master *m, struct fake_packet *p)
+{
+    struct fake_conn *c = m->conn;
+    if (c->broken) {
+        packet_free(p);
+        return;
+    }
+    if (p->kind == ITEMS && sim_chance(fake_net.copy_per_mille))
+        sim_at(sim_now_us() + sim_random(fake_net.copy_us), arrive, packet_copy(p));
+    TAILQ_INSERT_TAIL(&c->flying, p, link);
+    p->is_flying = true;
+    sim_at(in_order(&c->to_server_us), arrive, p);
+    if (p->kind == ITEMS && sim_chance(fake_net.loss_per_mille))
+        fake_master_break(m);
+}
+
+void fake_server_stop(struct fake_server *s, bool stop)
+{
+    struct fake_packet *p;
+    s->stopped = stop;
+    while (!stop && (p = TAILQ_FIRST(&s->backlog))) {
+        TAILQ_REMOVE(&s->backlog, p, link);
+        if (p->copy || p->conn->server)
+            run(p);
+        else
+            packet_free(p);
+    }
+}
+
+void fake_server_kill(struct fake_server *s)
+{
+    struct fake_packet *p;
+    s->up = false;
+    s->stopped = false;
+    while ((p = TAILQ_FIRST(&s->backlog))) {
+        TAILQ_REMOVE(&s->backlog, p, link);
+        packet_free(p);
+    }
+    while (!LIST_EMPTY(&s->conns))
+        conn_close_by_server(LIST_FIRST(&s->conns));
+}
+
+void fake_server_start(struct fake_server *s, bool keep_data)
+{
+    assert(!s->up);
+    fake_server_rerun(s, keep_data);
+    s->up = true;
+}
+
+/* ---- the broker's side ---- */
+
+static void arrive_back(void *arg)
+{
+    struct fake_packet *p = arg;
+    struct master *m = p->conn->master;
+    if (!m || (p->kind < BREAK && p->conn->broken)) {
+        packet_free(p);
+    } else if (m->cut) {
+        TAILQ_INSERT_TAIL(&m->held_in, p, link);
+    } else {
+        TAILQ_INSERT_TAIL(&m->inbox, p, link);
+        m->link.wake(m->link.arg);
+    }
+}
+
+void fake_master_cut(struct master *m, bool cut)
+{
+    struct packet_list out = TAILQ_HEAD_INITIALIZER(out), in = TAILQ_HEAD_INITIALIZER(in);
+    struct fake_packet *p;
+    m->cut = cut;
+    if (cut)
+        return;
+    TAILQ_CONCAT(&out, &m->held_out, link);
+    TAILQ_CONCAT(&in, &m->held_in, link);
+    while ((p = TAILQ_FIRST(&in))) {
+        TAILQ_REMOVE(&in, p, link);
+        arrive_back(p);
+    }
+    while ((p = TAILQ_FIRST(&out))) {
+        TAILQ_REMOVE(&out, p, link);
+        receive(p);
+    }
+}
+
+bool fake_master_is_cut(const struct master *m)
+{
+    return m->cut;
+}
+
+static int64_t local_ms(const struct master *m)
+{
+    return (sim_now_us() + m->link.local_us) / 1000;
+}
+
+static void move(struct master *m, enum master_state to)
+{
+    if (m->state == to)
+        return;
+    log_trace(m->name, "state %s -> %s", master_state_name(m->state), master_state_name(to));
+    m->state = (uint8_t)to;
+    m->link.wake(m->link.arg);
+}
+
+/* ---- batches ---- */
+
+static struct batch *batch_new(struct master *m, enum packet_kind kind, enum script script)
+{
+    struct batch *b = util_alloc(sizeof *b);
+    b->kind = kind;
+    b->script = script;
+    TAILQ_INIT(&b->calls);
+    b->packet = m->conn ? packet_new(m->conn, m->server, kind, m->run_id) : NULL;
+    b->packet->script = script;
+    return b;
+}
+
+static void batch_free(struct batch *b)
+{
+    assert(TAILQ_EMPTY(&b->calls));
+    if (b->packet)
+        packet_free(b->packet);
+    free(b);
+}
+
+static void close_open(struct master *m)
+{
+    if (m->open)
+        TAILQ_INSERT_TAIL(&m->unsent, m->open, link);
+    m->open = NULL;
+}
+
+static bool is_stalled(const struct master *m)
+{
+    const struct batch *b = TAILQ_FIRST(&m->sent);
+    return b && sim_now_us() - b->sent_us > m->setup.request_timeout_ms * 1000;
+}
+
+static bool takes(struct master *m, enum script script)
+{
+    bool anyway = script == SCRIPT_PLANT || !script_get(script)->deadline;
+    if (m->state != MASTER_ACTIVE && !(m->state == MASTER_QUARANTINE && anyway))
+        return false;
+    return script == SCRIPT_RELEASE || !is_stalled(m);
+}
+
+static void begin_args(struct master *m, struct batch *b, int64_t now_ms)
+{
+    if (script_get(b->script)->deadline)
+        push_int(b->packet, now_ms + m->offset_us / 1000 + 2 * m->setup.request_timeout_ms);
+    else
+        push_arg(b->packet, "");
+}
+
+int master_ask(struct master *m, enum script script, const struct master_item *item, struct master_call *call,
+               int64_t now_ms)
+{
+    assert(script <= SCRIPT_PEEK);
+    if (!takes(m, script))
+        return -1;
+    if (m->open && (m->open->script != script || m->open->n_items == ITEMS_MAX))
+        close_open(m);
+    if (!m->open) {
+        m->open = batch_new(m, ITEMS, script);
+        begin_args(m, m->open, now_ms);
+    }
+    struct fake_packet *p = m->open->packet;
+    push_wire(&p->keys, &p->n_keys, &p->cap_keys, item->key, item->key_len);
+    if (item->args)
+        push_wire(&p->args, &p->n_args, &p->cap_args, item->args, item->args_len);
+    assert(p->n_keys == m->open->n_items + 1);
+    call->sent_us = sim_now_us();
+    TAILQ_INSERT_TAIL(&m->open->calls, call, link);
+    m->open->n_items++;
+    m->n_items++;
+    return 0;
+}
+
+void master_flush(struct master *m, int64_t now_ms)
+{
+    struct batch *b;
+    (void)now_ms;
+    close_open(m);
+    while ((b = TAILQ_FIRST(&m->unsent))) {
+        TAILQ_REMOVE(&m->unsent, b, link);
+        b->sent_us = sim_now_us();
+        struct fake_packet *p = b->packet;
+        b->packet = NULL;
+        TAILQ_INSERT_TAIL(&m->sent, b, link);
+        send(m, p);
+    }
+}
+
+static struct batch *ask_self(struct master *m, enum packet_kind kind, enum script script)
+{
+    close_open(m);
+    struct batch *b = batch_new(m, kind, script);
+    TAILQ_INSERT_TAIL(&m->unsent, b, link);
+    return b;
+}
+
+static void greet(struct master *m)
+{
+    move(m, MASTER_GREETING);
+    ask_self(m, HELLO, SCRIPT_COUNT);
+    master_flush(m, 0);
+}
+
+static int64_t quarantine_ms(const struct master *m)
+{
+    const struct master_setup *s = &m->setup;
+    return s->quarantine_ms >= 0 ? s->quarantine_ms
+                                 : s->max_lease_ms + s->max_lease_ms * s->drift_ppm / 1000000 + 1000;
+}
+
+static void join(struct master *m)
+{
+    move(m, MASTER_JOINING);
+    struct batch *b = ask_self(m, JOIN, SCRIPT_JOIN);
+    push_arg(b->packet, m->run_id);
+    push_int(b->packet, quarantine_ms(m));
+    push_arg(b->packet, m->setup.settings ? m->setup.settings : "");
+    master_flush(m, 0);
+}
+
+void master_ask_high(struct master *m)
+{
+    if (m->state != MASTER_ACTIVE && m->state != MASTER_QUARANTINE)
+        return;
+    struct batch *b = ask_self(m, HIGH, SCRIPT_JOIN);
+    push_arg(b->packet, m->run_id);
+    push_int(b->packet, quarantine_ms(m));
+    push_arg(b->packet, m->setup.settings ? m->setup.settings : "");
+    master_flush(m, 0);
+}
+
+void master_activate(struct master *m, int64_t base, bool force)
+{
+    if (m->state != MASTER_QUARANTINE)
+        return;
+    struct batch *b = ask_self(m, ACTIVATE, SCRIPT_ACTIVATE);
+    push_arg(b->packet, m->run_id);
+    push_int(b->packet, base);
+    push_int(b->packet, force);
+    master_flush(m, 0);
+}
+
+/* ---- answers ---- */
+
+static void answer_all(struct master *m, struct batch *b, enum master_result result, const char *text, int64_t now_ms)
+{
+    struct master_answer answer = {.result = result, .text = text};
+    struct master_call *call;
+    m->n_items -= b->n_items;
+    while ((call = TAILQ_FIRST(&b->calls))) {
+        TAILQ_REMOVE(&b->calls, call, link);
+        call->on_answer(call, &answer, now_ms);
+    }
+}
+
+static void answer_item(const struct batch *b, const struct fake_reply *r, int item, int at, int width,
+                        struct master_call *call, int64_t now_ms)
+{
+    int64_t values[SCRIPT_WIDTH_MAX];
+    struct master_value nested[8];
+    struct master_answer answer = {.result = MASTER_ANSWERED, .values = values, .text = ""};
+    for (int i = 0; i < width; i++) {
+        const struct fake_value *v = &r->values[at + i];
+        if (b->script != SCRIPT_PEEK)
+            values[i] = v->integer;
+        else
+            nested[i] = (struct master_value){v->is_text, v->integer, v->text, v->is_text ? strlen(v->text) : 0};
+    }
+    if (b->script == SCRIPT_PEEK) {
+        answer.values = NULL;
+        answer.nested = nested;
+        answer.n_nested = r->nested[item];
+    }
+    call->on_answer(call, &answer, now_ms);
+}
+
+static void answer_items(struct master *m, struct batch *b, const struct fake_reply *r, int64_t now_ms)
+{
+    struct master_call *call;
+    int at = 0;
+    m->n_items -= b->n_items;
+    m->offset_us = r->time_ms * 1000 - (b->sent_us + (sim_now_us() - b->sent_us) / 2 + m->link.local_us);
+    for (int item = 0; (call = TAILQ_FIRST(&b->calls)); item++) {
+        int width = b->script == SCRIPT_PEEK ? r->nested[item] : script_get(b->script)->width;
+        TAILQ_REMOVE(&b->calls, call, link);
+        answer_item(b, r, item, at, width, call, now_ms);
+        at += width;
+    }
+    assert(at == r->n);
+}
+
+static void take_error(struct master *m, const char *error)
+{
+    bool is_in = m->state == MASTER_ACTIVE || m->state == MASTER_QUARANTINE;
+    snprintf(m->error, sizeof m->error, "%s", error);
+    if (is_in && (strncmp(error, "STRANGER", 8) == 0 || strncmp(error, "NOSCRIPT", 8) == 0))
+        greet(m);
+    else if (m->state == MASTER_ACTIVE && strncmp(error, "QUARANTINE", 10) == 0)
+        join(m);
+}
+
+/* What join and activate say: state and what is left of the quarantine. */
+static void take_state(struct master *m, const struct fake_reply *r)
+{
+    m->quarantine_end_us = sim_now_us() + r->values[1].integer * 1000;
+    move(m, strcmp(r->values[0].text, "active") == 0 ? MASTER_ACTIVE : MASTER_QUARANTINE);
+}
+
+static void take_high(struct master *m, const struct fake_reply *r, int64_t sent_us)
+{
+    if (r->values[3].integer > m->status.high)
+        m->status.high = r->values[3].integer;
+    m->status.high_asked_ms = (sent_us + m->link.local_us) / 1000;
+}
+
+/* Emptied, or activated by another broker: that is not the answer to the question. */
+static void take_answer_high(struct master *m, const struct fake_reply *r, int64_t sent_us)
+{
+    if (m->state != MASTER_ACTIVE && m->state != MASTER_QUARANTINE)
+        return;
+    if ((strcmp(r->values[0].text, "active") == 0) != (m->state == MASTER_ACTIVE))
+        join(m);
+    else
+        take_high(m, r, sent_us);
+}
+
+static void take_greeting(struct master *m, const struct batch *b, const struct fake_packet *p)
+{
+    if (b->kind == HELLO) {
+        m->status.restarts += m->run_id[0] && strcmp(m->run_id, p->run_id) != 0;
+        snprintf(m->run_id, sizeof m->run_id, "%s", p->run_id);
+        move(m, MASTER_LOADING);
+        join(m);
+    } else if (p->reply.error[0]) {
+        if (b->kind == JOIN)
+            drop_link(m, p->reply.error);
+        else
+            take_error(m, p->reply.error);
+    } else if (b->kind == HIGH) {
+        take_answer_high(m, &p->reply, b->sent_us);
+    } else if (b->kind == JOIN || m->state == MASTER_QUARANTINE) {
+        m->offset_us = p->reply.time_ms * 1000 - (b->sent_us + (sim_now_us() - b->sent_us) / 2 + m->link.local_us);
+        if (b->kind == JOIN)
+            take_high(m, &p->reply, b->sent_us);
+        take_state(m, &p->reply);
+    }
+}
+
+/* As the real one: what it has answered raises what is known of its tokens. */
+static void see_tokens(struct master *m, const struct batch *b, const struct fake_reply *r)
+{
+    int width = script_get(b->script)->width;
+    for (int i = 0; b->script <= SCRIPT_TAKEOVER && i < r->n; i += width) {
+        if (r->values[i].integer == 1 && r->values[i + 1].integer > m->status.high)
+            m->status.high = r->values[i + 1].integer;
+    }
+}
+
+static void take_packet(struct master *m, struct fake_packet *p, int64_t now_ms)
+{
+    if (p->conn != m->conn)
+        return;
+    if (p->kind == CALL) {
+        m->link.on_call(m->link.arg, m->index, p->args[0], strlen(p->args[0]));
+        return;
+    }
+    if (p->kind == BREAK) {
+        drop_link(m, "connection reset");
+        return;
+    }
+    struct batch *b = TAILQ_FIRST(&m->sent);
+    assert(b && b->kind == p->kind);
+    TAILQ_REMOVE(&m->sent, b, link);
+    if (b->kind != ITEMS) {
+        take_greeting(m, b, p);
+    } else if (p->reply.error[0]) {
+        answer_all(m, b, MASTER_REJECTED, p->reply.error, now_ms);
+        take_error(m, p->reply.error);
+    } else {
+        see_tokens(m, b, &p->reply);
+        answer_items(m, b, &p->reply, now_ms);
+    }
+    batch_free(b);
+}
+
+static void deliver_dead(struct master *m, int64_t now_ms)
+{
+    struct batch *b;
+    while ((b = TAILQ_FIRST(&m->dead))) {
+        TAILQ_REMOVE(&m->dead, b, link);
+        bool left = !b->packet; /* it was sent */
+        answer_all(m, b, left ? MASTER_UNKNOWN : MASTER_REJECTED, "link lost", now_ms);
+        batch_free(b);
+    }
+}
+
+void fake_master_pump(struct master *m, int64_t now_ms)
+{
+    struct fake_packet *p;
+    while ((p = TAILQ_FIRST(&m->inbox))) {
+        TAILQ_REMOVE(&m->inbox, p, link);
+        take_packet(m, p, now_ms);
+        packet_free(p);
+    }
+    int64_t patience_ms = 5 * m->setup.request_timeout_ms;
+    const struct batch *b = TAILQ_FIRST(&m->sent);
+    if (b && sim_now_us() - b->sent_us > (patience_ms < 3000 ? 3000 : patience_ms) * 1000)
+        drop_link(m, "it does not answer");
+    deliver_dead(m, now_ms);
+    if (m->state != m->reported) {
+        enum master_state old = m->reported;
+        m->reported = m->state;
+        if (m->setup.on_state)
+            m->setup.on_state(m->setup.arg, m, old);
+    }
+}
+
+/* ---- the link ---- */
+
+static void on_tick(void *arg)
+{
+    struct master *m = arg;
+    m->tick = sim_at(sim_now_us() + TICK_US, on_tick, m);
+    m->link.wake(m->link.arg);
+}
+
+static void on_retry(void *arg)
+{
+    struct master *m = arg;
+    m->retry = NULL;
+    if (!m->server->up || m->cut) {
+        m->backoff_ms = m->backoff_ms * 2 < BACKOFF_MAX_MS ? m->backoff_ms * 2 : BACKOFF_MAX_MS;
+        m->retry = sim_at(sim_now_us() + sim_between(m->backoff_ms / 2, m->backoff_ms) * 1000, on_retry, m);
+        return;
+    }
+    struct fake_conn *c = util_alloc(sizeof *c);
+    c->refs = 2; /* the two ends */
+    c->master = m;
+    c->server = m->server;
+    TAILQ_INIT(&c->flying);
+    LIST_INSERT_HEAD(&m->server->conns, c, of_server);
+    m->conn = c;
+    m->opened_us = sim_now_us();
+    m->tick = sim_at(sim_now_us() + TICK_US, on_tick, m);
+    move(m, MASTER_CONNECTING);
+    greet(m);
+}
+
+/* Everything unanswered waits in `dead`. */
+static void bury(struct master *m)
+{
+    close_open(m);
+    TAILQ_CONCAT(&m->dead, &m->sent, link);
+    TAILQ_CONCAT(&m->dead, &m->unsent, link);
+}
+
+static void close_link(struct master *m)
+{
+    bury(m);
+    sim_cancel(m->tick);
+    m->tick = NULL;
+    free_all(&m->held_in);
+    if (m->conn) {
+        struct fake_conn *c = m->conn;
+        struct fake_packet *p;
+        m->conn = NULL;
+        /* what the partition holds back may still arrive when it is over; see fake_master_cut() */
+        int64_t n = 0;
+        TAILQ_FOREACH(p, &m->held_out, link)
+            n += p->conn == c;
+        n = sim_random(n + 1);
+        TAILQ_FOREACH(p, &m->held_out, link)
+            p->doomed |= p->conn == c && n-- <= 0;
+        conn_close_by_master(c);
+    }
+}
+
+static void drop_link(struct master *m, const char *why)
+{
+    snprintf(m->error, sizeof m->error, "%s", why);
+    log_trace(m->name, "link lost: %s", why);
+    if (sim_now_us() - m->opened_us > 5000000)
+        m->backoff_ms = 0;
+    close_link(m);
+    move(m, MASTER_DOWN);
+    m->backoff_ms = m->backoff_ms ? 2 * m->backoff_ms : BACKOFF_FIRST_MS;
+    if (m->backoff_ms > BACKOFF_MAX_MS)
+        m->backoff_ms = BACKOFF_MAX_MS;
+    m->retry = sim_at(sim_now_us() + sim_between(m->backoff_ms / 2, m->backoff_ms) * 1000, on_retry, m);
+}
+
+/* ---- its life ---- */
+
+struct master *fake_master_new(const struct master_setup *setup, struct fake_server *s, int index,
+                               const struct fake_link *link)
+{
+    struct master *m = util_alloc(sizeof *m);
+    m->setup = *setup;
+    m->server = s;
+    s->publish = publish;
+    m->index = index;
+    m->link = *link;
+    snprintf(m->name, sizeof m->name, "%s", s->name);
+    TAILQ_INIT(&m->held_out);
+    TAILQ_INIT(&m->held_in);
+    TAILQ_INIT(&m->inbox);
+    TAILQ_INIT(&m->unsent);
+    TAILQ_INIT(&m->sent);
+    TAILQ_INIT(&m->dead);
+    m->offset_us = fake_server_time_ms(s) * 1000 - sim_now_us() - link->local_us;
+    m->backoff_ms = BACKOFF_FIRST_MS;
+    return m;
+}
+
+void master_start(struct master *m)
+{
+    m->retry = sim_at(sim_now_us(), on_retry, m);
+}
+
+void master_free(struct master *m)
+{
+    struct fake_packet *p;
+    close_link(m);
+    m->state = MASTER_DOWN;
+    deliver_dead(m, local_ms(m));
+    sim_cancel(m->retry);
+    free_all(&m->inbox);
+    while ((p = TAILQ_FIRST(&m->held_out))) { /* the kernel goes on sending for the dead process */
+        TAILQ_REMOVE(&m->held_out, p, link);
+        sim_at(sim_now_us() + sim_random(3000000), arrive, p);
+    }
+    free(m);
+}
+
+void master_configure(struct master *m, const struct master_setup *setup, const struct conf_master *conf)
+{
+    (void)conf;
+    m->setup.request_timeout_ms = setup->request_timeout_ms;
+}
+
+int master_index(const struct master *m)
+{
+    return m->index;
+}
+
+const char *master_name(const struct master *m)
+{
+    return m->name;
+}
+
+static int64_t quarantine_left_ms(const struct master *m)
+{
+    bool over = m->state != MASTER_QUARANTINE || m->quarantine_end_us <= sim_now_us();
+    return over ? 0 : (m->quarantine_end_us - sim_now_us() + 999) / 1000;
+}
+
+const struct master_status *master_status(struct master *m, int64_t now_ms)
+{
+    struct master_status *s = &m->status;
+    (void)now_ms;
+    s->name = m->name;
+    s->address = m->name;
+    s->state = m->state;
+    s->quarantine_left_ms = quarantine_left_ms(m);
+    s->clock_offset_ms = m->offset_us / 1000;
+    s->in_flight = (uint32_t)m->n_items;
+    s->stalled = is_stalled(m);
+    s->run_id = m->run_id;
+    s->version = "fake";
+    s->error = m->error;
+    return s;
+}
+
+const char *master_reason(struct master *m, int64_t now_ms)
+{
+    (void)now_ms;
+    switch (m->state) {
+    case MASTER_ACTIVE:
+        return is_stalled(m) ? "timeout" : "active";
+    case MASTER_QUARANTINE:
+        snprintf(m->reason, sizeof m->reason, "quarantined %" PRId64 "ms", quarantine_left_ms(m));
+        return m->reason;
+    case MASTER_DOWN:
+    case MASTER_CONNECTING:
+        return "down";
+    default:
+        return "joining";
+    }
+}
+
+const char *master_state_name(enum master_state state)
+{
+    static const char *const names[MASTER_STATES] = {"down",    "connecting", "greeting",   "refused",
+                                                     "loading", "joining",    "quarantine", "active"};
+    return names[state];
+}

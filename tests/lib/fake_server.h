@@ -1,0 +1,137 @@
+#ifndef HOLDFAST_FAKE_SERVER_H
+#define HOLDFAST_FAKE_SERVER_H
+/*
+ * fake_server: a Redis with our scripts, as a model in C: locks, tombstones, counters, the mark, and a clock
+ * of its own that may be off, drift and jump. tests/scripts runs the same cases against this and
+ * against the real scripts on a real Redis.
+ *
+ * Knows nothing of networks: who calls fake_server_eval() has got the request there.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "item.h"
+#include "script.h"
+
+enum { FAKE_RUN_ID_LEN = 40 };
+
+struct fake_lock {
+    TAILQ_ENTRY(fake_lock) link;
+    char *key;
+    bool foreign; /* some other type: no lock */
+    char *owner, *op;
+    int64_t count, seq, token;
+    int64_t expires_ms; /* by its clock; INT64_MAX: never */
+};
+
+struct fake_tomb {
+    TAILQ_ENTRY(fake_tomb) link;
+    char *key; /* with the operation */
+    int64_t expires_ms;
+};
+
+/* Who waits for a lock, and whose turn it is. */
+struct fake_line {
+    TAILQ_ENTRY(fake_line) link;
+    char *key;
+    char **tickets;
+    int n, cap;
+    int64_t expires_ms;
+    char *turn; /* NULL: nobody's */
+    int64_t turn_expires_ms;
+};
+
+struct fake_server {
+    char name[16];
+    char run_id[FAKE_RUN_ID_LEN + 1];
+    TAILQ_HEAD(, fake_lock) locks;
+    TAILQ_HEAD(, fake_tomb) tombs;
+    TAILQ_HEAD(, fake_line) lines;
+    /* PUBLISH: how many have subscribed to this channel. NULL: nobody ever has. */
+    int (*publish)(struct fake_server *, const char *channel, const char *text);
+    struct { /* holdfast:master */
+        char run_id[FAKE_RUN_ID_LEN + 1]; /* "": no mark */
+        bool active;
+        int64_t until_ms, base;
+        char settings[64];
+        int64_t counters[ITEM_BUCKETS];
+    } mark;
+    int64_t clock_us, clock_at_us; /* its time was clock_us at clock_at_us of the simulation */
+    int32_t drift_ppm;             /* how much faster it runs */
+    /* for fake_master.c */
+    bool up, stopped;
+    TAILQ_HEAD(, fake_packet) backlog; /* came while it was stopped */
+    LIST_HEAD(, fake_conn) conns;
+    int64_t evals, restarts;
+};
+
+/* Deliberate mistakes in the scripts: the simulation has to find each of them. */
+enum fake_mutation {
+    FAKE_AS_IT_SHOULD_BE,
+    FAKE_COMMIT_ANYWHERE, /* writes the token back without looking who holds */
+    FAKE_COMMIT_LOWERS,
+    FAKE_NO_TOMBS,
+    FAKE_NO_DEADLINE,
+    FAKE_NO_QUARANTINE,
+    FAKE_RELEASE_ANY,     /* an undo frees whatever is there */
+    FAKE_RENEW_CREATES,
+    FAKE_PLANT_ANYWHERE,  /* over a hold of somebody else */
+    FAKE_REPEAT_COUNTS,   /* an operation seen again takes the lock once more */
+    FAKE_SEQ_IGNORED,     /* an old count overwrites a newer one */
+    FAKE_NO_FLOOR,        /* counters begin where they begin */
+    FAKE_SCRIPTS_SURVIVE, /* a restart goes unnoticed */
+    FAKE_TAKEOVER_KEEPS_TOKEN,
+    FAKE_MUTATIONS
+};
+extern enum fake_mutation fake_mutation;
+extern const char *const fake_mutation_names[FAKE_MUTATIONS];
+
+/* A new one, empty, without a mark, running. */
+void fake_server_init(struct fake_server *, const char *name);
+void fake_server_fini(struct fake_server *);
+
+int64_t fake_server_time_ms(const struct fake_server *);
+void fake_server_jump(struct fake_server *, int64_t ms);
+void fake_server_set_drift(struct fake_server *, int32_t ppm);
+
+/* FLUSHALL. */
+void fake_server_flush(struct fake_server *);
+/* Another process: a new run id, with the data or without. */
+void fake_server_rerun(struct fake_server *, bool keep_data);
+/* The highest token that it has given. */
+int64_t fake_server_high(const struct fake_server *);
+
+/* What there is under this key now; NULL: nothing. */
+struct fake_lock *fake_server_find(struct fake_server *, const char *key);
+bool fake_server_is_gone(struct fake_server *, const char *key, const char *op);
+/* Some other program writes a string there. */
+void fake_server_set_foreign(struct fake_server *, const char *key);
+int fake_server_count_locks(struct fake_server *);
+/* The tickets of its line, joined by blanks, and " turn:" with the ticket whose turn it is; in memory that is
+ * used again. */
+const char *fake_server_line(struct fake_server *, const char *key);
+
+/* ---- EVALSHA ---- */
+
+struct fake_value {
+    bool is_text;
+    int64_t integer;
+    char *text; /* heap */
+};
+
+struct fake_reply {
+    char error[80]; /* "": it ran */
+    int64_t time_ms;
+    int n, cap;
+    struct fake_value *values; /* without the time */
+    int *nested;               /* peek: how many values each item has */
+    int n_nested;
+};
+
+/* Runs the text of this script that was loaded in the run `run_id`. */
+void fake_server_eval(struct fake_server *, enum script, const char *run_id, int n_keys, char *const *keys, int n_args,
+                      char *const *args, struct fake_reply *reply);
+void fake_reply_fini(struct fake_reply *);
+
+#endif

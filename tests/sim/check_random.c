@@ -1,0 +1,419 @@
+/*
+ * Random schedules: applications that lock, wait, enter again, renew, give up and vanish, at one to three brokers in
+ * front of one, three or five masters, while links break, servers stop and restart, brokers stand still and die.
+ * history.c judges; at the end everything heals, and nothing may be left.
+ *
+ * SIM_SEEDS=n runs n seeds from SIM_FIRST (1) on; SIM_SECONDS=n goes on for so long. SIM_SEED=n runs this one alone and
+ * writes a trace. SIM_MUTATION=n makes a deliberate mistake (fake_server.h) and then has to fail: see check_mutations.c.
+ */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "history.h"
+#include "log.h"
+#include "world.h"
+
+enum { RUN_MS = 20000, RUN_MAX_MS = 120000, ENOUGH = 3, NAMES = 3 };
+
+static uint64_t seed;
+static struct {
+    int apps, names, ask_gap_ms, fault_gap_ms, fault_ms, force_per_mille;
+    bool restarts, jumps, pauses, kills, bad_net;
+} plan;
+static bool ending;
+
+/* ---- faults ---- */
+
+/* Each fault is begun, and undone some time later by an event of its own. */
+struct fault {
+    int kind, broker, server;
+};
+enum { CUT, STOP, KILL, BREAK, PAUSE, BROKER_KILL, NET, FLUSH, JUMP, FAULTS };
+
+static bool may_lose_data(int except)
+{
+    int out = 0;
+    for (int i = 0; i < world.conf.n_servers; i++)
+        out += i != except && !(world.servers[i].up && world.servers[i].mark.active &&
+                                strcmp(world.servers[i].mark.run_id, world.servers[i].run_id) == 0);
+    return out == 0 || world.conf.wall_skew_ms == 0;
+}
+
+static void undo(void *arg)
+{
+    struct fault *f = arg;
+    struct world_broker *wb = &world.brokers[f->broker];
+    struct fake_server *s = &world.servers[f->server];
+    switch (f->kind) {
+    case CUT:
+        if (wb->alive)
+            fake_master_cut(wb->masters[f->server], false);
+        break;
+    case STOP:
+        fake_server_stop(s, false);
+        break;
+    case KILL:
+        if (!s->up)
+            fake_server_start(s, sim_chance(300));
+        break;
+    case PAUSE:
+        if (wb->alive && wb->paused)
+            world_broker_pause(f->broker, false);
+        break;
+    case BROKER_KILL:
+        if (!wb->alive)
+            world_broker_start(f->broker);
+        break;
+    case NET:
+        fake_net.slow_per_mille = fake_net.loss_per_mille = fake_net.copy_per_mille = 0;
+        break;
+    default:
+        break;
+    }
+    log_trace("world", "fault %d of broker %d server %d is over", f->kind, f->broker, f->server);
+    history_faults--;
+    free(f);
+}
+
+static bool begin_fault(struct fault *f)
+{
+    struct world_broker *wb = &world.brokers[f->broker];
+    struct fake_server *s = &world.servers[f->server];
+    switch (f->kind) {
+    case CUT:
+        if (!wb->alive || fake_master_is_cut(wb->masters[f->server]))
+            return false;
+        fake_master_cut(wb->masters[f->server], true);
+        return true;
+    case STOP:
+        if (!s->up || s->stopped)
+            return false;
+        fake_server_stop(s, true);
+        return true;
+    case KILL:
+        if (!plan.restarts || !s->up || !may_lose_data(f->server))
+            return false;
+        fake_server_kill(s);
+        return true;
+    case FLUSH:
+        if (!plan.restarts || !s->up || !may_lose_data(f->server))
+            return false;
+        fake_server_flush(s);
+        return true;
+    case BREAK:
+        if (!wb->alive)
+            return false;
+        fake_master_break(wb->masters[f->server]);
+        return true;
+    case PAUSE:
+        if (!plan.pauses || !wb->alive || wb->paused)
+            return false;
+        world_broker_pause(f->broker, true);
+        return true;
+    case BROKER_KILL:
+        if (!plan.kills || !wb->alive || wb->paused)
+            return false;
+        world_broker_kill(f->broker);
+        return true;
+    case NET:
+        if (!plan.bad_net)
+            return false;
+        fake_net.slow_per_mille = (int)sim_random(200);
+        fake_net.slow_us = sim_between(1, 2 * world.conf.broker.request_timeout_ms) * 1000;
+        fake_net.loss_per_mille = (int)sim_random(30);
+        fake_net.copy_per_mille = (int)sim_random(100);
+        fake_net.copy_us = sim_between(1, 4 * world.conf.broker.request_timeout_ms) * 1000;
+        return true;
+    case JUMP:
+        if (!plan.jumps)
+            return false;
+        fake_server_jump(s, sim_between(-5000, 5000));
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void on_fault(void *arg)
+{
+    (void)arg;
+    if (ending)
+        return;
+    struct fault *f = malloc(sizeof *f);
+    *f = (struct fault){(int)sim_random(FAULTS), (int)sim_random(world.conf.n_brokers),
+                        (int)sim_random(world.conf.n_servers)};
+    if (begin_fault(f)) {
+        log_trace("world", "fault %d of broker %d server %d", f->kind, f->broker, f->server);
+        history_faults++;
+        sim_at(sim_now_us() + sim_between(1, plan.fault_ms) * 1000, undo, f);
+    } else {
+        free(f);
+    }
+    sim_at(sim_now_us() + sim_between(1, 2 * plan.fault_gap_ms) * 1000, on_fault, NULL);
+}
+
+/* ---- applications ---- */
+
+static void connect_somewhere(int index)
+{
+    int broker = (int)sim_random(world.conf.n_brokers);
+    char owner[8];
+    if (!world.brokers[broker].alive || world.brokers[broker].paused)
+        return;
+    snprintf(owner, sizeof owner, "o%d", (int)sim_random(100) < 15 ? 0 : index);
+    world_connect(index, broker, owner);
+}
+
+static void say_lock(int index, const char *name)
+{
+    char text[WORLD_TEXT];
+    int64_t lease_ms = world.conf.broker.lease_ms;
+    snprintf(text, sizeof text, "LOCK %s", name);
+    if (sim_chance(600))
+        snprintf(text + strlen(text), sizeof text - strlen(text), " WAIT %" PRId64,
+                 sim_chance(100) ? 0 : sim_between(1, 4000));
+    if (sim_chance(350))
+        snprintf(text + strlen(text), sizeof text - strlen(text), " LEASE %" PRId64,
+                 sim_between(lease_ms / 8, world.conf.broker.max_lease_ms));
+    if (sim_chance(100))
+        snprintf(text + strlen(text), sizeof text - strlen(text), " MAXHOLD %" PRId64, sim_between(50, 3 * lease_ms));
+    if (sim_chance(200))
+        strcat(text, " TELL");
+    if (sim_chance(100))
+        strcat(text, " FAIR");
+    world_say(index, "%s", text);
+}
+
+static void say_something(int index)
+{
+    char name[8];
+    int dice = (int)sim_random(1000);
+    snprintf(name, sizeof name, "n%d", (int)sim_random(plan.names));
+    if (dice < plan.force_per_mille)
+        world_say(index, "FORCEUNLOCK %s", name);
+    else if (dice < 450)
+        say_lock(index, name);
+    else if (dice < 780)
+        world_say(index, "UNLOCK %s", name);
+    else if (dice < 880 && sim_chance(300))
+        world_say(index, "RENEW %s LEASE %" PRId64, name, sim_between(200, world.conf.broker.max_lease_ms));
+    else if (dice < 900)
+        world_say(index, "RENEW %s", name);
+    else if (dice < 950)
+        world_say(index, "HOLDS %s", name);
+    else
+        world_say(index, "LOCKINFO %s", name);
+}
+
+static void on_app(void *arg)
+{
+    int index = (int)(intptr_t)arg;
+    struct world_app *app = &world.apps[index];
+    if (ending)
+        return;
+    if (!app->connected)
+        connect_somewhere(index);
+    else if (sim_chance(15) && !app->broker->paused)
+        world_close(index, sim_chance(500));
+    else if (app->n_asks < 1 + (int)sim_random(3))
+        say_something(index);
+    sim_at(sim_now_us() + sim_between(1, 2 * plan.ask_gap_ms) * 1000, on_app, arg);
+}
+
+/* ---- one run ---- */
+
+static void make_plan(struct world_conf *conf)
+{
+    static const int n_servers[] = {1, 3, 3, 3, 5};
+    sim_begin(seed);
+    world_defaults(conf, seed);
+    conf->n_servers = n_servers[sim_random(5)];
+    conf->n_brokers = (int)sim_between(1, 3);
+    conf->broker.lease_ms = sim_between(400, 3000);
+    conf->broker.max_lease_ms = conf->broker.lease_ms * 2;
+    conf->broker.request_timeout_ms = sim_between(30, 250);
+    conf->broker.min_validity_ms = sim_between(0, 100);
+    conf->broker.on_disconnect = (enum broker_on_disconnect)sim_random(3);
+    conf->broker.close_on_lost = sim_chance(200);
+    conf->broker.handover_max_count = sim_between(0, 4);
+    plan.apps = (int)sim_between(2, WORLD_APPS);
+    plan.names = (int)sim_between(1, NAMES);
+    plan.ask_gap_ms = (int)sim_between(2, 300);
+    plan.fault_gap_ms = (int)sim_between(100, 3000);
+    plan.fault_ms = (int)sim_between(100, 6000);
+    plan.restarts = sim_chance(500);
+    plan.jumps = sim_chance(80);
+    plan.pauses = sim_chance(500);
+    plan.kills = sim_chance(400);
+    plan.bad_net = sim_chance(700);
+    plan.force_per_mille = sim_chance(150) ? 20 : 0;
+    conf->wall_skew_ms = plan.restarts ? 0 : sim_random(10000);
+    fake_net = (struct fake_net){.latency_min_us = 50, .latency_max_us = sim_between(100, 5000), .copy_us = 1000000};
+    sim_end();
+}
+
+static void heal(void)
+{
+    ending = true;
+    while (history_faults > 0)
+        world_run_ms(100);
+    fake_net.slow_per_mille = fake_net.loss_per_mille = fake_net.copy_per_mille = 0;
+    for (int i = 0; i < world.conf.n_servers; i++)
+        fake_server_set_drift(&world.servers[i], 0);
+}
+
+static bool is_quiet(void)
+{
+    for (int i = 0; i < WORLD_APPS; i++) {
+        if (world.apps[i].connected && world.apps[i].n_asks > 0)
+            return false;
+    }
+    return true;
+}
+
+/* Everybody who holds gives up, until everybody who waits has been served. */
+static void drain(void)
+{
+    for (int round = 0; round < 200 && !is_quiet(); round++) {
+        for (int i = 0; i < WORLD_APPS; i++) {
+            bool is_free = world.apps[i].connected && world.apps[i].n_asks == 0;
+            for (int n = 0; is_free && n < plan.names; n++)
+                world_say(i, "UNLOCK n%d", n);
+        }
+        world_run_ms(500);
+    }
+    history_check_answered();
+}
+
+static void check_nothing_left(void)
+{
+    for (int i = 0; i < world.conf.n_servers; i++) {
+        const struct fake_lock *l;
+        if (fake_server_count_locks(&world.servers[i]) == 0)
+            continue;
+        l = TAILQ_FIRST(&world.servers[i].locks);
+        history_fail("server %s still has %s for %s under %s", world.servers[i].name, l->key, l->owner, l->op);
+    }
+    for (int i = 0; i < world.conf.n_brokers; i++) {
+        const struct broker *b = &world.brokers[i].b;
+        if (b->locks.count || b->n_holds || b->n_waiters || b->n_watched || b->n_jeopardy)
+            history_fail("broker %d still knows %zu locks, %u holds, %u waiters, %u watched, %u in jeopardy", i,
+                         b->locks.count, b->n_holds, b->n_waiters, b->n_watched, b->n_jeopardy);
+    }
+}
+
+/* Promise 3: every name is free within a lease, and can be had. */
+static void check_all_free(void)
+{
+    for (int i = 0; i < WORLD_APPS; i++) {
+        if (world.apps[i].connected)
+            world_close(i, sim_chance(500));
+    }
+    world_run_ms(world.conf.broker.max_lease_ms + 3000);
+    check_nothing_left();
+    world_connect(0, 0, "last");
+    for (int n = 0; n < plan.names; n++) {
+        world_say(0, "LOCK n%d", n);
+        world_run_ms(200);
+        if (world_reply(0)[0] != '[')
+            history_fail("n%d cannot be had at the end", n);
+        world_say(0, "UNLOCK n%d", n);
+        world_run_ms(200);
+        if (strcmp(world_reply(0), "1") != 0)
+            history_fail("n%d cannot be given back at the end", n);
+    }
+    world_close(0, true);
+}
+
+static int run_seed(void)
+{
+    struct world_conf conf;
+    make_plan(&conf);
+    ending = false;
+    world_begin(&conf);
+    if (plan.jumps)
+        history_no_exclusion();
+    for (int i = 0; i < conf.n_servers; i++)
+        fake_server_set_drift(&world.servers[i], (int32_t)sim_between(-2000, 2000));
+    world_settle();
+    for (int i = 0; i < plan.apps; i++)
+        sim_at(sim_now_us() + sim_random(100000), on_app, (void *)(intptr_t)i);
+    sim_at(sim_now_us(), on_fault, NULL);
+    int64_t end_us = sim_now_us() + RUN_MS * 1000, last_us = sim_now_us() + (int64_t)RUN_MAX_MS * 1000;
+    while (sim_now_us() < end_us || (history_counts.faulty_grants < ENOUGH && sim_now_us() < last_us))
+        world_run_ms(1000);
+    heal();
+    world_settle();
+    world_run_ms(1000);
+    drain();
+    check_all_free();
+    bool is_void = history_counts.faulty_grants < ENOUGH;
+    world_end();
+    return is_void;
+}
+
+static void on_abort(int number)
+{
+    char text[64];
+    int len = snprintf(text, sizeof text, "SIM_SEED=%" PRIu64 " has failed\n", seed);
+    (void)number;
+    (void)!write(STDERR_FILENO, text, (size_t)len);
+    signal(SIGABRT, SIG_DFL);
+}
+
+/* The sanitizers end in SIGABRT too, so that the seed is told. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+    return "abort_on_error=1:detect_leaks=1";
+}
+const char *__ubsan_default_options(void);
+const char *__ubsan_default_options(void)
+{
+    return "abort_on_error=1:print_stacktrace=1";
+}
+
+static int64_t setting(const char *name, int64_t otherwise)
+{
+    const char *text = getenv(name);
+    return text && *text ? atoll(text) : otherwise;
+}
+
+int main(void)
+{
+    int64_t one = setting("SIM_SEED", 0), first = setting("SIM_FIRST", 1), n = setting("SIM_SEEDS", 300);
+    time_t until = time(NULL) + setting("SIM_SECONDS", 0);
+    int64_t runs = 0, n_void = 0;
+    struct history_counts sum = {0};
+    signal(SIGABRT, on_abort);
+    fake_mutation = (enum fake_mutation)setting("SIM_MUTATION", 0);
+    if (one) {
+        setenv("SIM_TRACE", "1", 1);
+        first = one;
+        n = 1;
+    }
+    for (seed = (uint64_t)first; runs < n || time(NULL) < until; seed++, runs++) {
+        n_void += run_seed();
+        sum.grants += history_counts.grants;
+        sum.faulty_grants += history_counts.faulty_grants;
+        sum.waits += history_counts.waits;
+        sum.takeovers += history_counts.takeovers;
+        sum.reentries += history_counts.reentries;
+        sum.lost += history_counts.lost;
+        sum.errors += history_counts.errors;
+    }
+    printf("%" PRId64 " seeds: %" PRId64 " grants, %" PRId64 " of them while something was broken, %" PRId64
+           " after a wait, %" PRId64 " take-overs, %" PRId64 " re-entries, %" PRId64 " lost, %" PRId64 " errors; %" PRId64
+           " runs void\n",
+           runs, sum.grants, sum.faulty_grants, sum.waits, sum.takeovers, sum.reentries, sum.lost, sum.errors, n_void);
+    if (n_void * 20 > runs) {
+        fprintf(stderr, "too many runs are void: they had fewer than %d grants inside faults\n", ENOUGH);
+        return EXIT_FAILURE;
+    }
+    return EXIT_SUCCESS;
+}

@@ -1,0 +1,459 @@
+/*
+ * The record of each owner of each name. What an owner may rely on is the last validity that it was told, cut short by
+ * what it has said itself since then; what a broker relies on is the deadline of its hold, cut short likewise.
+ */
+#include "history.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "log.h"
+#include "quorum.h"
+#include "renew.h"
+
+enum { NAMES = 8, OWNERS = 12, GRANTS = 4096 };
+
+/* What one owner knows of one name. */
+struct belief {
+    char owner[16];
+    int64_t token, until_us;
+    int app;             /* whose connection the hold belongs to; -1: none */
+    bool watched;
+    int64_t void_token;  /* holds up to this one are no promise any more */
+    int64_t cap_token, cap_us; /* holds up to cap_token are none after cap_us */
+    int unlocking, asking; /* requests under way */
+    int last_asker;        /* application of the last one */
+    int count;             /* how often it has locked; valid when certain */
+    bool certain;
+};
+
+struct grant {
+    int64_t token, told_us;
+    char owner[16];
+};
+
+struct name {
+    char name[16];
+    struct belief beliefs[OWNERS];
+    int n_beliefs;
+    struct grant grants[GRANTS];
+    int n_grants;
+    int64_t highest;       /* token told */
+    int forcing;           /* FORCEUNLOCK under way */
+    int64_t forced_until_us; /* after one nobody can be sure of anything for a while */
+};
+
+static struct name names[NAMES];
+static int n_names;
+static bool exclusion;
+struct history_counts history_counts;
+int history_faults;
+
+void history_fail(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    fprintf(stderr, "SIM_SEED=%" PRIu64 " at %.3f ms: ", world.conf.seed, (double)sim_now_us() / 1000);
+    vfprintf(stderr, fmt, args);
+    fprintf(stderr, "\n");
+    va_end(args);
+    abort();
+}
+
+void history_begin(void)
+{
+    memset(names, 0, sizeof names);
+    n_names = 0;
+    exclusion = true;
+    history_faults = 0;
+    history_counts = (struct history_counts){0};
+}
+
+void history_no_exclusion(void)
+{
+    exclusion = false;
+}
+
+static struct name *name_of(const char *name)
+{
+    for (int i = 0; i < n_names; i++) {
+        if (strcmp(names[i].name, name) == 0)
+            return &names[i];
+    }
+    if (n_names == NAMES)
+        history_fail("too many names");
+    snprintf(names[n_names].name, sizeof names[0].name, "%s", name);
+    return &names[n_names++];
+}
+
+static struct belief *belief_of(struct name *n, const char *owner)
+{
+    for (int i = 0; i < n->n_beliefs; i++) {
+        if (strcmp(n->beliefs[i].owner, owner) == 0)
+            return &n->beliefs[i];
+    }
+    if (n->n_beliefs == OWNERS)
+        history_fail("too many owners");
+    struct belief *bl = &n->beliefs[n->n_beliefs++];
+    snprintf(bl->owner, sizeof bl->owner, "%s", owner);
+    bl->app = -1;
+    bl->cap_us = INT64_MAX;
+    bl->certain = true;
+    bl->last_asker = -1;
+    return bl;
+}
+
+static int64_t min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t max(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Until when a hold with this token is a promise, when its deadline is `until_us`. */
+static int64_t promised_us(const struct belief *bl, int64_t token, int64_t until_us)
+{
+    if (token <= bl->void_token || bl->unlocking > 0)
+        return 0;
+    return token <= bl->cap_token ? min(until_us, bl->cap_us) : until_us;
+}
+
+static bool believes(const struct belief *bl)
+{
+    return bl->token && sim_now_us() < promised_us(bl, bl->token, bl->until_us);
+}
+
+static void make_void(struct belief *bl, int64_t token)
+{
+    bl->void_token = max(bl->void_token, token);
+    if (bl->token <= bl->void_token)
+        bl->app = -1;
+}
+
+/* ---- 1: exclusion ---- */
+
+static bool is_forced(const struct name *n)
+{
+    return n->forcing > 0 || sim_now_us() < n->forced_until_us;
+}
+
+static void check_exclusion(struct name *n)
+{
+    const char *holder = NULL, *by = NULL;
+    int64_t token = 0;
+    if (!exclusion || is_forced(n))
+        return;
+    for (int i = 0; i < n->n_beliefs; i++) {
+        const struct belief *bl = &n->beliefs[i];
+        if (!believes(bl))
+            continue;
+        if (holder && strcmp(holder, bl->owner) != 0)
+            history_fail("'%s' is held by %s under %" PRId64 " and by %s under %" PRId64, n->name, holder, token,
+                         bl->owner, bl->token);
+        holder = bl->owner;
+        token = bl->token;
+        by = "told";
+    }
+    for (int i = 0; i < world.conf.n_brokers; i++) {
+        struct world_broker *wb = &world.brokers[i];
+        struct lock *l = wb->alive ? locktab_find(&wb->b.locks, n->name, strlen(n->name)) : NULL;
+        struct hold *h;
+        if (!l)
+            continue;
+        LIST_FOREACH(h, &l->holds, of_lock) {
+            int64_t until_us = h->deadline_ms * 1000 - wb->local_us;
+            const struct belief *bl = belief_of(n, h->owner->text);
+            if (h->state == HOLD_LOST || sim_now_us() >= promised_us(bl, h->token, until_us))
+                continue;
+            if (holder && strcmp(holder, h->owner->text) != 0)
+                history_fail("'%s' is held by %s under %" PRId64 " (%s), and broker %d keeps it for %s under %" PRId64,
+                             n->name, holder, token, by, i, h->owner->text, h->token);
+            holder = h->owner->text;
+            token = h->token;
+            by = "kept";
+        }
+    }
+}
+
+/* ---- 2: tokens ---- */
+
+static struct hold *hold_at(struct world_broker *wb, const struct name *n, const char *owner)
+{
+    struct lock *l = wb->alive ? locktab_find(&wb->b.locks, n->name, strlen(n->name)) : NULL;
+    struct hold *h;
+    if (!l)
+        return NULL;
+    LIST_FOREACH(h, &l->holds, of_lock) {
+        if (strcmp(h->owner->text, owner) == 0)
+            return h;
+    }
+    return NULL;
+}
+
+static void check_token(struct name *n, const struct world_app *app, const struct world_ask *ask, int64_t token)
+{
+    const struct hold *h = hold_at(app->broker, n, ask->owner);
+    int64_t asked_us = ask->said_us;
+    if (h && h->token == token)
+        asked_us = max(asked_us, h->asked_ms * 1000 - app->broker->local_us);
+    for (int i = 0; i < n->n_grants; i++) {
+        const struct grant *g = &n->grants[i];
+        bool is_same = strcmp(g->owner, ask->owner) == 0;
+        if (g->token == token && !is_same)
+            history_fail("token %" PRId64 " of '%s' was given to %s and to %s", token, n->name, g->owner, ask->owner);
+        if (g->token == token)
+            return;
+        if (g->token > token && (g->told_us < asked_us || (exclusion && !is_same && !is_forced(n))))
+            history_fail("'%s' was granted to %s under token %" PRId64 ", after %" PRId64 " had been given to %s",
+                         n->name, ask->owner, token, g->token, g->owner);
+    }
+    if (n->n_grants == GRANTS)
+        history_fail("too many grants");
+    struct grant *g = &n->grants[n->n_grants++];
+    g->token = token;
+    g->told_us = sim_now_us();
+    snprintf(g->owner, sizeof g->owner, "%s", ask->owner);
+    n->highest = max(n->highest, token);
+    history_counts.grants++;
+    history_counts.faulty_grants += history_faults > 0;
+    history_counts.waits += ask->waits && sim_now_us() - ask->said_us > 50000;
+}
+
+/* ---- what is said ---- */
+
+/* From now on the masters may have the lease that this request asks for. */
+static void cap(struct belief *bl, const struct world_ask *ask)
+{
+    const struct broker_conf *conf = &world.conf.broker;
+    int64_t lease_ms = ask->lease_ms ? ask->lease_ms : conf->lease_ms;
+    if (ask->maxhold_ms)
+        lease_ms = min(lease_ms, ask->maxhold_ms);
+    int64_t cap_us = ask->said_us + quorum_validity_ms(lease_ms, 0, 0, conf->drift_ppm) * 1000;
+    bl->cap_us = bl->token > bl->cap_token ? cap_us : min(bl->cap_us, cap_us);
+    bl->cap_token = bl->token;
+}
+
+void history_said(struct world_app *app, struct world_ask *ask)
+{
+    struct name *n = name_of(ask->name);
+    struct belief *bl = belief_of(n, ask->owner);
+    ask->highest_token = n->highest;
+    if (ask->verb == WORLD_FORCE) {
+        n->forcing++;
+        return;
+    }
+    if (ask->verb == WORLD_HOLDS || ask->verb == WORLD_INFO)
+        return;
+    if (bl->asking > 0 && bl->last_asker != app->index)
+        bl->certain = false;
+    bl->asking++;
+    bl->last_asker = app->index;
+    bl->unlocking += ask->verb == WORLD_UNLOCK;
+    if (ask->verb != WORLD_UNLOCK)
+        cap(bl, ask);
+}
+
+/* ---- what is answered ---- */
+
+static void take_grant(struct name *n, struct belief *bl, struct world_app *app, const struct world_ask *ask,
+                       int64_t token, int64_t validity_ms)
+{
+    const struct hold *h = hold_at(app->broker, n, ask->owner);
+    bool is_new = token != bl->token;
+    check_token(n, app, ask, token);
+    if (ask->verb == WORLD_LOCK && bl->certain && bl->asking == 0) {
+        bl->count++;
+        history_counts.reentries += bl->count > 1;
+    } else if (ask->verb == WORLD_LOCK || !bl->certain) {
+        bl->certain = h && h->token == token && bl->asking == 0;
+        bl->count = bl->certain ? (int)h->count : 0;
+    }
+    if (bl->certain && h && !h->busy && h->token == token && bl->asking == 0 && (int)h->count != bl->count)
+        history_fail("%s has locked '%s' %d times, the broker says %u", bl->owner, n->name, bl->count, h->count);
+    history_counts.takeovers += is_new && ask->verb == WORLD_RENEW;
+    if (token < bl->token)
+        return; /* of two take-overs by one owner the later one counts */
+    if (is_new) {
+        bl->app = app->index;
+        bl->watched = ask->lease_ms == 0;
+    }
+    bl->token = token;
+    bl->until_us = sim_now_us() + validity_ms * 1000;
+    if (bl->asking == 0)
+        bl->cap_us = INT64_MAX;
+    check_exclusion(n);
+}
+
+static void take_unlock(struct name *n, struct belief *bl, const char *reply)
+{
+    bool is_one = strcmp(reply, "1") == 0, is_zero = strcmp(reply, "0") == 0;
+    bool not_held = strncmp(reply, "-NOTHELD", 8) == 0;
+    bl->unlocking--;
+    if (bl->certain && ((is_one && bl->count != 1) || (is_zero && bl->count < 2) || (not_held && bl->count > 0)))
+        history_fail("%s has locked '%s' %d times, and UNLOCK says %s", bl->owner, n->name, bl->count, reply);
+    if (is_zero) {
+        bl->count--;
+        return;
+    }
+    make_void(bl, n->highest);
+    bl->count = 0;
+    bl->certain &= (is_one || not_held) && bl->asking == 0; /* sure again at the next LOCK */
+}
+
+static void take_force(struct name *n, const char *reply)
+{
+    n->forcing--;
+    (void)reply;
+    n->forced_until_us = sim_now_us() + (world.conf.broker.max_lease_ms + 2000) * 1000;
+    for (int i = 0; i < n->n_beliefs; i++) {
+        make_void(&n->beliefs[i], n->highest);
+        n->beliefs[i].certain = false;
+    }
+}
+
+/* A promise that has run out, or nearly: the count may be gone. */
+static void doubt_expired(struct world_app *app, struct name *n, struct belief *bl)
+{
+    const struct hold *h = hold_at(app->broker, n, bl->owner);
+    int64_t until_us = bl->until_us;
+    if (h && h->token == bl->token)
+        until_us = max(until_us, h->deadline_ms * 1000 - app->broker->local_us);
+    if (bl->count > 0 && sim_now_us() + 1000 >= until_us)
+        bl->certain = false;
+}
+
+void history_answered(struct world_app *app, const struct world_ask *ask, const char *reply)
+{
+    struct name *n = name_of(ask->name);
+    struct belief *bl = belief_of(n, ask->owner);
+    if (ask->verb == WORLD_FORCE) {
+        take_force(n, reply);
+        return;
+    }
+    if (ask->verb == WORLD_HOLDS || ask->verb == WORLD_INFO)
+        return;
+    bl->asking--;
+    doubt_expired(app, n, bl);
+    int64_t token, validity_ms;
+    if (ask->verb == WORLD_UNLOCK) {
+        take_unlock(n, bl, reply);
+    } else if (sscanf(reply, "[%" SCNd64 " %" SCNd64 "]", &token, &validity_ms) == 2) {
+        take_grant(n, bl, app, ask, token, validity_ms);
+    } else if (strcmp(reply, "nil") == 0) {
+        history_counts.nils++;
+        bl->certain &= bl->count == 0;
+    } else {
+        bl->certain = false;
+    }
+    history_counts.errors += reply[0] == '-' && strncmp(reply, "-NOTHELD", 8) != 0;
+}
+
+void history_pushed(struct world_app *app, const char *push)
+{
+    char what[16], name[16], reason[24];
+    int64_t token;
+    (void)app;
+    if (sscanf(push, "%15s %15s %" SCNd64 " %23s", what, name, &token, reason) != 4)
+        history_fail("a push that is none: %s", push);
+    struct name *n = name_of(name);
+    for (int i = 0; i < n->n_beliefs; i++) {
+        struct belief *bl = &n->beliefs[i];
+        if (bl->token != token)
+            continue;
+        if (strcmp(what, "renewed") == 0)
+            bl->until_us = sim_now_us() + atoll(reason) * 1000;
+        if (strcmp(what, "lost") == 0) {
+            history_counts.lost++;
+            make_void(bl, token);
+            bl->certain = false;
+        }
+    }
+}
+
+/* ---- ends of connections ---- */
+
+void history_closing(struct world_app *app, bool orderly)
+{
+    const struct hold *h;
+    bool releases = world.conf.broker.on_disconnect == BROKER_DISCONNECT_RELEASE ||
+                    (orderly && world.conf.broker.on_disconnect == BROKER_DISCONNECT_AUTO);
+    LIST_FOREACH(h, &app->session.holds, of_session) {
+        struct belief *bl = belief_of(name_of(h->lock->name), h->owner->text);
+        bl->certain = false;
+        if (releases && h->watched)
+            make_void(bl, h->token);
+        if (bl->app == app->index)
+            bl->app = -1;
+    }
+    for (int i = 0; i < app->n_asks; i++) {
+        const struct world_ask *ask = &app->asks[i];
+        struct name *n = name_of(ask->name);
+        struct belief *bl = belief_of(n, ask->owner);
+        if (ask->verb == WORLD_FORCE)
+            take_force(n, "");
+        if (ask->verb > WORLD_RENEW)
+            continue;
+        bl->asking--;
+        bl->certain = false;
+        if (ask->verb == WORLD_UNLOCK) {
+            bl->unlocking--;
+            make_void(bl, n->highest);
+        }
+    }
+    for (int i = 0; i < n_names; i++) {
+        for (int j = 0; j < names[i].n_beliefs; j++) {
+            if (names[i].beliefs[j].app == app->index)
+                names[i].beliefs[j].app = -1;
+        }
+    }
+}
+
+void history_killing(struct world_broker *wb)
+{
+    (void)wb; /* its applications are closed one by one */
+}
+
+/* ---- 5: told in time ---- */
+
+static void check_told(struct name *n, const struct belief *bl)
+{
+    const struct world_app *app = &world.apps[bl->app];
+    if (!app->connected || !app->broker->alive || app->broker->paused || bl->asking > 0 || bl->token <= bl->void_token)
+        return;
+    const struct hold *h = hold_at(app->broker, n, bl->owner);
+    if (!h || h->token != bl->token || h->state == HOLD_LOST)
+        history_fail("the hold of %s on '%s' under %" PRId64 " is over, and it was not told", bl->owner, n->name,
+                     bl->token);
+    if (h->session != &app->session)
+        history_fail("the hold of %s on '%s' belongs to another connection", bl->owner, n->name);
+    if (sim_now_us() > h->deadline_ms * 1000 - app->broker->local_us + 1000)
+        history_fail("the hold of %s on '%s' is past its deadline, and it was not told", bl->owner, n->name);
+}
+
+void history_turned(struct world_broker *wb)
+{
+    for (int i = 0; i < n_names; i++) {
+        struct name *n = &names[i];
+        check_exclusion(n);
+        for (int j = 0; j < n->n_beliefs; j++) {
+            const struct belief *bl = &n->beliefs[j];
+            if (bl->app >= 0 && bl->watched && world.apps[bl->app].broker == wb && !is_forced(n))
+                check_told(n, bl);
+        }
+    }
+}
+
+void history_check_answered(void)
+{
+    for (int i = 0; i < WORLD_APPS; i++) {
+        const struct world_app *app = &world.apps[i];
+        if (app->connected && app->n_asks > 0)
+            history_fail("application %d still waits for the answer to: %s", i, app->asks[0].text);
+    }
+}

@@ -1,0 +1,577 @@
+/*
+ * Brokers, their turns, and applications. The commands are those of cmd_lock.c; what it needs of cmd.c is at the end of
+ * this file.
+ *
+ * Invariant: a broker that is paused runs nothing: what comes for it waits in its masters' inboxes and in the asks of the
+ * applications.
+ */
+#include "world.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "cmd.h"
+#include "cmd_lock.h"
+#include "history.h"
+#include "log.h"
+#include "stats.h"
+#include "util.h"
+
+enum { TURN_DELAY_US = 150, PAUSE_LIMIT_MS = 200 };
+static const int64_t wall_epoch_ms = INT64_C(1700000000000);
+
+struct world world;
+static struct world_broker *running; /* whose turn it is: for cmd_hooks() */
+
+static void turn(void *arg);
+
+static void wake(void *arg)
+{
+    struct world_broker *wb = arg;
+    if (wb->alive && !wb->paused && !wb->turn)
+        wb->turn = sim_at(sim_now_us() + sim_random(TURN_DELAY_US), turn, wb);
+}
+
+/* ---- what comes out of a session ---- */
+
+static const char *line_end(const char *p)
+{
+    return strstr(p, "\r\n") + 2;
+}
+
+/* One RESP value as words; returns what is behind it. */
+static const char *words(const char *p, char *out, size_t size)
+{
+    int len = (int)(line_end(p) - p - 3);
+    size_t used = strlen(out);
+    if (*p == '*' || *p == '>' || *p == '%' || *p == '~') {
+        int n = atoi(p + 1) * (*p == '%' ? 2 : 1);
+        bool brackets = *p != '>';
+        snprintf(out + used, size - used, "%s", brackets ? "[" : "");
+        p = line_end(p);
+        for (int i = 0; i < n; i++) {
+            used = strlen(out);
+            snprintf(out + used, size - used, "%s", i ? " " : "");
+            p = words(p, out, size);
+        }
+        used = strlen(out);
+        snprintf(out + used, size - used, "%s", brackets ? "]" : "");
+        return p;
+    }
+    if (*p == '$') {
+        int n = atoi(p + 1);
+        p = line_end(p);
+        snprintf(out + used, size - used, "%.*s", n, p);
+        return p + n + 2;
+    }
+    if (*p == '_')
+        snprintf(out + used, size - used, "nil");
+    else if (*p == '-')
+        snprintf(out + used, size - used, "-%.*s", len, p + 1);
+    else
+        snprintf(out + used, size - used, "%.*s", len, p + 1);
+    return line_end(p);
+}
+
+static void keep_text(char (*list)[WORLD_TEXT], int *n, const char *text)
+{
+    if (*n == WORLD_ASKS) {
+        memmove(list, list + 1, (WORLD_ASKS - 1) * sizeof *list);
+        (*n)--;
+    }
+    snprintf(list[(*n)++], WORLD_TEXT, "%s", text);
+}
+
+static void take_reply(struct world_app *app, const char *text)
+{
+    if (app->n_run == 0)
+        history_fail("application %d was answered but had not asked: %s", app->index, text);
+    struct world_ask ask = app->asks[0];
+    memmove(app->asks, app->asks + 1, (size_t)(app->n_asks - 1) * sizeof app->asks[0]);
+    app->n_asks--;
+    app->n_run--;
+    log_trace(app->owner, "app=%d %s -> %s", app->index, ask.text, text);
+    history_answered(app, &ask, text);
+    keep_text(app->replies, &app->n_replies, text);
+}
+
+static void read_out(struct world_app *app)
+{
+    char text[4096];
+    if (!app->connected)
+        return;
+    session_flush(&app->session, world_local_ms(app->broker));
+    buf_append(&app->out, "", 1);
+    const char *p = buf_head(&app->out), *end = p + buf_len(&app->out) - 1;
+    while (p < end) {
+        bool is_push = *p == '>';
+        text[0] = '\0';
+        p = words(p, text, sizeof text);
+        if (is_push) {
+            log_trace(app->owner, "app=%d push %s", app->index, text);
+            history_pushed(app, text);
+            keep_text(app->pushes, &app->n_pushes, text);
+        } else {
+            take_reply(app, text);
+        }
+    }
+    buf_consume(&app->out, buf_len(&app->out));
+}
+
+/* ---- what goes in ---- */
+
+static int split(char *text, struct resp_arg *argv, int max)
+{
+    int n = 0;
+    for (char *word = strtok(text, " "); word && n < max; word = strtok(NULL, " "))
+        argv[n++] = (struct resp_arg){word, strlen(word)};
+    return n;
+}
+
+static const struct {
+    const char *word;
+    enum world_verb verb;
+    cmd_fn fn;
+} verbs[] = {
+    {"LOCK", WORLD_LOCK, cmd_lock_acquire},      {"UNLOCK", WORLD_UNLOCK, cmd_lock_release},
+    {"RENEW", WORLD_RENEW, cmd_lock_renew},      {"HOLDS", WORLD_HOLDS, cmd_lock_holds},
+    {"FORCEUNLOCK", WORLD_FORCE, cmd_lock_force}, {"LOCKINFO", WORLD_INFO, cmd_lock_info},
+};
+
+static void run_ask(struct world_app *app, const struct world_ask *ask, int64_t now_ms)
+{
+    char text[WORLD_TEXT];
+    struct resp_arg argv[16];
+    strcpy(text, ask->text);
+    int argc = split(text, argv, 16);
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        if (verbs[i].verb == ask->verb)
+            verbs[i].fn(&app->session, argc, argv, now_ms);
+    }
+}
+
+static void run_asks(struct world_app *app, int64_t now_ms)
+{
+    while (app->connected && app->n_run < app->n_asks && !session_is_blocked(&app->session)) {
+        app->n_run++;
+        run_ask(app, &app->asks[app->n_run - 1], now_ms);
+    }
+}
+
+void world_say(int index, const char *fmt, ...)
+{
+    struct world_app *app = &world.apps[index];
+    struct world_ask *ask = &app->asks[app->n_asks++];
+    char text[WORLD_TEXT];
+    struct resp_arg argv[16];
+    va_list args;
+    assert(app->connected && app->n_asks <= WORLD_ASKS);
+    *ask = (struct world_ask){.said_us = sim_now_us()};
+    va_start(args, fmt);
+    vsnprintf(ask->text, sizeof ask->text, fmt, args);
+    va_end(args);
+    strcpy(text, ask->text);
+    int argc = split(text, argv, 16);
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        if (strcmp(verbs[i].word, argv[0].ptr) == 0)
+            ask->verb = verbs[i].verb;
+    }
+    snprintf(ask->name, sizeof ask->name, "%s", argv[1].ptr);
+    strcpy(ask->owner, app->owner);
+    for (int i = 2; i < argc; i++) {
+        bool has_value = i + 1 < argc;
+        if (has_value && strcmp(argv[i].ptr, "LEASE") == 0)
+            ask->lease_ms = atoll(argv[i + 1].ptr);
+        else if (has_value && strcmp(argv[i].ptr, "MAXHOLD") == 0)
+            ask->maxhold_ms = atoll(argv[i + 1].ptr);
+        else if (has_value && strcmp(argv[i].ptr, "OWNER") == 0)
+            snprintf(ask->owner, sizeof ask->owner, "%s", argv[i + 1].ptr);
+        else if (strcmp(argv[i].ptr, "WAIT") == 0)
+            ask->waits = true;
+    }
+    history_said(app, ask);
+    wake(app->broker);
+}
+
+const char *world_reply(int index)
+{
+    static char text[WORLD_TEXT];
+    struct world_app *app = &world.apps[index];
+    if (app->n_replies == 0)
+        return "";
+    strcpy(text, app->replies[0]);
+    memmove(app->replies, app->replies + 1, (size_t)--app->n_replies * sizeof app->replies[0]);
+    return text;
+}
+
+const char *world_push(int index)
+{
+    static char text[WORLD_TEXT];
+    struct world_app *app = &world.apps[index];
+    if (app->n_pushes == 0)
+        return "";
+    strcpy(text, app->pushes[0]);
+    memmove(app->pushes, app->pushes + 1, (size_t)--app->n_pushes * sizeof app->pushes[0]);
+    return text;
+}
+
+/* ---- connections ---- */
+
+static void on_session(struct session *s)
+{
+    (void)s; /* the turn flushes everybody, and runs what is not blocked any more */
+}
+
+static void on_close(struct session *s, const char *reason)
+{
+    (void)reason;
+    for (int i = 0; i < WORLD_APPS; i++) {
+        if (&world.apps[i].session == s)
+            world.apps[i].wants_close = true;
+    }
+}
+
+static const struct session_events session_events = {on_session, on_session, on_close, NULL};
+
+void world_connect(int index, int broker, const char *owner)
+{
+    struct world_app *app = &world.apps[index];
+    struct world_broker *wb = &world.brokers[broker];
+    assert(!app->connected && wb->alive);
+    app->index = index;
+    app->broker = wb;
+    app->connected = true;
+    app->wants_close = false;
+    app->n_asks = app->n_run = app->n_replies = app->n_pushes = 0;
+    snprintf(app->owner, sizeof app->owner, "%s", owner);
+    session_init(&app->session, ++world.n_sessions, &session_events, &app->out, world_local_ms(wb));
+    app->session.proto = 3;
+    app->session.owner = owner_get(owner, strlen(owner));
+    owner_used(app->session.owner, app->session.id);
+}
+
+static void end_session(struct world_app *app, bool orderly)
+{
+    struct world_broker *wb = app->broker;
+    int64_t now_ms = world_local_ms(wb);
+    history_closing(app, orderly);
+    broker_session_end(&wb->b, &app->session, orderly, now_ms);
+    owner_unref(app->session.owner);
+    app->session.owner = NULL;
+    session_fini(&app->session, now_ms);
+    buf_fini(&app->out);
+    app->out = (struct buf){0};
+    app->connected = false;
+    app->n_asks = app->n_run = 0;
+}
+
+/* The broker sees it in a turn of its own: with a paused one it waits until then. */
+void world_close(int index, bool orderly)
+{
+    struct world_app *app = &world.apps[index];
+    log_trace(app->owner, "app=%d closes orderly=%d", index, orderly);
+    end_session(app, orderly);
+    wake(app->broker);
+}
+
+/* ---- the turn of a broker ---- */
+
+static int64_t next_ms(struct world_broker *wb)
+{
+    int64_t next = broker_next_ms(&wb->b), rejoin = rejoin_next_ms(&wb->rejoin);
+    return next < rejoin ? next : rejoin;
+}
+
+static void on_timer(void *arg)
+{
+    struct world_broker *wb = arg;
+    wb->timer = NULL;
+    wake(wb);
+}
+
+static void set_timer(struct world_broker *wb, bool more)
+{
+    int64_t due_ms = more ? world_local_ms(wb) : next_ms(wb);
+    sim_cancel(wb->timer);
+    wb->timer = NULL;
+    wb->expected_ms = due_ms;
+    if (due_ms < INT64_MAX)
+        wb->timer = sim_at(due_ms * 1000 - wb->local_us, on_timer, wb);
+}
+
+static void turn(void *arg)
+{
+    struct world_broker *wb = arg;
+    int64_t now_ms = world_local_ms(wb), asked = wb->b.backend.n_asks;
+    wb->turn = NULL;
+    running = wb;
+    for (int i = 0; i < world.conf.n_servers; i++)
+        fake_master_pump(wb->masters[i], now_ms);
+    for (int i = 0; i < WORLD_APPS; i++) {
+        if (world.apps[i].connected && world.apps[i].broker == wb)
+            run_asks(&world.apps[i], now_ms);
+    }
+    if (now_ms - wb->expected_ms > PAUSE_LIMIT_MS)
+        broker_check_promises(&wb->b, now_ms);
+    rejoin_turn(&wb->rejoin, now_ms);
+    backend_set_wall(&wb->b.backend, wall_epoch_ms + sim_now_us() / 1000 + wb->wall_skew_ms, now_ms);
+    broker_turn(&wb->b, now_ms);
+    asked = wb->b.backend.n_asks;
+    for (int i = 0; i < WORLD_APPS; i++) {
+        struct world_app *app = &world.apps[i];
+        if (!app->connected || app->broker != wb)
+            continue;
+        read_out(app);
+        if (app->wants_close)
+            end_session(app, true);
+        else
+            run_asks(app, now_ms);
+    }
+    running = NULL;
+    history_turned(wb);
+    if (wheel_check(&wb->b.wheel) != 0)
+        history_fail("the wheel is broken");
+    set_timer(wb, asked != wb->b.backend.n_asks);
+}
+
+/* ---- brokers ---- */
+
+static void on_state(void *arg, struct master *m, enum master_state old)
+{
+    struct world_broker *wb = arg;
+    enum master_state state = master_status(m, 0)->state;
+    (void)old;
+    if (state == MASTER_ACTIVE || state == MASTER_QUARANTINE)
+        backend_master_back(&wb->b.backend, master_index(m), world_local_ms(wb));
+    rejoin_on_state(&wb->rejoin);
+}
+
+static void on_call(void *arg, int i, const char *text, size_t len)
+{
+    struct world_broker *wb = arg;
+    broker_called(&wb->b, i, text, len, world_local_ms(wb));
+}
+
+void world_broker_start(int index)
+{
+    struct world_broker *wb = &world.brokers[index];
+    const struct world_conf *conf = &world.conf;
+    char id[16];
+    assert(!wb->alive);
+    memset(wb, 0, sizeof *wb);
+    wb->index = index;
+    wb->alive = true;
+    wb->local_us = sim_random(1000000) * 1000;
+    wb->wall_skew_ms = sim_between(-conf->wall_skew_ms / 2, conf->wall_skew_ms / 2);
+    snprintf(id, sizeof id, "b%d", world.n_brokers_made++);
+    int64_t now_ms = world_local_ms(wb);
+    broker_init(&wb->b, &conf->broker, id, (uint64_t)sim_random(INT64_MAX), now_ms);
+    backend_set_wall(&wb->b.backend, wall_epoch_ms + sim_now_us() / 1000 + wb->wall_skew_ms, now_ms);
+    broker_channel(&wb->b, wb->channel, sizeof wb->channel);
+    struct master_setup setup = {
+        .request_timeout_ms = conf->broker.request_timeout_ms,
+        .quarantine_ms = conf->quarantine_ms,
+        .max_lease_ms = conf->broker.max_lease_ms,
+        .drift_ppm = conf->broker.drift_ppm,
+        .settings = "sim",
+        .on_state = on_state,
+        .arg = wb,
+    };
+    struct fake_link link = {wb->local_us, wb->channel, wake, on_call, wb};
+    for (int i = 0; i < conf->n_servers; i++) {
+        wb->masters[i] = fake_master_new(&setup, &world.servers[i], i, &link);
+        backend_add_master(&wb->b.backend, wb->masters[i], world.servers[i].name);
+        master_start(wb->masters[i]);
+    }
+    rejoin_init(&wb->rejoin, &wb->b.backend);
+    wb->expected_ms = now_ms;
+    wake(wb);
+}
+
+void world_broker_kill(int index)
+{
+    struct world_broker *wb = &world.brokers[index];
+    log_trace("world", "broker %d is killed", index);
+    history_killing(wb);
+    /* Nothing leaves any more: what a dying process would still do is undone by closing first. */
+    backend_close(&wb->b.backend);
+    for (int i = 0; i < world.conf.n_servers; i++)
+        master_free(wb->masters[i]);
+    for (int i = 0; i < WORLD_APPS; i++) {
+        if (world.apps[i].connected && world.apps[i].broker == wb)
+            end_session(&world.apps[i], false);
+    }
+    broker_fini(&wb->b, world_local_ms(wb));
+    sim_cancel(wb->turn);
+    sim_cancel(wb->timer);
+    wb->alive = false;
+}
+
+void world_broker_pause(int index, bool paused)
+{
+    struct world_broker *wb = &world.brokers[index];
+    log_trace("world", "broker %d paused=%d", index, paused);
+    wb->paused = paused;
+    if (paused) {
+        sim_cancel(wb->turn);
+        sim_cancel(wb->timer);
+        wb->turn = wb->timer = NULL;
+    } else {
+        wake(wb);
+    }
+}
+
+/* ---- the world ---- */
+
+void world_defaults(struct world_conf *conf, uint64_t seed)
+{
+    *conf = (struct world_conf){
+        .seed = seed,
+        .n_servers = 3,
+        .n_brokers = 1,
+        .quarantine_ms = -1,
+        .broker =
+            {
+                .lease_ms = 3000,
+                .max_lease_ms = 6000,
+                .min_validity_ms = 100,
+                .drift_ppm = 5000,
+                .request_timeout_ms = 200,
+                .handover_max_count = 16,
+                .handover_max_time_ms = 100,
+                .max_locks_per_client = 100,
+                .max_waiters_per_lock = 100,
+                .max_waiters = 1000,
+            },
+    };
+}
+
+void world_begin(const struct world_conf *conf)
+{
+    log_set_level(getenv("SIM_TRACE") ? LOG_LEVEL_TRACE : LOG_LEVEL_ERROR);
+    sim_begin(conf->seed);
+    memset(&world, 0, sizeof world);
+    world.conf = *conf;
+    for (int i = 0; i < conf->n_servers; i++) {
+        char name[8] = {(char)('a' + i)};
+        fake_server_init(&world.servers[i], name);
+    }
+    history_begin();
+    for (int i = 0; i < conf->n_brokers; i++)
+        world_broker_start(i);
+}
+
+void world_end(void)
+{
+    for (int i = 0; i < WORLD_APPS; i++) {
+        if (world.apps[i].connected)
+            world_close(i, true);
+    }
+    for (int i = 0; i < world.conf.n_brokers; i++) {
+        if (world.brokers[i].alive)
+            world_broker_kill(i);
+    }
+    for (int i = 0; i < world.conf.n_servers; i++) {
+        if (world.servers[i].up)
+            fake_server_kill(&world.servers[i]);
+    }
+    while (sim_step())
+        ; /* what is on its way arrives nowhere */
+    for (int i = 0; i < world.conf.n_servers; i++)
+        fake_server_fini(&world.servers[i]);
+    sim_end();
+}
+
+void world_run_ms(int64_t ms)
+{
+    sim_run_until(sim_now_us() + ms * 1000);
+}
+
+static bool is_settled(void)
+{
+    for (int i = 0; i < world.conf.n_brokers; i++) {
+        const struct world_broker *wb = &world.brokers[i];
+        for (int j = 0; wb->alive && j < world.conf.n_servers; j++) {
+            if (master_status(wb->masters[j], 0)->state != MASTER_ACTIVE)
+                return false;
+        }
+    }
+    return true;
+}
+
+void world_settle(void)
+{
+    for (int i = 0; i < 3000 && !is_settled(); i++)
+        world_run_ms(100);
+    if (!is_settled())
+        history_fail("the masters do not become active");
+}
+
+int64_t world_asks(int broker)
+{
+    return world.brokers[broker].b.backend.n_asks;
+}
+
+struct fake_lock *world_lock_at(int server, const char *name)
+{
+    char key[64];
+    snprintf(key, sizeof key, "holdfast:{%s}", name);
+    return fake_server_find(&world.servers[server], key);
+}
+
+int world_copies(const char *name)
+{
+    int n = 0;
+    for (int i = 0; i < world.conf.n_servers; i++)
+        n += world_lock_at(i, name) != NULL;
+    return n;
+}
+
+/* ---- what cmd_lock.c needs of cmd.c ---- */
+
+const struct cmd_hooks *cmd_hooks(void)
+{
+    static struct cmd_hooks hooks;
+    hooks.broker = &running->b;
+    return &hooks;
+}
+
+bool cmd_word_is(const struct resp_arg *arg, const char *upper)
+{
+    return arg->len == strlen(upper) && strncasecmp(arg->ptr, upper, arg->len) == 0;
+}
+
+void cmd_reply_error(struct session *s, const char *fmt, ...)
+{
+    char text[256];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    struct resp_writer w = session_reply(s);
+    resp_error(&w, "%s", text);
+    session_reply_end(s);
+}
+
+void cmd_write_error(struct request *r, struct resp_writer *w, const char *fmt, ...)
+{
+    char text[1024];
+    va_list args;
+    (void)r;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    resp_error(w, "%s", text);
+}
+
+void cmd_reply_ok(struct session *s)
+{
+    struct resp_writer w = session_reply(s);
+    resp_simple(&w, "OK");
+    session_reply_end(s);
+}

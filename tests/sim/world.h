@@ -1,0 +1,114 @@
+#ifndef HOLDFAST_WORLD_H
+#define HOLDFAST_WORLD_H
+/*
+ * world: applications, brokers and masters in one process and in virtual time. The brokers are the real ones, from the
+ * command to the script; sockets are not: a session's bytes are read where it has written them.
+ *
+ * A broker runs one turn of its loop when something has come for it, as server.c does. One world at a time. What
+ * happens in it is reported to history.h, which knows what must never happen.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "broker.h"
+#include "fake_master.h"
+#include "rejoin.h"
+#include "session.h"
+#include "sim_time.h"
+
+enum { WORLD_SERVERS = 5, WORLD_BROKERS = 3, WORLD_APPS = 8, WORLD_ASKS = 64, WORLD_TEXT = 160 };
+
+struct world_conf {
+    uint64_t seed;
+    int n_servers, n_brokers;
+    struct broker_conf broker;
+    int64_t quarantine_ms; /* as in struct master_setup */
+    int64_t wall_skew_ms;  /* how far apart the brokers' wall clocks may be */
+};
+
+enum world_verb { WORLD_LOCK, WORLD_UNLOCK, WORLD_RENEW, WORLD_HOLDS, WORLD_FORCE, WORLD_INFO };
+
+/* A request of an application, as it said it. */
+struct world_ask {
+    enum world_verb verb;
+    char text[WORLD_TEXT];
+    char name[16], owner[16];
+    int64_t said_us;
+    int64_t lease_ms, maxhold_ms; /* 0: none */
+    bool waits;
+    int64_t highest_token; /* history: of this name, when it was said */
+};
+
+/* An application with one connection at a time. */
+struct world_app {
+    int index;
+    char owner[16];
+    bool connected;
+    struct world_broker *broker;
+    struct session session;
+    struct buf out;
+    bool wants_close;
+    struct world_ask asks[WORLD_ASKS]; /* said and not answered; the first n_run have been taken by the broker */
+    int n_asks, n_run;
+    char replies[WORLD_ASKS][WORLD_TEXT]; /* for scenarios: not looked at yet */
+    int n_replies;
+    char pushes[WORLD_ASKS][WORLD_TEXT];
+    int n_pushes;
+};
+
+struct world_broker {
+    int index;
+    bool alive, paused;
+    struct broker b;
+    struct rejoin rejoin;
+    struct master *masters[WORLD_SERVERS];
+    int64_t local_us, wall_skew_ms, expected_ms;
+    char channel[48];
+    struct sim_event *turn, *timer;
+};
+
+struct world {
+    struct world_conf conf;
+    struct fake_server servers[WORLD_SERVERS];
+    struct world_broker brokers[WORLD_BROKERS];
+    struct world_app apps[WORLD_APPS];
+    int n_brokers_made;
+    uint64_t n_sessions;
+};
+extern struct world world;
+
+/* Good settings for a small and quick world. */
+void world_defaults(struct world_conf *, uint64_t seed);
+void world_begin(const struct world_conf *);
+/* Everything ends; nothing may be left (the sanitizer looks). */
+void world_end(void);
+
+void world_run_ms(int64_t ms);
+/* Until all masters of all brokers are active; at most some minutes. */
+void world_settle(void);
+
+/* ---- applications ---- */
+void world_connect(int app, int broker, const char *owner);
+void world_say(int app, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void world_close(int app, bool orderly);
+/* The first reply that has not been looked at: "[token validity]", "nil", "1", "-NOTHELD ..."; "" when there is none. */
+const char *world_reply(int app);
+/* The same for pushes: "lost a 17 gone". */
+const char *world_push(int app);
+
+/* ---- brokers ---- */
+void world_broker_kill(int broker);
+void world_broker_start(int broker); /* a new one, in the place of one that was killed */
+void world_broker_pause(int broker, bool paused);
+static inline int64_t world_local_ms(const struct world_broker *wb)
+{
+    return (sim_now_us() + wb->local_us) / 1000;
+}
+
+/* Of all masters of all brokers: questions put by this broker so far. */
+int64_t world_asks(int broker);
+/* How many servers hold this lock now. */
+int world_copies(const char *name);
+struct fake_lock *world_lock_at(int server, const char *name);
+
+#endif

@@ -127,6 +127,12 @@ static int hook_config_set(void *server, const char *key, const char *value, cha
     return -1;
 }
 
+static const char *hook_trust(void *server, const char *name, int64_t now_ms)
+{
+    (void)server, (void)now_ms;
+    return strcmp(name, "a") == 0 ? NULL : "there is none";
+}
+
 static const struct cmd_hooks test_hooks = {
     .conf = &conf,
     .info = hook_info,
@@ -140,6 +146,7 @@ static const struct cmd_hooks test_hooks = {
     .input_len = hook_len,
     .output_len = hook_len,
     .pause = hook_pause,
+    .trust = hook_trust,
     .config_set = hook_config_set,
 };
 
@@ -424,6 +431,12 @@ static const struct exchange exchanges[] = {
     {"pubsub numpat", ":0\r\n"},
     {"pubsub channels", "*0\r\n"},
     {"pubsub numsub a", "*2\r\n$1\r\na\r\n:0\r\n"},
+    {"master a trust", "+OK\r\n"},
+    {"master b trust", "-ERR master 'b' cannot be trusted: there is none\r\n"},
+    {"master aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa TRUST",
+     "-ERR master 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa' cannot be trusted: there is "
+     "none\r\n"},
+    {"master a x", "-ERR syntax error\r\n"},
     {"shutdown x", "-ERR syntax error\r\n"},
     {"shutdown abort", "-ERR No shutdown in progress.\r\n"},
     {"unsubscribe", "*3\r\n$11\r\nunsubscribe\r\n$-1\r\n:0\r\n"},
@@ -522,11 +535,16 @@ END_TEST
 
 START_TEST(hello_changes_protocol)
 {
-    expect(&a, "hello",
-           "*16\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$5\r\nproto\r\n:"
-           "2\r\n"
-           "$2\r\nid\r\n:1\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n"
-           "$7\r\nmodules\r\n*0\r\n$8\r\nholdfast\r\n$7\r\nunknown\r\n");
+    char want[256];
+
+    snprintf(
+        want, sizeof(want),
+        "*16\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$5\r\nproto\r\n:"
+        "2\r\n"
+        "$2\r\nid\r\n:1\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n"
+        "$7\r\nmodules\r\n*0\r\n$8\r\nholdfast\r\n$%zu\r\n%s\r\n",
+        strlen(stats_version()), stats_version());
+    expect(&a, "hello", want);
     send_words(&a, "HELLO 3 AUTH default secret SETNAME bob");
     const char *got = take(&a);
     ck_assert_int_eq(strncmp(got, "%8\r\n", 4), 0);

@@ -50,7 +50,8 @@ static const struct sm_state states[MASTER_STATES] = {
                                        BIT(MASTER_QUARANTINE)},
     [MASTER_QUARANTINE] = {"quarantine", BIT(MASTER_DOWN) | BIT(MASTER_GREETING) |
                                              BIT(MASTER_JOINING) | BIT(MASTER_ACTIVE)},
-    [MASTER_ACTIVE] = {"active", BIT(MASTER_DOWN) | BIT(MASTER_GREETING) | BIT(MASTER_JOINING)},
+    [MASTER_ACTIVE] = {"active", BIT(MASTER_DOWN) | BIT(MASTER_GREETING) | BIT(MASTER_JOINING) |
+                                     BIT(MASTER_QUARANTINE)},
 };
 
 static TAILQ_HEAD(, master) masters = TAILQ_HEAD_INITIALIZER(masters);

@@ -78,6 +78,8 @@ static void answer_error(struct master *m, struct master_batch *b, int64_t now_m
         master_greet_again(m);
     else if (quarantined && m->state == MASTER_ACTIVE)
         master_join(m);
+    else if (reply_is_error(r, r->values, "LATE") && m->state == MASTER_ACTIVE)
+        master_probe(m); /* it may be the clock that is ahead, and not the request late */
 }
 
 /* ---- what a script can say ---- */
@@ -190,7 +192,11 @@ static void answer_nested(struct master *m, struct master_batch *b, int64_t now_
 
 static void answer_items(struct master *m, struct master_batch *b, int64_t now_ms, int64_t now_us)
 {
-    master_clock_take(m, m->reply.values[1].integer, b->sent_us, now_us);
+    if (master_clock_take(m, m->reply.values[1].integer, b->sent_us, now_us)) {
+        master_suspend(m);
+        master_answer_calls(m, b, MASTER_UNKNOWN, "its clock has jumped ahead", now_ms);
+        return;
+    }
     m->status.answered += b->n_items;
     m->n_items -= b->n_items;
     m->in_calls = true;

@@ -17,7 +17,7 @@ enum {
     RESOLUTION_US = 1000
 };
 
-void master_clock_take(struct master *m, int64_t time_ms, int64_t sent_us, int64_t now_us)
+bool master_clock_take(struct master *m, int64_t time_ms, int64_t sent_us, int64_t now_us)
 {
     struct master_clock *c = &m->clock;
     int64_t trip_us = now_us - sent_us;
@@ -32,7 +32,7 @@ void master_clock_take(struct master *m, int64_t time_ms, int64_t sent_us, int64
     m->latency_us += m->latency_us ? (trip_us - m->latency_us) / 8 : trip_us;
     if (!c->known) {
         *c = new;
-        return;
+        return false;
     }
     int64_t age_us = now_us - c->at_us;
     int64_t apart_us = new.offset_us - c->offset_us;
@@ -43,7 +43,10 @@ void master_clock_take(struct master *m, int64_t time_ms, int64_t sent_us, int64
             log_warn(m->object, "its clock has jumped by_ms=%" PRId64 " in_ms=%" PRId64,
                      apart_us / 1000, age_us / 1000);
         *c = new;
-    } else if (new.error_us <= c->error_us + age_us / 1000000 * AGEING_PPM) {
+        return apart_us > 0;
+    }
+    if (new.error_us <= c->error_us + age_us / 1000000 * AGEING_PPM) {
         *c = new;
     }
+    return false;
 }

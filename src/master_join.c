@@ -77,6 +77,23 @@ void master_activate(struct master *m, int64_t base, bool force)
     master_flush(m, m->heard_ms);
 }
 
+void master_suspend(struct master *m)
+{
+    int64_t ms = quarantine_ms(m);
+
+    if (ms == 0 &&
+        m->setup.quarantine_ms < 0) /* what was persisted has expired early all the same */
+        ms = m->setup.max_lease_ms + m->setup.max_lease_ms * m->setup.drift_ppm / 1000000 + 1000;
+    if (ms == 0 || m->state != MASTER_ACTIVE)
+        return;
+    m->quarantine_end_ms = m->heard_ms + ms;
+    master_move(m, MASTER_QUARANTINE);
+    master_batch_add(m, MASTER_ASK_ACTIVATE);
+    put_call(m, SCRIPT_SUSPEND, 2);
+    master_put_int(&m->out, ms);
+    master_flush(m, m->heard_ms);
+}
+
 /* Where join and activate say that it stands. */
 static int take_state(struct master *m, const struct reply_value *state, int64_t left_ms,
                       int64_t now_us)
@@ -160,14 +177,18 @@ int master_on_join(struct master *m, int64_t sent_us, int64_t now_us)
                       theirs);
         return 0;
     }
-    master_clock_take(m, r->values[1].integer, sent_us, now_us);
+    bool jumped = master_clock_take(m, r->values[1].integer, sent_us, now_us);
     take_high(m, r->values[5].integer, sent_us);
     if (m->stranger) {
         m->status.data_losses++;
         log_warn(m->object, "has lost its data");
     }
     m->stranger = false;
-    return take_state(m, &r->values[2], r->values[3].integer, now_us);
+    if (take_state(m, &r->values[2], r->values[3].integer, now_us) != 0)
+        return -1;
+    if (jumped)
+        master_suspend(m);
+    return 0;
 }
 
 int master_on_activate(struct master *m, int64_t now_us)
@@ -196,7 +217,8 @@ int master_on_time(struct master *m, int64_t sent_us, int64_t now_us)
         util_parse_int(reply_text(r, &r->values[1]), r->values[1].len, 1, SECONDS_MAX, &s) != 0 ||
         util_parse_int(reply_text(r, &r->values[2]), r->values[2].len, 0, 999999, &us) != 0)
         return -1;
-    master_clock_take(m, s * 1000 + us / 1000, sent_us, now_us);
+    if (master_clock_take(m, s * 1000 + us / 1000, sent_us, now_us))
+        master_suspend(m);
     return 0;
 }
 

@@ -145,6 +145,8 @@ void master_ask_words(struct master *, enum master_ask_kind, const char *words);
 /* ---- master_join.c ---- */
 void master_join(struct master *);
 void master_probe(struct master *);
+/* Its clock has jumped ahead: quarantine, for all brokers. */
+void master_suspend(struct master *);
 /* The replies; -1 as master_greet_reply(). */
 int master_on_join(struct master *, int64_t sent_us, int64_t now_us) MUST_CHECK;
 int master_on_activate(struct master *, int64_t now_us) MUST_CHECK;
@@ -180,5 +182,6 @@ void master_answer_calls(struct master *, struct master_batch *, enum master_res
 
 /* ---- master_clock.c ---- */
 /* It said `time_ms` in the answer to something sent at sent_us, which came at now_us. */
-void master_clock_take(struct master *, int64_t time_ms, int64_t sent_us, int64_t now_us);
+/* True: its clock has jumped ahead, so what it says in this answer is not to be trusted. */
+bool master_clock_take(struct master *, int64_t time_ms, int64_t sent_us, int64_t now_us);
 #endif

@@ -22,6 +22,7 @@ static const struct script_row table[] = {
     [SCRIPT_PEEK] = {"peek", script_lua_peek, 0, 0, false},
     [SCRIPT_JOIN] = {"join", script_lua_join, 0, 0, false},
     [SCRIPT_ACTIVATE] = {"activate", script_lua_activate, 0, 0, false},
+    [SCRIPT_SUSPEND] = {"suspend", script_lua_suspend, 0, 0, false},
 };
 _Static_assert(sizeof table / sizeof table[0] == SCRIPT_COUNT, "a row for each script");
 

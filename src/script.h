@@ -19,6 +19,7 @@ enum script {
     SCRIPT_PEEK,
     SCRIPT_JOIN,
     SCRIPT_ACTIVATE,
+    SCRIPT_SUSPEND,
     SCRIPT_COUNT
 };
 

@@ -865,11 +865,32 @@ START_TEST(a_jump_of_its_clock_is_seen)
     relay_replace(relay, ahead, sizeof ahead - 1);
     ck_assert_int_eq(put(&q, SCRIPT_RENEW, "x", "op 1000 1 1"), 0);
     wait_answer(&q);
-    ck_assert_int_eq(q.result, MASTER_ANSWERED);
+    ck_assert_int_eq(q.result, MASTER_UNKNOWN);
     ck_assert_int_eq(master_status(m, clock_ms())->clock_jumps, 1);
     relay_replace(relay, NULL, 0);
     ck_codes(ask(SCRIPT_RELEASE, "x", "op 0 -"), 0, 0);
     ck_assert_int_eq(master_status(m, clock_ms())->clock_jumps, 2);
+}
+END_TEST
+
+START_TEST(a_jump_ahead_is_followed_by_quarantine)
+{
+    static const char ahead[] = "*2\r\n:9000000000000\r\n:1\r\n";
+    struct asked q;
+    struct master_setup longer = setup;
+
+    longer.quarantine_ms = 5000;
+    master_configure(m, &longer, &address);
+    ck_codes(ask(SCRIPT_RENEW, "x", "op 1000 1 1"), 0, 0);
+    relay_replace(relay, ahead, sizeof ahead - 1);
+    ck_assert_int_eq(put(&q, SCRIPT_RENEW, "x", "op 1000 1 1"), 0);
+    wait_answer(&q);
+    ck_assert_int_eq(q.result, MASTER_UNKNOWN);
+    ck_assert_int_eq(master_status(m, clock_ms())->state, MASTER_QUARANTINE);
+    ck_assert_int_eq(put(&q, SCRIPT_RENEW, "x", "op 1000 1 1"), -1);
+    relay_replace(relay, NULL, 0);
+    ck_codes(ask(SCRIPT_RELEASE, "x", "op 0 -"), 0, 0);
+    ck_assert_str_eq(redis_proc_do(&redis, "HGET holdfast:master state"), "quarantine");
 }
 END_TEST
 
@@ -944,6 +965,7 @@ int main(void)
     tcase_add_test(c, a_broken_link);
     tcase_add_test(c, the_old_link_is_killed);
     tcase_add_test(c, a_jump_of_its_clock_is_seen);
+    tcase_add_test(c, a_jump_ahead_is_followed_by_quarantine);
     tcase_add_test(c, nothing_is_forgotten_at_the_end);
     return suite_run(s);
 }

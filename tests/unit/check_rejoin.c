@@ -238,7 +238,7 @@ START_TEST(waits_for_another_quarantine)
     quarantine(1, 20000);
     pass(19000);
     ck_assert_int_eq(masters[0].activated, 0);
-    says(2, (int64_t)1 << 50, now_ms + 1000);
+    says(2, (int64_t)1 << 50, now_ms + 1500);
     pass(1500);
     ck_assert_int_gt(masters[0].activated, 0);
     ck_assert_int_gt(masters[1].activated, 0);

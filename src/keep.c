@@ -33,9 +33,15 @@ static int64_t lost_ms(const struct hold *h)
     return renew_lost_ms(h->deadline_ms, granted_ms < h->lease_ms ? granted_ms : h->lease_ms);
 }
 
+/* A holder that was told n ms counts them from up to a millisecond later than we do. */
+static bool is_over(const struct hold *h, int64_t now_ms)
+{
+    return now_ms > h->deadline_ms;
+}
+
 static void schedule(struct broker *b, struct hold *h)
 {
-    int64_t due_ms = h->deadline_ms;
+    int64_t due_ms = h->deadline_ms + 1;
     if (is_renewed(h)) {
         due_ms = lost_ms(h);
         if (h->renew_ms < due_ms)
@@ -296,7 +302,7 @@ static void renew(struct broker *b, struct hold *h, int64_t now_ms)
 static void on_hold_due(struct broker *b, struct due *due, int64_t now_ms)
 {
     struct hold *h = (struct hold *)((char *)due - offsetof(struct hold, due));
-    if (now_ms >= h->deadline_ms) {
+    if (is_over(h, now_ms)) {
         if (is_renewed(h))
             keep_lose(b, h, h->end_ms <= now_ms ? LOST_MAX_HOLD : LOST_PAUSE, true, now_ms);
         else

@@ -24,6 +24,7 @@ struct owed {
     struct owed_list *list;
     struct master_call *for_call; /* the caller's */
     int64_t expires_ms;
+    bool may_have_run; /* an earlier try of it */
     size_t key_len, args_len;
     char bytes[]; /* key, then args */
 };
@@ -72,11 +73,15 @@ static void keep(struct owed *o, int64_t now_ms)
 static void on_owed_answer(struct master_call *call, const struct master_answer *answer,
                            int64_t now_ms)
 {
+    static const int64_t released[] = {1};
+    static const struct master_answer done = {.result = MASTER_ANSWERED, .values = released, .text = ""};
     struct owed *o = (struct owed *)call;
-    if (answer->result == MASTER_ANSWERED)
-        finish(o, answer, now_ms);
-    else
+    if (answer->result != MASTER_ANSWERED) {
+        o->may_have_run |= answer->result == MASTER_UNKNOWN;
         keep(o, now_ms);
+    } else {
+        finish(o, o->may_have_run ? &done : answer, now_ms);
+    }
 }
 
 static int try_send(struct owed *o, int64_t now_ms)

@@ -99,11 +99,13 @@ static bool begin_fault(struct fault *f)
         if (!plan.restarts || !s->up || !may_lose_data(f->server))
             return false;
         fake_server_kill(s);
+        history_data_lost();
         return true;
     case FLUSH:
         if (!plan.restarts || !s->up || !may_lose_data(f->server))
             return false;
         fake_server_flush(s);
+        history_data_lost();
         return true;
     case BREAK:
         if (!wb->alive)

@@ -77,6 +77,16 @@ void history_no_exclusion(void)
     exclusion = false;
 }
 
+void history_data_lost(void)
+{
+    for (int i = 0; i < n_names; i++) {
+        for (int j = 0; j < names[i].n_beliefs; j++) {
+            struct belief *bl = &names[i].beliefs[j];
+            bl->certain &= bl->count == 0 && bl->asking == 0;
+        }
+    }
+}
+
 static struct name *name_of(const char *name)
 {
     for (int i = 0; i < n_names; i++) {
@@ -261,6 +271,16 @@ void history_said(struct world_app *app, struct world_ask *ask)
 
 /* ---- what is answered ---- */
 
+/* Whose connection is it? Not always that of the one who has just entered it. */
+static int app_of(const struct hold *h)
+{
+    for (int i = 0; i < WORLD_APPS; i++) {
+        if (world.apps[i].connected && h->session == &world.apps[i].session)
+            return i;
+    }
+    return -1;
+}
+
 static void take_grant(struct name *n, struct belief *bl, struct world_app *app, const struct world_ask *ask,
                        int64_t token, int64_t validity_ms)
 {
@@ -280,8 +300,9 @@ static void take_grant(struct name *n, struct belief *bl, struct world_app *app,
     if (token < bl->token)
         return; /* of two take-overs by one owner the later one counts */
     if (is_new) {
-        bl->app = app->index;
-        bl->watched = ask->lease_ms == 0;
+        bl->void_token = max(bl->void_token, token - 1); /* what it had elsewhere has moved here */
+        bl->app = h && h->token == token ? app_of(h) : -1;
+        bl->watched = h && h->watched;
     }
     bl->token = token;
     bl->until_us = sim_now_us() + validity_ms * 1000;
@@ -290,11 +311,22 @@ static void take_grant(struct name *n, struct belief *bl, struct world_app *app,
     check_exclusion(n);
 }
 
-static void take_unlock(struct name *n, struct belief *bl, const char *reply)
+/* Its owner has taken it back at another broker: this one only knows that it is gone. */
+static bool is_elsewhere(const struct name *n, const struct belief *bl, const struct world_app *app)
+{
+    for (int i = 0; i < world.conf.n_brokers; i++) {
+        if (&world.brokers[i] != app->broker && hold_at(&world.brokers[i], n, bl->owner))
+            return true;
+    }
+    return false;
+}
+
+static void take_unlock(struct name *n, struct belief *bl, const struct world_app *app, const char *reply)
 {
     bool is_one = strcmp(reply, "1") == 0, is_zero = strcmp(reply, "0") == 0;
     bool not_held = strncmp(reply, "-NOTHELD", 8) == 0;
     bl->unlocking--;
+    bl->certain &= !is_forced(n) && !(not_held && is_elsewhere(n, bl, app));
     if (bl->certain && ((is_one && bl->count != 1) || (is_zero && bl->count < 2) || (not_held && bl->count > 0)))
         history_fail("%s has locked '%s' %d times, and UNLOCK says %s", bl->owner, n->name, bl->count, reply);
     if (is_zero) {
@@ -342,7 +374,7 @@ void history_answered(struct world_app *app, const struct world_ask *ask, const 
     doubt_expired(app, n, bl);
     int64_t token, validity_ms;
     if (ask->verb == WORLD_UNLOCK) {
-        take_unlock(n, bl, reply);
+        take_unlock(n, bl, app, reply);
     } else if (sscanf(reply, "[%" SCNd64 " %" SCNd64 "]", &token, &validity_ms) == 2) {
         take_grant(n, bl, app, ask, token, validity_ms);
     } else if (strcmp(reply, "nil") == 0) {
@@ -362,11 +394,11 @@ void history_pushed(struct world_app *app, const char *push)
     if (sscanf(push, "%15s %15s %" SCNd64 " %23s", what, name, &token, reason) != 4)
         history_fail("a push that is none: %s", push);
     struct name *n = name_of(name);
-    for (int i = 0; i < n->n_beliefs; i++) {
-        struct belief *bl = &n->beliefs[i];
-        if (bl->token != token)
+    for (int i = 0; i < n->n_grants; i++) {
+        if (n->grants[i].token != token)
             continue;
-        if (strcmp(what, "renewed") == 0)
+        struct belief *bl = belief_of(n, n->grants[i].owner);
+        if (strcmp(what, "renewed") == 0 && bl->token == token)
             bl->until_us = sim_now_us() + atoll(reason) * 1000;
         if (strcmp(what, "lost") == 0) {
             history_counts.lost++;

@@ -24,6 +24,9 @@ void history_begin(void);
 /* Clocks have jumped: promise 1 does not hold any more. */
 void history_no_exclusion(void);
 
+/* A server has lost its data: counts are unsure where something is held. */
+void history_data_lost(void);
+
 void history_said(struct world_app *, struct world_ask *);
 /* One reply; the ask is taken out of the application after this. */
 void history_answered(struct world_app *, const struct world_ask *, const char *reply);

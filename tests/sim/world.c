@@ -194,6 +194,7 @@ void world_say(int index, const char *fmt, ...)
         else if (strcmp(argv[i].ptr, "WAIT") == 0)
             ask->waits = true;
     }
+    log_trace(app->owner, "app=%d says %s", index, ask->text);
     history_said(app, ask);
     wake(app->broker);
 }

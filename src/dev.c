@@ -376,7 +376,7 @@ void dev_greet(const struct dev *d, FILE *out, const char *address)
             "    redis-cli %s UNLOCK hello OWNER me\n"
             "\n"
             "  Without LEASE a lock is kept for as long as the connection lives: `redis-cli %s`,\n"
-            "  then LOCK hello, and QUIT. HELP shows the commands.\n"
+            "  then LOCK hello, and QUIT. `help @lock` explains the commands.\n"
             "\n"
             "  %s\n"
             "  Stop or kill them and see what happens. Who is killed starts again after %d s,\n"

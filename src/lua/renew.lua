@@ -6,6 +6,7 @@
 --          count   the absolute count, from the one broker that has the hold; seq: its version, written
 --                  only when newer than what is there
 -- Reply  {time, code, ...}:  1 held under op   0 not there   -1 there under another operation
+--                            -2 its owner has taken it over under another operation
 -- Twice  the same again changes nothing but the time to live.
 local RUN_ID = '@RUN_ID@'
 local WIDTH = 4
@@ -41,7 +42,7 @@ for i = 1, #KEYS do
             redis.call('HSET', key, 'count', ARGV[a + 3], 'seq', ARGV[a + 4])
         end
     elseif held[1] then
-        code = -1
+        code = redis.call('GET', key .. ':gone:' .. op) == 'moved' and -2 or -1
     end
     reply[#reply + 1] = code
 end

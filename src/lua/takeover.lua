@@ -45,7 +45,8 @@ for i = 1, #KEYS do
         local counter = tonumber(redis.call('HGET', 'holdfast:master', bucket)) or 0
         code, value, count = 1, math.max(counter + 1, base + 1, tonumber(ARGV[a + 5])), tonumber(held[4])
         redis.call('HSET', 'holdfast:master', bucket, value)
-        redis.call('SET', key .. ':gone:' .. held[1], '', 'PX', tomb)
+        -- the broker that had it hears at its next renewal that it has moved
+        redis.call('SET', key .. ':gone:' .. held[1], 'moved', 'PX', math.max(tonumber(tomb), redis.call('PTTL', key)))
         redis.call('HSET', key, 'op', op, 'token', value, 'seq', '0', 'lease', lease)
         redis.call('PEXPIRE', key, lease)
     end

@@ -841,7 +841,7 @@ START_TEST(docs_tell_arguments)
     expect(&a, "command docs holds foo client|id",
            "%2\r\n$5\r\nholds\r\n%4\r\n$7\r\nsummary\r\n"
            "$39\r\nSays how often this owner holds a lock.\r\n"
-           "$5\r\nsince\r\n$5\r\n1.0.0\r\n$5\r\ngroup\r\n$7\r\ninspect\r\n"
+           "$5\r\nsince\r\n$5\r\n0.1.0\r\n$5\r\ngroup\r\n$7\r\ninspect\r\n"
            "$9\r\narguments\r\n*2\r\n"
            "%3\r\n$4\r\nname\r\n$4\r\nname\r\n$4\r\ntype\r\n$3\r\nkey\r\n"
            "$14\r\nkey_spec_index\r\n:0\r\n"
@@ -849,7 +849,7 @@ START_TEST(docs_tell_arguments)
            "$5\r\ntoken\r\n$5\r\nOWNER\r\n$5\r\nflags\r\n~1\r\n+optional\r\n"
            "$9\r\nclient|id\r\n%3\r\n$7\r\nsummary\r\n"
            "$36\r\nShows the number of this connection.\r\n"
-           "$5\r\nsince\r\n$5\r\n1.0.0\r\n$5\r\ngroup\r\n$10\r\nconnection\r\n");
+           "$5\r\nsince\r\n$5\r\n0.1.0\r\n$5\r\ngroup\r\n$10\r\nconnection\r\n");
     expect(&a, "command info holds",
            "*1\r\n*10\r\n$5\r\nholds\r\n:-2\r\n~2\r\n+readonly\r\n+fast\r\n:1\r\n:1\r\n:1\r\n"
            "~1\r\n+@inspect\r\n*0\r\n*0\r\n*0\r\n");

@@ -255,7 +255,7 @@ static size_t append_word(char *to, size_t room, const struct resp_arg *word)
     size_t n = word->len < room ? word->len : room;
 
     for (size_t i = 0; i < n; i++)
-        to[i] = (unsigned char)word->ptr[i] < ' ' ? ' ' : word->ptr[i];
+        to[i] = word->ptr[i] == '\0' ? ' ' : word->ptr[i];
     return n;
 }
 

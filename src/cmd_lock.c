@@ -338,6 +338,10 @@ void cmd_lock_force(struct session *s, int argc, const struct resp_arg *argv, in
 void cmd_lock_owner(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
 {
     (void)now_ms;
+    if (argc > 2) {
+        cmd_reply_error(s, "ERR wrong number of arguments for 'owner' command");
+        return;
+    }
     if (argc > 1) {
         if (!check_id(s, "owner", &argv[1], LOCK_OWNER_MAX))
             return;

@@ -300,7 +300,7 @@ def test_wait_ends_with_nil_in_time(a, b, name):
     a.cmd("LOCK", name)
     start = time.monotonic()
     assert b.cmd("LOCK", name, "WAIT", 300) is None
-    assert 0.3 <= time.monotonic() - start < 2
+    assert 0.298 <= time.monotonic() - start < 2  # the broker counts whole milliseconds
 
 
 def test_wait_is_granted_on_unlock(a, b, name):

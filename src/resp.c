@@ -338,7 +338,8 @@ static enum resp_result parse_inline(struct resp_parser *parser, struct resp_scr
 
     if (parser->pos < scan)
         lf = memchr(data + parser->pos, '\n', scan - parser->pos);
-    if (!lf && scan < max + 2) {
+    /* One byte above the limit can only be the CR of a line that just fits. */
+    if (!lf && (scan <= max || (scan == max + 1 && data[max] == '\r'))) {
         parser->pos = scan;
         return RESP_MORE;
     }

@@ -133,6 +133,8 @@ static const struct request_case requests[] = {
     CASE(X60 X10 X10 "\r", "more"),
     CASE(X60 X10 X10 "1\n", "error: too big inline request: over max_inline_len 80"),
     CASE(X60 X10 X10 "1\r\n", "error: too big inline request: over max_inline_len 80"),
+    CASE(X60 X10 X10 "1", "error: too big inline request: over max_inline_len 80"),
+    CASE(X60 X10 X10 "\r1", "error: too big inline request: over max_inline_len 80"),
     CASE(X60 X10 X10 "12", "error: too big inline request: over max_inline_len 80"),
 };
 enum { REQUESTS = sizeof requests / sizeof requests[0] };

@@ -19,9 +19,9 @@
 
 struct fake_net fake_net = {.latency_min_us = 100, .latency_max_us = 500, .copy_us = 1000000};
 
-enum { ITEMS_MAX = 64, TICK_US = 50000, BACKOFF_FIRST_MS = 50, BACKOFF_MAX_MS = 1000 };
+enum { ITEMS_MAX = 64, TICK_US = 50000, PROBE_US = 2000000, BACKOFF_FIRST_MS = 50, BACKOFF_MAX_MS = 1000 };
 
-enum packet_kind { HELLO, JOIN, HIGH, ACTIVATE, ITEMS, BREAK, CALL };
+enum packet_kind { HELLO, JOIN, HIGH, PROBE, ACTIVATE, ITEMS, BREAK, CALL };
 
 struct fake_conn {
     LIST_ENTRY(fake_conn) of_server;
@@ -69,7 +69,7 @@ struct master {
     struct batch *open;
     struct batch_list unsent, sent, dead;
     struct sim_event *retry, *tick;
-    int64_t backoff_ms, opened_us, quarantine_end_us, offset_us;
+    int64_t backoff_ms, opened_us, heard_us, quarantine_end_us, offset_us;
     int n_items;
     char run_id[FAKE_RUN_ID_LEN + 1], name[16], error[96], reason[48];
     struct master_status status;
@@ -526,15 +526,20 @@ static void join(struct master *m)
     master_flush(m, 0);
 }
 
-void master_ask_high(struct master *m)
+/* Join says all that one can ask for, and its repeat changes nothing. */
+static void ask_how(struct master *m, enum packet_kind kind)
 {
-    if (m->state != MASTER_ACTIVE && m->state != MASTER_QUARANTINE)
-        return;
-    struct batch *b = ask_self(m, HIGH, SCRIPT_JOIN);
+    struct batch *b = ask_self(m, kind, SCRIPT_JOIN);
     push_arg(b->packet, m->run_id);
     push_int(b->packet, quarantine_ms(m));
     push_arg(b->packet, m->setup.settings ? m->setup.settings : "");
     master_flush(m, 0);
+}
+
+void master_ask_high(struct master *m)
+{
+    if (m->state == MASTER_ACTIVE || m->state == MASTER_QUARANTINE)
+        ask_how(m, HIGH);
 }
 
 void master_activate(struct master *m, int64_t base, bool force)
@@ -582,12 +587,17 @@ static void answer_item(const struct batch *b, const struct fake_reply *r, int i
     call->on_answer(call, &answer, now_ms);
 }
 
+static void take_time(struct master *m, const struct batch *b, const struct fake_reply *r)
+{
+    m->offset_us = r->time_ms * 1000 - (b->sent_us + (sim_now_us() - b->sent_us) / 2 + m->link.local_us);
+}
+
 static void answer_items(struct master *m, struct batch *b, const struct fake_reply *r, int64_t now_ms)
 {
     struct master_call *call;
     int at = 0;
     m->n_items -= b->n_items;
-    m->offset_us = r->time_ms * 1000 - (b->sent_us + (sim_now_us() - b->sent_us) / 2 + m->link.local_us);
+    take_time(m, b, r);
     for (int item = 0; (call = TAILQ_FIRST(&b->calls)); item++) {
         int width = b->script == SCRIPT_PEEK ? r->nested[item] : script_get(b->script)->width;
         TAILQ_REMOVE(&b->calls, call, link);
@@ -605,6 +615,8 @@ static void take_error(struct master *m, const char *error)
         greet(m);
     else if (m->state == MASTER_ACTIVE && strncmp(error, "QUARANTINE", 10) == 0)
         join(m);
+    else if (m->state == MASTER_ACTIVE && strncmp(error, "LATE", 4) == 0)
+        ask_how(m, PROBE);
 }
 
 /* What join and activate say: state and what is left of the quarantine. */
@@ -622,13 +634,13 @@ static void take_high(struct master *m, const struct fake_reply *r, int64_t sent
 }
 
 /* Emptied, or activated by another broker: that is not the answer to the question. */
-static void take_answer_high(struct master *m, const struct fake_reply *r, int64_t sent_us)
+static void take_how(struct master *m, enum packet_kind kind, const struct fake_reply *r, int64_t sent_us)
 {
     if (m->state != MASTER_ACTIVE && m->state != MASTER_QUARANTINE)
         return;
     if ((strcmp(r->values[0].text, "active") == 0) != (m->state == MASTER_ACTIVE))
         join(m);
-    else
+    else if (kind == HIGH)
         take_high(m, r, sent_us);
 }
 
@@ -644,10 +656,11 @@ static void take_greeting(struct master *m, const struct batch *b, const struct 
             drop_link(m, p->reply.error);
         else
             take_error(m, p->reply.error);
-    } else if (b->kind == HIGH) {
-        take_answer_high(m, &p->reply, b->sent_us);
+    } else if (b->kind == HIGH || b->kind == PROBE) {
+        take_time(m, b, &p->reply);
+        take_how(m, b->kind, &p->reply, b->sent_us);
     } else if (b->kind == JOIN || m->state == MASTER_QUARANTINE) {
-        m->offset_us = p->reply.time_ms * 1000 - (b->sent_us + (sim_now_us() - b->sent_us) / 2 + m->link.local_us);
+        take_time(m, b, &p->reply);
         if (b->kind == JOIN)
             take_high(m, &p->reply, b->sent_us);
         take_state(m, &p->reply);
@@ -707,6 +720,7 @@ void fake_master_pump(struct master *m, int64_t now_ms)
     struct fake_packet *p;
     while ((p = TAILQ_FIRST(&m->inbox))) {
         TAILQ_REMOVE(&m->inbox, p, link);
+        m->heard_us = sim_now_us();
         take_packet(m, p, now_ms);
         packet_free(p);
     }
@@ -714,6 +728,8 @@ void fake_master_pump(struct master *m, int64_t now_ms)
     const struct batch *b = TAILQ_FIRST(&m->sent);
     if (b && sim_now_us() - b->sent_us > (patience_ms < 3000 ? 3000 : patience_ms) * 1000)
         drop_link(m, "it does not answer");
+    if (m->state >= MASTER_QUARANTINE && TAILQ_EMPTY(&m->sent) && sim_now_us() - m->heard_us > PROBE_US)
+        ask_how(m, PROBE);
     deliver_dead(m, now_ms);
     if (m->state != m->reported) {
         enum master_state old = m->reported;

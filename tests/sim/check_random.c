@@ -316,7 +316,7 @@ static void check_all_free(void)
         if (world.apps[i].connected)
             world_close(i, sim_chance(500));
     }
-    world_run_ms(world.conf.broker.max_lease_ms + 3000);
+    world_run_ms(world.conf.broker.max_lease_ms + 8000);
     check_nothing_left();
     world_connect(0, 0, "last");
     for (int n = 0; n < plan.names; n++) {

@@ -249,6 +249,20 @@ static void cap(struct belief *bl, const struct world_ask *ask)
     bl->cap_token = bl->token;
 }
 
+/* What is under way besides may ask for less than what has just been granted. */
+static void cap_by_others(const struct name *n, struct belief *bl)
+{
+    for (int i = 0; i < WORLD_APPS; i++) {
+        const struct world_app *app = &world.apps[i];
+        for (int j = 0; app->connected && j < app->n_asks; j++) {
+            const struct world_ask *ask = &app->asks[j];
+            bool writes = ask->verb == WORLD_LOCK || ask->verb == WORLD_RENEW;
+            if (writes && strcmp(ask->name, n->name) == 0 && strcmp(ask->owner, bl->owner) == 0)
+                cap(bl, ask);
+        }
+    }
+}
+
 void history_said(struct world_app *app, struct world_ask *ask)
 {
     struct name *n = name_of(ask->name);
@@ -287,6 +301,10 @@ static void take_grant(struct name *n, struct belief *bl, struct world_app *app,
     const struct hold *h = hold_at(app->broker, n, ask->owner);
     bool is_new = token != bl->token;
     check_token(n, app, ask, token);
+    if (token < bl->token) { /* of two take-overs by one owner the later one counts */
+        bl->certain = false;
+        return;
+    }
     if (ask->verb == WORLD_LOCK && bl->certain && bl->asking == 0) {
         bl->count++;
         history_counts.reentries += bl->count > 1;
@@ -297,8 +315,6 @@ static void take_grant(struct name *n, struct belief *bl, struct world_app *app,
     if (bl->certain && h && !h->busy && h->token == token && bl->asking == 0 && (int)h->count != bl->count)
         history_fail("%s has locked '%s' %d times, the broker says %u", bl->owner, n->name, bl->count, h->count);
     history_counts.takeovers += is_new && ask->verb == WORLD_RENEW;
-    if (token < bl->token)
-        return; /* of two take-overs by one owner the later one counts */
     if (is_new) {
         bl->void_token = max(bl->void_token, token - 1); /* what it had elsewhere has moved here */
         bl->app = h && h->token == token ? app_of(h) : -1;
@@ -306,8 +322,8 @@ static void take_grant(struct name *n, struct belief *bl, struct world_app *app,
     }
     bl->token = token;
     bl->until_us = sim_now_us() + validity_ms * 1000;
-    if (bl->asking == 0)
-        bl->cap_us = INT64_MAX;
+    bl->cap_us = INT64_MAX;
+    cap_by_others(n, bl);
     check_exclusion(n);
 }
 
@@ -326,7 +342,7 @@ static void take_unlock(struct name *n, struct belief *bl, const struct world_ap
     bool is_one = strcmp(reply, "1") == 0, is_zero = strcmp(reply, "0") == 0;
     bool not_held = strncmp(reply, "-NOTHELD", 8) == 0;
     bl->unlocking--;
-    bl->certain &= !is_forced(n) && !(not_held && is_elsewhere(n, bl, app));
+    bl->certain &= exclusion && !is_forced(n) && !(not_held && is_elsewhere(n, bl, app));
     if (bl->certain && ((is_one && bl->count != 1) || (is_zero && bl->count < 2) || (not_held && bl->count > 0)))
         history_fail("%s has locked '%s' %d times, and UNLOCK says %s", bl->owner, n->name, bl->count, reply);
     if (is_zero) {
@@ -371,6 +387,7 @@ void history_answered(struct world_app *app, const struct world_ask *ask, const 
     if (ask->verb == WORLD_HOLDS || ask->verb == WORLD_INFO)
         return;
     bl->asking--;
+    bl->certain &= exclusion;
     doubt_expired(app, n, bl);
     int64_t token, validity_ms;
     if (ask->verb == WORLD_UNLOCK) {

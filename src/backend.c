@@ -83,9 +83,9 @@ static void decide(struct round *r)
     TAILQ_INSERT_TAIL(&r->backend->decided, r, by_age);
 }
 
-/* Lost because masters have said no is lost at once. Lost because they could not be asked is told
- * when the others have answered too, so that the error can say who did and who did not. */
-static bool is_lost_by_answers(const struct round *r)
+/* Lost because they could not be asked is told when the others have answered too, so that the error
+ * can say who did and who did not; see decide_if_possible. */
+bool round_is_refused(const struct round *r)
 {
     int said_no = 0;
     for (int i = 0; i < r->quorum.n; i++)
@@ -98,7 +98,7 @@ static void decide_if_possible(struct round *r)
     if (r->decided)
         return;
     if (r->n_open == 0 ||
-        (!r->all && (quorum_state(&r->quorum) == QUORUM_WON || is_lost_by_answers(r))))
+        (!r->all && (quorum_state(&r->quorum) == QUORUM_WON || round_is_refused(r))))
         decide(r);
 }
 

@@ -132,4 +132,7 @@ bool backend_has_quorum(struct backend *, int64_t now_ms);
  */
 void round_describe(struct round *, struct buf *out, int64_t now_ms);
 int round_answered(const struct round *);
+/* True when so many masters have answered no that there can be no majority, whatever the others
+ * say. */
+bool round_is_refused(const struct round *);
 #endif

@@ -47,14 +47,6 @@ static void no_quorum(struct broker *b, struct lock_request *r, struct round *ro
     buf_fini(&why);
 }
 
-static bool is_gone(const struct round *round)
-{
-    int gone = 0;
-    for (int i = 0; i < round->quorum.n; i++)
-        gone += round->votes[i].state == VOTE_ANSWERED && round->votes[i].code != 1;
-    return round->quorum.n - gone < quorum_need(round->quorum.n);
-}
-
 static void on_written(struct round *round, void *arg, int64_t now_ms)
 {
     struct lock_request *r = arg;
@@ -77,10 +69,10 @@ static void on_written(struct round *round, void *arg, int64_t now_ms)
         broker_finish_count(b, r, 0);
     else if (won)
         broker_finish_granted(b, r, token, deadline_ms);
-    else if (is_gone(round)) {
+    else if (round_is_refused(round)) {
         struct hold *gone = lock_hold_of(l, r->owner);
         if (gone == h && gone->state != HOLD_LOST)
-            keep_lose(b, gone, LOST_GONE, true, now_ms);
+            keep_lose(b, gone, keep_why_gone(round), true, now_ms);
         broker_finish(b, r, r->verb == VERB_LOCK ? RESULT_NOT_GRANTED : RESULT_NOT_HELD);
     } else {
         no_quorum(b, r, round, now_ms);
@@ -133,9 +125,19 @@ static void on_taken_over(struct claim *c, void *arg, int64_t now_ms)
         keep_unpin(old);
     }
     if (c->end == CLAIM_GRANTED) {
-        while ((old = lock_first_hold(l)))
-            keep_moved(b, old, owner_same(old->owner, r->owner) ? LOST_MOVED : LOST_GONE, now_ms);
+        int64_t end_ms = INT64_MAX;
+        bool tell = false;
+        while ((old = lock_first_hold(l))) {
+            bool same = owner_same(old->owner, r->owner);
+            if (same) { /* what it was asked for goes with it */
+                end_ms = old->end_ms;
+                tell = old->tell;
+            }
+            keep_moved(b, old, same ? LOST_MOVED : LOST_GONE, now_ms);
+        }
         struct hold *h = keep_start(b, l, c, r, now_ms);
+        h->end_ms = end_ms;
+        h->tell = tell;
         if (r->verb == VERB_UNLOCK)
             b->resubmit(b, r, now_ms);
         else
@@ -157,6 +159,8 @@ void enter_take_over(struct broker *b, struct lock *l, struct lock_request *r, i
     struct hold *h = lock_hold_of(l, r->owner), *first = lock_first_hold(l);
     int64_t lease_ms = r->lease_ms ? r->lease_ms : b->conf.lease_ms;
     struct lock_queue *q;
+    if (h && keep_is_valid(h, now_ms))
+        lease_ms = renew_lease_ms(now_ms, lease_ms, h->end_ms);
     if (!h && first && keep_is_valid(first, now_ms)) {
         broker_finish(b, r, RESULT_NOT_HELD); /* from memory: somebody else holds it here */
         return;

@@ -26,7 +26,8 @@ static bool is_renewed(const struct hold *h)
     return h->watched && h->session && h->state != HOLD_LOST;
 }
 
-/* From when on it is reported lost. With a MAXHOLD shorter than the lease only what was granted counts. */
+/* From when on it is reported lost. With a MAXHOLD shorter than the lease only what was granted
+ * counts. */
 static int64_t lost_ms(const struct hold *h)
 {
     int64_t granted_ms = h->deadline_ms - h->since_ms;
@@ -220,7 +221,8 @@ static void plant(struct broker *b, struct hold *h, int i, int64_t now_ms)
     item_arg_int(it, keep_lease_ms(h, now_ms));
     item_arg_int(it, item_bucket(l->name, l->name_len));
     stats.heals_planted++;
-    h->asked_ms = now_ms; /* a plant creates too: when the hold ends, a late copy must find it gone */
+    h->asked_ms =
+        now_ms; /* a plant creates too: when the hold ends, a late copy must find it gone */
     backend_tell(&b->backend, i, SCRIPT_PLANT, it, now_ms);
 }
 
@@ -244,14 +246,20 @@ static void on_renewal_done(struct round *r, void *arg, int64_t now_ms)
     }
 }
 
+enum lost_reason keep_why_gone(const struct round *r)
+{
+    for (int i = 0; i < r->quorum.n; i++) {
+        if (r->votes[i].state == VOTE_ANSWERED && r->votes[i].code == -2)
+            return LOST_MOVED;
+    }
+    return LOST_GONE;
+}
+
 static void renewal_failed(struct broker *b, struct hold *h, const struct round *r, int64_t now_ms)
 {
-    int gone = 0;
-    for (int i = 0; i < r->quorum.n; i++)
-        gone += r->votes[i].state == VOTE_ANSWERED && r->votes[i].code != 1;
-    if (r->quorum.n - gone < quorum_need(r->quorum.n)) {
+    if (round_is_refused(r)) {
         stats.renewals_lost++;
-        keep_lose(b, h, LOST_GONE, true, now_ms);
+        keep_lose(b, h, keep_why_gone(r), true, now_ms);
         return;
     }
     stats.renewals_failed++;

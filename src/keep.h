@@ -50,6 +50,10 @@ void keep_confirmed(struct broker *, struct hold *, int64_t lease_ms, int64_t se
 /* What to ask for: the lease, less where MAXHOLD ends earlier. */
 int64_t keep_lease_ms(const struct hold *, int64_t now_ms);
 
+/* A majority of masters has refused a write: because its owner has taken it elsewhere, or it is not
+ * there. */
+enum lost_reason keep_why_gone(const struct round *);
+
 /* Its connection has gone, without an order to release: it is not renewed any more. */
 void keep_orphan(struct broker *, struct hold *);
 #endif

@@ -503,6 +503,12 @@ bool queue_must_defer(const struct lock *l, const struct lock_request *r)
     const struct lock_request *first = TAILQ_FIRST(&q->waiters);
     if (first && first != r && first->base.session && first->base.session == r->base.session)
         return true;
+    const struct lock_request *earlier;
+    TAILQ_FOREACH(earlier, &q->deferred, queued)
+    {
+        if (owner_same(earlier->owner, r->owner))
+            return true;
+    }
     return q->claim && q->claimer && q->claimer != r && owner_same(q->claimer->owner, r->owner);
 }
 

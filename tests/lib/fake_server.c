@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "log.h"
 #include "sim_time.h"
 #include "util.h"
 
@@ -688,6 +689,20 @@ static const char *refusal(const struct fake_server *s, enum script script, cons
     return NULL;
 }
 
+static void trace(const struct fake_server *s, enum script script, int n_keys, char *const *keys, int n_args,
+                  char *const *args, const struct fake_reply *r)
+{
+    int width = script_get(script)->args;
+    for (int i = 0; i < n_keys; i++) {
+        char text[512] = "";
+        for (int j = 1 + i * width; j < 1 + (i + 1) * width && j < n_args; j++)
+            snprintf(text + strlen(text), sizeof text - strlen(text), " %s", args[j]);
+        int at = i * script_get(script)->width;
+        long long code = !r->error[0] && at < r->n ? (long long)r->values[at].integer : -99;
+        log_trace(s->name, "%s %s%s = %lld %s", script_get(script)->name, keys[i], text, code, r->error);
+    }
+}
+
 void fake_server_eval(struct fake_server *s, enum script script, const char *run_id, int n_keys, char *const *keys,
                       int n_args, char *const *args, struct fake_reply *r)
 {
@@ -709,12 +724,16 @@ void fake_server_eval(struct fake_server *s, enum script script, const char *run
     const char *no = refusal(s, script, run_id, n_args ? args[0] : "", r->time_ms);
     if (no) {
         snprintf(r->error, sizeof r->error, "%s", no);
+        if (log_enabled(LOG_LEVEL_TRACE))
+            trace(s, script, n_keys, keys, n_args, args, r);
         return;
     }
     int width = script_get(script)->args;
     assert(width == 0 || n_args == 1 + n_keys * width);
     for (int i = 0; i < n_keys; i++)
         scripts[script].item(s, keys[i], args + 1 + i * width, r);
+    if (log_enabled(LOG_LEVEL_TRACE))
+        trace(s, script, n_keys, keys, n_args, args, r);
 }
 
 void fake_reply_fini(struct fake_reply *r)

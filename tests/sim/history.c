@@ -20,6 +20,7 @@ enum { NAMES = 8, OWNERS = 12, GRANTS = 4096 };
 struct belief {
     char owner[16];
     int64_t token, until_us;
+    int broker;          /* that has granted it last */
     int app;             /* whose connection the hold belongs to; -1: none */
     bool watched;
     int64_t void_token;  /* holds up to this one are no promise any more */
@@ -321,6 +322,7 @@ static void take_grant(struct name *n, struct belief *bl, struct world_app *app,
         bl->watched = h && h->watched;
     }
     bl->token = token;
+    bl->broker = app->broker->index;
     bl->until_us = sim_now_us() + validity_ms * 1000;
     bl->cap_us = INT64_MAX;
     cap_by_others(n, bl);
@@ -342,6 +344,8 @@ static void take_unlock(struct name *n, struct belief *bl, const struct world_ap
     bool is_one = strcmp(reply, "1") == 0, is_zero = strcmp(reply, "0") == 0;
     bool not_held = strncmp(reply, "-NOTHELD", 8) == 0;
     bl->unlocking--;
+    if (bl->count > 0 || is_one)
+        bl->certain &= bl->broker == app->broker->index; /* one that has lost it may not know that yet */
     bl->certain &= exclusion && !is_forced(n) && !(not_held && is_elsewhere(n, bl, app));
     if (bl->certain && ((is_one && bl->count != 1) || (is_zero && bl->count < 2) || (not_held && bl->count > 0)))
         history_fail("%s has locked '%s' %d times, and UNLOCK says %s", bl->owner, n->name, bl->count, reply);

@@ -31,6 +31,7 @@ void conf_init(struct conf *conf)
 void conf_fini(struct conf *conf)
 {
     conf_listens_fini(&conf->listen);
+    conf_listens_fini(&conf->http_listen);
     conf_clear_masters(conf);
     free(conf->path);
     *conf = (struct conf){0};
@@ -40,6 +41,7 @@ void conf_copy(struct conf *dst, const struct conf *src)
 {
     *dst = *src;
     conf_listens_copy(&dst->listen, &src->listen);
+    conf_listens_copy(&dst->http_listen, &src->http_listen);
     conf_masters_copy(dst, src);
     dst->path = src->path != NULL ? util_strdup(src->path) : NULL;
 }
@@ -66,8 +68,10 @@ int conf_set_at(struct conf *conf, const char *section, const char *key, const c
             return -1;
         }
         rc = conf_value_set(conf, opt, value, &why);
-        if (rc == 0)
+        if (rc == 0) {
             conf->line[conf_option_index(opt)] = line;
+            conf->given[conf_option_index(opt)] = true;
+        }
     }
     if (rc == 0)
         return 0;
@@ -95,7 +99,7 @@ int conf_set(struct conf *conf, const char *name, const char *value, struct conf
     const char *key, *section = split_name(name, room, sizeof(room), &key);
 
     if (section != NULL && !conf_section_known(section))
-        return conf_refuse(err, "unknown section '%s' (known are holdfast, limits, masters)",
+        return conf_refuse(err, "unknown section '%s' (known are holdfast, http, limits, masters)",
                            conf_printable(shown, sizeof(shown), section));
     return conf_set_at(conf, section, key, value, 0, err);
 }
@@ -131,6 +135,11 @@ int conf_override(struct conf *conf, const char *assignment, struct conf_error *
 
 /* ---- reading ---- */
 
+bool conf_is_default(const struct conf *conf, const char *section, const char *key)
+{
+    return !conf->given[conf_option_index(conf_option_find(section, key))];
+}
+
 static void option_name(const struct conf_option *opt, char *out, size_t size)
 {
     bool bare = strcmp(opt->section, "holdfast") == 0;
@@ -138,12 +147,15 @@ static void option_name(const struct conf_option *opt, char *out, size_t size)
     snprintf(out, size, "%s%s%s", bare ? "" : opt->section, bare ? "" : ".", opt->key);
 }
 
-static bool name_matches(const char *glob, size_t len, const char *section, const char *key)
+/* A key that two sections have stands alone for the first one only, as in conf_set. */
+static bool name_matches(const char *glob, size_t len, const struct conf_option *opt)
 {
     char full[128];
 
-    snprintf(full, sizeof(full), "%s.%s", section, key);
-    return util_match(glob, len, key, strlen(key)) || util_match(glob, len, full, strlen(full));
+    snprintf(full, sizeof(full), "%s.%s", opt->section, opt->key);
+    return util_match(glob, len, full, strlen(full)) ||
+           (conf_option_find(NULL, opt->key) == opt &&
+            util_match(glob, len, opt->key, strlen(opt->key)));
 }
 
 static void option_show(const struct conf *conf, const struct conf_option *opt,
@@ -162,7 +174,7 @@ size_t conf_get(const struct conf *conf, const char *glob, size_t glob_len, conf
     char name[128], value[CONF_VALUE_MAX];
 
     for (size_t i = 0; i < count; i++) {
-        if (!name_matches(glob, glob_len, opt[i].section, opt[i].key))
+        if (!name_matches(glob, glob_len, &opt[i]))
             continue;
         option_name(&opt[i], name, sizeof(name));
         option_show(conf, &opt[i], value);

@@ -103,12 +103,15 @@ struct conf {
     int64_t tcp_user_timeout_ms; /* 0: the kernel's own */
     int64_t max_master_reply;
     int64_t max_master_inflight;
+    /* [http] */
+    struct conf_listens http_listen; /* TCP only; may be empty: off */
     /* [masters], in the order of the file */
     struct conf_master *masters;
     size_t master_count;
     /* where it comes from */
-    char *path;                 /* the file that was loaded, or NULL */
-    int line[CONF_OPTIONS_MAX]; /* of each row of the table in that file; 0: not from the file */
+    char *path;                   /* the file that was loaded, or NULL */
+    int line[CONF_OPTIONS_MAX];   /* of each row of the table in that file; 0: not from the file */
+    bool given[CONF_OPTIONS_MAX]; /* set by the file, -o or the program; else as by default */
 };
 
 /* ---- the table ---- */
@@ -120,7 +123,7 @@ enum conf_type {
     CONF_RATIO,    /* 0.5% or 0.005, kept as ppm */
     CONF_MODE,     /* octal permission bits */
     CONF_ENUM,
-    CONF_LISTEN /* addresses separated by spaces or commas */
+    CONF_LISTEN /* addresses separated by spaces or commas; a name stands for none */
 };
 
 enum conf_flags {
@@ -206,6 +209,9 @@ int conf_check(const struct conf *conf, bool masters_optional, conf_report_fn re
                void *arg) MUST_CHECK;
 
 /* ---- reading ---- */
+
+/* Has nobody set this option? */
+bool conf_is_default(const struct conf *conf, const char *section, const char *key);
 
 /* name and value are only lent.  The value can be given to conf_set again, but for secrets. */
 typedef void (*conf_get_fn)(void *arg, const char *name, const char *value);

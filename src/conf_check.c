@@ -118,6 +118,28 @@ static void check_exposure(struct check *check)
     }
 }
 
+/* The line of a row whose key another section has too. */
+static int line_in(const struct check *check, const char *section, const char *key)
+{
+    return check->conf->line[conf_option_index(conf_option_find(section, key))];
+}
+
+static void check_http(struct check *check)
+{
+    const struct conf_listens *listen = &check->conf->http_listen;
+    int line = line_in(check, "http", "listen");
+
+    for (size_t i = 0; i < listen->count; i++) {
+        if (listen->v[i].is_unix)
+            say(check, FAIL, line, "http.listen: unix:%s is no TCP address", listen->v[i].host);
+        else if (!is_loopback(&listen->v[i]))
+            say(check, WARN, line,
+                "http.listen: %s is open to other machines: whoever reaches it sees the names of "
+                "locks",
+                listen->v[i].host);
+    }
+}
+
 static void check_master(struct check *check, size_t index)
 {
     const struct conf_master *m = &check->conf->masters[index];
@@ -159,6 +181,7 @@ int conf_check(const struct conf *conf, bool masters_optional, conf_report_fn re
     check_times(&check);
     check_sizes(&check);
     check_exposure(&check);
+    check_http(&check);
     check_masters(&check, masters_optional);
     return check.errors == 0 ? 0 : -1;
 }

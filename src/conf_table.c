@@ -39,6 +39,8 @@ static const struct conf_name log_level_names[] = {
     {"error", LOG_LEVEL_ERROR}, {"warn", LOG_LEVEL_WARN},   {"info", LOG_LEVEL_INFO},
     {"debug", LOG_LEVEL_DEBUG}, {"trace", LOG_LEVEL_TRACE}, {NULL, 0}};
 
+static const struct conf_name off_names[] = {{"off", 0}, {NULL, 0}};
+
 /* CONF_ROW(section, key, TYPE, field, default, min, max, flags, help)
  * CONF_NAMED: the same with a table of names, which stand for values of their own. */
 #define CONF_ROW(section, key, type, field, def, min, max, flags, help)                            \
@@ -78,6 +80,9 @@ static const struct conf_option options[] = {
         "how long hand-overs may stay within this broker while another broker waits")
     CONF_NAMED(holdfast, log_level, ENUM, log_level, "info", 0, 0, LIVE,
         log_level_names, "the least important messages that are logged")
+
+    CONF_NAMED(http, listen, LISTEN, http_listen, "127.0.0.1:9625", 0, 0, 0, off_names,
+        "addresses of metrics, health checks and the status page")
 
     CONF_ROW(limits, max_clients, INT, max_clients, "10000", 1, MILLION, 0,
         "connections at a time")

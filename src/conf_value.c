@@ -260,14 +260,22 @@ int conf_value_set(struct conf *conf, const struct conf_option *opt, const char 
 {
     if (opt->type != CONF_LISTEN)
         return number_set(conf, opt, text, err);
-    return conf_listens_set((struct conf_listens *)field_of(conf, opt), text, err);
+    struct conf_listens *listens = (struct conf_listens *)field_of(conf, opt);
+    if (opt->names == NULL || strcmp(text, opt->names->name) != 0)
+        return conf_listens_set(listens, text, err);
+    conf_listens_fini(listens);
+    return 0;
 }
 
 void conf_value_format(const struct conf *conf, const struct conf_option *opt,
                        char out[CONF_VALUE_MAX])
 {
+    const struct conf_listens *listens = (const struct conf_listens *)const_field_of(conf, opt);
+
     if (opt->type != CONF_LISTEN)
         number_format(conf, opt, out);
+    else if (listens->count == 0 && opt->names != NULL)
+        snprintf(out, CONF_VALUE_MAX, "%s", opt->names->name);
     else
-        conf_listens_format((const struct conf_listens *)const_field_of(conf, opt), out);
+        conf_listens_format(listens, out);
 }

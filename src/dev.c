@@ -164,6 +164,7 @@ void dev_set_defaults(struct conf *conf)
 {
     set(conf, "holdfast.listen", "127.0.0.1:5625");
     set(conf, "holdfast.quarantine", "off");
+    set(conf, "http.listen", "off");
 }
 
 void dev_set_masters(const struct dev *d, struct conf *conf)

@@ -10,6 +10,7 @@
 
 #include "broker_state.h"
 #include "log.h"
+#include "lostlog.h"
 #include "pubsub.h"
 #include "resp.h"
 #include "stats.h"
@@ -91,6 +92,18 @@ void notify_safe(const struct hold *h, int64_t now_ms)
     push(h, "safe", NULL, h->deadline_ms - now_ms, now_ms);
 }
 
+/* For the status page. */
+static void remember(const struct hold *h, const char *reason, int64_t now_ms)
+{
+    const struct lostlog_entry entry = {.at_ms = now_ms,
+                                        .held_ms = now_ms - h->since_ms,
+                                        .token = h->token,
+                                        .client = h->session ? h->session->id : 0,
+                                        .reason = reason};
+
+    lostlog_add(&entry, h->lock->name, h->lock->name_len);
+}
+
 void notify_lost(const struct broker *b, const struct hold *h, enum lost_reason reason,
                  int64_t now_ms)
 {
@@ -99,6 +112,7 @@ void notify_lost(const struct broker *b, const struct hold *h, enum lost_reason 
     (*reasons[reason].counter)++;
     log_warn(h->lock->name, "lost reason=%s token=%" PRId64 " left_ms=%" PRId64, name, h->token,
              h->deadline_ms - now_ms);
+    remember(h, name, now_ms);
     push(h, "lost", name, 0, now_ms);
     publish(h, "lost", name, now_ms);
     if (pubsub_wanted("lost", 4)) {

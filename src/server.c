@@ -19,6 +19,7 @@
 
 #include "clock.h"
 #include "cmd.h"
+#include "http.h"
 #include "listener.h"
 #include "log.h"
 #include "server_private.h"
@@ -47,6 +48,7 @@ static void on_second(struct server *s, int64_t now_ms)
     s->second_ms = now_ms + 1000;
     backend_set_wall(&s->broker.backend, clock_wall_ms(), now_ms);
     stats_tick(now_ms);
+    http_second(s->http);
     server_update_ready(s, now_ms);
     server_update_status(s, now_ms);
 }
@@ -260,7 +262,8 @@ struct server *server_new(const struct server_setup *setup, struct conf *conf, c
     log_info("server", "holdfastd %s broker=%s pid=%ld masters=%zu", stats_version(), s->id,
              (long)getpid(), s->conf.master_count);
     /* Last: whoever connects from now on is served. */
-    if (listener_open_all(s->listeners, &s->conf.listen, (unsigned)s->conf.unix_socket_mode, error,
+    if (server_open_http(s, error, error_size) != 0 ||
+        listener_open_all(s->listeners, &s->conf.listen, (unsigned)s->conf.unix_socket_mode, error,
                           error_size) != 0) {
         server_free(s);
         return NULL;
@@ -275,6 +278,8 @@ void server_free(struct server *s)
     s->phase = SERVER_ENDS;
     systemd_notify("STOPPING=1\nSTATUS=stopping");
     listener_free(s->listeners);
+    http_free(s->http);
+    s->http = NULL;
     server_end_clients(s);
     server_send_owed(s);
     backend_close(&s->broker.backend);

@@ -106,18 +106,18 @@ static void gauge_clients(struct server *s, struct stats_gauges *g, int64_t now_
     g->lease_min_remaining_ms = known ? c.first_end_ms - now_ms : -1;
 }
 
-/* Bytes of the pages that are in memory. */
-static int64_t resident_bytes(void)
+static void gauge_pages(struct stats_gauges *g)
 {
     FILE *file = fopen("/proc/self/statm", "re");
-    long long pages = 0;
+    long long pages = 0, resident = 0;
 
     if (!file)
-        return 0;
-    if (fscanf(file, "%*d %lld", &pages) != 1)
-        pages = 0;
+        return;
+    if (fscanf(file, "%lld %lld", &pages, &resident) == 2) {
+        g->memory_virtual = (int64_t)pages * sysconf(_SC_PAGESIZE);
+        g->memory_rss = (int64_t)resident * sysconf(_SC_PAGESIZE);
+    }
     fclose(file);
-    return (int64_t)pages * sysconf(_SC_PAGESIZE);
 }
 
 static int64_t count_fds(void)
@@ -138,7 +138,7 @@ static void gauge_process(struct server *s, struct stats_gauges *g, int64_t now_
     struct rusage usage;
     struct rlimit limit;
 
-    g->memory_rss = resident_bytes();
+    gauge_pages(g);
 #ifdef HAVE_MALLINFO2
     struct mallinfo2 heap = mallinfo2();
     g->memory_used = (int64_t)(heap.uordblks + heap.hblkhd);
@@ -211,12 +211,10 @@ static int64_t tcp_port(const struct server *s)
     return 0;
 }
 
-static void info(void *server, struct buf *out, const char *sections)
+void server_gauges(struct server *s, struct stats_gauges *out, struct stats_master *masters,
+                   int64_t now_ms)
 {
-    struct server *s = server;
-    struct stats_master masters[CONF_MASTERS_MAX];
-    int64_t now_ms = clock_ms();
-    struct stats_gauges g = {
+    *out = (struct stats_gauges){
         .run_id = s->id,
         .os = s->os,
         .executable = s->executable,
@@ -231,10 +229,18 @@ static void info(void *server, struct buf *out, const char *sections)
         .config_reload_wall_ms = s->reload_wall_ms,
     };
 
-    gauge_clients(s, &g, now_ms);
-    gauge_process(s, &g, now_ms);
-    gauge_locks(&s->broker, &g);
-    gauge_masters(s, &g, masters, now_ms);
+    gauge_clients(s, out, now_ms);
+    gauge_process(s, out, now_ms);
+    gauge_locks(&s->broker, out);
+    gauge_masters(s, out, masters, now_ms);
+}
+
+static void info(void *server, struct buf *out, const char *sections)
+{
+    struct stats_master masters[CONF_MASTERS_MAX];
+    struct stats_gauges g;
+
+    server_gauges(server, &g, masters, clock_ms());
     stats_info(out, sections, &g);
 }
 

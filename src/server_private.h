@@ -3,7 +3,7 @@
 /*
  * Between the files of server: server.c (its parts, the loop), server_end.c (drain and end),
  * server_masters.c (the masters and readiness), server_reload.c (from the configuration to the
- * parts), server_hooks.c (what commands and clients ask of it).
+ * parts), server_hooks.c (what commands and clients ask of it), server_http.c (what HTTP shows).
  */
 #include <event2/event_struct.h>
 #include <stdbool.h>
@@ -18,6 +18,9 @@
 struct listeners;
 struct wake;
 struct buf;
+struct http;
+struct stats_gauges;
+struct stats_master;
 
 enum server_phase { SERVER_RUNS, SERVER_DRAINS, SERVER_ENDS };
 
@@ -40,6 +43,7 @@ struct server {
     struct wake *wakes[CONF_MASTERS_MAX]; /* a listener for each master */
     struct listeners *listeners;
     struct clients *clients; /* NULL: gone already */
+    struct http *http;       /* NULL: off */
 
     int64_t n_asks_sent; /* of broker.backend.n_asks, those that have left */
     uint8_t phase;       /* enum server_phase */
@@ -91,5 +95,14 @@ int server_config_set(void *server, const char *key, const char *value, char *er
 /* ---- server_hooks.c ---- */
 /* Ties commands and clients to the server; the broker and the configuration are there. */
 void server_init_commands(struct server *);
+/* Fills the levels of now; `masters` (CONF_MASTERS_MAX) are lent to `out`. The clients are there.
+ */
+void server_gauges(struct server *, struct stats_gauges *out, struct stats_master *masters,
+                   int64_t now_ms);
 extern const struct client_events server_client_events;
+
+/* ---- server_http.c ---- */
+/* Opens http.listen. An address that nobody has asked for may be taken: then there is a warning and
+ * no HTTP. -1: `error` says why. */
+int server_open_http(struct server *, char *error, size_t error_size) MUST_CHECK;
 #endif

@@ -14,6 +14,7 @@
 #include "clock.h"
 #include "log.h"
 #include "server_private.h"
+#include "stats.h"
 #include "systemd.h"
 
 /* ---- forms that the parts want ---- */
@@ -158,6 +159,7 @@ static void take_over(struct server *s, const struct conf *from)
     conf_copy(t.into, &s->conf);
     conf_diff(&s->conf, from, take_change, &t);
     if (t.refused > 0 || conf_check(t.into, false, to_log, NULL) != 0) {
+        stats.config_reloads_failed++;
         log_error("config",
                   "configuration unchanged: without a restart the new one does not hold together");
         conf_fini(t.into);
@@ -165,6 +167,7 @@ static void take_over(struct server *s, const struct conf *from)
         conf_fini(&s->conf);
         s->conf = *t.into;
         apply(s);
+        stats.config_reloads_ok++;
         log_info("config", "configuration read again, %d changes", t.changes);
     }
     free(t.into);
@@ -177,6 +180,7 @@ void server_reload(struct server *s)
     if (s->told_ready)
         systemd_notify_reloading();
     if (s->setup.load(s->setup.arg, &from, to_log, NULL) != 0) {
+        stats.config_reloads_failed++;
         log_error("config", "configuration unchanged: the new one has errors");
     } else {
         take_over(s, &from);

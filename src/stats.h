@@ -151,6 +151,10 @@ struct buf;
       "holdfast_fence_regressions_total", "", "Tokens seen to go back. Must stay 0.")              \
     X(messages_sent, STATS_SECTION_HOLDFAST, "messages_sent", "holdfast_messages_total", "",       \
       "Pushes and channel messages sent to clients.")                                              \
+    X(http_requests, STATS_SECTION_HOLDFAST, "http_requests", "holdfast_http_requests_total", "",  \
+      "Requests to the HTTP listener.")                                                            \
+    X(http_connections_cut, STATS_SECTION_HOLDFAST, "http_connections_cut",                        \
+      "holdfast_http_connections_cut_total", "", "HTTP connections ended because they took long.") \
     X(pauses_detected, STATS_SECTION_HOLDFAST, "pauses_detected",                                  \
       "holdfast_pauses_detected_total", "", "Times that this process itself stood still.")         \
     X(config_reloads_ok, STATS_SECTION_HOLDFAST, "config_reloads_ok",                              \
@@ -252,7 +256,7 @@ struct stats_gauges {
     int64_t max_clients;
     int64_t pubsub_channels, pubsub_patterns;
     /* Memory, bytes */
-    int64_t memory_used, memory_peak, memory_rss;
+    int64_t memory_used, memory_peak, memory_rss, memory_virtual;
     int64_t memory_clients; /* buffers of clients */
     int64_t memory_locks;   /* locks, holds and waiters */
     /* CPU of the process */

@@ -152,6 +152,7 @@ static void put_process(struct buf *out, const struct stats_gauges *g)
     put_head(out, "process_cpu_seconds_total", "counter", "User and system CPU time.");
     put_us(out, "process_cpu_seconds_total", "", g->cpu_user_us + g->cpu_system_us);
     gauge_int(out, "process_resident_memory_bytes", "Resident memory.", g->memory_rss);
+    gauge_int(out, "process_virtual_memory_bytes", "Virtual memory.", g->memory_virtual);
     gauge_ms(out, "process_start_time_seconds", "Start, in seconds since 1970.", g->start_wall_ms);
     gauge_int(out, "process_open_fds", "Open file descriptors.", g->open_fds);
     gauge_int(out, "process_max_fds", "Limit of file descriptors.", g->max_fds);

@@ -241,7 +241,7 @@ START_TEST(unknown_options)
     expect_refused("colour", "red", "colour: no such option");
     expect_refused("", "", ": no such option");
     expect_refused("limit.max_clients", "1",
-                   "unknown section 'limit' (known are holdfast, limits, masters)");
+                   "unknown section 'limit' (known are holdfast, http, limits, masters)");
 }
 END_TEST
 
@@ -297,6 +297,30 @@ START_TEST(listen_good)
     ck_assert(conf.listen.v[2].is_unix);
     ck_assert_str_eq(conf.listen.v[2].host, "/run/h:1.sock");
     expect_value(&conf, "listen", "*:0 [2001:db8::1]:65535 unix:/run/h:1.sock 127.0.0.1:5625");
+    conf_fini(&conf);
+}
+END_TEST
+
+START_TEST(listen_off)
+{
+    struct conf conf, copy;
+    struct conf_error err;
+
+    conf_init(&conf);
+    expect_value(&conf, "http.listen", "127.0.0.1:9625");
+    ck_assert(conf_is_default(&conf, "http", "listen"));
+    ck_assert(conf_set(&conf, "listen", "off", &err) != 0);
+    ck_assert_uint_eq(conf.listen.count, 2);
+    set_ok(&conf, "http.listen", "off");
+    ck_assert(!conf_is_default(&conf, "http", "listen"));
+    ck_assert(conf_is_default(&conf, "holdfast", "listen"));
+    ck_assert_uint_eq(conf.http_listen.count, 0);
+    conf_copy(&copy, &conf);
+    expect_value(&copy, "http.listen", "off");
+    set_ok(&copy, "http.listen", "[::1]:1 *:2");
+    expect_value(&copy, "http.listen", "[::1]:1 *:2");
+    ck_assert(conf_set(&copy, "http.listen", "", &err) != 0);
+    conf_fini(&copy);
     conf_fini(&conf);
 }
 END_TEST
@@ -518,7 +542,8 @@ START_TEST(file_all_errors)
                   "x.ini:6: is neither key = value nor a [section] nor a # comment\n"
                   "x.ini:7: drift: '50%' is out of bounds (0% to 10%)\n"
                   "x.ini:9: max_lease: is set in line 8 already\n"
-                  "x.ini:11: unknown section [limit] (known are [holdfast], [limits], [masters])\n"
+                  "x.ini:11: unknown section [limit] "
+                  "(known are [holdfast], [http], [limits], [masters])\n"
                   "x.ini:13: there is a [ without ]\n"
                   "x.ini:14: only a comment may follow a [section] in its line\n"
                   "x.ini:17: a: the port must be 1 to 65535\n"
@@ -974,6 +999,7 @@ int main(void)
     tcase_add_test(t, override);
     tcase_add_test(t, live);
     tcase_add_test(t, listen_good);
+    tcase_add_test(t, listen_off);
     tcase_add_test(t, listen_bad);
     tcase_add_test(t, listen_longest);
     suite_add_tcase(s, t);

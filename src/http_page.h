@@ -1,0 +1,64 @@
+#ifndef HOLDFAST_HTTP_PAGE_H
+#define HOLDFAST_HTTP_PAGE_H
+/*
+ * The status page: one HTML text, complete in itself, from a view of the broker. Pure: whoever
+ * fills the view knows where things come from.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct buf;
+struct stats_gauges;
+
+enum {
+    HTTP_SAMPLES = 60, /* of a second each, for the curves */
+    HTTP_ROWS = 10,    /* of the lists of waiters and of holds */
+    HTTP_MASTERS_MAX = 15
+};
+
+struct http_master {
+    const char *name, *address, *state, *error; /* error: the last one, or why it does not vote */
+    bool votes;
+    int64_t quarantine_left_ms, latency_us, clock_offset_ms, restarts;
+    uint32_t in_flight;
+};
+
+/* A hold of a client that is connected, or a request that waits. */
+struct http_row {
+    const char *name; /* of the lock, no NUL behind it */
+    size_t name_len;
+    uint64_t client;
+    const char *peer, *client_name; /* address; CLIENT SETNAME or NULL */
+    int64_t since_ms;               /* held or waited for so long */
+    int64_t left_ms;                /* holds: until its lease ends */
+    uint32_t waiters;               /* holds: of this broker */
+};
+
+struct http_sample {
+    uint32_t granted, commands; /* in that second */
+    uint32_t held, waiting;     /* at its end */
+};
+
+/* All texts are only lent, for as long as the page is being made. */
+struct http_view {
+    const struct stats_gauges *gauges;
+    const char *id;     /* of the broker */
+    const char *status; /* "ready: 2 of 3 masters (c: down), ..." */
+    int64_t now_ms;
+    uint32_t n_jeopardy; /* holds whose last renewal has failed */
+    struct http_master masters[HTTP_MASTERS_MAX];
+    size_t n_masters;
+    struct http_row waits[HTTP_ROWS], holds[HTTP_ROWS]; /* the longest first */
+    size_t n_waits, n_holds;
+    struct http_sample samples[HTTP_SAMPLES]; /* the oldest first; filled by http */
+    size_t n_samples;
+};
+
+/* nonce: what the Content-Security-Policy lets styles and script of this page through by. */
+void http_page(struct buf *out, const struct http_view *view, const char *nonce);
+
+/* Appends text so that it is text wherever it stands in HTML, in quotes too: what is no printable
+ * UTF-8, or would turn the direction of the line, comes as \xNN. */
+void http_escape(struct buf *out, const char *text, size_t len);
+#endif

@@ -108,7 +108,7 @@ static void renew(struct broker *b, struct lock_request *r, int64_t now_ms)
 
 static void run(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
-    if (r->owner && queue_must_defer(r->lock, r)) {
+    if (!r->goes_on && queue_must_defer(r->lock, r)) {
         queue_defer(r->lock, r);
         return;
     }

@@ -138,6 +138,7 @@ static void on_taken_over(struct claim *c, void *arg, int64_t now_ms)
         struct hold *h = keep_start(b, l, c, r, now_ms);
         h->end_ms = end_ms;
         h->tell = tell;
+        r->goes_on = true;
         if (r->verb == VERB_UNLOCK)
             b->resubmit(b, r, now_ms);
         else

@@ -151,6 +151,7 @@ struct lock_request {
     uint8_t result;        /* enum lock_result */
     bool tell, waiting;    /* waiting: in queue->waiters */
     bool deferred;         /* in queue->deferred */
+    bool goes_on;          /* it has begun: it waits for no other request of its owner any more */
     bool fair;             /* FAIR: order of arrival across brokers */
     bool lined, turn;      /* fair: its ticket stands in the line; it has been called up */
     uint64_t ticket;       /* fair: its number */

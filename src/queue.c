@@ -241,6 +241,7 @@ static void on_takeover_end(struct claim *c, void *arg, int64_t now_ms)
     if (c->end == CLAIM_GRANTED && r) {
         leave(b, r);
         keep_start(b, l, c, r, now_ms);
+        r->goes_on = true;
         b->resubmit(b, r, now_ms);
         refuse_tries(b, l, NULL);
     } else { /* granted, but he has gone: it lapses, as it would have done without him */

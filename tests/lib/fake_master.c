@@ -453,6 +453,7 @@ static void begin_args(struct master *m, struct batch *b, int64_t now_ms)
         push_int(b->packet, now_ms + m->offset_us / 1000 + 2 * m->setup.request_timeout_ms);
     else
         push_arg(b->packet, "");
+    push_int(b->packet, b->n_items); /* call: any number */
 }
 
 int master_ask(struct master *m, enum script script, const struct master_item *item, struct master_call *call,

@@ -242,7 +242,7 @@ bool fake_server_is_gone(struct fake_server *s, const char *key, const char *op)
     return find_tomb(s, key, op) != NULL;
 }
 
-static void add_tomb(struct fake_server *s, const char *key, const char *op, int64_t ms)
+static void add_tomb(struct fake_server *s, const char *key, const char *op, int64_t ms, bool moved)
 {
     struct fake_tomb *t = find_tomb(s, key, op);
     if (fake_mutation == FAKE_NO_TOMBS)
@@ -252,6 +252,7 @@ static void add_tomb(struct fake_server *s, const char *key, const char *op, int
         t->key = tomb_key(key, op);
         TAILQ_INSERT_TAIL(&s->tombs, t, link);
     }
+    t->moved = moved;
     t->expires_ms = fake_server_time_ms(s) + ms;
 }
 
@@ -468,7 +469,7 @@ static void acquire(struct fake_server *s, const char *key, char *const *a, stru
         code = 0;
     } else {
         if (held && strcmp(a[2], "0") != 0)
-            add_tomb(s, key, prev, atoll(a[2]));
+            add_tomb(s, key, prev, atoll(a[2]), false);
         code = 1;
         value = next_token(s, a[6], a[5]);
         put(s, key, owner, op, value, is_op(held, op) ? held->count + 1 : 1, 0, a[4]);
@@ -519,7 +520,7 @@ static void takeover(struct fake_server *s, const char *key, char *const *a, str
         code = 1;
         value = fake_mutation == FAKE_TAKEOVER_KEEPS_TOKEN ? held->token : next_token(s, a[5], a[4]);
         count = held->count;
-        add_tomb(s, key, held->op, atoll(a[1]));
+        add_tomb(s, key, held->op, max(atoll(a[1]), pttl_ms(s, held)), true);
         set(&held->op, a[0]);
         held->token = value;
         held->seq = 0;
@@ -540,7 +541,8 @@ static void renew(struct fake_server *s, const char *key, char *const *a, struct
         return;
     }
     if (!is_op(held, a[0])) {
-        add(r, held && !held->foreign ? -1 : 0, NULL);
+        const struct fake_tomb *t = held ? find_tomb(s, key, a[0]) : NULL;
+        add(r, !held || held->foreign ? 0 : t && t->moved ? -2 : -1, NULL);
         return;
     }
     if (strcmp(a[1], "0") != 0)
@@ -584,7 +586,7 @@ static void release(struct fake_server *s, const char *key, char *const *a, stru
         call_up(s, key);
     }
     if (strcmp(a[1], "0") != 0)
-        add_tomb(s, key, a[0], atoll(a[1]));
+        add_tomb(s, key, a[0], atoll(a[1]), false);
     add(r, code, NULL);
 }
 
@@ -642,6 +644,20 @@ static void join(struct fake_server *s, char *const *a, struct fake_reply *r)
     add(r, fake_server_high(s), NULL);
 }
 
+/* run_id quarantine */
+static void suspend(struct fake_server *s, char *const *a, struct fake_reply *r)
+{
+    if (strcmp(s->mark.run_id, a[0]) != 0) {
+        strcpy(r->error, "STRANGER this server has lost its data");
+        return;
+    }
+    int64_t till_ms = r->time_ms + atoll(a[1]);
+    s->mark.until_ms = s->mark.active ? till_ms : max(till_ms, s->mark.until_ms);
+    s->mark.active = false;
+    add(r, 0, "quarantine");
+    add(r, s->mark.until_ms - r->time_ms, NULL);
+}
+
 /* run_id base force */
 static void activate(struct fake_server *s, char *const *a, struct fake_reply *r)
 {
@@ -661,6 +677,8 @@ static void activate(struct fake_server *s, char *const *a, struct fake_reply *r
 }
 
 /* ---- EVALSHA ---- */
+
+enum { HEAD = 2 }; /* deadline, call */
 
 static const struct {
     void (*item)(struct fake_server *, const char *key, char *const *args, struct fake_reply *);
@@ -695,7 +713,7 @@ static void trace(const struct fake_server *s, enum script script, int n_keys, c
     int width = script_get(script)->args;
     for (int i = 0; i < n_keys; i++) {
         char text[512] = "";
-        for (int j = 1 + i * width; j < 1 + (i + 1) * width && j < n_args; j++)
+        for (int j = HEAD + i * width; j < HEAD + (i + 1) * width && j < n_args; j++)
             snprintf(text + strlen(text), sizeof text - strlen(text), " %s", args[j]);
         int at = i * script_get(script)->width;
         long long code = !r->error[0] && at < r->n ? (long long)r->values[at].integer : -99;
@@ -717,6 +735,10 @@ void fake_server_eval(struct fake_server *s, enum script script, const char *run
         join(s, args, r);
         return;
     }
+    if (script == SCRIPT_SUSPEND) {
+        suspend(s, args, r);
+        return;
+    }
     if (script == SCRIPT_ACTIVATE) {
         activate(s, args, r);
         return;
@@ -729,9 +751,10 @@ void fake_server_eval(struct fake_server *s, enum script script, const char *run
         return;
     }
     int width = script_get(script)->args;
-    assert(width == 0 || n_args == 1 + n_keys * width);
+    assert(n_args == HEAD + n_keys * width);
+    r->call = atoll(args[1]);
     for (int i = 0; i < n_keys; i++)
-        scripts[script].item(s, keys[i], args + 1 + i * width, r);
+        scripts[script].item(s, keys[i], args + HEAD + i * width, r);
     if (log_enabled(LOG_LEVEL_TRACE))
         trace(s, script, n_keys, keys, n_args, args, r);
 }

@@ -28,6 +28,7 @@ struct fake_lock {
 struct fake_tomb {
     TAILQ_ENTRY(fake_tomb) link;
     char *key; /* with the operation */
+    bool moved; /* by a take-over */
     int64_t expires_ms;
 };
 
@@ -122,7 +123,7 @@ struct fake_value {
 
 struct fake_reply {
     char error[80]; /* "": it ran */
-    int64_t time_ms;
+    int64_t time_ms, call;
     int n, cap;
     struct fake_value *values; /* without the time */
     int *nested;               /* peek: how many values each item has */

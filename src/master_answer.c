@@ -128,18 +128,20 @@ static bool is_nested_answer(const struct master_batch *b, const struct reply_va
     return v == end;
 }
 
-/* Whether the reply is one that the script of this batch can give. */
+/* Whether the reply is one that the script of this batch can give, and to this very call: one that
+ * got lost on the way must not shift the answers of all that follow. */
 static bool is_answer(const struct master_batch *b, const struct reply *r)
 {
     const struct script_row *row = script_get(b->script);
     const struct reply_value *v = r->values;
-    int64_t n = 1 + (int64_t)b->n_items * (row->width ? row->width : 1);
+    int64_t n = 2 + (int64_t)b->n_items * (row->width ? row->width : 1);
 
-    if (v->type != REPLY_ARRAY || v->integer != n || !is_int(v + 1, 1, TIME_MAX_MS))
+    if (v->type != REPLY_ARRAY || v->integer != n || !is_int(v + 1, 1, TIME_MAX_MS) ||
+        !is_int(v + 2, b->number, b->number))
         return false;
     if (row->width == 0)
-        return is_nested_answer(b, v + 2, v + r->count);
-    return r->count == 1 + n && is_flat_answer(b, v + 2);
+        return is_nested_answer(b, v + 3, v + r->count);
+    return r->count == 1 + n && is_flat_answer(b, v + 3);
 }
 
 /* ---- answers ---- */
@@ -156,7 +158,7 @@ static void see_token(struct master *m, enum script script, const int64_t *value
 static void answer_flat(struct master *m, struct master_batch *b, int64_t now_ms)
 {
     int width = script_get(b->script)->width;
-    const struct reply_value *v = m->reply.values + 2;
+    const struct reply_value *v = m->reply.values + 3;
     int64_t values[SCRIPT_WIDTH_MAX] = {0};
     struct master_answer answer = {.result = MASTER_ANSWERED, .values = values, .text = ""};
     struct master_call *call;
@@ -172,7 +174,7 @@ static void answer_flat(struct master *m, struct master_batch *b, int64_t now_ms
 
 static void answer_nested(struct master *m, struct master_batch *b, int64_t now_ms)
 {
-    const struct reply_value *v = m->reply.values + 2;
+    const struct reply_value *v = m->reply.values + 3;
     struct master_value nested[MASTER_NESTED_MAX];
     struct master_answer answer = {.result = MASTER_ANSWERED, .nested = nested, .text = ""};
     struct master_call *call;

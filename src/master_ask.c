@@ -123,7 +123,7 @@ static void close_open(struct master *m, int64_t now_ms)
     if (!b)
         return;
     const struct script_row *row = script_get(b->script);
-    master_put_array(&m->out, 4 + b->n_items + (int64_t)b->n_items * row->args);
+    master_put_array(&m->out, 5 + b->n_items + (int64_t)b->n_items * row->args);
     buf_append(&m->out, m->head[b->script], (size_t)m->head_len[b->script]);
     master_put_int(&m->out, b->n_items);
     buf_append(&m->out, buf_head(&m->keys), buf_len(&m->keys));
@@ -131,6 +131,8 @@ static void close_open(struct master *m, int64_t now_ms)
         master_put_int(&m->out, deadline_ms(m, now_ms));
     else
         master_put_text(&m->out, "", 0);
+    b->number = ++m->last_number;
+    master_put_int(&m->out, b->number);
     buf_append(&m->out, buf_head(&m->args), buf_len(&m->args));
     drop_bytes(&m->keys);
     drop_bytes(&m->args);

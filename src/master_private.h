@@ -50,6 +50,7 @@ struct master_batch {
     uint8_t script; /* ITEMS, LOAD */
     uint8_t fate;   /* among the dead: enum master_result */
     int n_items;
+    int64_t number; /* ITEMS: the call's, which its answer repeats */
     int64_t sent_us;
     TAILQ_HEAD(master_calls, master_call) calls;
 };
@@ -100,7 +101,8 @@ struct master {
     struct buf keys, args;     /* of the open batch */
     struct buf out;            /* requests that stream has not seen */
     struct master_batches unsent, sent, dead, spare;
-    int64_t n_items; /* of all batches but the spare ones */
+    int64_t last_number; /* of a call with items */
+    int64_t n_items;     /* of all batches but the spare ones */
 
     struct master_clock clock;
     int64_t latency_us;

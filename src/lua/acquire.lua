@@ -2,8 +2,9 @@
 -- ends (a hand-over: owner, operation and token change in one step).
 --
 -- KEYS   one lock an item
--- ARGV   deadline; then an item: op prev tomb owner lease floor bucket ticket place
+-- ARGV   deadline call; then an item: op prev tomb owner lease floor bucket ticket place
 --          deadline  this server's time in ms; after it nothing is created ("" or absent: none)
+--          call      any number, returned in the reply, so that no answer is taken for that of another call
 --          op        id of this operation, never used twice by anybody
 --          prev      operation whose hold may be replaced; "-": none
 --          tomb      ms for which `prev` is remembered as gone; 0: no late copy of it can be under way
@@ -14,7 +15,7 @@
 --                    request that wants strict order: it gets a free lock only when it is its turn; "-": nobody waits
 --          place     when it is refused: "tail" lines the ticket up behind the others, "front" before them, "keep"
 --                    leaves it where it stands
--- Reply  {time, code, value, line, ...}; line is how many tickets stand in the line (counted for those with a ticket
+-- Reply  {time, call, code, value, line, ...}; line is how many tickets stand in the line (counted for those with a ticket
 --        and for hand-overs, else 0); code and value of each item:
 --          1 token   held under op
 --          0 pttl    held by somebody else, for so many ms; 0: it is free, and another one's turn
@@ -37,7 +38,7 @@ end
 
 local fields = {'run_id', 'state', 'base'}
 for i = 1, #KEYS do
-    fields[3 + i] = ARGV[i * WIDTH - 1]
+    fields[3 + i] = ARGV[i * WIDTH]
 end
 local master = redis.call('HMGET', 'holdfast:master', unpack(fields))
 if RUN_ID:byte() ~= 64 then -- not as with redis-cli --eval, where the text is as in the file
@@ -92,9 +93,9 @@ local function is_turn(key, ticket)
     return turn == ticket
 end
 
-local reply = {now}
+local reply = {now, tonumber(ARGV[2])}
 for i = 1, #KEYS do
-    local key, a = KEYS[i], 1 + (i - 1) * WIDTH
+    local key, a = KEYS[i], 2 + (i - 1) * WIDTH
     local op, prev, owner = ARGV[a + 1], ARGV[a + 2], ARGV[a + 4]
     local ticket, place = ARGV[a + 8], ARGV[a + 9]
     local line = key .. ':line'

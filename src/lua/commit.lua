@@ -3,8 +3,8 @@
 -- could be granted twice.
 --
 -- KEYS   one lock an item
--- ARGV   deadline; then an item: op token bucket
--- Reply  {time, code, value, ...}:
+-- ARGV   deadline call; then an item: op token bucket
+-- Reply  {time, call, code, value, ...}:
 --          1 token   the hold has this token now
 --          2 token   the hold has this larger one: raise yours and commit again
 --          0 0       the hold is not there any more under op
@@ -28,9 +28,9 @@ if RUN_ID:byte() ~= 64 then
     end
 end
 
-local reply = {now}
+local reply = {now, tonumber(ARGV[2])}
 for i = 1, #KEYS do
-    local key, a = KEYS[i], 1 + (i - 1) * WIDTH
+    local key, a = KEYS[i], 2 + (i - 1) * WIDTH
     local op, token, bucket = ARGV[a + 1], tonumber(ARGV[a + 2]), ARGV[a + 3]
     local held = redis.pcall('HMGET', key, 'op', 'token')
     local code, value = 0, 0

@@ -2,8 +2,8 @@
 -- first of those who are left is called up (see release.lua).
 --
 -- KEYS   one lock an item
--- ARGV   (unused); then an item: ticket    ("-": none is to be taken out)
--- Reply  {time, code, ...}:  1 the lock is free   0 it is held
+-- ARGV   (unused) call; then an item: ticket    ("-": none is to be taken out)
+-- Reply  {time, call, code, ...}:  1 the lock is free   0 it is held
 -- Twice  the same again may call up one more, who then finds the lock free or asks again later.
 local WIDTH = 1
 
@@ -22,9 +22,9 @@ local function call_up(key)
 end
 
 local clock = redis.call('TIME')
-local reply = {clock[1] * 1000 + math.floor(clock[2] / 1000)}
+local reply = {clock[1] * 1000 + math.floor(clock[2] / 1000), tonumber(ARGV[2])}
 for i = 1, #KEYS do
-    local key, ticket = KEYS[i], ARGV[2 + (i - 1) * WIDTH]
+    local key, ticket = KEYS[i], ARGV[3 + (i - 1) * WIDTH]
     local code = 1 - redis.call('EXISTS', key)
     if ticket ~= '-' then
         redis.call('LREM', key .. ':line', 0, ticket)

@@ -2,8 +2,8 @@
 -- and the lock is free. Its answer is never a vote. Also works while the server is in quarantine.
 --
 -- KEYS   one lock an item
--- ARGV   deadline; then an item: op owner token count seq lease bucket
--- Reply  {time, code, ...}:  1 planted, or there already   0 taken, or op is gone
+-- ARGV   deadline call; then an item: op owner token count seq lease bucket
+-- Reply  {time, call, code, ...}:  1 planted, or there already   0 taken, or op is gone
 -- Twice  the same op again changes nothing.
 local RUN_ID = '@RUN_ID@'
 local WIDTH = 7
@@ -19,9 +19,9 @@ if RUN_ID:byte() ~= 64 and run_id ~= RUN_ID then
     return redis.error_reply('STRANGER this server has lost its data')
 end
 
-local reply = {now}
+local reply = {now, tonumber(ARGV[2])}
 for i = 1, #KEYS do
-    local key, a = KEYS[i], 1 + (i - 1) * WIDTH
+    local key, a = KEYS[i], 2 + (i - 1) * WIDTH
     local op, owner, token, lease, bucket = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 6], ARGV[a + 7]
     local held = redis.pcall('HGET', key, 'op')
     local code = held == op and 1 or 0

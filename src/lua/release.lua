@@ -2,14 +2,14 @@
 -- very operation took and nothing else. Always allowed, also late and in quarantine.
 --
 -- KEYS   one lock an item
--- ARGV   (unused); then an item: op tomb ticket
+-- ARGV   (unused) call; then an item: op tomb ticket
 --          tomb   ms for which op is remembered as gone, so that a late copy of the request that
 --                 creates it finds the way shut; 0: none can be under way
 --          ticket of one who lets others go first and lines up behind them (see acquire.lua); "-": nobody
 -- The first ticket in the line is called up: taken out of it, and a message "<ticket> <key>" goes to the channel
 -- holdfast:wake:<broker>. One that nobody listens to any more is passed over. A numbered ticket has half a second
 -- for its turn, in which no other numbered one gets the lock.
--- Reply  {time, code, ...}:  1 released   0 nothing was there   -1 there under another operation
+-- Reply  {time, call, code, ...}:  1 released   0 nothing was there   -1 there under another operation
 -- Twice  the second finds nothing to do.
 local WIDTH = 3
 
@@ -28,9 +28,9 @@ local function call_up(key)
 end
 
 local clock = redis.call('TIME')
-local reply = {clock[1] * 1000 + math.floor(clock[2] / 1000)}
+local reply = {clock[1] * 1000 + math.floor(clock[2] / 1000), tonumber(ARGV[2])}
 for i = 1, #KEYS do
-    local key, a = KEYS[i], 1 + (i - 1) * WIDTH
+    local key, a = KEYS[i], 2 + (i - 1) * WIDTH
     local op, tomb = ARGV[a + 1], ARGV[a + 2]
     local held = redis.pcall('HGET', key, 'op')
     local code = 0

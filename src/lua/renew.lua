@@ -1,11 +1,11 @@
 -- renew: extends holds, and writes how often each has been entered. It never creates a hold.
 --
 -- KEYS   one lock an item
--- ARGV   deadline; then an item: op lease count seq
+-- ARGV   deadline call; then an item: op lease count seq
 --          lease   ms from now; 0: the time to live stays
 --          count   the absolute count, from the one broker that has the hold; seq: its version, written
 --                  only when newer than what is there
--- Reply  {time, code, ...}:  1 held under op   0 not there   -1 there under another operation
+-- Reply  {time, call, code, ...}:  1 held under op   0 not there   -1 there under another operation
 --                            -2 its owner has taken it over under another operation
 -- Twice  the same again changes nothing but the time to live.
 local RUN_ID = '@RUN_ID@'
@@ -27,9 +27,9 @@ if RUN_ID:byte() ~= 64 then
     end
 end
 
-local reply = {now}
+local reply = {now, tonumber(ARGV[2])}
 for i = 1, #KEYS do
-    local key, a = KEYS[i], 1 + (i - 1) * WIDTH
+    local key, a = KEYS[i], 2 + (i - 1) * WIDTH
     local op, lease = ARGV[a + 1], ARGV[a + 2]
     local held = redis.pcall('HMGET', key, 'op', 'seq')
     local code = 0

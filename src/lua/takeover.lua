@@ -2,8 +2,8 @@
 -- never creates and never deletes anything.
 --
 -- KEYS   one lock an item
--- ARGV   deadline; then an item: op tomb owner lease floor bucket    (as in acquire; tomb: for the old op)
--- Reply  {time, code, value, count, ...}:
+-- ARGV   deadline call; then an item: op tomb owner lease floor bucket    (as in acquire; tomb: for the old op)
+-- Reply  {time, call, code, value, count, ...}:
 --          1 token count   held under op now, re-entered `count` times in all
 --          0 pttl  0       held by another owner, for so many ms; -2: by nobody
 --         -1 0     0       op has been released or undone before it came
@@ -28,22 +28,22 @@ if RUN_ID:byte() ~= 64 then
 end
 
 local base = tonumber(master[3]) or 0
-local reply = {now}
+local reply = {now, tonumber(ARGV[2])}
 for i = 1, #KEYS do
-    local key, a = KEYS[i], 1 + (i - 1) * WIDTH
+    local key, a = KEYS[i], 2 + (i - 1) * WIDTH
     local op, tomb, owner = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
     local held = redis.pcall('HMGET', key, 'op', 'token', 'owner', 'count')
     local code, value, count = 0, 0, 0
     if held[1] == op then
-        code, value, count = 1, tonumber(held[2]), tonumber(held[4])
-    elseif held[3] ~= owner then
+        code, value, count = 1, tonumber(held[2]), tonumber(held[4]) or 1
+    elseif held[3] ~= owner or not held[1] then
         value = redis.call('PTTL', key)
     elseif redis.call('EXISTS', key .. ':gone:' .. op) == 1 then
         code = -1
     else
         local lease, bucket = ARGV[a + 4], ARGV[a + 6]
         local counter = tonumber(redis.call('HGET', 'holdfast:master', bucket)) or 0
-        code, value, count = 1, math.max(counter + 1, base + 1, tonumber(ARGV[a + 5])), tonumber(held[4])
+        code, value, count = 1, math.max(counter + 1, base + 1, tonumber(ARGV[a + 5])), tonumber(held[4]) or 1
         redis.call('HSET', 'holdfast:master', bucket, value)
         -- the broker that had it hears at its next renewal that it has moved
         redis.call('SET', key .. ':gone:' .. held[1], 'moved', 'PX', math.max(tonumber(tomb), redis.call('PTTL', key)))

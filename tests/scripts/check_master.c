@@ -702,28 +702,30 @@ static const struct {
     {SCRIPT_RENEW, "$-1\r\n", "none that the script"},
     {SCRIPT_RENEW, "*-1\r\n", "none that the script"},
     {SCRIPT_RENEW, "*0\r\n", "none that the script"},
-    {SCRIPT_RENEW, "*1\r\n:1700000000000\r\n", "none that the script"},
-    {SCRIPT_RENEW, "*2\r\n:1700000000000\r\n$1\r\n1\r\n", "none that the script"},
-    {SCRIPT_RENEW, "*2\r\n:1700000000000\r\n*1\r\n:1\r\n", "none that the script"},
-    {SCRIPT_RENEW, "*2\r\n:1700000000000\r\n:2\r\n", "none that the script"},
-    {SCRIPT_RENEW, "*2\r\n:1700000000000\r\n:257\r\n", "none that the script"},
-    {SCRIPT_RENEW, "*2\r\n:-1\r\n:1\r\n", "none that the script"},
-    {SCRIPT_RENEW, "*3\r\n:1700000000000\r\n:1\r\n:1\r\n", "none that the script"},
-    {SCRIPT_ACQUIRE, "*4\r\n:1700000000000\r\n:1\r\n:0\r\n:0\r\n",
+    {SCRIPT_RENEW, "*2\r\n:1700000000000\r\n:1\r\n", "none that the script"},
+    {SCRIPT_RENEW, "*3\r\n:1700000000000\r\n:1\r\n$1\r\n1\r\n", "none that the script"},
+    {SCRIPT_RENEW, "*3\r\n:1700000000000\r\n:1\r\n*1\r\n:1\r\n", "none that the script"},
+    {SCRIPT_RENEW, "*3\r\n:1700000000000\r\n:1\r\n:2\r\n", "none that the script"},
+    {SCRIPT_RENEW, "*3\r\n:1700000000000\r\n:1\r\n:257\r\n", "none that the script"},
+    {SCRIPT_RENEW, "*3\r\n:-1\r\n:1\r\n:1\r\n", "none that the script"},
+    {SCRIPT_RENEW, "*4\r\n:1700000000000\r\n:1\r\n:1\r\n:1\r\n", "none that the script"},
+    {SCRIPT_ACQUIRE, "*5\r\n:1700000000000\r\n:1\r\n:1\r\n:0\r\n:0\r\n",
      "none that the script acquire gives"},
-    {SCRIPT_ACQUIRE, "*4\r\n:1700000000000\r\n:1\r\n:9007199254740993\r\n:0\r\n",
+    {SCRIPT_ACQUIRE, "*5\r\n:1700000000000\r\n:1\r\n:1\r\n:9007199254740993\r\n:0\r\n",
      "none that the script"},
-    {SCRIPT_ACQUIRE, "*4\r\n:1700000000000\r\n:-3\r\n:0\r\n:0\r\n", "none that the script"},
-    {SCRIPT_ACQUIRE, "*4\r\n:1700000000000\r\n:1\r\n:5\r\n:-1\r\n", "none that the script"},
-    {SCRIPT_LINE, "*2\r\n:1700000000000\r\n:-1\r\n", "none that the script line gives"},
+    {SCRIPT_ACQUIRE, "*5\r\n:1700000000000\r\n:1\r\n:-3\r\n:0\r\n:0\r\n", "none that the script"},
+    {SCRIPT_ACQUIRE, "*5\r\n:1700000000000\r\n:1\r\n:1\r\n:5\r\n:-1\r\n", "none that the script"},
+    {SCRIPT_LINE, "*3\r\n:1700000000000\r\n:1\r\n:-1\r\n", "none that the script line gives"},
+    {SCRIPT_RENEW, "*3\r\n:1700000000000\r\n:2\r\n:1\r\n",
+     "none that the script"}, /* of another call */
     {SCRIPT_ACQUIRE, "*2000000000\r\n", "too many elements"},
     {SCRIPT_ACQUIRE, "*1\r\n*1\r\n*1\r\n", "nested too deeply"},
     {SCRIPT_ACQUIRE, "%1\r\n+a\r\n+b\r\n", ""},
-    {SCRIPT_PEEK, "*2\r\n:1700000000000\r\n:1\r\n", "none that the script"},
+    {SCRIPT_PEEK, "*3\r\n:1700000000000\r\n:1\r\n:1\r\n", "none that the script"},
     {SCRIPT_PEEK,
-     "*2\r\n:1700000000000\r\n*9\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n",
+     "*3\r\n:1700000000000\r\n:1\r\n*9\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n",
      "none that the script"},
-    {SCRIPT_PEEK, "*2\r\n:1700000000000\r\n*1\r\n+OK\r\n", "none that the script"},
+    {SCRIPT_PEEK, "*3\r\n:1700000000000\r\n:1\r\n*1\r\n+OK\r\n", "none that the script"},
 };
 
 START_TEST(a_lie_is_no_answer)
@@ -858,7 +860,7 @@ END_TEST
 
 START_TEST(a_jump_of_its_clock_is_seen)
 {
-    static const char ahead[] = "*2\r\n:9000000000000\r\n:0\r\n";
+    static const char ahead[] = "*3\r\n:9000000000000\r\n:2\r\n:0\r\n";
     struct asked q;
 
     ck_codes(ask(SCRIPT_RENEW, "x", "op 1000 1 1"), 0, 0);
@@ -875,7 +877,7 @@ END_TEST
 
 START_TEST(a_jump_ahead_is_followed_by_quarantine)
 {
-    static const char ahead[] = "*2\r\n:9000000000000\r\n:1\r\n";
+    static const char ahead[] = "*3\r\n:9000000000000\r\n:2\r\n:1\r\n";
     struct asked q;
     struct master_setup longer = setup;
 

@@ -61,6 +61,7 @@ struct conf_master {
     bool tls;
     char *user;
     char *password;
+    char *id;                  /* NULL, or what brokers know it by, in place of its address */
     char *password_file;       /* NULL, or where the password is read from; may begin with %d/ */
     char *password_credential; /* NULL, or its name in $CREDENTIALS_DIRECTORY */
     int db;

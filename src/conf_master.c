@@ -18,6 +18,7 @@
 
 enum { REDIS_PORT = 6379, HOST_MAX = 253 };
 
+#define ID_BYTES "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.:/_-"
 #define NAME_BYTES "abcdefghijklmnopqrstuvwxyz0123456789_-"
 #define HOST_BYTES "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_"
 
@@ -47,6 +48,7 @@ void conf_clear_masters(struct conf *conf)
 
         master_fini_address(m);
         free(m->name);
+        free(m->id);
         free(m->password_file);
         free(m->password_credential);
     }
@@ -68,6 +70,7 @@ void conf_masters_copy(struct conf *dst, const struct conf *src)
         to->host = dup_or_null(from->host);
         to->user = dup_or_null(from->user);
         to->password = dup_or_null(from->password);
+        to->id = dup_or_null(from->id);
         to->password_file = dup_or_null(from->password_file);
         to->password_credential = dup_or_null(from->password_credential);
     }
@@ -251,6 +254,18 @@ static int set_address(struct conf_master *m, const char *value, int line, struc
 
 /* ---- setting by name ---- */
 
+enum { ID_MAX = 128 };
+
+static int set_id(struct conf_master *m, const char *value, struct conf_error *err)
+{
+    size_t len = strlen(value);
+    if (len == 0 || len > ID_MAX || strspn(value, ID_BYTES) < len)
+        return conf_refuse(err, "must be 1 to %d of the bytes A-Z a-z 0-9 . : / _ -", ID_MAX);
+    free(m->id);
+    m->id = util_strdup(value);
+    return 0;
+}
+
 static int set_password_file(struct conf_master *m, const char *value, struct conf_error *err)
 {
     if (value[0] != '/' && strncmp(value, "%d/", 3) != 0)
@@ -305,12 +320,14 @@ int conf_master_set(struct conf *conf, const char *key, const char *value, int l
         return -1;
     if (key[len] == '\0')
         rc = set_address(m, value, line, err);
+    else if (strcmp(key + len, ".id") == 0)
+        rc = set_id(m, value, err);
     else if (strcmp(key + len, ".password_file") == 0)
         rc = set_password_file(m, value, err);
     else if (strcmp(key + len, ".password_credential") == 0)
         rc = set_password_credential(m, value, err);
     else
-        rc = conf_refuse(err, "a master has only .password_file and .password_credential");
+        rc = conf_refuse(err, "a master has only .id, .password_file and .password_credential");
     if (rc == 0 && m->name == NULL) {
         m->name = util_memdup(key, len);
         conf->master_count++;
@@ -376,7 +393,7 @@ static bool same_text(const char *a, const char *b)
 bool conf_master_same_address(const struct conf_master *a, const struct conf_master *b)
 {
     return same_text(a->host, b->host) && a->port == b->port && a->is_unix == b->is_unix &&
-           a->tls == b->tls;
+           a->tls == b->tls && same_text(a->id, b->id);
 }
 
 bool conf_master_same_login(const struct conf_master *a, const struct conf_master *b)

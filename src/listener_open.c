@@ -96,7 +96,7 @@ static int open_tcp(const struct opening *o, const char *host, int port)
     if (inet_pton(AF_INET, host, &v4) == 1)
         return open_v4(o, v4, port);
     if (inet_pton(AF_INET6, host, &v6) == 1)
-        return open_v6(o, &v6, port, false);
+        return open_v6(o, &v6, port, IN6_IS_ADDR_LOOPBACK(&v6));
     return fail(o, host, EINVAL);
 }
 
@@ -184,6 +184,10 @@ int listener_open_list(struct listeners *set, const struct conf_listens *listens
         const struct conf_listen *l = &listens->v[i];
         if ((l->is_unix ? open_unix(&o, l->host) : open_tcp(&o, l->host, l->port)) != 0)
             return -1;
+    }
+    if (listens->count > 0 && listener_count(set) == 0) {
+        snprintf(error, error_size, "no address to listen on: this machine has no IPv6");
+        return -1;
     }
     return 0;
 }

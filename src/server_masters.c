@@ -18,14 +18,19 @@
 
 /* ---- making them ---- */
 
-/* What brokers know a master by: its name, and the database, as locks in another one are others.
- * Not its address, as the way there may differ from broker to broker (a Unix socket here, TCP
- * there). */
+/* What brokers know a master by: its address, and the database, as locks in another one are others.
+ * Where the way there differs from broker to broker (a Unix socket here, TCP there), its `id` says
+ * that it is the same. */
 static char *identity_of(const struct conf_master *m)
 {
     struct buf text = {0};
 
-    buf_printf(&text, "%s/%d", m->name, m->db);
+    if (m->id)
+        buf_printf(&text, "%s", m->id);
+    else if (m->is_unix)
+        buf_printf(&text, "unix:%s/%d", m->host, m->db);
+    else
+        buf_printf(&text, "%s:%d/%d", m->host, m->port, m->db);
     char *copy = util_memdup(buf_head(&text), buf_len(&text));
     buf_fini(&text);
     return copy;

@@ -56,6 +56,8 @@ def write_config(path, masters, options=None, listen="127.0.0.1:0"):
         out.write("\n[masters]\n")
         for name, url in masters.items():
             out.write("%s = %s\n" % (name, url))
+            # brokers of one test may reach the same master in different ways, e.g. through a proxy
+            out.write("%s.id = %s\n" % (name, name))
     return path
 
 

@@ -445,7 +445,7 @@ START_TEST(masters_bad)
                    "a23456789012345678901234567890123: a master's name is 1 to 32 of the bytes "
                    "a-z 0-9 _ -");
     expect_refused("masters.a.port", "1",
-                   "a.port: a master has only .password_file and .password_credential");
+                   "a.port: a master has only .id, .password_file and .password_credential");
     expect_refused("masters.a.password_file", "secret",
                    "a.password_file: must be an absolute path, or begin with %d/ for a "
                    "credential");

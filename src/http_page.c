@@ -70,9 +70,12 @@ static void put_state(struct buf *out, const struct http_view *v)
     http_escape(out, v->id, strlen(v->id));
     put(out, " \302\267 up ");
     http_put_ms(out, g->uptime_ms);
-    put(out, "</span></header>\n<p class=\"status\">");
-    http_escape(out, v->status, strlen(v->status));
-    put(out, "</p>\n");
+    put(out, "</span></header>\n");
+    if (strcmp(state_colour(g), "ok") != 0) {
+        buf_printf(out, "<p class=\"status %s\">", state_colour(g));
+        http_escape(out, v->status, strlen(v->status));
+        put(out, "</p>\n");
+    }
 }
 
 /* ---- figures and their curves ---- */
@@ -166,7 +169,7 @@ static void put_lock_tiles(struct buf *out, const struct http_view *v)
         http_put_ms(out, v->waits[0].since_ms);
     }
     end_tile(out, v, waiting_of);
-    put_tile(out, "Granted a second", v->n_samples ? v->samples[v->n_samples - 1].granted : 0, "");
+    put_tile(out, "Grants/s", v->n_samples ? v->samples[v->n_samples - 1].granted : 0, "");
     http_put_count(out, stats.acquires_granted);
     put(out, " in all");
     end_tile(out, v, granted_of);
@@ -177,8 +180,7 @@ static void put_other_tiles(struct buf *out, const struct http_view *v)
     const struct stats_gauges *g = v->gauges;
     uint64_t lost = count_lost();
 
-    put_tile(out, "Commands a second", v->n_samples ? v->samples[v->n_samples - 1].commands : 0,
-             "");
+    put_tile(out, "Commands/s", v->n_samples ? v->samples[v->n_samples - 1].commands : 0, "");
     http_put_count(out, stats.commands_processed);
     put(out, " in all");
     end_tile(out, v, commands_of);
@@ -198,18 +200,18 @@ static void put_other_tiles(struct buf *out, const struct http_view *v)
 void http_page(struct buf *out, const struct http_view *v, const char *nonce)
 {
     put_head(out, v, nonce);
-    put(out, "<main id=\"live\">\n");
+    buf_printf(out, "<main data-title=\"%s \302\267 holdfast\">\n", state_word(v->gauges));
     put_state(out, v);
     put(out, "<div class=\"tiles\">\n");
     put_lock_tiles(out, v);
     put_other_tiles(out, v);
     put(out, "</div>\n");
     http_put_masters(out, v);
-    http_put_lost(out, v);
     put(out, "<div class=\"grid\">\n");
     http_put_waits(out, v);
     http_put_holds(out, v);
     put(out, "</div>\n");
+    http_put_lost(out, v);
     http_put_times(out);
     buf_printf(out,
                "</main>\n<footer><a href=\"/metrics\">metrics</a> \302\267 "

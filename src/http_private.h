@@ -2,7 +2,32 @@
 #ifndef HOLDFAST_HTTP_PRIVATE_H
 #define HOLDFAST_HTTP_PRIVATE_H
 
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <sys/queue.h>
+
+#include "conf.h"
 #include "http.h"
+
+struct evhttp;
+struct evconnlistener;
+struct conn;
+
+/* ---- http_conn.c: sockets and connections ---- */
+struct http_conns {
+    struct evhttp *evhttp;
+    struct evconnlistener *sockets[2 * CONF_LISTEN_MAX]; /* each may be two: * is IPv4 and IPv6 */
+    size_t n_sockets;
+    TAILQ_HEAD(, conn) conns;
+    size_t n_conns;
+    struct event timer;
+    bool paused; /* nothing is accepted */
+};
+void http_conns_init(struct http_conns *, struct event_base *, struct evhttp *);
+/* -1: `error` says which address and why; those that are open are evhttp's to close. */
+int http_conns_open(struct http_conns *, const struct conf_listens *, char *error,
+                    size_t error_size) MUST_CHECK;
+void http_conns_fini(struct http_conns *); /* after evhttp_free() */
 
 /* ---- http_style.c: the fixed parts of the status page ---- */
 extern const char http_style[], http_live_script[];

@@ -48,14 +48,14 @@ static void put_name(struct buf *out, const char *name, size_t kept, size_t len)
     /* Not in the middle of a character. */
     for (int i = 0; i < 3 && n < kept && n > 0 && ((unsigned char)name[n] & 0xc0) == 0x80; i++)
         n--;
-    put(out, "<td><bdi>");
+    put(out, "<td><bdi class=\"lock\">");
     http_escape(out, name, n);
     put(out, n < len ? "\342\200\246</bdi></td>" : "</bdi></td>");
 }
 
 static void put_client(struct buf *out, const struct http_row *row)
 {
-    buf_printf(out, "<td>#%llu ", (unsigned long long)row->client);
+    buf_printf(out, "<td class=\"who\">#%llu ", (unsigned long long)row->client);
     if (row->client_name) {
         put(out, "<bdi>");
         put_text(out, row->client_name);
@@ -84,7 +84,7 @@ static const char *colour_of(const struct http_master *m)
 
 static void put_master(struct buf *out, const struct http_master *m)
 {
-    put(out, "<tr><td><bdi>");
+    put(out, "<tr><td><bdi class=\"lock\">");
     put_text(out, m->name);
     put(out, "</bdi><small><bdi>");
     put_text(out, m->address);
@@ -189,13 +189,13 @@ static void put_lost(struct buf *out, const struct lostlog_entry *e, int64_t now
 {
     put(out, "<tr>");
     put_name(out, e->name, e->name_len < LOSTLOG_NAME ? e->name_len : LOSTLOG_NAME, e->name_len);
-    put(out, "<td>");
+    put(out, "<td class=\"why\">");
     put_text(out, e->reason);
     for (size_t i = 0; i < sizeof lost_words / sizeof lost_words[0]; i++)
         if (strcmp(lost_words[i][0], e->reason) == 0)
             buf_printf(out, "<small>%s</small>", lost_words[i][1]);
     put(out, "</td>");
-    buf_printf(out, "<td class=\"n\" data-of=\"\">");
+    put(out, "<td class=\"n\">");
     http_put_ms(out, now_ms > e->at_ms ? now_ms - e->at_ms : 0);
     put(out, " ago</td>");
     put_time_cell(out, "held for", e->held_ms);
@@ -222,22 +222,29 @@ void http_put_lost(struct buf *out, const struct http_view *v)
 
 /* ---- how long things take ---- */
 
-static void put_quantile(struct buf *out, const struct hist *h, double q)
+/* Most are measured by a clock of milliseconds: what is less is not known any better. */
+static void put_quantile(struct buf *out, const struct hist *h, double q, int64_t least_us)
 {
+    int64_t us = hist_quantile(h, q);
+
     put(out, "<td class=\"n\">");
-    if (h->count > 0)
-        http_put_us(out, hist_quantile(h, q));
-    else
+    if (h->count == 0) {
         put(out, "\342\200\223");
+    } else if (us < least_us) {
+        put(out, "&lt;&nbsp;");
+        http_put_us(out, least_us);
+    } else {
+        http_put_us(out, us);
+    }
     put(out, "</td>");
 }
 
-static void put_times(struct buf *out, const char *what, const struct hist *h)
+static void put_times(struct buf *out, const char *what, const struct hist *h, int64_t least_us)
 {
     buf_printf(out, "<tr><td>%s</td>", what);
-    put_quantile(out, h, 0.5);
-    put_quantile(out, h, 0.99);
-    put_quantile(out, h, 1);
+    put_quantile(out, h, 0.5, least_us);
+    put_quantile(out, h, 0.99, least_us);
+    put_quantile(out, h, 1, least_us);
     put(out, "</tr>\n");
 }
 
@@ -246,10 +253,10 @@ void http_put_times(struct buf *out)
     begin(out, "Times", "since the start");
     put(out, "<table><thead><tr><th></th><th class=\"n\">Median</th><th class=\"n\">99&nbsp;%</th>"
              "<th class=\"n\">Worst</th></tr></thead><tbody>\n");
-    put_times(out, "Masters decide on a lock", &stats.acquire_us);
-    put_times(out, "Wait for a granted lock", &stats.wait_us);
-    put_times(out, "A lock is held", &stats.hold_us);
-    put_times(out, "Renewals leave late by", &stats.renewal_lateness_us);
-    put_times(out, "Timers run late by", &stats.loop_lag_us);
+    put_times(out, "Masters decide on a lock", &stats.acquire_us, 1000);
+    put_times(out, "Wait for a granted lock", &stats.wait_us, 0);
+    put_times(out, "A lock is held", &stats.hold_us, 1000);
+    put_times(out, "Renewals leave late by", &stats.renewal_lateness_us, 1000);
+    put_times(out, "Timers run late by", &stats.loop_lag_us, 1000);
     end(out);
 }

@@ -119,7 +119,7 @@ void http_put_us(struct buf *out, int64_t us)
 {
     if (us < 1000)
         buf_printf(out, "%lld&nbsp;\302\265s", (long long)us);
-    else if (us < 100000)
+    else if (us < 10000)
         buf_printf(out, "%.1f&nbsp;ms", (double)us / 1000);
     else
         http_put_ms(out, us / 1000);

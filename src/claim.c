@@ -200,6 +200,24 @@ static void refuse(struct claim *c, struct round *r, int64_t now_ms)
     end(c, t.same_owner >= need ? CLAIM_SAME_OWNER : CLAIM_BUSY, now_ms);
 }
 
+/* A take-over keeps the count. Masters may differ in it: one may not have heard of the last change,
+ * or may still have an older hold of the same owner. The latest version of the latest hold is what a
+ * majority has confirmed, or an attempt after that. Attempts that none of these masters has seen end below the
+ * version from which the new holder goes on. */
+static void take_count(struct claim *c, const struct round *r)
+{
+    enum { UNSEEN_MAX = 1024 };
+    const struct vote *last = NULL;
+    for (int i = 0; i < r->quorum.n; i++) {
+        const struct vote *v = &r->votes[i];
+        bool is_later = last && (v->was > last->was || (v->was == last->was && v->seq > last->seq));
+        if ((r->quorum.yes >> i & 1) && (!last || is_later))
+            last = v;
+    }
+    c->count = last->extra;
+    c->seq = last->seq + UNSEEN_MAX;
+}
+
 static void on_asked(struct round *r, void *arg, int64_t now_ms)
 {
     struct claim *c = arg;
@@ -211,10 +229,8 @@ static void on_asked(struct round *r, void *arg, int64_t now_ms)
         refuse(c, r, now_ms);
         return;
     }
-    for (int i = 0; i < r->quorum.n; i++) {
-        if ((r->quorum.yes >> i & 1) && c->takeover && r->votes[i].extra > c->count)
-            c->count = r->votes[i].extra;
-    }
+    if (c->takeover)
+        take_count(c, r);
     if (quorum_agreed(&r->quorum))
         grant(c, quorum_token(&r->quorum), now_ms);
     else

@@ -68,6 +68,7 @@ struct hold *keep_start(struct broker *b, struct lock *l, const struct claim *c,
     h->end_ms = r->maxhold_ms ? c->sent_ms + r->maxhold_ms : INT64_MAX;
     h->lease_ms = (uint32_t)(r->lease_ms ? r->lease_ms : b->conf.lease_ms);
     h->count = (uint32_t)c->count;
+    h->seq = (uint32_t)c->seq;
     h->state = HOLD_HELD;
     h->watched = r->lease_ms == 0;
     h->tell = r->tell;

@@ -13,7 +13,7 @@
 static const struct script_row table[] = {
     [SCRIPT_ACQUIRE] = {"acquire", script_lua_acquire, 9, 3, true},
     [SCRIPT_COMMIT] = {"commit", script_lua_commit, 3, 2, true},
-    [SCRIPT_TAKEOVER] = {"takeover", script_lua_takeover, 6, 3, true},
+    [SCRIPT_TAKEOVER] = {"takeover", script_lua_takeover, 6, 5, true},
     [SCRIPT_RENEW] = {"renew", script_lua_renew, 4, 1, true},
     [SCRIPT_PLANT] = {"plant", script_lua_plant, 7, 1, true},
     [SCRIPT_RELEASE] = {"release", script_lua_release, 3, 1, false},

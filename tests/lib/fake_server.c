@@ -507,11 +507,13 @@ static void commit(struct fake_server *s, const char *key, char *const *a, struc
 static void takeover(struct fake_server *s, const char *key, char *const *a, struct fake_reply *r)
 {
     struct fake_lock *held = fake_server_find(s, key);
-    int64_t code = 0, value = 0, count = 0;
+    int64_t code = 0, value = 0, count = 0, was = 0, seq = 0;
     if (is_op(held, a[0])) {
         code = 1;
         value = held->token;
         count = held->count;
+        was = held->was;
+        seq = held->seq;
     } else if (!held || held->foreign || strcmp(held->owner, a[2]) != 0) {
         value = pttl_ms(s, held);
     } else if (fake_server_is_gone(s, key, a[0])) {
@@ -520,15 +522,19 @@ static void takeover(struct fake_server *s, const char *key, char *const *a, str
         code = 1;
         value = fake_mutation == FAKE_TAKEOVER_KEEPS_TOKEN ? held->token : next_token(s, a[5], a[4]);
         count = held->count;
+        was = held->token;
+        seq = held->seq;
         add_tomb(s, key, held->op, max(atoll(a[1]), pttl_ms(s, held)), true);
         set(&held->op, a[0]);
         held->token = value;
-        held->seq = 0;
+        held->was = was;
         held->expires_ms = fake_server_time_ms(s) + atoll(a[3]);
     }
     add(r, code, NULL);
     add(r, value, NULL);
     add(r, count, NULL);
+    add(r, was, NULL);
+    add(r, seq, NULL);
 }
 
 /* op lease count seq */

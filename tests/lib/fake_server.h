@@ -21,7 +21,7 @@ struct fake_lock {
     char *key;
     bool foreign; /* some other type: no lock */
     char *owner, *op;
-    int64_t count, seq, token;
+    int64_t count, seq, token, was;
     int64_t expires_ms; /* by its clock; INT64_MAX: never */
 };
 

@@ -80,6 +80,8 @@ struct cmd_hooks {
     void (*pause)(void *server, int64_t until_ms);
     /* Ends the quarantine of a master (MASTER name TRUST); NULL, or why not, in words. */
     const char *(*trust)(void *server, const char *name, int64_t now_ms);
+    /* Puts the settings of this broker in force on a master (MASTER ADOPT); likewise. */
+    const char *(*adopt)(void *server, const char *name);
     /* Applies a changed option (CONFIG SET); 0, or -1 with text in `error`. */
     int (*config_set)(void *server, const char *key, const char *value, char *error,
                       size_t error_size);

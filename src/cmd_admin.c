@@ -64,18 +64,23 @@ void cmd_admin_shutdown(struct session *s, int argc, const struct resp_arg *argv
 
 void cmd_admin_master(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
 {
+    const struct cmd_hooks *hooks = cmd_hooks();
     char name[CONF_MASTER_NAME_MAX + 1] = "";
+    const char *why_not;
 
     (void)argc;
-    if (!cmd_word_is(&argv[2], "TRUST")) {
+    if (argv[1].len < sizeof(name))
+        memcpy(name, argv[1].ptr, argv[1].len);
+    if (cmd_word_is(&argv[2], "TRUST")) {
+        why_not = hooks->trust(hooks->server, name, now_ms);
+    } else if (cmd_word_is(&argv[2], "ADOPT")) {
+        why_not = hooks->adopt(hooks->server, name);
+    } else {
         cmd_reply_syntax(s);
         return;
     }
-    if (argv[1].len < sizeof(name))
-        memcpy(name, argv[1].ptr, argv[1].len);
-    const char *why_not = cmd_hooks()->trust(cmd_hooks()->server, name, now_ms);
     if (why_not != NULL)
-        cmd_reply_error(s, "ERR master '%.*s' cannot be trusted: %s", CMD_ARG(&argv[1]), why_not);
+        cmd_reply_error(s, "ERR master '%.*s': %s", CMD_ARG(&argv[1]), why_not);
     else
         cmd_reply_ok(s);
 }

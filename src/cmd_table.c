@@ -163,8 +163,10 @@ static const struct cmd table[] = {
     CMD_ROW("LOCKS", cmd_lock_list, -1, CMD_INSPECT, "0.1.0",
             "Lists the locks that clients of this broker hold or wait for.",
             "[CURSOR c] [MATCH glob] [COUNT n]"),
-    CMD_ROW("MASTER", cmd_admin_master, 3, CMD_ADMIN, "0.1.0",
-            "Ends the quarantine of a master by hand.", "name TRUST"),
+    CMD_ROW(
+        "MASTER", cmd_admin_master, 3, CMD_ADMIN, "0.1.0",
+        "Ends the quarantine of a master by hand, or puts this broker's settings in force on it.",
+        "name <TRUST | ADOPT>"),
     CMD_ROW("MASTERS", cmd_lock_masters, 1, CMD_INSPECT, "0.1.0",
             "Shows the Redis masters and how they do.", ""),
     CMD_ROW("MONITOR", cmd_trace_monitor, 1, CMD_ADMIN, "0.1.0", "Shows every command as it comes.",

@@ -49,9 +49,10 @@ static const struct sm_state states[MASTER_STATES] = {
     [MASTER_JOINING] = {"joining", BIT(MASTER_DOWN) | BIT(MASTER_REFUSED) | BIT(MASTER_ACTIVE) |
                                        BIT(MASTER_QUARANTINE)},
     [MASTER_QUARANTINE] = {"quarantine", BIT(MASTER_DOWN) | BIT(MASTER_GREETING) |
-                                             BIT(MASTER_JOINING) | BIT(MASTER_ACTIVE)},
-    [MASTER_ACTIVE] = {"active", BIT(MASTER_DOWN) | BIT(MASTER_GREETING) | BIT(MASTER_JOINING) |
-                                     BIT(MASTER_QUARANTINE)},
+                                             BIT(MASTER_REFUSED) | BIT(MASTER_JOINING) |
+                                             BIT(MASTER_ACTIVE)},
+    [MASTER_ACTIVE] = {"active", BIT(MASTER_DOWN) | BIT(MASTER_GREETING) | BIT(MASTER_REFUSED) |
+                                     BIT(MASTER_JOINING) | BIT(MASTER_QUARANTINE)},
 };
 
 static TAILQ_HEAD(, master) masters = TAILQ_HEAD_INITIALIZER(masters);

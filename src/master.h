@@ -147,6 +147,10 @@ void master_flush(struct master *, int64_t now_ms);
  * given afterwards. on_state follows. */
 void master_activate(struct master *, int64_t base, bool force);
 
+/* An administrator's word: the settings of this broker count on this master from now on, and
+ * brokers with others are refused there. Also lets one in that is refused for its settings. */
+void master_adopt(struct master *);
+
 /* Asks anew for the highest token that it has given, whatever its state after joining. Nothing else
  * changes; status.high and high_asked_ms follow when the answer comes. Not sent in other states. */
 void master_ask_high(struct master *);

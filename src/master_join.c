@@ -16,7 +16,7 @@
 void master_probe(struct master *m)
 {
     master_ask_words(m, MASTER_ASK_TIME, "TIME");
-    master_ask_words(m, MASTER_ASK_MARK, "HMGET holdfast:master run_id state");
+    master_ask_words(m, MASTER_ASK_MARK, "HMGET holdfast:master run_id state settings");
     master_flush(m, m->heard_ms);
 }
 
@@ -45,9 +45,11 @@ static void ask_join(struct master *m, enum master_ask_kind kind)
     const char *settings = m->setup.settings ? m->setup.settings : "";
 
     master_batch_add(m, kind);
-    put_call(m, SCRIPT_JOIN, 3);
+    put_call(m, SCRIPT_JOIN, 4);
     master_put_int(&m->out, quarantine_ms(m));
     master_put_text(&m->out, settings, strlen(settings));
+    master_put_int(&m->out, m->adopt ? 1 : 0);
+    m->adopt = false;
     master_flush(m, m->heard_ms);
 }
 
@@ -159,11 +161,32 @@ int master_on_high(struct master *m, int64_t sent_us)
     return 0;
 }
 
+/* The settings in force on the master are ours; else it is refused. */
+static bool agrees(struct master *m, const struct reply_value *settings)
+{
+    const char *ours = m->setup.settings ? m->setup.settings : "";
+    char theirs[REPLY_WORDS_MAX];
+
+    if (reply_is_text(&m->reply, settings, ours))
+        return true;
+    reply_words(theirs, sizeof theirs, reply_text(&m->reply, settings), settings->len);
+    master_refuse(m, "brokers disagree: this one has \"%s\", those before it have \"%s\"", ours,
+                  theirs);
+    return false;
+}
+
+void master_adopt(struct master *m)
+{
+    m->adopt = true;
+    if (m->state == MASTER_REFUSED)
+        event_active(&m->retry, EV_TIMEOUT, 0);
+    else if (m->state == MASTER_ACTIVE || m->state == MASTER_QUARANTINE)
+        ask_join(m, MASTER_ASK_HIGH);
+}
+
 int master_on_join(struct master *m, int64_t sent_us, int64_t now_us)
 {
     const struct reply *r = &m->reply;
-    const char *ours = m->setup.settings ? m->setup.settings : "";
-    char theirs[REPLY_WORDS_MAX];
 
     if (m->state != MASTER_JOINING)
         return 0; /* overtaken by greet_again */
@@ -171,12 +194,8 @@ int master_on_join(struct master *m, int64_t sent_us, int64_t now_us)
         return master_give_up(m, "join");
     if (!is_join_answer(r))
         return -1;
-    if (!reply_is_text(r, &r->values[4], ours)) {
-        reply_words(theirs, sizeof theirs, reply_text(r, &r->values[4]), r->values[4].len);
-        master_refuse(m, "brokers disagree: this one has \"%s\", those before it have \"%s\"", ours,
-                      theirs);
+    if (!agrees(m, &r->values[4]))
         return 0;
-    }
     bool jumped = master_clock_take(m, r->values[1].integer, sent_us, now_us);
     take_high(m, r->values[5].integer, sent_us);
     if (m->stranger) {
@@ -229,7 +248,7 @@ int master_on_mark(struct master *m)
 
     if (m->state != MASTER_ACTIVE && m->state != MASTER_QUARANTINE)
         return 0;
-    if (is_error(m) || r->values[0].type != REPLY_ARRAY || r->count != 3) {
+    if (is_error(m) || r->values[0].type != REPLY_ARRAY || r->count != 4) {
         master_greet_again(m);
         return 0;
     }
@@ -238,6 +257,8 @@ int master_on_mark(struct master *m)
         master_greet_again(m);
     } else if (reply_is_text(r, &r->values[2], "active") != (m->state == MASTER_ACTIVE)) {
         master_join(m);
+    } else {
+        (void)agrees(m, &r->values[3]);
     }
     return 0;
 }

@@ -94,6 +94,7 @@ struct master {
     int64_t client_id, old_client_id;   /* 0: unknown */
     char head[SCRIPT_COUNT][MASTER_HEAD_MAX];
     int head_len[SCRIPT_COUNT], loads_left;
+    bool adopt;    /* the next join puts our settings in force */
     bool stranger; /* a script has found the mark missing */
     int64_t quarantine_end_ms;
 

@@ -278,6 +278,19 @@ static const char *trust(void *server, const char *name, int64_t now_ms)
     return rejoin_trust(&s->rejoin, name, now_ms);
 }
 
+static const char *adopt(void *server, const char *name)
+{
+    struct backend *b = &((struct server *)server)->broker.backend;
+
+    for (int i = 0; i < b->n; i++) {
+        if (strcmp(master_name(b->masters[i]), name) == 0) {
+            master_adopt(b->masters[i]);
+            return NULL;
+        }
+    }
+    return "there is none";
+}
+
 void server_init_commands(struct server *s)
 {
     const struct cmd_hooks hooks = {
@@ -296,6 +309,7 @@ void server_init_commands(struct server *s)
         .output_len = client_output_len,
         .pause = pause_clients,
         .trust = trust,
+        .adopt = adopt,
         .config_set = server_config_set,
     };
 

@@ -2,16 +2,17 @@
 -- mark of this run and puts the server into quarantine: leases that it has forgotten may still be
 -- out. The mark is on the server, so that every broker sees the same.
 --
--- ARGV   run_id quarantine settings
+-- ARGV   run_id quarantine settings force
 --          quarantine   ms; 0: none is needed
 --          settings     what all brokers in front of these masters must agree on
+--          force        1: these settings count from now on (an administrator's word)
 -- Reply  {time, state, left, settings, high}
 --          state        "active" or "quarantine"
 --          left         ms of the quarantine that are left; 0: it is over and `activate` may follow
 --          settings     those in force: the first broker's
 --          high         highest token that this server has given
 -- Twice  a repeat finds the mark and changes nothing.
-local RUN, QUARANTINE, SETTINGS = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+local RUN, QUARANTINE, SETTINGS, FORCE = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4] == '1'
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
@@ -20,6 +21,10 @@ if mark[1] ~= RUN then
     mark = {RUN, QUARANTINE > 0 and 'quarantine' or 'active', tostring(now + QUARANTINE), SETTINGS}
     redis.call('HSET', 'holdfast:master', 'run_id', mark[1], 'state', mark[2],
                'until', string.format('%.0f', now + QUARANTINE), 'settings', SETTINGS)
+end
+if FORCE and mark[4] ~= SETTINGS then
+    mark[4] = SETTINGS
+    redis.call('HSET', 'holdfast:master', 'settings', SETTINGS)
 end
 local left = 0
 if mark[2] ~= 'active' then

@@ -412,6 +412,19 @@ START_TEST(quarantine_by_itself_and_by_force)
 }
 END_TEST
 
+START_TEST(settings_that_change_are_seen_and_can_be_adopted)
+{
+    start(redis.path);
+    wait_state(MASTER_ACTIVE);
+    redis_proc_do(&redis, "HSET holdfast:master settings max_lease=1");
+    wait_state(MASTER_REFUSED);
+    ck_assert_ptr_nonnull(strstr(master_status(m, clock_ms())->error, "brokers disagree"));
+    master_adopt(m);
+    wait_state(MASTER_ACTIVE);
+    ck_assert_str_eq(redis_proc_do(&redis, "HGET holdfast:master settings"), "max_lease=60000");
+}
+END_TEST
+
 START_TEST(no_quarantine_when_each_write_is_kept)
 {
     redis_proc_do(&redis, "CONFIG SET appendonly yes");
@@ -948,6 +961,7 @@ int main(void)
     tcase_add_test(c, quarantine_and_its_end);
     tcase_add_test(c, quarantine_by_itself_and_by_force);
     tcase_add_test(c, no_quarantine_when_each_write_is_kept);
+    tcase_add_test(c, settings_that_change_are_seen_and_can_be_adopted);
     tcase_add_test(c, what_another_broker_does_is_seen);
     c = add_case(s, "refused", begin, end);
     tcase_add_test(c, passwords);

@@ -127,6 +127,12 @@ static int hook_config_set(void *server, const char *key, const char *value, cha
     return -1;
 }
 
+static const char *hook_adopt(void *server, const char *name)
+{
+    (void)server;
+    return strcmp(name, "a") == 0 ? NULL : "there is none";
+}
+
 static const char *hook_trust(void *server, const char *name, int64_t now_ms)
 {
     (void)server, (void)now_ms;
@@ -147,6 +153,7 @@ static const struct cmd_hooks test_hooks = {
     .output_len = hook_len,
     .pause = hook_pause,
     .trust = hook_trust,
+    .adopt = hook_adopt,
     .config_set = hook_config_set,
 };
 
@@ -432,9 +439,11 @@ static const struct exchange exchanges[] = {
     {"pubsub channels", "*0\r\n"},
     {"pubsub numsub a", "*2\r\n$1\r\na\r\n:0\r\n"},
     {"master a trust", "+OK\r\n"},
-    {"master b trust", "-ERR master 'b' cannot be trusted: there is none\r\n"},
+    {"master a adopt", "+OK\r\n"},
+    {"master b adopt", "-ERR master 'b': there is none\r\n"},
+    {"master b trust", "-ERR master 'b': there is none\r\n"},
     {"master aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa TRUST",
-     "-ERR master 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa' cannot be trusted: there is "
+     "-ERR master 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa': there is "
      "none\r\n"},
     {"master a x", "-ERR syntax error\r\n"},
     {"shutdown x", "-ERR syntax error\r\n"},

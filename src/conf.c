@@ -201,7 +201,8 @@ static bool same_masters(const struct conf *a, const struct conf *b)
     for (size_t i = 0; i < a->master_count; i++) {
         const struct conf_master *x = &a->masters[i], *y = &b->masters[i];
 
-        if (strcmp(x->name, y->name) != 0 || x->db != y->db || !conf_master_same_address(x, y))
+        if (strcmp(x->name, y->name) != 0 || x->db != y->db || !conf_master_same_address(x, y) ||
+            !conf_master_same_id(x, y))
             return false;
     }
     return true;
@@ -215,9 +216,11 @@ static void masters_show(const struct conf *conf, char out[CONF_VALUE_MAX])
 
     out[0] = '\0';
     for (size_t i = 0; i < conf->master_count && n < CONF_VALUE_MAX; i++) {
-        conf_master_format(&conf->masters[i], address);
-        n += (size_t)snprintf(out + n, CONF_VALUE_MAX - n, "%s%s=%s", i > 0 ? " " : "",
-                              conf->masters[i].name, address);
+        const struct conf_master *m = &conf->masters[i];
+
+        conf_master_format(m, address);
+        n += (size_t)snprintf(out + n, CONF_VALUE_MAX - n, "%s%s=%s%s%s", i > 0 ? " " : "", m->name,
+                              address, m->id != NULL ? " id=" : "", m->id != NULL ? m->id : "");
     }
 }
 

@@ -145,16 +145,18 @@ static void check_master(struct check *check, size_t index)
     const struct conf_master *m = &check->conf->masters[index];
 
     if (m->host == NULL) {
-        say(check, FAIL, 0, "master %s has a password but no address (%s = redis://host:port)",
-            m->name, m->name);
+        say(check, FAIL, 0, "master %s has no address (%s = redis://host:port)", m->name, m->name);
         return;
     }
     if (m->user != NULL && m->password == NULL)
         say(check, FAIL, m->line, "%s: has a user but no password", m->name);
     for (size_t i = 0; i < index; i++) {
-        if (conf_master_same_address(m, &check->conf->masters[i]))
-            say(check, FAIL, m->line, "%s: has the same address as %s", m->name,
-                check->conf->masters[i].name);
+        const struct conf_master *other = &check->conf->masters[i];
+
+        if (conf_master_same_address(m, other))
+            say(check, FAIL, m->line, "%s: has the same address as %s", m->name, other->name);
+        if (m->id != NULL && conf_master_same_id(m, other))
+            say(check, FAIL, m->line, "%s: has the same id as %s", m->name, other->name);
     }
 }
 

@@ -393,7 +393,12 @@ static bool same_text(const char *a, const char *b)
 bool conf_master_same_address(const struct conf_master *a, const struct conf_master *b)
 {
     return same_text(a->host, b->host) && a->port == b->port && a->is_unix == b->is_unix &&
-           a->tls == b->tls && same_text(a->id, b->id);
+           a->tls == b->tls;
+}
+
+bool conf_master_same_id(const struct conf_master *a, const struct conf_master *b)
+{
+    return same_text(a->id, b->id);
 }
 
 bool conf_master_same_login(const struct conf_master *a, const struct conf_master *b)

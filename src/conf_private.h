@@ -76,6 +76,7 @@ int conf_master_set(struct conf *conf, const char *key, const char *value, int l
 void conf_master_format(const struct conf_master *m, char out[CONF_VALUE_MAX]);
 
 bool conf_master_same_address(const struct conf_master *a, const struct conf_master *b);
+bool conf_master_same_id(const struct conf_master *a, const struct conf_master *b); /* or none */
 bool conf_master_same_login(const struct conf_master *a, const struct conf_master *b);
 void conf_masters_copy(struct conf *dst, const struct conf *src);
 

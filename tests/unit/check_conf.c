@@ -449,6 +449,8 @@ START_TEST(masters_bad)
     expect_refused("masters.a.password_file", "secret",
                    "a.password_file: must be an absolute path, or begin with %d/ for a "
                    "credential");
+    expect_refused("masters.a.id", "a,b",
+                   "a.id: must be 1 to 128 of the bytes A-Z a-z 0-9 . : / _ -");
     expect_refused("masters.a.password_credential", "../x",
                    "a.password_credential: must be the name of a systemd credential, without /");
 }
@@ -497,6 +499,7 @@ START_TEST(file_good)
                                  "b = redis://h1\n"
                                  "\ta = redis://:x@h2:7\n"
                                  "b.password_file = %d/b\n"
+                                 "b.id = 10.0.0.1:6379/0\n"
                                  "[limits]\n"
                                  "max_clients=77"),
                      0);
@@ -507,6 +510,8 @@ START_TEST(file_good)
     ck_assert_uint_eq(conf.master_count, 2);
     ck_assert_str_eq(conf.masters[0].name, "b");
     ck_assert_str_eq(conf.masters[0].password_file, "%d/b");
+    ck_assert_str_eq(conf.masters[0].id, "10.0.0.1:6379/0");
+    ck_assert_ptr_null(conf.masters[1].id);
     ck_assert_str_eq(conf.masters[1].name, "a");
     ck_assert_int_eq(conf.masters[1].line, 8);
     ck_assert_str_eq(conf.path, "x.ini");
@@ -782,7 +787,10 @@ START_TEST(cross_checks_masters)
                  "a = redis://127.0.0.1:6379\n");
     expect_check("[masters]\na=redis://u@h\n", -1, "x.ini:2: a: has a user but no password\n");
     expect_check("[masters]\na.password_file=/x\n", -1,
-                 "master a has a password but no address (a = redis://host:port)\n");
+                 "master a has no address (a = redis://host:port)\n");
+    expect_check("[masters]\na=redis://h\na.id=x\nb=redis://h\nb.id=y\nc=redis://g\nc.id=x\n", -1,
+                 "x.ini:4: b: has the same address as a\n"
+                 "x.ini:6: c: has the same id as a\n");
     expect_check("[masters]\na=redis://h\nb=redis://g\nc=redis://h:6379/1\n", -1,
                  "x.ini:4: c: has the same address as a\n");
     expect_check("[masters]\na=redis://h\nb=redis://h:1\n", 0,
@@ -849,6 +857,16 @@ START_TEST(diff)
                                "a=redis://:***@h:6379 b=redis://g:6379/1 restart\n");
     conf_fini(&a);
     expect_value(&b, "masters.b", "redis://g:6379/1");
+    conf_copy(&a, &b);
+    set_ok(&a, "masters.b.id", "two");
+    reset_reports();
+    ck_assert_uint_eq(conf_diff(&b, &a, on_change, NULL), 1);
+    ck_assert_str_eq(reported, "masters: a=redis://:***@h:6379 b=redis://g:6379/1 -> "
+                               "a=redis://:***@h:6379 b=redis://g:6379/1 id=two restart\n");
+    conf_fini(&b);
+    conf_copy(&b, &a);
+    ck_assert_uint_eq(conf_diff(&a, &b, on_change, NULL), 0);
+    conf_fini(&a);
     conf_fini(&b);
 }
 END_TEST

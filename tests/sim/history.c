@@ -211,6 +211,8 @@ static void check_token(struct name *n, const struct world_app *app, const struc
 {
     const struct hold *h = hold_at(app->broker, n, ask->owner);
     int64_t asked_us = ask->said_us;
+    /* given up by another connection of its owner before this one heard of it */
+    bool is_void = token <= belief_of(n, ask->owner)->void_token;
     if (h && h->token == token)
         asked_us = max(asked_us, h->asked_ms * 1000 - app->broker->local_us);
     for (int i = 0; i < n->n_grants; i++) {
@@ -220,7 +222,7 @@ static void check_token(struct name *n, const struct world_app *app, const struc
             history_fail("token %" PRId64 " of '%s' was given to %s and to %s", token, n->name, g->owner, ask->owner);
         if (g->token == token)
             return;
-        if (g->token > token && (g->told_us < asked_us || (exclusion && !is_same && !is_forced(n))))
+        if (g->token > token && (g->told_us < asked_us || (exclusion && !is_same && !is_void && !is_forced(n))))
             history_fail("'%s' was granted to %s under token %" PRId64 ", after %" PRId64 " had been given to %s",
                          n->name, ask->owner, token, g->token, g->owner);
     }
@@ -302,7 +304,7 @@ static void take_grant(struct name *n, struct belief *bl, struct world_app *app,
     const struct hold *h = hold_at(app->broker, n, ask->owner);
     bool is_new = token != bl->token;
     check_token(n, app, ask, token);
-    if (token < bl->token) { /* of two take-overs by one owner the later one counts */
+    if (token < bl->token || token <= bl->void_token) { /* its owner has gone on elsewhere meanwhile */
         bl->certain = false;
         return;
     }
@@ -329,6 +331,17 @@ static void take_grant(struct name *n, struct belief *bl, struct world_app *app,
     check_exclusion(n);
 }
 
+/* The highest token that this owner has here: told, or on its way to another of its connections. */
+static int64_t kept_token(const struct name *n, const struct belief *bl)
+{
+    int64_t token = n->highest;
+    for (int i = 0; i < world.conf.n_brokers; i++) {
+        const struct hold *h = hold_at(&world.brokers[i], n, bl->owner);
+        token = h ? max(token, h->token) : token;
+    }
+    return token;
+}
+
 /* Its owner has taken it back at another broker: this one only knows that it is gone. */
 static bool is_elsewhere(const struct name *n, const struct belief *bl, const struct world_app *app)
 {
@@ -353,7 +366,7 @@ static void take_unlock(struct name *n, struct belief *bl, const struct world_ap
         bl->count--;
         return;
     }
-    make_void(bl, n->highest);
+    make_void(bl, kept_token(n, bl));
     bl->count = 0;
     bl->certain &= (is_one || not_held) && bl->asking == 0; /* sure again at the next LOCK */
 }
@@ -456,7 +469,7 @@ void history_closing(struct world_app *app, bool orderly)
         bl->certain = false;
         if (ask->verb == WORLD_UNLOCK) {
             bl->unlocking--;
-            make_void(bl, n->highest);
+            make_void(bl, kept_token(n, bl));
         }
     }
     for (int i = 0; i < n_names; i++) {

@@ -72,6 +72,7 @@ static void leave(struct broker *b, struct lock_request *r)
 {
     struct lock_queue *q = r->lock->queue;
     TAILQ_REMOVE(&q->waiters, r, queued);
+    broker_due_cancel(b, &r->due); /* it may go on for a while: a take-over enters once more */
     r->waiting = false;
     q->n_waiters--;
     b->n_waiters--;

@@ -131,7 +131,8 @@ static const char *status_text(int status)
     }
 }
 
-static void send_answer(struct evhttp_request *req, const struct answer *a)
+/* evhttp would send a body to HEAD too. */
+static void send_answer(struct evhttp_request *req, const struct answer *a, bool with_body)
 {
     struct evkeyvalq *headers = evhttp_request_get_output_headers(req);
     struct evbuffer *body = evbuffer_new();
@@ -139,7 +140,8 @@ static void send_answer(struct evhttp_request *req, const struct answer *a)
 
     if (!body)
         util_die("cannot make a buffer");
-    evbuffer_add(body, buf_head(&a->body), buf_len(&a->body));
+    if (with_body)
+        evbuffer_add(body, buf_head(&a->body), buf_len(&a->body));
     snprintf(length, sizeof length, "%zu", buf_len(&a->body));
     evhttp_add_header(headers, "Content-Type", a->type);
     evhttp_add_header(headers, "Content-Length", length);
@@ -163,6 +165,7 @@ static void on_request(struct evhttp_request *req, void *arg)
                        .status = 200};
     const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(req);
     const char *path = uri ? evhttp_uri_get_path(uri) : NULL;
+    bool odd = strncmp(evhttp_request_get_uri(req), "//", 2) == 0; /* the path is a host then */
     enum evhttp_cmd_type method = evhttp_request_get_command(req);
 
     stats.http_requests++;
@@ -171,9 +174,9 @@ static void on_request(struct evhttp_request *req, void *arg)
         buf_printf(&a.body, "only GET and HEAD: nothing can be changed here\n");
     } else {
         a.query = uri ? evhttp_uri_get_query(uri) : NULL;
-        make_answer(&a, path && *path ? path : "/");
+        make_answer(&a, odd ? "//" : path && *path ? path : "/");
     }
-    send_answer(req, &a);
+    send_answer(req, &a, method != EVHTTP_REQ_HEAD);
     buf_fini(&a.body);
 }
 

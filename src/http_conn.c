@@ -37,6 +37,8 @@ struct conn {
     bool cut;
 };
 
+static struct http_conns *open_conns; /* those of this process, for on_accept_error */
+
 /* ---- connections ---- */
 
 static void pause_accepting(struct http_conns *h)
@@ -126,14 +128,15 @@ static struct bufferevent *make_conn(struct event_base *base, void *arg)
     return c->bev;
 }
 
-/* Out of descriptors, most likely: to go on at once would spin. */
+/* Out of descriptors, most likely: to go on at once would spin. `arg` is the one that evhttp has
+ * set for its own callback of the socket. */
 static void on_accept_error(struct evconnlistener *socket, void *arg)
 {
     static struct log_limit limit;
-    struct http_conns *h = arg;
+    struct http_conns *h = open_conns;
     int err = errno;
 
-    (void)socket;
+    (void)socket, (void)arg;
     if (log_limited(&limit, clock_ms()))
         log_error("http", "cannot accept a connection: %s swallowed=%" PRIu64, strerror(err),
                   limit.swallowed);
@@ -224,6 +227,7 @@ void http_conns_init(struct http_conns *h, struct event_base *base, struct evhtt
     TAILQ_INIT(&h->conns);
     event_assign(&h->timer, base, -1, 0, on_timer, h);
     evhttp_set_bevcb(evhttp, make_conn, h);
+    open_conns = h;
 }
 
 int http_conns_open(struct http_conns *h, const struct conf_listens *listens, char *error,

@@ -1,0 +1,700 @@
+"""Metrics, health checks and the status page, and what the HTTP listener bears."""
+
+import http.client
+import os
+import re
+import resource
+import signal
+import socket
+import time
+from html.parser import HTMLParser
+
+import pytest
+
+import holdfastproc
+import procs
+from procs import wait_for
+
+HTTP_RE = r"status page and metrics on http://127\.0\.0\.1:(\d+)/"
+ON = ("-o", "http.listen=127.0.0.1:0")
+CONNS_MAX = 64
+
+
+class Reply:
+    def __init__(self, status, headers, body):
+        self.status = status
+        self.headers = headers
+        self.body = body
+        self.text = body.decode("utf-8")
+
+
+class Http:
+    """The HTTP side of a broker."""
+
+    def __init__(self, broker):
+        self.broker = broker
+        self.port = int(broker.wait_log(HTTP_RE).group(1))
+
+    def ask(self, path, method="GET", body=None, headers=None, timeout=10):
+        conn = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        try:
+            conn.request(method, path, body, headers or {})
+            reply = conn.getresponse()
+            return Reply(reply.status, dict(reply.getheaders()), reply.read())
+        finally:
+            conn.close()
+
+    def metrics(self):
+        reply = self.ask("/metrics")
+        assert reply.status == 200
+        return parse_metrics(reply.text)
+
+    def connect(self):
+        sock = socket.create_connection(("127.0.0.1", self.port), 10)
+        sock.settimeout(20)
+        return sock
+
+    def raw(self, data):
+        """Everything that comes back until the broker closes."""
+        with self.connect() as sock:
+            try:
+                sock.sendall(data)
+            except OSError:
+                pass
+            return read_to_end(sock)
+
+
+def read_to_end(sock):
+    got = b""
+    while True:
+        try:
+            chunk = sock.recv(65536)
+        except ConnectionResetError:
+            return got
+        if not chunk:
+            return got
+        got += chunk
+
+
+@pytest.fixture
+def broker(make_broker, masters1):
+    return make_broker(masters1, args=ON)
+
+
+@pytest.fixture
+def web(broker):
+    return Http(broker)
+
+
+@pytest.fixture
+def client(broker, clients):
+    return clients(broker)
+
+
+# A strict reader of the text format 0.0.4
+
+NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
+SAMPLE_RE = re.compile(r"(%s)(?:\{(.*)\})? (\S+)" % NAME)
+LABEL_RE = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\[\\"n])*)"')
+KINDS = ("counter", "gauge", "histogram")
+
+
+def parse_labels(text):
+    labels, at = {}, 0
+    while at < len(text or ""):
+        match = LABEL_RE.match(text, at)
+        assert match, "label: %r" % text
+        assert match.group(1) not in labels, "label twice: %r" % text
+        labels[match.group(1)] = match.group(2)
+        at = match.end()
+        assert at == len(text) or text[at] == ",", "label: %r" % text
+        at += 1
+    return labels
+
+
+def check_histogram(family, samples):
+    series = {}
+    for name, labels, value in samples:
+        rest = tuple(sorted((k, v) for k, v in labels.items() if k != "le"))
+        one = series.setdefault(rest, {"le": [], "sum": None, "count": None})
+        if name == family + "_bucket":
+            one["le"].append((float(labels["le"].replace("+Inf", "inf")), value))
+        else:
+            assert one[name[len(family) + 1:]] is None
+            one[name[len(family) + 1:]] = value
+    for rest, one in series.items():
+        bounds = [le for le, _ in one["le"]]
+        counts = [count for _, count in one["le"]]
+        assert bounds == sorted(set(bounds)) and bounds[-1] == float("inf"), (family, rest)
+        assert counts == sorted(counts), (family, rest)
+        assert one["count"] == counts[-1] and one["sum"] is not None, (family, rest)
+        assert one["sum"] >= 0
+
+
+def parse_metrics(text):
+    """{(name, (labels...)): value}; fails on whatever Prometheus or its linter would not like."""
+    assert text.endswith("\n") and "\r" not in text
+    found, families, samples, family, kind = {}, set(), [], None, None
+    lines = text.split("\n")[:-1]
+    at = 0
+
+    def end_of_family():
+        if kind == "histogram":
+            check_histogram(family, samples)
+
+    while at < len(lines):
+        if lines[at].startswith("#"):
+            end_of_family()
+            head = re.fullmatch(r"# HELP (%s) (\S.*)" % NAME, lines[at])
+            assert head, lines[at]
+            family, samples = head.group(1), []
+            assert family not in families, "family twice: " + family
+            families.add(family)
+            typed = re.fullmatch(r"# TYPE (%s) (\w+)" % NAME, lines[at + 1])
+            assert typed and typed.group(1) == family and typed.group(2) in KINDS, lines[at + 1]
+            kind = typed.group(2)
+            assert family.endswith("_total") == (kind == "counter"), family
+            assert re.match(r"(holdfast|process)_", family), family
+            at += 2
+            continue
+        match = SAMPLE_RE.fullmatch(lines[at])
+        assert match, lines[at]
+        name, labels, value = match.group(1), parse_labels(match.group(2)), float(match.group(3))
+        suffixes = ("_bucket", "_sum", "_count") if kind == "histogram" else ("",)
+        assert name in [family + s for s in suffixes], lines[at]
+        assert ("le" in labels) == name.endswith("_bucket"), lines[at]
+        assert value >= 0 or "offset" in name, lines[at]
+        key = (name, tuple(sorted(labels.items())))
+        assert key not in found, "sample twice: " + lines[at]
+        found[key] = value
+        samples.append((name, labels, value))
+        at += 1
+    end_of_family()
+    return found
+
+
+def value(metrics, name, **labels):
+    return metrics[name, tuple(sorted(labels.items()))]
+
+
+@pytest.mark.no_daemon
+@pytest.mark.parametrize("text", [
+    "holdfast_x 1\n",
+    "# HELP holdfast_x t\n# TYPE holdfast_x counter\nholdfast_x 1\n",
+    "# HELP holdfast_x t\n# TYPE holdfast_x gauge\nholdfast_x 1",
+    "# HELP holdfast_x t\n# TYPE holdfast_x gauge\nholdfast_x 1\nholdfast_x 2\n",
+    "# HELP holdfast_x t\n# TYPE holdfast_x gauge\nholdfast_y 1\n",
+    '# HELP holdfast_x t\n# TYPE holdfast_x gauge\nholdfast_x{a="b} 1\n',
+    '# HELP holdfast_x t\n# TYPE holdfast_x gauge\nholdfast_x{a="1",a="2"} 1\n',
+    "# HELP holdfast_x t\n# TYPE holdfast_x gauge\nholdfast_x -1\n",
+    '# HELP holdfast_x t\n# TYPE holdfast_x histogram\nholdfast_x_bucket{le="1"} 2\n'
+    'holdfast_x_bucket{le="+Inf"} 1\nholdfast_x_sum 1\nholdfast_x_count 1\n',
+    '# HELP holdfast_x t\n# TYPE holdfast_x histogram\nholdfast_x_bucket{le="1"} 1\nholdfast_x_sum 1\n'
+    'holdfast_x_count 1\n',
+])
+def test_the_reader_is_strict(text):
+    with pytest.raises((AssertionError, ValueError, IndexError, TypeError)):
+        parse_metrics(text)
+
+
+# What there is
+
+PATHS = {"/": "text/html; charset=utf-8",
+         "/metrics": "text/plain; version=0.0.4; charset=utf-8",
+         "/livez": "text/plain; charset=utf-8",
+         "/readyz": "text/plain; charset=utf-8",
+         "/-/healthy": "text/plain; charset=utf-8",
+         "/-/ready": "text/plain; charset=utf-8"}
+
+
+def test_each_path(web):
+    for path, kind in PATHS.items():
+        for wanted in (path, path + "?verbose", path + "?x=1&verbose=1"):
+            reply = web.ask(wanted)
+            assert reply.status == 200, wanted
+            assert reply.headers["Content-Type"] == kind
+            assert int(reply.headers["Content-Length"]) == len(reply.body) > 0
+            assert reply.headers["Cache-Control"] == "no-store"
+            assert reply.headers["X-Content-Type-Options"] == "nosniff"
+            assert reply.headers["Content-Security-Policy"].startswith("default-src 'none'")
+            assert reply.headers["Connection"] == "close"
+
+
+def test_head_has_no_body(web):
+    for path in PATHS:
+        raw = web.raw(b"HEAD %s HTTP/1.1\r\nHost: x\r\n\r\n" % path.encode())
+        head, _, body = raw.partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200 ") and body == b"", path
+        assert re.search(rb"\r\nContent-Length: [1-9]\d*", head)
+
+
+def test_what_is_not_there(web):
+    for path in ("/nope", "/metrics/", "//metrics", "/..", "/%2e%2e/etc/passwd", "/livez%00", "/index.html",
+                 "/favicon.ico", "/" + "a" * 2000):
+        reply = web.ask(path)
+        assert reply.status in (400, 404), path
+        assert "passwd" not in reply.text and "aaaa" not in reply.text
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PATCH"])
+def test_other_methods(web, method):
+    for path in ("/", "/metrics"):
+        reply = web.ask(path, method, body=b"x" * 100 if method != "TRACE" else None)
+        assert reply.status == 405
+        assert reply.headers["Allow"] == "GET, HEAD"
+
+
+@pytest.mark.parametrize("data", [
+    b"BREW / HTTP/1.1\r\n\r\n", b"CONNECT a:1 HTTP/1.1\r\n\r\n", b"GET\r\n\r\n", b"\r\n\r\n\r\n",
+    b"GET / HTTP/9.9\r\n\r\n", b"GET / HTTP/1.1\r\nno colon\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+    b"*1\r\n$4\r\nPING\r\n", b"GET /\x00\x01 HTTP/1.1\r\n\r\n", b"GET http://[ HTTP/1.1\r\n\r\n",
+    b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", b"POST / HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n",
+    b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n",
+    b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    b"POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 9999999\r\n\r\n",
+], ids=range(15))
+def test_what_is_no_good_request(web, data):
+    with web.connect() as sock:
+        sock.sendall(data)
+        sock.shutdown(socket.SHUT_WR)
+        got = read_to_end(sock)
+    assert got == b"" or re.match(rb"HTTP/1\.[01] (4\d\d|501|100) ", got), got[:200]
+    assert web.ask("/livez").status == 200
+
+
+def test_http_1_0_and_absolute_addresses(web):
+    assert web.raw(b"GET /livez HTTP/1.0\r\n\r\n").endswith(b"\r\n\r\nok\n")
+    assert web.raw(b"GET http://anything.example/livez HTTP/1.1\r\nHost: other\r\n\r\n").endswith(b"ok\n")
+
+
+def test_one_request_a_connection(web):
+    got = web.raw(b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: keep-alive\r\n\r\n" * 3)
+    assert got.count(b"HTTP/1.1 200") == 1 and got.endswith(b"ok\n")
+
+
+# Readiness
+
+def test_not_ready_without_quorum(make_broker, masters3):
+    broker = make_broker(masters3, args=ON)
+    web = Http(broker)
+    assert web.ask("/readyz").text.startswith("ready: ")
+    masters3[1].stop()
+    masters3[2].stop()
+    reply = wait_for("503", lambda: (lambda r: r if r.status == 503 else None)(web.ask("/readyz")))
+    assert re.match(r"not ready: 1 of 3 masters \(b: .*, c: .*\)", reply.text)
+    verbose = web.ask("/-/ready?verbose")
+    assert verbose.status == 503
+    assert "[+]phase: " in verbose.text and "[-]quorum: missing\n" in verbose.text
+    assert "[+]master a: votes\n" in verbose.text and "[-]master b: " in verbose.text
+    assert verbose.text.endswith("readyz check failed\n")
+    assert web.ask("/livez").status == 200
+    metrics = web.metrics()
+    assert value(metrics, "holdfast_ready") == 0
+    assert value(metrics, "holdfast_quorum_available") == 1
+    assert value(metrics, "holdfast_quorum_required") == 2
+    assert value(metrics, "holdfast_backend_up", node="a") == 1
+    assert value(metrics, "holdfast_backend_up", node="c") == 0
+    assert "Not ready" in web.ask("/").text
+    masters3[1].cont()
+    masters3[2].cont()
+    wait_for("200", lambda: web.ask("/readyz").status == 200)
+
+
+def test_not_ready_while_draining(make_broker, masters1, clients):
+    broker = make_broker(masters1, args=ON)
+    web = Http(broker)
+    client = clients(broker)
+    client.cmd("LOCK", "held")
+    broker.signal(signal.SIGTERM)
+    broker.wait_log("draining")
+    reply = web.ask("/readyz")
+    assert reply.status == 503 and reply.text.startswith("draining, ")
+    assert "[-]phase: draining\n" in web.ask("/readyz?verbose").text
+    assert web.ask("/livez").status == 200
+    metrics = web.metrics()
+    assert value(metrics, "holdfast_draining") == 1 and value(metrics, "holdfast_ready") == 0
+    assert "Draining" in web.ask("/").text
+    client.cmd("UNLOCK", "held")
+    assert broker.wait() == 0
+
+
+# Metrics
+
+def test_metrics_follow_what_happens(web, client, clients, broker):
+    before = web.metrics()
+    client.cmd("LOCK", "m")
+    held = web.metrics()
+    assert value(held, "holdfast_locks_held", type="exclusive") == 1
+    assert 0 < value(held, "holdfast_lease_min_remaining_seconds") <= holdfastproc.LEASE_MS / 1000
+    other = clients(broker)
+    other.send("LOCK", "m", "WAIT", 0)
+    wait_for("a waiter", lambda: value(web.metrics(), "holdfast_lock_waiters") == 1)
+    assert value(web.metrics(), "holdfast_clients_waiting") == 1
+    client.cmd("UNLOCK", "m")
+    other.recv()
+    other.cmd("UNLOCK", "m")
+    client.err("UNLOCK", "m")
+    after = web.metrics()
+
+    def grown(name, **labels):
+        return value(after, name, **labels) - value(before, name, **labels)
+    assert grown("holdfast_lock_acquires_total", outcome="granted") == 2
+    assert grown("holdfast_lock_releases_total", reason="client") == 2
+    assert grown("holdfast_lock_handovers_total") == 1
+    assert grown("holdfast_lock_wait_seconds_count") == 2
+    assert grown("holdfast_lock_hold_seconds_count") == 2
+    assert value(after, "holdfast_locks_held", type="exclusive") == 0
+    assert value(after, "holdfast_lock_waiters") == 0
+    assert value(after, "holdfast_commands_total", command="unlock", outcome="failed") == 1
+    assert value(after, "holdfast_errors_total", code="NOTHELD") == 1
+    assert value(after, "holdfast_command_duration_seconds_count", command="lock") >= 2
+    assert value(after, "holdfast_clients_connected") == 2
+    assert value(after, "holdfast_backend_request_duration_seconds_count", node="a") > 0
+    assert value(after, "process_open_fds") > 3 and value(after, "process_virtual_memory_bytes") > 1e6
+    assert grown("holdfast_http_requests_total") >= 3
+
+
+def test_metrics_that_alerts_are_made_of(web):
+    names = {name for name, _ in web.metrics()}
+    for name in ("holdfast_build_info", "holdfast_ready", "holdfast_draining", "holdfast_uptime_seconds",
+                 "process_cpu_seconds_total", "process_resident_memory_bytes", "process_start_time_seconds",
+                 "holdfast_clients_connected", "holdfast_clients_waiting", "holdfast_connections_received_total",
+                 "holdfast_connections_rejected_total", "holdfast_client_disconnects_total",
+                 "holdfast_accept_paused_seconds_total", "holdfast_auth_failures_total",
+                 "holdfast_protocol_errors_total", "holdfast_net_input_bytes_total",
+                 "holdfast_net_output_bytes_total", "holdfast_commands_total",
+                 "holdfast_command_duration_seconds_bucket", "holdfast_locks_held", "holdfast_lock_acquires_total",
+                 "holdfast_lock_wait_seconds_bucket", "holdfast_lock_hold_seconds_bucket",
+                 "holdfast_lock_releases_total", "holdfast_locks_lost_total", "holdfast_lease_renewals_total",
+                 "holdfast_lease_renewal_lateness_seconds_bucket", "holdfast_lock_heals_total",
+                 "holdfast_fence_writebacks_total", "holdfast_fence_regressions_total", "holdfast_quorum_required",
+                 "holdfast_quorum_available", "holdfast_backend_up", "holdfast_backend_state",
+                 "holdfast_backend_quarantine_remaining_seconds", "holdfast_backend_restarts_total",
+                 "holdfast_backend_data_loss_total", "holdfast_backend_clock_jumps_total",
+                 "holdfast_backend_clock_offset_seconds", "holdfast_backend_requests_total",
+                 "holdfast_backend_request_duration_seconds_bucket", "holdfast_backend_inflight",
+                 "holdfast_backend_reconnects_total", "holdfast_event_loop_lag_seconds_bucket",
+                 "holdfast_pauses_detected_total", "holdfast_memory_bytes", "holdfast_config_reloads_total",
+                 "holdfast_config_last_reload_success_timestamp_seconds"):
+        assert name in names, name
+
+
+def test_no_name_of_a_lock_is_a_label(web, client):
+    client.cmd("OWNER", "hidden-owner")
+    client.cmd("LOCK", "hidden-lock")
+    text = web.ask("/metrics").text
+    assert "hidden" not in text
+
+
+def test_reloads_are_counted(web, broker):
+    broker.hup()
+    wait_for("a reload", lambda: value(web.metrics(), "holdfast_config_reloads_total", outcome="ok") == 1)
+    with open(broker.conf, "a", encoding="utf-8") as conf:
+        conf.write("nonsense\n")
+    broker.hup()
+    wait_for("a failed reload",
+             lambda: value(web.metrics(), "holdfast_config_reloads_total", outcome="failed") == 1)
+
+
+# The status page
+
+class Page(HTMLParser):
+    """Text and tags of the page; each tag must be closed in its turn."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.open, self.words = [], [], []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in ("meta", "link", "path", "polyline"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] not in ("style", "script"):
+            self.words.append(data)
+
+    @property
+    def text(self):
+        return " ".join(" ".join(self.words).split())
+
+
+def test_the_page_shows_what_happens(web, client, clients, broker):
+    client.cmd("CLIENT", "SETNAME", "the-holder")
+    client.cmd("OWNER", "secret-owner")
+    token = client.cmd("LOCK", "page-lock")[0]
+    other = clients(broker)
+    other.cmd("CLIENT", "SETNAME", "the-waiter")
+    other.send("LOCK", "page-lock", "WAIT", 0)
+    wait_for("a waiter", lambda: broker.info()["waiters"] == "1")
+    page = Page(web.ask("/").text)
+    assert "Ready" in page.text and "1 of 1 vote" in page.text
+    assert page.text.count("page-lock") == 2
+    assert "the-holder" in page.text and "the-waiter" in page.text
+    assert "No lock has been lost" in page.text
+    assert "secret-owner" not in page.text
+    clients(broker).cmd("FORCEUNLOCK", "page-lock")
+    other.recv()
+    page = Page(web.ask("/").text)
+    assert str(token) in page.text and "forced" in page.text
+    assert "Nobody waits" in page.text
+
+
+def test_strangers_names_stay_text(web, client, clients, broker):
+    evil = "</main><script>alert(1)</script><img src=x onerror=alert(2)>\"'&\u202e\x1b[31m"
+    client.cmd("CLIENT", "SETNAME", "<b>bold</b>")
+    client.cmd("LOCK", evil)
+    other = clients(broker)
+    other.send("LOCK", evil, "WAIT", 0)
+    wait_for("a waiter", lambda: broker.info()["waiters"] == "1")
+    client.send("LOCK", b"\xff\xfe\x80 raw")
+    assert client.recv()
+    reply = web.ask("/")
+    page = Page(reply.text)
+    assert [tag for tag, _ in page.tags].count("script") == 1
+    assert "img" not in [tag for tag, _ in page.tags] and "b" in [tag for tag, _ in page.tags]
+    assert "<b>bold</b>" in page.text and "alert(2)" in page.text
+    assert "\u202e" not in reply.text and "\x1b" not in reply.text
+    assert "\\xff\\xfe\\x80 raw" in page.text
+    for tag, attrs in page.tags:
+        assert not any(name.startswith("on") or name == "style" for name in attrs), (tag, attrs)
+        assert tag in ("a", "link") or not {"src", "href"} & set(attrs), (tag, attrs)
+
+
+def test_the_policy_of_the_page(web):
+    first, second = web.ask("/"), web.ask("/")
+    nonces = []
+    for reply in (first, second):
+        policy = reply.headers["Content-Security-Policy"]
+        nonce = re.search(r"style-src 'nonce-([a-z2-7]+)'; script-src 'nonce-([a-z2-7]+)'", policy)
+        assert nonce.group(1) == nonce.group(2) and len(nonce.group(1)) >= 26
+        assert reply.text.count('nonce="%s"' % nonce.group(1)) == 2
+        nonces.append(nonce.group(1))
+        assert "unsafe" not in policy and "frame-ancestors 'none'" in policy
+    assert nonces[0] != nonces[1]
+    tags = Page(first.text).tags
+    assert any(tag == "meta" and attrs.get("name") == "viewport" for tag, attrs in tags)
+    outside = [attrs["href"] for tag, attrs in tags if "href" in attrs]
+    assert all(href.startswith(("/", "data:")) for href in outside)
+
+
+# What it bears
+
+def test_huge_headers(web):
+    for data in (b"GET / HTTP/1.1\r\nX: " + b"a" * 100000 + b"\r\n\r\n",
+                 b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 5000 + b"\r\n",
+                 b"GET /" + b"a" * 100000 + b" HTTP/1.1\r\n\r\n",
+                 b"a" * 1000000):
+        got = web.raw(data)
+        assert got == b"" or re.match(rb"HTTP/1\.[01] 4\d\d ", got), got[:100]
+    assert web.ask("/livez").status == 200
+
+
+def test_huge_bodies(web):
+    got = web.raw(b"POST / HTTP/1.1\r\nContent-Length: 1000000\r\n\r\n" + b"b" * 1000000)
+    assert got == b"" or re.match(rb"HTTP/1\.[01] 4\d\d ", got), got[:100]
+    assert procs.rss_kb(web.broker.proc.pid) < 500000
+
+
+def test_a_trickle_of_headers_is_cut(web, client):
+    """A byte every 200 ms is never silence: the whole request has its time."""
+    start = time.monotonic()
+    with web.connect() as sock:
+        sock.sendall(b"GET /livez HTTP/1.1\r\nX: ")
+        sock.settimeout(0.2)
+        while time.monotonic() - start < 20:
+            try:
+                if sock.recv(100) == b"":
+                    break
+            except TimeoutError:
+                pass
+            except OSError:
+                break
+            try:
+                sock.sendall(b"a")
+            except OSError:
+                break
+    took = time.monotonic() - start
+    assert 9 < took < 14
+    assert value(web.metrics(), "holdfast_http_connections_cut_total") == 1
+    assert client.cmd("PING") == "PONG"
+
+
+def test_silence_is_cut(web):
+    start = time.monotonic()
+    socks = [web.connect() for _ in range(3)]
+    socks[1].sendall(b"GET / HT")
+    for sock in socks:
+        assert read_to_end(sock) == b""
+        sock.close()
+    assert time.monotonic() - start < 9
+
+
+def test_a_reader_that_does_not_read_is_cut(web):
+    with socket.socket() as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        sock.connect(("127.0.0.1", web.port))
+        sock.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
+        wait_for("the end of it", lambda: open_conns(web) == 1, 14)
+
+
+def open_conns(web):
+    """Descriptors of the broker that are connections of the HTTP port: /metrics itself counts."""
+    inodes = set()
+    with open("/proc/net/tcp", encoding="ascii") as table:
+        for line in table.readlines()[1:]:
+            words = line.split()
+            if int(words[1].split(":")[1], 16) == web.port and words[3] != "0A":
+                inodes.add(words[9])
+    fds = "/proc/%d/fd" % web.broker.proc.pid
+    n = 0
+    for fd in os.listdir(fds):
+        try:
+            target = os.readlink("%s/%s" % (fds, fd))
+        except OSError:
+            continue
+        n += target[8:-1] in inodes
+    return n + 1
+
+
+def test_many_connections(web, client):
+    """A crowd that says nothing: monitoring waits a little, clients not at all."""
+    crowd = [web.connect() for _ in range(3 * CONNS_MAX)]
+    wait_for("the crowd", lambda: open_conns(web) >= CONNS_MAX)
+    start = time.monotonic()
+    assert client.cmd("PING") == "PONG"
+    assert time.monotonic() - start < 2
+    start = time.monotonic()
+    assert web.ask("/livez", timeout=15).status == 200
+    assert time.monotonic() - start < 12
+    assert open_conns(web) <= CONNS_MAX + 2
+    for sock in crowd:
+        sock.close()
+    wait_for("their end", lambda: open_conns(web) <= 2)
+    assert web.ask("/metrics").status == 200
+
+
+def test_many_requests_one_after_the_other(web):
+    fds = len(os.listdir("/proc/%d/fd" % web.broker.proc.pid))
+    for i in range(300):
+        assert web.ask("/livez" if i % 10 else "/").status == 200
+    wait_for("descriptors", lambda: len(os.listdir("/proc/%d/fd" % web.broker.proc.pid)) <= fds + 1)
+
+
+def test_a_burst_of_requests_is_answered(web):
+    socks = [web.connect() for _ in range(CONNS_MAX - 4)]
+    for sock in socks:
+        sock.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
+    for sock in socks:
+        got = read_to_end(sock)
+        parse_metrics(got.partition(b"\r\n\r\n")[2].decode())
+        sock.close()
+
+
+def test_half_closed_and_reset(web):
+    with web.connect() as sock:
+        sock.sendall(b"GET /livez HTTP/1.1\r\n\r\n")
+        sock.shutdown(socket.SHUT_WR)
+        read_to_end(sock)
+    for data in (b"", b"GET", b"GET / HTTP/1.1\r\n\r\n", b"GET /metrics HTTP/1.1\r\n\r\n"):
+        sock = web.connect()
+        sock.sendall(data)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
+        sock.close()
+    assert web.ask("/livez").status == 200
+    wait_for("their end", lambda: open_conns(web) <= 2)
+
+
+def test_ends_with_connections_open(web, broker):
+    """Nothing of them is left over: the leak checker looks at it too."""
+    crowd = [web.connect() for _ in range(5)]
+    crowd[0].sendall(b"GET / HT")
+    crowd[1].sendall(b"POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\nabc")
+    wait_for("the crowd", lambda: open_conns(web) >= 6)
+    broker.signal(signal.SIGTERM)
+    assert broker.wait() == 0
+    for sock in crowd:
+        assert read_to_end(sock) == b""
+        sock.close()
+
+
+def test_without_descriptors(make_broker, masters1):
+    """accept(2) fails: no spin, and it comes back."""
+    broker = make_broker(masters1, args=ON)
+    web = Http(broker)
+    pid = broker.proc.pid
+    used = len(os.listdir("/proc/%d/fd" % pid))
+    soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (used + 4, hard))
+    crowd = [web.connect() for _ in range(10)]
+    broker.wait_log("http: cannot accept a connection")
+    before = cpu_s(pid)
+    time.sleep(1)
+    assert cpu_s(pid) - before < 0.3
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
+    for sock in crowd:
+        sock.close()
+    wait_for("an answer", lambda: web.ask("/livez").status == 200)
+
+
+def cpu_s(pid):
+    with open("/proc/%d/stat" % pid, encoding="ascii") as stat:
+        words = stat.read().rpartition(")")[2].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
+# Addresses
+
+def test_off(make_broker, masters1):
+    broker = make_broker(masters1, args=("-o", "http.listen=off"))
+    assert "http:" not in broker.log_text()
+    with broker.connect() as client:
+        assert client.cmd("CONFIG", "GET", "http.listen") == ["http.listen", "off"]
+
+
+def test_several_addresses(make_broker, masters1):
+    broker = make_broker(masters1, args=("-o", "http.listen=127.0.0.1:0 127.0.0.2:0"))
+    ports = {host: int(port) for host, port in
+             re.findall(r"metrics on http://(127\.0\.0\.[12]):(\d+)/", broker.log_text())}
+    assert len(ports) == 2
+    for host, port in ports.items():
+        conn = http.client.HTTPConnection(host, port, timeout=10)
+        conn.request("GET", "/livez")
+        assert conn.getresponse().status == 200
+        conn.close()
+
+
+def test_an_address_that_is_taken(make_broker, masters1):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        broker = make_broker(masters1, start=False, args=("-o", "http.listen=127.0.0.1:%d" % port))
+        broker.expect_status = 1
+        broker.spawn()
+        assert broker.wait() == 1
+        assert re.search(r"^holdfastd: http: cannot listen on 127\.0\.0\.1:%d: Address already in use$" % port,
+                         broker.log_text(), re.M)
+
+
+def test_a_unix_socket_is_refused():
+    status, _, err = holdfastproc.run("-t", "--dev", "-o", "http.listen=unix:/tmp/x")
+    assert status == 1 and "http.listen: unix:/tmp/x is no TCP address" in err
+
+
+def test_an_open_address_is_warned_of():
+    status, _, err = holdfastproc.run("-t", "--dev", "-o", "http.listen=*:9625")
+    assert status == 0 and "sees the names of locks" in err
+
+
+def test_a_change_needs_a_restart(broker, client):
+    assert "needs a restart" in str(client.err("CONFIG", "SET", "http.listen", "off"))

@@ -1,0 +1,188 @@
+/*
+ * The waiting is done here, with a deadline for each answer; a broker that is silent for
+ * ASK_TIMEOUT_MS counts as gone.
+ */
+#include "ask.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+#include "clock.h"
+
+enum { WORDS_MAX = 8, CONNECT_TIMEOUT_MS = 2000 };
+
+static redisReply *wait_reply(struct ask *a, int64_t timeout_ms)
+{
+    int64_t until_ms = clock_ms() + timeout_ms;
+    redisReply *reply;
+    while (link_is_open(&a->link)) {
+        struct pollfd fd = {link_fd(&a->link), link_events(&a->link), 0};
+        int64_t left_ms = until_ms - clock_ms();
+        if (link_next(&a->link, &reply) != 0 || reply)
+            return reply;
+        int n = left_ms > 0 ? poll(&fd, 1, (int)left_ms) : 0;
+        if (n == 0) {
+            snprintf(a->link.error, sizeof a->link.error, "%s: no answer within %lld s",
+                     a->link.url->shown, (long long)timeout_ms / 1000);
+            link_close(&a->link);
+        } else if ((n > 0 && link_turn(&a->link, fd.revents) != 0) || (n < 0 && errno != EINTR)) {
+            link_close(&a->link);
+        }
+    }
+    return NULL;
+}
+
+static int try_one(struct ask *a, const struct url *url)
+{
+    if (link_open(&a->link, url) != 0)
+        return -1;
+    link_send(&a->link, 1, (const char *[]){"PING"});
+    redisReply *pong = wait_reply(a, CONNECT_TIMEOUT_MS);
+    if (!pong)
+        return -1;
+    bool ok = pong->type != REDIS_REPLY_ERROR;
+    if (!ok) {
+        snprintf(a->link.error, sizeof a->link.error, "%s: %.200s", url->shown, pong->str);
+        a->link.denied = cli_status_of(pong->str) == STATUS_DENIED;
+        link_close(&a->link);
+    }
+    freeReplyObject(pong);
+    return ok ? 0 : -1;
+}
+
+int ask_try_open(struct ask *a, const struct urls *urls, char *error, size_t error_size)
+{
+    size_t len = 0;
+    error[0] = '\0';
+    for (size_t i = 0; i < urls->n; i++) {
+        if (try_one(a, &urls->v[i]) == 0)
+            return 0;
+        if (len < error_size)
+            len += (size_t)snprintf(error + len, error_size - len, "%s%s", i ? "; " : "",
+                                    a->link.error);
+    }
+    return -1;
+}
+
+void ask_open(struct ask *a, const struct urls *urls)
+{
+    char error[1024];
+    if (ask_try_open(a, urls, error, sizeof error) == 0)
+        return;
+    if (a->link.denied)
+        cli_die(STATUS_DENIED, "%s (user and password go into the URL)", error);
+    cli_die(STATUS_NO_BROKER, "no broker: %s", error);
+}
+
+void ask_close(struct ask *a)
+{
+    link_close(&a->link);
+}
+
+void ask_send(struct ask *a, int argc, const char *const *argv)
+{
+    if (link_is_open(&a->link))
+        link_send(&a->link, argc, argv);
+}
+
+redisReply *ask_try_reply(struct ask *a)
+{
+    return wait_reply(a, ASK_TIMEOUT_MS);
+}
+
+redisReply *ask_reply(struct ask *a)
+{
+    redisReply *reply = ask_try_reply(a);
+    if (!reply)
+        cli_die(STATUS_NO_BROKER, "%s", a->link.error);
+    if (reply->type == REDIS_REPLY_ERROR)
+        cli_die(cli_status_of(reply->str), "%s", reply->str);
+    return reply;
+}
+
+redisReply *ask_call(struct ask *a, ...)
+{
+    const char *words[WORDS_MAX];
+    int n = 0;
+    va_list args;
+    va_start(args, a);
+    while (n < WORDS_MAX && (words[n] = va_arg(args, const char *)))
+        n++;
+    va_end(args);
+    ask_send(a, n, words);
+    return ask_reply(a);
+}
+
+/* ---- what stands in a reply ---- */
+
+const redisReply *ask_get(const redisReply *map, const char *key)
+{
+    if (!map || map->type != REDIS_REPLY_ARRAY)
+        return NULL;
+    for (size_t i = 0; i + 1 < map->elements; i += 2) {
+        const redisReply *name = map->element[i];
+        if (name->type == REDIS_REPLY_STRING && strcmp(name->str, key) == 0)
+            return map->element[i + 1];
+    }
+    return NULL;
+}
+
+int64_t ask_int(const redisReply *map, const char *key)
+{
+    const redisReply *value = ask_get(map, key);
+    int64_t n = 0;
+    if (value && value->type == REDIS_REPLY_INTEGER)
+        return value->integer;
+    if (value && value->type == REDIS_REPLY_STRING &&
+        util_parse_int(value->str, value->len, INT64_MIN, INT64_MAX, &n) == 0)
+        return n;
+    return 0;
+}
+
+const char *ask_text(const redisReply *map, const char *key)
+{
+    const redisReply *value = ask_get(map, key);
+    bool is_text =
+        value && (value->type == REDIS_REPLY_STRING || value->type == REDIS_REPLY_STATUS);
+    return is_text ? value->str : "";
+}
+
+size_t ask_count(const redisReply *r)
+{
+    return r && r->type == REDIS_REPLY_ARRAY ? r->elements : 0;
+}
+
+static const char *info_value(const char *info, const char *field, size_t *len)
+{
+    size_t field_len = strlen(field);
+    for (const char *line = info; line && *line;) {
+        const char *end = line + strcspn(line, "\r\n");
+        if (strncmp(line, field, field_len) == 0 && line[field_len] == ':') {
+            *len = (size_t)(end - line) - field_len - 1;
+            return line + field_len + 1;
+        }
+        line = end + strspn(end, "\r\n");
+    }
+    *len = 0;
+    return "";
+}
+
+int64_t ask_info_int(const char *info, const char *field)
+{
+    size_t len;
+    int64_t n = 0;
+    const char *value = info_value(info, field, &len);
+    return util_parse_int(value, len, INT64_MIN, INT64_MAX, &n) == 0 ? n : 0;
+}
+
+const char *ask_info_text(const char *info, const char *field, char *buf, size_t size)
+{
+    size_t len;
+    const char *value = info_value(info, field, &len);
+    snprintf(buf, size, "%.*s", (int)len, value);
+    return buf;
+}

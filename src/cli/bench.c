@@ -1,0 +1,219 @@
+/*
+ * holdfast bench: options in, figures out.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench_load.h"
+#include "buf.h"
+#include "cli.h"
+#include "json.h"
+#include "text.h"
+
+enum { OPT_HOLD = 256, OPT_THINK, OPT_DURATION, OPT_WAIT, OPT_LEASE, OPT_PREFIX };
+enum { CLIENTS_MAX = 100000, NAMES_MAX = 10000000 };
+
+static const struct {
+    const char *name;
+    double q;
+} quantiles[] = {{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}};
+enum { N_QUANTILES = sizeof quantiles / sizeof quantiles[0] };
+
+/* As other times, and in microseconds: "500us". */
+static int64_t parse_us(const char *option, const char *text)
+{
+    size_t len = strlen(text);
+    int64_t us;
+    if (len > 2 && strcmp(text + len - 2, "us") == 0 &&
+        util_parse_int(text, len - 2, 0, INT64_C(1000000000), &us) == 0)
+        return us;
+    return cli_duration_ms(option, text) * 1000;
+}
+
+static void take_option(struct bench_plan *p, int option, char **argv)
+{
+    switch (option) {
+    case 'c':
+        p->clients = cli_number("--clients", optarg, 1, CLIENTS_MAX);
+        break;
+    case 'n':
+        p->names = cli_number("--names", optarg, 1, NAMES_MAX);
+        break;
+    case OPT_HOLD:
+        p->hold_us = parse_us("--hold", optarg);
+        break;
+    case OPT_THINK:
+        p->think_us = parse_us("--think", optarg);
+        break;
+    case OPT_DURATION:
+        p->duration_ms = cli_duration_ms("--duration", optarg);
+        break;
+    case OPT_WAIT:
+        p->wait_ms = cli_duration_ms("--wait", optarg);
+        break;
+    case OPT_LEASE:
+        p->lease_ms = cli_duration_ms("--lease", optarg);
+        break;
+    case OPT_PREFIX:
+        p->prefix = optarg;
+        if (strlen(optarg) > 400 || strpbrk(optarg, "\r\n"))
+            cli_usage("--prefix: at most 400 bytes without line breaks");
+        break;
+    default:
+        cli_option(option, argv);
+    }
+}
+
+static void parse(struct bench_plan *p, int argc, char **argv)
+{
+    static const struct option longs[] = {CLI_LONGS,
+                                          CLI_JSON,
+                                          {"clients", required_argument, NULL, 'c'},
+                                          {"names", required_argument, NULL, 'n'},
+                                          {"hold", required_argument, NULL, OPT_HOLD},
+                                          {"think", required_argument, NULL, OPT_THINK},
+                                          {"duration", required_argument, NULL, OPT_DURATION},
+                                          {"wait", required_argument, NULL, OPT_WAIT},
+                                          {"lease", required_argument, NULL, OPT_LEASE},
+                                          {"prefix", required_argument, NULL, OPT_PREFIX},
+                                          {NULL, 0, NULL, 0}};
+    int option;
+    while ((option = getopt_long(argc, argv, ":" CLI_SHORT "c:n:", longs, NULL)) != -1)
+        take_option(p, option, argv);
+    if (optind < argc)
+        cli_usage("%s: no arguments are expected", argv[optind]);
+    if (p->duration_ms < 1)
+        cli_usage("--duration: more than nothing");
+    p->url = &cli_urls()->v[0];
+}
+
+/* ---- figures ---- */
+
+static int by_count(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double per_second(uint64_t n, int64_t us)
+{
+    return us > 0 ? (double)n * 1e6 / (double)us : 0;
+}
+
+static double mean_us(const struct hist *h)
+{
+    return h->count ? (double)h->sum_us / (double)h->count : 0;
+}
+
+struct progress {
+    uint64_t last;
+    int64_t last_us;
+};
+
+static void on_progress(void *arg, const struct bench_result *r)
+{
+    struct progress *p = arg;
+    char p50[24], p99[24];
+    fprintf(stderr, "\r%4" PRId64 " s  %8.0f grants/s  p50 %s  p99 %s  %" PRId64 " waiting\033[K",
+            r->elapsed_us / 1000000,
+            per_second(r->grant_us.count - p->last, r->elapsed_us - p->last_us),
+            text_latency(p50, hist_at(&r->grant_us, 0.5)),
+            text_latency(p99, hist_at(&r->grant_us, 0.99)), r->waiting);
+    p->last = r->grant_us.count;
+    p->last_us = r->elapsed_us;
+}
+
+static void put_hist(struct buf *out, const char *what, const struct hist *h)
+{
+    char text[24];
+    buf_printf(out, "%-10s %9" PRIu64, what, h->count);
+    for (int i = 0; i < N_QUANTILES; i++)
+        buf_printf(out, " %9s", h->count ? text_latency(text, hist_at(h, quantiles[i].q)) : "-");
+    buf_printf(out, " %9s %9s\n", h->count ? text_latency(text, h->max_us) : "-",
+               h->count ? text_latency((char[24]){0}, (int64_t)mean_us(h)) : "-");
+}
+
+static void put_text(const struct bench_plan *p, const struct bench_result *r, struct buf *out)
+{
+    char hold[24], think[24];
+    buf_printf(out, "%s: %" PRId64 " client%s, %" PRId64 " name%s, hold %s, think %s, %.1f s\n\n",
+               p->url->shown, p->clients, p->clients == 1 ? "" : "s", p->names,
+               p->names == 1 ? "" : "s", text_latency(hold, p->hold_us),
+               text_latency(think, p->think_us), (double)r->elapsed_us / 1e6);
+    buf_printf(out, "%-10s %9s %9s %9s %9s %9s %9s %9s\n", "", "count", "p50", "p90", "p99",
+               "p99.9", "max", "mean");
+    put_hist(out, "grant", &r->grant_us);
+    put_hist(out, "hand-over", &r->handover_us);
+    buf_printf(out, "\ngrants a second      %.1f\n", per_second(r->grant_us.count, r->elapsed_us));
+    buf_printf(out, "grants per client    %u to %u, median %u\n", r->grants[0],
+               r->grants[p->clients - 1], r->grants[p->clients / 2]);
+    if (r->refused)
+        buf_printf(out, "not granted in time  %" PRIu64 "\n", r->refused);
+    if (r->errors || r->disconnects)
+        buf_printf(out,
+                   "errors               %" PRIu64 ", connections lost %" PRIu64 "; first: %s\n",
+                   r->errors, r->disconnects, r->first_error);
+}
+
+static void put_json_hist(struct json *j, const char *key, const struct hist *h)
+{
+    json_object(j, key);
+    json_int(j, "count", (int64_t)h->count);
+    for (int i = 0; i < N_QUANTILES; i++)
+        json_int(j, quantiles[i].name, hist_at(h, quantiles[i].q));
+    json_int(j, "max", h->max_us);
+    json_double(j, "mean", mean_us(h), 1);
+    json_close(j);
+}
+
+static void put_json(const struct bench_plan *p, const struct bench_result *r, struct buf *out)
+{
+    struct json j = {.out = out};
+    json_object(&j, NULL);
+    json_string(&j, "broker", p->url->shown);
+    json_int(&j, "clients", p->clients);
+    json_int(&j, "names", p->names);
+    json_int(&j, "hold_us", p->hold_us);
+    json_int(&j, "think_us", p->think_us);
+    json_double(&j, "seconds", (double)r->elapsed_us / 1e6, 3);
+    json_double(&j, "grants_per_second", per_second(r->grant_us.count, r->elapsed_us), 1);
+    put_json_hist(&j, "grant_us", &r->grant_us);
+    put_json_hist(&j, "handover_us", &r->handover_us);
+    json_object(&j, "grants_per_client");
+    json_int(&j, "min", r->grants[0]);
+    json_int(&j, "median", r->grants[p->clients / 2]);
+    json_int(&j, "max", r->grants[p->clients - 1]);
+    json_close(&j);
+    json_int(&j, "not_granted", (int64_t)r->refused);
+    json_int(&j, "errors", (int64_t)r->errors);
+    json_int(&j, "disconnects", (int64_t)r->disconnects);
+    json_string(&j, "first_error", r->first_error);
+    json_close(&j);
+}
+
+int bench_main(int argc, char **argv)
+{
+    struct bench_plan plan = {.prefix = "bench:", .clients = 50, .names = 1, .duration_ms = 10000};
+    struct bench_result *result = util_alloc(sizeof *result);
+    struct progress progress = {0};
+    struct buf out = {0};
+    parse(&plan, argc, argv);
+    bool on_terminal = isatty(STDERR_FILENO) == 1;
+    bool whole = bench_load(&plan, result, on_terminal ? on_progress : NULL, &progress);
+    if (on_terminal)
+        fputs("\r\033[K", stderr);
+    qsort(result->grants, (size_t)plan.clients, sizeof result->grants[0], by_count);
+    if (cli.json)
+        put_json(&plan, result, &out);
+    else
+        put_text(&plan, result, &out);
+    text_flush(&out);
+    bool failed = result->grant_us.count == 0 && result->first_error[0];
+    int status = failed ? cli_status_of(result->first_error) : STATUS_OK;
+    free(result->grants);
+    free(result);
+    return whole ? status : 130;
+}

@@ -1,0 +1,108 @@
+/*
+ * Invariant: what is in `out` becomes a JSON text by closing what is open.
+ */
+#include "json.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "buf.h"
+#include "text.h"
+
+static void quote(struct json *j, const char *text, size_t len)
+{
+    static const char plain[] = "\"\"\\\\\bb\ff\nn\rr\tt";
+    buf_append(j->out, "\"", 1);
+    for (size_t i = 0; i < len;) {
+        unsigned char c = (unsigned char)text[i];
+        size_t n = text_utf8_len(text + i, len - i);
+        const char *known = NULL;
+        for (const char *p = plain; *p && !known; p += 2)
+            known = (unsigned char)*p == c ? p : NULL;
+        if (n == 0)
+            buf_append(j->out, "\\ufffd", 6);
+        else if (known)
+            buf_printf(j->out, "\\%c", known[1]);
+        else if (c < 0x20 || c == 0x7f)
+            buf_printf(j->out, "\\u%04x", c);
+        else
+            buf_append(j->out, text + i, n);
+        i += n ? n : 1;
+    }
+    buf_append(j->out, "\"", 1);
+}
+
+static void begin(struct json *j, const char *key)
+{
+    if (j->comma)
+        buf_append(j->out, ", ", 2);
+    if (key) {
+        quote(j, key, strlen(key));
+        buf_append(j->out, ": ", 2);
+    }
+    j->comma = true;
+}
+
+static void nest(struct json *j, const char *key, const char *opener, char closer)
+{
+    assert(j->depth < JSON_DEPTH_MAX);
+    begin(j, key);
+    buf_append(j->out, opener, 1);
+    j->closers[j->depth++] = closer;
+    j->comma = false;
+}
+
+void json_object(struct json *j, const char *key)
+{
+    nest(j, key, "{", '}');
+}
+
+void json_array(struct json *j, const char *key)
+{
+    nest(j, key, "[", ']');
+}
+
+void json_close(struct json *j)
+{
+    assert(j->depth > 0);
+    buf_append(j->out, &j->closers[--j->depth], 1);
+    j->comma = true;
+    if (j->depth == 0)
+        buf_append(j->out, "\n", 1);
+}
+
+void json_text(struct json *j, const char *key, const char *text, size_t len)
+{
+    begin(j, key);
+    quote(j, text, len);
+}
+
+void json_string(struct json *j, const char *key, const char *text)
+{
+    json_text(j, key, text, strlen(text));
+}
+
+void json_int(struct json *j, const char *key, int64_t n)
+{
+    begin(j, key);
+    buf_printf(j->out, "%" PRId64, n);
+}
+
+void json_double(struct json *j, const char *key, double n, int decimals)
+{
+    begin(j, key);
+    buf_printf(j->out, "%.*f", decimals, n);
+}
+
+void json_bool(struct json *j, const char *key, bool yes)
+{
+    begin(j, key);
+    buf_printf(j->out, "%s", yes ? "true" : "false");
+}
+
+void json_null(struct json *j, const char *key)
+{
+    begin(j, key);
+    buf_append(j->out, "null", 4);
+}

@@ -1,0 +1,48 @@
+#ifndef HOLDFAST_LINK_H
+#define HOLDFAST_LINK_H
+/*
+ * link: one connection to a broker that never blocks once it is opened (a host name is looked up
+ * while it is): poll() its descriptor for link_events(), then link_turn(). Bytes go through
+ * hiredis, 0.14 or later; replies are RESP2, in the order of the requests. A password in the
+ * address is sent first, and its reply taken care of here.
+ */
+#include <hiredis/hiredis.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "url.h"
+
+struct link {
+    redisContext *ctx; /* NULL: closed */
+    const struct url *url;
+    bool wants_write;
+    bool connected;  /* it could be written to */
+    bool auth_due;   /* the next reply is that to AUTH */
+    bool denied;     /* it failed because the broker refused the password */
+    char error[320]; /* why it failed; stays after link_close() */
+};
+
+/* 0, or -1: `error` is set and it is closed. The url must outlive the link. */
+int link_open(struct link *l, const struct url *url) MUST_CHECK;
+/* An orderly close: the broker releases what this connection holds. Closed already: nothing. */
+void link_close(struct link *l);
+
+static inline bool link_is_open(const struct link *l)
+{
+    return l->ctx != NULL;
+}
+
+int link_fd(const struct link *l);
+short link_events(const struct link *l);
+
+/* Queues a request. */
+void link_send(struct link *l, int argc, const char *const *argv);
+
+/* Writes and reads what `revents` says is possible. 0, or -1: failed, `error` says why, closed. */
+int link_turn(struct link *l, short revents) MUST_CHECK;
+
+/* One reply that has come, to be freed with freeReplyObject(). *reply is NULL when none is whole
+ * yet. 0, or -1 as above. */
+int link_next(struct link *l, redisReply **reply) MUST_CHECK;
+#endif

@@ -1,0 +1,121 @@
+/*
+ * LOCKS is walked to its end; LOCKINFO goes out in batches, so that a long list takes few round
+ * trips and a broker never gets more than BATCH questions at once.
+ */
+#include "locks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BATCH = 64 };
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct locks_row *)a)->name, ((const struct locks_row *)b)->name);
+}
+
+static void drop_doubles(struct locks *locks)
+{
+    size_t kept = 0;
+    if (locks->n == 0)
+        return;
+    qsort(locks->v, locks->n, sizeof locks->v[0], by_name);
+    for (size_t i = 1; i < locks->n; i++) {
+        if (strcmp(locks->v[kept].name, locks->v[i].name) == 0)
+            free(locks->v[i].name);
+        else
+            locks->v[++kept] = locks->v[i];
+    }
+    locks->n = kept + 1;
+}
+
+static void add_names(struct locks *locks, const redisReply *names, size_t max)
+{
+    for (size_t i = 0; i < ask_count(names); i++) {
+        if (max && locks->n == max) {
+            locks->more = true;
+            return;
+        }
+        const redisReply *name = names->element[i];
+        if (name->type != REDIS_REPLY_STRING)
+            continue;
+        locks->v = util_realloc(locks->v, (locks->n + 1) * sizeof locks->v[0]);
+        locks->v[locks->n++] = (struct locks_row){util_memdup(name->str, name->len), NULL};
+    }
+}
+
+/* NULL, and *error when it is one. */
+static redisReply *take_reply(struct ask *a, redisReply **error)
+{
+    redisReply *reply = ask_try_reply(a);
+    if (!reply || reply->type != REDIS_REPLY_ERROR)
+        return reply;
+    *error = reply;
+    return NULL;
+}
+
+static int get_names(struct locks *locks, struct ask *a, const char *glob, size_t max,
+                     redisReply **error)
+{
+    char cursor[24] = "0";
+    do {
+        const char *words[] = {"LOCKS", "CURSOR", cursor, "COUNT", "1000", "MATCH", glob};
+        ask_send(a, glob ? 7 : 5, words);
+        redisReply *reply = take_reply(a, error);
+        if (!reply)
+            return -1;
+        bool ok = ask_count(reply) == 2 && reply->element[0]->type == REDIS_REPLY_STRING &&
+                  reply->element[0]->len < sizeof cursor;
+        strcpy(cursor, ok ? reply->element[0]->str : "0");
+        if (ok)
+            add_names(locks, reply->element[1], max);
+        freeReplyObject(reply);
+    } while (strcmp(cursor, "0") != 0 && !locks->more);
+    drop_doubles(locks);
+    return 0;
+}
+
+static int get_details(struct locks *locks, struct ask *a)
+{
+    size_t sent = 0;
+    for (size_t i = 0; i < locks->n; i++) {
+        for (; sent < locks->n && sent < i + BATCH; sent++)
+            ask_send(a, 2, (const char *[]){"LOCKINFO", locks->v[sent].name});
+        redisReply *reply = ask_try_reply(a);
+        if (!reply)
+            return -1;
+        if (reply->type == REDIS_REPLY_ARRAY)
+            locks->v[i].info = reply;
+        else
+            freeReplyObject(reply);
+    }
+    return 0;
+}
+
+int locks_get(struct locks *locks, struct ask *a, const char *glob, size_t max, bool details,
+              redisReply **error)
+{
+    *locks = (struct locks){0};
+    *error = NULL;
+    if (get_names(locks, a, glob, max, error) == 0 && (!details || get_details(locks, a) == 0))
+        return 0;
+    locks_fini(locks);
+    return -1;
+}
+
+void locks_fini(struct locks *locks)
+{
+    for (size_t i = 0; i < locks->n; i++) {
+        free(locks->v[i].name);
+        if (locks->v[i].info)
+            freeReplyObject(locks->v[i].info);
+    }
+    free(locks->v);
+    *locks = (struct locks){0};
+}
+
+const redisReply *locks_holder(const redisReply *info)
+{
+    const redisReply *holders = ask_get(info, "holders");
+    return ask_count(holders) ? holders->element[0] : NULL;
+}

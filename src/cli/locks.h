@@ -1,0 +1,28 @@
+#ifndef HOLDFAST_LOCKS_H
+#define HOLDFAST_LOCKS_H
+/*
+ * locks: the locks of a broker with what LOCKINFO says of each.
+ */
+#include "ask.h"
+
+struct locks_row {
+    char *name;
+    redisReply *info; /* the map of LOCKINFO; NULL: not asked for, or gone meanwhile */
+};
+
+struct locks {
+    struct locks_row *v; /* by name */
+    size_t n;
+    bool more; /* there are more than max */
+};
+
+/* Names that match the glob (NULL: all), at most max (0: no limit); with details, LOCKINFO of each.
+ * 0, or -1 when the broker does not answer or refuses: then *error (if any) is its error, to be
+ * freed, and the link's error is set otherwise. */
+int locks_get(struct locks *locks, struct ask *a, const char *glob, size_t max, bool details,
+              redisReply **error) MUST_CHECK;
+void locks_fini(struct locks *locks);
+
+/* Of a LOCKINFO: its first holder, NULL when it is free. */
+const redisReply *locks_holder(const redisReply *info);
+#endif

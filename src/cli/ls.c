@@ -1,0 +1,135 @@
+/*
+ * holdfast ls: a line for each lock.
+ */
+#include "ls.h"
+
+#include <string.h>
+
+#include "buf.h"
+#include "cli.h"
+#include "json.h"
+
+static const struct table_column columns[] = {{"NAME", false, true},    {"HOLDER", false, true},
+                                              {"HELD", true, false},    {"LEFT", true, false},
+                                              {"WAITING", true, false}, {NULL, false, false}};
+
+void ls_table(struct table *t)
+{
+    table_init(t, columns);
+}
+
+static bool is_elsewhere(const redisReply *holder)
+{
+    return strcmp(ask_text(holder, "connection"), "elsewhere") == 0;
+}
+
+void ls_add_row(struct table *t, const struct locks_row *row)
+{
+    const redisReply *holder = locks_holder(row->info);
+    const char *owner = holder ? ask_text(holder, "owner") : "free";
+    int64_t waiting = ask_int(row->info, "waiting");
+    char text[24];
+    table_add(t, TINT_NONE, row->name, strlen(row->name));
+    table_add(t, holder ? TINT_NONE : TINT_DIM, owner, strlen(owner));
+    if (!holder) {
+        table_addf(t, TINT_NONE, "-");
+        table_addf(t, TINT_NONE, "-");
+    } else {
+        bool known = !is_elsewhere(holder);
+        table_addf(t, TINT_NONE, "%s",
+                   known ? text_duration(text, ask_int(holder, "held_ms")) : "elsewhere");
+        table_addf(t, TINT_NONE, "%s", text_duration(text, ask_int(holder, "remaining_ms")));
+    }
+    if (waiting)
+        table_addf(t, TINT_WARN, "%lld", (long long)waiting);
+    else
+        table_addf(t, TINT_NONE, "-");
+}
+
+static void print_json(const struct locks *locks, bool names, struct buf *out)
+{
+    struct json j = {.out = out};
+    json_array(&j, NULL);
+    for (size_t i = 0; i < locks->n; i++) {
+        const redisReply *holder = locks_holder(locks->v[i].info);
+        json_object(&j, NULL);
+        json_string(&j, "name", locks->v[i].name);
+        if (!names) {
+            json_int(&j, "waiting", ask_int(locks->v[i].info, "waiting"));
+            json_bool(&j, "held", holder != NULL);
+        }
+        if (holder) {
+            json_string(&j, "owner", ask_text(holder, "owner"));
+            json_int(&j, "count", ask_int(holder, "count"));
+            json_int(&j, "token", ask_int(holder, "token"));
+            json_int(&j, "remaining_ms", ask_int(holder, "remaining_ms"));
+            json_bool(&j, "elsewhere", is_elsewhere(holder));
+        }
+        if (holder && !is_elsewhere(holder)) {
+            json_int(&j, "held_ms", ask_int(holder, "held_ms"));
+            json_bool(&j, "watched", ask_int(holder, "watched") != 0);
+        }
+        json_close(&j);
+    }
+    json_close(&j);
+}
+
+/* On a terminal escaped, elsewhere as they are. */
+static void print_names(const struct locks *locks, struct buf *out)
+{
+    bool escape = text_screen().is_terminal;
+    for (size_t i = 0; i < locks->n; i++) {
+        const char *name = locks->v[i].name;
+        if (escape)
+            text_put(out, name, strlen(name), 0);
+        else
+            buf_append(out, name, strlen(name));
+        buf_append(out, "\n", 1);
+    }
+}
+
+static void print_table(const struct locks *locks, struct buf *out)
+{
+    struct screen screen = text_screen();
+    struct table t;
+    ls_table(&t);
+    for (size_t i = 0; i < locks->n; i++)
+        ls_add_row(&t, &locks->v[i]);
+    table_print(&t, out, &screen, -1);
+    table_fini(&t);
+}
+
+int ls_main(int argc, char **argv)
+{
+    static const struct option longs[] = {
+        CLI_LONGS, CLI_JSON, {"names", no_argument, NULL, '1'}, {NULL, 0, NULL, 0}};
+    struct locks locks;
+    struct ask ask;
+    struct buf out = {0};
+    redisReply *error;
+    bool names = false;
+    int option;
+    while ((option = getopt_long(argc, argv, ":" CLI_SHORT "1", longs, NULL)) != -1) {
+        if (option == '1')
+            names = true;
+        else
+            cli_option(option, argv);
+    }
+    if (argc - optind > 1)
+        cli_usage("one pattern at most (quote it, so that the shell leaves it alone)");
+    ask_open(&ask, cli_urls());
+    if (locks_get(&locks, &ask, argv[optind], 0, !names, &error) != 0 && error)
+        cli_die(cli_status_of(error->str), "%s", error->str);
+    if (!link_is_open(&ask.link))
+        cli_die(STATUS_NO_BROKER, "%s", ask.link.error);
+    if (cli.json)
+        print_json(&locks, names, &out);
+    else if (names)
+        print_names(&locks, &out);
+    else
+        print_table(&locks, &out);
+    text_flush(&out);
+    locks_fini(&locks);
+    ask_close(&ask);
+    return STATUS_OK;
+}

@@ -1,0 +1,275 @@
+/*
+ * holdfast: the table of sub-commands, and what they share.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <locale.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+struct cli cli;
+
+static const struct cli_command commands[] = {
+    {"run", run_main, "runs a command while it holds a lock",
+     "[OPTION]... NAME -- COMMAND [ARGUMENT]...\n"
+     "\n"
+     "Takes the lock NAME, runs COMMAND, and gives the lock back when it has ended. Ends\n"
+     "with the status of COMMAND; 128+N when signal N has ended it.\n"
+     "\n"
+     "      --wait T        wait so long for the lock; 0: for ever [try once]\n"
+     "      --lease T       hold by leases of T, renewed from here [the broker's, watched]\n"
+     "      --max-hold T    end COMMAND after T\n"
+     "      --fair          wait in the line of all brokers\n"
+     "      --owner ID      hold as ID [one made up at random]\n"
+     "      --on-lost HOW   when the lock is lost: term, kill or ignore [term]\n"
+     "      --grace T       from TERM to KILL [10s]\n"
+     "  -E, --conflict-exit-code N\n"
+     "                      end with N when somebody else has the lock [75]\n"
+     "  -v, --verbose       say what happens to the lock\n"},
+    {"ls", ls_main, "lists the locks that are held or waited for",
+     "[OPTION]... [PATTERN]\n"
+     "\n"
+     "Lists the locks of this broker's clients whose name matches PATTERN (* ? [a-z]).\n"
+     "\n"
+     "  -1, --names         the names alone, one a line\n"
+     "      --json          as JSON\n"},
+    {"show", show_main, "shows all about one lock",
+     "[OPTION]... NAME\n"
+     "\n"
+     "Shows who holds NAME, who waits for it, and what each master says.\n"
+     "\n"
+     "      --json          as JSON\n"},
+    {"masters", masters_main, "shows the Redis masters and how they do",
+     "[OPTION]...\n"
+     "\n"
+     "      --json          as JSON\n"},
+    {"top", top_main, "shows locks, masters and rates, each second anew",
+     "[OPTION]...\n"
+     "\n"
+     "  -d, --delay T       time from screen to screen [1s]\n"
+     "\n"
+     "q ends it. When the output is no terminal, one screen is written.\n"},
+    {"unlock", unlock_main, "frees a lock whoever holds it",
+     "--force [OPTION]... NAME\n"
+     "\n"
+     "Frees NAME, which somebody else holds; the holder is told. Status 1: nobody held it.\n"
+     "\n"
+     "  -f, --force         required: the holder may be at work\n"},
+    {"ping", ping_main, "asks whether a broker is there and ready",
+     "[OPTION]...\n"
+     "\n"
+     "      --json          as JSON\n"},
+    {"bench", bench_main, "measures locking under load",
+     "[OPTION]...\n"
+     "\n"
+     "  -c, --clients N     so many clients, each a connection [50]\n"
+     "  -n, --names N       locks to choose from at random [1]\n"
+     "      --hold T        hold each for T, as 2ms or 500us [0]\n"
+     "      --think T       pause between two locks [0]\n"
+     "      --duration T    measure for T [10s]\n"
+     "      --wait T        give up waiting after T; 0: never [0]\n"
+     "      --lease T       LOCK with LEASE T [watched locks]\n"
+     "      --prefix TEXT   names begin with TEXT [bench:]\n"
+     "      --json          as JSON\n"},
+};
+enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
+
+static const char common_help[] =
+    "  -u, --url URL       the broker, redis://[[USER:]PASSWORD@]HOST[:PORT] or unix:///PATH;\n"
+    "                      several, to be tried in turn: with commas, or -u again\n"
+    "                      [HOLDFAST_URL, else " URL_DEFAULT "]\n"
+    "  -h, --help          print this and exit\n";
+
+/* ---- messages ---- */
+
+static void say(const char *fmt, va_list args) __attribute__((format(printf, 1, 0)));
+
+static void say(const char *fmt, va_list args)
+{
+    char line[2048];
+    vsnprintf(line, sizeof line, fmt, args);
+    fprintf(stderr, "holdfast: %s\n", line);
+}
+
+void cli_warn(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    say(fmt, args);
+    va_end(args);
+}
+
+void cli_die(int status, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    say(fmt, args);
+    va_end(args);
+    exit(status);
+}
+
+void cli_usage(const char *fmt, ...)
+{
+    char line[512];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(line, sizeof line, fmt, args);
+    va_end(args);
+    if (cli.command)
+        cli_die(STATUS_USAGE, "%s: %s (try holdfast %s -h)", cli.command->name, line,
+                cli.command->name);
+    cli_die(STATUS_USAGE, "%s (try holdfast -h)", line);
+}
+
+/* ---- options ---- */
+
+static void print_help(void)
+{
+    if (cli.command) {
+        printf("usage: holdfast %s %s%s", cli.command->name, cli.command->help, common_help);
+        return;
+    }
+    printf("usage: holdfast COMMAND [OPTION]... [ARGUMENT]...\n"
+           "\n"
+           "Distributed locks of holdfastd(8), for people and scripts.\n"
+           "\n");
+    for (int i = 0; i < N_COMMANDS; i++)
+        printf("  %-10s %s\n", commands[i].name, commands[i].summary);
+    printf("\n"
+           "`holdfast COMMAND -h` shows its options. These always are:\n"
+           "\n"
+           "%s"
+           "  -V, --version       print the version and exit (before COMMAND)\n"
+           "\n"
+           "See holdfast(1).\n",
+           common_help);
+}
+
+static void add_urls(const char *list, const char *from)
+{
+    char error[256];
+    if (urls_add(&cli.urls, list, error, sizeof error) != 0)
+        cli_usage("%s: %s", from, error);
+}
+
+void cli_option(int option, char **argv)
+{
+    const char *word = argv[optind - 1];
+    switch (option) {
+    case 'h':
+        print_help();
+        exit(STATUS_OK);
+    case 'u':
+        add_urls(optarg, "-u");
+        return;
+    case 'J':
+        cli.json = true;
+        return;
+    case ':':
+        cli_usage("%s: its value is missing", word);
+    default:
+        if (optopt > 0 && optopt < 128 && strncmp(word, "--", 2) != 0)
+            cli_usage("-%c: no such option", optopt);
+        cli_usage("%s: %s", word, optopt ? "it takes no value" : "no such option");
+    }
+}
+
+const struct urls *cli_urls(void)
+{
+    const char *environment = getenv("HOLDFAST_URL");
+    if (cli.urls.n == 0 && environment)
+        add_urls(environment, "HOLDFAST_URL");
+    if (cli.urls.n == 0)
+        add_urls(URL_DEFAULT, "default");
+    return &cli.urls;
+}
+
+void cli_check_name(const char *name)
+{
+    if (name[0] == '\0' || strlen(name) > 512)
+        cli_usage("the name has %zu bytes, it must have 1 to 512", strlen(name));
+    if (strpbrk(name, "\r\n"))
+        cli_usage("the name has a line break in it");
+}
+
+int64_t cli_duration_ms(const char *option, const char *text)
+{
+    int64_t ms;
+    if (util_parse_duration(text, &ms) != 0 || ms > INT64_C(1) << 35)
+        cli_usage("%s %s: not a time of at most a year, such as 500ms, 10s, 1m30s", option, text);
+    return ms;
+}
+
+int64_t cli_number(const char *option, const char *text, int64_t min, int64_t max)
+{
+    int64_t n;
+    if (util_parse_int(text, strlen(text), min, max, &n) != 0)
+        cli_usage("%s %s: not a number from %" PRId64 " to %" PRId64, option, text, min, max);
+    return n;
+}
+
+int cli_status_of(const char *error)
+{
+    static const struct {
+        const char *code;
+        int status;
+    } codes[] = {
+        {"NOQUORUM ", STATUS_NO_BROKER}, {"DRAINING ", STATUS_NO_BROKER},
+        {"LOADING ", STATUS_NO_BROKER},  {"NOAUTH ", STATUS_DENIED},
+        {"WRONGPASS ", STATUS_DENIED},   {"NOPERM ", STATUS_DENIED},
+    };
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
+        if (strncmp(error, codes[i].code, strlen(codes[i].code)) == 0)
+            return codes[i].status;
+    }
+    return STATUS_REFUSED;
+}
+
+static const struct cli_command *find(const char *name)
+{
+    for (int i = 0; i < N_COMMANDS; i++) {
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    }
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option longs[] = {
+        CLI_LONGS, {"version", no_argument, NULL, 'V'}, {NULL, 0, NULL, 0}};
+    int option;
+    setlocale(LC_CTYPE, "");
+    opterr = 0;
+    while ((option = getopt_long(argc, argv, "+:" CLI_SHORT "V", longs, NULL)) != -1) {
+        if (option == 'V') {
+            printf("holdfast %s\n", PACKAGE_VERSION);
+            return STATUS_OK;
+        }
+        cli_option(option, argv);
+    }
+    if (optind == argc)
+        cli_usage("which command?");
+    argc -= optind;
+    argv += optind;
+    if (strcmp(argv[0], "help") == 0 && argc == 1) {
+        print_help();
+        return STATUS_OK;
+    }
+    cli.command = find(strcmp(argv[0], "help") == 0 ? argv[1] : argv[0]);
+    if (!cli.command)
+        cli_usage("%s: no such command", strcmp(argv[0], "help") == 0 ? argv[1] : argv[0]);
+    if (strcmp(argv[0], "help") == 0) {
+        print_help();
+        return STATUS_OK;
+    }
+    optind = 0; /* getopt_long() begins anew */
+    int status = cli.command->main(argc, argv);
+    urls_fini(&cli.urls);
+    return status;
+}

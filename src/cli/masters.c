@@ -1,0 +1,102 @@
+/*
+ * holdfast masters: a line for each master.
+ */
+#include "masters.h"
+
+#include <string.h>
+
+#include "buf.h"
+#include "cli.h"
+#include "json.h"
+
+/* The last column only when there is an error to be shown. */
+static const struct table_column with_error[] = {
+    {"MASTER", false, false}, {"STATE", false, false},     {"LATENCY", true, false},
+    {"CLOCK", true, false},   {"IN FLIGHT", true, false},  {"RESTARTS", true, false},
+    {"ADDRESS", false, true}, {"LAST ERROR", false, true}, {NULL, false, false}};
+static const struct table_column without_error[] = {
+    {"MASTER", false, false}, {"STATE", false, false},    {"LATENCY", true, false},
+    {"CLOCK", true, false},   {"IN FLIGHT", true, false}, {"RESTARTS", true, false},
+    {"ADDRESS", false, true}, {NULL, false, false}};
+
+static void add_state(struct table *t, const redisReply *m)
+{
+    const char *state = ask_text(m, "state");
+    int64_t left_ms = ask_int(m, "quarantine_left_ms");
+    enum tint tint = strcmp(state, "active") == 0                                  ? TINT_GOOD
+                     : strcmp(state, "down") == 0 || strcmp(state, "refused") == 0 ? TINT_BAD
+                                                                                   : TINT_WARN;
+    char text[24];
+    if (left_ms > 0)
+        table_addf(t, tint, "%s %s", state, text_duration(text, left_ms));
+    else
+        table_addf(t, tint, "%s", state);
+}
+
+void masters_table(struct table *t, const redisReply *masters)
+{
+    char text[24];
+    bool errors = false;
+    for (size_t i = 0; i < ask_count(masters); i++)
+        errors = errors || *ask_text(masters->element[i], "last_error");
+    table_init(t, errors ? with_error : without_error);
+    for (size_t i = 0; i < ask_count(masters); i++) {
+        const redisReply *m = masters->element[i];
+        const char *address = ask_text(m, "address"), *error = ask_text(m, "last_error");
+        table_addf(t, TINT_NONE, "%s", ask_text(m, "name"));
+        add_state(t, m);
+        table_addf(t, TINT_NONE, "%s", text_latency(text, ask_int(m, "latency_us")));
+        table_addf(t, TINT_NONE, "%+lldms", (long long)ask_int(m, "clock_offset_ms"));
+        table_addf(t, TINT_NONE, "%lld", (long long)ask_int(m, "in_flight"));
+        table_addf(t, TINT_NONE, "%lld", (long long)ask_int(m, "restarts"));
+        table_add(t, TINT_NONE, address, strlen(address));
+        if (errors)
+            table_add(t, TINT_DIM, error, strlen(error));
+    }
+}
+
+static void print_json(const redisReply *masters, struct buf *out)
+{
+    static const char *const texts[] = {"name", "address", "state", "redis_version", "last_error"};
+    static const char *const numbers[] = {"quarantine_left_ms", "latency_us", "clock_offset_ms",
+                                          "in_flight", "restarts"};
+    struct json j = {.out = out};
+    json_array(&j, NULL);
+    for (size_t i = 0; i < ask_count(masters); i++) {
+        const redisReply *m = masters->element[i];
+        json_object(&j, NULL);
+        for (size_t k = 0; k < sizeof texts / sizeof texts[0]; k++)
+            json_string(&j, texts[k], ask_text(m, texts[k]));
+        for (size_t k = 0; k < sizeof numbers / sizeof numbers[0]; k++)
+            json_int(&j, numbers[k], ask_int(m, numbers[k]));
+        json_close(&j);
+    }
+    json_close(&j);
+}
+
+int masters_main(int argc, char **argv)
+{
+    static const struct option longs[] = {CLI_LONGS, CLI_JSON, {NULL, 0, NULL, 0}};
+    struct screen screen = text_screen();
+    struct table t;
+    struct ask ask;
+    struct buf out = {0};
+    int option;
+    while ((option = getopt_long(argc, argv, ":" CLI_SHORT, longs, NULL)) != -1)
+        cli_option(option, argv);
+    if (optind < argc)
+        cli_usage("%s: no arguments are expected", argv[optind]);
+    ask_open(&ask, cli_urls());
+    redisReply *masters = ask_call(&ask, "MASTERS", NULL);
+    if (cli.json) {
+        print_json(masters, &out);
+    } else {
+        masters_table(&t, masters);
+        table_print(&t, &out, &screen, -1);
+        table_fini(&t);
+    }
+    text_flush(&out);
+    freeReplyObject(masters);
+    ask_close(&ask);
+    return STATUS_OK;
+}

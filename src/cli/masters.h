@@ -1,0 +1,11 @@
+#ifndef HOLDFAST_MASTERS_H
+#define HOLDFAST_MASTERS_H
+/*
+ * masters: the reply to MASTERS as a table, also for top.
+ */
+#include "ask.h"
+#include "table.h"
+
+/* Fills a table that is new; table_fini() is the caller's. */
+void masters_table(struct table *t, const redisReply *masters);
+#endif

@@ -1,0 +1,68 @@
+/*
+ * holdfast ping: is there a broker, and can it give locks?
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "ask.h"
+#include "buf.h"
+#include "cli.h"
+#include "clock.h"
+#include "json.h"
+#include "text.h"
+
+static void print_json(const struct ask *a, const char *info, int64_t us, struct buf *out)
+{
+    char version[32];
+    struct json j = {.out = out};
+    json_object(&j, NULL);
+    json_string(&j, "broker", a->link.url->shown);
+    json_string(&j, "version", ask_info_text(info, "holdfast_version", version, sizeof version));
+    json_int(&j, "latency_us", us);
+    json_bool(&j, "ready", ask_info_int(info, "ready") != 0);
+    json_bool(&j, "draining", ask_info_int(info, "draining") != 0);
+    json_int(&j, "masters", ask_info_int(info, "masters"));
+    json_int(&j, "quorum_required", ask_info_int(info, "quorum_required"));
+    json_int(&j, "quorum_available", ask_info_int(info, "quorum_available"));
+    json_close(&j);
+}
+
+static void print_text(const struct ask *a, const char *info, int64_t us, struct buf *out)
+{
+    char version[32], latency[24];
+    buf_printf(out, "%s: holdfastd %s, %s, %s: %lld of %lld masters\n", a->link.url->shown,
+               ask_info_text(info, "holdfast_version", version, sizeof version),
+               text_latency(latency, us),
+               ask_info_int(info, "draining") ? "draining"
+               : ask_info_int(info, "ready")  ? "ready"
+                                              : "not ready",
+               (long long)ask_info_int(info, "quorum_available"),
+               (long long)ask_info_int(info, "masters"));
+}
+
+int ping_main(int argc, char **argv)
+{
+    static const struct option longs[] = {CLI_LONGS, CLI_JSON, {NULL, 0, NULL, 0}};
+    struct ask ask;
+    struct buf out = {0};
+    int option;
+    while ((option = getopt_long(argc, argv, ":" CLI_SHORT, longs, NULL)) != -1)
+        cli_option(option, argv);
+    if (optind < argc)
+        cli_usage("%s: no arguments are expected", argv[optind]);
+    ask_open(&ask, cli_urls());
+    int64_t sent_us = clock_us();
+    freeReplyObject(ask_call(&ask, "PING", NULL));
+    int64_t us = clock_us() - sent_us;
+    redisReply *reply = ask_call(&ask, "INFO", NULL);
+    const char *info = reply->type == REDIS_REPLY_STRING ? reply->str : "";
+    bool ready = ask_info_int(info, "ready") && !ask_info_int(info, "draining");
+    if (cli.json)
+        print_json(&ask, info, us, &out);
+    else
+        print_text(&ask, info, us, &out);
+    text_flush(&out);
+    freeReplyObject(reply);
+    ask_close(&ask);
+    return ready ? STATUS_OK : STATUS_NO_BROKER;
+}

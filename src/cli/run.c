@@ -1,0 +1,329 @@
+/*
+ * holdfast run: a lock, a command, and signals between them.
+ *
+ *   ask for the lock -> start the command -> it ends -> give the lock back
+ *                            |
+ *              lost, or --max-hold is over: TERM to all of its processes, KILL after --grace
+ *
+ * Signals are blocked and read from a signalfd, so that nothing interrupts anything. One that the
+ * terminal has sent (ssi_code SI_KERNEL) the command has got itself; one that a process has sent to
+ * us is passed on.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "clock.h"
+#include "run_child.h"
+#include "run_lock.h"
+
+enum { RELEASE_MS = 3000, SWEEP_MS = 100, MAXHOLD_SLACK_MS = 5000 };
+
+enum on_lost { ON_LOST_TERM, ON_LOST_KILL, ON_LOST_IGNORE };
+
+struct run {
+    struct run_lock lock;
+    struct run_child child;
+    sigset_t mask; /* of before */
+    int signal_fd;
+    char **command;
+    enum on_lost on_lost;
+    int64_t maxhold_ms; /* 0: none */
+    int64_t grace_ms;
+    int conflict_status;
+
+    int64_t hold_until_ms; /* by --max-hold */
+    int64_t kill_at_ms;    /* INT64_MAX: nobody is to be killed */
+    bool ending;           /* the command is being ended by us */
+    bool lost;             /* it has been told, or ignored */
+    int end_signal;        /* came before there was a command */
+};
+
+/* ---- options ---- */
+
+enum { OPT_WAIT = 256, OPT_LEASE, OPT_MAX_HOLD, OPT_FAIR, OPT_OWNER, OPT_ON_LOST, OPT_GRACE };
+
+static enum on_lost on_lost_of(const char *word)
+{
+    static const char *const words[] = {"term", "kill", "ignore"};
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(word, words[i]) == 0)
+            return (enum on_lost)i;
+    }
+    cli_usage("--on-lost %s: term, kill or ignore", word);
+}
+
+static void take_owner(struct run_lock *k, const char *owner)
+{
+    if (owner[0] == '\0' || strlen(owner) >= sizeof k->owner || strpbrk(owner, "\r\n"))
+        cli_usage("--owner: 1 to 256 bytes without line breaks");
+    strcpy(k->owner, owner);
+}
+
+static void take_option(struct run *r, int option, char **argv)
+{
+    switch (option) {
+    case OPT_WAIT:
+        r->lock.wait_ms = cli_duration_ms("--wait", optarg);
+        break;
+    case OPT_LEASE:
+        r->lock.lease_ms = cli_duration_ms("--lease", optarg);
+        if (r->lock.lease_ms < 100)
+            cli_usage("--lease %s: at least 100ms", optarg);
+        break;
+    case OPT_MAX_HOLD:
+        r->maxhold_ms = cli_duration_ms("--max-hold", optarg);
+        break;
+    case OPT_FAIR:
+        r->lock.fair = true;
+        break;
+    case OPT_OWNER:
+        take_owner(&r->lock, optarg);
+        break;
+    case OPT_ON_LOST:
+        r->on_lost = on_lost_of(optarg);
+        break;
+    case OPT_GRACE:
+        r->grace_ms = cli_duration_ms("--grace", optarg);
+        break;
+    case 'E':
+        r->conflict_status = (int)cli_number("-E", optarg, 0, 255);
+        break;
+    case 'v':
+        r->lock.verbose = true;
+        break;
+    default:
+        cli_option(option, argv);
+    }
+}
+
+/* Up to the first word that is none. */
+static void parse_options(struct run *r, int argc, char **argv, const struct option *longs)
+{
+    int option;
+    while ((option = getopt_long(argc, argv, "+:" CLI_SHORT "E:v", longs, NULL)) != -1)
+        take_option(r, option, argv);
+}
+
+static void parse(struct run *r, int argc, char **argv)
+{
+    static const struct option longs[] = {CLI_LONGS,
+                                          {"wait", required_argument, NULL, OPT_WAIT},
+                                          {"lease", required_argument, NULL, OPT_LEASE},
+                                          {"max-hold", required_argument, NULL, OPT_MAX_HOLD},
+                                          {"fair", no_argument, NULL, OPT_FAIR},
+                                          {"owner", required_argument, NULL, OPT_OWNER},
+                                          {"on-lost", required_argument, NULL, OPT_ON_LOST},
+                                          {"grace", required_argument, NULL, OPT_GRACE},
+                                          {"conflict-exit-code", required_argument, NULL, 'E'},
+                                          {"verbose", no_argument, NULL, 'v'},
+                                          {NULL, 0, NULL, 0}};
+    parse_options(r, argc, argv, longs);
+    if (optind == argc || strcmp(argv[optind - 1], "--") == 0)
+        cli_usage("which lock? NAME -- COMMAND");
+    r->lock.name = argv[optind++];
+    cli_check_name(r->lock.name);
+    parse_options(r, argc, argv, longs); /* takes the -- too */
+    if (optind == argc)
+        cli_usage("which command? NAME -- COMMAND");
+    r->command = argv + optind;
+}
+
+/* ---- signals ---- */
+
+static void open_signals(struct run *r)
+{
+    static const int numbers[] = {SIGHUP,  SIGINT,   SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2,
+                                  SIGALRM, SIGWINCH, SIGTSTP, SIGCONT, SIGCHLD};
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        struct sigaction action;
+        bool ignored = sigaction(numbers[i], NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+        if (!ignored || numbers[i] == SIGCHLD) /* nohup: stays ignored, for the command too */
+            sigaddset(&set, numbers[i]);
+    }
+    signal(SIGCHLD, SIG_DFL); /* ignored, its children would leave no status */
+    signal(SIGPIPE, SIG_IGN);
+    sigprocmask(SIG_BLOCK, &set, &r->mask);
+    r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (r->signal_fd < 0)
+        cli_die(STATUS_SYSTEM, "signalfd: %s", strerror(errno));
+}
+
+static void on_signal(struct run *r, const struct signalfd_siginfo *info)
+{
+    int number = (int)info->ssi_signo;
+    bool from_process = info->ssi_code <= 0;
+    if (number == SIGCHLD) {
+        run_child_reap(&r->child);
+        if (r->child.stopped && !r->ending)
+            raise(SIGSTOP); /* a job stops as a whole */
+    } else if (r->child.pid) {
+        if (from_process || number == SIGCONT)
+            run_child_signal(&r->child, number);
+    } else if (number == SIGTSTP) {
+        raise(SIGSTOP);
+    } else if (number == SIGHUP || number == SIGINT || number == SIGQUIT || number == SIGTERM) {
+        r->end_signal = number;
+    }
+}
+
+static void read_signals(struct run *r)
+{
+    struct signalfd_siginfo info;
+    while (read(r->signal_fd, &info, sizeof info) == (ssize_t)sizeof info)
+        on_signal(r, &info);
+}
+
+/* ---- turns ---- */
+
+/* Waits for whatever comes next, at most until due_ms, and lets the lock see it. */
+static void turn(struct run *r, int64_t due_ms)
+{
+    struct pollfd fds[1 + RUN_LOCK_FDS] = {{r->signal_fd, POLLIN, 0}};
+    int64_t lock_due_ms = run_lock_due_ms(&r->lock), now_ms = clock_ms();
+    int64_t pause_ms = (lock_due_ms < due_ms ? lock_due_ms : due_ms) - now_ms;
+    run_lock_fds(&r->lock, fds + 1);
+    if (pause_ms > 60000)
+        pause_ms = 60000;
+    if (poll(fds, 1 + RUN_LOCK_FDS, pause_ms < 0 ? 0 : (int)pause_ms) < 0)
+        memset(fds, 0, sizeof fds);
+    read_signals(r);
+    run_lock_turn(&r->lock, fds + 1, clock_ms());
+}
+
+/* The lock, or the end. */
+static int take_lock(struct run *r)
+{
+    run_lock_start(&r->lock, clock_ms());
+    while (r->lock.state == RUN_LOCK_ASKING && !r->end_signal)
+        turn(r, INT64_MAX);
+    if (r->end_signal)
+        return 128 + r->end_signal;
+    if (r->lock.state == RUN_LOCK_HELD)
+        return STATUS_OK;
+    if (r->lock.state == RUN_LOCK_NOT_GRANTED && r->lock.verbose)
+        cli_warn("%s: %s", r->lock.name, r->lock.why);
+    if (r->lock.state == RUN_LOCK_NOT_GRANTED)
+        return r->conflict_status;
+    cli_warn("%s: %s", r->lock.name, r->lock.why);
+    return r->lock.status;
+}
+
+static int start_command(struct run *r)
+{
+    char token[24];
+    snprintf(token, sizeof token, "%" PRId64, r->lock.token);
+    setenv("HOLDFAST_TOKEN", token, 1);
+    setenv("HOLDFAST_LOCK", r->lock.name, 1);
+    if (run_child_start(&r->child, r->command, &r->mask) == 0)
+        return STATUS_OK;
+    cli_warn("%s: %s", r->command[0], strerror(errno));
+    return errno == ENOENT ? STATUS_NOT_FOUND : errno == EAGAIN ? STATUS_SYSTEM : STATUS_NO_EXEC;
+}
+
+static void end_command(struct run *r, const char *why, int64_t now_ms)
+{
+    static const char *const deeds[] = {"ending", "killing", "going on without it,"};
+    cli_warn("%s: lock %s: %s %s", r->lock.name, why, deeds[r->on_lost], r->command[0]);
+    r->lost = true;
+    if (r->on_lost == ON_LOST_IGNORE) {
+        run_lock_release(&r->lock, now_ms, RELEASE_MS);
+        return;
+    }
+    r->ending = true;
+    r->kill_at_ms = now_ms;
+    if (r->on_lost == ON_LOST_KILL)
+        return;
+    r->kill_at_ms += r->grace_ms;
+    run_child_signal_all(&r->child, SIGTERM);
+    run_child_signal_all(&r->child, SIGCONT); /* a stopped one must wake up to hear of it */
+}
+
+static bool is_anybody_left(struct run *r)
+{
+    return r->child.pid || (r->ending && run_child_signal_all(&r->child, 0) > 0);
+}
+
+static void watch_command(struct run *r)
+{
+    char why[600];
+    while (is_anybody_left(r)) {
+        int64_t due_ms = r->ending ? clock_ms() + SWEEP_MS : r->hold_until_ms;
+        turn(r, due_ms < r->kill_at_ms ? due_ms : r->kill_at_ms);
+        int64_t now_ms = clock_ms();
+        if (!r->lost && r->child.pid && r->lock.state == RUN_LOCK_LOST) {
+            snprintf(why, sizeof why, "lost (%s)", r->lock.why);
+            end_command(r, why, now_ms);
+        } else if (!r->lost && r->child.pid && now_ms >= r->hold_until_ms) {
+            end_command(r, "kept for as long as --max-hold allows", now_ms);
+            r->hold_until_ms = INT64_MAX;
+        }
+        if (now_ms >= r->kill_at_ms) {
+            run_child_signal_all(&r->child, SIGKILL);
+            r->kill_at_ms = now_ms + SWEEP_MS;
+        }
+    }
+}
+
+static void give_back(struct run *r)
+{
+    if (r->lost && r->on_lost == ON_LOST_IGNORE) /* that was then */
+        return;
+    bool was_lost = r->lock.state == RUN_LOCK_LOST;
+    int64_t now_ms = clock_ms();
+    run_lock_release(&r->lock, now_ms, was_lost ? SWEEP_MS : RELEASE_MS);
+    while (r->lock.state == RUN_LOCK_RELEASING)
+        turn(r, INT64_MAX);
+    if (was_lost)
+        return;
+    if (r->lock.state == RUN_LOCK_LOST) {
+        r->lost = true;
+        cli_warn("%s: the lock had been lost before %s ended", r->lock.name, r->command[0]);
+    } else if (r->lock.why[0]) {
+        cli_warn("%s: %s", r->lock.name, r->lock.why);
+    }
+}
+
+int run_main(int argc, char **argv)
+{
+    struct run *r = util_alloc(sizeof *r);
+    *r = (struct run){.lock = {.wait_ms = -1},
+                      .grace_ms = 10000,
+                      .conflict_status = STATUS_NOT_GRANTED,
+                      .hold_until_ms = INT64_MAX,
+                      .kill_at_ms = INT64_MAX};
+    parse(r, argc, argv);
+    r->lock.urls = cli_urls();
+    if (r->lock.owner[0] == '\0')
+        run_lock_make_owner(&r->lock);
+    if (r->maxhold_ms)
+        r->lock.maxhold_ms = r->maxhold_ms + r->grace_ms + MAXHOLD_SLACK_MS;
+    open_signals(r);
+    int status = take_lock(r);
+    bool held = r->lock.state == RUN_LOCK_HELD;
+    if (held && status == STATUS_OK) {
+        if (r->lock.verbose)
+            cli_warn("%s: granted, token %" PRId64, r->lock.name, r->lock.token);
+        if (r->maxhold_ms)
+            r->hold_until_ms = clock_ms() + r->maxhold_ms;
+        status = start_command(r);
+    }
+    if (held) {
+        watch_command(r);
+        give_back(r);
+        if (status == STATUS_OK)
+            status = r->lost && r->on_lost != ON_LOST_IGNORE ? STATUS_LOST : r->child.status;
+    }
+    run_lock_fini(&r->lock);
+    close(r->signal_fd);
+    free(r);
+    return status;
+}

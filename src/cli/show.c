@@ -1,0 +1,194 @@
+/*
+ * holdfast show: what LOCKINFO says, for people and as JSON.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "ask.h"
+#include "buf.h"
+#include "cli.h"
+#include "json.h"
+#include "locks.h"
+#include "table.h"
+
+/* ---- JSON ---- */
+
+static void json_value(struct json *j, const char *key, const redisReply *value)
+{
+    bool is_flag = strcmp(key, "watched") == 0 || strcmp(key, "fair") == 0;
+    if (value->type == REDIS_REPLY_INTEGER && is_flag)
+        json_bool(j, key, value->integer != 0);
+    else if (value->type == REDIS_REPLY_INTEGER)
+        json_int(j, key, value->integer);
+    else if (value->type == REDIS_REPLY_STRING || value->type == REDIS_REPLY_STATUS)
+        json_text(j, key, value->str, value->len);
+    else
+        json_null(j, key);
+}
+
+static void json_map(struct json *j, const char *key, const redisReply *map)
+{
+    json_object(j, key);
+    for (size_t i = 0; i + 1 < ask_count(map); i += 2) {
+        if (map->element[i]->type == REDIS_REPLY_STRING)
+            json_value(j, map->element[i]->str, map->element[i + 1]);
+    }
+    json_close(j);
+}
+
+static void json_maps(struct json *j, const char *key, const redisReply *maps)
+{
+    json_array(j, key);
+    for (size_t i = 0; i < ask_count(maps); i++)
+        json_map(j, NULL, maps->element[i]);
+    json_close(j);
+}
+
+static void print_json(const char *name, const redisReply *info, struct buf *out)
+{
+    static const char *const singles[] = {"kind", "limit", "waiting"};
+    struct json j = {.out = out};
+    json_object(&j, NULL);
+    json_string(&j, "name", name);
+    for (size_t i = 0; i < sizeof singles / sizeof singles[0]; i++) {
+        const redisReply *value = ask_get(info, singles[i]);
+        if (value)
+            json_value(&j, singles[i], value);
+    }
+    json_maps(&j, "holders", ask_get(info, "holders"));
+    json_maps(&j, "waiters", ask_get(info, "waiters"));
+    json_map(&j, "masters", ask_get(info, "masters"));
+    json_close(&j);
+}
+
+/* ---- for people ---- */
+
+static void label(struct buf *out, const struct screen *s, const char *word)
+{
+    text_tint(out, s->colour, TINT_HEAD);
+    buf_printf(out, "%-9s", word);
+    text_tint(out, s->colour, TINT_NONE);
+}
+
+static void print_holder(const redisReply *h, struct buf *out, const struct screen *s)
+{
+    char left[24], held[24];
+    const char *where = ask_text(h, "connection"), *owner = ask_text(h, "owner");
+    label(out, s, "holder");
+    text_put(out, owner, strlen(owner), 0);
+    buf_printf(out, "\n");
+    label(out, s, "token");
+    buf_printf(out, "%lld\n", (long long)ask_int(h, "token"));
+    label(out, s, "lease");
+    buf_printf(out, "%s left", text_duration(left, ask_int(h, "remaining_ms")));
+    if (!*where)
+        buf_printf(out, ", %s",
+                   ask_int(h, "watched") ? "watched: renewed while its connection lives"
+                                         : "not renewed by the broker");
+    buf_printf(out, "\n");
+    if (ask_int(h, "count") != 1) {
+        label(out, s, "count");
+        buf_printf(out, "%lld\n", (long long)ask_int(h, "count"));
+    }
+    label(out, s, "held");
+    if (*where)
+        buf_printf(out, "through another broker");
+    else if (ask_int(h, "connection"))
+        buf_printf(out, "for %s, by connection %lld", text_duration(held, ask_int(h, "held_ms")),
+                   (long long)ask_int(h, "connection"));
+    else
+        buf_printf(out, "for %s", text_duration(held, ask_int(h, "held_ms")));
+    buf_printf(out, "\n");
+}
+
+static void print_waiters(const redisReply *info, struct buf *out, const struct screen *s)
+{
+    static const struct table_column columns[] = {{"WAITING", false, true},
+                                                  {"SINCE", true, false},
+                                                  {"CONNECTION", true, false},
+                                                  {"LINE", false, false},
+                                                  {NULL, false, false}};
+    const redisReply *waiters = ask_get(info, "waiters");
+    int64_t unlisted = ask_int(info, "waiting") - (int64_t)ask_count(waiters);
+    struct table t;
+    if (ask_count(waiters) == 0)
+        return;
+    table_init(&t, columns);
+    for (size_t i = 0; i < ask_count(waiters); i++) {
+        const redisReply *w = waiters->element[i];
+        const char *owner = ask_text(w, "owner");
+        char text[24];
+        table_add(&t, TINT_NONE, owner, strlen(owner));
+        table_addf(&t, TINT_NONE, "%s", text_duration(text, ask_int(w, "waited_ms")));
+        table_addf(&t, TINT_NONE, "%lld", (long long)ask_int(w, "connection"));
+        table_addf(&t, TINT_NONE, "%s", ask_int(w, "fair") ? "of all brokers" : "here");
+    }
+    buf_printf(out, "\n");
+    table_print(&t, out, s, -1);
+    table_fini(&t);
+    if (unlisted > 0)
+        buf_printf(out, "and %lld more\n", (long long)unlisted);
+}
+
+static void print_masters(const redisReply *masters, struct buf *out, const struct screen *s)
+{
+    static const struct table_column columns[] = {
+        {"MASTER", false, false}, {"SAYS", false, true}, {NULL, false, false}};
+    struct table t;
+    table_init(&t, columns);
+    for (size_t i = 0; i + 1 < ask_count(masters); i += 2) {
+        const redisReply *name = masters->element[i], *says = masters->element[i + 1];
+        bool silent = says->type == REDIS_REPLY_STRING && strncmp(says->str, "no answer", 9) == 0;
+        if (name->type != REDIS_REPLY_STRING || says->type != REDIS_REPLY_STRING)
+            continue;
+        table_add(&t, TINT_NONE, name->str, name->len);
+        table_add(&t, silent ? TINT_BAD : TINT_NONE, says->str, says->len);
+    }
+    buf_printf(out, "\n");
+    table_print(&t, out, s, -1);
+    table_fini(&t);
+}
+
+static void print_text(const char *name, const redisReply *info, struct buf *out)
+{
+    struct screen s = text_screen();
+    const redisReply *holders = ask_get(info, "holders");
+    label(out, &s, "name");
+    text_put(out, name, strlen(name), 0);
+    buf_printf(out, "\n");
+    label(out, &s, "state");
+    text_tint(out, s.colour, ask_count(holders) ? TINT_WARN : TINT_GOOD);
+    buf_printf(out, "%s", ask_count(holders) ? "held" : "free");
+    text_tint(out, s.colour, TINT_NONE);
+    if (ask_int(info, "waiting"))
+        buf_printf(out, ", %lld waiting here", (long long)ask_int(info, "waiting"));
+    buf_printf(out, "\n");
+    for (size_t i = 0; i < ask_count(holders); i++)
+        print_holder(holders->element[i], out, &s);
+    print_waiters(info, out, &s);
+    print_masters(ask_get(info, "masters"), out, &s);
+}
+
+int show_main(int argc, char **argv)
+{
+    static const struct option longs[] = {CLI_LONGS, CLI_JSON, {NULL, 0, NULL, 0}};
+    struct ask ask;
+    struct buf out = {0};
+    int option;
+    while ((option = getopt_long(argc, argv, ":" CLI_SHORT, longs, NULL)) != -1)
+        cli_option(option, argv);
+    if (argc - optind != 1)
+        cli_usage("which lock? One name");
+    const char *name = argv[optind];
+    cli_check_name(name);
+    ask_open(&ask, cli_urls());
+    redisReply *info = ask_call(&ask, "LOCKINFO", name, NULL);
+    if (cli.json)
+        print_json(name, info, &out);
+    else
+        print_text(name, info, &out);
+    text_flush(&out);
+    freeReplyObject(info);
+    ask_close(&ask);
+    return STATUS_OK;
+}

@@ -1,0 +1,148 @@
+/*
+ * What a character is and how wide comes from the locale (LC_CTYPE, set in main): in the C locale
+ * everything beyond ASCII is shown as \xNN.
+ */
+#include "text.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include <wchar.h>
+#include <wctype.h>
+
+#include "buf.h"
+#include "cli.h"
+
+enum { ESCAPED = 4 }; /* columns of \xNN */
+
+struct screen text_screen(void)
+{
+    struct winsize size;
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+    struct screen s = {.is_terminal = isatty(STDOUT_FILENO) == 1};
+    if (!s.is_terminal)
+        return s;
+    bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
+    s.columns = known && size.ws_col ? size.ws_col : 80;
+    s.rows = known && size.ws_row ? size.ws_row : 24;
+    s.colour = !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
+    return s;
+}
+
+size_t text_utf8_len(const char *text, size_t len)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    size_t n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
+    if (p[0] > 0xf4 || n > len)
+        return 0;
+    for (size_t i = 1; i < n; i++) {
+        if ((p[i] & 0xc0) != 0x80)
+            return 0;
+    }
+    bool overlong = (p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xf0 && p[1] < 0x90);
+    bool surrogate = p[0] == 0xed && p[1] > 0x9f;
+    bool beyond = p[0] == 0xf4 && p[1] > 0x8f;
+    return n > 1 && (overlong || surrogate || beyond) ? 0 : n;
+}
+
+/* One character: its bytes, and its columns; -1: shown as \xNN. */
+static size_t next_char(const char *text, size_t len, int *columns)
+{
+    mbstate_t state = {0};
+    wchar_t c;
+    size_t n = mbrtowc(&c, text, len, &state);
+    if (n == 0 || n > len || !iswprint((wint_t)c)) {
+        *columns = -1;
+        return 1;
+    }
+    *columns = wcwidth(c);
+    return n;
+}
+
+int text_width(const char *text, size_t len)
+{
+    int width = 0, columns;
+    for (size_t i = 0; i < len; width += columns < 0 ? ESCAPED : columns)
+        i += next_char(text + i, len - i, &columns);
+    return width;
+}
+
+int text_put(struct buf *out, const char *text, size_t len, int max)
+{
+    int width = 0, columns;
+    bool cut = max > 0 && text_width(text, len) > max;
+    int room = cut ? (max > 2 ? max - 2 : 0) : INT32_MAX;
+    for (size_t i = 0; i < len;) {
+        size_t n = next_char(text + i, len - i, &columns);
+        int more = columns < 0 ? ESCAPED : columns;
+        if (width + more > room)
+            break;
+        if (columns < 0)
+            buf_printf(out, "\\x%02x", (unsigned char)text[i]);
+        else
+            buf_append(out, text + i, n);
+        width += more;
+        i += n;
+    }
+    if (cut && max >= 2) {
+        buf_append(out, "..", 2);
+        width += 2;
+    }
+    return width;
+}
+
+void text_tint(struct buf *out, bool colour, enum tint tint)
+{
+    static const char *const codes[] = {
+        [TINT_NONE] = "\033[0m",  [TINT_HEAD] = "\033[1m",  [TINT_DIM] = "\033[2m",
+        [TINT_GOOD] = "\033[32m", [TINT_WARN] = "\033[33m", [TINT_BAD] = "\033[31m"};
+    if (colour)
+        buf_append(out, codes[tint], strlen(codes[tint]));
+}
+
+const char *text_duration(char *buf, int64_t ms)
+{
+    int64_t s = ms / 1000;
+    if (ms < 0)
+        snprintf(buf, 24, "-");
+    else if (ms < 1000)
+        snprintf(buf, 24, "%" PRId64 "ms", ms);
+    else if (ms < 10000)
+        snprintf(buf, 24, "%" PRId64 ".%" PRId64 "s", s, ms % 1000 / 100);
+    else if (s < 60)
+        snprintf(buf, 24, "%" PRId64 "s", s);
+    else if (s < 3600)
+        snprintf(buf, 24, "%" PRId64 "m%02" PRId64 "s", s / 60, s % 60);
+    else if (s < 86400)
+        snprintf(buf, 24, "%" PRId64 "h%02" PRId64 "m", s / 3600, s / 60 % 60);
+    else
+        snprintf(buf, 24, "%" PRId64 "d%02" PRId64 "h", s / 86400, s / 3600 % 24);
+    return buf;
+}
+
+const char *text_latency(char *buf, int64_t us)
+{
+    if (us < 1000)
+        snprintf(buf, 24, "%" PRId64 "us", us);
+    else if (us < 1000000)
+        snprintf(buf, 24, "%.*fms", us < 10000 ? 2 : us < 100000 ? 1 : 0, (double)us / 1e3);
+    else
+        snprintf(buf, 24, "%.*fs", us < 100000000 ? 1 : 0, (double)us / 1e6);
+    return buf;
+}
+
+void text_flush(struct buf *out)
+{
+    while (buf_len(out) > 0) {
+        ssize_t n = write(STDOUT_FILENO, buf_head(out), buf_len(out));
+        if (n > 0)
+            buf_consume(out, (size_t)n);
+        else if (errno != EINTR)
+            cli_die(STATUS_SYSTEM, "cannot write: %s", strerror(errno));
+    }
+    buf_fini(out);
+}

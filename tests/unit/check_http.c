@@ -58,9 +58,10 @@ START_TEST(escape_bad_utf8)
 {
     ESCAPED("\xff\xfe", "\\xff\\xfe");
     ESCAPED("a\x80z", "a\\x80z");
-    ESCAPED("\xc3", "\\xc3");             /* cut off */
-    ESCAPED("\xe6\x97", "\\xe6\\x97");    /* cut off */
-    ESCAPED("\xc3<b>", "\\xc3&lt;b&gt;"); /* must not swallow what follows */
+    ESCAPED("\xc3", "\\xc3");               /* cut off */
+    expect_escaped("\xc3\xa9", 1, "\\xc3"); /* nothing is read behind the end */
+    ESCAPED("\xe6\x97", "\\xe6\\x97");      /* cut off */
+    ESCAPED("\xc3<b>", "\\xc3&lt;b&gt;");   /* must not swallow what follows */
     ESCAPED("\xf0\x9f\x94<", "\\xf0\\x9f\\x94&lt;");
     ESCAPED("\xc0\xbc", "\\xc0\\xbc");                   /* "<" in two bytes */
     ESCAPED("\xe0\x80\xbc", "\\xe0\\x80\\xbc");          /* in three */

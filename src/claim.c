@@ -201,9 +201,9 @@ static void refuse(struct claim *c, struct round *r, int64_t now_ms)
 }
 
 /* A take-over keeps the count. Masters may differ in it: one may not have heard of the last change,
- * or may still have an older hold of the same owner. The latest version of the latest hold is what a
- * majority has confirmed, or an attempt after that. Attempts that none of these masters has seen end below the
- * version from which the new holder goes on. */
+ * or may still have an older hold of the same owner. The latest version of the latest hold is what
+ * a majority has confirmed, or an attempt after that. Attempts that none of these masters has seen
+ * end below the version from which the new holder goes on. */
 static void take_count(struct claim *c, const struct round *r)
 {
     enum { UNSEEN_MAX = 1024 };

@@ -74,7 +74,8 @@ static void on_owed_answer(struct master_call *call, const struct master_answer 
                            int64_t now_ms)
 {
     static const int64_t released[] = {1};
-    static const struct master_answer done = {.result = MASTER_ANSWERED, .values = released, .text = ""};
+    static const struct master_answer done = {
+        .result = MASTER_ANSWERED, .values = released, .text = ""};
     struct owed *o = (struct owed *)call;
     if (answer->result != MASTER_ANSWERED) {
         o->may_have_run |= answer->result == MASTER_UNKNOWN;

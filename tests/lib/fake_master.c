@@ -1,9 +1,10 @@
 /*
- * The links. A packet is one EVALSHA with its items, or a greeting; it belongs to the network from send() until it is
- * freed, and may outlive its link, its master and its broker. A conn is one TCP connection; its two ends learn of its
- * end at different times.
+ * The links. A packet is one EVALSHA with its items, or a greeting; it belongs to the network from
+ * send() until it is freed, and may outlive its link, its master and its broker. A conn is one TCP
+ * connection; its two ends learn of its end at different times.
  *
- * Invariants: answers come in the order of `sent`; on_answer runs in fake_master_pump() and master_free() only.
+ * Invariants: answers come in the order of `sent`; on_answer runs in fake_master_pump() and
+ * master_free() only.
  */
 #include "fake_master.h"
 
@@ -19,17 +20,23 @@
 
 struct fake_net fake_net = {.latency_min_us = 100, .latency_max_us = 500, .copy_us = 1000000};
 
-enum { ITEMS_MAX = 64, TICK_US = 50000, PROBE_US = 2000000, BACKOFF_FIRST_MS = 50, BACKOFF_MAX_MS = 1000 };
+enum {
+    ITEMS_MAX = 64,
+    TICK_US = 50000,
+    PROBE_US = 2000000,
+    BACKOFF_FIRST_MS = 50,
+    BACKOFF_MAX_MS = 1000
+};
 
 enum packet_kind { HELLO, JOIN, HIGH, PROBE, ACTIVATE, ITEMS, BREAK, CALL };
 
 struct fake_conn {
     LIST_ENTRY(fake_conn) of_server;
     int refs;
-    struct master *master;      /* NULL: the broker has closed it */
-    struct fake_server *server; /* NULL: the server's end has gone */
-    bool broken;                /* what is sent from now on arrives nowhere */
-    int64_t to_server_us, to_master_us; /* when the last packet arrives there */
+    struct master *master;                       /* NULL: the broker has closed it */
+    struct fake_server *server;                  /* NULL: the server's end has gone */
+    bool broken;                                 /* what is sent from now on arrives nowhere */
+    int64_t to_server_us, to_master_us;          /* when the last packet arrives there */
     TAILQ_HEAD(packet_list, fake_packet) flying; /* to the server */
 };
 
@@ -111,8 +118,8 @@ static void free_all(struct packet_list *list)
     }
 }
 
-static struct fake_packet *packet_new(struct fake_conn *c, struct fake_server *s, enum packet_kind kind,
-                                      const char *run_id)
+static struct fake_packet *packet_new(struct fake_conn *c, struct fake_server *s,
+                                      enum packet_kind kind, const char *run_id)
 {
     struct fake_packet *p = util_alloc(sizeof *p);
     p->conn = c;
@@ -202,9 +209,10 @@ static void doom_some(struct fake_conn *c)
     struct fake_packet *p;
     int64_t n = 0;
     TAILQ_FOREACH(p, &c->flying, link)
-        n++;
+    n++;
     n = sim_random(n + 1);
-    TAILQ_FOREACH(p, &c->flying, link) {
+    TAILQ_FOREACH(p, &c->flying, link)
+    {
         if (n-- <= 0)
             p->doomed = true;
     }
@@ -245,7 +253,8 @@ static void run(struct fake_packet *p)
     if (p->kind == HELLO)
         snprintf(p->run_id, sizeof p->run_id, "%s", s->run_id);
     else
-        fake_server_eval(s, p->script, p->run_id, p->n_keys, p->keys, p->n_args, p->args, &p->reply);
+        fake_server_eval(s, p->script, p->run_id, p->n_keys, p->keys, p->n_args, p->args,
+                         &p->reply);
     p->server = NULL;
     if (!p->copy && c->server && c->master && !c->broken)
         sim_at(in_order(&c->to_master_us), arrive_back, p);
@@ -288,7 +297,8 @@ static int publish(struct fake_server *s, const char *channel, const char *text)
 {
     struct fake_conn *c;
     int n = 0;
-    LIST_FOREACH(c, &s->conns, of_server) {
+    LIST_FOREACH(c, &s->conns, of_server)
+    {
         if (!c->master || !c->master->link.channel || strcmp(c->master->link.channel, channel) != 0)
             continue;
         n++;
@@ -456,8 +466,8 @@ static void begin_args(struct master *m, struct batch *b, int64_t now_ms)
     push_int(b->packet, b->n_items); /* call: any number */
 }
 
-int master_ask(struct master *m, enum script script, const struct master_item *item, struct master_call *call,
-               int64_t now_ms)
+int master_ask(struct master *m, enum script script, const struct master_item *item,
+               struct master_call *call, int64_t now_ms)
 {
     assert(script <= SCRIPT_PEEK);
     if (!takes(m, script))
@@ -513,8 +523,9 @@ static void greet(struct master *m)
 static int64_t quarantine_ms(const struct master *m)
 {
     const struct master_setup *s = &m->setup;
-    return s->quarantine_ms >= 0 ? s->quarantine_ms
-                                 : s->max_lease_ms + s->max_lease_ms * s->drift_ppm / 1000000 + 1000;
+    return s->quarantine_ms >= 0
+               ? s->quarantine_ms
+               : s->max_lease_ms + s->max_lease_ms * s->drift_ppm / 1000000 + 1000;
 }
 
 static void join(struct master *m)
@@ -556,7 +567,8 @@ void master_activate(struct master *m, int64_t base, bool force)
 
 /* ---- answers ---- */
 
-static void answer_all(struct master *m, struct batch *b, enum master_result result, const char *text, int64_t now_ms)
+static void answer_all(struct master *m, struct batch *b, enum master_result result,
+                       const char *text, int64_t now_ms)
 {
     struct master_answer answer = {.result = result, .text = text};
     struct master_call *call;
@@ -567,8 +579,8 @@ static void answer_all(struct master *m, struct batch *b, enum master_result res
     }
 }
 
-static void answer_item(const struct batch *b, const struct fake_reply *r, int item, int at, int width,
-                        struct master_call *call, int64_t now_ms)
+static void answer_item(const struct batch *b, const struct fake_reply *r, int item, int at,
+                        int width, struct master_call *call, int64_t now_ms)
 {
     int64_t values[SCRIPT_WIDTH_MAX];
     struct master_value nested[8];
@@ -578,7 +590,8 @@ static void answer_item(const struct batch *b, const struct fake_reply *r, int i
         if (b->script != SCRIPT_PEEK)
             values[i] = v->integer;
         else
-            nested[i] = (struct master_value){v->is_text, v->integer, v->text, v->is_text ? strlen(v->text) : 0};
+            nested[i] = (struct master_value){v->is_text, v->integer, v->text,
+                                              v->is_text ? strlen(v->text) : 0};
     }
     if (b->script == SCRIPT_PEEK) {
         answer.values = NULL;
@@ -590,10 +603,12 @@ static void answer_item(const struct batch *b, const struct fake_reply *r, int i
 
 static void take_time(struct master *m, const struct batch *b, const struct fake_reply *r)
 {
-    m->offset_us = r->time_ms * 1000 - (b->sent_us + (sim_now_us() - b->sent_us) / 2 + m->link.local_us);
+    m->offset_us =
+        r->time_ms * 1000 - (b->sent_us + (sim_now_us() - b->sent_us) / 2 + m->link.local_us);
 }
 
-static void answer_items(struct master *m, struct batch *b, const struct fake_reply *r, int64_t now_ms)
+static void answer_items(struct master *m, struct batch *b, const struct fake_reply *r,
+                         int64_t now_ms)
 {
     struct master_call *call;
     int at = 0;
@@ -635,7 +650,8 @@ static void take_high(struct master *m, const struct fake_reply *r, int64_t sent
 }
 
 /* Emptied, or activated by another broker: that is not the answer to the question. */
-static void take_how(struct master *m, enum packet_kind kind, const struct fake_reply *r, int64_t sent_us)
+static void take_how(struct master *m, enum packet_kind kind, const struct fake_reply *r,
+                     int64_t sent_us)
 {
     if (m->state != MASTER_ACTIVE && m->state != MASTER_QUARANTINE)
         return;
@@ -729,7 +745,8 @@ void fake_master_pump(struct master *m, int64_t now_ms)
     const struct batch *b = TAILQ_FIRST(&m->sent);
     if (b && sim_now_us() - b->sent_us > (patience_ms < 3000 ? 3000 : patience_ms) * 1000)
         drop_link(m, "it does not answer");
-    if (m->state >= MASTER_QUARANTINE && TAILQ_EMPTY(&m->sent) && sim_now_us() - m->heard_us > PROBE_US)
+    if (m->state >= MASTER_QUARANTINE && TAILQ_EMPTY(&m->sent) &&
+        sim_now_us() - m->heard_us > PROBE_US)
         ask_how(m, PROBE);
     deliver_dead(m, now_ms);
     if (m->state != m->reported) {
@@ -755,7 +772,8 @@ static void on_retry(void *arg)
     m->retry = NULL;
     if (!m->server->up || m->cut) {
         m->backoff_ms = m->backoff_ms * 2 < BACKOFF_MAX_MS ? m->backoff_ms * 2 : BACKOFF_MAX_MS;
-        m->retry = sim_at(sim_now_us() + sim_between(m->backoff_ms / 2, m->backoff_ms) * 1000, on_retry, m);
+        m->retry = sim_at(sim_now_us() + sim_between(m->backoff_ms / 2, m->backoff_ms) * 1000,
+                          on_retry, m);
         return;
     }
     struct fake_conn *c = util_alloc(sizeof *c);
@@ -792,10 +810,10 @@ static void close_link(struct master *m)
         /* what the partition holds back may still arrive when it is over; see fake_master_cut() */
         int64_t n = 0;
         TAILQ_FOREACH(p, &m->held_out, link)
-            n += p->conn == c;
+        n += p->conn == c;
         n = sim_random(n + 1);
         TAILQ_FOREACH(p, &m->held_out, link)
-            p->doomed |= p->conn == c && n-- <= 0;
+        p->doomed |= p->conn == c && n-- <= 0;
         conn_close_by_master(c);
     }
 }
@@ -811,7 +829,8 @@ static void drop_link(struct master *m, const char *why)
     m->backoff_ms = m->backoff_ms ? 2 * m->backoff_ms : BACKOFF_FIRST_MS;
     if (m->backoff_ms > BACKOFF_MAX_MS)
         m->backoff_ms = BACKOFF_MAX_MS;
-    m->retry = sim_at(sim_now_us() + sim_between(m->backoff_ms / 2, m->backoff_ms) * 1000, on_retry, m);
+    m->retry =
+        sim_at(sim_now_us() + sim_between(m->backoff_ms / 2, m->backoff_ms) * 1000, on_retry, m);
 }
 
 /* ---- its life ---- */
@@ -857,7 +876,8 @@ void master_free(struct master *m)
     free(m);
 }
 
-void master_configure(struct master *m, const struct master_setup *setup, const struct conf_master *conf)
+void master_configure(struct master *m, const struct master_setup *setup,
+                      const struct conf_master *conf)
 {
     (void)conf;
     m->setup.request_timeout_ms = setup->request_timeout_ms;
@@ -915,7 +935,7 @@ const char *master_reason(struct master *m, int64_t now_ms)
 
 const char *master_state_name(enum master_state state)
 {
-    static const char *const names[MASTER_STATES] = {"down",    "connecting", "greeting",   "refused",
-                                                     "loading", "joining",    "quarantine", "active"};
+    static const char *const names[MASTER_STATES] = {
+        "down", "connecting", "greeting", "refused", "loading", "joining", "quarantine", "active"};
     return names[state];
 }

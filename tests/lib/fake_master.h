@@ -1,14 +1,14 @@
 #ifndef HOLDFAST_FAKE_MASTER_H
 #define HOLDFAST_FAKE_MASTER_H
 /*
- * fake_master: master.h in virtual time. Each `struct master` is the link of one broker to one fake_server, over a
- * network that delays, loses, repeats and cuts as it is told.
+ * fake_master: master.h in virtual time. Each `struct master` is the link of one broker to one
+ * fake_server, over a network that delays, loses, repeats and cuts as it is told.
  *
- *   master_flush --> on its way --> [cut: held] --> server [stopped: backlog] --> answer on its way --> inbox
- *                                                                                       fake_master_pump --> on_answer
+ *   master_flush --> on its way --> [cut: held] --> server [stopped: backlog] --> answer on its way
+ * --> inbox fake_master_pump --> on_answer
  *
- * As over TCP: what travels in one direction stays in order, and when a link breaks, what was on its way arrives up
- * to some point and not beyond; everything unanswered gets MASTER_UNKNOWN.
+ * As over TCP: what travels in one direction stays in order, and when a link breaks, what was on
+ * its way arrives up to some point and not beyond; everything unanswered gets MASTER_UNKNOWN.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,12 +35,15 @@ struct fake_link {
     void (*on_call)(void *, int index, const char *text, size_t len); /* from fake_master_pump() */
     void *arg;
 };
-struct master *fake_master_new(const struct master_setup *, struct fake_server *, int index, const struct fake_link *);
+struct master *fake_master_new(const struct master_setup *, struct fake_server *, int index,
+                               const struct fake_link *);
 
-/* Delivers what has come: answers, lost links, changes of state. A broker that stands still does not call it. */
+/* Delivers what has come: answers, lost links, changes of state. A broker that stands still does
+ * not call it. */
 void fake_master_pump(struct master *, int64_t now_ms);
 
-/* Nothing gets through between this broker and the server, silently. Healed, what is held arrives, in order. */
+/* Nothing gets through between this broker and the server, silently. Healed, what is held arrives,
+ * in order. */
 void fake_master_cut(struct master *, bool cut);
 bool fake_master_is_cut(const struct master *);
 /* The link breaks, as by a reset somewhere on the way. */

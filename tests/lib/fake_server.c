@@ -1,6 +1,6 @@
 /*
- * The scripts as a model. Each function below is src/lua/<its name>.lua line by line; where one of them does something
- * that looks odd, so does the script.
+ * The scripts as a model. Each function below is src/lua/<its name>.lua line by line; where one of
+ * them does something that looks odd, so does the script.
  *
  * A key is there as long as its time is not past its expiry, as in Redis.
  */
@@ -174,7 +174,8 @@ struct fake_lock *fake_server_find(struct fake_server *s, const char *key)
 {
     struct fake_lock *l;
     expire(s);
-    TAILQ_FOREACH(l, &s->locks, link) {
+    TAILQ_FOREACH(l, &s->locks, link)
+    {
         if (strcmp(l->key, key) == 0)
             return l;
     }
@@ -187,7 +188,7 @@ int fake_server_count_locks(struct fake_server *s)
     int n = 0;
     expire(s);
     TAILQ_FOREACH(l, &s->locks, link)
-        n++;
+    n++;
     return n;
 }
 
@@ -229,7 +230,8 @@ static struct fake_tomb *find_tomb(struct fake_server *s, const char *key, const
     char *text = tomb_key(key, op);
     struct fake_tomb *t;
     expire(s);
-    TAILQ_FOREACH(t, &s->tombs, link) {
+    TAILQ_FOREACH(t, &s->tombs, link)
+    {
         if (strcmp(t->key, text) == 0)
             break;
     }
@@ -264,7 +266,8 @@ static struct fake_line *line_of(struct fake_server *s, const char *key)
 {
     int64_t now_ms = fake_server_time_ms(s);
     struct fake_line *line;
-    TAILQ_FOREACH(line, &s->lines, link) {
+    TAILQ_FOREACH(line, &s->lines, link)
+    {
         if (strcmp(line->key, key) == 0)
             break;
     }
@@ -288,9 +291,11 @@ const char *fake_server_line(struct fake_server *s, const char *key)
     const struct fake_line *line = line_of(s, key);
     text[0] = '\0';
     for (int i = 0; i < line->n; i++)
-        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", i ? " " : "", line->tickets[i]);
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", i ? " " : "",
+                 line->tickets[i]);
     if (line->turn)
-        snprintf(text + strlen(text), sizeof text - strlen(text), "%sturn:%s", line->n ? " " : "", line->turn);
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%sturn:%s", line->n ? " " : "",
+                 line->turn);
     return text;
 }
 
@@ -298,7 +303,8 @@ static void take_out(struct fake_line *line, int i)
 {
     free(line->tickets[i]);
     line->n--;
-    memmove(line->tickets + i, line->tickets + i + 1, (size_t)(line->n - i) * sizeof *line->tickets);
+    memmove(line->tickets + i, line->tickets + i + 1,
+            (size_t)(line->n - i) * sizeof *line->tickets);
 }
 
 /* LREM: how many were taken out. */
@@ -417,8 +423,8 @@ static void raise_counter(struct fake_server *s, const char *bucket, int64_t tok
     *counter = max(*counter, token);
 }
 
-static void put(struct fake_server *s, const char *key, const char *owner, const char *op, int64_t token, int64_t count,
-                int64_t seq, const char *lease)
+static void put(struct fake_server *s, const char *key, const char *owner, const char *op,
+                int64_t token, int64_t count, int64_t seq, const char *lease)
 {
     struct fake_lock *l = fake_server_find(s, key);
     if (!l)
@@ -432,7 +438,8 @@ static void put(struct fake_server *s, const char *key, const char *owner, const
 }
 
 /* What becomes of the ticket in the line; returns how many stand there then. */
-static int64_t line_after(struct fake_server *s, const char *key, char *const *a, int64_t code, int64_t length)
+static int64_t line_after(struct fake_server *s, const char *key, char *const *a, int64_t code,
+                          int64_t length)
 {
     const char *ticket = a[7], *place = a[8];
     if (strcmp(ticket, "-") == 0)
@@ -520,7 +527,8 @@ static void takeover(struct fake_server *s, const char *key, char *const *a, str
         code = -1;
     } else {
         code = 1;
-        value = fake_mutation == FAKE_TAKEOVER_KEEPS_TOKEN ? held->token : next_token(s, a[5], a[4]);
+        value =
+            fake_mutation == FAKE_TAKEOVER_KEEPS_TOKEN ? held->token : next_token(s, a[5], a[4]);
         count = held->count;
         was = held->token;
         seq = held->seq;
@@ -690,21 +698,18 @@ static const struct {
     void (*item)(struct fake_server *, const char *key, char *const *args, struct fake_reply *);
     bool knows_run, votes; /* its text has the run id in it; refused in quarantine */
 } scripts[SCRIPT_COUNT] = {
-    [SCRIPT_ACQUIRE] = {acquire, true, true},
-    [SCRIPT_COMMIT] = {commit, true, true},
-    [SCRIPT_TAKEOVER] = {takeover, true, true},
-    [SCRIPT_RENEW] = {renew, true, true},
-    [SCRIPT_PLANT] = {plant, true, false},
-    [SCRIPT_RELEASE] = {release, false, false},
-    [SCRIPT_LINE] = {line, false, false},
-    [SCRIPT_PASS] = {pass, false, false},
+    [SCRIPT_ACQUIRE] = {acquire, true, true},   [SCRIPT_COMMIT] = {commit, true, true},
+    [SCRIPT_TAKEOVER] = {takeover, true, true}, [SCRIPT_RENEW] = {renew, true, true},
+    [SCRIPT_PLANT] = {plant, true, false},      [SCRIPT_RELEASE] = {release, false, false},
+    [SCRIPT_LINE] = {line, false, false},       [SCRIPT_PASS] = {pass, false, false},
     [SCRIPT_PEEK] = {peek, false, false},
 };
 
-static const char *refusal(const struct fake_server *s, enum script script, const char *run_id, const char *deadline,
-                           int64_t now_ms)
+static const char *refusal(const struct fake_server *s, enum script script, const char *run_id,
+                           const char *deadline, int64_t now_ms)
 {
-    if (script_get(script)->deadline && deadline[0] && now_ms > atoll(deadline) && fake_mutation != FAKE_NO_DEADLINE)
+    if (script_get(script)->deadline && deadline[0] && now_ms > atoll(deadline) &&
+        fake_mutation != FAKE_NO_DEADLINE)
         return "LATE the request came after its deadline";
     if (scripts[script].knows_run && strcmp(s->mark.run_id, run_id) != 0)
         return "STRANGER this server has lost its data";
@@ -713,8 +718,8 @@ static const char *refusal(const struct fake_server *s, enum script script, cons
     return NULL;
 }
 
-static void trace(const struct fake_server *s, enum script script, int n_keys, char *const *keys, int n_args,
-                  char *const *args, const struct fake_reply *r)
+static void trace(const struct fake_server *s, enum script script, int n_keys, char *const *keys,
+                  int n_args, char *const *args, const struct fake_reply *r)
 {
     int width = script_get(script)->args;
     for (int i = 0; i < n_keys; i++) {
@@ -723,12 +728,13 @@ static void trace(const struct fake_server *s, enum script script, int n_keys, c
             snprintf(text + strlen(text), sizeof text - strlen(text), " %s", args[j]);
         int at = i * script_get(script)->width;
         long long code = !r->error[0] && at < r->n ? (long long)r->values[at].integer : -99;
-        log_trace(s->name, "%s %s%s = %lld %s", script_get(script)->name, keys[i], text, code, r->error);
+        log_trace(s->name, "%s %s%s = %lld %s", script_get(script)->name, keys[i], text, code,
+                  r->error);
     }
 }
 
-void fake_server_eval(struct fake_server *s, enum script script, const char *run_id, int n_keys, char *const *keys,
-                      int n_args, char *const *args, struct fake_reply *r)
+void fake_server_eval(struct fake_server *s, enum script script, const char *run_id, int n_keys,
+                      char *const *keys, int n_args, char *const *args, struct fake_reply *r)
 {
     memset(r, 0, sizeof *r);
     r->time_ms = fake_server_time_ms(s);

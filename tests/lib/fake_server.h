@@ -1,9 +1,9 @@
 #ifndef HOLDFAST_FAKE_SERVER_H
 #define HOLDFAST_FAKE_SERVER_H
 /*
- * fake_server: a Redis with our scripts, as a model in C: locks, tombstones, counters, the mark, and a clock
- * of its own that may be off, drift and jump. tests/scripts runs the same cases against this and
- * against the real scripts on a real Redis.
+ * fake_server: a Redis with our scripts, as a model in C: locks, tombstones, counters, the mark,
+ * and a clock of its own that may be off, drift and jump. tests/scripts runs the same cases against
+ * this and against the real scripts on a real Redis.
  *
  * Knows nothing of networks: who calls fake_server_eval() has got the request there.
  */
@@ -27,7 +27,7 @@ struct fake_lock {
 
 struct fake_tomb {
     TAILQ_ENTRY(fake_tomb) link;
-    char *key; /* with the operation */
+    char *key;  /* with the operation */
     bool moved; /* by a take-over */
     int64_t expires_ms;
 };
@@ -51,7 +51,7 @@ struct fake_server {
     TAILQ_HEAD(, fake_line) lines;
     /* PUBLISH: how many have subscribed to this channel. NULL: nobody ever has. */
     int (*publish)(struct fake_server *, const char *channel, const char *text);
-    struct { /* holdfast:master */
+    struct {                              /* holdfast:master */
         char run_id[FAKE_RUN_ID_LEN + 1]; /* "": no mark */
         bool active;
         int64_t until_ms, base;
@@ -75,7 +75,7 @@ enum fake_mutation {
     FAKE_NO_TOMBS,
     FAKE_NO_DEADLINE,
     FAKE_NO_QUARANTINE,
-    FAKE_RELEASE_ANY,     /* an undo frees whatever is there */
+    FAKE_RELEASE_ANY, /* an undo frees whatever is there */
     FAKE_RENEW_CREATES,
     FAKE_PLANT_ANYWHERE,  /* over a hold of somebody else */
     FAKE_REPEAT_COUNTS,   /* an operation seen again takes the lock once more */
@@ -109,8 +109,8 @@ bool fake_server_is_gone(struct fake_server *, const char *key, const char *op);
 /* Some other program writes a string there. */
 void fake_server_set_foreign(struct fake_server *, const char *key);
 int fake_server_count_locks(struct fake_server *);
-/* The tickets of its line, joined by blanks, and " turn:" with the ticket whose turn it is; in memory that is
- * used again. */
+/* The tickets of its line, joined by blanks, and " turn:" with the ticket whose turn it is; in
+ * memory that is used again. */
 const char *fake_server_line(struct fake_server *, const char *key);
 
 /* ---- EVALSHA ---- */
@@ -131,8 +131,8 @@ struct fake_reply {
 };
 
 /* Runs the text of this script that was loaded in the run `run_id`. */
-void fake_server_eval(struct fake_server *, enum script, const char *run_id, int n_keys, char *const *keys, int n_args,
-                      char *const *args, struct fake_reply *reply);
+void fake_server_eval(struct fake_server *, enum script, const char *run_id, int n_keys,
+                      char *const *keys, int n_args, char *const *args, struct fake_reply *reply);
 void fake_reply_fini(struct fake_reply *);
 
 #endif

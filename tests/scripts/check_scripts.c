@@ -1,4 +1,5 @@
-/* Runs cases.h twice: against src/lua on a redis-server of its own, and against the model of the simulation. */
+/* Runs cases.h twice: against src/lua on a redis-server of its own, and against the model of the
+ * simulation. */
 #include <assert.h>
 #include <check.h>
 #include <hiredis/hiredis.h>
@@ -24,12 +25,14 @@ struct side {
     const char *(*run_id)(void);
     int64_t (*time_ms)(void);
     void (*eval)(enum script, int n_keys, char **keys, int n_args, char **args, char *out);
-    void (*command)(char **words, int n, char *out); /* STATE, LINE, GONE, SET, FLUSHALL, SLEEP, LISTEN */
+    void (*command)(char **words, int n,
+                    char *out); /* STATE, LINE, GONE, SET, FLUSHALL, SLEEP, LISTEN */
 };
 
 static void add_word(char *out, const char *word)
 {
-    snprintf(out + strlen(out), TEXT - strlen(out), "%s%s", *out && out[strlen(out) - 1] != '[' ? " " : "", word);
+    snprintf(out + strlen(out), TEXT - strlen(out), "%s%s",
+             *out && out[strlen(out) - 1] != '[' ? " " : "", word);
 }
 
 static void add_number(char *out, long long n)
@@ -105,7 +108,8 @@ static int64_t real_time_ms(void)
     return ms;
 }
 
-static void real_eval(enum script script, int n_keys, char **keys, int n_args, char **args, char *out)
+static void real_eval(enum script script, int n_keys, char **keys, int n_args, char **args,
+                      char *out)
 {
     const char *argv[WORDS + 3] = {"EVAL"};
     char count[16], *text = script_text(script, real_run_id);
@@ -124,7 +128,8 @@ static void real_eval(enum script script, int n_keys, char **keys, int n_args, c
         first_word(out, r->str);
     } else {
         ck_assert_int_eq(r->type, REDIS_REPLY_ARRAY);
-        ck_assert_msg(!is_items || r->element[1]->integer == atoll(args[1]), "the number of the call is not returned");
+        ck_assert_msg(!is_items || r->element[1]->integer == atoll(args[1]),
+                      "the number of the call is not returned");
     }
     for (size_t i = is_items ? 2 : 1; r->type == REDIS_REPLY_ARRAY && i < r->elements; i++) {
         const redisReply *e = r->element[i];
@@ -258,7 +263,8 @@ static void add_value(char *out, const struct fake_value *v)
         add_number(out, v->integer);
 }
 
-static void fake_eval(enum script script, int n_keys, char **keys, int n_args, char **args, char *out)
+static void fake_eval(enum script script, int n_keys, char **keys, int n_args, char **args,
+                      char *out)
 {
     struct fake_reply r;
     int at = 0;
@@ -286,8 +292,8 @@ static void fake_command(char **w, int n, char *out)
         if (!l || l->foreign)
             add_word(out, l ? "foreign" : "free");
         else
-            snprintf(out, TEXT, "%s %s %lld %lld %lld", l->owner, l->op, (long long)l->token, (long long)l->count,
-                     (long long)l->seq);
+            snprintf(out, TEXT, "%s %s %lld %lld %lld", l->owner, l->op, (long long)l->token,
+                     (long long)l->count, (long long)l->seq);
     } else if (strcmp(w[0], "LINE") == 0) {
         snprintf(out, TEXT, "%s", fake_server_line(&fake, key));
     } else if (strcmp(w[0], "GONE") == 0) {
@@ -359,7 +365,8 @@ static void run_script(const struct side *s, enum script script, char **w, int n
     int n_keys = 0, n_args = 0;
     bool is_items = script < SCRIPT_JOIN;
     if (strcmp(w[2], "late") == 0 || strcmp(w[2], "soon") == 0)
-        snprintf(deadline, sizeof deadline, "%lld", (long long)s->time_ms() + (w[2][0] == 'l' ? -1000 : 1000));
+        snprintf(deadline, sizeof deadline, "%lld",
+                 (long long)s->time_ms() + (w[2][0] == 'l' ? -1000 : 1000));
     for (char *name = strtok(w[1], ","); is_items && name; name = strtok(NULL, ",")) {
         snprintf(keys[n_keys], sizeof keys[0], "holdfast:{%s}", name);
         key_list[n_keys] = keys[n_keys];
@@ -388,7 +395,8 @@ static void run_step(const struct side *s, const struct script_case *c, const ch
     else
         s->command(w, n, out);
     const char *expected = arrow ? arrow + 3 : "";
-    ck_assert_msg(is_like(expected, out), "%s, case '%s', step '%s': %s", s->name, c->name, step, out);
+    ck_assert_msg(is_like(expected, out), "%s, case '%s', step '%s': %s", s->name, c->name, step,
+                  out);
 }
 
 START_TEST(a_case)

@@ -32,8 +32,8 @@ static int64_t granted(int app)
 static void answers(int app, const char *expected)
 {
     const char *reply = world_reply(app);
-    ck_assert_msg(strncmp(reply, expected, strlen(expected)) == 0 && (*expected || !*reply), "'%s', not '%s'", reply,
-                  expected);
+    ck_assert_msg(strncmp(reply, expected, strlen(expected)) == 0 && (*expected || !*reply),
+                  "'%s', not '%s'", reply, expected);
 }
 
 START_TEST(one_round_each)
@@ -167,7 +167,7 @@ START_TEST(enters_again)
     ck_assert_int_gt(granted(1), token);
     world_run_ms(1500);
     char lost[64];
-    snprintf(lost, sizeof lost, "lost n %ld gone", token);
+    snprintf(lost, sizeof lost, "lost n %ld moved", token);
     ck_assert_str_eq(world_push(0), lost);
     world_end();
 }

@@ -1,6 +1,6 @@
 /*
- * Deliberate mistakes in the scripts (fake_server.h): the simulation has to find each one within so many seeds. A rule
- * whose absence nobody notices is not tested.
+ * Deliberate mistakes in the scripts (fake_server.h): the simulation has to find each one within so
+ * many seeds. A rule whose absence nobody notices is not tested.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -14,7 +14,8 @@
 enum { SEEDS = 300 };
 
 static const enum fake_mutation mutations[] = {
-    FAKE_NO_DEADLINE, FAKE_NO_QUARANTINE, FAKE_RELEASE_ANY, FAKE_RENEW_CREATES, FAKE_NO_FLOOR, FAKE_SCRIPTS_SURVIVE,
+    FAKE_NO_DEADLINE,   FAKE_NO_QUARANTINE, FAKE_RELEASE_ANY,
+    FAKE_RENEW_CREATES, FAKE_NO_FLOOR,      FAKE_SCRIPTS_SURVIVE,
 };
 
 /* Runs check_random beside this program with the mistake in it; true: it has failed, as it must. */
@@ -24,6 +25,7 @@ static int is_found(const char *program, enum fake_mutation mutation)
     int status = 0;
     snprintf(number, sizeof number, "%d", (int)mutation);
     snprintf(seeds, sizeof seeds, "%d", SEEDS);
+    fflush(stdout);
     pid_t pid = fork();
     if (pid == 0) {
         setenv("SIM_MUTATION", number, 1);
@@ -43,7 +45,8 @@ int main(int argc, char **argv)
     int missed = 0;
     const char *slash = strrchr(argv[0], '/');
     (void)argc;
-    snprintf(program, sizeof program, "%.*scheck_random", slash ? (int)(slash + 1 - argv[0]) : 0, argv[0]);
+    snprintf(program, sizeof program, "%.*scheck_random", slash ? (int)(slash + 1 - argv[0]) : 0,
+             argv[0]);
     for (size_t i = 0; i < sizeof mutations / sizeof mutations[0]; i++) {
         int found = is_found(program, mutations[i]);
         printf("%-30s %s\n", fake_mutation_names[mutations[i]], found ? "found" : "NOT FOUND");

@@ -1,10 +1,12 @@
 /*
- * Random schedules: applications that lock, wait, enter again, renew, give up and vanish, at one to three brokers in
- * front of one, three or five masters, while links break, servers stop and restart, brokers stand still and die.
- * history.c judges; at the end everything heals, and nothing may be left.
+ * Random schedules: applications that lock, wait, enter again, renew, give up and vanish, at one to
+ * three brokers in front of one, three or five masters, while links break, servers stop and
+ * restart, brokers stand still and die. history.c judges; at the end everything heals, and nothing
+ * may be left.
  *
- * SIM_SEEDS=n runs n seeds from SIM_FIRST (1) on; SIM_SECONDS=n goes on for so long. SIM_SEED=n runs this one alone and
- * writes a trace. SIM_MUTATION=n makes a deliberate mistake (fake_server.h) and then has to fail: see check_mutations.c.
+ * SIM_SEEDS=n runs n seeds from SIM_FIRST (1) on; SIM_SECONDS=n goes on for so long. SIM_SEED=n
+ * runs this one alone and writes a trace. SIM_MUTATION=n makes a deliberate mistake (fake_server.h)
+ * and then has to fail: see check_mutations.c.
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -18,7 +20,7 @@
 #include "log.h"
 #include "world.h"
 
-enum { RUN_MS = 20000, RUN_MAX_MS = 120000, ENOUGH = 3, NAMES = 3 };
+enum { RUN_MS = 20000, RUN_MAX_MS = 400000, ENOUGH = 3, NAMES = 3 };
 
 static uint64_t seed;
 static struct {
@@ -183,7 +185,8 @@ static void say_lock(int index, const char *name)
         snprintf(text + strlen(text), sizeof text - strlen(text), " LEASE %" PRId64,
                  sim_between(lease_ms / 8, world.conf.broker.max_lease_ms));
     if (sim_chance(100))
-        snprintf(text + strlen(text), sizeof text - strlen(text), " MAXHOLD %" PRId64, sim_between(50, 3 * lease_ms));
+        snprintf(text + strlen(text), sizeof text - strlen(text), " MAXHOLD %" PRId64,
+                 sim_between(50, 3 * lease_ms));
     if (sim_chance(200))
         strcat(text, " TELL");
     if (sim_chance(100))
@@ -203,7 +206,8 @@ static void say_something(int index)
     else if (dice < 780)
         world_say(index, "UNLOCK %s", name);
     else if (dice < 880 && sim_chance(300))
-        world_say(index, "RENEW %s LEASE %" PRId64, name, sim_between(200, world.conf.broker.max_lease_ms));
+        world_say(index, "RENEW %s LEASE %" PRId64, name,
+                  sim_between(200, world.conf.broker.max_lease_ms));
     else if (dice < 900)
         world_say(index, "RENEW %s", name);
     else if (dice < 950)
@@ -255,7 +259,8 @@ static void make_plan(struct world_conf *conf)
     plan.bad_net = sim_chance(700);
     plan.force_per_mille = sim_chance(150) ? 20 : 0;
     conf->wall_skew_ms = plan.restarts ? 0 : sim_random(10000);
-    fake_net = (struct fake_net){.latency_min_us = 50, .latency_max_us = sim_between(100, 5000), .copy_us = 1000000};
+    fake_net = (struct fake_net){
+        .latency_min_us = 50, .latency_max_us = sim_between(100, 5000), .copy_us = 1000000};
     sim_end();
 }
 
@@ -278,7 +283,8 @@ static bool is_quiet(void)
     return true;
 }
 
-/* Applications at different brokers that wait for each other's locks do so for ever: one of them goes. */
+/* Applications at different brokers that wait for each other's locks do so for ever: one of them
+ * goes. */
 static void break_circle(void)
 {
     for (int i = 0; i < WORLD_APPS; i++) {
@@ -313,13 +319,15 @@ static void check_nothing_left(void)
         if (fake_server_count_locks(&world.servers[i]) == 0)
             continue;
         l = TAILQ_FIRST(&world.servers[i].locks);
-        history_fail("server %s still has %s for %s under %s", world.servers[i].name, l->key, l->owner, l->op);
+        history_fail("server %s still has %s for %s under %s", world.servers[i].name, l->key,
+                     l->owner, l->op);
     }
     for (int i = 0; i < world.conf.n_brokers; i++) {
         const struct broker *b = &world.brokers[i].b;
         if (b->locks.count || b->n_holds || b->n_waiters || b->n_watched || b->n_jeopardy)
-            history_fail("broker %d still knows %zu locks, %u holds, %u waiters, %u watched, %u in jeopardy", i,
-                         b->locks.count, b->n_holds, b->n_waiters, b->n_watched, b->n_jeopardy);
+            history_fail(
+                "broker %d still knows %zu locks, %u holds, %u waiters, %u watched, %u in jeopardy",
+                i, b->locks.count, b->n_holds, b->n_waiters, b->n_watched, b->n_jeopardy);
     }
 }
 
@@ -360,8 +368,10 @@ static int run_seed(void)
     for (int i = 0; i < plan.apps; i++)
         sim_at(sim_now_us() + sim_random(100000), on_app, (void *)(intptr_t)i);
     sim_at(sim_now_us(), on_fault, NULL);
-    int64_t end_us = sim_now_us() + RUN_MS * 1000, last_us = sim_now_us() + (int64_t)RUN_MAX_MS * 1000;
-    while (sim_now_us() < end_us || (history_counts.faulty_grants < ENOUGH && sim_now_us() < last_us))
+    int64_t end_us = sim_now_us() + RUN_MS * 1000,
+            last_us = sim_now_us() + (int64_t)RUN_MAX_MS * 1000;
+    while (sim_now_us() < end_us ||
+           (history_counts.faulty_grants < ENOUGH && sim_now_us() < last_us))
         world_run_ms(1000);
     heal();
     world_settle();
@@ -402,7 +412,8 @@ static int64_t setting(const char *name, int64_t otherwise)
 
 int main(void)
 {
-    int64_t one = setting("SIM_SEED", 0), first = setting("SIM_FIRST", 1), n = setting("SIM_SEEDS", 300);
+    int64_t one = setting("SIM_SEED", 0), first = setting("SIM_FIRST", 1),
+            n = setting("SIM_SEEDS", 300);
     time_t until = time(NULL) + setting("SIM_SECONDS", 0);
     int64_t runs = 0, n_void = 0;
     struct history_counts sum = {0};
@@ -423,12 +434,15 @@ int main(void)
         sum.lost += history_counts.lost;
         sum.errors += history_counts.errors;
     }
-    printf("%" PRId64 " seeds: %" PRId64 " grants, %" PRId64 " of them while something was broken, %" PRId64
-           " after a wait, %" PRId64 " take-overs, %" PRId64 " re-entries, %" PRId64 " lost, %" PRId64 " errors; %" PRId64
+    printf("%" PRId64 " seeds: %" PRId64 " grants, %" PRId64
+           " of them while something was broken, %" PRId64 " after a wait, %" PRId64
+           " take-overs, %" PRId64 " re-entries, %" PRId64 " lost, %" PRId64 " errors; %" PRId64
            " runs void\n",
-           runs, sum.grants, sum.faulty_grants, sum.waits, sum.takeovers, sum.reentries, sum.lost, sum.errors, n_void);
+           runs, sum.grants, sum.faulty_grants, sum.waits, sum.takeovers, sum.reentries, sum.lost,
+           sum.errors, n_void);
     if (n_void * 20 > runs) {
-        fprintf(stderr, "too many runs are void: they had fewer than %d grants inside faults\n", ENOUGH);
+        fprintf(stderr, "too many runs are void: they had fewer than %d grants inside faults\n",
+                ENOUGH);
         return EXIT_FAILURE;
     }
     return EXIT_SUCCESS;

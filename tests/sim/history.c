@@ -1,6 +1,7 @@
 /*
- * The record of each owner of each name. What an owner may rely on is the last validity that it was told, cut short by
- * what it has said itself since then; what a broker relies on is the deadline of its hold, cut short likewise.
+ * The record of each owner of each name. What an owner may rely on is the last validity that it was
+ * told, cut short by what it has said itself since then; what a broker relies on is the deadline of
+ * its hold, cut short likewise.
  */
 #include "history.h"
 
@@ -20,14 +21,14 @@ enum { NAMES = 8, OWNERS = 12, GRANTS = 4096 };
 struct belief {
     char owner[16];
     int64_t token, until_us;
-    int broker;          /* that has granted it last */
-    int app;             /* whose connection the hold belongs to; -1: none */
+    int broker; /* that has granted it last */
+    int app;    /* whose connection the hold belongs to; -1: none */
     bool watched;
-    int64_t void_token;  /* holds up to this one are no promise any more */
+    int64_t void_token;        /* holds up to this one are no promise any more */
     int64_t cap_token, cap_us; /* holds up to cap_token are none after cap_us */
-    int unlocking, asking; /* requests under way */
-    int last_asker;        /* application of the last one */
-    int count;             /* how often it has locked; valid when certain */
+    int unlocking, asking;     /* requests under way */
+    int last_asker;            /* application of the last one */
+    int count;                 /* how often it has locked; valid when certain */
     bool certain;
 };
 
@@ -42,8 +43,8 @@ struct name {
     int n_beliefs;
     struct grant grants[GRANTS];
     int n_grants;
-    int64_t highest;       /* token told */
-    int forcing;           /* FORCEUNLOCK under way */
+    int64_t highest;         /* token told */
+    int forcing;             /* FORCEUNLOCK under way */
     int64_t forced_until_us; /* after one nobody can be sure of anything for a while */
 };
 
@@ -57,7 +58,8 @@ void history_fail(const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    fprintf(stderr, "SIM_SEED=%" PRIu64 " at %.3f ms: ", world.conf.seed, (double)sim_now_us() / 1000);
+    fprintf(stderr, "SIM_SEED=%" PRIu64 " at %.3f ms: ", world.conf.seed,
+            (double)sim_now_us() / 1000);
     vfprintf(stderr, fmt, args);
     fprintf(stderr, "\n");
     va_end(args);
@@ -165,8 +167,8 @@ static void check_exclusion(struct name *n)
         if (!believes(bl))
             continue;
         if (holder && strcmp(holder, bl->owner) != 0)
-            history_fail("'%s' is held by %s under %" PRId64 " and by %s under %" PRId64, n->name, holder, token,
-                         bl->owner, bl->token);
+            history_fail("'%s' is held by %s under %" PRId64 " and by %s under %" PRId64, n->name,
+                         holder, token, bl->owner, bl->token);
         holder = bl->owner;
         token = bl->token;
         by = "told";
@@ -177,13 +179,15 @@ static void check_exclusion(struct name *n)
         struct hold *h;
         if (!l)
             continue;
-        LIST_FOREACH(h, &l->holds, of_lock) {
+        LIST_FOREACH(h, &l->holds, of_lock)
+        {
             int64_t until_us = h->deadline_ms * 1000 - wb->local_us;
             const struct belief *bl = belief_of(n, h->owner->text);
             if (h->state == HOLD_LOST || sim_now_us() >= promised_us(bl, h->token, until_us))
                 continue;
             if (holder && strcmp(holder, h->owner->text) != 0)
-                history_fail("'%s' is held by %s under %" PRId64 " (%s), and broker %d keeps it for %s under %" PRId64,
+                history_fail("'%s' is held by %s under %" PRId64
+                             " (%s), and broker %d keeps it for %s under %" PRId64,
                              n->name, holder, token, by, i, h->owner->text, h->token);
             holder = h->owner->text;
             token = h->token;
@@ -200,14 +204,16 @@ static struct hold *hold_at(struct world_broker *wb, const struct name *n, const
     struct hold *h;
     if (!l)
         return NULL;
-    LIST_FOREACH(h, &l->holds, of_lock) {
+    LIST_FOREACH(h, &l->holds, of_lock)
+    {
         if (strcmp(h->owner->text, owner) == 0)
             return h;
     }
     return NULL;
 }
 
-static void check_token(struct name *n, const struct world_app *app, const struct world_ask *ask, int64_t token)
+static void check_token(struct name *n, const struct world_app *app, const struct world_ask *ask,
+                        int64_t token)
 {
     const struct hold *h = hold_at(app->broker, n, ask->owner);
     int64_t asked_us = ask->said_us;
@@ -219,11 +225,14 @@ static void check_token(struct name *n, const struct world_app *app, const struc
         const struct grant *g = &n->grants[i];
         bool is_same = strcmp(g->owner, ask->owner) == 0;
         if (g->token == token && !is_same)
-            history_fail("token %" PRId64 " of '%s' was given to %s and to %s", token, n->name, g->owner, ask->owner);
+            history_fail("token %" PRId64 " of '%s' was given to %s and to %s", token, n->name,
+                         g->owner, ask->owner);
         if (g->token == token)
             return;
-        if (g->token > token && (g->told_us < asked_us || (exclusion && !is_same && !is_void && !is_forced(n))))
-            history_fail("'%s' was granted to %s under token %" PRId64 ", after %" PRId64 " had been given to %s",
+        if (g->token > token &&
+            (g->told_us < asked_us || (exclusion && !is_same && !is_void && !is_forced(n))))
+            history_fail("'%s' was granted to %s under token %" PRId64 ", after %" PRId64
+                         " had been given to %s",
                          n->name, ask->owner, token, g->token, g->owner);
     }
     if (n->n_grants == GRANTS)
@@ -298,13 +307,14 @@ static int app_of(const struct hold *h)
     return -1;
 }
 
-static void take_grant(struct name *n, struct belief *bl, struct world_app *app, const struct world_ask *ask,
-                       int64_t token, int64_t validity_ms)
+static void take_grant(struct name *n, struct belief *bl, struct world_app *app,
+                       const struct world_ask *ask, int64_t token, int64_t validity_ms)
 {
     const struct hold *h = hold_at(app->broker, n, ask->owner);
     bool is_new = token != bl->token;
     check_token(n, app, ask, token);
-    if (token < bl->token || token <= bl->void_token) { /* its owner has gone on elsewhere meanwhile */
+    if (token < bl->token ||
+        token <= bl->void_token) { /* its owner has gone on elsewhere meanwhile */
         bl->certain = false;
         return;
     }
@@ -315,8 +325,10 @@ static void take_grant(struct name *n, struct belief *bl, struct world_app *app,
         bl->certain = h && h->token == token && bl->asking == 0;
         bl->count = bl->certain ? (int)h->count : 0;
     }
-    if (bl->certain && h && !h->busy && h->token == token && bl->asking == 0 && (int)h->count != bl->count)
-        history_fail("%s has locked '%s' %d times, the broker says %u", bl->owner, n->name, bl->count, h->count);
+    if (bl->certain && h && !h->busy && h->token == token && bl->asking == 0 &&
+        (int)h->count != bl->count)
+        history_fail("%s has locked '%s' %d times, the broker says %u", bl->owner, n->name,
+                     bl->count, h->count);
     history_counts.takeovers += is_new && ask->verb == WORLD_RENEW;
     if (is_new) {
         bl->void_token = max(bl->void_token, token - 1); /* what it had elsewhere has moved here */
@@ -352,16 +364,20 @@ static bool is_elsewhere(const struct name *n, const struct belief *bl, const st
     return false;
 }
 
-static void take_unlock(struct name *n, struct belief *bl, const struct world_app *app, const char *reply)
+static void take_unlock(struct name *n, struct belief *bl, const struct world_app *app,
+                        const char *reply)
 {
     bool is_one = strcmp(reply, "1") == 0, is_zero = strcmp(reply, "0") == 0;
     bool not_held = strncmp(reply, "-NOTHELD", 8) == 0;
     bl->unlocking--;
     if (bl->count > 0 || is_one)
-        bl->certain &= bl->broker == app->broker->index; /* one that has lost it may not know that yet */
+        bl->certain &=
+            bl->broker == app->broker->index; /* one that has lost it may not know that yet */
     bl->certain &= exclusion && !is_forced(n) && !(not_held && is_elsewhere(n, bl, app));
-    if (bl->certain && ((is_one && bl->count != 1) || (is_zero && bl->count < 2) || (not_held && bl->count > 0)))
-        history_fail("%s has locked '%s' %d times, and UNLOCK says %s", bl->owner, n->name, bl->count, reply);
+    if (bl->certain &&
+        ((is_one && bl->count != 1) || (is_zero && bl->count < 2) || (not_held && bl->count > 0)))
+        history_fail("%s has locked '%s' %d times, and UNLOCK says %s", bl->owner, n->name,
+                     bl->count, reply);
     if (is_zero) {
         bl->count--;
         return;
@@ -449,7 +465,8 @@ void history_closing(struct world_app *app, bool orderly)
     const struct hold *h;
     bool releases = world.conf.broker.on_disconnect == BROKER_DISCONNECT_RELEASE ||
                     (orderly && world.conf.broker.on_disconnect == BROKER_DISCONNECT_AUTO);
-    LIST_FOREACH(h, &app->session.holds, of_session) {
+    LIST_FOREACH(h, &app->session.holds, of_session)
+    {
         struct belief *bl = belief_of(name_of(h->lock->name), h->owner->text);
         bl->certain = false;
         if (releases && h->watched)
@@ -490,16 +507,18 @@ void history_killing(struct world_broker *wb)
 static void check_told(struct name *n, const struct belief *bl)
 {
     const struct world_app *app = &world.apps[bl->app];
-    if (!app->connected || !app->broker->alive || app->broker->paused || bl->asking > 0 || bl->token <= bl->void_token)
+    if (!app->connected || !app->broker->alive || app->broker->paused || bl->asking > 0 ||
+        bl->token <= bl->void_token)
         return;
     const struct hold *h = hold_at(app->broker, n, bl->owner);
     if (!h || h->token != bl->token || h->state == HOLD_LOST)
-        history_fail("the hold of %s on '%s' under %" PRId64 " is over, and it was not told", bl->owner, n->name,
-                     bl->token);
+        history_fail("the hold of %s on '%s' under %" PRId64 " is over, and it was not told",
+                     bl->owner, n->name, bl->token);
     if (h->session != &app->session)
         history_fail("the hold of %s on '%s' belongs to another connection", bl->owner, n->name);
     if (sim_now_us() > h->deadline_ms * 1000 - app->broker->local_us + 1000)
-        history_fail("the hold of %s on '%s' is past its deadline, and it was not told", bl->owner, n->name);
+        history_fail("the hold of %s on '%s' is past its deadline, and it was not told", bl->owner,
+                     n->name);
 }
 
 void history_turned(struct world_broker *wb)

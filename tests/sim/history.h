@@ -1,16 +1,18 @@
 #ifndef HOLDFAST_HISTORY_H
 #define HOLDFAST_HISTORY_H
 /*
- * history: what has been said and answered, and what must never happen: the promises of the program, one check each.
+ * history: what has been said and answered, and what must never happen: the promises of the
+ * program, one check each.
  *
- *   1 exclusion   two owners are told, or two brokers believe, that a name is theirs at the same time
- *   2 tokens      a token is given twice, or a later hold gets a smaller one
- *   4 one end     a request is answered twice, or never (history_check_answered)
- *   5 in time     a watched hold is over and its connection has not been told, or was told after its deadline
- *   6 counts      an UNLOCK answers otherwise than the LOCKs before it say
+ *   1 exclusion   two owners are told, or two brokers believe, that a name is theirs at the same
+ * time 2 tokens      a token is given twice, or a later hold gets a smaller one 4 one end     a
+ * request is answered twice, or never (history_check_answered) 5 in time     a watched hold is over
+ * and its connection has not been told, or was told after its deadline 6 counts      an UNLOCK
+ * answers otherwise than the LOCKs before it say
  *
- * An owner who asks to give up (UNLOCK, QUIT), for a shorter lease, or an administrator who says FORCEUNLOCK, cannot
- * rely on the old promise from that moment on, whatever the answer is: so such promises count no more.
+ * An owner who asks to give up (UNLOCK, QUIT), for a shorter lease, or an administrator who says
+ * FORCEUNLOCK, cannot rely on the old promise from that moment on, whatever the answer is: so such
+ * promises count no more.
  */
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,9 +1,9 @@
 /*
- * Brokers, their turns, and applications. The commands are those of cmd_lock.c; what it needs of cmd.c is at the end of
- * this file.
+ * Brokers, their turns, and applications. The commands are those of cmd_lock.c; what it needs of
+ * cmd.c is at the end of this file.
  *
- * Invariant: a broker that is paused runs nothing: what comes for it waits in its masters' inboxes and in the asks of the
- * applications.
+ * Invariant: a broker that is paused runs nothing: what comes for it waits in its masters' inboxes
+ * and in the asks of the applications.
  */
 #include "world.h"
 
@@ -138,8 +138,8 @@ static const struct {
     enum world_verb verb;
     cmd_fn fn;
 } verbs[] = {
-    {"LOCK", WORLD_LOCK, cmd_lock_acquire},      {"UNLOCK", WORLD_UNLOCK, cmd_lock_release},
-    {"RENEW", WORLD_RENEW, cmd_lock_renew},      {"HOLDS", WORLD_HOLDS, cmd_lock_holds},
+    {"LOCK", WORLD_LOCK, cmd_lock_acquire},       {"UNLOCK", WORLD_UNLOCK, cmd_lock_release},
+    {"RENEW", WORLD_RENEW, cmd_lock_renew},       {"HOLDS", WORLD_HOLDS, cmd_lock_holds},
     {"FORCEUNLOCK", WORLD_FORCE, cmd_lock_force}, {"LOCKINFO", WORLD_INFO, cmd_lock_info},
 };
 
@@ -320,7 +320,8 @@ static void turn(void *arg)
     if (now_ms - wb->expected_ms > PAUSE_LIMIT_MS)
         broker_check_promises(&wb->b, now_ms);
     rejoin_turn(&wb->rejoin, now_ms);
-    backend_set_wall(&wb->b.backend, wall_epoch_ms + sim_now_us() / 1000 + wb->wall_skew_ms, now_ms);
+    backend_set_wall(&wb->b.backend, wall_epoch_ms + sim_now_us() / 1000 + wb->wall_skew_ms,
+                     now_ms);
     broker_turn(&wb->b, now_ms);
     asked = wb->b.backend.n_asks;
     for (int i = 0; i < WORLD_APPS; i++) {
@@ -372,7 +373,8 @@ void world_broker_start(int index)
     snprintf(id, sizeof id, "b%d", world.n_brokers_made++);
     int64_t now_ms = world_local_ms(wb);
     broker_init(&wb->b, &conf->broker, id, (uint64_t)sim_random(INT64_MAX), now_ms);
-    backend_set_wall(&wb->b.backend, wall_epoch_ms + sim_now_us() / 1000 + wb->wall_skew_ms, now_ms);
+    backend_set_wall(&wb->b.backend, wall_epoch_ms + sim_now_us() / 1000 + wb->wall_skew_ms,
+                     now_ms);
     broker_channel(&wb->b, wb->channel, sizeof wb->channel);
     struct master_setup setup = {
         .request_timeout_ms = conf->broker.request_timeout_ms,

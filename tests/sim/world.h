@@ -1,11 +1,12 @@
 #ifndef HOLDFAST_WORLD_H
 #define HOLDFAST_WORLD_H
 /*
- * world: applications, brokers and masters in one process and in virtual time. The brokers are the real ones, from the
- * command to the script; sockets are not: a session's bytes are read where it has written them.
+ * world: applications, brokers and masters in one process and in virtual time. The brokers are the
+ * real ones, from the command to the script; sockets are not: a session's bytes are read where it
+ * has written them.
  *
- * A broker runs one turn of its loop when something has come for it, as server.c does. One world at a time. What
- * happens in it is reported to history.h, which knows what must never happen.
+ * A broker runs one turn of its loop when something has come for it, as server.c does. One world at
+ * a time. What happens in it is reported to history.h, which knows what must never happen.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -48,7 +49,8 @@ struct world_app {
     struct session session;
     struct buf out;
     bool wants_close;
-    struct world_ask asks[WORLD_ASKS]; /* said and not answered; the first n_run have been taken by the broker */
+    struct world_ask
+        asks[WORLD_ASKS]; /* said and not answered; the first n_run have been taken by the broker */
     int n_asks, n_run;
     char replies[WORLD_ASKS][WORLD_TEXT]; /* for scenarios: not looked at yet */
     int n_replies;
@@ -91,7 +93,8 @@ void world_settle(void);
 void world_connect(int app, int broker, const char *owner);
 void world_say(int app, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void world_close(int app, bool orderly);
-/* The first reply that has not been looked at: "[token validity]", "nil", "1", "-NOTHELD ..."; "" when there is none. */
+/* The first reply that has not been looked at: "[token validity]", "nil", "1", "-NOTHELD ..."; ""
+ * when there is none. */
 const char *world_reply(int app);
 /* The same for pushes: "lost a 17 gone". */
 const char *world_push(int app);

@@ -297,6 +297,16 @@ void history_said(struct world_app *app, struct world_ask *ask)
 
 /* ---- what is answered ---- */
 
+/* Its owner has taken it back at another broker: this one only knows that it is gone. */
+static bool is_elsewhere(const struct name *n, const struct belief *bl, const struct world_app *app)
+{
+    for (int i = 0; i < world.conf.n_brokers; i++) {
+        if (&world.brokers[i] != app->broker && hold_at(&world.brokers[i], n, bl->owner))
+            return true;
+    }
+    return false;
+}
+
 /* Whose connection is it? Not always that of the one who has just entered it. */
 static int app_of(const struct hold *h)
 {
@@ -312,6 +322,8 @@ static void take_grant(struct name *n, struct belief *bl, struct world_app *app,
 {
     const struct hold *h = hold_at(app->broker, n, ask->owner);
     bool is_new = token != bl->token;
+    bl->certain &=
+        !is_elsewhere(n, bl, app); /* one of the two does not know yet that it has lost it */
     check_token(n, app, ask, token);
     if (token < bl->token ||
         token <= bl->void_token) { /* its owner has gone on elsewhere meanwhile */
@@ -322,7 +334,7 @@ static void take_grant(struct name *n, struct belief *bl, struct world_app *app,
         bl->count++;
         history_counts.reentries += bl->count > 1;
     } else if (ask->verb == WORLD_LOCK || !bl->certain) {
-        bl->certain = h && h->token == token && bl->asking == 0;
+        bl->certain = h && h->token == token && bl->asking == 0 && !is_elsewhere(n, bl, app);
         bl->count = bl->certain ? (int)h->count : 0;
     }
     if (bl->certain && h && !h->busy && h->token == token && bl->asking == 0 &&
@@ -352,16 +364,6 @@ static int64_t kept_token(const struct name *n, const struct belief *bl)
         token = h ? max(token, h->token) : token;
     }
     return token;
-}
-
-/* Its owner has taken it back at another broker: this one only knows that it is gone. */
-static bool is_elsewhere(const struct name *n, const struct belief *bl, const struct world_app *app)
-{
-    for (int i = 0; i < world.conf.n_brokers; i++) {
-        if (&world.brokers[i] != app->broker && hold_at(&world.brokers[i], n, bl->owner))
-            return true;
-    }
-    return false;
 }
 
 static void take_unlock(struct name *n, struct belief *bl, const struct world_app *app,

@@ -41,14 +41,15 @@ static void on_drain(void *arg)
 static void on_end(void *arg, enum stream_end end, int err, const char *text)
 {
     static const enum client_end of_stream[] = {
-        [STREAM_END_EOF] = CLIENT_END_EOF,
-        [STREAM_END_RESET] = CLIENT_END_RESET,
-        [STREAM_END_TIMEOUT] = CLIENT_END_TIMEOUT,
+        [STREAM_END_EOF] = CLIENT_END_EOF,         [STREAM_END_RESET] = CLIENT_END_RESET,
+        [STREAM_END_TIMEOUT] = CLIENT_END_TIMEOUT, [STREAM_END_TLS] = CLIENT_END_TLS,
         [STREAM_END_ERROR] = CLIENT_END_ERROR,
     };
     struct client *c = arg;
 
     (void)err;
+    if (end == STREAM_END_TLS)
+        stats.protocol_errors_tls++;
     if (c->finishing || c->eof) /* it said farewell before it hung up */
         client_end_now(c, c->end, text);
     else
@@ -162,9 +163,14 @@ void client_set_limits(struct clients *set, const struct client_limits *limits)
     }
 }
 
+void client_set_tls(struct clients *set, struct ssl_ctx_st *context)
+{
+    set->tls = context;
+}
+
 /* ---- a client comes ---- */
 
-static void refuse(struct clients *set, int fd)
+static void refuse(struct clients *set, int fd, bool tls)
 {
     static const char text[] = "-ERR max number of clients reached\r\n";
     static struct log_limit limit;
@@ -177,7 +183,7 @@ static void refuse(struct clients *set, int fd)
                  set->limits.max_clients, limit.swallowed);
     /* What it has sent is read, as bytes left unread turn the close into a reset that can take the
      * text away from the peer. */
-    if (send(fd, text, sizeof text - 1, MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
+    if (!tls && send(fd, text, sizeof text - 1, MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
         shutdown(fd, SHUT_WR);
     while (recv(fd, dropped, sizeof dropped, MSG_DONTWAIT) == (ssize_t)sizeof dropped) {
     }
@@ -206,14 +212,14 @@ static char *peer_address(int fd, const struct sockaddr *peer, socklen_t len)
     return util_strdup(text);
 }
 
-void client_accept(void *clients, int fd, const struct sockaddr *peer, socklen_t peer_len)
+void client_accept(void *clients, int fd, bool tls, const struct sockaddr *peer, socklen_t peer_len)
 {
     struct clients *set = clients;
     int64_t now_ms = clock_ms();
 
     stats.connections_received++;
     if ((int64_t)set->n_all >= set->limits.max_clients) {
-        refuse(set, fd);
+        refuse(set, fd, tls);
         return;
     }
     struct client *c = util_alloc(sizeof *c);
@@ -224,7 +230,12 @@ void client_accept(void *clients, int fd, const struct sockaddr *peer, socklen_t
     resp_parser_init(&c->parser, &set->limits.resp);
     TAILQ_INSERT_TAIL(&set->all, c, link);
     set->n_all++;
-    stream_adopt(&c->stream, fd);
+    if (tls) {
+        stream_adopt_tls(&c->stream, fd, set->tls);
+        client_watch(c); /* a handshake must not last */
+    } else {
+        stream_adopt(&c->stream, fd);
+    }
     stream_keepalive(&c->stream, &set->limits.keepalive);
     set->events->on_start(set->arg, &c->session, now_ms);
     log_debug("clients", "client %" PRIu64 " connected peer=%s", c->session.id, c->peer);

@@ -19,8 +19,11 @@
 
 struct clients;
 
+struct ssl_ctx_st; /* tls.h */
+
 enum {
-    CLIENT_TURN = 32, /* commands of one client in one turn of the loop */
+    CLIENT_HANDSHAKE_MS = 5000, /* for TLS; request_ms when that is shorter */
+    CLIENT_TURN = 32,           /* commands of one client in one turn of the loop */
     CLIENT_LINGER_MS =
         5000 /* how long a client that is to be closed has to take its last replies */
 };
@@ -34,6 +37,7 @@ enum client_end {
     CLIENT_END_ERROR,    /* another error of the socket */
     CLIENT_END_PROTOCOL, /* sent what is no request */
     CLIENT_END_HTTP,     /* spoke HTTP */
+    CLIENT_END_TLS,      /* spoke TLS where it is not spoken, or not as we want it */
     CLIENT_END_REQUEST,  /* did not finish a request in time */
     CLIENT_END_IDLE,     /* idle for too long */
     CLIENT_END_OUTPUT,   /* did not take its replies */
@@ -82,9 +86,13 @@ void client_fini(struct clients *);
 /* New limits, from a reload: they count at once, for those who are connected too. */
 void client_set_limits(struct clients *, const struct client_limits *);
 
-/* Takes over an accepted socket; answers an error and closes when there are too many clients.
- * Fits listener_accept_fn, with the set as `arg`. */
-void client_accept(void *clients, int fd, const struct sockaddr *peer, socklen_t peer_len);
+/* For connections with TLS from now on. Stays the caller's until another takes its place. */
+void client_set_tls(struct clients *, struct ssl_ctx_st *);
+
+/* Takes over an accepted socket, with TLS only when a context was given; answers an error and
+ * closes when there are too many clients. Fits listener_accept_fn, with the set as `arg`. */
+void client_accept(void *clients, int fd, bool tls, const struct sockaddr *peer,
+                   socklen_t peer_len);
 
 /* Writes and sends the replies that became ready in this turn, ends who is to be ended, frees who
  * has ended. At the end of each turn of the loop; no client is freed at any other time. */

@@ -32,6 +32,7 @@ static const struct {
     [CLIENT_END_TIMEOUT] = {"timeout", LOG_LEVEL_INFO, &stats.disconnects_reset},
     [CLIENT_END_ERROR] = {"error", LOG_LEVEL_INFO, &stats.disconnects_reset},
     [CLIENT_END_PROTOCOL] = {"protocol", LOG_LEVEL_INFO, &stats.disconnects_protocol},
+    [CLIENT_END_TLS] = {"tls", LOG_LEVEL_INFO, &stats.disconnects_protocol},
     [CLIENT_END_HTTP] = {"http", LOG_LEVEL_DEBUG, &stats.disconnects_protocol},
     [CLIENT_END_REQUEST] = {"slow_request", LOG_LEVEL_INFO, &stats.disconnects_slow_request},
     [CLIENT_END_IDLE] = {"idle", LOG_LEVEL_INFO, &stats.disconnects_idle},
@@ -254,6 +255,15 @@ void client_flush_all(struct clients *set)
 
 /* ---- once a second ---- */
 
+static bool shakes_too_long(const struct client *c, int64_t now_ms)
+{
+    int64_t request_ms = c->set->limits.request_ms;
+    int64_t most_ms =
+        request_ms > 0 && request_ms < CLIENT_HANDSHAKE_MS ? request_ms : CLIENT_HANDSHAKE_MS;
+
+    return stream_is_shaking(&c->stream) && now_ms - c->session.created_ms >= most_ms;
+}
+
 static void watch_one(struct client *c, int64_t now_ms)
 {
     const struct client_limits *limits = &c->set->limits;
@@ -266,12 +276,14 @@ static void watch_one(struct client *c, int64_t now_ms)
     else if (c->partial_since_ms > 0 && limits->request_ms > 0 &&
              now_ms - c->partial_since_ms >= limits->request_ms)
         client_end_now(c, CLIENT_END_REQUEST, "did not finish a request in time (request_time)");
+    else if (shakes_too_long(c, now_ms))
+        client_end_now(c, CLIENT_END_REQUEST, "did not finish the handshake of TLS in time");
     else if (c->full_since_ms > 0 && now_ms - c->full_since_ms >= limits->output_soft_ms)
         client_end_now(c, CLIENT_END_OUTPUT, "does not take its replies (output_buffer_soft)");
     else if (c->stream.paused && stream_probe(&c->stream) && session_is_blocked(&c->session))
         client_end_now(c, CLIENT_END_EOF, "closed by the peer");
     else if (!c->dead && !ending && c->partial_since_ms == 0 && c->full_since_ms == 0 &&
-             !c->stream.paused) {
+             !c->stream.paused && !stream_is_shaking(&c->stream)) {
         c->is_watched = false;
         TAILQ_REMOVE(&c->set->watched, c, watched);
     }

@@ -45,6 +45,7 @@ struct clients {
     struct client_limits limits;
     const struct client_events *events;
     void *arg;
+    struct ssl_ctx_st *tls; /* NULL: none */
     struct client_list all, dead;
     struct client_list ready;   /* to be flushed at the end of this turn */
     struct client_list more;    /* have commands left for the next turn */
@@ -54,7 +55,7 @@ struct clients {
     int64_t paused_until_ms; /* 0: commands are not paused */
     struct resp_scratch scratch;
     struct event turn, tick, unpause;
-    int64_t http_logged_ms, log_second;
+    int64_t http_logged_ms, tls_logged_ms, log_second;
     unsigned log_lines;
 };
 

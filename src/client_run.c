@@ -16,7 +16,7 @@
 #include "log.h"
 #include "stats.h"
 
-enum { HTTP_LOG_MS = 60 * 1000 };
+enum { STRANGER_LOG_MS = 60 * 1000 };
 
 static void queue_more(struct client *c)
 {
@@ -66,7 +66,7 @@ static void refuse_http(struct client *c, int64_t now_ms)
     struct clients *set = c->set;
 
     stats.protocol_errors_http++;
-    if (set->http_logged_ms == 0 || now_ms - set->http_logged_ms >= HTTP_LOG_MS) {
+    if (set->http_logged_ms == 0 || now_ms - set->http_logged_ms >= STRANGER_LOG_MS) {
         set->http_logged_ms = now_ms;
         log_warn("clients",
                  "%s speaks HTTP: somebody may try to make a browser or a server send requests "
@@ -74,6 +74,28 @@ static void refuse_http(struct client *c, int64_t now_ms)
                  c->peer);
     }
     client_finish(c, CLIENT_END_HTTP, "speaks HTTP");
+}
+
+/* The first record of a handshake: its type and the major version. No request begins like this. */
+static bool is_tls(const struct client *c, const char *data, size_t len)
+{
+    return c->session.n_commands == 0 && !c->stream.tls && len >= 2 && data[0] == 0x16 &&
+           data[1] == 0x03;
+}
+
+static void refuse_tls(struct client *c, int64_t now_ms)
+{
+    struct clients *set = c->set;
+
+    stats.protocol_errors_tls++;
+    if (set->tls_logged_ms == 0 || now_ms - set->tls_logged_ms >= STRANGER_LOG_MS) {
+        set->tls_logged_ms = now_ms;
+        log_warn("clients",
+                 "%s speaks TLS to %s, where it is not spoken (tls:// in listen says where it is); "
+                 "the connection is closed (said at most once a minute)",
+                 c->peer, client_local(&c->session));
+    }
+    client_finish(c, CLIENT_END_TLS, "speaks TLS to a port without it");
 }
 
 static void refuse_protocol(struct client *c)
@@ -107,6 +129,10 @@ static size_t run(struct client *c, const char *data, size_t len, int64_t now_us
     const struct resp_parser *p = &c->parser;
     size_t used = 0, n;
 
+    if (is_tls(c, data, len)) {
+        refuse_tls(c, now_us / 1000);
+        return len;
+    }
     for (int left = CLIENT_TURN; used < len; left--) {
         if (!may_run(c)) {
             c->stall = CLIENT_BUSY;

@@ -32,6 +32,7 @@ void conf_fini(struct conf *conf)
 {
     conf_listens_fini(&conf->listen);
     conf_listens_fini(&conf->http_listen);
+    conf_paths_fini(conf);
     conf_clear_masters(conf);
     free(conf->path);
     *conf = (struct conf){0};
@@ -42,6 +43,7 @@ void conf_copy(struct conf *dst, const struct conf *src)
     *dst = *src;
     conf_listens_copy(&dst->listen, &src->listen);
     conf_listens_copy(&dst->http_listen, &src->http_listen);
+    conf_paths_copy(dst);
     conf_masters_copy(dst, src);
     dst->path = src->path != NULL ? util_strdup(src->path) : NULL;
 }
@@ -99,7 +101,8 @@ int conf_set(struct conf *conf, const char *name, const char *value, struct conf
     const char *key, *section = split_name(name, room, sizeof(room), &key);
 
     if (section != NULL && !conf_section_known(section))
-        return conf_refuse(err, "unknown section '%s' (known are holdfast, http, limits, masters)",
+        return conf_refuse(err,
+                           "unknown section '%s' (known are holdfast, http, limits, masters, tls)",
                            conf_printable(shown, sizeof(shown), section));
     return conf_set_at(conf, section, key, value, 0, err);
 }

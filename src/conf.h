@@ -36,6 +36,12 @@ enum conf_on_disconnect {
     CONF_DISCONNECT_EXPIRE   /* never release: stop renewing */
 };
 
+enum conf_tls_clients {
+    CONF_TLS_CLIENTS_OFF,
+    CONF_TLS_CLIENTS_OPTIONAL, /* none, or a good one */
+    CONF_TLS_CLIENTS_REQUIRED
+};
+
 enum conf_on_lost { CONF_LOST_NOTIFY, CONF_LOST_CLOSE };
 
 /* An address to listen on.  host: a numeric IPv4 or IPv6 address without brackets, "*" (all of
@@ -44,6 +50,7 @@ struct conf_listen {
     char *host;
     int port;
     bool is_unix;
+    bool tls;
 };
 
 struct conf_listens {
@@ -64,6 +71,9 @@ struct conf_master {
     char *id;                  /* NULL, or what brokers know it by, in place of its address */
     char *password_file;       /* NULL, or where the password is read from; may begin with %d/ */
     char *password_credential; /* NULL, or its name in $CREDENTIALS_DIRECTORY */
+    /* For TLS; NULL when there is none. */
+    char *ca, *certificate, *key; /* paths, see conf_expand_path() */
+    char *server_name;            /* in place of host */
     int db;
     int line; /* of the address in the file; 0: not from the file */
 };
@@ -106,6 +116,11 @@ struct conf {
     int64_t max_master_inflight;
     /* [http] */
     struct conf_listens http_listen; /* TCP only; may be empty: off */
+    /* [tls]; paths, see conf_expand_path(); NULL: none */
+    char *tls_certificate;
+    char *tls_key;
+    char *tls_ca;
+    int tls_clients; /* enum conf_tls_clients */
     /* [masters], in the order of the file */
     struct conf_master *masters;
     size_t master_count;
@@ -124,6 +139,7 @@ enum conf_type {
     CONF_RATIO,    /* 0.5% or 0.005, kept as ppm */
     CONF_MODE,     /* octal permission bits */
     CONF_ENUM,
+    CONF_PATH,  /* absolute, or %d/ and the name of a credential, or none */
     CONF_LISTEN /* addresses separated by spaces or commas; a name stands for none */
 };
 
@@ -200,6 +216,10 @@ int conf_set_live(struct conf *conf, const char *name, const char *value,
 
 void conf_clear_masters(struct conf *conf);
 
+/* What a path in the configuration stands for: %d/ is the directory of the unit's credentials.
+ * -1: there is none, or it is too long. */
+int conf_expand_path(const char *path, char *out, size_t size, struct conf_error *err) MUST_CHECK;
+
 /* Reads password files and credentials into the masters' passwords; once for a struct conf, as a
  * second password for a master is an error. -1: one cannot be read. Reads files, so it blocks. */
 int conf_read_secrets(struct conf *conf, conf_report_fn report, void *arg) MUST_CHECK;
@@ -232,8 +252,8 @@ struct conf_change {
 typedef void (*conf_diff_fn)(void *arg, const struct conf_change *change);
 
 /* Calls fn for each option that differs; "masters" when their list or an address differs (needs a
- * restart), "masters.<name>" when only a user or password does (is used at the next connect).
- * Returns how many there were. */
+ * restart), "masters.<name>" when only a user, a password or a file for TLS does (is used at the
+ * next connect). Returns how many there were. */
 size_t conf_diff(const struct conf *old_conf, const struct conf *new_conf, conf_diff_fn fn,
                  void *arg);
 

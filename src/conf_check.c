@@ -109,13 +109,32 @@ static void check_exposure(struct check *check)
     const struct conf_listens *listen = &check->conf->listen;
 
     for (size_t i = 0; i < listen->count; i++) {
-        if (is_loopback(&listen->v[i]))
+        const struct conf_listen *l = &listen->v[i];
+
+        if (is_loopback(l) || (l->tls && check->conf->tls_clients == CONF_TLS_CLIENTS_REQUIRED))
             continue;
         say(check, WARN, line_of(check, "listen", NULL),
             "listen: %s is open to other machines: whoever reaches it can take and free locks",
-            listen->v[i].host);
+            l->host);
         return;
     }
+}
+
+static void check_tls(struct check *check)
+{
+    const struct conf *c = check->conf;
+    bool listens = false;
+
+    for (size_t i = 0; i < c->listen.count; i++)
+        listens = listens || c->listen.v[i].tls;
+    if (listens && c->tls_certificate == NULL)
+        say(check, FAIL, line_of(check, "listen", NULL),
+            "listen: tls:// needs a certificate in section [tls]");
+    if (c->tls_key != NULL && c->tls_certificate == NULL)
+        say(check, FAIL, line_of(check, "key", NULL), "key: has no certificate");
+    if (c->tls_clients != CONF_TLS_CLIENTS_OFF && c->tls_ca == NULL)
+        say(check, FAIL, line_of(check, "client_certificates", NULL),
+            "client_certificates: needs a ca that signs them");
 }
 
 /* The line of a row whose key another section has too. */
@@ -132,6 +151,8 @@ static void check_http(struct check *check)
     for (size_t i = 0; i < listen->count; i++) {
         if (listen->v[i].is_unix)
             say(check, FAIL, line, "http.listen: unix:%s is no TCP address", listen->v[i].host);
+        else if (listen->v[i].tls)
+            say(check, FAIL, line, "http.listen: there is no TLS for HTTP");
         else if (!is_loopback(&listen->v[i]))
             say(check, WARN, line,
                 "http.listen: %s is open to other machines: whoever reaches it sees the names of "
@@ -150,6 +171,10 @@ static void check_master(struct check *check, size_t index)
     }
     if (m->user != NULL && m->password == NULL)
         say(check, FAIL, m->line, "%s: has a user but no password", m->name);
+    if (m->key != NULL && m->certificate == NULL)
+        say(check, FAIL, m->line, "%s.key: has no certificate", m->name);
+    if (!m->tls && (m->ca != NULL || m->certificate != NULL || m->server_name != NULL))
+        say(check, FAIL, m->line, "%s: has options for TLS but no rediss:// address", m->name);
     for (size_t i = 0; i < index; i++) {
         const struct conf_master *other = &check->conf->masters[i];
 
@@ -183,6 +208,7 @@ int conf_check(const struct conf *conf, bool masters_optional, conf_report_fn re
     check_times(&check);
     check_sizes(&check);
     check_exposure(&check);
+    check_tls(&check);
     check_http(&check);
     check_masters(&check, masters_optional);
     return check.errors == 0 ? 0 : -1;

@@ -12,7 +12,10 @@
 #include <string.h>
 #include <sys/un.h>
 
-#define ADDRESS_HINT "try 127.0.0.1:5625, [::1]:5625, *:5625 or unix:/run/holdfast/holdfast.sock"
+#define TLS_PREFIX "tls://"
+#define ADDRESS_HINT                                                                               \
+    "try 127.0.0.1:5625, [::1]:5625, *:5625, tls://*:5626 or "                                     \
+    "unix:/run/holdfast/holdfast.sock"
 
 void conf_listens_fini(struct conf_listens *listens)
 {
@@ -36,7 +39,8 @@ void conf_listens_copy(struct conf_listens *dst, const struct conf_listens *src)
 static int parse_listen(char *text, struct conf_listen *out)
 {
     unsigned char address[sizeof(struct in6_addr)];
-    char *colon = strrchr(text, ':');
+    bool tls = strncmp(text, TLS_PREFIX, strlen(TLS_PREFIX)) == 0;
+    char *colon;
     int64_t port;
     size_t len;
 
@@ -45,10 +49,12 @@ static int parse_listen(char *text, struct conf_listen *out)
         len = strlen(out->host);
         return out->host[0] == '/' && len < sizeof(((struct sockaddr_un *)0)->sun_path) ? 0 : -1;
     }
+    text += tls ? strlen(TLS_PREFIX) : 0;
+    colon = strrchr(text, ':');
     if (colon == NULL || util_parse_int(colon + 1, strlen(colon + 1), 0, 65535, &port) != 0)
         return -1;
     *colon = '\0';
-    *out = (struct conf_listen){.host = text, .port = (int)port};
+    *out = (struct conf_listen){.host = text, .port = (int)port, .tls = tls};
     if (strcmp(text, "*") == 0 || inet_pton(AF_INET, text, address) == 1)
         return 0;
     len = strlen(text);
@@ -61,7 +67,9 @@ static int parse_listen(char *text, struct conf_listen *out)
 
 static bool same_listen(const struct conf_listen *a, const struct conf_listen *b)
 {
-    return a->is_unix == b->is_unix && a->port == b->port && strcmp(a->host, b->host) == 0;
+    if (a->is_unix != b->is_unix || a->port != b->port || strcmp(a->host, b->host) != 0)
+        return false;
+    return a->port != 0 || a->tls == b->tls; /* any free port is another one each time */
 }
 
 static int listens_add(struct conf_listens *listens, const char *word, struct conf_error *err)
@@ -125,9 +133,9 @@ void conf_listens_format(const struct conf_listens *listens, char out[CONF_VALUE
         const struct conf_listen *l = &listens->v[i];
         bool bracket = !l->is_unix && strchr(l->host, ':') != NULL;
 
-        n += (size_t)snprintf(out + n, CONF_VALUE_MAX - n, "%s%s%s%s%s", i > 0 ? " " : "",
-                              l->is_unix ? "unix:" : "", bracket ? "[" : "", l->host,
-                              bracket ? "]" : "");
+        n += (size_t)snprintf(out + n, CONF_VALUE_MAX - n, "%s%s%s%s%s%s", i > 0 ? " " : "",
+                              l->tls ? TLS_PREFIX : "", l->is_unix ? "unix:" : "",
+                              bracket ? "[" : "", l->host, bracket ? "]" : "");
         if (!l->is_unix && n < CONF_VALUE_MAX)
             n += (size_t)snprintf(out + n, CONF_VALUE_MAX - n, ":%d", l->port);
     }

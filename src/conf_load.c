@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ERRORS_MAX = 100, MASTER_KEYS_MAX = 3 * CONF_MASTERS_MAX };
+enum { ERRORS_MAX = 100, MASTER_KEYS_MAX = 8 * CONF_MASTERS_MAX };
 
 struct load {
     struct conf *conf;
@@ -153,7 +153,8 @@ static bool section_ok(struct load *load, const char *section)
     if (section[0] == '\0')
         load_fail(load, "a setting before the first [section]");
     else if (strncmp(load->bad_section, section, sizeof(load->bad_section) - 1) != 0)
-        load_fail(load, "unknown section [%s] (known are [holdfast], [http], [limits], [masters])",
+        load_fail(load,
+                  "unknown section [%s] (known are [holdfast], [http], [limits], [masters], [tls])",
                   shown);
     snprintf(load->bad_section, sizeof(load->bad_section), "%s", section);
     return false;

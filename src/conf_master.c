@@ -1,4 +1,5 @@
-/* conf_master: the section [masters]: addresses as URLs, and where their passwords come from.
+/* conf_master: the section [masters]: addresses as URLs, where their passwords come from, and files
+ * for TLS.
  *
  * Knows how a master is written, not how it is reached. A message never repeats an address, since
  * there may be a password in it.
@@ -51,6 +52,10 @@ void conf_clear_masters(struct conf *conf)
         free(m->id);
         free(m->password_file);
         free(m->password_credential);
+        free(m->ca);
+        free(m->certificate);
+        free(m->key);
+        free(m->server_name);
     }
     free(conf->masters);
     conf->masters = NULL;
@@ -73,6 +78,10 @@ void conf_masters_copy(struct conf *dst, const struct conf *src)
         to->id = dup_or_null(from->id);
         to->password_file = dup_or_null(from->password_file);
         to->password_credential = dup_or_null(from->password_credential);
+        to->ca = dup_or_null(from->ca);
+        to->certificate = dup_or_null(from->certificate);
+        to->key = dup_or_null(from->key);
+        to->server_name = dup_or_null(from->server_name);
     }
 }
 
@@ -222,9 +231,7 @@ static int parse_url(char *url, struct conf_master *m, struct conf_error *err)
     is_unix = strcmp(url, "unix") == 0;
     m->tls = strcmp(url, "rediss") == 0;
     if (!is_unix && !m->tls && strcmp(url, "redis") != 0)
-        return conf_refuse(err, "is neither a redis:// nor a unix:// address");
-    if (m->tls)
-        return conf_refuse(err, "rediss:// needs TLS to masters, which this version does not have");
+        return conf_refuse(err, "is neither a redis://, a rediss:// nor a unix:// address");
     if (parse_login(&rest, m, err) != 0)
         return -1;
     return is_unix ? parse_unix(rest, m, err) : parse_tcp(rest, m, err);
@@ -266,12 +273,26 @@ static int set_id(struct conf_master *m, const char *value, struct conf_error *e
     return 0;
 }
 
-static int set_password_file(struct conf_master *m, const char *value, struct conf_error *err)
+static int set_path(char **field, const char *value, struct conf_error *err)
 {
-    if (value[0] != '/' && strncmp(value, "%d/", 3) != 0)
-        return conf_refuse(err, "must be an absolute path, or begin with %%d/ for a credential");
-    free(m->password_file);
-    m->password_file = util_strdup(value);
+    if (conf_path_check(value, err) != 0)
+        return -1;
+    free(*field);
+    *field = util_strdup(value);
+    return 0;
+}
+
+/* As a host in an address, an IPv6 address without brackets. */
+static int set_server_name(struct conf_master *m, const char *value, struct conf_error *err)
+{
+    unsigned char address[sizeof(struct in6_addr)];
+    size_t len = strlen(value);
+
+    if (inet_pton(AF_INET6, value, address) != 1 &&
+        (len == 0 || len > HOST_MAX || strspn(value, HOST_BYTES) < len))
+        return conf_refuse(err, "must be the name or the address in the server's certificate");
+    free(m->server_name);
+    m->server_name = util_strdup(value);
     return 0;
 }
 
@@ -282,6 +303,28 @@ static int set_password_credential(struct conf_master *m, const char *value, str
     free(m->password_credential);
     m->password_credential = util_strdup(value);
     return 0;
+}
+
+/* `option` is what stands behind the name, with its point. */
+static int set_option(struct conf_master *m, const char *option, const char *value,
+                      struct conf_error *err)
+{
+    if (strcmp(option, ".id") == 0)
+        return set_id(m, value, err);
+    if (strcmp(option, ".password_file") == 0)
+        return set_path(&m->password_file, value, err);
+    if (strcmp(option, ".password_credential") == 0)
+        return set_password_credential(m, value, err);
+    if (strcmp(option, ".ca") == 0)
+        return set_path(&m->ca, value, err);
+    if (strcmp(option, ".certificate") == 0)
+        return set_path(&m->certificate, value, err);
+    if (strcmp(option, ".key") == 0)
+        return set_path(&m->key, value, err);
+    if (strcmp(option, ".server_name") == 0)
+        return set_server_name(m, value, err);
+    return conf_refuse(err, "a master has only .id, .password_file, .password_credential, .ca, "
+                            ".certificate, .key and .server_name");
 }
 
 /* The master of that name; a new one, not yet counted, when there is none. */
@@ -320,14 +363,8 @@ int conf_master_set(struct conf *conf, const char *key, const char *value, int l
         return -1;
     if (key[len] == '\0')
         rc = set_address(m, value, line, err);
-    else if (strcmp(key + len, ".id") == 0)
-        rc = set_id(m, value, err);
-    else if (strcmp(key + len, ".password_file") == 0)
-        rc = set_password_file(m, value, err);
-    else if (strcmp(key + len, ".password_credential") == 0)
-        rc = set_password_credential(m, value, err);
     else
-        rc = conf_refuse(err, "a master has only .id, .password_file and .password_credential");
+        rc = set_option(m, key + len, value, err);
     if (rc == 0 && m->name == NULL) {
         m->name = util_memdup(key, len);
         conf->master_count++;
@@ -403,5 +440,7 @@ bool conf_master_same_id(const struct conf_master *a, const struct conf_master *
 
 bool conf_master_same_login(const struct conf_master *a, const struct conf_master *b)
 {
-    return same_text(a->user, b->user) && same_text(a->password, b->password);
+    return same_text(a->user, b->user) && same_text(a->password, b->password) &&
+           same_text(a->ca, b->ca) && same_text(a->certificate, b->certificate) &&
+           same_text(a->key, b->key) && same_text(a->server_name, b->server_name);
 }

@@ -52,6 +52,13 @@ int conf_value_set(struct conf *conf, const struct conf_option *opt, const char 
 void conf_value_format(const struct conf *conf, const struct conf_option *opt,
                        char out[CONF_VALUE_MAX]);
 
+/* Is it fit for a CONF_PATH? "none" is no path here. */
+int conf_path_check(const char *text, struct conf_error *err) MUST_CHECK;
+
+/* Copies, and frees, what the fields of type CONF_PATH point to. */
+void conf_paths_copy(struct conf *conf);
+void conf_paths_fini(struct conf *conf);
+
 /* Cuts text and replaces control bytes, for messages. */
 const char *conf_printable(char *out, size_t size, const char *text);
 
@@ -77,6 +84,7 @@ void conf_master_format(const struct conf_master *m, char out[CONF_VALUE_MAX]);
 
 bool conf_master_same_address(const struct conf_master *a, const struct conf_master *b);
 bool conf_master_same_id(const struct conf_master *a, const struct conf_master *b); /* or none */
+/* User, password and the files for TLS. */
 bool conf_master_same_login(const struct conf_master *a, const struct conf_master *b);
 void conf_masters_copy(struct conf *dst, const struct conf *src);
 

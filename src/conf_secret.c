@@ -1,4 +1,5 @@
-/* conf_secret: the passwords that masters read from a file or from a systemd credential.
+/* conf_secret: the passwords that masters read from a file or from a systemd credential, and what a
+ * path in the configuration stands for.
  *
  * The only part of conf that looks outside: at files, and at $CREDENTIALS_DIRECTORY for where
  * credentials are (systemd.exec(5)). Passwords are wiped before their memory is given back and
@@ -13,22 +14,32 @@
 
 enum { SECRET_MAX = 4096, PATH_ROOM = 1024 };
 
-/* The path of the file, with %d/ and credentials resolved. */
-static int secret_path(const struct conf_master *m, char *out, size_t size, struct conf_error *err)
+static int credential_path(const char *name, char *out, size_t size, struct conf_error *err)
 {
-    const char *dir = getenv("CREDENTIALS_DIRECTORY"), *name = m->password_credential;
-    int len;
+    const char *dir = getenv("CREDENTIALS_DIRECTORY");
 
-    if (name == NULL && strncmp(m->password_file, "%d/", 3) == 0)
-        name = m->password_file + 3;
-    if (name != NULL && dir == NULL)
+    if (dir == NULL)
         return conf_refuse(err, "there are no credentials: CREDENTIALS_DIRECTORY is not set (see "
                                 "LoadCredential= in systemd.exec(5))");
-    if (name != NULL)
-        len = snprintf(out, size, "%s/%s", dir, name);
-    else
-        len = snprintf(out, size, "%s", m->password_file);
-    return (size_t)len < size ? 0 : conf_refuse(err, "the path is too long");
+    return (size_t)snprintf(out, size, "%s/%s", dir, name) < size
+               ? 0
+               : conf_refuse(err, "the path is too long");
+}
+
+int conf_expand_path(const char *path, char *out, size_t size, struct conf_error *err)
+{
+    if (strncmp(path, "%d/", 3) == 0)
+        return credential_path(path + 3, out, size, err);
+    return (size_t)snprintf(out, size, "%s", path) < size
+               ? 0
+               : conf_refuse(err, "the path is too long");
+}
+
+static int secret_path(const struct conf_master *m, char *out, size_t size, struct conf_error *err)
+{
+    if (m->password_credential != NULL)
+        return credential_path(m->password_credential, out, size, err);
+    return conf_expand_path(m->password_file, out, size, err);
 }
 
 /* One newline at the end is the editor's; anything else is taken as it is, or refused. */

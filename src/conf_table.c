@@ -41,6 +41,11 @@ static const struct conf_name log_level_names[] = {
 
 static const struct conf_name off_names[] = {{"off", 0}, {NULL, 0}};
 
+static const struct conf_name tls_clients_names[] = {{"off", CONF_TLS_CLIENTS_OFF},
+                                                     {"optional", CONF_TLS_CLIENTS_OPTIONAL},
+                                                     {"required", CONF_TLS_CLIENTS_REQUIRED},
+                                                     {NULL, 0}};
+
 /* CONF_ROW(section, key, TYPE, field, default, min, max, flags, help)
  * CONF_NAMED: the same with a table of names, which stand for values of their own. */
 #define CONF_ROW(section, key, type, field, def, min, max, flags, help)                            \
@@ -120,6 +125,15 @@ static const struct conf_option options[] = {
         "length of one reply of a master")
     CONF_ROW(limits, max_master_inflight, INT, max_master_inflight, "65536", 16, MILLION, LIVE,
         "unanswered scripts at one master")
+
+    CONF_ROW(tls, certificate, PATH, tls_certificate, "none", 0, 0, LIVE,
+        "what the broker shows to clients, a PEM file with its chain")
+    CONF_ROW(tls, key, PATH, tls_key, "none", 0, 0, LIVE,
+        "key of the certificate; none: it is in the same file")
+    CONF_ROW(tls, ca, PATH, tls_ca, "none", 0, 0, LIVE,
+        "who may sign the certificates of clients")
+    CONF_NAMED(tls, client_certificates, ENUM, tls_clients, "off", 0, 0, LIVE,
+        tls_clients_names, "whether clients have to show a certificate")
     /* clang-format on */
 };
 
@@ -152,6 +166,8 @@ const char *conf_type_name(enum conf_type type)
         return "mode";
     case CONF_ENUM:
         return "word";
+    case CONF_PATH:
+        return "path";
     case CONF_LISTEN:
         return "addresses";
     }

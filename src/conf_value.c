@@ -253,11 +253,70 @@ static void number_format(const struct conf *conf, const struct conf_option *opt
     format_number(opt->type, n, out, CONF_VALUE_MAX);
 }
 
+/* ---- paths ---- */
+
+int conf_path_check(const char *text, struct conf_error *err)
+{
+    if (text[0] != '/' && (strncmp(text, "%d/", 3) != 0 || text[3] == '\0'))
+        return conf_refuse(err, "must be an absolute path, or begin with %%d/ for a credential");
+    for (const char *p = text; *p != '\0'; p++) {
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            return conf_refuse(err, "holds a control byte");
+    }
+    return 0;
+}
+
+static int path_set(struct conf *conf, const struct conf_option *opt, const char *text,
+                    struct conf_error *err)
+{
+    char **field = field_of(conf, opt);
+    bool none = strcmp(text, "none") == 0;
+
+    if (!none && conf_path_check(text, err) != 0)
+        return -1;
+    free(*field);
+    *field = none ? NULL : util_strdup(text);
+    return 0;
+}
+
+static void path_format(const struct conf *conf, const struct conf_option *opt, char *out)
+{
+    const char *const *field = const_field_of(conf, opt);
+
+    snprintf(out, CONF_VALUE_MAX, "%s", *field != NULL ? *field : "none");
+}
+
+void conf_paths_copy(struct conf *conf)
+{
+    size_t count;
+    const struct conf_option *opt = conf_options(&count);
+
+    for (size_t i = 0; i < count; i++) {
+        char **field = field_of(conf, &opt[i]);
+
+        if (opt[i].type == CONF_PATH && *field != NULL)
+            *field = util_strdup(*field);
+    }
+}
+
+void conf_paths_fini(struct conf *conf)
+{
+    size_t count;
+    const struct conf_option *opt = conf_options(&count);
+
+    for (size_t i = 0; i < count; i++) {
+        if (opt[i].type == CONF_PATH)
+            free(*(char **)field_of(conf, &opt[i]));
+    }
+}
+
 /* ---- any type ---- */
 
 int conf_value_set(struct conf *conf, const struct conf_option *opt, const char *text,
                    struct conf_error *err)
 {
+    if (opt->type == CONF_PATH)
+        return path_set(conf, opt, text, err);
     if (opt->type != CONF_LISTEN)
         return number_set(conf, opt, text, err);
     struct conf_listens *listens = (struct conf_listens *)field_of(conf, opt);
@@ -272,7 +331,9 @@ void conf_value_format(const struct conf *conf, const struct conf_option *opt,
 {
     const struct conf_listens *listens = (const struct conf_listens *)const_field_of(conf, opt);
 
-    if (opt->type != CONF_LISTEN)
+    if (opt->type == CONF_PATH)
+        path_format(conf, opt, out);
+    else if (opt->type != CONF_LISTEN)
         number_format(conf, opt, out);
     else if (listens->count == 0 && opt->names != NULL)
         snprintf(out, CONF_VALUE_MAX, "%s", opt->names->name);

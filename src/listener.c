@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,14 +26,15 @@
 #include "stats.h"
 #include "stream.h"
 
-enum { ACCEPTS_PER_TURN = 16, PAUSE_MS = 100 };
+enum { ACCEPTS_PER_TURN = 16, TLS_ACCEPTS_PER_TURN = 2, PAUSE_MS = 100 };
 
 struct listener {
     int fd;
+    bool tls;
     struct event readable;
     struct listeners *set;
     struct listener_file file;
-    char address[STREAM_ADDRESS_MAX];
+    char address[STREAM_ADDRESS_MAX + 8];
 };
 
 struct listeners {
@@ -86,7 +88,7 @@ static void rest(struct listeners *set)
 }
 
 /* No descriptor is left. */
-static void refuse(struct listeners *set, int fd, int err)
+static void refuse(struct listeners *set, const struct listener *l, int err)
 {
     static const char text[] = "-ERR max number of clients reached\r\n";
     static struct log_limit limit;
@@ -97,9 +99,10 @@ static void refuse(struct listeners *set, int fd, int err)
                   strerror(err), limit.swallowed);
     if (set->reserve >= 0) {
         close(set->reserve);
-        int peer = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int peer = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (peer >= 0) {
-            (void)!send(peer, text, sizeof text - 1, MSG_NOSIGNAL);
+            if (!l->tls)
+                (void)!send(peer, text, sizeof text - 1, MSG_NOSIGNAL);
             close(peer);
         }
         set->reserve = open_reserve();
@@ -115,7 +118,7 @@ static bool accept_one(struct listener *l)
     int fd = accept4(l->fd, (struct sockaddr *)&peer, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
     if (fd >= 0) {
-        l->set->accept(l->set->arg, fd, (const struct sockaddr *)&peer, len);
+        l->set->accept(l->set->arg, fd, l->tls, (const struct sockaddr *)&peer, len);
         return true;
     }
     switch (errno) {
@@ -123,7 +126,7 @@ static bool accept_one(struct listener *l)
     case ENFILE:
     case ENOBUFS:
     case ENOMEM:
-        refuse(l->set, l->fd, errno);
+        refuse(l->set, l, errno);
         return false;
     case EAGAIN:
         return false;
@@ -136,7 +139,7 @@ static bool accept_one(struct listener *l)
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
     struct listener *l = arg;
-    int left = ACCEPTS_PER_TURN;
+    int left = l->tls ? TLS_ACCEPTS_PER_TURN : ACCEPTS_PER_TURN;
 
     (void)fd;
     (void)what;
@@ -146,18 +149,21 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
     }
 }
 
-void listener_add(struct listeners *set, int fd, const struct listener_file *file)
+void listener_add(struct listeners *set, int fd, bool tls, const struct listener_file *file)
 {
     struct sockaddr_storage addr = {0};
     socklen_t len = sizeof addr;
     struct listener *l = util_alloc(sizeof *l);
+    char text[STREAM_ADDRESS_MAX] = "?";
 
     l->fd = fd;
+    l->tls = tls;
     l->set = set;
     if (file)
         l->file = *file;
     if (getsockname(fd, (struct sockaddr *)&addr, &len) == 0)
-        stream_address(l->address, (const struct sockaddr *)&addr, len);
+        stream_address(text, (const struct sockaddr *)&addr, len);
+    snprintf(l->address, sizeof l->address, "%s%s", tls ? "tls://" : "", text);
     event_assign(&l->readable, set->base, fd, EV_READ | EV_PERSIST, on_readable, l);
     set->v[set->count++] = l;
 }
@@ -195,6 +201,14 @@ int listener_open_all(struct listeners *set, const struct conf_listens *listens,
                  passed > 0 ? " (passed by systemd)" : "");
     arm(set);
     return 0;
+}
+
+bool listener_has_tls(const struct listeners *set)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (set->v[i]->tls)
+            return true;
+    return false;
 }
 
 void listener_pause(struct listeners *set)

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -24,6 +25,7 @@ enum { BACKLOG = 1024 }; /* the kernel cuts it to net.core.somaxconn */
 
 struct opening {
     struct listeners *set;
+    bool tls;
     unsigned unix_mode;
     char *error;
     size_t error_size;
@@ -65,7 +67,7 @@ static int open_v4(const struct opening *o, struct in_addr host, int port)
     stream_address(where, (const struct sockaddr *)&in, sizeof in);
     if (fd < 0)
         return fail(o, where, errno);
-    listener_add(o->set, fd, NULL);
+    listener_add(o->set, fd, o->tls, NULL);
     return 0;
 }
 
@@ -82,7 +84,7 @@ static int open_v6(const struct opening *o, const struct in6_addr *host, int por
         return 0;
     if (fd < 0)
         return fail(o, where, errno);
-    listener_add(o->set, fd, NULL);
+    listener_add(o->set, fd, o->tls, NULL);
     return 0;
 }
 
@@ -159,7 +161,7 @@ static int open_unix(const struct opening *o, const char *path)
     strcpy(file.path, path);
     file.dev = st.st_dev;
     file.ino = st.st_ino;
-    listener_add(o->set, fd, &file);
+    listener_add(o->set, fd, false, &file);
     return 0;
 }
 
@@ -177,11 +179,12 @@ void listener_remove_file(const struct listener_file *file)
 int listener_open_list(struct listeners *set, const struct conf_listens *listens,
                        unsigned unix_mode, char *error, size_t error_size)
 {
-    const struct opening o = {set, unix_mode, error, error_size};
+    struct opening o = {set, false, unix_mode, error, error_size};
 
     _Static_assert(2 * CONF_LISTEN_MAX <= LISTENERS_MAX, "each may be two: * is IPv4 and IPv6");
     for (size_t i = 0; i < listens->count; i++) {
         const struct conf_listen *l = &listens->v[i];
+        o.tls = l->tls;
         if ((l->is_unix ? open_unix(&o, l->host) : open_tcp(&o, l->host, l->port)) != 0)
             return -1;
     }
@@ -195,7 +198,8 @@ int listener_open_list(struct listeners *set, const struct conf_listens *listens
 #ifdef HAVE_LIBSYSTEMD
 int listener_take_passed(struct listeners *set, char *error, size_t error_size)
 {
-    int count = sd_listen_fds(1);
+    char **names = NULL;
+    int count = sd_listen_fds_with_names(1, &names);
 
     if (count < 0) {
         snprintf(error, error_size, "cannot take the sockets passed by systemd: %s",
@@ -209,11 +213,15 @@ int listener_take_passed(struct listeners *set, char *error, size_t error_size)
             sd_is_socket(fd, AF_UNSPEC, SOCK_STREAM, 1) <= 0) {
             snprintf(error, error_size,
                      "descriptor %d passed by systemd is no listening stream socket", fd);
-            return -1;
+            count = -1;
+            break;
         }
         fcntl(fd, F_SETFL, flags | O_NONBLOCK);
-        listener_add(set, fd, NULL);
+        listener_add(set, fd, names && strcmp(names[i], "tls") == 0, NULL);
     }
+    for (int i = 0; names && names[i]; i++)
+        free(names[i]);
+    free(names);
     return count;
 }
 #else

@@ -17,7 +17,7 @@ struct listener_file {
 };
 
 /* Takes over a listening socket, and the file to remove at its end (NULL: none). */
-void listener_add(struct listeners *, int fd, const struct listener_file *file);
+void listener_add(struct listeners *, int fd, bool tls, const struct listener_file *file);
 bool listener_is_full(const struct listeners *);
 
 /* Adds the sockets that systemd has passed: how many, or -1 with text in `error`. */

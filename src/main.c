@@ -150,11 +150,11 @@ static void parse_options(struct options *o, int argc, char **argv)
 
 /* ---- configuration ---- */
 
-/* -p: the port of every TCP address in the list. */
+/* -p: the port of every plain TCP address in the list. */
 static void set_port(struct conf *conf, int port)
 {
     for (size_t i = 0; i < conf->listen.count; i++)
-        if (!conf->listen.v[i].is_unix)
+        if (!conf->listen.v[i].is_unix && !conf->listen.v[i].tls)
             conf->listen.v[i].port = port;
 }
 
@@ -210,9 +210,15 @@ static void to_stderr(void *arg, bool is_warning, const char *text)
 static int test(struct options *o)
 {
     struct conf conf;
+    char error[512];
 
     if (load(o, &conf, to_stderr, NULL) != 0)
         return EXIT_FAILURE;
+    if (server_check_tls(&conf, error, sizeof error) != 0) {
+        to_stderr(NULL, false, error);
+        conf_fini(&conf);
+        return EXIT_FAILURE;
+    }
     if (o->n_dev)
         printf("the configuration is good: %d private masters\n", o->n_dev);
     else if (conf.master_count == 1)

@@ -26,6 +26,7 @@
 #include "conf.h"
 #include "master_private.h"
 #include "sm.h"
+#include "tls.h"
 
 enum {
     BACKOFF_FIRST_MS = 50,
@@ -238,6 +239,10 @@ static void on_retry(evutil_socket_t fd, short what, void *arg)
     if (m->state == MASTER_DOWN)
         master_move(m, MASTER_CONNECTING);
     set_timer(&m->tick, MASTER_TICK_MS);
+    if (m->secure && !m->tls) {
+        master_drop(m, "its files for TLS are not good");
+        return;
+    }
     stream_connect(&m->stream, m->setup.dns, m->host, m->is_unix ? 0 : m->port);
 }
 
@@ -285,6 +290,25 @@ static void set_secret(struct master *m, const struct conf_master *conf)
     m->password = copy(conf->password);
 }
 
+/* The files are read anew each time: they may be others under the same names. */
+static void set_tls(struct master *m, const struct conf_master *conf)
+{
+    char error[TLS_REASON_MAX];
+    struct ssl_ctx_st *fresh;
+
+    if (!m->secure)
+        return;
+    if (!(fresh = tls_master_new(conf, error, sizeof error))) {
+        log_error(m->object, "TLS: %s", error);
+        return;
+    }
+    tls_context_free(m->tls);
+    m->tls = fresh;
+    free(m->server_name);
+    m->server_name = util_strdup(tls_master_name(conf));
+    stream_secure(&m->stream, m->tls, m->server_name);
+}
+
 struct master *master_new(const struct master_setup *setup, const struct conf_master *conf,
                           int index)
 {
@@ -310,6 +334,8 @@ struct master *master_new(const struct master_setup *setup, const struct conf_ma
     TAILQ_INIT(&m->spare);
     stream_init(&m->stream, setup->base, &stream_events, m);
     m->stream.keep_max = STREAM_KEEP;
+    m->secure = conf->tls;
+    set_tls(m, conf);
     event_assign(&m->retry, setup->base, -1, 0, on_retry, m);
     event_assign(&m->tick, setup->base, -1, 0, on_tick, m);
     event_assign(&m->turn, setup->base, -1, 0, on_turn, m);
@@ -328,6 +354,7 @@ void master_configure(struct master *m, const struct master_setup *setup,
     m->setup.arg = old.arg;
     m->setup.on_state = old.on_state;
     set_secret(m, conf);
+    set_tls(m, conf);
 }
 
 void master_free(struct master *m)
@@ -346,6 +373,8 @@ void master_free(struct master *m)
     free(m->host);
     free(m->user);
     free(m->password);
+    tls_context_free(m->tls);
+    free(m->server_name);
     free(m);
 }
 

@@ -125,8 +125,8 @@ struct master *master_new(const struct master_setup *setup, const struct conf_ma
 /* Ends it. Items under way are answered inside this call, then nothing is called any more. Never
  * from a callback of this master. */
 void master_free(struct master *);
-/* After a reload: limits and times count at once, user and password at the next connect; the
- * address is not looked at. */
+/* After a reload: limits and times count at once, user, password and files for TLS (which are read
+ * in this call, and in master_new) at the next connect; the address is not looked at. */
 void master_configure(struct master *, const struct master_setup *setup,
                       const struct conf_master *conf);
 /* Starts to connect, and to reconnect for ever. */

@@ -77,6 +77,9 @@ struct master {
     int index, port, db;
     bool is_unix;
     char *name, *host, *user, *password;
+    bool secure;            /* rediss:// */
+    struct ssl_ctx_st *tls; /* NULL: not secure, or its files are not good */
+    char *server_name;
     char object[48], address[300];
 
     uint8_t state, reported; /* enum master_state; what on_state has been told */

@@ -25,6 +25,7 @@
 #include "server_private.h"
 #include "stats.h"
 #include "systemd.h"
+#include "tls.h"
 
 /* ---- signals ---- */
 
@@ -240,6 +241,7 @@ struct server *server_new(const struct server_setup *setup, struct conf *conf, c
 {
     struct server *s = util_alloc(sizeof *s);
     struct client_limits limits;
+    struct ssl_ctx_st *tls;
 
     s->setup = *setup;
     s->conf = *conf;
@@ -264,10 +266,12 @@ struct server *server_new(const struct server_setup *setup, struct conf *conf, c
     /* Last: whoever connects from now on is served. */
     if (server_open_http(s, error, error_size) != 0 ||
         listener_open_all(s->listeners, &s->conf.listen, (unsigned)s->conf.unix_socket_mode, error,
-                          error_size) != 0) {
+                          error_size) != 0 ||
+        server_load_tls(s, &s->conf, &tls, error, error_size) != 0) {
         server_free(s);
         return NULL;
     }
+    server_use_tls(s, tls);
     return s;
 }
 
@@ -298,6 +302,7 @@ void server_free(struct server *s)
     libevent_global_shutdown();
     conf_fini(&s->conf);
     log_info(NULL, "stopped");
+    tls_context_free(s->tls);
     free(s->settings);
     free(s);
 }

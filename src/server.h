@@ -27,6 +27,10 @@ struct server_setup {
 struct server *server_new(const struct server_setup *, struct conf *conf, char *error,
                           size_t error_size);
 
+/* What the configuration says of TLS is tried: each file is read. -1: `error` says what is wrong.
+ */
+int server_check_tls(const struct conf *, char *error, size_t error_size) MUST_CHECK;
+
 /* Turns the loop until the end has come: by signals or SHUTDOWN. */
 void server_run(struct server *);
 

@@ -135,8 +135,10 @@ void server_configure_masters(struct server *s)
     struct backend *b = &s->broker.backend;
     struct master_setup setup = setup_of(s);
 
-    for (int i = 0; i < b->n; i++)
+    for (int i = 0; i < b->n; i++) {
         master_configure(b->masters[i], &setup, &s->conf.masters[i]);
+        wake_configure(s->wakes[i], &s->conf.masters[i]);
+    }
 }
 
 void server_free_masters(struct server *s)

@@ -3,7 +3,8 @@
 /*
  * Between the files of server: server.c (its parts, the loop), server_end.c (drain and end),
  * server_masters.c (the masters and readiness), server_reload.c (from the configuration to the
- * parts), server_hooks.c (what commands and clients ask of it), server_http.c (what HTTP shows).
+ * parts), server_hooks.c (what commands and clients ask of it), server_http.c (what HTTP shows),
+ * server_tls.c (its files for TLS).
  */
 #include <event2/event_struct.h>
 #include <stdbool.h>
@@ -42,6 +43,7 @@ struct server {
     struct rejoin rejoin;
     struct wake *wakes[CONF_MASTERS_MAX]; /* a listener for each master */
     struct listeners *listeners;
+    struct ssl_ctx_st *tls;  /* for clients; NULL: none */
     struct clients *clients; /* NULL: gone already */
     struct http *http;       /* NULL: off */
 
@@ -100,6 +102,14 @@ void server_init_commands(struct server *);
 void server_gauges(struct server *, struct stats_gauges *out, struct stats_master *masters,
                    int64_t now_ms);
 extern const struct client_events server_client_events;
+
+/* ---- server_tls.c ---- */
+/* The context for clients as `conf` has it, NULL without a certificate. Reads all files for TLS,
+ * those of masters too. -1: `error` says which is not good. */
+int server_load_tls(const struct server *, const struct conf *, struct ssl_ctx_st **out,
+                    char *error, size_t error_size) MUST_CHECK;
+/* Puts it in the place of the one in force, for connections from now on. */
+void server_use_tls(struct server *, struct ssl_ctx_st *);
 
 /* ---- server_http.c ---- */
 /* Opens http.listen. An address that nobody has asked for may be taken: then there is a warning and

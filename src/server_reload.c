@@ -84,22 +84,26 @@ struct taking {
     int changes, refused;
 };
 
-static char *copy(const char *text)
+static void replace(char **text, const char *by)
 {
-    return text ? util_strdup(text) : NULL;
+    free(*text);
+    *text = by ? util_strdup(by) : NULL;
 }
 
-/* User and password of one master; the list itself is the same. */
+/* User, password and files for TLS of one master; the list itself is the same. */
 static void take_secret(const struct conf *from, struct conf *into, const char *name)
 {
     for (size_t i = 0; i < from->master_count && i < into->master_count; i++) {
+        const struct conf_master *master = &from->masters[i];
         struct conf_master *to = &into->masters[i];
-        if (strcmp(to->name, name) != 0 || strcmp(from->masters[i].name, name) != 0)
+        if (strcmp(to->name, name) != 0 || strcmp(master->name, name) != 0)
             continue;
-        free(to->user);
-        free(to->password);
-        to->user = copy(from->masters[i].user);
-        to->password = copy(from->masters[i].password);
+        replace(&to->user, master->user);
+        replace(&to->password, master->password);
+        replace(&to->ca, master->ca);
+        replace(&to->certificate, master->certificate);
+        replace(&to->key, master->key);
+        replace(&to->server_name, master->server_name);
     }
 }
 
@@ -118,7 +122,8 @@ static void take_change(void *arg, const struct conf_change *change)
         return;
     }
     if (strncmp(change->name, masters, sizeof masters - 1) == 0) {
-        log_info("config", "%s: other credentials, used at the next connect", change->name);
+        log_info("config", "%s: other credentials or files for TLS, used at the next connect",
+                 change->name);
         take_secret(t->from, t->into, change->name + sizeof masters - 1);
         return;
     }
@@ -152,13 +157,27 @@ static void to_log(void *arg, bool is_warning, const char *text)
         log_error("config", "%s", text);
 }
 
+/* What was found wrong has been logged. */
+static int check(const struct server *s, const struct taking *t, struct ssl_ctx_st **tls)
+{
+    char error[512];
+
+    if (t->refused > 0 || conf_check(t->into, false, to_log, NULL) != 0)
+        return -1;
+    if (server_load_tls(s, t->into, tls, error, sizeof error) == 0)
+        return 0;
+    log_error("config", "%s", error);
+    return -1;
+}
+
 static void take_over(struct server *s, const struct conf *from)
 {
+    struct ssl_ctx_st *tls;
     struct taking t = {.from = from, .into = util_alloc(sizeof *t.into)};
 
     conf_copy(t.into, &s->conf);
     conf_diff(&s->conf, from, take_change, &t);
-    if (t.refused > 0 || conf_check(t.into, false, to_log, NULL) != 0) {
+    if (check(s, &t, &tls) != 0) {
         stats.config_reloads_failed++;
         log_error("config",
                   "configuration unchanged: without a restart the new one does not hold together");
@@ -166,6 +185,7 @@ static void take_over(struct server *s, const struct conf *from)
     } else {
         conf_fini(&s->conf);
         s->conf = *t.into;
+        server_use_tls(s, tls);
         apply(s);
         stats.config_reloads_ok++;
         log_info("config", "configuration read again, %d changes", t.changes);
@@ -208,6 +228,27 @@ static void to_text(void *arg, bool is_warning, const char *text)
     snprintf(e->text, e->size, "%s", text);
 }
 
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+/* The files of TLS are read again only when others are meant. 0, or -1 with text in `error`. */
+static int set_tls(struct server *s, const struct conf *conf, char *error, size_t error_size)
+{
+    const struct conf *old = &s->conf;
+    struct ssl_ctx_st *tls;
+
+    if (same_text(old->tls_certificate, conf->tls_certificate) &&
+        same_text(old->tls_key, conf->tls_key) && same_text(old->tls_ca, conf->tls_ca) &&
+        old->tls_clients == conf->tls_clients)
+        return 0;
+    if (server_load_tls(s, conf, &tls, error, error_size) != 0)
+        return -1;
+    server_use_tls(s, tls);
+    return 0;
+}
+
 int server_config_set(void *server, const char *key, const char *value, char *error,
                       size_t error_size)
 {
@@ -222,7 +263,8 @@ int server_config_set(void *server, const char *key, const char *value, char *er
         conf_fini(&conf);
         return -1;
     }
-    if (conf_check(&conf, false, to_text, &first) != 0) {
+    if (conf_check(&conf, false, to_text, &first) != 0 ||
+        set_tls(s, &conf, error, error_size) != 0) {
         conf_fini(&conf);
         return -1;
     }

@@ -2,10 +2,11 @@
  *
  * Owns the socket, its two events, what was read and not consumed, and what is to be written. Does
  * not know what the bytes mean, nor any bound on them: the owner pauses. How bytes get on and off
- * the socket is in io_read() and io_write() alone, where TLS has its place.
+ * the socket is in io_read() and io_write() alone; what they need of TLS is in stream_tls.c.
  *
  * Invariants: `readable` is armed exactly while the stream is open, not paused and not at its end;
- * `writable` while connecting or while `out` holds what the socket did not take. A CLOSED stream
+ * `writable` while connecting or while `out` holds what the socket did not take. A handshake arms
+ * them as it needs, and so does a read that waits to write (read_waits). A CLOSED stream
  * has no memory, no descriptor and no event. After each callback the stream may be closed, or even
  * another connection: `closes` tells. The connect itself is in stream_dial.c. */
 #include "stream.h"
@@ -23,6 +24,7 @@
 #include <unistd.h>
 
 #include "stream_private.h"
+#include "tls.h"
 
 enum {
     GULP = 64 * 1024,      /* one read */
@@ -38,11 +40,15 @@ static char gulp[GULP];
 
 static ssize_t io_read(struct stream *s, void *p, size_t n)
 {
+    if (s->tls)
+        return stream_tls_read(s, p, n);
     return recv(s->fd, p, n, 0);
 }
 
 static ssize_t io_write(struct stream *s, const void *p, size_t n)
 {
+    if (s->tls)
+        return stream_tls_write(s, p, n);
     return send(s->fd, p, n, MSG_NOSIGNAL);
 }
 
@@ -57,16 +63,24 @@ void stream_fail(struct stream *s, enum stream_end end, int err, const char *tex
     s->events->on_end(s->arg, end, err, text);
 }
 
-/* An error of the established connection. */
-static void io_failed(struct stream *s, int err)
+void stream_io_failed(struct stream *s, int err)
 {
     enum stream_end end = STREAM_END_ERROR;
+    const char *text = strerror(err);
 
-    if (err == ECONNRESET || err == EPIPE)
+    s->failed = true;
+    if (err == ECONNRESET || err == EPIPE) {
         end = STREAM_END_RESET;
-    else if (err == ETIMEDOUT)
+    } else if (err == ETIMEDOUT) {
         end = STREAM_END_TIMEOUT;
-    stream_fail(s, end, err, strerror(err));
+    } else if (s->tls && err == ECONNABORTED) {
+        end = STREAM_END_RESET;
+        text = "cut off: the peer did not end TLS";
+    } else if (s->tls && err == EPROTO) {
+        end = STREAM_END_TLS;
+        text = tls_reason();
+    }
+    stream_fail(s, end, err, text);
 }
 
 /* ---- reading ---- */
@@ -107,9 +121,11 @@ static bool offer_gulp(struct stream *s, size_t len)
     return true;
 }
 
-static void arm_reading(struct stream *s)
+void stream_arm(struct stream *s)
 {
-    if (stream_is_open(s) && !s->paused && !s->eof)
+    if (s->shaking)
+        return;
+    if (stream_is_open(s) && !s->paused && !s->eof && !s->read_waits)
         event_add(&s->readable, NULL);
     else
         event_del(&s->readable);
@@ -118,7 +134,7 @@ static void arm_reading(struct stream *s)
 static void on_fin(struct stream *s)
 {
     s->eof = true;
-    arm_reading(s);
+    stream_arm(s);
     if (s->events->on_eof)
         s->events->on_eof(s->arg);
     else
@@ -130,6 +146,10 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
     struct stream *s = arg;
 
     (void)fd;
+    if (s->shaking) {
+        stream_tls_shake(s);
+        return;
+    }
     if ((what & EV_TIMEOUT) && buf_len(&s->in) > 0 && !offer_kept(s)) /* from stream_resume() */
         return;
     for (size_t total = 0; total < TURN_MAX && !s->paused && !s->eof;) {
@@ -137,11 +157,12 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
         if (n == 0)
             on_fin(s);
         else if (n < 0 && !is_transient(errno))
-            io_failed(s, errno);
+            stream_io_failed(s, errno);
         if (n <= 0)
             return;
         s->bytes_in += n;
-        if (!offer_gulp(s, (size_t)n) || (size_t)n < sizeof gulp)
+        /* Records of TLS are shorter than what may be there. */
+        if (!offer_gulp(s, (size_t)n) || ((size_t)n < sizeof gulp && !s->tls))
             return;
         total += (size_t)n;
     }
@@ -152,7 +173,7 @@ void stream_pause(struct stream *s)
     if (s->paused || !stream_is_open(s))
         return;
     s->paused = true;
-    arm_reading(s);
+    stream_arm(s);
 }
 
 void stream_resume(struct stream *s)
@@ -160,7 +181,7 @@ void stream_resume(struct stream *s)
     if (!s->paused)
         return;
     s->paused = false;
-    arm_reading(s);
+    stream_arm(s);
     if (buf_len(&s->in) > 0)
         event_active(&s->readable, EV_TIMEOUT, 0);
 }
@@ -181,7 +202,11 @@ bool stream_probe(struct stream *s)
         return false;
     if ((p.revents & POLLERR) && getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &err, &err_len) == 0 &&
         err != 0) {
-        io_failed(s, err);
+        stream_io_failed(s, err);
+        return false;
+    }
+    if (s->tls) {
+        stream_io_failed(s, ECONNABORTED);
         return false;
     }
     return true;
@@ -197,7 +222,7 @@ static void write_out(struct stream *s)
         if (n < 0 && is_transient(errno))
             break;
         if (n < 0) {
-            io_failed(s, errno);
+            stream_io_failed(s, errno);
             return;
         }
         s->bytes_out += n;
@@ -213,7 +238,8 @@ static void write_out(struct stream *s)
 
 void stream_flush(struct stream *s)
 {
-    if (stream_is_open(s) && buf_len(&s->out) > 0 && !event_pending(&s->writable, EV_WRITE, NULL))
+    if (stream_is_open(s) && !s->shaking && buf_len(&s->out) > 0 &&
+        !event_pending(&s->writable, EV_WRITE, NULL))
         write_out(s);
 }
 
@@ -224,9 +250,19 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
+    if (s->shaking) {
+        stream_tls_shake(s);
+        return;
+    }
     if (s->connecting) {
         stream_dial_answered(s);
         return;
+    }
+    if (s->read_waits) {
+        s->read_waits = false;
+        event_del(&s->writable);
+        stream_arm(s);
+        event_active(&s->readable, EV_READ, 0); /* it is the read that has to be tried again */
     }
     write_out(s);
     if (s->closes == closes && s->events->on_drain)
@@ -236,6 +272,8 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
 void stream_shutdown(struct stream *s)
 {
     assert(buf_len(&s->out) == 0);
+    if (s->tls)
+        tls_goodbye(s->tls);
     if (stream_is_open(s))
         shutdown(s->fd, SHUT_WR); /* an error shows itself at the next read */
 }
@@ -267,7 +305,7 @@ void stream_start(struct stream *s)
         getsockopt(s->fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &len) == 0 && protocol == IPPROTO_TCP;
     if (s->tcp)
         setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    arm_reading(s);
+    stream_arm(s);
 }
 
 void stream_adopt(struct stream *s, int fd)
@@ -281,10 +319,28 @@ void stream_adopt(struct stream *s, int fd)
     stream_start(s);
 }
 
+void stream_adopt_tls(struct stream *s, int fd, struct ssl_ctx_st *context)
+{
+    stream_adopt(s, fd);
+    event_del(&s->readable);
+    s->tls = tls_accept(context, fd);
+    stream_tls_start(s);
+}
+
+void stream_secure(struct stream *s, struct ssl_ctx_st *context, const char *name)
+{
+    s->secure_by = context;
+    s->secure_name = name;
+}
+
 void stream_drop_fd(struct stream *s)
 {
     if (s->fd < 0)
         return;
+    if (s->tls && !s->failed && !s->shaking)
+        tls_goodbye(s->tls);
+    tls_free(s->tls);
+    s->tls = NULL;
     event_del(&s->readable);
     event_del(&s->writable);
     close(s->fd);
@@ -296,7 +352,7 @@ void stream_close(struct stream *s)
     s->closes++;
     stream_dial_cancel(s);
     stream_drop_fd(s);
-    s->connecting = s->paused = s->eof = false;
+    s->connecting = s->paused = s->eof = s->shaking = s->read_waits = s->failed = false;
     buf_fini(&s->in);
     buf_fini(&s->out);
 }
@@ -307,6 +363,7 @@ void stream_reset(struct stream *s)
 
     if (s->fd >= 0)
         setsockopt(s->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    s->failed = true;
     stream_close(s);
 }
 

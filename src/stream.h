@@ -1,7 +1,7 @@
 #ifndef HOLDFAST_STREAM_H
 #define HOLDFAST_STREAM_H
 /*
- * stream: bytes over one non-blocking socket, for both edges.
+ * stream: bytes over one non-blocking socket, plain or by TLS, for both edges.
  *
  * Reads come in large gulps with plain recv(2) into memory that all streams share, so that an idle
  * connection costs no buffer; only what the owner leaves unconsumed is kept. Writes are gathered:
@@ -10,6 +10,11 @@
  *
  *   CLOSED --stream_adopt--> OPEN --stream_close | end--> CLOSED
  *   CLOSED --stream_connect--> CONNECTING --connected--> OPEN
+ *
+ * With TLS the handshake comes first: a stream from stream_connect() stays CONNECTING until it is
+ * done; one from stream_adopt_tls() is OPEN at once and neither reads nor writes until then. A peer
+ * that ends the connection without having said so by TLS (close_notify) is one that was cut off
+ * (STREAM_END_RESET), since anybody on the way can end a connection.
  *
  * A callback may call any function here for its own stream, stream_close() too. But the memory of
  * the stream has to stay until the callback has returned: who frees a stream does it at the end of
@@ -26,13 +31,16 @@
 #include "util.h"
 
 struct evdns_base;
+struct ssl_ctx_st; /* tls.h */
+struct ssl_st;
 struct stream_dial; /* a connect under way */
 
 /* Why the other side's bytes have ended. */
 enum stream_end {
-    STREAM_END_EOF,     /* orderly: the peer has sent FIN */
-    STREAM_END_RESET,   /* the peer has sent RST, or does not take what we write */
+    STREAM_END_EOF,   /* orderly: the peer has sent FIN */
+    STREAM_END_RESET, /* the peer has sent RST, or FIN inside TLS, or does not take what we write */
     STREAM_END_TIMEOUT, /* keepalive or TCP_USER_TIMEOUT: the peer does not answer */
+    STREAM_END_TLS,     /* what came is not TLS, or not as we want it */
     STREAM_END_ERROR,   /* any other error of the socket, or any of the connect; see err */
 };
 
@@ -59,13 +67,19 @@ struct stream {
     int fd; /* -1: closed */
     bool connecting, paused, eof;
     bool tcp;                        /* TCP_NODELAY and keepalive make sense */
+    bool shaking;                    /* the handshake of TLS is under way */
+    bool read_waits;                 /* until the socket takes bytes (TLS only) */
+    bool failed;                     /* nothing more may be said to the peer */
     struct event readable, writable; /* set up while fd >= 0 */
     struct buf in;                   /* bytes that came but are not consumed */
     struct buf out;                  /* bytes to send */
     const struct stream_events *events;
     void *arg;
     struct event_base *base;
-    struct stream_dial *dial; /* NULL: no connect under way */
+    struct stream_dial *dial;     /* NULL: no connect under way */
+    struct ssl_st *tls;           /* NULL: plain */
+    struct ssl_ctx_st *secure_by; /* stream_secure() */
+    const char *secure_name;
     size_t keep_max; /* bytes of an empty `in` or `out` that are kept for the next; the owner may
                         raise it */
     unsigned closes; /* how often it was closed: a callback may close it and connect again */
@@ -86,6 +100,14 @@ void stream_init(struct stream *, struct event_base *, const struct stream_event
 /* Takes over an accepted socket (made non-blocking here; TCP_NODELAY set on TCP). Reading starts.
  */
 void stream_adopt(struct stream *, int fd);
+
+/* The same with TLS, the peer being the one that has connected. */
+void stream_adopt_tls(struct stream *, int fd, struct ssl_ctx_st *);
+
+/* From now on stream_connect() makes connections with TLS to the server of this name (a name or a
+ * numeric address). The context and the name stay the caller's and must be there at each connect;
+ * NULL: plain again. */
+void stream_secure(struct stream *, struct ssl_ctx_st *, const char *name);
 
 /* Starts to connect. `host` is a name, an address, or with port 0 the path of a Unix socket. Names
  * are looked up without blocking by `dns`; each address is tried in turn. on_open or on_end
@@ -121,9 +143,16 @@ static inline size_t stream_kept(const struct stream *s)
 }
 
 /* Looks whether the peer of a paused stream is still there, which nothing else would notice. on_end
- * runs inside this call when the connection is broken. True: the peer has sent FIN, behind bytes
+ * runs inside this call when the connection is broken, or with TLS when it has ended, since whether
+ * in order cannot be seen without reading. True: the peer has sent FIN, behind bytes
  * that may not have been read yet. */
 bool stream_probe(struct stream *);
+
+/* True while a stream waits for the handshake of TLS. */
+static inline bool stream_is_shaking(const struct stream *s)
+{
+    return s->shaking;
+}
 
 /* Sends FIN; reading goes on. Only when stream_out() is empty. */
 void stream_shutdown(struct stream *);

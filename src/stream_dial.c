@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "stream_private.h"
+#include "tls.h"
 
 enum { ADDRESSES_MAX = 8 };
 
@@ -132,6 +133,12 @@ void stream_dial_answered(struct stream *s)
     }
     event_del(&s->writable);
     stream_dial_cancel(s);
+    if (s->secure_by) {
+        stream_start(s);
+        s->tls = tls_connect(s->secure_by, s->fd, s->secure_name);
+        stream_tls_start(s);
+        return;
+    }
     s->connecting = false;
     stream_start(s);
     if (s->events->on_open)

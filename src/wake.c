@@ -15,6 +15,7 @@
 #include "log.h"
 #include "reply.h"
 #include "stream.h"
+#include "tls.h"
 #include "util.h"
 
 enum { RETRY_MS = 1000, KEEPALIVE_MS = 5000, SILENT_MS = 15000 };
@@ -22,7 +23,9 @@ enum { RETRY_MS = 1000, KEEPALIVE_MS = 5000, SILENT_MS = 15000 };
 struct wake {
     struct wake_setup setup;
     int index, port;
-    char *name, *host, *user, *password, *channel;
+    bool secure;
+    struct ssl_ctx_st *tls; /* NULL: not secure, or its files are not good */
+    char *name, *host, *user, *password, *channel, *server_name;
     struct stream stream;
     struct reply reply;
     struct event retry;
@@ -122,7 +125,28 @@ static void on_retry(evutil_socket_t fd, short what, void *arg)
     struct wake *w = arg;
     (void)fd;
     (void)what;
-    stream_connect(&w->stream, w->setup.dns, w->host, w->port);
+    if (w->secure && !w->tls)
+        retry_later(w);
+    else
+        stream_connect(&w->stream, w->setup.dns, w->host, w->port);
+}
+
+void wake_configure(struct wake *w, const struct conf_master *conf)
+{
+    char error[TLS_REASON_MAX];
+    struct ssl_ctx_st *fresh;
+
+    free(w->user);
+    free(w->password);
+    w->user = conf->user ? util_strdup(conf->user) : NULL;
+    w->password = conf->password ? util_strdup(conf->password) : NULL;
+    if (!w->secure || !(fresh = tls_master_new(conf, error, sizeof error)))
+        return;
+    tls_context_free(w->tls);
+    w->tls = fresh;
+    free(w->server_name);
+    w->server_name = util_strdup(tls_master_name(conf));
+    stream_secure(&w->stream, w->tls, w->server_name);
 }
 
 struct wake *wake_new(const struct wake_setup *setup, const struct conf_master *conf, int index)
@@ -133,10 +157,10 @@ struct wake *wake_new(const struct wake_setup *setup, const struct conf_master *
     w->port = conf->is_unix ? 0 : conf->port;
     w->name = util_strdup(conf->name);
     w->host = util_strdup(conf->host);
-    w->user = conf->user ? util_strdup(conf->user) : NULL;
-    w->password = conf->password ? util_strdup(conf->password) : NULL;
     w->channel = util_strdup(setup->channel);
+    w->secure = conf->tls;
     stream_init(&w->stream, setup->base, &stream_events, w);
+    wake_configure(w, conf);
     event_assign(&w->retry, setup->base, -1, 0, on_retry, w);
     event_active(&w->retry, EV_TIMEOUT, 0);
     return w;
@@ -154,5 +178,7 @@ void wake_free(struct wake *w)
     free(w->user);
     free(w->password);
     free(w->channel);
+    tls_context_free(w->tls);
+    free(w->server_name);
     free(w);
 }

@@ -28,5 +28,7 @@ struct wake_setup {
 
 /* Starts to connect to this master. What `conf` holds is copied. */
 struct wake *wake_new(const struct wake_setup *, const struct conf_master *conf, int index);
+/* After a reload: user, password and files for TLS count at the next connect. */
+void wake_configure(struct wake *, const struct conf_master *conf);
 void wake_free(struct wake *); /* also NULL */
 #endif

@@ -241,7 +241,7 @@ START_TEST(unknown_options)
     expect_refused("colour", "red", "colour: no such option");
     expect_refused("", "", ": no such option");
     expect_refused("limit.max_clients", "1",
-                   "unknown section 'limit' (known are holdfast, http, limits, masters)");
+                   "unknown section 'limit' (known are holdfast, http, limits, masters, tls)");
 }
 END_TEST
 
@@ -435,8 +435,6 @@ START_TEST(masters_bad)
     ck_assert_str_eq(err.text, "a: the port must be 1 to 65535");
     ck_assert(strstr(err.text, "secret") == NULL);
     conf_fini(&conf);
-    expect_refused("masters.a", "rediss://h",
-                   "a: rediss:// needs TLS to masters, which this version does not have");
     expect_refused("masters.A", "redis://h",
                    "A: a master's name is 1 to 32 of the bytes a-z 0-9 _ -");
     expect_refused("masters.", "redis://h",
@@ -444,8 +442,10 @@ START_TEST(masters_bad)
     expect_refused("masters.a23456789012345678901234567890123", "redis://h",
                    "a23456789012345678901234567890123: a master's name is 1 to 32 of the bytes "
                    "a-z 0-9 _ -");
-    expect_refused("masters.a.port", "1",
-                   "a.port: a master has only .id, .password_file and .password_credential");
+    expect_refused(
+        "masters.a.port", "1",
+        "a.port: a master has only .id, .password_file, .password_credential, .ca, .certificate, "
+        ".key and .server_name");
     expect_refused("masters.a.password_file", "secret",
                    "a.password_file: must be an absolute path, or begin with %d/ for a "
                    "credential");
@@ -548,7 +548,7 @@ START_TEST(file_all_errors)
                   "x.ini:7: drift: '50%' is out of bounds (0% to 10%)\n"
                   "x.ini:9: max_lease: is set in line 8 already\n"
                   "x.ini:11: unknown section [limit] "
-                  "(known are [holdfast], [http], [limits], [masters])\n"
+                  "(known are [holdfast], [http], [limits], [masters], [tls])\n"
                   "x.ini:13: there is a [ without ]\n"
                   "x.ini:14: only a comment may follow a [section] in its line\n"
                   "x.ini:17: a: the port must be 1 to 65535\n"
@@ -780,6 +780,25 @@ START_TEST(cross_checks)
 }
 END_TEST
 
+START_TEST(cross_checks_tls)
+{
+    expect_check("[holdfast]\nlisten=tls://127.0.0.1:1" ONE_MASTER, -1,
+                 "x.ini:2: listen: tls:// needs a certificate in section [tls]\n");
+    expect_check("[holdfast]\nlisten=tls://127.0.0.1:1\n[tls]\ncertificate=/x" ONE_MASTER, 0, "");
+    expect_check("[tls]\nkey=/x" ONE_MASTER, -1, "x.ini:2: key: has no certificate\n");
+    expect_check("[tls]\ncertificate=/x\nclient_certificates=optional" ONE_MASTER, -1,
+                 "x.ini:3: client_certificates: needs a ca that signs them\n");
+    expect_check("[holdfast]\nlisten=tls://*:1\n[tls]\ncertificate=/x\nca=/y\n"
+                 "client_certificates=required" ONE_MASTER,
+                 0, "");
+    expect_check("[http]\nlisten=tls://127.0.0.1:1" ONE_MASTER, -1,
+                 "x.ini:2: http.listen: there is no TLS for HTTP\n");
+    expect_check("[masters]\na=redis://h\na.ca=/x\n", -1,
+                 "x.ini:2: a: has options for TLS but no rediss:// address\n");
+    expect_check("[masters]\na=rediss://h\na.key=/x\n", -1, "x.ini:2: a.key: has no certificate\n");
+}
+END_TEST
+
 START_TEST(cross_checks_masters)
 {
     expect_check("", -1,
@@ -901,6 +920,102 @@ START_TEST(long_values)
 }
 END_TEST
 
+/* ---- TLS ---- */
+
+START_TEST(tls_listens)
+{
+    struct conf conf;
+
+    conf_init(&conf);
+    set_ok(&conf, "listen", "127.0.0.1:1 tls://127.0.0.1:2 tls://[::1]:2 tls://*:3");
+    expect_value(&conf, "listen", "127.0.0.1:1 tls://127.0.0.1:2 tls://[::1]:2 tls://*:3");
+    ck_assert(!conf.listen.v[0].tls && conf.listen.v[1].tls && conf.listen.v[2].tls);
+    set_ok(&conf, "listen", "127.0.0.1:0 tls://127.0.0.1:0");
+    conf_fini(&conf);
+    expect_refused("listen", "127.0.0.1:1 tls://127.0.0.1:1",
+                   "listen: 'tls://127.0.0.1:1' is there twice");
+    static const char *const bad[] = {"tls://",
+                                      "tls://x:1",
+                                      "tls://unix:/x",
+                                      "unix:tls:///x",
+                                      "tls://tls://127.0.0.1:1",
+                                      "TLS://127.0.0.1:1"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct conf_error err;
+
+        conf_init(&conf);
+        ck_assert_msg(conf_set(&conf, "listen", bad[i], &err) == -1, "'%s'", bad[i]);
+        conf_fini(&conf);
+    }
+}
+END_TEST
+
+START_TEST(tls_paths)
+{
+    struct conf conf, copy;
+    char out[16];
+    struct conf_error err;
+
+    conf_init(&conf);
+    ck_assert_ptr_null(conf.tls_certificate);
+    expect_value(&conf, "tls.certificate", "none");
+    set_ok(&conf, "tls.certificate", "/etc/x.pem");
+    set_ok(&conf, "tls.key", "%d/key");
+    conf_copy(&copy, &conf);
+    set_ok(&conf, "tls.certificate", "none");
+    ck_assert_ptr_null(conf.tls_certificate);
+    conf_fini(&conf);
+    expect_value(&copy, "tls.certificate", "/etc/x.pem");
+    expect_value(&copy, "tls.key", "%d/key");
+    conf_fini(&copy);
+    expect_refused("tls.ca", "x.pem",
+                   "ca: must be an absolute path, or begin with %d/ for a credential");
+    expect_refused("tls.ca", "%d/",
+                   "ca: must be an absolute path, or begin with %d/ for a "
+                   "credential");
+    expect_refused("tls.ca", "/x\ny", "ca: holds a control byte");
+    expect_refused("tls.client_certificates", "yes",
+                   "client_certificates: 'yes' is not one of off, optional or required");
+    setenv("CREDENTIALS_DIRECTORY", "/run/c", 1);
+    ck_assert_int_eq(conf_expand_path("%d/key", out, sizeof(out), &err), 0);
+    ck_assert_str_eq(out, "/run/c/key");
+    ck_assert_int_eq(conf_expand_path("%d/much-too-long", out, sizeof(out), &err), -1);
+    ck_assert_int_eq(conf_expand_path("/a", out, sizeof(out), &err), 0);
+    ck_assert_str_eq(out, "/a");
+    unsetenv("CREDENTIALS_DIRECTORY");
+    ck_assert_int_eq(conf_expand_path("%d/key", out, sizeof(out), &err), -1);
+}
+END_TEST
+
+START_TEST(tls_masters)
+{
+    struct conf conf, other;
+
+    conf_init(&conf);
+    set_ok(&conf, "masters.a", "rediss://u:p@h:1/2");
+    set_ok(&conf, "masters.a.ca", "/ca.pem");
+    set_ok(&conf, "masters.a.certificate", "%d/cert");
+    set_ok(&conf, "masters.a.key", "/key.pem");
+    set_ok(&conf, "masters.a.server_name", "redis-a.example");
+    expect_value(&conf, "masters.a", "rediss://u:***@h:1/2");
+    ck_assert(conf.masters[0].tls);
+    conf_copy(&other, &conf);
+    ck_assert_uint_eq(conf_diff(&conf, &other, on_change, NULL), 0);
+    set_ok(&other, "masters.a.server_name", "::1");
+    ck_assert_uint_eq(conf_diff(&conf, &other, on_change, NULL), 1);
+    ck_assert_str_eq(other.masters[0].server_name, "::1");
+    ck_assert_str_eq(conf.masters[0].certificate, "%d/cert");
+    conf_fini(&other);
+    conf_fini(&conf);
+    expect_refused("masters.a.ca", "ca.pem",
+                   "a.ca: must be an absolute path, or begin with %d/ for a credential");
+    expect_refused("masters.a.server_name", "",
+                   "a.server_name: must be the name or the address in the server's certificate");
+    expect_refused("masters.a.server_name", "a b",
+                   "a.server_name: must be the name or the address in the server's certificate");
+}
+END_TEST
+
 /* ---- manual and sample ---- */
 
 static char *read_source(const char *file)
@@ -933,7 +1048,7 @@ static const char *find_line(const char *text, const char *line)
 static void option_facts(const struct conf_option *opt, char *out, size_t size)
 {
     char min[CONF_VALUE_MAX], max[CONF_VALUE_MAX], names[256] = "";
-    bool numeric = opt->type != CONF_ENUM && opt->type != CONF_LISTEN;
+    bool numeric = opt->type != CONF_ENUM && opt->type != CONF_LISTEN && opt->type != CONF_PATH;
     struct conf conf;
 
     conf_init(&conf);
@@ -1028,6 +1143,9 @@ int main(void)
     tcase_add_test(t, masters_count_and_order);
     tcase_add_test(t, secrets);
     tcase_add_test(t, secrets_bad);
+    tcase_add_test(t, tls_listens);
+    tcase_add_test(t, tls_paths);
+    tcase_add_test(t, tls_masters);
     suite_add_tcase(s, t);
 
     t = tcase_create("files");
@@ -1041,6 +1159,7 @@ int main(void)
 
     t = tcase_create("whole");
     tcase_add_test(t, cross_checks);
+    tcase_add_test(t, cross_checks_tls);
     tcase_add_test(t, cross_checks_masters);
     tcase_add_test(t, get);
     tcase_add_test(t, diff);

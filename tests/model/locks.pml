@@ -8,8 +8,9 @@
  * deadline of the hold it stands for (the holder's clock starts before the question is sent, the key's when it
  * arrives), with at most EARLY exceptions.
  *
- * Parts (-D): RESTART  RENEW (operation 0)  HANDOVER or TAKEOVER (operation 1, of 0)  TOMBS  EARLY=1
- * A rule that is taken out (-D): NO_..., see below where it is.
+ * Parts (-D): RESTART  RENEW (of operation 0)  HANDOVER or TAKEOVER (operation 1, of 0)  TOMBS  EARLY=1
+ * Other assumptions: PROMPT  NO_LATE_ACQUIRE  FOREIGN_LOSES; another property: NEWEST
+ * A rule that is taken out: NO_..., see there.
  */
 #ifndef OPS
 #define OPS 2
@@ -81,6 +82,11 @@ byte phase, before /* operations asked before it, as bits */, asked /* masters, 
 
 /* ---- renewal of operation 0 ---- */
 #ifdef RENEW
+#ifdef NO_END_BY_DEADLINE
+#define RENEWING (st[0] == HELD || st[0] == WAITING)
+#else
+#define RENEWING (st[0] == HELD)
+#endif
 byte sent;      /* rounds sent: the last one's number; 0 is the grant */
 byte confirmed; /* the last that had a majority: the promise */
 byte over;      /* the promises of all rounds below it are over */
@@ -90,7 +96,8 @@ byte said[3];   /* the answers of this round */
 #define FOREIGN 3
 byte upto[3];   /* of a key of operation 0: the round that it has been extended by */
 byte plant[3];  /* a plant is under way: 1 + the round after which it was sent */
-bit rival, newer; /* when this round began: somebody else held; a newer token had been granted */
+bit passed;       /* a newer token has been granted since operation 0 was */
+bit rival, newer; /* when this round began: did the newer one hold? passed */
 #ifdef RESTART
 byte sent_before;
 #endif
@@ -145,6 +152,9 @@ inline granted(o)
     given = given | 1 << token[o];
     hi = (token[o] > hi -> token[o] : hi);
     st[o] = HELD;
+#ifdef RENEW
+    passed = (o != 0 && RENEWING && (passed || token[o] > token[0]));
+#endif
     clear_votes(o);
 #ifdef TAKEOVER
     if
@@ -270,11 +280,16 @@ inline commit_at(o, m, t)
     :: d_step { st[o] == ASKING && VOTE(o, m) == 0 && VOTES(m) && REACHES(o, m) && FREE(o, m) && cnt[m] < TOP &&    \
                     MAY_CREATE(o, m) -> create(o, m); VOTE(o, m) = tok[m] }
 #define CREATE_UNSEEN(o, m)                                                                                         \
-    :: d_step { st[o] != IDLE && VOTES(m) && REACHES(o, m) && FREE(o, m) && cnt[m] < TOP && MAY_CREATE(o, m) ->     \
+    :: d_step { ARRIVES(o) && VOTES(m) && REACHES(o, m) && FREE(o, m) && cnt[m] < TOP && MAY_CREATE(o, m) ->     \
                     create(o, m) }
 #define SEE(o, m)                                                                                                   \
     :: d_step { st[o] == ASKING && VOTE(o, m) == 0 && VOTES(m) && REACHES(o, m) && OURS(o, m) ->                    \
                     VOTE(o, m) = tok[m] }
+#ifdef NO_LATE_ACQUIRE /* smaller: an acquire arrives before its claim is decided or never */
+#define ARRIVES(o) (st[o] == ASKING)
+#else
+#define ARRIVES(o) (st[o] != IDLE)
+#endif
 #define DECIDE(o)                                                                                                   \
     :: d_step { st[o] == ASKING && VOTED(o) >= NEED ->                                                              \
         token[o] = HIGHEST(o);                                                                                      \
@@ -338,7 +353,9 @@ inline commit_at(o, m, t)
 #define UNDO_ALL(o, m)
 #endif
 #ifdef NO_FRESH_ID /* asked again under the id that is being undone */
-#define REUSE(o) :: d_step { st[o] == ENDED && !(loose >> (o) & 1) -> st[o] = ASKING; begun[o] = hi; loose = loose | 1 << (o) }
+#define REUSE(o)                                                                                                    \
+    :: d_step { (st[o] == ASKING || st[o] == COMMITTING) && !(loose >> (o) & 1) -> st[o] = ASKING; begun[o] = hi;    \
+                    clear_votes(o); token[o] = 0; token1[o] = 0; loose = loose | 1 << (o) }
 #else
 #define REUSE(o)
 #endif
@@ -443,23 +460,21 @@ inline commit_at(o, m, t)
 #define ON_FOREIGN skip
 #endif
 #ifdef NO_PLANT_SILENCE /* a planted key counts in its own round */
-#define PLANT_SAYS(m) if :: st[0] == HELD && said[m] == MISSING -> said[m] = YES :: else fi
+#define PLANT_SAYS(m) if :: RENEWING && said[m] == MISSING && plant[m] == sent + 1 -> said[m] = YES :: else fi
 #else
 #define PLANT_SAYS(m) skip
 #endif
 #ifdef NO_END_BY_DEADLINE /* a renewal brings a hold back */
 #define PROMISE_ENDS if :: st[0] == HELD -> st[0] = WAITING :: else -> st[0] = ENDED; clear_votes(0) fi
-#define RENEWING (st[0] == HELD || st[0] == WAITING)
 #else
 #define PROMISE_ENDS st[0] = ENDED; clear_votes(0)
-#define RENEWING (st[0] == HELD)
 #endif
 inline confirm()
 {
 #if EARLY == 0
     assert(!HELD_BY_OTHERS(0));
 #endif
-    assert(!(rival && HELD_BY_OTHERS(0))); /* who held when the round began does not hold still */
+    assert(!(rival && HELD_BY_OTHERS(0))); /* a newer one that held when the round began does not hold still */
 #ifdef NEWEST
     assert(!newer);                        /* nor has anybody had a newer token */
 #endif
@@ -488,18 +503,23 @@ inline planted(m)
                     ON_FOREIGN }                                                                                    \
     PLANT(m)                                                                                                        \
     :: d_step { key[m] == 1 && upto[m] < over && st[0] != ENDED -> key[m] = 0; tok[m] = 0 }
+#ifdef NO_PLANT_TOMB
+#define PLANT_TOMB(m) true
+#else
+#define PLANT_TOMB(m) MAY_CREATE(0, m)
+#endif
 #define MAY_PLANT(m) (RENEWING && ((said[m] == MISSING && PLANTABLE) || (QUARANTINED(m) && Q_PLANTABLE)))
-#ifdef PROMPT /* a plant arrives before anything else happens, or never */
+#ifdef PROMPT /* a plant arrives at once or never, and nobody else is granted while its round lasts */
 #define PLANT(m)                                                                                                    \
-    :: d_step { MAY_PLANT(m) && key[m] == 0 && MAY_CREATE(0, m) -> plant[m] = sent + 1; planted(m); plant[m] = 0 }
+    :: d_step { MAY_PLANT(m) && newer == passed && key[m] == 0 && MAY_CREATE(0, m) -> plant[m] = sent + 1; planted(m); plant[m] = 0 }
 #else
 #define PLANT(m)                                                                                                    \
     :: d_step { MAY_PLANT(m) && plant[m] <= sent -> plant[m] = sent + 1 }                                           \
-    :: d_step { plant[m] > 0 && key[m] == 0 && MAY_CREATE(0, m) -> planted(m) }
+    :: d_step { plant[m] > 0 && key[m] == 0 && PLANT_TOMB(m) -> planted(m) }
 #endif
 #define RENEWAL                                                                                                     \
     :: d_step { RENEWING && sent < ROUNDS -> sent = sent + 1; said[0] = 0; said[1] = 0;   \
-                    said[2] = 0; rival = HELD_BY_OTHERS(0); newer = hi > token[0] }                                 \
+                    said[2] = 0; rival = passed && HELD_BY_OTHERS(0); newer = passed }                                 \
     :: d_step { RENEWING && confirmed < sent && SAID(YES) >= NEED -> confirm() }                               \
     :: d_step { (st[0] == ASKING || st[0] == COMMITTING || RENEWING) && over <= sent -> over = over + 1;        \
         if :: over > confirmed -> PROMISE_ENDS :: else fi }                                                         \
@@ -537,7 +557,7 @@ inline planted(m)
 #else
 #define SWAP_ASKED(i, j) skip
 #endif
-hidden byte x;
+byte x;
 inline in_order(i, j)
 {
     if
@@ -550,7 +570,8 @@ inline in_order(i, j)
         SWAP_VOTES(i, j);
         SWAP_RENEW(i, j);
         SWAP_TOMBS(i, j);
-        SWAP_ASKED(i, j)
+        SWAP_ASKED(i, j);
+        x = 0
     :: else
     fi
 }

@@ -1,0 +1,128 @@
+#!/usr/bin/env bash
+# Checks the model of the protocol (locks.pml, README.md): each configuration must be searched to its end
+# without an error, and with a rule taken out the error must be found.
+# usage: run.sh [WORD]    only the lines with this word in their name
+# MODEL_FULL=1: larger bounds (some minutes, up to 6 GB). MODEL_JOBS: how many at a time.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+
+# name, what to define; with MODEL_FULL=1 also the third column
+configurations='
+tokens              -DOPS=3 -DTOP=5                                     | -DTOP=7
+tokens-early        -DOPS=3 -DTOP=4 -DSTART=0 -DEARLY=1                 | -DTOP=5 -DSTART=1
+tokens-early-spread -DOPS=2 -DTOP=6 -DSTART=2 -DEARLY=1                 | -DTOP=8
+restart             -DOPS=3 -DTOP=4 -DSTART=0 -DRESTART                 | -DTOP=5
+restart-spread      -DOPS=2 -DTOP=5 -DRESTART                           | -DTOP=7 -DSTART=2
+tombstones          -DOPS=2 -DTOP=5 -DTOMBS -DRESTART                   | -DOPS=3 -DTOP=4
+handover            -DOPS=3 -DTOP=6 -DHANDOVER                          | -DTOP=7 -DSTART=2
+takeover            -DOPS=3 -DTOP=5 -DTAKEOVER                          | -DTOP=6
+plant               -DTOP=3 -DSTART=0 -DRENEW                           | -DTOP=4
+plant-tombstones    -DTOP=3 -DSTART=0 -DRENEW -DTOMBS                   | -DTOP=4
+plant-restart       -DTOP=3 -DSTART=0 -DRENEW -DRESTART -DNO_LATE_ACQUIRE | -DTOP=4
+plant-early         -DTOP=3 -DSTART=0 -DRENEW -DEARLY=1 -DNO_LATE_ACQUIRE | -DTOP=4
+plant-prompt        -DTOP=3 -DSTART=0 -DRENEW -DEARLY=1 -DNO_LATE_ACQUIRE -DPROMPT -DNEWEST | -DTOP=4
+'
+
+# name, what to define, and the property that must fail
+mutations='
+commit-without-condition        -DNO_COMMIT_CONDITION -DEARLY=1                | unique
+commit-that-lowers              -DNO_RAISE -DEARLY=1                           | unique
+quorum-of-the-connected         -DNO_CONFIGURED_QUORUM                         | any
+grant-after-the-deadline        -DNO_DEADLINE                                  | exclusion
+undo-without-condition          -DNO_UNDO_CONDITION -DOPS=3                    | exclusion
+operation-id-used-again         -DNO_FRESH_ID -DOPS=3                          | exclusion
+no-quarantine                   -DRESTART -DNO_QUARANTINE                      | exclusion
+no-floor                        -DRESTART -DNO_FLOOR                           | unique
+floor-from-too-few              -DRESTART -DNO_FLOOR_MAJORITY                  | unique
+floor-at-the-start              -DRESTART -DNO_LATE_FLOOR                      | unique
+no-tombstone                    -DTOMBS -DNO_TOMB=true                         | released
+no-tombstone-for-plants         -DTOMBS -DRENEW -DNO_PLANT_TOMB -DTOP=3 -DSTART=0 | released
+request-outlives-a-restart      -DTOMBS -DRESTART -DNO_RUN_ID                  | released
+plant-before-the-majority       -DRENEW -DEARLY=1 -DNO_LATE_ACQUIRE -DPROMPT -DNEWEST -DTOP=3 -DSTART=0 -DNO_PLANT_CONDITION | newer
+plant-counts-as-a-vote          -DRENEW -DEARLY=1 -DNO_LATE_ACQUIRE -DPROMPT -DNEWEST -DTOP=3 -DSTART=0 -DNO_PLANT_CONDITION -DNO_PLANT_SILENCE -DROUNDS=1 | newer
+vote-in-quarantine              -DRENEW -DRESTART -DNO_LATE_ACQUIRE -DTOP=3 -DSTART=0 -DNO_QUARANTINE_SILENCE | exclusion
+takeover-with-the-old-id        -DTAKEOVER -DOPS=3 -DNO_NEW_ID                 | exclusion
+takeover-with-the-old-token     -DTAKEOVER -DOPS=3 -DNO_NEW_TOKEN              | unique
+takeover-that-is-undone         -DTAKEOVER -DOPS=3 -DNO_KEEPING                | exclusion
+takeover-that-shortens          -DTAKEOVER -DOPS=3 -DNO_LASTING_LEASE          | exclusion
+old-owner-goes-on               -DHANDOVER -DOPS=3 -DNO_END_BY_HANDOVER        | exclusion
+known-limit                     -DRENEW -DEARLY=1 -DNO_LATE_ACQUIRE -DNEWEST -DTOP=3 -DSTART=0 | newer
+known-limit-foreign-loses       -DRENEW -DEARLY=1 -DNO_LATE_ACQUIRE -DNEWEST -DTOP=3 -DSTART=0 -DFOREIGN_LOSES | newer
+'
+
+for tool in spin gcc; do
+    if ! command -v "$tool" >/dev/null; then
+        echo "$tool is not there"
+        exit 77
+    fi
+done
+
+# What the text of a failed assertion says.
+property_of() {
+    case $1 in
+    *given*) echo unique ;;
+    *begun*) echo began-later ;;
+    *'>hi)'*) echo order ;;
+    *rival*) echo rival ;;
+    *newer*) echo newer ;;
+    *released*) echo released ;;
+    *assertion*) echo exclusion ;;
+    *) echo none ;;
+    esac
+}
+
+# one KIND NAME DEFINES EXPECTED: prints one line that begins with ok or FAILED. Runs in a process of its own.
+one() {
+    local kind=$1 name=$2 expected=$4 dir=$work/$1.$2 memory=2000 options=(-E -m100000) defines said verdict=FAILED
+    read -r -a defines <<<"$3"
+    [ "${MODEL_FULL-}" != 1 ] || memory=6000
+    mkdir "$dir" && cd "$dir"
+    if ! spin "${defines[@]}" -a "$here/locks.pml" >spin.log 2>&1 ||
+        ! gcc -O2 -w -DSAFETY -DCOLLAPSE -DMEMLIM=$memory -o pan pan.c >>spin.log 2>&1; then
+        echo "FAILED $name: $(head -n 3 spin.log | tr '\n' ' ')"
+        return
+    fi
+    timeout 1200 ./pan "${options[@]}" >out 2>&1 || true
+    said=$(property_of "$(grep 'assertion violated' out || true)")
+    if ! grep -q 'errors: [0-9]' out || grep -qiE 'search depth too small|out of memory|truncated|bit statespace' out; then
+        said='not searched to its end'
+    elif [ "$kind" = configuration ]; then
+        ! grep -q '^Warning: Search not completed' out && grep -q 'errors: 0$' out && verdict=ok
+    elif [ "$said" = "$expected" ] || { [ "$expected" = any ] && [ "$said" != none ]; }; then
+        verdict=ok
+    fi
+    printf '%-6s %-27s %9d states %6.1f s %5d MB  %s\n' "$verdict" "$name" \
+        "$(awk '/states, stored/ { print $1 + 0 }' out)" "$(awk '/elapsed time/ { print $4 }' out)" \
+        "$(awk '/total actual memory/ { print int($1) }' out)" \
+        "$([ "$kind" = configuration ] && [ "$said" = none ] && echo 'all of them, no error' || echo "breaks: $said")"
+    [ $verdict = ok ] || tail -n 20 out
+    rm -rf "$dir"
+}
+export -f one property_of
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export work here MODEL_FULL
+
+list() {
+    while IFS='|' read -r first second; do
+        read -r name defines <<<"$first"
+        case $name in '') continue ;; *"${2-}"*) ;; *) continue ;; esac
+        if [ "$1" = mutation ]; then
+            printf '%s\0%s\0%s\0%s\0' mutation "$name" "$defines" "${second# }"
+        else
+            [ "${MODEL_FULL-}" != 1 ] || defines+=$second
+            printf '%s\0%s\0%s\0\0' configuration "$name" "$defines"
+        fi
+    done
+}
+
+{
+    list configuration "${1-}" <<<"$configurations"
+    list mutation "${1-}" <<<"$mutations"
+} | xargs -0 -n 4 -P "${MODEL_JOBS:-2}" bash -c 'one "$@"' one | tee "$work/results"
+
+passed=$(grep -c '^ok ' "$work/results" || true)
+failed=$(grep -c '^FAILED' "$work/results" || true)
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

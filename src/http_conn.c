@@ -154,7 +154,7 @@ struct opening {
 
 static int fail(const struct opening *o, const char *where, const char *why)
 {
-    snprintf(o->error, o->error_size, "http: cannot listen on %s: %s", where, why);
+    snprintf(o->error, o->error_size, "cannot listen on %s (http.listen): %s", where, why);
     return -1;
 }
 

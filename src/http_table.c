@@ -181,7 +181,7 @@ static const char *const lost_words[][2] = {
     {"gone", "a majority of the masters had it no more"},
     {"moved", "its owner took it back on another connection or broker"},
     {"max-hold", "its MAXHOLD was over"},
-    {"forced", "FORCEUNLOCK"},
+    {"forced", "an administrator said FORCEUNLOCK"},
     {"pause", "this broker stood still for longer than the lease"},
 };
 

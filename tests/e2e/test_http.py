@@ -678,7 +678,7 @@ def test_an_address_that_is_taken(make_broker, masters1):
         broker.expect_status = 1
         broker.spawn()
         assert broker.wait() == 1
-        assert re.search(r"^holdfastd: http: cannot listen on 127\.0\.0\.1:%d: Address already in use$" % port,
+        assert re.search(r"^holdfastd: cannot listen on 127\.0\.0\.1:%d \(http\.listen\): Address already in use$" % port,
                          broker.log_text(), re.M)
 
 

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 #include "cli.h"
 #include "clock.h"
@@ -23,7 +24,7 @@
 enum {
     CONNECTING_MAX = 64, /* at a time */
     RETRY_US = 100000,   /* after an error */
-    DRAIN_US = 1000000,  /* for the last answers */
+    DRAIN_US = 2000000,  /* for the last answers */
     CONNECT_MS = 5000,   /* without any answer at all */
     SPARE_FDS = 32
 };
@@ -62,7 +63,7 @@ struct load {
     struct name *names;
     uint64_t random;
     int64_t begun_us;   /* 0: still connecting */
-    int64_t unfinished; /* clients with a request under way, once it has ended */
+    int64_t unfinished; /* connections still open, once it has ended */
     uint32_t next_to_connect, connected;
     bool ended, interrupted;
     char wait[24], lease[24];
@@ -97,14 +98,18 @@ static void note_error(struct load *l, const char *text)
 
 static void settle_one(struct load *l)
 {
-    if (l->ended && --l->unfinished <= 0)
+    if (--l->unfinished <= 0)
         event_base_loopbreak(l->base);
 }
 
 static void client_broken(struct client *c)
 {
     struct load *l = c->load;
-    bool busy = c->state == CLIENT_ASKING || c->state == CLIENT_UNLOCKING;
+    if (l->ended) { /* as it should */
+        client_close(c);
+        settle_one(l);
+        return;
+    }
     if (!l->begun_us)
         cli_die(c->link.denied ? STATUS_DENIED : STATUS_NO_BROKER, "client %u: %s", c->index + 1,
                 c->link.error);
@@ -114,10 +119,7 @@ static void client_broken(struct client *c)
     l->result->errors--; /* counted as a disconnect */
     client_close(c);
     c->state = CLIENT_IDLE;
-    if (l->ended && busy)
-        settle_one(l);
-    else if (!l->ended)
-        arm(c, RETRY_US);
+    arm(c, RETRY_US);
 }
 
 /* Writes what is queued, now. */
@@ -161,9 +163,7 @@ static void client_unlock(struct client *c)
 static void client_think(struct client *c)
 {
     c->state = CLIENT_IDLE;
-    if (c->load->ended)
-        settle_one(c->load);
-    else if (c->load->plan->think_us)
+    if (c->load->plan->think_us)
         arm(c, c->load->plan->think_us);
     else
         client_ask(c);
@@ -173,15 +173,13 @@ static void on_granted(struct client *c)
 {
     struct load *l = c->load;
     int64_t now_us = clock_us();
-    if (!l->ended) {
-        hist_record(&l->result->grant_us, now_us - c->sent_us);
-        if (c->name->freed_us > c->sent_us)
-            hist_record(&l->result->handover_us, now_us - c->name->freed_us);
-        l->result->grants[c->index]++;
-    }
+    hist_record(&l->result->grant_us, now_us - c->sent_us);
+    if (c->name->freed_us > c->sent_us)
+        hist_record(&l->result->handover_us, now_us - c->name->freed_us);
+    l->result->grants[c->index]++;
     c->name->freed_us = 0;
     c->state = CLIENT_HOLDING;
-    if (l->ended || !l->plan->hold_us)
+    if (!l->plan->hold_us)
         client_unlock(c);
     else
         arm(c, l->plan->hold_us);
@@ -199,18 +197,38 @@ static void on_reply(struct client *c, const redisReply *reply)
     if (reply->type == REDIS_REPLY_ERROR) {
         note_error(l, reply->str);
         c->state = CLIENT_IDLE;
-        if (l->ended)
-            settle_one(l);
-        else
-            arm(c, RETRY_US);
+        arm(c, RETRY_US);
     } else if (state == CLIENT_CONNECTING) {
         on_connected(c);
     } else if (state == CLIENT_ASKING && reply->type == REDIS_REPLY_ARRAY) {
         on_granted(c);
     } else {
-        l->result->refused += state == CLIENT_ASKING && !l->ended;
+        l->result->refused += state == CLIENT_ASKING;
         client_think(c);
     }
+}
+
+/* Says that nothing more will come, and reads on until the broker closes, too. Closed at once, with
+ * answers unread, the connection would be reset, and what it holds would be left to its lease. */
+static void client_part(struct client *c)
+{
+    if (c->load->plan->lease_ms && c->state == CLIENT_HOLDING)
+        link_send(&c->link, 2, (const char *[]){"UNLOCK", c->name->text});
+    c->state = CLIENT_IDLE;
+    if (link_turn(&c->link, POLLOUT) == 0 && !c->link.wants_write &&
+        shutdown(link_fd(&c->link), SHUT_WR) == 0)
+        return;
+    client_close(c);
+    settle_one(c->load);
+}
+
+/* A reply after the end: of interest only to those who wait for locks with a lease. */
+static void on_late_reply(struct client *c, const redisReply *reply)
+{
+    if (c->state != CLIENT_ASKING || !c->load->plan->lease_ms)
+        return;
+    c->state = reply->type == REDIS_REPLY_ARRAY ? CLIENT_HOLDING : CLIENT_IDLE;
+    client_part(c);
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *arg)
@@ -227,7 +245,10 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
             client_broken(c);
         if (!reply)
             return;
-        on_reply(c, reply);
+        if (c->load->ended)
+            on_late_reply(c, reply);
+        else
+            on_reply(c, reply);
         freeReplyObject(reply);
         reply = NULL;
     }
@@ -265,7 +286,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
         client_connect(c);
     else if (c->state == CLIENT_HOLDING)
         client_unlock(c);
-    else if (!c->load->ended)
+    else
         client_ask(c);
 }
 
@@ -298,24 +319,25 @@ static void on_connected(struct client *c)
         load_begin(l);
 }
 
-/* No new rounds; who holds unlocks, who waits is let go. */
+/* At the end. A lock with a lease of its own does not go with the connection: who waits for one
+ * goes on, and gives it back when it has it. */
+static void client_leave(struct client *c)
+{
+    evtimer_del(c->timer);
+    c->load->unfinished++;
+    if (!c->load->plan->lease_ms || c->state != CLIENT_ASKING)
+        client_part(c);
+}
+
 static void load_end(struct load *l)
 {
     struct timeval drain = {DRAIN_US / 1000000, DRAIN_US % 1000000};
     l->ended = true;
     l->result->elapsed_us = clock_us() - l->begun_us;
+    l->unfinished = 1; /* ours, until all are told */
     for (int64_t i = 0; i < l->plan->clients; i++) {
-        struct client *c = &l->clients[i];
-        l->unfinished += c->state == CLIENT_HOLDING || c->state == CLIENT_UNLOCKING;
-    }
-    l->unfinished++; /* ours, until all are told */
-    for (int64_t i = 0; i < l->plan->clients; i++) {
-        struct client *c = &l->clients[i];
-        evtimer_del(c->timer);
-        if (c->state == CLIENT_HOLDING)
-            client_unlock(c);
-        else if (c->state != CLIENT_UNLOCKING)
-            client_close(c);
+        if (link_is_open(&l->clients[i].link))
+            client_leave(&l->clients[i]);
     }
     event_base_loopexit(l->base, &drain);
     settle_one(l);

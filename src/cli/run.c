@@ -205,6 +205,11 @@ static int take_lock(struct run *r)
     run_lock_start(&r->lock, clock_ms());
     while (r->lock.state == RUN_LOCK_ASKING && !r->end_signal)
         turn(r, INT64_MAX);
+    if (r->end_signal && r->lock.state == RUN_LOCK_ASKING) {
+        run_lock_cancel(&r->lock, clock_ms());
+        while (r->lock.state == RUN_LOCK_RELEASING)
+            turn(r, INT64_MAX);
+    }
     if (r->end_signal)
         return 128 + r->end_signal;
     if (r->lock.state == RUN_LOCK_HELD)

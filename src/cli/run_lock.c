@@ -13,15 +13,18 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "cli.h"
+#include "clock.h"
 
 enum verb { VERB_LOCK, VERB_RENEW, VERB_UNLOCK };
 
 enum {
     ANSWER_MAX_MS = 5000,
     CONNECT_MAX_MS = 2000,
+    CANCEL_MS = 1000,
     BACKOFF_MIN_MS = 50,
     BACKOFF_MAX_MS = 2000,
     VERIFY_MS = 1000, /* after a pause of our own: for one question more */
@@ -154,6 +157,8 @@ static void on_down(struct run_lock *k, const char *why, int status, int64_t now
     k->failures++;
     k->next_url = (k->next_url + 1) % k->urls->n;
     bool all_tried = k->failures % k->urls->n == 0;
+    snprintf(k->why, sizeof k->why, "%s", why);
+    k->status = status;
     if (k->state == RUN_LOCK_ASKING && k->link.denied)
         settle(k, RUN_LOCK_FAILED, STATUS_DENIED, "%s", why);
     else if (k->state == RUN_LOCK_ASKING && k->wait_ms < 0 && all_tried)
@@ -162,8 +167,6 @@ static void on_down(struct run_lock *k, const char *why, int status, int64_t now
         cli_warn("%s: %s, trying again", k->name, why);
     else if (k->state == RUN_LOCK_HELD && (k->failures == 1 || k->verbose))
         cli_warn("%s: %s, taking the lock back", k->name, why);
-    snprintf(k->why, sizeof k->why, "%s", why);
-    k->status = status;
     back_off(k, now_ms);
 }
 
@@ -455,6 +458,26 @@ void run_lock_turn(struct run_lock *k, const struct pollfd *fds, int64_t now_ms)
         read_ear(k, fds[1].revents, now_ms);
     if (!is_over(k))
         on_time(k, now_ms);
+}
+
+void run_lock_cancel(struct run_lock *k, int64_t now_ms)
+{
+    redisReply *reply = NULL;
+    int64_t until_ms = now_ms + CANCEL_MS;
+    if (link_is_open(&k->link) && shutdown(link_fd(&k->link), SHUT_WR) != 0)
+        link_close(&k->link);
+    while (link_is_open(&k->link) && now_ms < until_ms) {
+        struct pollfd fd = {link_fd(&k->link), POLLIN, 0};
+        if (poll(&fd, 1, (int)(until_ms - now_ms)) < 0 || link_turn(&k->link, fd.revents) != 0)
+            break;
+        while (link_next(&k->link, &reply) == 0 && reply)
+            freeReplyObject(reply);
+        now_ms = clock_ms();
+    }
+    link_close(&k->link);
+    k->n_asked = 0;
+    if (k->may_hold && k->lease_ms)
+        run_lock_release(k, now_ms, CANCEL_MS);
 }
 
 void run_lock_release(struct run_lock *k, int64_t now_ms, int64_t wait_ms)

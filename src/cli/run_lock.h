@@ -80,5 +80,8 @@ void run_lock_turn(struct run_lock *k, const struct pollfd *fds, int64_t now_ms)
 
 /* From HELD or LOST: gives it back, within wait_ms. */
 void run_lock_release(struct run_lock *k, int64_t now_ms, int64_t wait_ms);
+/* From ASKING: wants it no more. Waits until the broker has heard, so that a grant that is just on
+ * its way is not left to its lease; then RELEASING if there may be something to be given back. */
+void run_lock_cancel(struct run_lock *k, int64_t now_ms);
 void run_lock_fini(struct run_lock *k);
 #endif

@@ -1,0 +1,653 @@
+"""holdfast, the companion command: what it prints, and what `run` does with a lock and a command."""
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+
+import procs
+from holdfastproc import LEASE_MS, SANITIZER_RE, daemon_env, daemon_path
+from procs import wait_for
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+CLI = os.path.abspath(os.environ.get("HOLDFAST", os.path.join(os.path.dirname(daemon_path()), "holdfast")))
+COMMANDS = ["run", "ls", "show", "masters", "top", "unlock", "ping", "bench"]
+NO_BROKER, REFUSED, NOT_GRANTED, DENIED, LOST, USAGE = 69, 65, 75, 77, 79, 64
+
+
+def url_of(broker):
+    return "redis://127.0.0.1:%d" % broker.port
+
+
+def cli_env(broker=None, **extra):
+    env = daemon_env(LC_ALL="C.UTF-8")
+    env.pop("HOLDFAST_URL", None)
+    if broker is not None:
+        env["HOLDFAST_URL"] = url_of(broker)
+    env.update(extra)
+    return env
+
+
+def judged(status, out, err):
+    assert not re.search(SANITIZER_RE, err), err
+    return status, out, err
+
+
+def cli(broker, *args, stdin="", deadline_s=20.0, **extra):
+    """Runs it to its end: (status, stdout, stderr)."""
+    done = subprocess.run([CLI, *args], input=stdin, capture_output=True, text=True, timeout=deadline_s,
+                          env=cli_env(broker, **extra), check=False)
+    return judged(done.returncode, done.stdout, done.stderr)
+
+
+def ok(broker, *args, **kwargs):
+    status, out, err = cli(broker, *args, **kwargs)
+    assert status == 0, (status, out, err)
+    return out
+
+
+class Running:
+    """A `holdfast run` that goes on beside the test."""
+
+    def __init__(self, broker, *args, env=None):
+        self.proc = procs.spawn([CLI, "run", *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True, env=env or cli_env(broker))
+
+    def line(self):
+        return self.proc.stdout.readline().rstrip("\n")
+
+    def end(self, deadline_s=20.0):
+        out, err = self.proc.communicate(timeout=deadline_s)
+        return judged(self.proc.returncode, out, err)
+
+
+@pytest.fixture
+def running():
+    """running(broker, args...): ended with the test."""
+    made = []
+
+    def start(broker, *args, **kwargs):
+        made.append(Running(broker, *args, **kwargs))
+        return made[-1]
+    yield start
+    for one in made:
+        if one.proc.poll() is None:
+            one.proc.kill()
+        one.proc.communicate()
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def is_held(broker, name):
+    return json.loads(ok(broker, "show", "--json", name))["holders"] != []
+
+
+# --- the command line -----------------------------------------------------------------------------
+
+@pytest.mark.parametrize("args", [
+    [], ["nothing"], ["--nothing"], ["ls", "-x"], ["ls", "a", "b"], ["show"], ["show", ""], ["show", "a\nb"],
+    ["unlock", "--force"], ["unlock", "a"], ["masters", "a"], ["run"], ["run", "a"], ["run", "a", "--"],
+    ["run", "--", "true"], ["run", "--wait", "soon", "a", "true"], ["run", "--on-lost", "cry", "a", "true"],
+    ["run", "--wait"], ["run", "-E", "256", "a", "true"], ["bench", "-c", "0"], ["bench", "--hold", "2xs"],
+    ["-u", "http://a", "ls"], ["-u", "redis://a:0", "ls"], ["-u", "rediss://a", "ls"], ["-u", "unix://a", "ls"],
+    ["-u", "redis://:secret@", "ls"],
+], ids=" ".join)
+def test_mistakes(args):
+    status, out, err = cli(None, *args)
+    assert status == USAGE and out == ""
+    assert err.startswith("holdfast: ") and "holdfast" in err and err.count("\n") == 1
+    assert "secret" not in err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_option_is_documented(command):
+    """What -h shows is in the manual page and in both completions."""
+    text = ok(None, command, "-h")
+    options = set(re.findall(r"(?<![\w-])--?[A-Za-z1][a-z-]*", text.split("\n", 1)[1])) - {"-u"}
+    assert len(options) >= 2
+    with open(os.path.join(ROOT, "man", "holdfast.1"), encoding="utf-8") as file:
+        manual = set(re.findall(r"Fl (-?[\w-]+)", file.read()))
+    shells = []
+    for name in ("holdfast.bash", "_holdfast"):
+        with open(os.path.join(ROOT, "completion", name), encoding="utf-8") as file:
+            shells.append(set(re.findall(r"(?<![\w-])--?\w[\w-]*", file.read())))
+    for option in options:
+        assert option[1:] in manual, option
+        assert all(option in shell for shell in shells), option
+
+
+def test_help_lists_the_commands():
+    text = ok(None, "-h")
+    assert re.findall(r"^  ([a-z]+) ", text, re.M) == COMMANDS
+    assert ok(None, "help", "run") == ok(None, "run", "--help")
+    assert re.fullmatch(r"holdfast \d+\.\d+\.\d+\S*\n", ok(None, "-V"))
+
+
+def test_no_broker():
+    port = free_port()
+    for args in (["ls"], ["ping"], ["top"], ["show", "a"], ["run", "a", "true"], ["bench"]):
+        status, out, err = cli(None, *args, HOLDFAST_URL="redis://127.0.0.1:%d" % port)
+        assert (status, out) == (NO_BROKER, "") and "Connection refused" in err, args
+
+
+def test_addresses_are_tried_in_turn(one):
+    dead = "redis://127.0.0.1:%d" % free_port()
+    assert "ready" in ok(None, "ping", "-u", "%s,%s" % (dead, url_of(one.broker)))
+    assert "ready" in ok(None, "-u", dead, "ping", "-u", url_of(one.broker))
+    assert ok(None, "run", "-u", dead, "-u", url_of(one.broker), "turn", "echo", "x") == "x\n"
+
+
+def test_a_password_that_is_refused(one):
+    url = "redis://me:secr%%65t@127.0.0.1:%d" % one.broker.port
+    for args in (["ls"], ["run", "a", "true"]):
+        status, _, err = cli(None, *args, "-u", url) if args[0] == "ls" else cli(None, "-u", url, *args)
+        assert status == DENIED and "secret" not in err and "secr%65t" not in err
+
+
+# --- looking --------------------------------------------------------------------------------------
+
+def test_ping(one):
+    told = json.loads(ok(one.broker, "ping", "--json"))
+    assert told["ready"] is True and told["masters"] == 1 and told["latency_us"] > 0
+    assert "ready: 1 of 1 masters" in ok(one.broker, "ping")
+
+
+def test_ping_without_a_quorum(broker1, masters1):
+    masters1[0].kill()
+    wait_for("not ready", lambda: cli(broker1, "ping")[0] == NO_BROKER)
+    assert "not ready: 0 of 1" in cli(broker1, "ping")[1]
+
+
+def test_ls_and_show(one, clients):
+    holder, waiter, free = (clients(one.broker) for _ in range(3))
+    token = holder.cmd("LOCK", "job:a", "OWNER", "me")[0]
+    free.cmd("LOCK", "job:b", "LEASE", 50000)
+    waiter.send("LOCK", "job:a", "OWNER", "you", "WAIT", 20000)
+    wait_for("the waiter", lambda: json.loads(ok(one.broker, "ls", "--json", "job:a"))[0]["waiting"] == 1)
+    a, b = json.loads(ok(one.broker, "ls", "--json", "job:*"))
+    assert (a["name"], a["owner"], a["token"], a["watched"]) == ("job:a", "me", token, True)
+    assert b["name"] == "job:b" and b["watched"] is False and 0 < b["remaining_ms"] <= 50000
+    lines = ok(one.broker, "ls", "job:*").splitlines()
+    assert lines[0].split() == ["NAME", "HOLDER", "HELD", "LEFT", "WAITING"]
+    assert lines[1].split()[:2] == ["job:a", "me"] and lines[1].split()[-1] == "1"
+    assert ok(one.broker, "ls", "-1", "job:*") == "job:a\njob:b\n"
+    shown = json.loads(ok(one.broker, "show", "job:a", "--json"))
+    assert shown["holders"][0]["owner"] == "me" and shown["waiters"][0]["owner"] == "you"
+    assert list(shown["masters"]) == ["a"]
+    text = ok(one.broker, "show", "job:a")
+    assert str(token) in text and "you" in text and "1 waiting" in text
+    assert "\033" not in text
+    holder.cmd("UNLOCK", "job:a", "OWNER", "me")
+    waiter.recv()
+    waiter.cmd("UNLOCK", "job:a", "OWNER", "you")
+    assert "free" in ok(one.broker, "show", "job:a")
+
+
+def test_odd_names(one, clients):
+    names = [b"esc\x1b[31m", "ümläut 日本".encode(), b"bad\xff\xc3", b'quote"\\', b"tab\t"]
+    with clients(one.broker) as client:
+        for name in names:
+            client.cmd("LOCK", name)
+        told = json.loads(ok(one.broker, "ls", "--json", "--names"))
+        seen = {entry["name"] for entry in told}
+        assert {name.decode("utf-8", "replace") for name in names} <= seen
+        text = ok(one.broker, "ls")
+        assert "\x1b" not in text and r"esc\x1b[31m" in text and r"bad\xff\xc3" in text and "日本" in text
+        raw = subprocess.run([CLI, "ls", "-1"], capture_output=True, env=cli_env(one.broker), check=True).stdout
+        assert set(names) <= set(raw.split(b"\n"))
+
+
+def test_many_locks(one, clients):
+    with clients(one.broker) as client:
+        client.pipeline(*(("LOCK", "many:%04d" % i) for i in range(3000)))
+        assert ok(one.broker, "ls", "-1", "many:*").split() == ["many:%04d" % i for i in range(3000)]
+        told = json.loads(ok(one.broker, "ls", "--json", "many:0*"))
+        assert len(told) == 1000 and all(entry["held"] for entry in told)
+
+
+def test_masters(three):
+    told = json.loads(ok(three.broker, "masters", "--json"))
+    assert [(m["name"], m["state"]) for m in told] == [("a", "active"), ("b", "active"), ("c", "active")]
+    lines = ok(three.broker, "masters").splitlines()
+    assert len(lines) == 4 and lines[0].startswith("MASTER  STATE") and lines[1].split()[:2] == ["a", "active"]
+
+
+def test_unlock(one, clients):
+    client = clients(one.broker, resp3=True)
+    client.cmd("LOCK", "taken")
+    assert cli(one.broker, "unlock", "taken")[0] == USAGE
+    ok(one.broker, "unlock", "--force", "taken")
+    assert client.wait_push("lost")[1] == "taken"
+    status, _, err = cli(one.broker, "unlock", "-f", "taken")
+    assert status == 1 and "nobody holds 'taken'" in err
+
+
+def test_top_without_a_terminal(one, clients):
+    client = clients(one.broker)
+    client.cmd("LOCK", "seen:by:top")
+    text = ok(one.broker, "top")
+    assert "ready: 1 of 1 masters" in text and "seen:by:top" in text and "\033" not in text
+
+
+class Terminal:
+    """A program that leads a session on a terminal of its own."""
+
+    def __init__(self, argv, env):
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            try:
+                os.execve(argv[0], argv, env)
+            finally:
+                os._exit(127)
+        self.text = ""
+        self.status = None
+
+    def read(self):
+        ready, _, _ = select.select([self.fd], [], [], 0.05)
+        if ready:
+            try:
+                self.text += os.read(self.fd, 65536).decode("utf-8", "replace")
+            except OSError:
+                pass
+        return self.text
+
+    def expect(self, regex, deadline_s=15.0):
+        return wait_for("%r on the terminal" % regex, lambda: re.search(regex, self.read()), deadline_s)
+
+    def type(self, keys):
+        os.write(self.fd, keys.encode())
+
+    def wait(self, options=0):
+        def probe():
+            self.read()
+            pid, status = os.waitpid(self.pid, os.WNOHANG | options)
+            if pid and not os.WIFSTOPPED(status):
+                self.status = status
+            return (status,) if pid else None
+        return wait_for("the end of the program on the terminal", probe, 15)[0]
+
+    def close(self):
+        if self.status is None:
+            os.kill(self.pid, signal.SIGCONT)
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        os.close(self.fd)
+
+
+@pytest.fixture
+def terminal():
+    made = []
+
+    def start(broker, *args, **extra):
+        made.append(Terminal([CLI, *args], cli_env(broker, TERM="xterm", **extra)))
+        return made[-1]
+    yield start
+    for one in made:
+        one.close()
+
+
+def test_top_on_a_terminal(one, terminal):
+    screen = terminal(one.broker, "top", "--delay", "100ms")
+    screen.expect(r"\033\[\?1049h")
+    wait_for("three screens", lambda: screen.read().count("ready: 1 of 1 masters") >= 3)
+    screen.type("q")
+    assert os.waitstatus_to_exitcode(screen.wait()) == 0
+    assert screen.text.rstrip().endswith("\033[?1049l") and "\033[?25h" in screen.text
+
+
+def test_colours_only_when_wanted(three, terminal):
+    for extra, coloured in (({}, True), ({"NO_COLOR": "1"}, False)):
+        screen = terminal(three.broker, "masters", **extra)
+        assert os.waitstatus_to_exitcode(screen.wait()) == 0
+        assert ("\033[32m" in screen.text) is coloured
+        assert "active" in screen.text
+
+
+def test_tables_fit_a_terminal(one, clients, terminal):
+    client = clients(one.broker)
+    client.cmd("LOCK", "long:" + "x" * 300, "OWNER", "o" * 200)
+    screen = terminal(one.broker, "ls", "long:*", NO_COLOR="1")
+    screen.wait()
+    rows = [line for line in screen.text.splitlines() if line.startswith("long:")]
+    assert len(rows) == 1 and len(rows[0]) <= 80 and ".." in rows[0]
+
+
+# --- run: the command -----------------------------------------------------------------------------
+
+def test_run_gives_the_status_of_the_command(one, name):
+    for script, expected in (("exit 0", 0), ("exit 3", 3), ("kill -9 $$", 137), ("kill -TERM $$", 143)):
+        assert cli(one.broker, "run", name, "--", "sh", "-c", script)[0] == expected
+    assert cli(one.broker, "run", name, "/no/such/program")[0] == 127
+    assert cli(one.broker, "run", name, "/etc/passwd")[0] == 126
+    assert not is_held(one.broker, name)
+
+
+def test_run_tells_the_token(one, name):
+    out = ok(one.broker, "run", name, "--", "sh", "-c",
+             'echo "$HOLDFAST_TOKEN $HOLDFAST_LOCK"; %s show --json "$HOLDFAST_LOCK"' % CLI)
+    line, _, shown = out.partition("\n")
+    token, _, told = line.partition(" ")
+    holder = json.loads(shown)["holders"][0]
+    assert told == name and int(token) == holder["token"] and holder["watched"] is True
+    assert not is_held(one.broker, name)
+
+
+def test_run_leaves_standard_streams_alone(one, name):
+    status, out, err = cli(one.broker, "run", name, "sh", "-c", "cat; echo oops >&2", stdin="some\ninput")
+    assert (status, out, err) == (0, "some\ninput", "oops\n")
+
+
+def test_run_options_on_either_side_of_the_name(one, name):
+    assert ok(one.broker, "run", "--wait", "1s", name, "--lease", "5s", "--", "echo", "-v", "--") == "-v --\n"
+
+
+def test_run_not_granted(one, clients, name):
+    client = clients(one.broker)
+    client.cmd("LOCK", name)
+    assert cli(one.broker, "run", name, "echo", "ran") == (NOT_GRANTED, "", "")
+    assert cli(one.broker, "run", "-E", "0", name, "echo", "ran") == (0, "", "")
+    start = time.monotonic()
+    assert cli(one.broker, "run", "--wait", "400ms", name, "echo", "ran")[:2] == (NOT_GRANTED, "")
+    assert time.monotonic() - start >= 0.4
+    assert "somebody else" in cli(one.broker, "run", "-v", name, "echo")[2]
+
+
+def test_run_waits(one, clients, running, name):
+    client = clients(one.broker)
+    client.cmd("LOCK", name)
+    job = running(one.broker, "--wait", "0", name, "echo", "ran")
+    wait_for("the waiter", lambda: json.loads(ok(one.broker, "ls", "--json", name))[0]["waiting"] == 1)
+    client.cmd("UNLOCK", name)
+    assert job.end()[:2] == (0, "ran\n")
+
+
+def test_runs_take_turns(one, running, name, tmp_path):
+    counter = tmp_path / "counter"
+    counter.write_text("0")
+    script = 'read n <"$0"; sleep 0.02; echo $((n + 1)) >"$0"'
+    jobs = [running(one.broker, "--wait", "0", name, "sh", "-c", script, str(counter)) for _ in range(15)]
+    assert [job.end()[0] for job in jobs] == [0] * 15
+    assert int(counter.read_text()) == 15
+
+
+def test_run_does_not_start_without_a_quorum(broker1, masters1, name):
+    masters1[0].kill()
+    status, out, err = cli(broker1, "run", name, "echo", "ran")
+    assert (status, out) == (NO_BROKER, "") and "NOQUORUM" in err
+
+
+def test_run_with_a_lease_that_is_refused(one, name):
+    status, out, err = cli(one.broker, "run", "--lease", "1h", name, "echo", "ran")
+    assert (status, out) == (REFUSED, "") and "max_lease" in err
+
+
+@pytest.mark.parametrize("lease", [[], ["--lease", "500ms"]], ids=["watched", "lease"])
+def test_run_holds_for_longer_than_a_lease(one, clients, running, name, lease):
+    job = running(one.broker, *lease, name, "sh", "-c", "echo up; read line")
+    assert job.line() == "up"
+    client = clients(one.broker)
+    until = time.monotonic() + 3 * LEASE_MS / 1000
+    while time.monotonic() < until:
+        assert client.cmd("LOCK", name) is None
+        time.sleep(0.05)
+    job.proc.stdin.write("\n")
+    assert job.end()[0] == 0
+    assert client.cmd("LOCK", name)[0] > 0
+
+
+# --- run: signals ---------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
+def test_run_passes_signals_on(one, running, name, number):
+    script = 'trap "echo got; exit 5" %d; echo up; while :; do sleep 0.05; done' % number
+    job = running(one.broker, name, "sh", "-c", script)
+    assert job.line() == "up"
+    job.proc.send_signal(number)
+    assert job.end()[:2] == (5, "got\n")
+    assert not is_held(one.broker, name)
+
+
+def test_run_ended_while_it_waits(one, clients, running, name):
+    client = clients(one.broker)
+    client.cmd("LOCK", name)
+    for args in ([], ["--lease", "30s"]):
+        job = running(one.broker, "--wait", "0", *args, name, "echo", "ran")
+        wait_for("the waiter", lambda: json.loads(ok(one.broker, "ls", "--json", name))[0]["waiting"] == 1)
+        job.proc.send_signal(signal.SIGTERM)
+        assert job.end()[:2] == (143, "")
+        wait_for("no waiter", lambda: json.loads(ok(one.broker, "ls", "--json", name))[0]["waiting"] == 0)
+    client.cmd("UNLOCK", name)
+    assert not is_held(one.broker, name)
+
+
+def test_run_killed_frees_the_lock_and_ends_the_command(one, running, name):
+    job = running(one.broker, name, "sh", "-c", "echo $$; exec sleep 60")
+    pid = int(job.line())
+    job.proc.kill()
+    wait_for("the end of the command", lambda: not procs.alive(pid), 5)
+    wait_for("the lock to be free", lambda: not is_held(one.broker, name), LEASE_MS / 1000 + 2)
+
+
+def test_run_killed_with_a_lease(one, running, name):
+    job = running(one.broker, "--lease", "1500ms", name, "sh", "-c", "echo $$; exec sleep 60")
+    pid = int(job.line())
+    job.proc.kill()
+    wait_for("the end of the command", lambda: not procs.alive(pid), 5)
+    wait_for("the lock to be free", lambda: not is_held(one.broker, name), 1.5 + 2)
+
+
+def test_run_on_a_terminal(one, terminal, name):
+    """Ctrl-Z stops both, and the lock is kept; input goes to the command; Ctrl-C ends it."""
+    job = terminal(one.broker, "run", name, "--", "sh", "-c",
+                   'tty; ps -o pgid= -o tpgid= -p $$; read line; echo "read $line"; exec cat')
+    job.expect(r"/dev/pts/\d+")
+    group, foreground = job.expect(r"(\d+) +(\d+)\r").groups()
+    assert group == foreground == str(os.getpgid(job.pid))
+    job.type("words\n")
+    job.expect("read words")
+    # A session leader's group is orphaned: the terminal cannot stop it, but this can.
+    child = next(iter(procs.children(job.pid)))
+    os.kill(child, signal.SIGSTOP)
+    assert os.WIFSTOPPED(job.wait(os.WUNTRACED))
+    time.sleep(1.5 * LEASE_MS / 1000)
+    assert is_held(one.broker, name)
+    os.kill(job.pid, signal.SIGCONT)
+    job.type("more words\n")
+    job.expect(r"more words\r\nmore words")
+    job.type("\003")
+    assert os.waitstatus_to_exitcode(job.wait()) == 130
+    assert not is_held(one.broker, name)
+
+
+# --- run: loss ------------------------------------------------------------------------------------
+
+STUBBORN = 'trap "" TERM; sleep 60 & echo $$ $!; wait; sleep 60'
+
+
+def test_run_ends_the_command_when_the_lock_is_lost(one, running, name):
+    job = running(one.broker, name, "sh", "-c", 'trap "echo told; exit 0" TERM; echo up; sleep 60 & wait')
+    assert job.line() == "up"
+    ok(one.broker, "unlock", "-f", name)
+    status, out, err = job.end(10)
+    assert (status, out) == (LOST, "told\n") and "forced" in err
+
+
+def test_run_kills_all_that_ignores_term(one, running, name):
+    job = running(one.broker, "--grace", "300ms", name, "sh", "-c", STUBBORN)
+    pids = [int(pid) for pid in job.line().split()]
+    start = time.monotonic()
+    ok(one.broker, "unlock", "-f", name)
+    assert job.end(10)[0] == LOST
+    assert time.monotonic() - start >= 0.3
+    assert not any(procs.alive(pid) for pid in pids)
+
+
+def test_run_kills_what_has_left_the_process_group(one, running, name):
+    job = running(one.broker, "--on-lost", "kill", name, "sh", "-c",
+                  "setsid sh -c 'echo $$; sleep 60 & wait' & sleep 60")
+    pid = int(job.line())
+    ok(one.broker, "unlock", "-f", name)
+    assert job.end(10)[0] == LOST
+    assert not procs.alive(pid)
+
+
+def test_run_ignores_the_loss(one, running, name):
+    job = running(one.broker, "--on-lost", "ignore", name, "sh", "-c", "echo up; read line; exit 4")
+    assert job.line() == "up"
+    ok(one.broker, "unlock", "-f", name)
+    time.sleep(0.3)
+    assert job.proc.poll() is None
+    job.proc.stdin.write("\n")
+    status, _, err = job.end()
+    assert status == 4 and "lost" in err
+
+
+def test_run_with_a_longest_time(one, running, name):
+    start = time.monotonic()
+    status, _, err = cli(one.broker, "run", "--max-hold", "500ms", name, "sleep", "60")
+    assert status == LOST and "--max-hold" in err
+    assert 0.5 <= time.monotonic() - start < 5
+    assert not is_held(one.broker, name)
+
+
+def test_run_notices_a_loss_at_the_end(one, name):
+    """The command itself frees the lock, and ends before it is told: nothing was ever confirmed."""
+    status, _, err = cli(one.broker, "run", "--on-lost", "term", name, "sh", "-c",
+                         "trap '' TERM; %s unlock -f %s" % (CLI, name))
+    assert status == LOST and "lost" in err
+
+
+# --- run: brokers and masters die -----------------------------------------------------------------
+
+@pytest.fixture
+def steady(make_broker, masters1):
+    """A broker that comes back at the same address."""
+    return make_broker(masters1, options={"lease": "4s"}, listen="127.0.0.1:%d" % free_port())
+
+
+def test_run_survives_a_restart_of_the_broker(steady, running, clients, name):
+    job = running(steady, name, "sh", "-c", "echo up; read line; exit 6")
+    assert job.line() == "up"
+    steady.kill()
+    steady.start()
+    steady.expect_status = 0
+    client = clients(steady)
+    wait_for("the lock to be taken back",
+             lambda: any(h.get("watched") for h in json.loads(ok(steady, "show", "--json", name))["holders"]), 4)
+    until = time.monotonic() + 5
+    while time.monotonic() < until:  # longer than the lease of before
+        assert client.cmd("LOCK", name) is None
+        time.sleep(0.1)
+    job.proc.stdin.write("\n")
+    status, _, err = job.end()
+    assert status == 6 and "taken back" in err
+    assert not is_held(steady, name)
+
+
+def test_run_ends_in_time_when_the_broker_stays_away(make_broker, masters1, running, clients, name):
+    first = make_broker(masters1, options={"lease": "2s"})
+    second = make_broker(masters1, options={"lease": "2s"})
+    client = clients(second)
+    job = running(first, "--on-lost", "kill", name, "sh", "-c", "echo $$; exec sleep 60")
+    pid = int(job.line())
+    first.kill()
+    client.send("LOCK", name, "WAIT", 20000)
+    assert client.recv()[0] > 0
+    assert not procs.alive(pid), "somebody else has the lock and the command still runs"
+    assert job.end()[0] == LOST
+
+
+def test_run_goes_on_with_another_broker(make_broker, masters3, running, clients, name):
+    options = {"lease": "3s"}
+    first, second = make_broker(masters3, options=options), make_broker(masters3, options=options)
+    env = cli_env(HOLDFAST_URL="%s,%s" % (url_of(first), url_of(second)))
+    for harm in (first.stop, first.kill):
+        job = running(None, name, "sh", "-c", "echo up; read line", env=env)
+        assert job.line() == "up"
+        assert is_held(first, name)
+        harm()
+        wait_for("the lock at the other broker",
+                 lambda: json.loads(ok(second, "show", "--json", name))["holders"][0].get("watched"), 4)
+        if harm == first.stop:
+            first.cont()
+        job.proc.stdin.write("\n")
+        assert job.end()[0] == 0
+        assert not is_held(second, name)
+
+
+def test_run_survives_a_restart_of_a_master(broker3, masters3, running, name):
+    job = running(broker3, name, "sh", "-c", "echo up; read line; exit 6")
+    assert job.line() == "up"
+    for master in masters3:
+        master.restart()
+        wait_for("its return", lambda: all(m["state"] == "active" for m in
+                                           json.loads(ok(broker3, "masters", "--json"))))
+        time.sleep(LEASE_MS / 1000)
+    assert is_held(broker3, name) and job.proc.poll() is None
+    job.proc.stdin.write("\n")
+    assert job.end()[0] == 6
+
+
+def test_run_waits_for_a_broker(steady, running, name):
+    port = steady.port
+    steady.terminate()
+    steady.proc.wait()
+    env = cli_env(HOLDFAST_URL="redis://127.0.0.1:%d" % port)
+    job = running(None, "--wait", "15s", name, "echo", "ran", env=env)
+    assert "trying again" in job.proc.stderr.readline()
+    steady.start()
+    assert job.end()[:2] == (0, "ran\n")
+
+
+def test_run_that_was_asleep_asks_before_it_goes_on(one, running, clients, name):
+    """Stopped as a whole for longer than its validity: the broker has kept the lock, and it goes on."""
+    job = running(one.broker, name, "sh", "-c", "echo up; read line; exit 6")
+    assert job.line() == "up"
+    job.proc.send_signal(signal.SIGSTOP)
+    time.sleep(2 * LEASE_MS / 1000)
+    assert clients(one.broker).cmd("LOCK", name) is None
+    job.proc.send_signal(signal.SIGCONT)
+    time.sleep(0.3)
+    job.proc.stdin.write("\n")
+    assert job.end()[0] == 6
+
+
+# --- bench ----------------------------------------------------------------------------------------
+
+def test_bench(one, clients):
+    told = json.loads(ok(one.broker, "bench", "-c", "8", "--hold", "2ms", "--think", "5ms",
+                         "--duration", "1s", "--json"))
+    grants, handover = told["grant_us"], told["handover_us"]
+    assert told["errors"] == told["disconnects"] == 0 and grants["count"] > 30
+    assert 2000 * 4 < grants["p50"] <= grants["p90"] <= grants["p99"] <= grants["p99.9"] <= grants["max"]
+    assert 0 < handover["p50"] <= handover["max"] and handover["count"] >= grants["count"] // 2
+    fair = told["grants_per_client"]
+    assert fair["max"] - fair["min"] <= 3
+    wait_for("nothing to be left", lambda: clients(one.broker).cmd("LOCKS", "MATCH", "bench:*") == ["0", []])
+
+
+@pytest.mark.parametrize("lease", [[], ["--lease", "20s"]], ids=["watched", "lease"])
+def test_bench_with_many_clients_leaves_nothing_behind(one, clients, lease):
+    told = json.loads(ok(one.broker, "bench", "--clients", "300", "--names", "20", "--hold", "500us",
+                         "--duration", "700ms", "--prefix", "many:", "--json", *lease))
+    assert told["errors"] == told["disconnects"] == 0 and told["grant_us"]["count"] > 100
+    client = clients(one.broker)
+    wait_for("nothing to be left", lambda: client.cmd("LOCKS", "MATCH", "many:*", "COUNT", 1000) == ["0", []], 3)
+
+
+def test_bench_counts_those_not_granted(one, clients):
+    client = clients(one.broker)
+    client.cmd("LOCK", "bench:0")
+    told = json.loads(ok(one.broker, "bench", "-c", "3", "--wait", "50ms", "--duration", "400ms", "--json"))
+    assert told["grant_us"]["count"] == 0 and told["not_granted"] >= 9

@@ -38,8 +38,19 @@ static void end_hold(struct broker *b, struct hold *h, struct lock_request *rele
 /* keep says that its time is over, or that it is lost for good. */
 static void hold_over(struct broker *b, struct hold *h, int64_t now_ms)
 {
+    struct lock *l = h->lock;
     bool may_linger =
         h->state == HOLD_LOST || h->watched; /* a renewal may have come through unseen */
+    if (h->state == HOLD_LOST && now_ms < h->deadline_ms && now_ms < h->end_ms) {
+        /* Gone from a majority. Some may hold it still, or under the operation of a take-over that
+         * failed: that keeps others out for as long as its owner was told, so nothing is released.
+         */
+        broker_use(l);
+        keep_end(b, h);
+        queue_run(b, l, now_ms);
+        broker_put(b, l);
+        return;
+    }
     stats.releases_expired += h->state != HOLD_LOST;
     end_hold(b, h, NULL, !may_linger, now_ms);
 }

@@ -159,7 +159,8 @@ static void on_forced(struct round *round, void *arg, int64_t now_ms)
         return;
     broker_use(l);
     if (r->failed)
-        broker_finish_error(b, r, "NOQUORUM too few masters have confirmed that '%s' is free", l->name);
+        broker_finish_error(b, r, "NOQUORUM too few masters have confirmed that '%s' is free",
+                            l->name);
     else
         broker_finish_count(b, r, r->count);
     queue_run(b, l, now_ms);
@@ -189,6 +190,7 @@ static void on_force_peeked(struct round *round, void *arg, int64_t now_ms)
     while ((h = lock_first_hold(l))) {
         stats.releases_forced++;
         r->count = 1;
+        h->deadline_ms = now_ms; /* by order, whatever its owner was told */
         if (h->state == HOLD_LOST)
             b->hold_over(b, h, now_ms);
         else

@@ -75,8 +75,8 @@ struct hold {
     struct round *renewal;   /* not done yet, or NULL */
     uint64_t op;             /* number of the operation under which the masters keep it */
     int64_t token;
-    int64_t asked_ms;    /* when a request that creates it was last sent: the first one, or a plant */
-    int64_t since_ms;    /* granted */
+    int64_t asked_ms; /* when a request that creates it was last sent: the first one, or a plant */
+    int64_t since_ms; /* granted */
     int64_t deadline_ms; /* the holder may rely on it until then; never later than it was told */
     int64_t end_ms;      /* MAXHOLD; INT64_MAX: none */
     int64_t renew_ms;    /* when the next renewal is due (watched) */
@@ -114,13 +114,13 @@ struct lock_queue {
     struct lock_request *claimer;  /* whom it is for; NULL: he has gone */
     struct lock_request *releaser; /* the UNLOCK whose hold it hands over; NULL: none */
     struct due retry;              /* asks again, when it is held elsewhere */
-    uint32_t tries;                /* in a row without a grant */
-    int64_t line;                  /* tickets of others in the line, as the masters last said */
-    uint32_t passed;               /* hand-overs here while others stood in the line */
-    int64_t passed_since_ms;       /* the first of them */
-    bool lined;                    /* this broker's own ticket stands in the line */
-    bool turn;                     /* it has been called up and has not got the lock yet */
-    char *failure;                 /* why the last try failed (no quorum); NULL: it was busy */
+    uint32_t hurry;          /* quick retries left, after we were called up and came too early */
+    int64_t line;            /* tickets of others in the line, as the masters last said */
+    uint32_t passed;         /* hand-overs here while others stood in the line */
+    int64_t passed_since_ms; /* the first of them */
+    bool lined;              /* this broker's own ticket stands in the line */
+    bool turn;               /* it has been called up and has not got the lock yet */
+    char *failure;           /* why the last try failed (no quorum); NULL: it was busy */
 };
 
 /* ---- what an application asks; cmd_lock makes it, broker runs it ---- */

@@ -26,8 +26,8 @@ void owed_close(struct owed_list *);
 void owed_give_up(struct owed_list *, int64_t now_ms);
 
 /* Sends a release. `call` is the caller's until its on_answer has run, exactly once and never
- * inside this call: with the master's answer (released, when an earlier try may have done that), or MASTER_UNKNOWN once it has not been delivered by
- * `expires_ms`. */
+ * inside this call: with the master's answer (released, when an earlier try may have done that), or
+ * MASTER_UNKNOWN once it has not been delivered by `expires_ms`. */
 void owed_send(struct owed_list *, const struct item *, struct master_call *call,
                int64_t expires_ms, int64_t now_ms);
 /* The master is back: sends everything that is kept. */

@@ -145,17 +145,18 @@ static void on_retry(struct broker *b, struct due *due, int64_t now_ms)
 }
 
 /* pttl_ms: what is left of the hold in the way; its holder may be dead, and then nobody calls us
- * up. */
-static void retry_later(struct broker *b, struct lock_queue *q, bool had_turn, int64_t pttl_ms,
-                        int64_t now_ms)
+ * up: so we are there when it ends. */
+static void retry_later(struct broker *b, struct lock_queue *q, int64_t pttl_ms, int64_t now_ms)
 {
-    bool soon = had_turn && q->tries < RETRY_TURNS;
-    int64_t step = soon ? RETRY_TURN_MS << q->tries : RETRY_LINED_MS;
-    if (!soon && pttl_ms > 0 && pttl_ms < step)
+    int64_t step = RETRY_LINED_MS, jitter = RETRY_LINED_MS / 2;
+    if (q->hurry > 0) {
+        step = jitter = RETRY_TURN_MS << (RETRY_TURNS - q->hurry--);
+    } else if (pttl_ms > 0 && pttl_ms < step) {
         step = pttl_ms + 1;
-    q->tries++;
+        jitter = RETRY_TURN_MS;
+    }
     q->retry.fn = on_retry;
-    broker_due_at(b, &q->retry, now_ms + step + (int64_t)broker_random(b, (uint64_t)step / 2 + 1));
+    broker_due_at(b, &q->retry, now_ms + step + (int64_t)broker_random(b, (uint64_t)jitter + 1));
 }
 
 /* ---- claims for the head of the line ---- */
@@ -248,7 +249,7 @@ static void on_takeover_end(struct claim *c, void *arg, int64_t now_ms)
     } else { /* granted, but he has gone: it lapses, as it would have done without him */
         refuse_tries(b, l, c->end == CLAIM_FAILED ? c->reason : NULL);
         park_waiters(q);
-        retry_later(b, q, false, 0, now_ms);
+        retry_later(b, q, 0, now_ms);
     }
     queue_undefer(b, l, now_ms);
     broker_put(b, l);
@@ -268,7 +269,7 @@ static void claim_granted(struct broker *b, struct lock *l, struct lock_request 
                           const struct claim *c, int64_t now_ms)
 {
     struct lock_queue *q = l->queue;
-    q->tries = 0;
+    q->hurry = 0;
     if (!c->prev_op && !c->ticket)
         q->lined = q->turn = false; /* the script has taken our ticket out */
     count_passes(q, c, now_ms);
@@ -286,18 +287,20 @@ static void claim_refused(struct broker *b, struct lock *l, struct lock_request 
                           const struct claim *c, int64_t now_ms)
 {
     struct lock_queue *q = l->queue;
-    bool had_turn = c->place && strcmp(c->place, "front") == 0;
     if (c->end == CLAIM_FAILED) {
         q->failure = util_strdup(c->reason);
     } else if (c->place && c->ticket && r) {
         r->lined = true;
+        r->turn = false;
     } else if (c->place && !c->ticket) {
-        /* a line that has been forgotten is joined anew */
+        /* a line that has been forgotten is joined anew; called up meanwhile: it is our turn again
+         */
         q->lined = strcmp(c->place, "keep") != 0 || c->line > 0;
+        q->turn = q->turn && strcmp(c->place, "front") != 0;
     }
     refuse_tries(b, l, q->failure);
     park_waiters(q);
-    retry_later(b, q, had_turn || q->turn, c->end == CLAIM_BUSY ? c->retry_ms : 0, now_ms);
+    retry_later(b, q, c->end == CLAIM_BUSY ? c->retry_ms : 0, now_ms);
 }
 
 static void on_claim_end(struct claim *c, void *arg, int64_t now_ms)
@@ -420,7 +423,7 @@ static void yield(struct broker *b, struct lock_queue *q, char *ticket, int64_t 
         broker_ticket_text(b, 0, ticket);
         q->lined = true;
     }
-    retry_later(b, q, false, 0, now_ms);
+    retry_later(b, q, 0, now_ms);
 }
 
 void queue_pass_on(struct broker *b, struct lock *l, const struct queue_passed *passed,
@@ -467,7 +470,7 @@ void queue_call(struct broker *b, struct lock *l, uint64_t number, int64_t now_m
             pass_turn(b, l->name, l->name_len, false, 0, now_ms);
         return;
     }
-    q->tries = 0;
+    q->hurry = RETRY_TURNS;
     if (number) {
         r->turn = true;
         r->lined = false;

@@ -97,6 +97,7 @@ static void unlock(struct broker *b, struct lock_request *r, int64_t now_ms)
             return;
         }
         stats.releases_client++;
+        h->released_by = r->base.session ? r->base.session->id : 0;
         end_hold(b, h, r, false, now_ms);
     } else if (h) {
         end_hold(b, h, NULL, false, now_ms); /* lost, and now it says itself that it is done */

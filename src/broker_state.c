@@ -110,11 +110,12 @@ void broker_finish_error(struct broker *b, struct lock_request *r, const char *f
     broker_finish(b, r, RESULT_ERROR);
 }
 
-void broker_finish_granted(struct broker *b, struct lock_request *r, int64_t token,
-                           int64_t deadline_ms)
+void broker_finish_granted(struct broker *b, struct lock_request *r, struct hold *h)
 {
-    r->token = token;
-    r->deadline_ms = deadline_ms;
+    h->pins++;
+    r->told = h;
+    r->token = h->token;
+    r->deadline_ms = h->deadline_ms;
     r->base.granted = r->verb == VERB_LOCK;
     broker_finish(b, r, RESULT_GRANTED);
 }

@@ -72,7 +72,7 @@ void broker_put(struct broker *, struct lock *);
 void broker_finish(struct broker *, struct lock_request *, enum lock_result);
 void broker_finish_error(struct broker *, struct lock_request *, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-void broker_finish_granted(struct broker *, struct lock_request *, int64_t token,
-                           int64_t deadline_ms);
+/* This hold is his. It is pinned (r->told) until the reply has been written: it may end before. */
+void broker_finish_granted(struct broker *, struct lock_request *, struct hold *);
 void broker_finish_count(struct broker *, struct lock_request *, int64_t count);
 #endif

@@ -11,19 +11,32 @@
 
 #include "broker.h"
 #include "cmd.h"
+#include "keep.h"
 #include "util.h"
 
 /* ---- replies ---- */
 
-static void write_granted(const struct lock_request *r, struct resp_writer *w, int64_t now_ms)
+/* The reply may have waited for others before it, and this process may have stood still. Is what it
+ * says still true? What its own connection has given up since, by a later request, was true in its
+ * time. */
+static bool is_still_held(const struct lock_request *r, int64_t now_ms)
 {
-    if (r->deadline_ms <= now_ms) { /* this process stood still since it was granted */
+    const struct hold *h = r->told;
+    bool held = h->state == HOLD_HELD || h->state == HOLD_JEOPARDY;
+    return r->deadline_ms > now_ms && (held || h->released_by == r->base.session->id);
+}
+
+static void write_granted(struct lock_request *r, struct resp_writer *w, int64_t now_ms)
+{
+    if (is_still_held(r, now_ms)) {
+        resp_array(w, 2);
+        resp_int(w, r->token);
+        resp_int(w, r->deadline_ms - now_ms);
+    } else if (r->verb == VERB_LOCK) {
         resp_null_array(w);
-        return;
+    } else {
+        cmd_write_error(&r->base, w, "NOTHELD the hold has ended before this reply could leave");
     }
-    resp_array(w, 2);
-    resp_int(w, r->token);
-    resp_int(w, r->deadline_ms - now_ms);
 }
 
 static void write_holder(const struct lock_info *info, struct resp_writer *w)
@@ -122,7 +135,7 @@ static void write_info(const struct lock_request *r, struct resp_writer *w)
 
 static void on_write(struct request *base, struct resp_writer *w, int64_t now_ms)
 {
-    const struct lock_request *r = (const struct lock_request *)base;
+    struct lock_request *r = (struct lock_request *)base;
     switch ((enum lock_result)r->result) {
     case RESULT_GRANTED:
         write_granted(r, w, now_ms);
@@ -152,7 +165,10 @@ static void on_abandon(struct request *base, int64_t now_ms)
 
 static void on_free(struct request *base)
 {
-    lock_request_free((struct lock_request *)base);
+    struct lock_request *r = (struct lock_request *)base;
+    if (r->told)
+        keep_unpin(r->told);
+    lock_request_free(r);
 }
 
 static const struct request_type lock_request_type = {on_write, on_abandon, on_free};

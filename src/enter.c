@@ -61,14 +61,14 @@ static void on_written(struct round *round, void *arg, int64_t now_ms)
         set_count(h, h->count - (uint32_t)step);
     if (won && !ended && r->verb != VERB_UNLOCK)
         keep_confirmed(b, h, r->asked_lease_ms, round->sent_ms, now_ms);
-    int64_t token = h->token, deadline_ms = h->deadline_ms;
+    keep_pin(h);
     over(b, h, r, now_ms);
     if (ended)
         broker_finish(b, r, r->verb == VERB_LOCK ? RESULT_NOT_GRANTED : RESULT_NOT_HELD);
     else if (won && r->verb == VERB_UNLOCK)
         broker_finish_count(b, r, 0);
     else if (won)
-        broker_finish_granted(b, r, token, deadline_ms);
+        broker_finish_granted(b, r, h);
     else if (round_is_refused(round)) {
         struct hold *gone = lock_hold_of(l, r->owner);
         if (gone == h && gone->state != HOLD_LOST)
@@ -77,6 +77,7 @@ static void on_written(struct round *round, void *arg, int64_t now_ms)
     } else {
         no_quorum(b, r, round, now_ms);
     }
+    keep_unpin(h);
     broker_put(b, l);
 }
 
@@ -142,7 +143,7 @@ static void on_taken_over(struct claim *c, void *arg, int64_t now_ms)
         if (r->verb == VERB_UNLOCK)
             b->resubmit(b, r, now_ms);
         else
-            broker_finish_granted(b, r, h->token, h->deadline_ms);
+            broker_finish_granted(b, r, h);
     } else if (c->end == CLAIM_FAILED) {
         stats.acquires_no_quorum++;
         broker_finish_error(b, r, "%s; nothing is known to have changed for '%s'", c->reason,

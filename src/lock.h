@@ -88,8 +88,9 @@ struct hold {
     uint8_t failures;        /* renewals in a row */
     bool watched;            /* the broker renews it while its connection lives */
     bool tell;               /* TELL: push each renewal */
-    bool busy;    /* a request of its owner is under way: later ones wait (queue->deferred) */
-    uint8_t pins; /* references besides the lock's; freed when 0 and ENDED */
+    bool busy;     /* a request of its owner is under way: later ones wait (queue->deferred) */
+    uint32_t pins; /* references besides the lock's; freed when 0 and ENDED */
+    uint64_t released_by; /* session that said UNLOCK; 0: none */
 };
 
 /* ---- one lock ---- */
@@ -142,6 +143,7 @@ struct lock_request {
     TAILQ_ENTRY(lock_request) queued;
     struct lock *lock;     /* one of lock->refs; NULL: none */
     struct owner *owner;   /* one reference */
+    struct hold *told;     /* the hold that the reply tells of, pinned until it has been written */
     struct hold *hold;     /* pinned while its count is being written */
     struct due due;        /* end of WAIT */
     int64_t lease_ms;      /* asked for; 0: none, watched */

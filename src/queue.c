@@ -195,8 +195,7 @@ static void granted(struct broker *b, struct lock *l, struct lock_request *r, co
     stats.acquires_granted++;
     if (c->prev_op)
         stats.handovers++;
-    keep_start(b, l, c, r, now_ms);
-    broker_finish_granted(b, r, c->token, c->deadline_ms);
+    broker_finish_granted(b, r, keep_start(b, l, c, r, now_ms));
 }
 
 /* Nobody is there any more who wanted it: the next one, or nobody (safety R9). */

@@ -75,7 +75,7 @@ struct world {
     struct world_broker brokers[WORLD_BROKERS];
     struct world_app apps[WORLD_APPS];
     int n_brokers_made;
-    uint64_t n_sessions;
+    uint64_t n_sessions, turns;
 };
 extern struct world world;
 

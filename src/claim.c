@@ -187,6 +187,7 @@ static void refuse(struct claim *c, struct round *r, int64_t now_ms)
     struct tally t = count_votes(r);
     int need = quorum_need(r->quorum.n);
     c->retry_ms = t.pttl_ms;
+    c->foreign = t.busy + t.same_owner >= need;
     if (round_answered(r) < need) {
         fail_round(c, r, now_ms);
         return;

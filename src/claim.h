@@ -48,8 +48,9 @@ struct claim {
     uint64_t op;
     int64_t sent_ms; /* before the first request */
     int64_t token, deadline_ms, count;
-    int64_t seq;      /* version of the count: later than any that the masters have */
-    int64_t line;     /* tickets in the line now */
+    int64_t seq;  /* version of the count: later than any that the masters have */
+    bool foreign; /* not granted: a majority of masters has it under somebody else's operation */
+    int64_t line; /* tickets in the line now */
     int64_t retry_ms; /* CLAIM_BUSY: time to live of what is in the way */
     enum claim_end end;
     char *reason;    /* CLAIM_FAILED: "NOQUORUM ..."; heap, the claim's */

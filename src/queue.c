@@ -212,8 +212,9 @@ static void finish_releaser(struct broker *b, struct lock_queue *q, const struct
     q->releaser = NULL;
     if (!r)
         return;
-    if (c->end == CLAIM_GRANTED)
-        broker_finish_count(b, r, 1);
+    if (c->end == CLAIM_GRANTED || (c->end != CLAIM_FAILED && !c->foreign))
+        broker_finish_count(
+            b, r, 1); /* given up in any case, also when the next one could not get it at once */
     else if (c->end == CLAIM_FAILED)
         broker_finish_error(
             b, r, "%s; '%s' is given up and will be free at the end of its lease at the latest",

@@ -51,7 +51,8 @@ def pytest_runtest_makereport(item, call):
     outcome = yield
     report = outcome.get_result()
     if report.when == "call" and report.failed:
-        shared = [item.funcargs[f].broker for f in ("one", "three") if f in item.funcargs]
+        shared = [arg.broker for arg in item.funcargs.values()
+                  if isinstance(getattr(arg, "broker", None), HoldfastProc)]
         for broker in getattr(item, "holdfast_brokers", []) + shared:
             report.sections.append(("log of %s" % broker.name, broker.log_text()[-20000:]))
 
@@ -142,7 +143,7 @@ class Shared:
 def _shared(tmp_path_factory, count):
     shared = Shared(tmp_path_factory.mktemp("shared"), count)
     try:
-        shared.broker.start()
+        shared.broker.start().wait_masters()
         yield shared
     finally:
         shared.close()
@@ -179,7 +180,7 @@ def broker1(make_broker, masters1):
 @pytest.fixture
 def broker3(make_broker, masters3):
     """A broker of the test's own over three masters."""
-    return make_broker(masters3)
+    return make_broker(masters3).wait_masters()
 
 
 @pytest.fixture
@@ -191,7 +192,7 @@ def two_brokers(make_broker, masters1):
 @pytest.fixture
 def two_brokers3(make_broker, masters3):
     """Two brokers in front of the same three masters."""
-    return make_broker(masters3), make_broker(masters3)
+    return make_broker(masters3).wait_masters(), make_broker(masters3).wait_masters()
 
 
 @pytest.fixture

@@ -20,12 +20,18 @@ class Net:
         self.broker = broker
         self.straight = straight
 
+    def heal(self):
+        """No rule any more, and no connection on which something is missing."""
+        for proxy in self.proxies:
+            proxy.clear()
+            proxy.cut_all()
+
 
 @pytest.fixture(params=[1, 3], ids=["one master", "three masters"])
 def net(request, make_redis, make_proxy, make_broker):
     masters = [make_redis(n) for n in "abc"[:request.param]]
     proxies = [make_proxy(m.address) for m in masters]
-    broker = make_broker({m.name: p.url for m, p in zip(masters, proxies)})
+    broker = make_broker({m.name: p.url for m, p in zip(masters, proxies)}).wait_masters()
     return Net(masters, proxies, broker, lambda: make_broker(masters))
 
 
@@ -85,8 +91,7 @@ def test_an_acquire_that_fails_everywhere_leaves_nothing(net, clients, client, n
     client.send("LOCK", name, "OWNER", "app", "LEASE", LEASE)
     reply = client.recv()
     assert isinstance(reply, RespError) and reply.code == "NOQUORUM", reply
-    for proxy in net.proxies:
-        proxy.clear()
+    net.heal()
     assert all(rule.hits for rule in rules)
     net.broker.wait_quorum()
     for master in net.masters:
@@ -100,8 +105,7 @@ def test_a_reentry_that_fails_keeps_the_count(net, clients, client, name, action
     on_all(net, action, name, times=None)
     client.send("LOCK", name, "OWNER", "app", "LEASE", LEASE)
     reply = client.recv()
-    for proxy in net.proxies:
-        proxy.clear()
+    net.heal()
     net.broker.wait_quorum()
     expected = 2 if isinstance(reply, list) else 1
     assert client.cmd("HOLDS", name, "OWNER", "app") == expected
@@ -116,8 +120,7 @@ def test_a_release_that_is_not_confirmed_happens_in_the_end(net, clients, client
     client.send("UNLOCK", name, "OWNER", "app")
     reply = client.recv()
     assert reply == 1 or (isinstance(reply, RespError) and reply.code == "NOQUORUM"), reply
-    for proxy in net.proxies:
-        proxy.clear()
+    net.heal()
     net.broker.wait_quorum()
     for master in net.masters:
         wait_for("the release on %s" % master.name, lambda m=master: not holds_on(m, name, "app"))
@@ -292,6 +295,15 @@ def test_one_slow_master_costs_nothing(make_redis, make_proxy, make_broker, clie
     for i in range(10):
         client.cmd("LOCK", "%s:%d" % (name, i), "LEASE", 5000)
     assert time.monotonic() - start < 1.0
+
+
+def test_a_silent_link_is_given_up(net, client, name):
+    """Requests vanish, nothing is closed: the broker itself has to begin anew."""
+    on_all(net, "drop_request", name)
+    assert client.err("LOCK", name).code == "NOQUORUM"
+    for proxy in net.proxies:
+        proxy.clear()
+    net.broker.wait_quorum()
 
 
 def test_restart_between_request_and_reply(net, clients, client, name):

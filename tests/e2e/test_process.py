@@ -14,7 +14,7 @@ import holdfastproc
 import procs
 from holdfastproc import HoldfastProc, daemon_path, run
 from procs import wait_for
-from respclient import RespClient, as_map
+from respclient import RespClient, as_map, flat
 
 REDIS_URL = "unix:///nonexistent/redis.sock"
 
@@ -375,7 +375,9 @@ def test_dev_three_lives_with_one_master_out(tmp_path, clients, name):
     broker.start(argv=[daemon_path(), "--dev=3", "-p", "0"])
     try:
         client = clients(broker)
+        broker.wait_masters(3)
         token = client.cmd("LOCK", name)[0]
+        wait_for("the hold on all masters", lambda: " ".join(flat(client.cmd("LOCKINFO", name))).count("held by") == 3)
         victim = [pid for pid, command in procs.children(broker.proc.pid).items()
                   if command == "redis-server"][0]
         os.kill(victim, signal.SIGKILL)

@@ -18,7 +18,7 @@ def masters(request, make_redis):
 @pytest.fixture
 def pair(make_broker, masters):
     """Two brokers in front of the same masters."""
-    return make_broker(masters), make_broker(masters)
+    return make_broker(masters).wait_masters(), make_broker(masters).wait_masters()
 
 
 def test_two_brokers_exclude_each_other(pair, clients, name):

@@ -53,7 +53,8 @@ def write_config(path, masters, options=None, listen="127.0.0.1:0"):
             for one in value if isinstance(value, list) else [value]:
                 if one is not None:
                     out.write("%s = %s\n" % (key, one))
-        out.write("\n[masters]\n")
+        # its default is a fixed port; who tests it says -o http.listen=127.0.0.1:0
+        out.write("\n[http]\nlisten = off\n\n[masters]\n")
         for name, url in masters.items():
             out.write("%s = %s\n" % (name, url))
             # brokers of one test may reach the same master in different ways, e.g. through a proxy
@@ -117,6 +118,12 @@ class HoldfastProc:
                 return isinstance(client.recv(), list)
             procs.wait_for("a quorum of masters", granted, deadline_s, 0.02)
             client.cmd("UNLOCK", name)
+
+    def wait_masters(self, count=None, deadline_s=START_S):
+        """Until that many of its masters vote (all of them)."""
+        count = len(self.masters) if count is None else count
+        procs.wait_for("all masters", lambda: int(self.info()["quorum_available"]) == count, deadline_s, 0.02)
+        return self
 
     # Its log
 

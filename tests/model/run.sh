@@ -41,6 +41,7 @@ request-outlives-a-restart      -DTOMBS -DRESTART -DNO_RUN_ID                  |
 plant-before-the-majority       -DRENEW -DEARLY=1 -DNO_LATE_ACQUIRE -DPROMPT -DNEWEST -DTOP=3 -DSTART=0 -DNO_PLANT_CONDITION | newer
 plant-counts-as-a-vote          -DRENEW -DEARLY=1 -DNO_LATE_ACQUIRE -DPROMPT -DNEWEST -DTOP=3 -DSTART=0 -DNO_PLANT_CONDITION -DNO_PLANT_SILENCE -DROUNDS=1 | newer
 vote-in-quarantine              -DRENEW -DRESTART -DNO_LATE_ACQUIRE -DTOP=3 -DSTART=0 -DNO_QUARANTINE_SILENCE | exclusion
+renewed-after-its-deadline      -DRENEW -DEARLY=1 -DNO_LATE_ACQUIRE -DTOP=3 -DSTART=0 -DNO_END_BY_DEADLINE | rival
 takeover-with-the-old-id        -DTAKEOVER -DOPS=3 -DNO_NEW_ID                 | exclusion
 takeover-with-the-old-token     -DTAKEOVER -DOPS=3 -DNO_NEW_TOKEN              | unique
 takeover-that-is-undone         -DTAKEOVER -DOPS=3 -DNO_KEEPING                | exclusion

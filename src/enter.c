@@ -103,8 +103,10 @@ void enter_leave(struct broker *b, struct hold *h, struct lock_request *r, int64
 void enter_renew(struct broker *b, struct hold *h, struct lock_request *r, int64_t now_ms)
 {
     begin(h, r);
-    if (r->lease_ms)
+    if (r->lease_ms) {
         h->lease_ms = (uint32_t)r->lease_ms;
+        set_count(h, h->count); /* a new version, which may also shorten */
+    }
     r->asked_lease_ms = keep_lease_ms(h, now_ms);
     keep_write(b, h, r->asked_lease_ms, on_written, r, now_ms);
 }

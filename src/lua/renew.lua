@@ -2,7 +2,7 @@
 --
 -- KEYS   one lock an item
 -- ARGV   deadline call; then an item: op lease count seq
---          lease   ms from now; 0: the time to live stays
+--          lease   ms from now; 0: the time to live stays. Shortens it only with a newer seq: a late copy must not
 --          count   the absolute count, from the one broker that has the hold; seq: its version, written
 --                  only when newer than what is there
 -- Reply  {time, call, code, ...}:  1 held under op   0 not there   -1 there under another operation
@@ -35,10 +35,11 @@ for i = 1, #KEYS do
     local code = 0
     if held[1] == op then
         code = 1
-        if lease ~= '0' then
+        local newer = held[2] ~= ARGV[a + 4] and tonumber(held[2]) < tonumber(ARGV[a + 4])
+        if lease ~= '0' and (newer or tonumber(lease) > redis.call('PTTL', key)) then
             redis.call('PEXPIRE', key, lease)
         end
-        if held[2] ~= ARGV[a + 4] and tonumber(held[2]) < tonumber(ARGV[a + 4]) then
+        if newer then
             redis.call('HSET', key, 'count', ARGV[a + 3], 'seq', ARGV[a + 4])
         end
     elseif held[1] then

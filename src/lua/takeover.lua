@@ -52,7 +52,8 @@ for i = 1, #KEYS do
         -- the broker that had it hears at its next renewal that it has moved
         redis.call('SET', key .. ':gone:' .. held[1], 'moved', 'PX', math.max(tonumber(tomb), redis.call('PTTL', key)))
         redis.call('HSET', key, 'op', op, 'token', value, 'was', was, 'lease', lease)
-        redis.call('PEXPIRE', key, lease)
+        -- never shorter: should this fail elsewhere, the hold still stands as long as was told
+        redis.call('PEXPIRE', key, math.max(tonumber(lease), redis.call('PTTL', key)))
     end
     reply[#reply + 1] = code
     reply[#reply + 1] = value

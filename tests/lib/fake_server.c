@@ -536,7 +536,7 @@ static void takeover(struct fake_server *s, const char *key, char *const *a, str
         set(&held->op, a[0]);
         held->token = value;
         held->was = was;
-        held->expires_ms = fake_server_time_ms(s) + atoll(a[3]);
+        held->expires_ms = max(held->expires_ms, fake_server_time_ms(s) + atoll(a[3]));
     }
     add(r, code, NULL);
     add(r, value, NULL);
@@ -559,8 +559,11 @@ static void renew(struct fake_server *s, const char *key, char *const *a, struct
         add(r, !held || held->foreign ? 0 : t && t->moved ? -2 : -1, NULL);
         return;
     }
-    if (strcmp(a[1], "0") != 0)
-        held->expires_ms = fake_server_time_ms(s) + atoll(a[1]);
+    if (strcmp(a[1], "0") != 0) {
+        int64_t expires_ms = fake_server_time_ms(s) + atoll(a[1]);
+        if (held->seq < atoll(a[3]) || expires_ms > held->expires_ms)
+            held->expires_ms = expires_ms;
+    }
     if (held->seq < atoll(a[3]) || fake_mutation == FAKE_SEQ_IGNORED) {
         held->count = atoll(a[2]);
         held->seq = atoll(a[3]);

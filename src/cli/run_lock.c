@@ -5,66 +5,31 @@
  * Invariants: in HELD, deadline_ms was told by a broker. A connection that holds is closed in order
  * only when the lock is not ours any more, or is to be released.
  */
-#include "run_lock.h"
+#include "run_lock_private.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "cli.h"
 #include "clock.h"
 
-enum verb { VERB_LOCK, VERB_RENEW, VERB_UNLOCK };
-
 enum {
-    ANSWER_MAX_MS = 5000,
-    CONNECT_MAX_MS = 2000,
     CANCEL_MS = 1000,
-    BACKOFF_MIN_MS = 50,
-    BACKOFF_MAX_MS = 2000,
     VERIFY_MS = 1000, /* after a pause of our own: for one question more */
     MARGIN_MAX_MS = 2000,
-    PAUSE_MS = 200, /* a turn that comes so much too late was held up */
-    RETRY_MS = 200  /* after an error that may pass */
+    PAUSE_MS = 200,  /* a turn that comes so much too late was held up */
+    RETRY_MS = 200,  /* after an error that may pass */
+    LISTEN_MS = 2000 /* from one try to listen to the next */
 };
-
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-void run_lock_make_owner(struct run_lock *k)
-{
-    char host[65] = "", id[21];
-    (void)gethostname(host, sizeof host - 1);
-    util_random_id(id, sizeof id - 1);
-    snprintf(k->owner, sizeof k->owner, "%s/%ld/%s", host, (long)getpid(), id);
-    k->owner_is_mine = true;
-}
 
 /* ---- ends ---- */
 
-static void settle(struct run_lock *k, enum run_lock_state state, int status, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
-
-static void settle(struct run_lock *k, enum run_lock_state state, int status, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(k->why, sizeof k->why, fmt, args);
-    va_end(args);
-    k->state = state;
-    k->status = status;
-}
-
 static void lose(struct run_lock *k, const char *why)
 {
-    settle(k, RUN_LOCK_LOST, STATUS_LOST, "%s", why);
+    run_lock_settle(k, RUN_LOCK_LOST, STATUS_LOST, "%s", why);
 }
 
 static bool is_over(const struct run_lock *k)
@@ -77,136 +42,7 @@ static bool is_over(const struct run_lock *k)
  */
 static int64_t last_moment_ms(const struct run_lock *k)
 {
-    return k->deadline_ms - min64(k->validity_ms / 10, MARGIN_MAX_MS);
-}
-
-/* ---- questions ---- */
-
-static int64_t answer_time_ms(const struct run_lock *k)
-{
-    return k->validity_ms ? min64(ANSWER_MAX_MS, k->validity_ms / 3 + 20) : ANSWER_MAX_MS;
-}
-
-static void ask(struct run_lock *k, enum verb verb, int64_t now_ms)
-{
-    const char *words[14] = {"", k->name, "OWNER", k->owner};
-    char wait[24], lease[24], maxhold[24];
-    int n = 4;
-    words[0] = verb == VERB_LOCK ? "LOCK" : verb == VERB_RENEW ? "RENEW" : "UNLOCK";
-    k->answer_by_ms = now_ms + answer_time_ms(k);
-    if (verb != VERB_UNLOCK && k->lease_ms) {
-        snprintf(lease, sizeof lease, "%" PRId64, k->lease_ms);
-        words[n++] = "LEASE";
-        words[n++] = lease;
-    }
-    if (verb == VERB_LOCK && k->maxhold_ms) {
-        snprintf(maxhold, sizeof maxhold, "%" PRId64, k->maxhold_ms);
-        words[n++] = "MAXHOLD";
-        words[n++] = maxhold;
-    }
-    if (verb == VERB_LOCK && k->wait_ms >= 0) {
-        int64_t left_ms = k->wait_ms ? k->wait_until_ms - now_ms : 0;
-        snprintf(wait, sizeof wait, "%" PRId64, k->wait_ms && left_ms < 1 ? 1 : left_ms);
-        words[n++] = "WAIT";
-        words[n++] = wait;
-        k->answer_by_ms = k->wait_ms ? k->wait_until_ms + ANSWER_MAX_MS : INT64_MAX;
-    }
-    if (verb == VERB_LOCK && k->fair)
-        words[n++] = "FAIR";
-    assert(k->n_asked < RUN_LOCK_ASKED_MAX);
-    k->asked[k->n_asked++] = (uint8_t)verb;
-    k->sent_ms = now_ms;
-    k->may_hold = k->may_hold || verb == VERB_LOCK;
-    k->may_be_free = verb == VERB_UNLOCK && k->unlocked;
-    k->unlocked = verb == VERB_UNLOCK;
-    link_send(&k->link, n, words);
-}
-
-/* What is asked first over a new connection. */
-static void ask_first(struct run_lock *k, int64_t now_ms)
-{
-    if (k->state == RUN_LOCK_RELEASING)
-        ask(k, VERB_UNLOCK, now_ms);
-    else if (k->state == RUN_LOCK_HELD || k->may_hold)
-        ask(k, VERB_RENEW, now_ms);
-    else
-        ask(k, VERB_LOCK, now_ms);
-}
-
-/* ---- connections ---- */
-
-static void back_off(struct run_lock *k, int64_t now_ms)
-{
-    size_t round = k->failures / k->urls->n;
-    int64_t pause_ms = 0;
-    uint16_t dice;
-    if (k->failures % k->urls->n == 0) { /* all have been tried */
-        pause_ms = round > 6 ? BACKOFF_MAX_MS : min64(BACKOFF_MAX_MS, BACKOFF_MIN_MS << round);
-        util_random(&dice, sizeof dice);
-        pause_ms = pause_ms / 2 + pause_ms * dice / 65536 / 2;
-    }
-    k->try_at_ms = now_ms + pause_ms;
-}
-
-/* The connection is closed or given up: what now? `why` must not lie in k->why. */
-static void on_down(struct run_lock *k, const char *why, int status, int64_t now_ms)
-{
-    k->n_asked = 0;
-    k->ear_at_ms = now_ms;
-    link_close(&k->ear); /* it listens to the same broker */
-    k->failures++;
-    k->next_url = (k->next_url + 1) % k->urls->n;
-    bool all_tried = k->failures % k->urls->n == 0;
-    snprintf(k->why, sizeof k->why, "%s", why);
-    k->status = status;
-    if (k->state == RUN_LOCK_ASKING && k->link.denied)
-        settle(k, RUN_LOCK_FAILED, STATUS_DENIED, "%s", why);
-    else if (k->state == RUN_LOCK_ASKING && k->wait_ms < 0 && all_tried)
-        settle(k, RUN_LOCK_FAILED, status, "%s", why);
-    else if (k->state == RUN_LOCK_ASKING && (k->failures == 1 || k->verbose))
-        cli_warn("%s: %s, trying again", k->name, why);
-    else if (k->state == RUN_LOCK_HELD && (k->failures == 1 || k->verbose))
-        cli_warn("%s: %s, taking the lock back", k->name, why);
-    back_off(k, now_ms);
-}
-
-static void drop(struct run_lock *k, const char *why, int status, int64_t now_ms)
-{
-    char text[sizeof k->why];
-    snprintf(text, sizeof text, "%s", why);
-    link_close(&k->link);
-    on_down(k, text, status, now_ms);
-}
-
-/* Silent for too long. Closed in order it would take the lock along, if the broker still reads. */
-static void on_silence(struct run_lock *k, int64_t now_ms)
-{
-    char text[sizeof k->why];
-    bool keep = k->link.connected && k->asked[0] == VERB_RENEW && k->n_old < RUN_LOCK_OLD_MAX;
-    snprintf(text, sizeof text, "%s: no answer", k->link.url->shown);
-    if (!keep) {
-        drop(k, text, STATUS_NO_BROKER, now_ms);
-        return;
-    }
-    k->old[k->n_old++] = k->link;
-    k->link = (struct link){0};
-    on_down(k, text, STATUS_NO_BROKER, now_ms);
-}
-
-static void close_old(struct run_lock *k)
-{
-    while (k->n_old > 0)
-        link_close(&k->old[--k->n_old]);
-}
-
-static void connect_next(struct run_lock *k, int64_t now_ms)
-{
-    if (link_open(&k->link, &k->urls->v[k->next_url]) != 0) {
-        drop(k, k->link.error, STATUS_NO_BROKER, now_ms);
-        return;
-    }
-    k->connect_by_ms = now_ms + min64(CONNECT_MAX_MS, answer_time_ms(k));
-    ask_first(k, now_ms);
+    return k->deadline_ms - run_lock_min(k->validity_ms / 10, MARGIN_MAX_MS);
 }
 
 /* ---- answers ---- */
@@ -220,7 +56,7 @@ static void on_kept(struct run_lock *k, const redisReply *reply, int64_t now_ms)
     k->failures = 0;
     k->verify_by_ms = 0;
     k->why[0] = k->reason[0] = '\0';
-    close_old(k);
+    run_lock_close_old(k);
 }
 
 /* Granted or taken back. A grant that was long in coming may have lain unread: it is confirmed
@@ -235,7 +71,7 @@ static void on_hold(struct run_lock *k, enum verb verb, const redisReply *reply,
         return;
     k->may_hold = true;
     if (verb == VERB_LOCK && now_ms - k->sent_ms > k->validity_ms / 4) {
-        ask(k, VERB_RENEW, now_ms);
+        run_lock_ask(k, VERB_RENEW, now_ms);
         return;
     }
     k->state = RUN_LOCK_HELD;
@@ -244,7 +80,7 @@ static void on_hold(struct run_lock *k, enum verb verb, const redisReply *reply,
 static void on_unlocked(struct run_lock *k, const redisReply *reply, int64_t now_ms)
 {
     if (reply->type == REDIS_REPLY_INTEGER && reply->integer == 0 && k->owner_is_mine)
-        ask(k, VERB_UNLOCK, now_ms); /* a LOCK that was thought lost had counted, too */
+        run_lock_ask(k, VERB_UNLOCK, now_ms); /* a LOCK that was thought lost had counted, too */
     else
         k->state = RUN_LOCK_RELEASED;
 }
@@ -254,7 +90,7 @@ static void on_not_held(struct run_lock *k, enum verb verb, int64_t now_ms)
     if (verb == VERB_UNLOCK && k->may_be_free)
         k->state = RUN_LOCK_RELEASED; /* the first UNLOCK had come through */
     else if (k->state == RUN_LOCK_ASKING)
-        ask(k, VERB_LOCK, now_ms);
+        run_lock_ask(k, VERB_LOCK, now_ms);
     else
         lose(k, k->reason[0] ? k->reason : "not held any more, says the broker");
 }
@@ -271,14 +107,14 @@ static void on_error(struct run_lock *k, enum verb verb, const char *error, int6
     if (strncmp(error, "NOTHELD", 7) == 0) {
         on_not_held(k, verb, now_ms);
     } else if (k->state == RUN_LOCK_ASKING && !may_pass(error)) {
-        settle(k, RUN_LOCK_FAILED, status, "%s", error);
+        run_lock_settle(k, RUN_LOCK_FAILED, status, "%s", error);
     } else if (k->state == RUN_LOCK_ASKING) {
         k->may_hold = verb == VERB_RENEW;
-        drop(k, error, status, now_ms);
+        run_lock_drop(k, error, status, now_ms);
     } else if (k->state == RUN_LOCK_RELEASING) {
-        settle(k, RUN_LOCK_RELEASED, 0, "%s", error);
+        run_lock_settle(k, RUN_LOCK_RELEASED, 0, "%s", error);
     } else {
-        k->beat_ms = now_ms + min64(RETRY_MS, k->validity_ms / 10 + 1);
+        k->beat_ms = now_ms + run_lock_min(RETRY_MS, k->validity_ms / 10 + 1);
         if (k->verbose)
             cli_warn("%s: %s", k->name, error);
     }
@@ -287,7 +123,7 @@ static void on_error(struct run_lock *k, enum verb verb, const char *error, int6
 static void on_reply(struct run_lock *k, const redisReply *reply, int64_t now_ms)
 {
     if (k->n_asked == 0) {
-        drop(k, "an answer that nobody has asked for", STATUS_NO_BROKER, now_ms);
+        run_lock_drop(k, "an answer that nobody has asked for", STATUS_NO_BROKER, now_ms);
         return;
     }
     enum verb verb = k->asked[0];
@@ -302,21 +138,22 @@ static void on_reply(struct run_lock *k, const redisReply *reply, int64_t now_ms
     else if (is_hold)
         on_hold(k, verb, reply, now_ms);
     else if (verb == VERB_LOCK && reply->type == REDIS_REPLY_NIL)
-        settle(k, RUN_LOCK_NOT_GRANTED, STATUS_NOT_GRANTED, "somebody else has it");
+        run_lock_settle(k, RUN_LOCK_NOT_GRANTED, STATUS_NOT_GRANTED, "somebody else has it");
     else
-        drop(k, "an answer of the wrong shape: is this a holdfastd?", STATUS_NO_BROKER, now_ms);
+        run_lock_drop(k, "an answer of the wrong shape: is this a holdfastd?", STATUS_NO_BROKER,
+                      now_ms);
 }
 
 static void read_link(struct run_lock *k, short revents, int64_t now_ms)
 {
     redisReply *reply = NULL;
     if (link_turn(&k->link, revents) != 0) {
-        drop(k, k->link.error, STATUS_NO_BROKER, now_ms);
+        run_lock_drop(k, k->link.error, STATUS_NO_BROKER, now_ms);
         return;
     }
     while (link_is_open(&k->link) && !is_over(k)) {
         if (link_next(&k->link, &reply) != 0) {
-            drop(k, k->link.error, STATUS_NO_BROKER, now_ms);
+            run_lock_drop(k, k->link.error, STATUS_NO_BROKER, now_ms);
             return;
         }
         if (!reply)
@@ -331,7 +168,7 @@ static void read_link(struct run_lock *k, short revents, int64_t now_ms)
 static void open_ear(struct run_lock *k, int64_t now_ms)
 {
     char channel[520];
-    k->ear_at_ms = now_ms + BACKOFF_MAX_MS;
+    k->ear_at_ms = now_ms + LISTEN_MS;
     if (link_open(&k->ear, k->link.url) != 0)
         return;
     snprintf(channel, sizeof channel, "lock:%s", k->name);
@@ -363,8 +200,8 @@ static void read_ear(struct run_lock *k, short revents, int64_t now_ms)
 static void on_time_asking(struct run_lock *k, int64_t now_ms)
 {
     if (k->wait_ms > 0 && now_ms >= k->wait_until_ms && !link_is_open(&k->link))
-        settle(k, RUN_LOCK_FAILED, k->status ? k->status : STATUS_NO_BROKER, "%s",
-               k->why[0] ? strdupa(k->why) : "no broker");
+        run_lock_settle(k, RUN_LOCK_FAILED, k->status ? k->status : STATUS_NO_BROKER, "%s",
+                        k->why[0] ? strdupa(k->why) : "no broker");
 }
 
 static void on_time_held(struct run_lock *k, int64_t now_ms)
@@ -383,7 +220,7 @@ static void on_time_held(struct run_lock *k, int64_t now_ms)
         return;
     }
     if (link_is_open(&k->link) && k->n_asked == 0 && now_ms >= k->beat_ms)
-        ask(k, VERB_RENEW, now_ms);
+        run_lock_ask(k, VERB_RENEW, now_ms);
     if (!link_is_open(&k->ear) && link_is_open(&k->link) && now_ms >= k->ear_at_ms)
         open_ear(k, now_ms);
 }
@@ -401,13 +238,14 @@ static void on_time(struct run_lock *k, int64_t now_ms)
     else if (k->state == RUN_LOCK_HELD)
         on_time_held(k, now_ms);
     else if (now_ms >= k->release_by_ms)
-        settle(k, RUN_LOCK_RELEASED, 0, "it could not be given back and ends with its lease");
+        run_lock_settle(k, RUN_LOCK_RELEASED, 0,
+                        "it could not be given back and ends with its lease");
     if (is_over(k))
         return;
     if (link_is_open(&k->link) && now_ms >= silent_ms(k))
-        on_silence(k, now_ms);
+        run_lock_silent(k, now_ms);
     if (!is_over(k) && !link_is_open(&k->link) && now_ms >= k->try_at_ms)
-        connect_next(k, now_ms);
+        run_lock_connect(k, now_ms);
 }
 
 /* ---- for the caller ---- */
@@ -415,7 +253,7 @@ static void on_time(struct run_lock *k, int64_t now_ms)
 void run_lock_start(struct run_lock *k, int64_t now_ms)
 {
     k->wait_until_ms = k->wait_ms > 0 ? now_ms + k->wait_ms : INT64_MAX;
-    connect_next(k, now_ms);
+    run_lock_connect(k, now_ms);
 }
 
 void run_lock_fds(const struct run_lock *k, struct pollfd *fds)
@@ -436,16 +274,16 @@ int64_t run_lock_due_ms(struct run_lock *k)
     if (!is_over(k)) {
         due_ms = open ? silent_ms(k) : k->try_at_ms;
         if (k->state == RUN_LOCK_ASKING && !open)
-            due_ms = min64(due_ms, k->wait_until_ms);
+            due_ms = run_lock_min(due_ms, k->wait_until_ms);
         if (k->state == RUN_LOCK_RELEASING)
-            due_ms = min64(due_ms, k->release_by_ms);
+            due_ms = run_lock_min(due_ms, k->release_by_ms);
     }
     if (k->state == RUN_LOCK_HELD) {
-        due_ms = min64(due_ms, k->verify_by_ms ? k->verify_by_ms : last_moment_ms(k));
+        due_ms = run_lock_min(due_ms, k->verify_by_ms ? k->verify_by_ms : last_moment_ms(k));
         if (open && k->n_asked == 0)
-            due_ms = min64(due_ms, k->beat_ms);
+            due_ms = run_lock_min(due_ms, k->beat_ms);
         if (open && !link_is_open(&k->ear))
-            due_ms = min64(due_ms, k->ear_at_ms);
+            due_ms = run_lock_min(due_ms, k->ear_at_ms);
     }
     return k->due_ms = due_ms;
 }
@@ -486,7 +324,7 @@ void run_lock_release(struct run_lock *k, int64_t now_ms, int64_t wait_ms)
     k->release_by_ms = now_ms + wait_ms;
     k->why[0] = '\0';
     if (link_is_open(&k->link))
-        ask(k, VERB_UNLOCK, now_ms);
+        run_lock_ask(k, VERB_UNLOCK, now_ms);
     else
         k->try_at_ms = now_ms;
 }
@@ -495,5 +333,5 @@ void run_lock_fini(struct run_lock *k)
 {
     link_close(&k->link);
     link_close(&k->ear);
-    close_old(k);
+    run_lock_close_old(k);
 }

@@ -493,9 +493,9 @@ def test_run_kills_all_that_ignores_term(one, running, name):
     assert not any(procs.alive(pid) for pid in pids)
 
 
-def test_run_kills_what_has_left_the_process_group(one, running, name):
+def test_run_kills_what_has_left_group_and_parent(one, running, name):
     job = running(one.broker, "--on-lost", "kill", name, "sh", "-c",
-                  "setsid sh -c 'echo $$; sleep 60 & wait' & sleep 60")
+                  "(setsid sh -c 'echo $$; sleep 60 & wait' &); sleep 60")
     pid = int(job.line())
     ok(one.broker, "unlock", "-f", name)
     assert job.end(10)[0] == LOST
@@ -545,6 +545,7 @@ def test_run_survives_a_restart_of_the_broker(steady, running, clients, name):
     client = clients(steady)
     wait_for("the lock to be taken back",
              lambda: any(h.get("watched") for h in json.loads(ok(steady, "show", "--json", name))["holders"]), 4)
+    assert json.loads(ok(steady, "show", "--json", name))["holders"][0]["count"] == 1
     until = time.monotonic() + 5
     while time.monotonic() < until:  # longer than the lease of before
         assert client.cmd("LOCK", name) is None
@@ -566,6 +567,19 @@ def test_run_ends_in_time_when_the_broker_stays_away(make_broker, masters1, runn
     assert client.recv()[0] > 0
     assert not procs.alive(pid), "somebody else has the lock and the command still runs"
     assert job.end()[0] == LOST
+
+
+def test_run_keeps_its_lock_when_the_broker_was_silent(make_broker, masters1, running, name):
+    """A new connection to the same broker: what it still reads from the old one must not free the lock."""
+    broker = make_broker(masters1, options={"lease": "6s"})
+    job = running(broker, name, "sh", "-c", "echo up; read line; exit 6")
+    assert job.line() == "up"
+    broker.stop()
+    assert "no answer" in job.proc.stderr.readline()
+    broker.cont()
+    wait_for("the broker", lambda: is_held(broker, name))
+    job.proc.stdin.write("\n")
+    assert job.end()[0] == 6
 
 
 def test_run_goes_on_with_another_broker(make_broker, masters3, running, clients, name):

@@ -1,0 +1,66 @@
+#ifndef HOLDFAST_BENCH_LOAD_PRIVATE_H
+#define HOLDFAST_BENCH_LOAD_PRIVATE_H
+/*
+ * What the files of bench_load share: bench_load_client.c goes round with one client, bench_load.c
+ * begins and ends with all of them.
+ */
+#include <event2/event.h>
+
+#include "bench_load.h"
+#include "link.h"
+
+enum client_state {
+    CLIENT_IDLE, /* a timer runs, or the load has not begun */
+    CLIENT_CONNECTING,
+    CLIENT_ASKING,
+    CLIENT_HOLDING,
+    CLIENT_UNLOCKING
+};
+
+struct name {
+    char *text;
+    int64_t freed_us; /* 0: held, or nobody has had it */
+};
+
+struct client {
+    struct load *load;
+    struct link link;
+    struct event *readable, *writable, *timer;
+    struct name *name;
+    int64_t sent_us;
+    uint32_t index;
+    uint8_t state; /* enum client_state */
+};
+
+struct load {
+    const struct bench_plan *plan;
+    struct bench_result *result;
+    bench_progress_fn progress;
+    void *arg;
+    struct event_base *base;
+    struct event *tick, *end, *signals[2];
+    struct client *clients;
+    struct name *names;
+    uint64_t random;
+    int64_t begun_us;   /* 0: still connecting */
+    int64_t unfinished; /* connections still open, once it has ended */
+    uint32_t next_to_connect, connected;
+    bool ended, interrupted;
+    char wait[24], lease[24];
+};
+
+/* Opens its connection; the load begins when all have one. */
+void bench_client_connect(struct client *c);
+/* A new round. */
+void bench_client_ask(struct client *c);
+/* No new round: gives back what it holds and closes in order. */
+void bench_client_leave(struct client *c);
+void bench_client_close(struct client *c);
+/* A callback of libevent: the end of a hold, of a pause, or of the time before a new connection. */
+void bench_client_on_timer(evutil_socket_t fd, short what, void *client);
+
+/* All are connected. */
+void bench_load_begin(struct load *l);
+/* After the end: one connection less. */
+void bench_load_settle(struct load *l);
+#endif

@@ -16,22 +16,24 @@
 
 /* ---- replies ---- */
 
-/* The reply may have waited for others before it, and this process may have stood still. Is what it
- * says still true? What its own connection has given up since, by a later request, was true in its
- * time. */
-static bool is_still_held(const struct lock_request *r, int64_t now_ms)
+/* Until when what the reply says is true; it may have waited for others before it, and this process
+ * may have stood still. What its own connection has given up since, by a later request, was true in
+ * its time. 0: not any more. */
+static int64_t promised_ms(const struct lock_request *r)
 {
     const struct hold *h = r->told;
-    bool held = h->state == HOLD_HELD || h->state == HOLD_JEOPARDY;
-    return r->deadline_ms > now_ms && (held || h->released_by == r->base.session->id);
+    if (h->state == HOLD_HELD || h->state == HOLD_JEOPARDY)
+        return h->deadline_ms;
+    return h->released_by == r->base.session->id ? r->deadline_ms : 0;
 }
 
 static void write_granted(struct lock_request *r, struct resp_writer *w, int64_t now_ms)
 {
-    if (is_still_held(r, now_ms)) {
+    int64_t until_ms = promised_ms(r);
+    if (until_ms > now_ms) {
         resp_array(w, 2);
         resp_int(w, r->token);
-        resp_int(w, r->deadline_ms - now_ms);
+        resp_int(w, until_ms - now_ms);
     } else if (r->verb == VERB_LOCK) {
         resp_null_array(w);
     } else {

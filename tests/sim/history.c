@@ -218,7 +218,8 @@ static void check_token(struct name *n, const struct world_app *app, const struc
     const struct hold *h = hold_at(app->broker, n, ask->owner);
     int64_t asked_us = ask->said_us;
     /* given up by another connection of its owner before this one heard of it */
-    bool is_void = token <= belief_of(n, ask->owner)->void_token;
+    const struct belief *bl = belief_of(n, ask->owner);
+    bool is_void = token <= bl->void_token || bl->unlocking > 0; /* or has said so already */
     if (h && h->token == token)
         asked_us = max(asked_us, h->asked_ms * 1000 - app->broker->local_us);
     for (int i = 0; i < n->n_grants; i++) {

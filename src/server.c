@@ -38,8 +38,11 @@ static void on_stop_signal(evutil_socket_t number, short what, void *arg)
 
 static void on_hup_signal(evutil_socket_t number, short what, void *arg)
 {
+    struct server *s = arg;
+
     (void)number, (void)what;
-    server_reload(arg);
+    if (s->phase != SERVER_ENDS)
+        server_reload(s);
 }
 
 /* ---- the loop ---- */

@@ -36,13 +36,14 @@ static int64_t count_all_held(struct server *s)
 
 void server_stop(struct server *s, bool now)
 {
-    int64_t now_ms = clock_ms(), held = count_all_held(s);
+    int64_t now_ms = clock_ms(), held;
     char limit[48];
 
+    if (s->phase == SERVER_ENDS) /* the clients may be gone */
+        return;
+    held = count_all_held(s);
     if (now || s->phase != SERVER_RUNS) {
-        if (s->phase != SERVER_ENDS)
-            log_info("server", "stopping at once, %" PRId64 " watched locks are left to lapse",
-                     held);
+        log_info("server", "stopping at once, %" PRId64 " watched locks are left to lapse", held);
         s->phase = SERVER_ENDS;
         return;
     }

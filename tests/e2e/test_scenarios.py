@@ -1,0 +1,849 @@
+"""Faults of real masters, brokers, clients and clocks, and what must hold through them.
+
+Told elsewhere, so not again here:
+  repeated, late, lost and odd messages between broker and masters      test_faults.py
+  one or more masters down, stopped, restarted without quarantine       test_quorum.py
+  brokers that die or stop with one master, taking holds back           test_takeback.py, test_watchdog.py
+  foreign and expired owners, waiters that leave                        test_locks.py
+  drain, second TERM                                                    test_process.py
+  everything at random, judged by a checker                             test_soak.py
+A host that vanishes from the network needs a second machine.
+"""
+
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+import procs
+from holdfastproc import LEASE_MS
+from procs import rss_kb, wait_for
+from redisproc import RedisProc
+from respclient import Closed, RespError, as_map
+
+LEASE_S = LEASE_MS / 1000
+LIB = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib")
+MARK = "holdfast:master"
+
+
+def about(name):
+    return lambda request: request.is_eval and request.mentions(name)
+
+
+def commit_of(name):
+    return lambda request: request.is_eval and request.mentions(name) and request.runs("and 2 or 1")
+
+
+def lock_key(master, name):
+    """The hash of the lock on the master, or None."""
+    key = "holdfast:{%s}" % name
+    return key if master.cli("TYPE", key) == "hash" else None
+
+
+def holder_on(master, name):
+    key = lock_key(master, name)
+    return master.cli("HGET", key, "owner") if key else None
+
+
+def master_of(client, name):
+    """What MASTERS says of one master."""
+    for row in client.cmd("MASTERS"):
+        row = as_map(row)
+        if row["name"] == name:
+            return row
+    raise AssertionError("no master %s" % name)
+
+
+def wait_state(client, name, state, deadline_s=10.0):
+    return wait_for("master %s %s" % (name, state),
+                    lambda: master_of(client, name)["state"].lower() == state and master_of(client, name), deadline_s)
+
+
+def until_free(client, name, since, validity_ms, deadline_s=15.0):
+    """Tries all the time: the reply, which must not come before the validity told at `since` is over."""
+    reply = client.cmd("LOCK", name, "WAIT", int(deadline_s * 1000), deadline_s=deadline_s + 5)
+    assert reply is not None
+    assert time.monotonic() >= since + validity_ms / 1000 - 0.005, "granted while another one held"
+    return reply
+
+
+# Exclusion when masters forget
+
+def test_a_restarted_master_does_not_make_a_second_majority(make_redis, make_proxy, make_broker, clients, name):
+    """A holds on a, b, c; c forgets; d and e, which never knew, come back: c may not vote for anybody else."""
+    masters = [make_redis(n) for n in "abcde"]
+    proxies = [make_proxy(m.address) for m in masters]
+    options = {"quarantine": "2s", "max_lease": "1800ms", "lease": "1500ms"}
+    first = make_broker({m.name: p.url for m, p in zip(masters, proxies)}, options=options)
+    second = make_broker(masters, options=options)
+    for proxy in proxies[3:]:
+        proxy.refuse()
+    a, b = clients(first), clients(second)
+    since = time.monotonic()
+    token, validity = a.cmd("LOCK", name, "OWNER", "app", "LEASE", 1800)
+    assert [holder_on(m, name) for m in masters] == ["app", "app", "app", None, None]
+    masters[2].restart()
+    row = wait_state(b, "c", "quarantine")
+    assert 0 < row["quarantine_left_ms"] <= 2000
+    assert b.cmd("LOCK", name) is None
+    assert until_free(b, name, since, validity)[0] > token
+
+
+def test_every_master_restarted_in_turn_with_quarantine(make_redis, make_broker, clients, name):
+    """Each comes back empty and is out until its quarantine is over: the lock is never lost, never doubled."""
+    masters = [make_redis(n) for n in "abc"]
+    options = {"quarantine": "1200ms", "max_lease": "1s"}
+    first, second = make_broker(masters, options=options), make_broker(masters, options=options)
+    holder, rival = clients(first, resp3=True), clients(second)
+    asker = clients(first)
+    token = holder.cmd("LOCK", name, "OWNER", "app")[0]
+
+    def both(master, state):
+        assert rival.cmd("LOCK", name) is None
+        return all(master_of(client, master.name)["state"] == state for client in (asker, rival))
+    for master in masters:
+        master.restart()
+        wait_for("the quarantine of %s" % master.name, lambda m=master: both(m, "quarantine"), every_s=0.05)
+        wait_for("the end of it", lambda m=master: both(m, "active"), every_s=0.05)
+        wait_for("the hold on %s" % master.name, lambda m=master: holder_on(m, name) == "app")
+    assert holder.cmd("PING") == "PONG"
+    assert not [p for p in holder.pushes if p[0] == "lost"]
+    assert holder.cmd("LOCK", name, "OWNER", "app")[0] == token
+    assert [holder.cmd("UNLOCK", name, "OWNER", "app") for _ in range(2)] == [0, 1]
+    assert rival.cmd("LOCK", name, "WAIT", 3000)[0] > token
+
+
+def test_a_majority_restarted_at_once(make_redis, make_broker, clients, name):
+    """Nothing is left of the hold but what its holder was told."""
+    masters = [make_redis(n) for n in "abc"]
+    broker = make_broker(masters, options={"quarantine": "1500ms", "max_lease": "1s"})
+    a, b = clients(broker), clients(broker)
+    since = time.monotonic()
+    token, validity = a.cmd("LOCK", name, "LEASE", 1000)
+    for master in masters[:2]:
+        master.kill()
+    for master in masters[:2]:
+        master.start()
+    wait_state(b, "a", "quarantine")
+    assert isinstance(b.err("LOCK", name + "2"), RespError)
+    reply = wait_for("a grant", lambda: not isinstance(b.send("LOCK", name) or b.recv(), RespError) and
+                     b.cmd("LOCK", name, "WAIT", 3000), 12, 0.02)
+    assert reply[0] > token and time.monotonic() >= since + validity / 1000
+
+
+def test_a_take_over_that_failed_frees_nobody(make_redis, make_proxy, make_broker, clients, name):
+    """A minority has the hold under the new operation, a master has forgotten it: no majority is left that says
+    yes, and yet nobody else gets it before the deadline that its owner was told."""
+    masters = [make_redis(n) for n in "abcde"]
+    proxies = [make_proxy(m.address) for m in masters]
+    first = make_broker(masters, options={"lease": "1500ms"})
+    second = make_broker({m.name: p.url for m, p in zip(masters, proxies)}, options={"lease": "1500ms"})
+    holder, other, rival = clients(first, resp3=True), clients(second), clients(first)
+    proxies[0].refuse()
+    proxies[4].refuse()
+    proxies[1].on("drop_request", about(name), times=None)
+    since = time.monotonic()
+    token, validity = holder.cmd("LOCK", name, "OWNER", "app")
+    assert other.err("RENEW", name, "OWNER", "app").code == "NOQUORUM"
+    masters[4].cli("DEL", lock_key(masters[4], name))
+    assert holder.wait_push("lost", 3)[1:3] == [name, token]
+    assert until_free(rival, name, since, validity)[0] > token
+
+
+# Time
+
+# libfaketime does not get along with the jemalloc of redis-server: each asks the other one first.
+STEPPED_CLOCK = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+static const volatile long *step;
+
+__attribute__((constructor)) static void start(void)
+{
+    int fd = open(getenv("STEPPED_CLOCK"), O_RDONLY);
+    void *map = mmap(NULL, sizeof *step, PROT_READ, MAP_SHARED, fd, 0);
+    if (fd < 0 || map == MAP_FAILED)
+        abort();
+    step = map;
+}
+
+int clock_gettime(clockid_t id, struct timespec *ts)
+{
+    int result = (int)syscall(SYS_clock_gettime, id, ts);
+    if (result == 0 && step && (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE))
+        ts->tv_sec += *step;
+    return result;
+}
+
+int gettimeofday(struct timeval *restrict tv, void *restrict zone)
+{
+    struct timespec ts;
+    (void)zone;
+    clock_gettime(CLOCK_REALTIME, &ts);
+    tv->tv_sec = ts.tv_sec;
+    tv->tv_usec = ts.tv_nsec / 1000;
+    return 0;
+}
+
+time_t time(time_t *out)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_REALTIME, &ts);
+    if (out)
+        *out = ts.tv_sec;
+    return ts.tv_sec;
+}
+"""
+
+
+class SteppedRedis(RedisProc):
+    """A redis-server whose wall clock is ours plus what step() says."""
+
+    def __init__(self, name):
+        super().__init__(name)
+        self.file = os.path.join(self.dir, "step")
+        self.library = os.path.join(self.dir, "step.so")
+        self.step(0)
+        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", self.library, "-x", "c", "-"],
+                       input=STEPPED_CLOCK, text=True, check=True)
+
+    def step(self, seconds):
+        with open(self.file, "r+b" if os.path.exists(self.file) else "wb") as out:
+            out.write(struct.pack("l", seconds))
+
+    def _argv(self):
+        return ["env", "LD_PRELOAD=" + self.library, "STEPPED_CLOCK=" + self.file] + super()._argv()
+
+
+@pytest.fixture
+def make_stepped():
+    made = []
+
+    def make(name):
+        made.append(SteppedRedis(name))
+        return made[-1].start()
+    yield make
+    for server in made:
+        server.close()
+
+
+def test_a_master_whose_clock_jumps_is_out(make_redis, make_stepped, make_broker, clients, name):
+    """One minute ahead, so its leases end at once; and back again. At most one holder all the time."""
+    masters = [make_redis("a"), make_redis("b"), make_stepped("c")]
+    options = {"quarantine": "1500ms", "max_lease": "1s"}
+    first, second = make_broker(masters, options=options), make_broker(masters, options=options)
+    holder, rival = clients(first, resp3=True), clients(second)
+    token = holder.cmd("LOCK", name, "OWNER", "app")[0]
+    wait_for("the hold on c", lambda: holder_on(masters[2], name) == "app")
+    for seconds in (60, 0):
+        masters[2].step(seconds)
+        assert rival.cmd("LOCK", name) is None
+        if seconds:
+            wait_state(rival, "c", "quarantine")
+            wait_for("its end in MASTERS of the other broker",
+                     lambda: master_of(holder, "c")["state"] == "quarantine")
+        assert rival.cmd("LOCK", name, "WAIT", 100) is None
+        wait_state(rival, "c", "active")
+        wait_for("the hold on c", lambda: holder_on(masters[2], name) == "app")
+    assert not [p for p in holder.pushes if p[0] == "lost"]
+    assert holder.cmd("LOCK", name, "OWNER", "app")[0] == token
+    assert [holder.cmd("UNLOCK", name, "OWNER", "app") for _ in range(2)] == [0, 1]
+    assert rival.cmd("LOCK", name, "WAIT", 3000)[0] > token
+
+
+def test_a_broker_that_stood_still_has_lost_its_holds(make_redis, make_broker, clients, name):
+    """Three leases: another broker's client holds meanwhile; the first one's is told and gets no late OK."""
+    masters = [make_redis(n) for n in "abc"]
+    first, second = make_broker(masters), make_broker(masters)
+    old, late, waiter, new = clients(first, resp3=True), clients(first), clients(first), clients(second)
+    token, validity = old.cmd("LOCK", name)
+    since = time.monotonic()
+    waiter.send("LOCK", name, "WAIT", 60000)
+    wait_for("the waiter", lambda: as_map(late.cmd("LOCKINFO", name))["waiters"])
+    for master in masters:
+        master.stop()
+    late.send("LOCK", name + ":late", "LEASE", 300)
+    assert late.silent(0.05)
+    first.stop()
+    for master in masters:
+        master.cont()
+    newer = until_free(new, name, since, validity - 30)[0]
+    assert newer > token
+    assert new.cmd("LOCK", name + ":late", "LEASE", 60000, "WAIT", 5000)[0] > 0
+    procs.wait_for("three leases", lambda: time.monotonic() > since + 3 * LEASE_S)
+    first.cont()
+    assert old.wait_push("lost")[1:3] == [name, token]
+    assert old.err("UNLOCK", name).code == "NOTHELD"
+    reply = late.recv()
+    assert not isinstance(reply, list), "granted late: %r" % (reply,)
+    assert waiter.silent(0.3)
+    assert new.cmd("UNLOCK", name) == 1
+    assert waiter.recv()[0] > newer
+
+
+CLIENT = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from respclient import RespClient
+client = RespClient(("127.0.0.1", int(sys.argv[2])), resp3=True)
+for name in sys.argv[4:]:
+    assert client.cmd("LOCK", name, *sys.argv[3].split())
+print("held", flush=True)
+print(" ".join(map(str, client.wait_push("lost", 60))), flush=True)
+sys.stdin.read()
+"""
+
+
+def other_process(broker, options, *names):
+    process = procs.spawn([sys.executable, "-c", CLIENT, LIB, str(broker.port), options, *names],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+def test_a_stopped_client_is_renewed_until_maxhold(broker3, clients, name):
+    """Its connection lives, so it holds; MAXHOLD is the bound. When it goes on it is told."""
+    process = other_process(broker3, "MAXHOLD %d" % (4 * LEASE_MS), name)
+    process.send_signal(signal.SIGSTOP)
+    since = time.monotonic()
+    rival = clients(broker3)
+    assert rival.cmd("LOCK", name, "WAIT", int(2.5 * LEASE_MS)) is None
+    token = rival.cmd("LOCK", name, "WAIT", 10000)[0]
+    assert 3.5 * LEASE_S <= time.monotonic() - since <= 5 * LEASE_S + 0.5
+    process.send_signal(signal.SIGCONT)
+    word, lost, older = process.stdout.readline().split()[:3]
+    assert (word, lost) == ("lost", name) and int(older) < token
+    process.kill()
+    process.communicate()
+
+
+def test_many_holders_killed_at_once(broker3, clients, name):
+    """kill -9: the kernel closes their connections, and all locks are free at once; the others' are renewed."""
+    other = clients(broker3, resp3=True)
+    others = ["%s:other:%d" % (name, i) for i in range(50)]
+    for one in others:
+        other.cmd("LOCK", one)
+    names = ["%s:%d" % (name, i) for i in range(1000)]
+    broker = [other_process(broker3, "", *names[i::10]) for i in range(10)]
+    for process in broker:
+        process.kill()
+    since = time.monotonic()
+    for process in broker:
+        process.communicate()
+    client = clients(broker3)
+    granted = client.pipeline(*[("LOCK", one, "WAIT", 5000) for one in names])
+    assert all(isinstance(g, list) for g in granted)
+    assert time.monotonic() - since < 3  # far less than 1000 times anything; a lease would show on most
+    assert other.cmd("PING") == "PONG"
+    assert not [p for p in other.pushes if p[0] == "lost"]
+
+
+def test_a_killed_broker_frees_nobody_early(make_redis, make_broker, clients, name):
+    """Many holds: none is granted to another before the deadline told; the owner takes its own back."""
+    masters = [make_redis(n) for n in "abc"]
+    options = {"lease": "1500ms"}
+    first, second = make_broker(masters, options=options), make_broker(masters, options=options)
+    a, b, rival = clients(first), clients(second), clients(second)
+    names = ["%s:%d" % (name, i) for i in range(150)]
+    granted = a.pipeline(*[("LOCK", one, "OWNER", "app") for one in names])
+    told = a.pipeline(*[("RENEW", one, "OWNER", "app") for one in names])
+    since = time.monotonic()
+    first.kill()
+    back = b.pipeline(*[("RENEW", one, "OWNER", "app") for one in names[:50]])
+    assert all(new[0] > old[0] for new, old in zip(back, granted))
+    least = min(validity for _, validity in told)
+    tokens = [until_free(rival, one, since, least - 60)[0] for one in names[50:]]
+    assert all(new > old[0] for new, old in zip(tokens, granted[50:]))
+    assert all(g is None for g in rival.pipeline(*[("LOCK", one) for one in names[:50]]))
+
+
+# Tokens
+
+def raise_counters(masters, name, above, *plus):
+    """Sets the token counter of this lock so far ahead that the clock plays no part."""
+    for master, more in zip(masters, plus):
+        for field in master.cli("HKEYS", MARK):
+            if field.isdigit():
+                master.cli("HSET", MARK, field, above + more)
+
+
+def test_the_same_token_is_not_given_twice(make_redis, make_proxy, make_broker, clients, name):
+    """C=(4,2,2,4,4): A has 5, 3, 3 and is about to commit 5; c loses it, B takes c, d, e and commits 5 first."""
+    masters = [make_redis(n) for n in "abcde"]
+    proxies = [make_proxy(m.address) for m in masters]
+    first = make_broker({m.name: p.url for m, p in zip(masters, proxies)}, options={"request_timeout": "2s"})
+    second = make_broker(masters, options={"request_timeout": "2s"})
+    a, b = clients(first), clients(second)
+    high = b.cmd("LOCK", name)[0] + (1 << 40)
+    b.cmd("UNLOCK", name)
+    wait_for("the release", lambda: not any(lock_key(m, name) for m in masters))
+    raise_counters(masters, name, high, 4, 2, 2, 4, 4)
+    for proxy in proxies[3:]:
+        proxy.on("drop_request", about(name), times=None)
+    rules = [proxy.on("hold_request", commit_of(name)) for proxy in proxies[:3]]
+    a.send("LOCK", name, "OWNER", "first", "LEASE", 20000)
+    for rule in rules:
+        rule.wait()
+    masters[2].cli("DEL", lock_key(masters[2], name))
+    other = b.cmd("LOCK", name, "OWNER", "second", "LEASE", 20000)
+    for rule in rules:
+        rule.release()
+    reply = a.recv()
+    assert not (isinstance(reply, list) and isinstance(other, list)), "two holders: %r and %r" % (reply, other)
+    assert isinstance(reply, list) or isinstance(other, list) or reply is None or reply.code == "NOQUORUM"
+    for proxy in proxies:
+        proxy.clear()
+    first_token = max(r[0] for r in (reply, other, [high]) if isinstance(r, list))
+    for client, owner in ((a, "first"), (b, "second")):
+        client.send("UNLOCK", name, "OWNER", owner)
+        client.recv()
+    assert b.cmd("LOCK", name, "WAIT", 5000)[0] > first_token
+
+
+def test_tokens_rise_over_a_master_that_forgot_them(make_redis, make_broker, clients, name):
+    """The counter is far ahead of the clock; a cold broker still gets more than was ever given."""
+    masters = [make_redis(n) for n in "abc"]
+    options = {"quarantine": "1s", "max_lease": "1s"}
+    first = make_broker(masters, options=options)
+    client = clients(first)
+    high = client.cmd("LOCK", name)[0] + (1 << 40)
+    client.cmd("UNLOCK", name)
+    raise_counters(masters, name, high, 0, 0, 0)
+    token = client.cmd("LOCK", name, "WAIT", 1000)[0]
+    assert token > high
+    client.cmd("UNLOCK", name)
+    first.close()
+    for master in masters:
+        master.restart()
+        second = make_broker(masters, options=options)
+        other = clients(second)
+        wait_state(other, master.name, "active")
+        newer = other.cmd("LOCK", name, "WAIT", 3000)[0]
+        assert newer > token
+        token = newer
+        other.cmd("UNLOCK", name)
+        second.close()
+
+
+def test_a_vote_that_was_forgotten_does_not_count(make_redis, make_proxy, make_broker, clients, name):
+    """Acknowledged by a and b, b crashes; the commit arrives on a only when b is back."""
+    masters = [make_redis(n) for n in "abc"]
+    proxies = [make_proxy(m.address) for m in masters]
+    options = {"quarantine": "1500ms", "max_lease": "1s", "request_timeout": "600ms"}
+    first = make_broker({m.name: p.url for m, p in zip(masters, proxies)}, options=options)
+    a = clients(first)
+    high = a.cmd("LOCK", name)[0] + (1 << 40)
+    a.cmd("UNLOCK", name)
+    wait_for("the release", lambda: not any(lock_key(m, name) for m in masters))
+    raise_counters(masters, name, high, 6, 2, 2)
+    proxies[2].on("drop_request", about(name), times=None)
+    rules = [proxy.on("hold_request", commit_of(name)) for proxy in proxies[:2]]
+    a.send("LOCK", name, "OWNER", "first", "LEASE", 1000)
+    for rule in rules:
+        rule.wait()
+    masters[1].restart()
+    for rule in rules:
+        rule.release()
+    reply = a.recv()
+    assert isinstance(reply, RespError) and reply.code == "NOQUORUM", reply
+    for proxy in proxies:
+        proxy.clear()
+    b = clients(make_broker(masters, options=options))
+    assert b.cmd("LOCK", name, "OWNER", "second", "WAIT", 8000)[0] > high
+
+
+# Data that is lost
+
+def flush_all(master):
+    master.cli("FLUSHALL")
+
+
+def drop_mark(master):
+    master.cli("DEL", MARK)
+
+
+@pytest.mark.parametrize("harm", [flush_all, drop_mark])
+def test_lost_data_is_noticed(make_redis, make_broker, clients, name, harm):
+    """The very next script finds it, and the master is quarantined; a cold broker sees the same."""
+    masters = [make_redis(n) for n in "abc"]
+    options = {"quarantine": "2s", "max_lease": "1s"}
+    broker = make_broker(masters, options=options)
+    holder, other = clients(broker, resp3=True), clients(broker)
+    token = holder.cmd("LOCK", name)[0]
+    harm(masters[0])
+    assert other.cmd("LOCK", name) is None
+    wait_state(other, "a", "quarantine")
+    cold = clients(make_broker(masters, options=options))
+    assert cold.cmd("LOCK", name) is None
+    assert master_of(cold, "a")["state"] == "quarantine"
+    wait_state(other, "a", "active")
+    wait_for("the hold on a", lambda: lock_key(masters[0], name))
+    assert holder.cmd("LOCK", name)[0] == token
+
+
+def test_script_flush_costs_nothing(make_redis, make_broker, clients, name):
+    masters = [make_redis(n) for n in "abc"]
+    broker = make_broker(masters, options={"quarantine": "1500ms", "max_lease": "1s"})
+    client = clients(broker)
+    token = client.cmd("LOCK", name)[0]
+    for master in masters:
+        master.cli("SCRIPT", "FLUSH")
+    assert client.cmd("LOCK", name + "2", "WAIT", 2000)[0] > 0
+    assert all(as_map(row)["state"] != "quarantine" for row in client.cmd("MASTERS"))
+    wait_for("three active masters", lambda: all(as_map(row)["state"] == "active" for row in client.cmd("MASTERS")))
+    assert client.cmd("LOCK", name)[0] == token
+
+
+def test_a_promoted_replica_is_another_server(make_redis, make_proxy, make_broker, clients, name):
+    """It has the keys and the mark of its master, but it may lack the last holds: quarantine."""
+    masters = [make_redis(n) for n in "ab"] + [make_redis("c", tcp=True)]
+    replica = make_redis("c2", tcp=True)
+    masters[2].cli("CONFIG", "SET", "repl-diskless-sync-delay", "0")
+    replica.cli("REPLICAOF", *map(str, masters[2].address))
+    wait_for("the replica", lambda: "master_link_status:up" in replica.cli("INFO", "replication"))
+    proxy = make_proxy(masters[2].address)
+    broker = make_broker({"a": masters[0].url, "b": masters[1].url, "c": proxy.url},
+                         options={"quarantine": "1500ms", "max_lease": "1s"})
+    holder, rival = clients(broker, resp3=True), clients(broker)
+    token = holder.cmd("LOCK", name)[0]
+    masters[2].kill()
+    replica.cli("REPLICAOF", "NO", "ONE")
+    proxy.upstream = replica.address
+    wait_state(rival, "c", "quarantine")
+    assert rival.cmd("LOCK", name) is None
+    wait_state(rival, "c", "active")
+    assert holder.cmd("LOCK", name)[0] == token
+
+
+# Masters that must not be used
+
+def refused(client, name, *words):
+    row = wait_state(client, name, "refused")
+    assert any(word in row["last_error"] for word in words), row["last_error"]
+
+
+def test_the_same_server_twice(make_redis, make_proxy, make_broker, clients, name):
+    """By two addresses: one of the two is no master of its own."""
+    a, b = make_redis("a"), make_redis("b")
+    broker = make_broker({"a": a.url, "b": b.url, "c": make_proxy(a.address).url}, ready=False)
+    client = clients(broker)
+    wait_for("the refusal", lambda: [r for r in map(as_map, client.cmd("MASTERS")) if "same server" in r["last_error"]])
+    b.kill()
+    wait_for("no quorum of one", lambda: client.err("LOCK", name).code == "NOQUORUM")
+
+
+@pytest.mark.parametrize("policy", ["allkeys-lru", "volatile-ttl"])
+def test_an_eviction_policy(make_redis, make_broker, clients, name, policy):
+    master = make_redis("a", args=["--maxmemory-policy", policy])
+    client = clients(make_broker([master], ready=False))
+    refused(client, "a", "maxmemory-policy", policy)
+    assert client.err("LOCK", name).code == "NOQUORUM"
+    master.cli("CONFIG", "SET", "maxmemory-policy", "noeviction")
+    assert wait_for("a grant once it is right", lambda: isinstance(client.send("LOCK", name) or client.recv(), list), 15)
+
+
+def test_a_replica_in_the_list(make_redis, make_broker, clients, name):
+    a, replica = make_redis("a", tcp=True), make_redis("b")
+    replica.cli("REPLICAOF", *map(str, a.address))
+    client = clients(make_broker([replica], ready=False))
+    refused(client, "b", "slave", "replica")
+    assert client.err("LOCK", name).code == "NOQUORUM"
+
+
+def test_brokers_that_disagree(make_redis, make_broker, clients, name):
+    """Another longest lease, or another set of masters: the second broker must not grant."""
+    masters = [make_redis(n) for n in "abc"]
+    make_broker(masters)
+    client = clients(make_broker(masters, options={"max_lease": "59s"}, ready=False))
+    refused(client, "a", "disagree")
+    assert client.err("LOCK", name).code == "NOQUORUM"
+    other = clients(make_broker(masters[:1], ready=False))
+    refused(other, "a", "disagree")
+    assert other.err("LOCK", name).code == "NOQUORUM"
+
+
+# Errors in the middle
+
+def out_of_memory(master):
+    master.cli("CONFIG", "SET", "maxmemory", "1")
+    return lambda: master.cli("CONFIG", "SET", "maxmemory", "0")
+
+
+def cannot_save(master):
+    master.cli("CONFIG", "SET", "save", "1 1000000", "rdbcompression", "no")
+    master.cli("SET", "something", "changed")
+    os.mkdir(os.path.join(master.dir, "dump.rdb"))
+    master.cli("BGSAVE")
+    wait_for("the failure", lambda: "rdb_last_bgsave_status:err" in master.cli("INFO", "persistence"))
+
+    def heal():
+        master.cli("CONFIG", "SET", "save", "")
+        os.rmdir(os.path.join(master.dir, "dump.rdb"))
+    return heal
+
+
+def becomes_replica(master):
+    master.cli("REPLICAOF", "127.0.0.1", "1")
+    return lambda: master.cli("REPLICAOF", "NO", "ONE")
+
+
+def busy(master):
+    master.cli("CONFIG", "SET", "busy-reply-threshold", "20")
+    client = master.connect()
+    client.send("EVAL", "while true do end", "0")
+
+    def says_busy():
+        try:
+            return master.cli("PING") is None
+        except RespError as err:
+            return err.code == "BUSY"
+    wait_for("BUSY", says_busy)
+
+    def heal():
+        master.cli("SCRIPT", "KILL")
+        client.close()
+    return heal
+
+
+@pytest.mark.parametrize("harm", [out_of_memory, cannot_save, becomes_replica, busy])
+def test_a_majority_that_refuses_is_no_vote(make_redis, make_broker, clients, name, harm):
+    """One of three says yes: not granted, nothing is left of it anywhere, and a holder of before lives on."""
+    masters = [make_redis(n) for n in "abc"]
+    broker = make_broker(masters, options={"lease": "6s"})
+    holder, client = clients(broker, resp3=True), clients(broker)
+    token = holder.cmd("LOCK", name + ":before")[0]
+    heal = [harm(master) for master in masters[:2]]
+    client.send("LOCK", name, "OWNER", "ghost", "LEASE", 20000)
+    reply = client.recv()
+    assert isinstance(reply, RespError) and reply.code == "NOQUORUM", reply
+    for one in heal:
+        one()
+    for master in masters:
+        wait_for("the undo on %s" % master.name, lambda m=master: holder_on(m, name) is None)
+    broker.wait_quorum()
+    assert client.cmd("LOCK", name, "OWNER", "next", "WAIT", 5000)[0] > 0
+    assert holder.cmd("LOCK", name + ":before")[0] == token
+    assert not [p for p in holder.pushes if p[0] == "lost"]
+
+
+# Slow masters
+
+def test_one_slow_master_of_five_costs_nothing_three_cost_an_error(make_redis, make_proxy, make_broker, clients, name):
+    masters = [make_redis(n) for n in "abcde"]
+    proxies = [make_proxy(m.address) for m in masters[2:]]
+    broker = make_broker({m.name: m.url for m in masters[:2]} | {m.name: p.url for m, p in zip(masters[2:], proxies)})
+    client = clients(broker)
+
+    def slowest(tries):
+        times = []
+        for i in range(tries):
+            start = time.monotonic()
+            client.send("LOCK", "%s:%d" % (name, i))
+            reply = client.recv()
+            times.append(time.monotonic() - start)
+            assert isinstance(reply, list) or reply.code == "NOQUORUM"
+            if isinstance(reply, list):
+                client.cmd("UNLOCK", "%s:%d" % (name, i))
+        return sorted(times)[-2], reply
+    proxies[0].latency_s = 0.5
+    took, reply = slowest(30)
+    assert isinstance(reply, list) and took < 0.15
+    masters[3].stop()
+    masters[4].stop()
+    took, reply = slowest(3)
+    assert isinstance(reply, RespError) and took < 0.25 + 0.5
+    masters[3].cont()
+    masters[4].cont()
+    broker.wait_quorum()
+
+
+def test_nothing_is_renewed_after_its_release(make_redis, make_proxy, make_broker, clients, name):
+    """Locks given back while their renewals are on the way, at masters that answer late: no key stays."""
+    masters = [make_redis(n) for n in "abc"]
+    proxies = [make_proxy(m.address) for m in masters]
+    broker = make_broker({m.name: p.url for m, p in zip(masters, proxies)},
+                         options={"lease": "240ms", "min_validity": "10ms"})
+    ends = [clients(broker) for _ in range(8)]
+    proxies[1].on("delay_request", lambda r: r.is_eval, times=None, value=0.004)
+    for turn in range(12):
+        names = ["%s:%d:%d" % (name, turn, i) for i in range(8)]
+        for client, one in zip(ends, names):
+            client.send("LOCK", one)
+        assert all(isinstance(client.recv(), (list, RespError)) for client in ends)
+        # the first renewal is due after a third of the lease, less some jitter
+        time.sleep(0.070 + turn % 6 * 0.004)
+        for client, one in zip(ends, names):
+            client.send("UNLOCK", one)
+        for client in ends:
+            client.recv()
+    for master in masters:
+        wait_for("no key on %s" % master.name, lambda m=master: m.keys() == [MARK], 5, 0.05)
+
+
+# Hostile masters
+
+class Hostile:
+    """Something that listens like a Redis, answers INFO at most, and then says what it likes."""
+
+    def __init__(self, kind, directory):
+        self.kind = kind
+        self.path = os.path.join(str(directory), "hostile")
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.listener.bind(self.path)
+        self.listener.listen(16)
+        self.visits = 0
+        self.ended = 0
+        self.closing = False
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    @property
+    def url(self):
+        return "unix://" + self.path
+
+    def accept(self):
+        while True:
+            try:
+                sock, _ = self.listener.accept()
+            except OSError:
+                return
+            self.visits += 1
+            threading.Thread(target=self.serve, args=(sock,), daemon=True).start()
+
+    def serve(self, sock):
+        try:
+            if self.kind != "at once":
+                sock.recv(65536)
+            getattr(self, self.kind.replace(" ", "_"))(sock)
+        except OSError:
+            pass
+        self.ended += 1
+        sock.close()
+
+    def flood(self, sock, piece, times):
+        for _ in range(times):
+            sock.sendall(piece)
+        while sock.recv(65536):
+            pass
+
+    def at_once(self, sock):
+        self.flood(sock, b"+OK\r\n" * 1000, 1)
+
+    def endless_array(self, sock):
+        sock.sendall(b"*4294967295\r\n")
+        self.flood(sock, b":1\r\n" * 10000, 1000)
+
+    def many_arrays(self, sock):
+        sock.sendall(b"*1000000\r\n")
+        self.flood(sock, b":1\r\n" * 10000, 100)
+
+    def depth(self, sock):
+        self.flood(sock, b"*1\r\n" * 10000, 100)
+
+    def long_line(self, sock):
+        self.flood(sock, b"+" + b"x" * 65536, 200)
+
+    def long_bulk(self, sock):
+        sock.sendall(b"$536870912\r\n")
+        self.flood(sock, b"x" * 65536, 200)
+
+    def odd_types(self, sock):
+        self.flood(sock, b"%1\r\n+a\r\n:1\r\n~1\r\n#t\r\n,1.5\r\n(12\r\n=5\r\ntxt:a\r\n>1\r\n+x\r\n_\r\n", 10)
+
+    def noise(self, sock):
+        self.flood(sock, bytes(range(256)) * 100, 10)
+
+    def one_byte_a_second(self, sock):
+        for byte in b"$100\r\n" + b"x" * 100:
+            sock.sendall(bytes([byte]))
+            time.sleep(1)
+            if self.closing:
+                return
+
+    def close(self):
+        self.closing = True
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+
+@pytest.mark.parametrize("kind", ["at once", "endless array", "many arrays", "depth", "long line", "long bulk",
+                                  "odd types", "noise", "one byte a second"])
+def test_a_hostile_master_has_no_vote_and_costs_nothing(make_redis, make_broker, clients, name, tmp_path, kind):
+    masters = [make_redis(n) for n in "ab"]
+    hostile = Hostile(kind, masters[0].dir)
+    try:
+        broker = make_broker({"a": masters[0].url, "b": masters[1].url, "c": hostile.url})
+        client = clients(broker)
+        before = rss_kb(broker.proc.pid)
+        wait_for("the first link to be dropped", lambda: hostile.ended >= 1)
+        if kind != "one byte a second":
+            wait_for("more of them", lambda: hostile.ended >= 4, 15)
+        assert master_of(client, "c")["state"] != "active"
+        assert client.cmd("LOCK", name)[0] > 0
+        assert client.cmd("UNLOCK", name) == 1
+        grown = rss_kb(broker.proc.pid) - before
+        if "asan" not in procs_maps(broker.proc.pid):  # it keeps what is freed for a while
+            assert grown < 1024, "%d kB more" % grown
+        masters[1].kill()
+        wait_for("no majority with it", lambda: client.err("LOCK", name).code == "NOQUORUM")
+    finally:
+        hostile.close()
+
+
+def procs_maps(pid):
+    with open("/proc/%d/maps" % pid, encoding="ascii", errors="replace") as maps:
+        return maps.read()
+
+
+def test_a_client_that_is_gone_is_noticed(broker1, clients, name):
+    """kill -9 of a process that waits: it never gets the lock."""
+    holder, rival = clients(broker1), clients(broker1)
+    token = holder.cmd("LOCK", name)[0]
+    process = procs.spawn([sys.executable, "-c", CLIENT, LIB, str(broker1.port), "WAIT 60000", name],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    wait_for("the waiter", lambda: as_map(rival.cmd("LOCKINFO", name))["waiters"])
+    process.kill()
+    process.communicate()
+    wait_for("its end", lambda: not as_map(rival.cmd("LOCKINFO", name))["waiters"])
+    assert holder.cmd("UNLOCK", name) == 1
+    assert rival.cmd("LOCK", name)[0] > token
+    with pytest.raises(Closed):
+        broker1.kill()
+        rival.cmd("PING")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_while_the_last_releases_are_sent(make_redis, make_broker, clients, name, number):
+    """The clients are gone by then; the broker still waits for a master that does not answer."""
+    masters = [make_redis(n) for n in "abc"]
+    broker = make_broker(masters, options={"request_timeout": "1s"})
+    client = clients(broker)
+    client.cmd("LOCK", name)
+    masters[2].stop()
+    assert client.cmd("UNLOCK", name) == 1
+    broker.signal(signal.SIGTERM)
+    broker.wait_log("drained, stopping")
+    wait_for("the end of the connection", lambda: client_is_closed(client))
+    broker.signal(number)
+    assert broker.wait() == 0
+
+
+def client_is_closed(client):
+    try:
+        client.send("PING")
+        client.recv(0.5)
+    except Closed:
+        return True
+    return False

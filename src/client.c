@@ -10,6 +10,7 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "client_private.h"
@@ -17,6 +18,7 @@
 #include "cmd.h"
 #include "log.h"
 #include "stats.h"
+#include "user.h"
 
 /* ---- what the stream tells ---- */
 
@@ -128,6 +130,9 @@ struct clients *client_init(struct event_base *base, const struct client_limits 
     TAILQ_INIT(&set->watched);
     resp_scratch_init(&set->scratch);
     event_assign(&set->turn, base, -1, 0, client_on_turn, set);
+    set->strict = (struct resp_limits){
+        .max_args = 8, .max_arg_len = 1024, .max_request_len = 8 * 1024, .max_inline_len = 1024};
+    event_assign(&set->undelay, base, -1, 0, client_on_undelay, set);
     event_assign(&set->unpause, base, -1, 0, on_unpause, set);
     event_assign(&set->tick, base, -1, EV_PERSIST, client_on_tick, set);
     event_add(&set->tick, &second);
@@ -146,6 +151,7 @@ void client_fini(struct clients *set)
     client_free_dead(set);
     event_del(&set->turn);
     event_del(&set->unpause);
+    event_del(&set->undelay);
     event_del(&set->tick);
     resp_scratch_fini(&set->scratch);
     free(set);
@@ -170,24 +176,43 @@ void client_set_tls(struct clients *set, struct ssl_ctx_st *context)
 
 /* ---- a client comes ---- */
 
+/* Answers an error and closes. */
+static void turn_away(int fd, bool tls, const char *text)
+{
+    char dropped[1024];
+
+    /* What it has sent is read, as bytes left unread turn the close into a reset that can take the
+     * text away from the peer. */
+    if (!tls && send(fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
+        shutdown(fd, SHUT_WR);
+    while (recv(fd, dropped, sizeof dropped, MSG_DONTWAIT) == (ssize_t)sizeof dropped) {
+    }
+    close(fd);
+}
+
+static void refuse_stranger(struct clients *set, int fd, bool tls)
+{
+    static struct log_limit limit;
+
+    stats.connections_rejected_unauth++;
+    if (log_limited(&limit, clock_ms()))
+        log_warn(
+            "clients",
+            "%zu connections have not said who they are, one more is refused swallowed=%" PRIu64,
+            set->n_strangers, limit.swallowed);
+    turn_away(fd, tls, "-ERR max number of unauthenticated clients reached\r\n");
+}
+
 static void refuse(struct clients *set, int fd, bool tls)
 {
-    static const char text[] = "-ERR max number of clients reached\r\n";
     static struct log_limit limit;
-    char dropped[1024];
 
     stats.connections_rejected_clients++;
     if (log_limited(&limit, clock_ms()))
         log_warn("clients",
                  "max_clients=%" PRId64 " reached, a connection is refused swallowed=%" PRIu64,
                  set->limits.max_clients, limit.swallowed);
-    /* What it has sent is read, as bytes left unread turn the close into a reset that can take the
-     * text away from the peer. */
-    if (!tls && send(fd, text, sizeof text - 1, MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
-        shutdown(fd, SHUT_WR);
-    while (recv(fd, dropped, sizeof dropped, MSG_DONTWAIT) == (ssize_t)sizeof dropped) {
-    }
-    close(fd);
+    turn_away(fd, tls, "-ERR max number of clients reached\r\n");
 }
 
 static char *local_address(int fd)
@@ -212,6 +237,77 @@ static char *peer_address(int fd, const struct sockaddr *peer, socklen_t len)
     return util_strdup(text);
 }
 
+/* Who it is by the way it comes; NULL: nobody. */
+static struct user *user_of_peer(int fd, const struct sockaddr *peer)
+{
+    struct ucred cred;
+    socklen_t len = sizeof cred;
+    struct user *user = NULL;
+
+    if (peer->sa_family == AF_UNIX && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0)
+        user = user_of_uid(cred.uid);
+    return user ? user : user_of_nobody();
+}
+
+static void set_own_user(struct client *c, struct user *user)
+{
+    struct session *s = &c->session;
+
+    user_unref(s->own_user);
+    s->own_user = user ? user_ref(user) : NULL;
+    session_set_user(s, user);
+}
+
+void client_look_at_user(struct client *c)
+{
+    char name[128];
+
+    if (!c->certificate_seen && c->stream.tls && !stream_is_shaking(&c->stream)) {
+        struct user *user = NULL;
+        c->certificate_seen = true;
+        if (stream_peer_name(&c->stream, name, sizeof name))
+            user = user_of_certificate(name);
+        if (user)
+            set_own_user(c, user);
+    }
+    bool stranger = users_active() && !c->session.user;
+    if (stranger == c->stranger)
+        return;
+    c->stranger = stranger;
+    c->parser.limits = stranger ? &c->set->strict : &c->set->limits.resp;
+    if (stranger) {
+        c->set->n_strangers++;
+        c->stranger_since_ms = clock_ms();
+        client_watch(c);
+    } else {
+        c->set->n_strangers--;
+    }
+}
+
+void client_users_changed(struct clients *set)
+{
+    struct client *c;
+
+    TAILQ_FOREACH(c, &set->all, link)
+    {
+        struct session *s = &c->session;
+        bool gone = s->user && s->user->gone, unknown = !s->user && !c->stranger;
+        if (s->own_user && s->own_user->gone) {
+            user_unref(s->own_user);
+            s->own_user = NULL;
+        }
+        if (!users_active())
+            set_own_user(c, NULL);
+        else if (unknown && user_of_nobody())
+            set_own_user(c, user_of_nobody());
+        else if (gone)
+            client_finish(c, CLIENT_END_KILLED, "its user is no longer there");
+        else if (unknown)
+            client_finish(c, CLIENT_END_KILLED, "users have to say now who they are");
+        client_look_at_user(c);
+    }
+}
+
 void client_accept(void *clients, int fd, bool tls, const struct sockaddr *peer, socklen_t peer_len)
 {
     struct clients *set = clients;
@@ -220,6 +316,11 @@ void client_accept(void *clients, int fd, bool tls, const struct sockaddr *peer,
     stats.connections_received++;
     if ((int64_t)set->n_all >= set->limits.max_clients) {
         refuse(set, fd, tls);
+        return;
+    }
+    struct user *user = user_of_peer(fd, peer);
+    if (users_active() && !user && set->n_strangers >= CLIENT_STRANGERS_MAX) {
+        refuse_stranger(set, fd, tls);
         return;
     }
     struct client *c = util_alloc(sizeof *c);
@@ -237,6 +338,9 @@ void client_accept(void *clients, int fd, bool tls, const struct sockaddr *peer,
         stream_adopt(&c->stream, fd);
     }
     stream_keepalive(&c->stream, &set->limits.keepalive);
+    c->certificate_seen = !tls;
+    set_own_user(c, user);
+    client_look_at_user(c);
     set->events->on_start(set->arg, &c->session, now_ms);
     log_debug("clients", "client %" PRIu64 " connected peer=%s", c->session.id, c->peer);
 }

@@ -22,6 +22,9 @@ struct clients;
 struct ssl_ctx_st; /* tls.h */
 
 enum {
+    CLIENT_AUTH_MS = 5000,      /* to say who it is, where users are asked for */
+    CLIENT_STRANGERS_MAX = 256, /* at a time, who have not said so yet, */
+    CLIENT_STRANGER_OUT = 1024, /* and bytes of replies that one of them may leave unread */
     CLIENT_HANDSHAKE_MS = 5000, /* for TLS; request_ms when that is shorter */
     CLIENT_TURN = 32,           /* commands of one client in one turn of the loop */
     CLIENT_LINGER_MS =
@@ -38,6 +41,7 @@ enum client_end {
     CLIENT_END_PROTOCOL, /* sent what is no request */
     CLIENT_END_HTTP,     /* spoke HTTP */
     CLIENT_END_TLS,      /* spoke TLS where it is not spoken, or not as we want it */
+    CLIENT_END_AUTH,     /* did not say in time who it is */
     CLIENT_END_REQUEST,  /* did not finish a request in time */
     CLIENT_END_IDLE,     /* idle for too long */
     CLIENT_END_OUTPUT,   /* did not take its replies */
@@ -88,6 +92,10 @@ void client_set_limits(struct clients *, const struct client_limits *);
 
 /* For connections with TLS from now on. Stays the caller's until another takes its place. */
 void client_set_tls(struct clients *, struct ssl_ctx_st *);
+
+/* The set of users has changed (user.h): ends those whose user is gone, and those who have to say
+ * now who they are. */
+void client_users_changed(struct clients *);
 
 /* Takes over an accepted socket, with TLS only when a context was given; answers an error and
  * closes when there are too many clients. Fits listener_accept_fn, with the set as `arg`. */

@@ -34,6 +34,7 @@ static const struct {
     [CLIENT_END_PROTOCOL] = {"protocol", LOG_LEVEL_INFO, &stats.disconnects_protocol},
     [CLIENT_END_TLS] = {"tls", LOG_LEVEL_INFO, &stats.disconnects_protocol},
     [CLIENT_END_HTTP] = {"http", LOG_LEVEL_DEBUG, &stats.disconnects_protocol},
+    [CLIENT_END_AUTH] = {"auth_timeout", LOG_LEVEL_INFO, &stats.disconnects_auth_timeout},
     [CLIENT_END_REQUEST] = {"slow_request", LOG_LEVEL_INFO, &stats.disconnects_slow_request},
     [CLIENT_END_IDLE] = {"idle", LOG_LEVEL_INFO, &stats.disconnects_idle},
     [CLIENT_END_OUTPUT] = {"output_limit", LOG_LEVEL_INFO, &stats.disconnects_output},
@@ -126,6 +127,9 @@ static void leave_lists(struct client *c)
 
     TAILQ_REMOVE(&set->all, c, link);
     set->n_all--;
+    if (c->stranger)
+        set->n_strangers--;
+    c->stranger = false;
     if (c->is_ready)
         TAILQ_REMOVE(&set->ready, c, ready);
     if (c->is_watched)
@@ -182,11 +186,12 @@ static bool bound_output(struct client *c, int64_t now_ms)
     const struct client_limits *limits = &c->set->limits;
     size_t before = c->unsent;
     int64_t unsent = (int64_t)buf_len(&c->stream.out);
+    int64_t hard = c->stranger ? CLIENT_STRANGER_OUT : limits->output_hard;
 
     c->unsent = (size_t)unsent;
     /* One reply may be longer than the limit; nothing may be added behind it while it does not go.
      */
-    if (before > 0 && unsent > (int64_t)before && unsent > limits->output_hard) {
+    if (before > 0 && unsent > (int64_t)before && unsent > hard) {
         client_end_now(c, CLIENT_END_OUTPUT, "does not take its replies (output_buffer_hard)");
         return false;
     }
@@ -276,6 +281,8 @@ static void watch_one(struct client *c, int64_t now_ms)
     else if (c->partial_since_ms > 0 && limits->request_ms > 0 &&
              now_ms - c->partial_since_ms >= limits->request_ms)
         client_end_now(c, CLIENT_END_REQUEST, "did not finish a request in time (request_time)");
+    else if (c->stranger && !ending && now_ms - c->stranger_since_ms >= CLIENT_AUTH_MS)
+        client_end_now(c, CLIENT_END_AUTH, "did not say in time who it is");
     else if (shakes_too_long(c, now_ms))
         client_end_now(c, CLIENT_END_REQUEST, "did not finish the handshake of TLS in time");
     else if (c->full_since_ms > 0 && now_ms - c->full_since_ms >= limits->output_soft_ms)
@@ -283,7 +290,7 @@ static void watch_one(struct client *c, int64_t now_ms)
     else if (c->stream.paused && stream_probe(&c->stream) && session_is_blocked(&c->session))
         client_end_now(c, CLIENT_END_EOF, "closed by the peer");
     else if (!c->dead && !ending && c->partial_since_ms == 0 && c->full_since_ms == 0 &&
-             !c->stream.paused && !stream_is_shaking(&c->stream)) {
+             !c->stream.paused && !c->stranger && !stream_is_shaking(&c->stream)) {
         c->is_watched = false;
         TAILQ_REMOVE(&c->set->watched, c, watched);
     }

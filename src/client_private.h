@@ -12,6 +12,7 @@ enum client_stall {
     CLIENT_RUNS,
     CLIENT_BUSY,    /* a request is parked, too many are in flight, or too much is to be sent */
     CLIENT_BARRIER, /* the next command wants nothing in flight */
+    CLIENT_DELAYED, /* wrong passwords came from there: until delayed_until_ms */
     CLIENT_PAUSED   /* client_pause_all() */
 };
 
@@ -34,7 +35,10 @@ struct client {
     int64_t ending_since_ms;  /* when eof or finishing */
     int64_t partial_since_ms; /* 0: no request is half there */
     int64_t full_since_ms;    /* 0: the peer takes its replies */
-    size_t unsent;            /* bytes that the last flush had to leave */
+    bool stranger;            /* users are asked for, and it has not said who it is */
+    bool certificate_seen;    /* who it is by its certificate has been looked for */
+    int64_t stranger_since_ms, delayed_until_ms;
+    size_t unsent;                   /* bytes that the last flush had to leave */
     int64_t counted_in, counted_out; /* of stream's, in the statistics */
     char *peer, *local;
 };
@@ -54,7 +58,9 @@ struct clients {
     uint64_t last_id;
     int64_t paused_until_ms; /* 0: commands are not paused */
     struct resp_scratch scratch;
-    struct event turn, tick, unpause;
+    size_t n_strangers;
+    struct resp_limits strict; /* for strangers */
+    struct event turn, tick, unpause, undelay;
     int64_t http_logged_ms, tls_logged_ms, log_second;
     unsigned log_lines;
 };
@@ -87,7 +93,12 @@ void client_free_dead(struct clients *);
 /* The event of the set: once a second. */
 void client_on_tick(evutil_socket_t, short, void *arg);
 
+/* Who it is may have changed: other bounds hold. */
+void client_look_at_user(struct client *);
+
 /* client_run.c */
+/* The event of the set: those whose delay may be over. */
+void client_on_undelay(evutil_socket_t, short, void *arg);
 /* stream_events.on_bytes. */
 size_t client_on_bytes(void *arg, const char *data, size_t len);
 /* Goes on with the commands of a client that had to wait, if it need not any more. */

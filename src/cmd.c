@@ -128,6 +128,7 @@ void cmd_fini(void)
 {
     stats_set_commands(NULL);
     slowlog_reset();
+    cmd_refusals_reset();
     free(rows);
     rows = NULL;
     n_rows = n_top = 0;
@@ -375,6 +376,10 @@ void cmd_dispatch(struct session *s, int argc, const struct resp_arg *argv, int6
     if (index < 0 || !pubsub_allows(s, &rows[index]))
         return;
     struct row *row = &rows[index];
+    if (!cmd_permits(s, row->cmd, row->full_name, argc, argv)) {
+        row->counts.rejected++;
+        return;
+    }
     s->last_cmd = (uint16_t)index;
     if (monitor_count > 0 && (row->cmd->flags & (CMD_ADMIN | CMD_LOCK)) != CMD_ADMIN)
         monitor_feed(hooks.peer(s), argc, argv, (row->cmd->flags & CMD_SECRET) != 0,

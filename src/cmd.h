@@ -28,6 +28,9 @@ enum {
         1u << 4, /* runs only when nothing of this session is in flight (QUIT, RESET, ...) */
     CMD_PUBSUB_OK = 1u << 5, /* allowed in a RESP2 connection that has subscribed */
     CMD_SECRET = 1u << 6,    /* arguments are never shown (AUTH, HELLO) */
+    CMD_ANYBODY = 1u << 7,   /* allowed before the client has said who it is */
+    CMD_CHANNELS = 1u << 8,  /* its arguments are channels: for names that the user may use */
+    CMD_ALL_NAMES = 1u << 9, /* shows names whoever they belong to: for users without patterns */
 };
 #define CMD_CLASSES (CMD_LOCK | CMD_INSPECT | CMD_ADMIN | CMD_CONNECTION)
 
@@ -97,6 +100,10 @@ const struct cmd_hooks *cmd_hooks(void);
 void cmd_dispatch(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms,
                   int64_t now_us);
 
+/* Until when this request has to wait because wrong passwords came from the same place; 0: not at
+ * all. */
+int64_t cmd_wait_until(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
+
 /* True when this command has to wait until nothing of the session is in flight (CMD_BARRIER). */
 bool cmd_must_wait(const struct session *, const struct resp_arg *word);
 
@@ -116,6 +123,27 @@ int cmd_index(const struct cmd *);
 const char *cmd_full_name(int index);
 /* Counts of the row; NULL after the last. */
 struct stats_command *cmd_stats(size_t index);
+
+/* May this session run it? False: an error has been answered. */
+bool cmd_permits(struct session *, const struct cmd *, const char *full_name, int argc,
+                 const struct resp_arg *argv);
+
+/* The last refusals, the newest first; the same one again only counts. */
+enum { CMD_REFUSALS_MAX = 64, CMD_HOST_MAX = 128 };
+enum cmd_reason { CMD_REASON_AUTH, CMD_REASON_COMMAND, CMD_REASON_NAME };
+struct cmd_refusal {
+    enum cmd_reason reason;
+    char object[64], user[64], peer[CMD_HOST_MAX];
+    uint64_t id, count;
+    int64_t wall_ms;
+};
+const struct cmd_refusal *cmd_refusals(int *n);
+void cmd_refusals_reset(void);
+void cmd_refused(struct session *, enum cmd_reason, const char *object, size_t object_len,
+                 const char *user, size_t user_len);
+
+/* The address of the peer without its port. */
+void cmd_peer_host(struct session *, char out[CMD_HOST_MAX]);
 
 /* Helpers for handlers. */
 bool cmd_word_is(const struct resp_arg *, const char *upper); /* case-insensitive */

@@ -13,6 +13,7 @@ void cmd_admin_config_resetstat(struct session *, int argc, const struct resp_ar
 void cmd_admin_config_rewrite(struct session *, int argc, const struct resp_arg *argv,
                               int64_t now_ms);
 void cmd_admin_acl_cat(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
+void cmd_admin_acl_log(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
 void cmd_admin_acl_list(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
 void cmd_admin_acl_users(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
 void cmd_admin_acl_whoami(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);

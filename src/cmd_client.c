@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "pubsub.h"
+#include "user.h"
 
 enum { PAUSE_MAX_MS = 24 * 60 * 60 * 1000 };
 
@@ -106,7 +107,7 @@ struct filter {
     const struct resp_arg *ids; /* any of them; checked numbers */
     int n_ids;                  /* 0: whatever its number */
     enum client_type type;
-    const struct resp_arg *address, *local; /* NULL: any */
+    const struct resp_arg *address, *local, *user; /* NULL: any */
     int64_t min_age_ms;
     const struct session *skip; /* NULL: nobody */
     int64_t now_ms;
@@ -115,6 +116,11 @@ struct filter {
 static bool text_is(const struct resp_arg *arg, const char *text)
 {
     return arg->len == strlen(text) && memcmp(arg->ptr, text, arg->len) == 0;
+}
+
+static const char *user_name_of(const struct session *s)
+{
+    return s->user ? s->user->name : users_active() ? "" : "default";
 }
 
 static bool id_fits(const struct filter *f, uint64_t id)
@@ -135,6 +141,7 @@ static bool filter_fits(const struct filter *f, struct session *s)
     return s != f->skip && id_fits(f, s->id) && (f->type == TYPE_ANY || f->type == type) &&
            (f->address == NULL || text_is(f->address, cmd_hooks()->peer(s))) &&
            (f->local == NULL || text_is(f->local, cmd_hooks()->local(s))) &&
+           (f->user == NULL || text_is(f->user, user_name_of(s))) &&
            f->now_ms - s->created_ms >= f->min_age_ms;
 }
 
@@ -201,9 +208,9 @@ static void append_line(struct buf *text, struct session *s, int64_t now_ms)
                "tot-mem=%zu",
                hooks->input_len(s), out_len, out_len,
                sizeof(*s) + hooks->input_len(s) + out_len + s->held_len);
-    buf_printf(text, " events=%s cmd=%s user=default redir=-1 resp=%d lib-name=%s lib-ver=%s",
+    buf_printf(text, " events=%s cmd=%s user=%s redir=-1 resp=%d lib-name=%s lib-ver=%s",
                out_len > 0 ? "rw" : "r", s->n_commands > 0 ? cmd_full_name(s->last_cmd) : "NULL",
-               s->proto, or_empty(s->lib_name), or_empty(s->lib_ver));
+               user_name_of(s), s->proto, or_empty(s->lib_name), or_empty(s->lib_ver));
     buf_printf(
         text, " tot-cmds=%" PRId64 " locks=%" PRIu32 " in-flight=%" PRIu32 " waiting=%" PRIu32 "\n",
         s->n_commands, s->n_holds, s->n_requests, s->n_parked);
@@ -309,7 +316,9 @@ static int parse_kill(struct session *s, const struct resp_arg *option,
     } else if (cmd_word_is(option, "LADDR")) {
         f->local = value;
     } else if (cmd_word_is(option, "USER")) {
-        if (!text_is(value, "default")) {
+        f->user = value;
+        if (users_active() ? user_find(value->ptr, value->len) == NULL
+                           : !text_is(value, "default")) {
             cmd_reply_error(s, "ERR No such user '%.*s'", CMD_ARG(value));
             return -1;
         }

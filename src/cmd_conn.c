@@ -1,7 +1,8 @@
 /*
  * What a connection says about itself. The texts are Redis's: clients compare them.
  *
- * While no users are configured there is one, "default", who needs no password.
+ * While no users are configured there is one, "default", who needs no password. A connection that
+ * has said RESET is again who it was by the way it came.
  */
 #include "cmd_conn.h"
 
@@ -15,6 +16,7 @@
 #include "monitor.h"
 #include "pubsub.h"
 #include "stats.h"
+#include "user.h"
 #include "util.h"
 
 void cmd_conn_ping(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
@@ -61,6 +63,7 @@ void cmd_conn_reset(struct session *s, int argc, const struct resp_arg *argv, in
     cmd_hooks()->reset_client(cmd_hooks()->server, s, now_ms);
     free(s->name);
     s->name = NULL;
+    session_set_user(s, s->own_user);
     s->no_evict = s->no_touch = false;
     s->proto = 2;
 
@@ -99,11 +102,25 @@ void cmd_conn_time(struct session *s, int argc, const struct resp_arg *argv, int
 
 /* ---- who it is ---- */
 
-/* Answers an error and returns -1 when this is no user. */
-static int authenticate(struct session *s, const struct resp_arg *user)
+/* Answers an error and returns -1 when this is no user, or not its password. */
+static int authenticate(struct session *s, const struct resp_arg *name,
+                        const struct resp_arg *password, int64_t now_ms)
 {
-    if (user->len == 7 && memcmp(user->ptr, "default", 7) == 0)
+    struct user *user = NULL;
+    char host[CMD_HOST_MAX];
+
+    if (!users_active() && name->len == 7 && memcmp(name->ptr, "default", 7) == 0)
         return 0;
+    if (users_active()) {
+        user = user_check(name->ptr, name->len, password->ptr, password->len);
+        if (user != NULL) {
+            session_set_user(s, user);
+            return 0;
+        }
+        cmd_peer_host(s, host);
+        user_penalty_add(host, name->ptr, name->len, now_ms);
+        cmd_refused(s, CMD_REASON_AUTH, "AUTH", 4, name->ptr, name->len);
+    }
     stats.auth_failures_password++;
     cmd_reply_error(s, "WRONGPASS invalid username-password pair or user is disabled.");
     return -1;
@@ -111,14 +128,15 @@ static int authenticate(struct session *s, const struct resp_arg *user)
 
 void cmd_conn_auth(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
 {
-    (void)now_ms;
+    static const struct resp_arg nobody = {"default", 7};
+
     if (argc > 3)
         cmd_reply_syntax(s);
-    else if (argc == 2)
+    else if (argc == 2 && !users_active())
         cmd_reply_error(
             s, "ERR AUTH <password> called without any password configured for the default user. "
                "Are you sure your configuration is correct?");
-    else if (authenticate(s, &argv[1]) == 0)
+    else if (authenticate(s, argc == 2 ? &nobody : &argv[1], &argv[argc - 1], now_ms) == 0)
         cmd_reply_ok(s);
 }
 
@@ -153,7 +171,6 @@ void cmd_conn_hello(struct session *s, int argc, const struct resp_arg *argv, in
     int64_t proto = s->proto;
     const struct resp_arg *user = NULL, *name = NULL;
 
-    (void)now_ms;
     if (argc > 1 && util_parse_int(argv[1].ptr, argv[1].len, INT64_MIN, INT64_MAX, &proto) != 0) {
         cmd_reply_error(s, "ERR Protocol version is not an integer or out of range");
         return;
@@ -173,8 +190,16 @@ void cmd_conn_hello(struct session *s, int argc, const struct resp_arg *argv, in
             return;
         }
     }
-    if (user != NULL && authenticate(s, user) != 0)
+    if (user != NULL && authenticate(s, user, user + 1, now_ms) != 0)
         return;
+    if (users_active() && s->user == NULL) {
+        stats.auth_failures_missing++;
+        cmd_reply_error(s, "NOAUTH HELLO must be called with the client already authenticated, "
+                           "otherwise the HELLO <proto> AUTH <user> <pass> option can be used to "
+                           "authenticate the client and select the RESP protocol version at the "
+                           "same time");
+        return;
+    }
     if (name != NULL && cmd_client_set_name(s, name) != 0)
         return;
     s->proto = (uint8_t)proto;

@@ -12,6 +12,7 @@
 #include "broker.h"
 #include "cmd.h"
 #include "keep.h"
+#include "user.h"
 #include "util.h"
 
 /* ---- replies ---- */
@@ -379,6 +380,7 @@ void cmd_lock_owner(struct session *s, int argc, const struct resp_arg *argv, in
 enum { LIST_BUCKETS = 65536 };
 
 struct listing {
+    const struct user *user;      /* NULL: all names are shown */
     const struct resp_arg *match; /* NULL: all */
     struct buf names;
     size_t count;
@@ -390,6 +392,8 @@ static void list_lock(void *arg, struct lock *l)
     if (listing->match &&
         !util_match(listing->match->ptr, listing->match->len, l->name, l->name_len))
         return;
+    if (listing->user && !user_may_use(listing->user, l->name, l->name_len))
+        return;
     struct resp_writer w = {&listing->names, 2};
     resp_bulk(&w, l->name, l->name_len);
     listing->count++;
@@ -397,7 +401,7 @@ static void list_lock(void *arg, struct lock *l)
 
 void cmd_lock_list(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
 {
-    struct listing listing = {0};
+    struct listing listing = {.user = users_active() ? s->user : NULL};
     int64_t cursor = 0, count = 10;
     (void)now_ms;
     for (int i = 1; i < argc; i += 2) {

@@ -34,6 +34,7 @@ void conf_fini(struct conf *conf)
     conf_listens_fini(&conf->http_listen);
     conf_paths_fini(conf);
     conf_clear_masters(conf);
+    conf_clear_users(conf);
     free(conf->path);
     *conf = (struct conf){0};
 }
@@ -45,7 +46,14 @@ void conf_copy(struct conf *dst, const struct conf *src)
     conf_listens_copy(&dst->http_listen, &src->http_listen);
     conf_paths_copy(dst);
     conf_masters_copy(dst, src);
+    conf_users_copy(dst, src);
     dst->path = src->path != NULL ? util_strdup(src->path) : NULL;
+}
+
+void conf_take_users(struct conf *dst, const struct conf *src)
+{
+    conf_clear_users(dst);
+    conf_users_copy(dst, src);
 }
 
 /* ---- setting ---- */
@@ -63,6 +71,8 @@ int conf_set_at(struct conf *conf, const char *section, const char *key, const c
                            conf_printable(shown, sizeof(shown), key), CONF_VALUE_MAX - 1);
     if (section != NULL && strcmp(section, CONF_MASTERS_SECTION) == 0) {
         rc = conf_master_set(conf, key, value, line, &why);
+    } else if (section != NULL && strcmp(section, CONF_USERS_SECTION) == 0) {
+        rc = conf_user_set(conf, key, value, line, &why);
     } else {
         opt = conf_option_find(section, key);
         if (opt == NULL) {
@@ -101,9 +111,9 @@ int conf_set(struct conf *conf, const char *name, const char *value, struct conf
     const char *key, *section = split_name(name, room, sizeof(room), &key);
 
     if (section != NULL && !conf_section_known(section))
-        return conf_refuse(err,
-                           "unknown section '%s' (known are holdfast, http, limits, masters, tls)",
-                           conf_printable(shown, sizeof(shown), section));
+        return conf_refuse(
+            err, "unknown section '%s' (known are holdfast, http, limits, masters, tls, users)",
+            conf_printable(shown, sizeof(shown), section));
     return conf_set_at(conf, section, key, value, 0, err);
 }
 
@@ -115,6 +125,8 @@ int conf_set_live(struct conf *conf, const char *name, const char *value, struct
 
     if (section != NULL && strcmp(section, CONF_MASTERS_SECTION) == 0)
         return conf_refuse(err, "masters cannot be changed here: edit the file and restart");
+    if (section != NULL && strcmp(section, CONF_USERS_SECTION) == 0)
+        return conf_refuse(err, "users cannot be changed here: edit the file and reload");
     if (opt != NULL && (opt->flags & CONF_RELOADABLE) == 0)
         return conf_refuse(err, "%s: needs a restart: set it in the file", opt->key);
     return conf_set(conf, name, value, err);
@@ -271,6 +283,12 @@ size_t conf_diff(const struct conf *old_conf, const struct conf *new_conf, conf_
         option_name(&opt[i], name, sizeof(name));
         if (hidden)
             before[0] = after[0] = '\0';
+        fn(arg, &change);
+        found++;
+    }
+    if (!conf_users_same(old_conf, new_conf)) {
+        struct conf_change change = {CONF_USERS_SECTION, "", "", false};
+
         fn(arg, &change);
         found++;
     }

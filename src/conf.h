@@ -23,6 +23,9 @@ enum {
     CONF_OPTIONS_MAX = 64,      /* rows in the table, at most */
     CONF_MASTERS_MAX = 15,      /* masters in one configuration */
     CONF_MASTER_NAME_MAX = 32,  /* bytes of a master's name, [a-z0-9_-] */
+    CONF_USERS_MAX = 256,       /* users in one configuration */
+    CONF_USER_NAME_MAX = 60,    /* bytes of a user's name */
+    CONF_USER_KEYS = 5,         /* options of a user, its password first */
     CONF_LISTEN_MAX = 16,       /* addresses in one list */
     CONF_FILE_MAX = 1024 * 1024 /* bytes of a configuration file */
 };
@@ -78,10 +81,26 @@ struct conf_master {
     int line; /* of the address in the file; 0: not from the file */
 };
 
+/* Classes of commands that a user may run. */
+enum conf_allow { CONF_ALLOW_LOCK = 1, CONF_ALLOW_INSPECT = 2, CONF_ALLOW_ADMIN = 4 };
+
+struct conf_user {
+    char *name;
+    char *hash;        /* password.h; NULL: no password is right */
+    bool nopass;       /* "default" only: any password is right, and so is none */
+    bool defined;      /* has a line of its own name */
+    unsigned allow;    /* enum conf_allow */
+    char *names;       /* patterns with blanks between */
+    int64_t uid;       /* of peers over Unix sockets; -1: none */
+    char *certificate; /* common name in the certificate of a client; NULL: none */
+    int line[CONF_USER_KEYS];
+};
+
 struct conf {
     /* [holdfast] */
     struct conf_listens listen;
     int64_t unix_socket_mode; /* permission bits */
+    int protected_mode;       /* 0, 1 */
     int64_t lease_ms;
     int64_t max_lease_ms;
     int64_t min_validity_ms;
@@ -124,6 +143,9 @@ struct conf {
     /* [masters], in the order of the file */
     struct conf_master *masters;
     size_t master_count;
+    /* [users], in the order of the file */
+    struct conf_user *users;
+    size_t user_count;
     /* where it comes from */
     char *path;                   /* the file that was loaded, or NULL */
     int line[CONF_OPTIONS_MAX];   /* of each row of the table in that file; 0: not from the file */
@@ -190,6 +212,9 @@ void conf_fini(struct conf *conf);
 /* dst is uninitialised before and owns copies of everything after. */
 void conf_copy(struct conf *dst, const struct conf *src);
 
+/* Makes the users of dst those of src. */
+void conf_take_users(struct conf *dst, const struct conf *src);
+
 /* ---- setting ---- */
 
 /* Reads a file into conf, over what is there; masters are added.  All errors are reported (at most
@@ -210,11 +235,12 @@ int conf_override(struct conf *conf, const char *assignment, struct conf_error *
 int conf_set(struct conf *conf, const char *name, const char *value,
              struct conf_error *err) MUST_CHECK;
 
-/* The same for CONFIG SET: refuses what needs a restart, and masters. */
+/* The same for CONFIG SET: refuses what needs a restart, masters and users. */
 int conf_set_live(struct conf *conf, const char *name, const char *value,
                   struct conf_error *err) MUST_CHECK;
 
 void conf_clear_masters(struct conf *conf);
+void conf_clear_users(struct conf *conf);
 
 /* What a path in the configuration stands for: %d/ is the directory of the unit's credentials.
  * -1: there is none, or it is too long. */
@@ -251,9 +277,10 @@ struct conf_change {
 };
 typedef void (*conf_diff_fn)(void *arg, const struct conf_change *change);
 
-/* Calls fn for each option that differs; "masters" when their list or an address differs (needs a
- * restart), "masters.<name>" when only a user, a password or a file for TLS does (is used at the
- * next connect). Returns how many there were. */
+/* Calls fn for each option that differs; "users", without values, when one of them differs;
+ * "masters" when their list or an address differs (needs a restart), "masters.<name>" when only a
+ * user, a password or a file for TLS does (is used at the next connect). Returns how many there
+ * were. */
 size_t conf_diff(const struct conf *old_conf, const struct conf *new_conf, conf_diff_fn fn,
                  void *arg);
 

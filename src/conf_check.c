@@ -106,17 +106,44 @@ static bool is_loopback(const struct conf_listen *l)
 
 static void check_exposure(struct check *check)
 {
-    const struct conf_listens *listen = &check->conf->listen;
+    const struct conf *c = check->conf;
 
-    for (size_t i = 0; i < listen->count; i++) {
-        const struct conf_listen *l = &listen->v[i];
-
-        if (is_loopback(l) || (l->tls && check->conf->tls_clients == CONF_TLS_CLIENTS_REQUIRED))
-            continue;
-        say(check, WARN, line_of(check, "listen", NULL),
-            "listen: %s is open to other machines: whoever reaches it can take and free locks",
-            l->host);
+    if (c->user_count > 0)
         return;
+    for (size_t i = 0; i < c->listen.count; i++) {
+        const struct conf_listen *l = &c->listen.v[i];
+
+        if (is_loopback(l) || (l->tls && c->tls_clients == CONF_TLS_CLIENTS_REQUIRED))
+            continue;
+        say(check, c->protected_mode ? FAIL : WARN, line_of(check, "listen", NULL),
+            "listen: %s is open to other machines: whoever reaches it can take and free locks%s",
+            l->host,
+            c->protected_mode ? " (name some in section [users], or set protected_mode = no)" : "");
+        return;
+    }
+}
+
+static void check_users(struct check *check)
+{
+    const struct conf *c = check->conf;
+
+    for (size_t i = 0; i < c->user_count; i++) {
+        const struct conf_user *u = &c->users[i];
+
+        if (!u->defined)
+            say(check, FAIL, 0,
+                "user %s has options but no password (%s = the hash that holdfastd --hash-password "
+                "prints, or none)",
+                u->name, u->name);
+        for (size_t k = 0; k < i; k++) {
+            const struct conf_user *other = &c->users[k];
+
+            if (u->uid >= 0 && u->uid == other->uid)
+                say(check, FAIL, 0, "user %s has the same uid as %s", u->name, other->name);
+            if (u->certificate != NULL && other->certificate != NULL &&
+                strcmp(u->certificate, other->certificate) == 0)
+                say(check, FAIL, 0, "user %s has the same certificate as %s", u->name, other->name);
+        }
     }
 }
 
@@ -208,6 +235,7 @@ int conf_check(const struct conf *conf, bool masters_optional, conf_report_fn re
     check_times(&check);
     check_sizes(&check);
     check_exposure(&check);
+    check_users(&check);
     check_tls(&check);
     check_http(&check);
     check_masters(&check, masters_optional);

@@ -8,6 +8,7 @@
  * conf_value.c  one value of a type: text to field and back
  * conf_listen.c the addresses to listen on
  * conf_master.c the masters: addresses, secrets
+ * conf_user.c   the users: hashes of passwords, what they may do
  */
 #ifndef HOLDFAST_CONF_PRIVATE_H
 #define HOLDFAST_CONF_PRIVATE_H
@@ -17,6 +18,7 @@
 enum { CONF_VALUE_MAX = 2048 }; /* bytes of any value as text, with the NUL */
 
 #define CONF_MASTERS_SECTION "masters"
+#define CONF_USERS_SECTION "users"
 
 /* ---- conf.c ---- */
 
@@ -72,6 +74,14 @@ int conf_listens_set(struct conf_listens *listens, const char *text,
 void conf_listens_format(const struct conf_listens *listens, char out[CONF_VALUE_MAX]);
 void conf_listens_copy(struct conf_listens *dst, const struct conf_listens *src);
 void conf_listens_fini(struct conf_listens *listens);
+
+/* ---- conf_user.c ---- */
+
+/* key: a user's name, or name.allow and the like. */
+int conf_user_set(struct conf *conf, const char *key, const char *value, int line,
+                  struct conf_error *err) MUST_CHECK;
+void conf_users_copy(struct conf *dst, const struct conf *src);
+bool conf_users_same(const struct conf *a, const struct conf *b);
 
 /* ---- conf_master.c ---- */
 

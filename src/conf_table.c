@@ -41,6 +41,8 @@ static const struct conf_name log_level_names[] = {
 
 static const struct conf_name off_names[] = {{"off", 0}, {NULL, 0}};
 
+static const struct conf_name yes_no_names[] = {{"yes", 1}, {"no", 0}, {NULL, 0}};
+
 static const struct conf_name tls_clients_names[] = {{"off", CONF_TLS_CLIENTS_OFF},
                                                      {"optional", CONF_TLS_CLIENTS_OPTIONAL},
                                                      {"required", CONF_TLS_CLIENTS_REQUIRED},
@@ -59,6 +61,8 @@ static const struct conf_option options[] = {
         "addresses that clients connect to")
     CONF_ROW(holdfast, unix_socket_mode, MODE, unix_socket_mode, "0660", 0, 0777, 0,
         "permissions of the unix sockets")
+    CONF_NAMED(holdfast, protected_mode, ENUM, protected_mode, "yes", 0, 0, 0,
+        yes_no_names, "without users listen to this machine only")
     CONF_ROW(holdfast, lease, DURATION, lease_ms, "30s", 100, HOUR, LIVE,
         "lease of a watched lock, renewed at a third of it")
     CONF_ROW(holdfast, max_lease, DURATION, max_lease_ms, "60s", 100, DAY, 0,
@@ -186,7 +190,7 @@ const struct conf_option *conf_option_find(const char *section, const char *key)
 
 bool conf_section_known(const char *section)
 {
-    if (strcmp(section, CONF_MASTERS_SECTION) == 0)
+    if (strcmp(section, CONF_MASTERS_SECTION) == 0 || strcmp(section, CONF_USERS_SECTION) == 0)
         return true;
     for (size_t i = 0; i < COUNT(options); i++) {
         if (strcmp(options[i].section, section) == 0)

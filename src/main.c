@@ -7,15 +7,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <termios.h>
+#include <unistd.h>
 
 #include "conf.h"
 #include "dev.h"
+#include "password.h"
 #include "quorum.h"
 #include "server.h"
 #include "stats.h"
 #include "util.h"
 
-enum { OPTION_DEV = 256 };
+enum { OPTION_DEV = 256, OPTION_HASH, PASSWORD_MAX = 512 };
 
 struct options {
     const char *file;   /* -c; NULL: not given */
@@ -30,7 +33,7 @@ struct options {
 
 static const char help_text[] =
     "usage: holdfastd [-c FILE] [-t] [-p PORT] [-o SECTION.KEY=VALUE]... [--dev[=N]]\n"
-    "                 [-v] [-V] [-h]\n"
+    "                 [-v] [-V] [-h] [--hash-password]\n"
     "\n"
     "A lock broker: distributed locks over the Redis protocol, kept on Redis masters.\n"
     "\n"
@@ -40,6 +43,7 @@ static const char help_text[] =
     "  -o SECTION.KEY=VALUE  set an option, over what the file says; repeatable\n"
     "  --dev[=N]             try it out: N private redis-servers (1) as masters,\n"
     "                        no file needed, nothing is kept\n"
+    "  --hash-password       read a password, print its hash for [users], and exit\n"
     "  -v                    log more; repeatable\n"
     "  -V, --version         print the version and exit\n"
     "  -h, --help            print this and exit\n"
@@ -87,6 +91,43 @@ static void add_assignment(struct options *o, char *text)
     o->assignments[o->n_assignments++] = text;
 }
 
+/* A line of standard input, not shown while it is typed. -1: there is none. */
+static int read_password(char *out, size_t size)
+{
+    struct termios old, quiet;
+    bool tty = tcgetattr(STDIN_FILENO, &old) == 0;
+
+    if (tty) {
+        fputs("Password: ", stderr);
+        quiet = old;
+        quiet.c_lflag &= ~(tcflag_t)ECHO;
+        tcsetattr(STDIN_FILENO, TCSAFLUSH, &quiet);
+    }
+    bool got = fgets(out, (int)size, stdin) != NULL;
+    if (tty) {
+        tcsetattr(STDIN_FILENO, TCSAFLUSH, &old);
+        fputs("\n", stderr);
+    }
+    if (!got)
+        return -1;
+    out[strcspn(out, "\r\n")] = '\0';
+    return *out ? 0 : -1;
+}
+
+static int hash_password(void)
+{
+    char password[PASSWORD_MAX], hash[PASSWORD_HASH_MAX];
+
+    if (read_password(password, sizeof password) != 0) {
+        fputs("holdfastd: the password is empty\n", stderr);
+        return EXIT_FAILURE;
+    }
+    password_hash(password, strlen(password), hash);
+    explicit_bzero(password, sizeof password);
+    puts(hash);
+    return EXIT_SUCCESS;
+}
+
 /* What getopt_long has just rejected. */
 static _Noreturn void refuse_option(int result, char **argv)
 {
@@ -119,6 +160,8 @@ static void take_option(struct options *o, int option, char **argv)
     case OPTION_DEV:
         o->n_dev = optarg ? number("--dev", optarg, 1, DEV_MASTERS_MAX) : 1;
         break;
+    case OPTION_HASH:
+        exit(hash_password());
     case 'v':
         o->verbose++;
         break;
@@ -136,6 +179,7 @@ static void take_option(struct options *o, int option, char **argv)
 static void parse_options(struct options *o, int argc, char **argv)
 {
     static const struct option longs[] = {{"dev", optional_argument, NULL, OPTION_DEV},
+                                          {"hash-password", no_argument, NULL, OPTION_HASH},
                                           {"help", no_argument, NULL, 'h'},
                                           {"version", no_argument, NULL, 'V'},
                                           {NULL, 0, NULL, 0}};

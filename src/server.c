@@ -26,6 +26,7 @@
 #include "stats.h"
 #include "systemd.h"
 #include "tls.h"
+#include "user.h"
 
 /* ---- signals ---- */
 
@@ -259,6 +260,7 @@ struct server *server_new(const struct server_setup *setup, struct conf *conf, c
     watch_signals(s);
     make_broker(s);
     server_init_commands(s);
+    users_configure(&s->conf);
     server_client_limits(&s->conf, &limits);
     s->clients = client_init(s->base, &limits, &server_client_events, s);
     s->listeners = listener_new(s->base, client_accept, s->clients);
@@ -270,6 +272,7 @@ struct server *server_new(const struct server_setup *setup, struct conf *conf, c
     if (server_open_http(s, error, error_size) != 0 ||
         listener_open_all(s->listeners, &s->conf.listen, (unsigned)s->conf.unix_socket_mode, error,
                           error_size) != 0 ||
+        server_check_exposure(s, error, error_size) != 0 ||
         server_load_tls(s, &s->conf, &tls, error, error_size) != 0) {
         server_free(s);
         return NULL;
@@ -305,6 +308,7 @@ void server_free(struct server *s)
     libevent_global_shutdown();
     conf_fini(&s->conf);
     log_info(NULL, "stopped");
+    users_fini();
     tls_context_free(s->tls);
     free(s->settings);
     free(s);

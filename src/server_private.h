@@ -87,6 +87,8 @@ void server_update_status(struct server *, int64_t now_ms);
 /* ---- server_reload.c ---- */
 void server_broker_conf(const struct conf *, struct broker_conf *);
 void server_client_limits(const struct conf *, struct client_limits *);
+/* protected_mode, for sockets that systemd has passed too. -1: `error` says which is the matter. */
+int server_check_exposure(const struct server *, char *error, size_t error_size) MUST_CHECK;
 void server_set_log_level(const struct server *);
 /* SIGHUP. */
 void server_reload(struct server *);

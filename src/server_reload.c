@@ -12,10 +12,12 @@
 #include <string.h>
 
 #include "clock.h"
+#include "listener.h"
 #include "log.h"
 #include "server_private.h"
 #include "stats.h"
 #include "systemd.h"
+#include "user.h"
 
 /* ---- forms that the parts want ---- */
 
@@ -67,6 +69,27 @@ void server_client_limits(const struct conf *c, struct client_limits *out)
         .idle_ms = c->idle_timeout_ms,
         .keepalive = {.idle_ms = c->tcp_keepalive_ms, .timeout_ms = c->tcp_user_timeout_ms},
     };
+}
+
+int server_check_exposure(const struct server *s, char *error, size_t error_size)
+{
+    if (s->conf.user_count > 0 || !s->conf.protected_mode)
+        return 0;
+    for (size_t i = 0; i < listener_count(s->listeners); i++) {
+        const char *address = listener_addr(s->listeners, i), *host = address;
+        bool tls = strncmp(address, "tls://", 6) == 0;
+        host += tls ? 6 : 0;
+        if (strncmp(host, "unix:", 5) == 0 || strncmp(host, "127.", 4) == 0 ||
+            strncmp(host, "[::1]", 5) == 0 ||
+            (tls && s->conf.tls_clients == CONF_TLS_CLIENTS_REQUIRED))
+            continue;
+        snprintf(error, error_size,
+                 "%s is open to other machines: name somebody in section [users], or set "
+                 "protected_mode = no",
+                 address);
+        return -1;
+    }
+    return 0;
 }
 
 void server_set_log_level(const struct server *s)
@@ -121,6 +144,11 @@ static void take_change(void *arg, const struct conf_change *change)
             change->name, change->old_value, change->new_value);
         return;
     }
+    if (strcmp(change->name, "users") == 0) {
+        log_info("config", "users: other users, passwords or rights");
+        conf_take_users(t->into, t->from);
+        return;
+    }
     if (strncmp(change->name, masters, sizeof masters - 1) == 0) {
         log_info("config", "%s: other credentials or files for TLS, used at the next connect",
                  change->name);
@@ -144,6 +172,8 @@ static void apply(struct server *s)
     broker_configure(&s->broker, &broker_conf);
     server_client_limits(&s->conf, &limits);
     client_set_limits(s->clients, &limits);
+    users_configure(&s->conf);
+    client_users_changed(s->clients);
     server_configure_masters(s);
     s->reload_wall_ms = clock_wall_ms();
 }

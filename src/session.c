@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "user.h"
 #include "util.h"
 
 enum {
@@ -83,6 +84,14 @@ static struct held *held_new(const char *bytes, size_t len)
     return h;
 }
 
+void session_set_user(struct session *s, struct user *user)
+{
+    struct user *old = s->user;
+
+    s->user = user ? user_ref(user) : NULL;
+    user_unref(old);
+}
+
 void session_init(struct session *s, uint64_t id, const struct session_events *events,
                   struct buf *out, int64_t now_ms)
 {
@@ -122,6 +131,9 @@ void session_fini(struct session *s, int64_t now_ms)
             r->type->abandon(r, now_ms);
     }
     assert(s->n_requests == 0 && s->n_parked == 0);
+    session_set_user(s, NULL);
+    user_unref(s->own_user);
+    s->own_user = NULL;
     free(s->name);
     free(s->lib_name);
     free(s->lib_ver);

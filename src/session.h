@@ -26,6 +26,7 @@ struct session;
 struct request;
 struct owner; /* lock.h */
 struct hold;  /* lock.h */
+struct user;  /* user.h */
 
 /* What kind of request it is: one constant table for each. */
 struct request_type {
@@ -72,6 +73,8 @@ struct session {
     uint64_t id; /* unique in this process, from 1 */
     const struct session_events *events;
     struct buf *out;         /* the stream's; only whole replies and messages enter it */
+    struct user *user;       /* who it is, one reference; NULL: nobody has been named */
+    struct user *own_user;   /* who it is by the way it came (uid, certificate); likewise */
     struct owner *owner;     /* default owner; one reference */
     struct owner *acted_for; /* of its last lock command; one reference, or NULL */
     struct request_list requests;
@@ -93,6 +96,9 @@ struct session {
     struct buf held; /* an immediate reply that has to wait for its turn; see session_reply */
     size_t held_len; /* bytes of all immediate replies that wait for their turn */
 };
+
+/* From now on the session is this user; NULL: nobody. */
+void session_set_user(struct session *, struct user *);
 
 /* `out` stays the caller's and must outlive the session. The default owner is set by the caller. */
 void session_init(struct session *, uint64_t id, const struct session_events *, struct buf *out,

@@ -154,6 +154,9 @@ static inline bool stream_is_shaking(const struct stream *s)
     return s->shaking;
 }
 
+/* Who the peer is by its certificate (tls_peer_name); false without TLS. */
+bool stream_peer_name(struct stream *, char *out, size_t size);
+
 /* Sends FIN; reading goes on. Only when stream_out() is empty. */
 void stream_shutdown(struct stream *);
 

@@ -131,3 +131,8 @@ ssize_t stream_tls_write(struct stream *s, const void *p, size_t n)
         result = TLS_CUT;
     return as_errno(result);
 }
+
+bool stream_peer_name(struct stream *s, char *out, size_t size)
+{
+    return s->tls && !s->shaking && tls_peer_name(s->tls, out, size);
+}

@@ -18,6 +18,10 @@
 
 #include "conf.h"
 
+#if OPENSSL_VERSION_NUMBER < 0x30000000L
+#define SSL_get1_peer_certificate SSL_get_peer_certificate
+#endif
+
 enum { PATH_ROOM = 1024 };
 
 static char reason[TLS_REASON_MAX];
@@ -277,6 +281,19 @@ enum tls_result tls_write(struct ssl_st *ssl, const void *p, size_t n, size_t *d
     ERR_clear_error();
     errno = 0;
     return result_of(ssl, SSL_write_ex(ssl, p, n, done));
+}
+
+bool tls_peer_name(struct ssl_st *ssl, char *out, size_t size)
+{
+    X509 *cert = SSL_get_verify_result(ssl) == X509_V_OK ? SSL_get1_peer_certificate(ssl) : NULL;
+    int len = -1;
+
+    if (cert)
+        len =
+            X509_NAME_get_text_by_NID(X509_get_subject_name(cert), NID_commonName, out, (int)size);
+    X509_free(cert);
+    ERR_clear_error();
+    return len > 0 && strlen(out) == (size_t)len; /* a NUL in it would make it another's */
 }
 
 void tls_goodbye(struct ssl_st *ssl)

@@ -66,6 +66,8 @@ enum tls_result tls_shake(struct ssl_st *);
  * be repeated with the same bytes first, wherever they are by then. */
 enum tls_result tls_read(struct ssl_st *, void *p, size_t n, size_t *done);
 enum tls_result tls_write(struct ssl_st *, const void *p, size_t n, size_t *done);
+/* The common name in the peer's certificate, which has been verified; false: there is none. */
+bool tls_peer_name(struct ssl_st *, char *out, size_t size);
 /* Says that nothing more will come, if the socket takes it. */
 void tls_goodbye(struct ssl_st *);
 

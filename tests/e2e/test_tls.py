@@ -74,6 +74,7 @@ class TlsProc(HoldfastProc):
 
     def __init__(self, directory, masters, tls=None, **kwargs):
         self.tls = dict(tls or {})
+        self.users = {}
         self.master_options = {k: v for k, v in masters.items() if "." in k}
         kwargs.setdefault("listen", "127.0.0.1:0 tls://127.0.0.1:0" if tls else "127.0.0.1:0")
         super().__init__(directory, {k: v for k, v in masters.items() if "." not in k}, **kwargs)
@@ -81,7 +82,8 @@ class TlsProc(HoldfastProc):
     def configure(self, **options):
         super().configure(**options)
         with open(self.conf, "a", encoding="utf-8") as out:
-            for section, options in (("tls", self.tls), ("masters", self.master_options)):
+            for section, options in (("tls", self.tls), ("users", self.users),
+                                     ("masters", self.master_options)):
                 out.write("\n[%s]\n" % section + "".join("%s = %s\n" % item for item in options.items()))
 
     @property
@@ -468,6 +470,26 @@ def test_client_certificates(make_tls_broker, masters1, ca, other_ca, server_fil
     assert works(good)
     assert works(None)
     assert not works(bad)
+
+
+def test_a_certificate_is_a_user(make_tls_broker, masters1, ca, server_files):
+    settings = {"certificate": server_files[0], "key": server_files[1], "ca": ca.cert,
+                "client_certificates": "optional"}
+    broker = make_tls_broker(masters1, settings, start=False)
+    broker.wait_quorum = lambda *args: None
+    broker.users = {"app": "none", "app.certificate": "app.example", "app.names": "mine:*"}
+    broker.start()
+    files = ca.issue("app-client", cn="app.example", names=None)
+    with TlsClient(broker.tls_port, client_context(ca, files)) as client:
+        assert client.cmd("ACL", "WHOAMI") == "app"
+        procs.wait_for("a quorum", lambda: client.send("LOCK", "mine:1") or isinstance(client.recv(), list))
+        assert client.err("LOCK", "other").code == "NOPERM"
+        client.cmd("RESET")
+        assert client.cmd("ACL", "WHOAMI") == "app"
+    other = ca.issue("other-client", cn="app.example.org", names=None)
+    for files in (other, None):
+        with TlsClient(broker.tls_port, client_context(ca, files)) as client:
+            assert client.err("ACL", "WHOAMI").code == "NOAUTH"
 
 
 # ---- masters ----

@@ -240,8 +240,9 @@ START_TEST(unknown_options)
     expect_refused("dxyzt", "1", "dxyzt: no such option");
     expect_refused("colour", "red", "colour: no such option");
     expect_refused("", "", ": no such option");
-    expect_refused("limit.max_clients", "1",
-                   "unknown section 'limit' (known are holdfast, http, limits, masters, tls)");
+    expect_refused(
+        "limit.max_clients", "1",
+        "unknown section 'limit' (known are holdfast, http, limits, masters, tls, users)");
 }
 END_TEST
 
@@ -548,7 +549,7 @@ START_TEST(file_all_errors)
                   "x.ini:7: drift: '50%' is out of bounds (0% to 10%)\n"
                   "x.ini:9: max_lease: is set in line 8 already\n"
                   "x.ini:11: unknown section [limit] "
-                  "(known are [holdfast], [http], [limits], [masters], [tls])\n"
+                  "(known are [holdfast], [http], [limits], [masters], [tls], [users])\n"
                   "x.ini:13: there is a [ without ]\n"
                   "x.ini:14: only a comment may follow a [section] in its line\n"
                   "x.ini:17: a: the port must be 1 to 65535\n"
@@ -774,7 +775,8 @@ START_TEST(cross_checks)
                  "a master that restarts empty can let in a second holder\n");
     expect_check("[holdfast]\nquarantine=61s" ONE_MASTER, 0, "");
     expect_check("[holdfast]\nquarantine=off" ONE_MASTER, 0, "");
-    expect_check("[holdfast]\nlisten=127.0.0.1:1 [::1]:1 unix:/x *:1" ONE_MASTER, 0,
+    expect_check("[holdfast]\nlisten=127.0.0.1:1 [::1]:1 unix:/x *:1\nprotected_mode=no" ONE_MASTER,
+                 0,
                  "warning: x.ini:2: listen: * is open to other machines: whoever reaches it can "
                  "take and free locks\n");
 }

@@ -1,0 +1,224 @@
+/*
+ * Who may run what: the class of a command and the names in it against the user of the session, the
+ * wait after wrong passwords, and the last refusals for ACL LOG.
+ *
+ * Invariant: while no users are configured everything is permitted. What is refused here has run no
+ * handler, and the error says which user, what, and why.
+ */
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "clock.h"
+#include "cmd.h"
+#include "conf.h"
+#include "stats.h"
+#include "user.h"
+#include "util.h"
+
+static struct cmd_refusal refusals[CMD_REFUSALS_MAX]; /* the newest first */
+static int n_refusals;
+static uint64_t last_id;
+
+/* ---- the last refusals ---- */
+
+static void copy_text(char *out, size_t size, const char *text, size_t len)
+{
+    size_t n = len < size - 1 ? len : size - 1;
+
+    for (size_t i = 0; i < n; i++)
+        out[i] = (unsigned char)text[i] < 0x20 ? ' ' : text[i];
+    out[n] = '\0';
+}
+
+static bool is_same(const struct cmd_refusal *a, const struct cmd_refusal *b)
+{
+    return a->reason == b->reason && strcmp(a->object, b->object) == 0 &&
+           strcmp(a->user, b->user) == 0;
+}
+
+void cmd_refused(struct session *s, enum cmd_reason reason, const char *object, size_t object_len,
+                 const char *user, size_t user_len)
+{
+    struct cmd_refusal r = {.reason = reason, .count = 1, .wall_ms = clock_wall_ms()};
+    const char *peer = cmd_hooks()->peer(s);
+    int at = 0;
+
+    copy_text(r.object, sizeof r.object, object, object_len);
+    copy_text(r.user, sizeof r.user, user, user_len);
+    copy_text(r.peer, sizeof r.peer, peer, strlen(peer));
+    while (at < n_refusals && !is_same(&refusals[at], &r))
+        at++;
+    if (at < n_refusals) {
+        r.count = refusals[at].count + 1;
+        r.id = refusals[at].id;
+    } else {
+        r.id = ++last_id;
+        if (n_refusals < CMD_REFUSALS_MAX)
+            n_refusals++;
+        at = n_refusals - 1;
+    }
+    memmove(&refusals[1], &refusals[0], (size_t)at * sizeof refusals[0]);
+    refusals[0] = r;
+}
+
+const struct cmd_refusal *cmd_refusals(int *n)
+{
+    *n = n_refusals;
+    return refusals;
+}
+
+void cmd_refusals_reset(void)
+{
+    n_refusals = 0;
+}
+
+/* ---- classes ---- */
+
+static const struct {
+    unsigned flag, allow;
+    const char *name;
+} classes[] = {{CMD_LOCK, CONF_ALLOW_LOCK, "lock"},
+               {CMD_INSPECT, CONF_ALLOW_INSPECT, "inspect"},
+               {CMD_ADMIN, CONF_ALLOW_ADMIN, "admin"}};
+
+/* The class that the user lacks; NULL: none. */
+static const char *missing_class(const struct user *u, unsigned flags)
+{
+    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++)
+        if ((flags & classes[i].flag) && !(u->allow & classes[i].allow))
+            return classes[i].name;
+    return NULL;
+}
+
+/* ---- names ---- */
+
+/* Where names of locks stand in the request: from *first to before the returned word. */
+static int find_names(const struct cmd *cmd, int argc, const struct resp_arg *argv, int *first)
+{
+    int64_t n;
+
+    *first = 0;
+    if ((cmd->flags & (CMD_LOCK | CMD_INSPECT)) == 0)
+        return 0;
+    if (strncmp(cmd->syntax, "numnames ", 9) == 0) {
+        *first = 2;
+        if (util_parse_int(argv[1].ptr, argv[1].len, 1, argc - 2, &n) != 0)
+            return argc; /* the command will refuse the number; until then all are names */
+        return 2 + (int)n;
+    }
+    if (strncmp(cmd->syntax, "name", 4) != 0 || (cmd->syntax[4] != '\0' && cmd->syntax[4] != ' '))
+        return 0;
+    *first = 1;
+    return argc > 1 ? 2 : 1;
+}
+
+static bool refuse_name(struct session *s, const struct resp_arg *name, const char *what)
+{
+    const struct user *u = s->user;
+
+    stats.auth_failures_permission++;
+    cmd_refused(s, CMD_REASON_NAME, name->ptr, name->len, u->name, strlen(u->name));
+    cmd_reply_error(s, "NOPERM user '%s' may not use the %s '%.*s' (users: %s.names)", u->name,
+                    what, CMD_ARG(name), u->name);
+    return false;
+}
+
+static bool may_use_names(struct session *s, const struct cmd *cmd, int argc,
+                          const struct resp_arg *argv)
+{
+    int first, end = find_names(cmd, argc, argv, &first);
+
+    for (int i = first; i < end; i++)
+        if (!user_may_use(s->user, argv[i].ptr, argv[i].len))
+            return refuse_name(s, &argv[i], "name");
+    return true;
+}
+
+/* "lock:NAME" for a name that it may use; nothing else without patterns of its own. */
+static bool may_hear(struct session *s, const struct cmd *cmd, int argc,
+                     const struct resp_arg *argv)
+{
+    static const char prefix[] = "lock:";
+    const size_t len = sizeof prefix - 1;
+
+    for (int i = 1; i < argc; i++) {
+        const struct resp_arg *c = &argv[i];
+        bool named = cmd->name[0] != 'P' && c->len > len && memcmp(c->ptr, prefix, len) == 0;
+        if (!named || !user_may_use(s->user, c->ptr + len, c->len - len))
+            return refuse_name(s, c, "channel");
+    }
+    return true;
+}
+
+/* ---- together ---- */
+
+static bool refuse_stranger(struct session *s, const char *full_name)
+{
+    stats.auth_failures_missing++;
+    cmd_refused(s, CMD_REASON_AUTH, full_name, strlen(full_name), "", 0);
+    cmd_reply_error(s, "NOAUTH Authentication required.");
+    return false;
+}
+
+static bool refuse_command(struct session *s, const char *full_name, const char *why)
+{
+    const struct user *u = s->user;
+
+    stats.auth_failures_permission++;
+    cmd_refused(s, CMD_REASON_COMMAND, full_name, strlen(full_name), u->name, strlen(u->name));
+    cmd_reply_error(s, "NOPERM user '%s' may not run '%s': %s", u->name, full_name, why);
+    return false;
+}
+
+bool cmd_permits(struct session *s, const struct cmd *cmd, const char *full_name, int argc,
+                 const struct resp_arg *argv)
+{
+    char why[64];
+
+    if (!users_active() || (cmd->flags & CMD_ANYBODY))
+        return true;
+    if (!s->user || s->user->gone)
+        return refuse_stranger(s, full_name);
+    const char *class = missing_class(s->user, cmd->flags);
+    if (class) {
+        snprintf(why, sizeof why, "it lacks the class %s", class);
+        return refuse_command(s, full_name, why);
+    }
+    if (s->user->all_names)
+        return true;
+    if (cmd->flags & CMD_ALL_NAMES)
+        return refuse_command(s, full_name, "it shows names of others");
+    if (cmd->flags & CMD_CHANNELS)
+        return may_hear(s, cmd, argc, argv);
+    return may_use_names(s, cmd, argc, argv);
+}
+
+/* ---- the wait after wrong passwords ---- */
+
+void cmd_peer_host(struct session *s, char out[CMD_HOST_MAX])
+{
+    const char *peer = cmd_hooks()->peer(s), *colon = strrchr(peer, ':');
+    size_t len = strncmp(peer, "unix:", 5) != 0 && colon ? (size_t)(colon - peer) : strlen(peer);
+
+    copy_text(out, CMD_HOST_MAX, peer, len);
+}
+
+int64_t cmd_wait_until(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+{
+    static const struct resp_arg nobody = {"default", 7};
+    const struct resp_arg *name = NULL;
+    char host[CMD_HOST_MAX];
+
+    if (!users_active() || argc < 2)
+        return 0;
+    if (cmd_word_is(&argv[0], "AUTH"))
+        name = argc == 2 ? &nobody : &argv[1];
+    else if (cmd_word_is(&argv[0], "HELLO"))
+        for (int i = 2; i + 2 < argc && !name; i++)
+            name = cmd_word_is(&argv[i], "AUTH") ? &argv[i + 1] : NULL;
+    if (!name)
+        return 0;
+    cmd_peer_host(s, host);
+    return user_penalty_until(host, name->ptr, name->len, now_ms);
+}

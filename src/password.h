@@ -1,0 +1,24 @@
+#ifndef HOLDFAST_PASSWORD_H
+#define HOLDFAST_PASSWORD_H
+/*
+ * password: salted hashes of passwords, PBKDF2 with HMAC-SHA-256 (RFC 8018), as text:
+ *
+ *     pbkdf2-sha256:ITERATIONS:SALT:HASH        salt (16 bytes) and hash (32 bytes) in hexadecimal
+ *
+ * The number of iterations is bounded, since the broker computes them in its loop: the default
+ * takes a few milliseconds. So a password should be a long random one, as programs can have.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { PASSWORD_HASH_MAX = 160, PASSWORD_ITERATIONS = 10000, PASSWORD_ITERATIONS_MAX = 20000 };
+
+/* A new hash, with a salt of its own. */
+void password_hash(const char *password, size_t len, char out[PASSWORD_HASH_MAX]);
+
+/* Is it the text of a hash? */
+bool password_is_hash(const char *text);
+
+/* The time taken depends on the iterations only. */
+bool password_fits(const char *hash, const char *password, size_t len);
+#endif

@@ -1,0 +1,388 @@
+"""Users: passwords, classes, names, other ways in, strangers, the wait after wrong passwords, reload."""
+
+import os
+import re
+import socket
+import subprocess
+import threading
+import time
+
+import pytest
+
+import procs
+from holdfastproc import HoldfastProc, daemon_path, run, write_config
+from respclient import Closed, RespClient, RespError, as_map, encode, flat
+
+
+def hash_of(password):
+    done = subprocess.run([daemon_path(), "--hash-password"], input=password + "\n", capture_output=True,
+                          text=True, check=True, timeout=20)
+    return done.stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def hashes():
+    return {name: hash_of(name + "-secret") for name in ("app", "ops", "web")}
+
+
+class UsersProc(HoldfastProc):
+    """`users` is the section [users]."""
+
+    def __init__(self, directory, masters, users, **kwargs):
+        self.users = dict(users)
+        super().__init__(directory, masters, **kwargs)
+
+    def configure(self, **options):
+        super().configure(**options)
+        with open(self.conf, "a", encoding="utf-8") as out:
+            out.write("\n[users]\n" + "".join("%s = %s\n" % item for item in self.users.items()))
+
+    def reload(self):
+        self.configure()
+        mark = self.log_size()
+        self.hup()
+        self.wait_log("configuration read again", since=mark)
+
+    def wait_quorum(self, deadline_s=20.0):
+        with self.connect() as client:
+            client.send("AUTH", "ops", "ops-secret")
+            if client.recv() != "OK":
+                return
+
+            def granted():
+                client.send("LOCK", "ready", "LEASE", 1000)
+                return isinstance(client.recv(), list)
+            procs.wait_for("a quorum of masters", granted, deadline_s, 0.02)
+            client.cmd("UNLOCK", "ready")
+
+
+@pytest.fixture
+def users(hashes):
+    return {
+        "app": hashes["app"], "app.allow": "lock", "app.names": "orders:* jobs:[0-9]",
+        "ops": hashes["ops"], "ops.allow": "lock inspect admin",
+        "web": hashes["web"], "web.allow": "inspect",
+    }
+
+
+@pytest.fixture
+def make_users_broker(request, tmp_path, masters1):
+    made = []
+    request.node.holdfast_brokers = made
+
+    def make(section, **kwargs):
+        broker = UsersProc(tmp_path, {m.name: m.url for m in masters1}, section, **kwargs)
+        made.append(broker)
+        return broker.start()
+    yield make
+    for broker in made:
+        broker.close()
+
+
+@pytest.fixture
+def broker(make_users_broker, users):
+    return make_users_broker(users)
+
+
+@pytest.fixture
+def login(broker, clients):
+    def make(name=None):
+        client = clients(broker)
+        if name:
+            assert client.cmd("AUTH", name, name + "-secret") == "OK"
+        return client
+    return make
+
+
+def test_hash_password():
+    first, second = hash_of("x"), hash_of("x")
+    assert first != second and re.fullmatch(r"pbkdf2-sha256:10000:[0-9a-f]{32}:[0-9a-f]{64}", first)
+    done = subprocess.run([daemon_path(), "--hash-password"], input="", capture_output=True, text=True,
+                          timeout=20, check=False)
+    assert done.returncode == 1 and "empty" in done.stderr
+
+
+def test_nothing_without_a_password(login):
+    client = login()
+    for command in (["PING"], ["LOCK", "x"], ["INFO"], ["CLIENT", "ID"], ["COMMAND"], ["ACL", "WHOAMI"]):
+        assert str(client.err(*command)) == "NOAUTH Authentication required."
+    assert client.err("HELLO", 3).code == "NOAUTH"
+    assert client.err("nonsense").code == "ERR"
+    assert client.cmd("AUTH", "app", "app-secret") == "OK"
+    assert client.cmd("PING") == "PONG"
+    assert client.cmd("ACL", "WHOAMI") == "app"
+
+
+def test_hello_auth(login, broker):
+    client = login()
+    reply = client.cmd("HELLO", 3, "AUTH", "ops", "ops-secret", "SETNAME", "me")
+    assert reply["proto"] == 3
+    assert client.cmd("CLIENT", "GETNAME") == "me"
+    assert client.cmd("ACL", "WHOAMI") == "ops"
+    assert client.cmd("RESET") == "RESET"
+    assert client.err("PING").code == "NOAUTH"
+
+
+def test_wrong_passwords(login):
+    client = login()
+    for args in (["app", "x"], ["app", ""], ["nobody", "app-secret"], ["app-secret"], ["app", "app-secret "],
+                 ["APP", "app-secret"]):
+        assert client.err("AUTH", *args).code == "WRONGPASS"
+    assert client.err("HELLO", 3, "AUTH", "app", "x").code == "WRONGPASS"
+    assert client.err("PING").code == "NOAUTH"
+
+
+def test_a_wrong_password_leaves_who_one_was(login):
+    client = login("app")
+    assert client.err("AUTH", "ops", "x").code == "WRONGPASS"
+    assert client.cmd("ACL", "WHOAMI") == "app"
+    assert client.cmd("AUTH", "ops", "ops-secret") == "OK"
+    assert client.cmd("ACL", "WHOAMI") == "ops"
+
+
+def test_classes(login):
+    app, web, ops = login("app"), login("web"), login("ops")
+    assert app.cmd("LOCK", "orders:1")
+    assert str(app.err("CONFIG", "GET", "*")) == \
+        "NOPERM user 'app' may not run 'config|get': it lacks the class admin"
+    assert "class inspect" in str(app.err("INFO"))
+    assert "class admin" in str(app.err("FORCEUNLOCK", "orders:1"))
+    assert "class lock" in str(web.err("LOCK", "orders:1"))
+    assert web.cmd("LOCKINFO", "orders:1")
+    for command in (["SHUTDOWN"], ["CLIENT", "LIST"], ["CLIENT", "KILL", "ID", "1"], ["MONITOR"], ["SLOWLOG", "GET"],
+                    ["ACL", "LIST"], ["MASTER", "a", "TRUST"]):
+        assert web.err(*command).code == "NOPERM"
+    assert ops.cmd("FORCEUNLOCK", "orders:1") == 1
+
+
+def test_names(login):
+    app, ops = login("app"), login("ops")
+    assert ops.cmd("LOCK", "secret:1")
+    assert app.cmd("LOCK", "orders:1")
+    assert app.cmd("LOCK", "jobs:7")
+    for name in ("secret:1", "order", "jobs:77", "Orders:1", "*", ""):
+        for command in (["LOCK", name], ["UNLOCK", name], ["RENEW", name]):
+            assert app.err(*command).code == "NOPERM"
+    assert str(app.err("LOCK", "secret:1")) == \
+        "NOPERM user 'app' may not use the name 'secret:1' (users: app.names)"
+    assert ops.cmd("HOLDS", "secret:1") == 1
+
+
+def test_names_in_what_is_shown(make_users_broker, users, clients):
+    users["app.allow"] = "lock inspect"
+    broker = make_users_broker(users)
+    app, ops = clients(broker), clients(broker)
+    app.cmd("AUTH", "app", "app-secret")
+    ops.cmd("AUTH", "ops", "ops-secret")
+    ops.cmd("LOCK", "secret:1")
+    app.cmd("LOCK", "orders:1")
+    assert app.cmd("LOCKS", "COUNT", 100)[1] == ["orders:1"]
+    assert sorted(ops.cmd("LOCKS", "COUNT", 100)[1]) == ["orders:1", "secret:1"]
+    assert app.err("LOCKINFO", "secret:1").code == "NOPERM"
+    assert app.err("HOLDS", "secret:1").code == "NOPERM"
+    for command in (["SUBSCRIBE", "lost"], ["SUBSCRIBE", "lock:orders:1", "lock:secret:1"], ["PSUBSCRIBE", "lock:orders:*"],
+                    ["PUBSUB", "CHANNELS"]):
+        assert app.err(*command).code == "NOPERM"
+    assert app.cmd("SUBSCRIBE", "lock:orders:1")[0] == "subscribe"
+
+
+def test_acl_commands(login):
+    ops = login("ops")
+    assert ops.cmd("ACL", "USERS") == ["app", "ops", "web"]
+    listed = ops.cmd("ACL", "LIST")
+    assert listed[0] == "user app on #*** ~orders:* ~jobs:[0-9] -@all +@connection +@lock"
+    assert "pbkdf2" not in str(listed)
+    assert ops.cmd("ACL", "LOG", "RESET") == "OK"
+    app = login("app")
+    for _ in range(3):
+        app.err("INFO")
+    app.err("LOCK", "x")
+    login().err("PING")
+    login().err("AUTH", "app", "x")
+    entries = [as_map(e) for e in ops.cmd("ACL", "LOG")]
+    assert [(e["reason"], e["object"], e["username"], e["count"]) for e in entries] == [
+        ("auth", "AUTH", "app", 1), ("auth", "ping", "", 1), ("key", "x", "app", 1), ("command", "info", "app", 3)]
+    assert len(ops.cmd("ACL", "LOG", 2)) == 2
+    assert "user=app " in ops.cmd("CLIENT", "LIST")
+    assert ops.cmd("CLIENT", "KILL", "USER", "app") >= 1
+    assert ops.err("CLIENT", "KILL", "USER", "nobody").code == "ERR"
+
+
+def test_secrets_are_never_shown(login, broker):
+    ops, watcher = login("ops"), login("ops")
+    watcher.cmd("MONITOR")
+    login("app")
+    client = login()
+    client.err("AUTH", "app", "guessed")
+    client.err("HELLO", 3, "AUTH", "app", "guessed")
+    ops.cmd("CONFIG", "GET", "protected_mode")
+    time.sleep(0.2)
+    ops.cmd("LOCK", "last")
+    seen = ""
+    while "last" not in seen:
+        seen += str(watcher.recv())
+    shown = seen + " ".join(flat(ops.cmd("SLOWLOG", "GET"))) + str(ops.cmd("CONFIG", "GET", "*")) + \
+        str(ops.cmd("ACL", "LOG")) + broker.log_text()
+    for secret in ("app-secret", "ops-secret", "guessed", "pbkdf2"):
+        assert secret not in shown
+
+
+# ---- other ways in ----
+
+def test_unix_peers_by_uid(make_users_broker, users, tmp_path):
+    path = "/tmp/hft-users-%d.sock" % os.getpid()
+    users["app.uid"] = str(os.getuid())
+    broker = make_users_broker(users, listen="127.0.0.1:0 unix:%s" % path)
+    with RespClient(path) as client:
+        assert client.cmd("ACL", "WHOAMI") == "app"
+        assert client.cmd("LOCK", "orders:1")
+        client.cmd("AUTH", "ops", "ops-secret")
+        assert client.cmd("ACL", "WHOAMI") == "ops"
+        client.cmd("RESET")
+        assert client.cmd("ACL", "WHOAMI") == "app"
+    with broker.connect() as client:
+        assert client.err("PING").code == "NOAUTH"
+
+
+def test_nopass_default(make_users_broker, users, clients, hashes):
+    users.update({"default": "nopass", "default.allow": "inspect"})
+    broker = make_users_broker(users)
+    client = clients(broker)
+    assert client.cmd("ACL", "WHOAMI") == "default"
+    assert "uptime_in_seconds" in client.cmd("INFO")
+    assert client.err("LOCK", "x").code == "NOPERM"
+    users["default"] = hashes["app"]
+    broker.users = users
+    broker.reload()
+    client = clients(broker)
+    assert client.cmd("AUTH", "app-secret") == "OK"
+    assert client.cmd("ACL", "WHOAMI") == "default"
+
+
+# ---- strangers ----
+
+def test_strangers_have_five_seconds(login, broker):
+    client = login()
+    start = time.monotonic()
+    client.err("PING")
+    assert client.read_to_end() == b""
+    assert 4 < time.monotonic() - start < 9
+    broker.wait_log("auth_timeout: did not say in time who it is")
+
+
+def test_strangers_are_bounded(login, broker):
+    for data in (encode("PING", "x" * 2000), encode(*["PING"] * 20), b"*9\r\n", b"x" * 3000):
+        client = login()
+        client.send_raw(data)
+        assert b"Protocol error" in client.read_to_end()
+    client = login("app")
+    assert client.cmd("PING", "x" * 2000) == "x" * 2000
+
+
+def test_strangers_are_few(broker, clients):
+    app = clients(broker)
+    app.cmd("AUTH", "app", "app-secret")
+    strangers = []
+    refused = 0
+    for _ in range(270):
+        strangers.append(clients(broker))
+    for client in strangers[-14:]:
+        refused += b"max number of unauthenticated clients" in client.read_to_end(2)
+    assert refused == 14
+    assert app.cmd("PING") == "PONG"
+    assert strangers[0].cmd("AUTH", "app", "app-secret") == "OK"
+    late = clients(broker)
+    assert late.cmd("AUTH", "app", "app-secret") == "OK"
+    info = app
+    assert info.err("INFO").code == "NOPERM"
+
+
+# ---- wrong passwords ----
+
+def test_guessing_is_slow_and_holds_up_nobody(login):
+    app, guesser = login("app"), login()
+    start = time.monotonic()
+    for _ in range(4):
+        assert guesser.err("AUTH", "ops", "x").code == "WRONGPASS"
+    assert time.monotonic() - start > 1.3  # 200 + 400 + 800 ms
+    guesser.send("AUTH", "ops", "x")       # waits 1.6 s
+    worst = 0.0
+    for _ in range(50):
+        start = time.monotonic()
+        assert app.cmd("PING") == "PONG"
+        worst = max(worst, time.monotonic() - start)
+    assert worst < 0.5
+    # Another user from the same place does not wait.
+    start = time.monotonic()
+    login("web")
+    assert time.monotonic() - start < 1.0
+
+
+def test_guessing_in_parallel_gains_nothing(broker, clients):
+    guessers = [clients(broker) for _ in range(20)]
+    for g in guessers:
+        g.send("AUTH", "ops", "x")
+    time.sleep(1.0)
+    answered = 0
+    for g in guessers:
+        g.sock.setblocking(False)
+        try:
+            answered += g.sock.recv(100).startswith(b"-WRONGPASS")
+        except BlockingIOError:
+            pass
+    assert 1 <= answered <= 4
+
+
+# ---- reload ----
+
+def test_reload(broker, login, users, hashes):
+    app, web, ops = login("app"), login("web"), login("ops")
+    users["app.allow"] = "lock inspect"
+    users["app.names"] = "new:*"
+    del users["web"], users["web.allow"]
+    broker.users = users
+    broker.reload()
+    assert web.read_to_end() == b""
+    broker.wait_log("its user is no longer there")
+    assert app.cmd("LOCK", "new:1")
+    assert app.err("LOCK", "orders:1").code == "NOPERM"
+    assert "uptime" in app.cmd("INFO")
+    assert ops.cmd("ACL", "USERS") == ["app", "ops"]
+    users["app"] = hashes["web"]
+    broker.reload()
+    assert login().err("AUTH", "app", "app-secret").code == "WRONGPASS"
+    time.sleep(0.3)
+    assert login().cmd("AUTH", "app", "web-secret") == "OK"
+    users["app"] = "rubbish"
+    broker.configure()
+    mark = broker.log_size()
+    broker.hup()
+    broker.wait_log("configuration unchanged", since=mark)
+    assert app.cmd("PING") == "PONG"
+
+
+def test_from_nobody_to_users_and_back(make_users_broker, users, clients):
+    broker = make_users_broker({})
+    old = clients(broker)
+    assert old.cmd("ACL", "WHOAMI") == "default"
+    broker.users = users
+    broker.reload()
+    assert old.read_to_end() == b""
+    client = clients(broker)
+    assert client.err("PING").code == "NOAUTH"
+    assert client.cmd("AUTH", "app", "app-secret") == "OK"
+    broker.users = {}
+    broker.reload()
+    assert clients(broker).cmd("PING") == "PONG"
+
+
+# ---- protected mode ----
+
+@pytest.mark.parametrize("listen", ["0.0.0.0:0", "*:0", "127.0.0.1:0 [::]:0"])
+def test_protected_mode(tmp_path, listen):
+    path = write_config(str(tmp_path / "x.ini"), {"a": "redis://127.0.0.1:1"}, listen=listen)
+    status, _, err = run("-c", path)
+    assert status == 1
+    assert "is open to other machines" in err and "protected_mode = no" in err
+    assert run("-c", path, "-t", "-o", "holdfast.protected_mode=no")[0] == 0
+    assert run("-c", path, "-t", "-o", "users.app=none")[0] == 0

@@ -27,7 +27,7 @@ static void end_hold(struct broker *b, struct hold *h, struct lock_request *rele
                      bool is_lapsing, int64_t now_ms)
 {
     struct lock *l = h->lock;
-    struct queue_passed passed = {h->op, h->asked_ms, h->lease_ms};
+    struct queue_passed passed = {h->op, h->lease_ms};
     broker_use(l);
     notify_released(h, now_ms);
     keep_end(b, h);

@@ -32,14 +32,9 @@ enum { COMMITS_MAX = 8 };
 
 /* Longest that a creating request can be under way: its deadline is two time-outs after it was
  * sent, by the master's clock as we know it, and that may be wrong by as much again. */
-static int64_t tomb_ms(const struct broker *b)
+int64_t claim_tomb_ms(const struct broker *b)
 {
     return 4 * b->conf.request_timeout_ms;
-}
-
-int64_t claim_tomb_ms(const struct broker *b, int64_t asked_ms, int64_t now_ms)
-{
-    return now_ms - asked_ms > tomb_ms(b) ? 0 : tomb_ms(b);
 }
 
 struct claim *claim_new(struct broker *b, struct lock *l, struct owner *owner, int64_t lease_ms,
@@ -80,9 +75,9 @@ static void undo(struct claim *c, int64_t now_ms)
     if (c->takeover)
         return;
     stats.acquire_undos++;
-    undo_op(c, c->op, tomb_ms(c->broker), c->lease_ms, now_ms);
+    undo_op(c, c->op, claim_tomb_ms(c->broker), c->lease_ms, now_ms);
     if (c->prev_op)
-        undo_op(c, c->prev_op, c->prev_tomb_ms, c->prev_lease_ms, now_ms);
+        undo_op(c, c->prev_op, claim_tomb_ms(c->broker), c->prev_lease_ms, now_ms);
 }
 
 static void fail(struct claim *c, struct buf *why, int64_t now_ms)
@@ -252,9 +247,9 @@ void claim_start(struct claim *c, int64_t now_ms)
         if (c->prev_op)
             broker_op_text(c->broker, c->prev_op, prev);
         item_arg_str(it, prev);
-        item_arg_int(it, c->prev_op ? c->prev_tomb_ms : 0);
+        item_arg_int(it, c->prev_op ? claim_tomb_ms(c->broker) : 0);
     } else {
-        item_arg_int(it, tomb_ms(c->broker));
+        item_arg_int(it, claim_tomb_ms(c->broker));
     }
     item_arg(it, c->owner->text, c->owner->len);
     item_arg_int(it, c->lease_ms);

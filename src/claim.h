@@ -37,7 +37,6 @@ struct claim {
     struct owner *owner; /* one reference, the claim's */
     bool takeover;
     uint64_t prev_op; /* hand-over: operation of the hold that ends; 0: none */
-    int64_t prev_tomb_ms;
     int64_t prev_lease_ms;
     int64_t lease_ms;
     uint64_t ticket;   /* number of a fair request; 0: the broker's own ticket */
@@ -61,7 +60,7 @@ struct claim {
 struct claim *claim_new(struct broker *, struct lock *, struct owner *, int64_t lease_ms, claim_fn,
                         void *arg);
 void claim_start(struct claim *, int64_t now_ms);
-/* For how long a hold created by a request first sent at `asked_ms` must be remembered as gone when
- * it ends now: 0 when no copy of that request can still be under way. */
-int64_t claim_tomb_ms(const struct broker *, int64_t asked_ms, int64_t now_ms);
+/* For how long an operation that has ended must be remembered as gone, in ms: as long as a copy of
+ * the request that created it can be under way. */
+int64_t claim_tomb_ms(const struct broker *);
 #endif

@@ -135,6 +135,9 @@ static void on_taken_over(struct claim *c, void *arg, int64_t now_ms)
             if (same) { /* what it was asked for goes with it */
                 end_ms = old->end_ms;
                 tell = old->tell;
+                c->count = old->count; /* known better here than on the masters */
+                if (c->seq <= old->seq)
+                    c->seq = old->seq + 1;
             }
             keep_moved(b, old, same ? LOST_MOVED : LOST_GONE, now_ms);
         }

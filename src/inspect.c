@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "broker_state.h"
+#include "claim.h"
 #include "keep.h"
 #include "queue.h"
 #include "stats.h"
@@ -202,8 +203,8 @@ static void on_force_peeked(struct round *round, void *arg, int64_t now_ms)
             continue;
         r->count = 1;
         r->pending++;
-        backend_release(&b->backend, l->name, l->name_len, m->op, 4 * b->conf.request_timeout_ms,
-                        "-", b->conf.max_lease_ms, on_forced, r, now_ms);
+        backend_release(&b->backend, l->name, l->name_len, m->op, claim_tomb_ms(b), "-",
+                        b->conf.max_lease_ms, on_forced, r, now_ms);
     }
     if (--r->pending == 0)
         broker_finish_count(b, r, r->count);

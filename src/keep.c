@@ -222,8 +222,6 @@ static void plant(struct broker *b, struct hold *h, int i, int64_t now_ms)
     item_arg_int(it, keep_lease_ms(h, now_ms));
     item_arg_int(it, item_bucket(l->name, l->name_len));
     stats.heals_planted++;
-    h->asked_ms =
-        now_ms; /* a plant creates too: when the hold ends, a late copy must find it gone */
     backend_tell(&b->backend, i, SCRIPT_PLANT, it, now_ms);
 }
 

@@ -75,7 +75,7 @@ struct hold {
     struct round *renewal;   /* not done yet, or NULL */
     uint64_t op;             /* number of the operation under which the masters keep it */
     int64_t token;
-    int64_t asked_ms; /* when a request that creates it was last sent: the first one, or a plant */
+    int64_t asked_ms; /* when the masters were asked for it: its first promise counts from there */
     int64_t since_ms; /* granted */
     int64_t deadline_ms; /* the holder may rely on it until then; never later than it was told */
     int64_t end_ms;      /* MAXHOLD; INT64_MAX: none */

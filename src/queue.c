@@ -178,7 +178,6 @@ static void claim_for(struct broker *b, struct lock *l, struct lock_request *r,
     stats.acquire_tries++;
     if (prev) {
         c->prev_op = prev->op;
-        c->prev_tomb_ms = claim_tomb_ms(b, prev->asked_ms, now_ms);
         c->prev_lease_ms = prev->lease_ms;
         c->place = NULL; /* it is ours to give: nobody needs to be lined up for it */
     }
@@ -201,7 +200,7 @@ static void granted(struct broker *b, struct lock *l, struct lock_request *r, co
 /* Nobody is there any more who wanted it: the next one, or nobody (safety R9). */
 static void grant_unwanted(struct broker *b, struct lock *l, const struct claim *c, int64_t now_ms)
 {
-    struct queue_passed passed = {c->op, c->sent_ms, c->lease_ms};
+    struct queue_passed passed = {c->op, c->lease_ms};
     stats.acquires_abandoned++;
     queue_pass_on(b, l, &passed, NULL, false, now_ms);
 }
@@ -442,9 +441,8 @@ void queue_pass_on(struct broker *b, struct lock *l, const struct queue_passed *
     if (is_lapsing && !releaser && !somebody_waits)
         return;
     broker_op_text(b, passed->op, op);
-    backend_release(&b->backend, l->name, l->name_len, op,
-                    claim_tomb_ms(b, passed->asked_ms, now_ms), ticket, passed->lease_ms,
-                    releaser ? on_released : NULL, releaser, now_ms);
+    backend_release(&b->backend, l->name, l->name_len, op, claim_tomb_ms(b), ticket,
+                    passed->lease_ms, releaser ? on_released : NULL, releaser, now_ms);
     if (!somebody_waits)
         queue_run(b, l, now_ms);
 }

@@ -36,7 +36,6 @@ void queue_leave(struct broker *, struct lock_request *);
 /* The operation of a hold that is over. */
 struct queue_passed {
     uint64_t op;
-    int64_t asked_ms; /* when the request that created it was sent */
     int64_t lease_ms;
 };
 

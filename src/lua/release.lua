@@ -4,13 +4,13 @@
 -- KEYS   one lock an item
 -- ARGV   (unused) call; then an item: op tomb ticket
 --          tomb   ms for which op is remembered as gone, so that a late copy of the request that
---                 creates it finds the way shut; 0: none can be under way
+--                 creates it finds the way shut, and a repeat of this one gets the same answer; 0: it is not
 --          ticket of one who lets others go first and lines up behind them (see acquire.lua); "-": nobody
 -- The first ticket in the line is called up: taken out of it, and a message "<ticket> <key>" goes to the channel
 -- holdfast:wake:<broker>. One that nobody listens to any more is passed over. A numbered ticket has half a second
 -- for its turn, in which no other numbered one gets the lock.
 -- Reply  {time, call, code, ...}:  1 released   0 nothing was there   -1 there under another operation
--- Twice  the second finds nothing to do.
+-- Twice  the same answer, as long as it is remembered
 local WIDTH = 3
 
 local function call_up(key)
@@ -42,11 +42,15 @@ for i = 1, #KEYS do
             redis.call('PEXPIRE', key .. ':line', 60000)
         end
         call_up(key)
+    elseif redis.call('GET', key .. ':gone:' .. op) == 'released' then
+        code = 1
     elseif held then
         code = -1
     end
-    if tomb ~= '0' then
-        redis.call('SET', key .. ':gone:' .. op, '', 'PX', tomb)
+    if code == 1 and tomb ~= '0' then
+        redis.call('SET', key .. ':gone:' .. op, 'released', 'PX', tomb)
+    elseif tomb ~= '0' then
+        redis.call('SET', key .. ':gone:' .. op, '', 'PX', tomb, 'NX')
     end
     reply[#reply + 1] = code
 end

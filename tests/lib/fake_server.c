@@ -244,18 +244,22 @@ bool fake_server_is_gone(struct fake_server *s, const char *key, const char *op)
     return find_tomb(s, key, op) != NULL;
 }
 
-static void add_tomb(struct fake_server *s, const char *key, const char *op, int64_t ms, bool moved)
+static struct fake_tomb *add_tomb(struct fake_server *s, const char *key, const char *op,
+                                  int64_t ms, bool moved)
 {
+    static struct fake_tomb none;
     struct fake_tomb *t = find_tomb(s, key, op);
     if (fake_mutation == FAKE_NO_TOMBS)
-        return;
+        return &none;
     if (!t) {
         t = util_alloc(sizeof *t);
         t->key = tomb_key(key, op);
         TAILQ_INSERT_TAIL(&s->tombs, t, link);
     }
     t->moved = moved;
+    t->released = false;
     t->expires_ms = fake_server_time_ms(s) + ms;
+    return t;
 }
 
 /* ---- lines ---- */
@@ -602,8 +606,11 @@ static void release(struct fake_server *s, const char *key, char *const *a, stru
         }
         call_up(s, key);
     }
-    if (strcmp(a[1], "0") != 0)
-        add_tomb(s, key, a[0], atoll(a[1]), false);
+    const struct fake_tomb *tomb = find_tomb(s, key, a[0]);
+    if (code != 1 && tomb && tomb->released)
+        code = 1;
+    if (strcmp(a[1], "0") != 0 && (code == 1 || !tomb))
+        add_tomb(s, key, a[0], atoll(a[1]), false)->released = code == 1;
     add(r, code, NULL);
 }
 

@@ -27,8 +27,9 @@ struct fake_lock {
 
 struct fake_tomb {
     TAILQ_ENTRY(fake_tomb) link;
-    char *key;  /* with the operation */
-    bool moved; /* by a take-over */
+    char *key;     /* with the operation */
+    bool moved;    /* by a take-over */
+    bool released; /* by a release, which a repeat answers in the same way */
     int64_t expires_ms;
 };
 

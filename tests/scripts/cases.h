@@ -77,7 +77,7 @@ static const struct script_case script_cases[] = {
         "release n - y.1 300 - -> -1",
         "STATE n -> X x.1 50 1 0",
         "release n - x.1 300 - -> 1",
-        "release n - x.1 300 - -> 0",
+        "release n - x.1 300 - -> 1",
         "acquire n - x.1 - 0 X 1000 50 7 - keep -> -1 0 0"}},
     {"commit", {
         "acquire n - x.1 - 0 X 1000 50 7 - keep -> 1 50 0",

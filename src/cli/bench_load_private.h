@@ -57,7 +57,7 @@ void bench_client_ask(struct client *c);
 void bench_client_leave(struct client *c);
 void bench_client_close(struct client *c);
 /* A callback of libevent: the end of a hold, of a pause, or of the time before a new connection. */
-void bench_client_on_timer(evutil_socket_t fd, short what, void *client);
+void bench_client_on_timer(evutil_socket_t fd, short what, void *arg);
 
 /* All are connected. */
 void bench_load_begin(struct load *l);

@@ -33,7 +33,6 @@ int run_child_start(struct run_child *c, char **argv, const sigset_t *mask)
 {
     int pipe_fds[2], why = 0;
     pid_t self = getpid();
-    ssize_t n;
     *c = (struct run_child){0};
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     if (pipe2(pipe_fds, O_CLOEXEC) != 0)
@@ -43,7 +42,7 @@ int run_child_start(struct run_child *c, char **argv, const sigset_t *mask)
         become(argv, mask, self, pipe_fds[1]);
     int fork_error = errno;
     close(pipe_fds[1]);
-    while (pid > 0 && (n = read(pipe_fds[0], &why, sizeof why)) < 0 && errno == EINTR)
+    while (pid > 0 && read(pipe_fds[0], &why, sizeof why) < 0 && errno == EINTR)
         continue;
     close(pipe_fds[0]);
     if (pid < 0 || why) {

@@ -302,6 +302,8 @@ void client_users_changed(struct clients *set)
             set_own_user(c, user_of_nobody());
         else if (gone)
             client_finish(c, CLIENT_END_KILLED, "its user is no longer there");
+        else if (s->user && s->user->changed && (s->monitor || s->n_subscriptions > 0))
+            client_finish(c, CLIENT_END_KILLED, "the rights of its user have changed");
         else if (unknown)
             client_finish(c, CLIENT_END_KILLED, "users have to say now who they are");
         client_look_at_user(c);

@@ -93,8 +93,8 @@ void client_set_limits(struct clients *, const struct client_limits *);
 /* For connections with TLS from now on. Stays the caller's until another takes its place. */
 void client_set_tls(struct clients *, struct ssl_ctx_st *);
 
-/* The set of users has changed (user.h): ends those whose user is gone, and those who have to say
- * now who they are. */
+/* The set of users has changed (user.h): ends those whose user is gone, those who have to say now
+ * who they are, and those who listen by rights that have changed. */
 void client_users_changed(struct clients *);
 
 /* Takes over an accepted socket, with TLS only when a context was given; answers an error and

@@ -52,6 +52,8 @@ static void clear(struct user *u)
     free(u->patterns);
     free(u->hash);
     free(u->certificate);
+    free(u->names);
+    u->names = NULL;
     u->patterns = NULL;
     u->n_patterns = 0;
     u->hash = u->certificate = NULL;
@@ -77,8 +79,10 @@ static void set(struct user *u, const struct conf_user *c)
     bool same = u->hash && c->hash && strcmp(u->hash, c->hash) == 0;
 
     u->known = u->known && same;
+    u->changed = u->names && (u->allow != c->allow || strcmp(u->names, c->names) != 0);
     clear(u);
     u->hash = copy(c->hash);
+    u->names = util_strdup(c->names);
     u->nopass = c->nopass;
     u->allow = c->allow;
     u->uid = c->uid;

@@ -15,15 +15,17 @@ struct conf;
 
 struct user {
     char *name;
-    char *hash;     /* of the password; NULL: no password is right */
-    bool nopass;    /* any password is right; "default" is then everybody who says nothing */
-    unsigned allow; /* enum conf_allow */
-    char **patterns;
+    char *hash;      /* of the password; NULL: no password is right */
+    bool nopass;     /* any password is right; "default" is then everybody who says nothing */
+    unsigned allow;  /* enum conf_allow */
+    char *names;     /* the patterns as configured, */
+    char **patterns; /* and one by one */
     size_t n_patterns;
     bool all_names;    /* one of the patterns is "*" */
     int64_t uid;       /* of a peer over a Unix socket; -1: none */
     char *certificate; /* the common name of a client's certificate; NULL: none */
     bool gone;
+    bool changed; /* what it may do is not what it was before the last users_configure() */
     unsigned refs;
     bool known;               /* `digest` is that of its password, */
     unsigned char digest[32]; /* with a key that this process has drawn */

@@ -361,6 +361,22 @@ def test_reload(broker, login, users, hashes):
     assert app.cmd("PING") == "PONG"
 
 
+def test_who_listens_by_changed_rights_is_closed(broker, login, users):
+    monitor, listener, other = login("ops"), login("app"), login("app")
+    monitor.cmd("MONITOR")
+    listener.cmd("SUBSCRIBE", "lock:orders:1")
+    broker.reload()
+    assert other.cmd("PING") == "PONG"
+    assert monitor.silent(0.2) or monitor.recv()
+    users.update({"ops.allow": "lock inspect", "app.names": "jobs:*"})
+    broker.users = users
+    broker.reload()
+    monitor.read_to_end()
+    assert listener.read_to_end() == b""
+    broker.wait_log("the rights of its user have changed")
+    assert other.cmd("PING") == "PONG"
+
+
 def test_from_nobody_to_users_and_back(make_users_broker, users, clients):
     broker = make_users_broker({})
     old = clients(broker)

@@ -183,6 +183,7 @@ START_TEST(changes)
     ck_assert(a->gone && !b->gone);
     ck_assert_ptr_eq(user_find("b", 1), b);
     ck_assert_uint_eq(b->allow, CONF_ALLOW_ADMIN);
+    ck_assert(b->changed && !user_find("c", 1)->changed);
     ck_assert_ptr_null(check("b", "two"));
     ck_assert_ptr_eq(check("b", "new"), b);
     ck_assert_ptr_null(check("a", "one"));

@@ -39,20 +39,19 @@ static void end_hold(struct broker *b, struct hold *h, struct lock_request *rele
 static void hold_over(struct broker *b, struct hold *h, int64_t now_ms)
 {
     struct lock *l = h->lock;
-    bool may_linger =
-        h->state == HOLD_LOST || h->watched; /* a renewal may have come through unseen */
-    if (h->state == HOLD_LOST && now_ms < h->deadline_ms && now_ms < h->end_ms) {
-        /* Gone from a majority. Some may hold it still, or under the operation of a take-over that
-         * failed: that keeps others out for as long as its owner was told, so nothing is released.
-         */
-        broker_use(l);
-        keep_end(b, h);
-        queue_run(b, l, now_ms);
-        broker_put(b, l);
+    bool may_linger = h->state == HOLD_LOST || h->watched; /* a renewal may have come unseen */
+    /* Gone from a majority: some may hold it still, or under the operation of a take-over that
+     * failed, and that keeps others out for as long as its owner was told. */
+    bool is_early = h->state == HOLD_LOST && now_ms < h->deadline_ms && now_ms < h->end_ms;
+    if (!is_early && now_ms > h->inherited_ms) {
+        stats.releases_expired += h->state != HOLD_LOST;
+        end_hold(b, h, NULL, !may_linger, now_ms);
         return;
     }
-    stats.releases_expired += h->state != HOLD_LOST;
-    end_hold(b, h, NULL, !may_linger, now_ms);
+    broker_use(l); /* neither handed over nor released: it lapses on the masters by itself */
+    keep_end(b, h);
+    queue_run(b, l, now_ms);
+    broker_put(b, l);
 }
 
 /* ---- requests ---- */

@@ -166,9 +166,6 @@ void enter_take_over(struct broker *b, struct lock *l, struct lock_request *r, i
     struct hold *h = lock_hold_of(l, r->owner), *first = lock_first_hold(l);
     int64_t lease_ms = r->lease_ms ? r->lease_ms : b->conf.lease_ms;
     struct lock_queue *q;
-    if (r->verb == VERB_UNLOCK) /* what its holder was told elsewhere, for what is left of the hold,
-                                   must stay true */
-        lease_ms = b->conf.max_lease_ms;
     if (h && keep_is_valid(h, now_ms))
         lease_ms = renew_lease_ms(now_ms, lease_ms, h->end_ms);
     if (!h && first && keep_is_valid(first, now_ms)) {

@@ -64,6 +64,7 @@ struct hold *keep_start(struct broker *b, struct lock *l, const struct claim *c,
     h->token = c->token;
     h->asked_ms = c->sent_ms;
     h->since_ms = now_ms;
+    h->inherited_ms = c->takeover ? now_ms + b->conf.max_lease_ms : 0;
     h->deadline_ms = c->deadline_ms;
     h->end_ms = r->maxhold_ms ? c->sent_ms + r->maxhold_ms : INT64_MAX;
     h->lease_ms = (uint32_t)(r->lease_ms ? r->lease_ms : b->conf.lease_ms);

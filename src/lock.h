@@ -90,6 +90,8 @@ struct hold {
     bool tell;               /* TELL: push each renewal */
     bool busy;     /* a request of its owner is under way: later ones wait (queue->deferred) */
     uint32_t pins; /* references besides the lock's; freed when 0 and ENDED */
+    int64_t
+        inherited_ms; /* taken over: until then its holder may have been told more than we know */
     uint64_t released_by; /* session that said UNLOCK; 0: none */
 };
 

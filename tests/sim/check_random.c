@@ -413,7 +413,7 @@ static int64_t setting(const char *name, int64_t otherwise)
 int main(void)
 {
     int64_t one = setting("SIM_SEED", 0), first = setting("SIM_FIRST", 1),
-            n = setting("SIM_SEEDS", 300);
+            n = setting("SIM_SEEDS", 1000);
     time_t until = time(NULL) + setting("SIM_SECONDS", 0);
     int64_t runs = 0, n_void = 0;
     struct history_counts sum = {0};

@@ -14,6 +14,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "conf.h"
@@ -187,6 +188,15 @@ struct ssl_st *tls_accept(struct ssl_ctx_st *ctx, int fd)
     return ssl;
 }
 
+/* OpenSSL copies the name, but its macro takes a pointer that is not const. */
+static bool set_server_name(SSL *ssl, const char *name)
+{
+    char *copy = util_strdup(name);
+    bool done = SSL_set_tlsext_host_name(ssl, copy) == 1;
+    free(copy);
+    return done;
+}
+
 struct ssl_st *tls_connect(struct ssl_ctx_st *ctx, int fd, const char *name)
 {
     SSL *ssl = connection_new(ctx, fd);
@@ -195,7 +205,7 @@ struct ssl_st *tls_connect(struct ssl_ctx_st *ctx, int fd, const char *name)
     bool numeric =
         inet_pton(AF_INET, name, address) == 1 || inet_pton(AF_INET6, name, address) == 1;
     int rc = numeric ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name)
-                     : SSL_set1_host(ssl, name) && SSL_set_tlsext_host_name(ssl, name);
+                     : SSL_set1_host(ssl, name) && set_server_name(ssl, name);
 
     if (rc != 1) /* never without a name to hold the server to */
         util_die("cannot set the name of a TLS server: %s", first_error());

@@ -31,6 +31,7 @@ static void grow(struct buf *b, size_t n)
         b->data = util_realloc(b->data, cap);
     } else {
         char *data = util_realloc(NULL, cap);
+        assert(b->data); /* start is 0 without it */
         memcpy(data, b->data + b->start, len);
         free(b->data);
         b->data = data;

@@ -210,6 +210,7 @@ static void take_count(struct claim *c, const struct round *r)
         if ((r->quorum.yes >> i & 1) && (!last || is_later))
             last = v;
     }
+    assert(last); /* a majority has said yes */
     c->count = last->extra;
     c->seq = last->seq + UNSEEN_MAX;
 }

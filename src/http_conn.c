@@ -245,7 +245,8 @@ void http_conns_fini(struct http_conns *h)
 {
     struct conn *c;
 
+    /* forget() takes it out of the list, which the analyser does not follow */
     while ((c = TAILQ_FIRST(&h->conns)))
-        forget(h, c);
+        forget(h, c); /* NOLINT(clang-analyzer-unix.Malloc) */
     event_del(&h->timer);
 }

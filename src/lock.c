@@ -46,7 +46,7 @@ void owner_unref(struct owner *o)
 {
     if (!o || --o->refs > 0)
         return;
-    HASH_DEL(owners, o);
+    HASH_DEL(owners, o); /* NOLINT(clang-analyzer-core.NullDereference): it is in the table */
     free(o);
 }
 

@@ -95,7 +95,7 @@ static void print_row(const struct table *t, struct buf *out, const struct table
 
 void table_print(const struct table *t, struct buf *out, const struct screen *screen, int max_rows)
 {
-    int widths[COLUMNS_MAX];
+    int widths[COLUMNS_MAX] = {0};
     char heads[COLUMNS_MAX][32];
     struct table_cell cells[COLUMNS_MAX];
     size_t rows = t->n_cells / (size_t)t->n_columns;

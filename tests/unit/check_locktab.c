@@ -130,6 +130,30 @@ START_TEST(a_scan_sees_everything_through_a_resize)
 }
 END_TEST
 
+START_TEST(a_scan_sees_what_stays_while_the_table_shrinks)
+{
+    uint64_t cursor = 0;
+    int steps = 0, unseen = 0;
+    memset(seen, 0, sizeof seen);
+    for (int i = 0; i < 20000; i++)
+        get(i);
+    size_t mask = tab.mask;
+    do {
+        cursor = locktab_scan(&tab, cursor, mark, NULL);
+        if (++steps == 5000) {
+            for (int i = 0; i < 20000; i++) {
+                if (i % 40)
+                    locktab_drop(&tab, find(i));
+            }
+        }
+    } while (cursor);
+    ck_assert_uint_lt(tab.mask, mask);
+    for (int i = 0; i < 20000; i += 40)
+        unseen += seen[i] == 0;
+    ck_assert_int_eq(unseen, 0);
+}
+END_TEST
+
 START_TEST(owners_are_one_object_for_each_id)
 {
     struct owner *a = owner_get("web-1", 5), *b = owner_get("web-1", 5), *c = owner_get("web-2", 5);
@@ -163,6 +187,7 @@ int main(void)
     tcase_add_test(c, a_lock_in_use_is_not_dropped);
     tcase_add_test(c, it_grows_and_shrinks_and_loses_nothing);
     tcase_add_test(c, a_scan_sees_everything_through_a_resize);
+    tcase_add_test(c, a_scan_sees_what_stays_while_the_table_shrinks);
     tcase_add_test(c, owners_are_one_object_for_each_id);
     suite_add_tcase(s, c);
     return suite_run(s);

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -519,6 +520,32 @@ def test_socket_activation(make_broker, masters1, name, kind):
     if kind == "unix":
         assert os.path.exists(address), "the socket belongs to the service manager"
     listener.close()
+
+
+@needs_systemd
+def test_socket_activation_by_systemd(make_broker, masters1, name):
+    """As a socket unit does it, by systemd's own tool: the first client starts the broker."""
+    tool = shutil.which("systemd-socket-activate")
+    if not tool:
+        pytest.skip("systemd-socket-activate is not installed")
+    address = os.path.join(masters1[0].dir, "act")
+    broker = make_broker(masters1, start=False, wrapper=[tool, "-l", address, "-E", "ASAN_OPTIONS"])
+    broker.spawn()
+    wait_for("the socket", lambda: os.path.exists(address))
+    assert "holdfastd" not in broker.log_text(), "nobody has come yet"
+    with RespClient(address, deadline_s=20) as client:
+        assert client.cmd("PING") == "PONG"
+
+        def granted():
+            client.send("LOCK", name)
+            return isinstance(client.recv(), list)
+        wait_for("a quorum", granted)
+        assert client.cmd("UNLOCK", name) == 1
+    assert "listening on unix:%s" % address in broker.log_text()
+    assert "listening on 127." not in broker.log_text(), "sockets that are passed take the place of listen"
+    broker.signal(signal.SIGTERM)
+    assert broker.wait() == 0
+    assert os.path.exists(address)
 
 
 def test_file_descriptors_do_not_leak(broker1, clients):

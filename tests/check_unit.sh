@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Fails when systemd finds a mistake in the units or in sysusers.d, or rates the exposure of the service
+# above 1.2. Tries itself on a service without any protection first. Exits 77 without systemd-analyze.
+set -euo pipefail
+export LC_ALL=C
+
+root=$(cd "${top_srcdir:-$(dirname "$0")/..}" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+if ! command -v systemd-analyze >/dev/null; then
+    echo 'systemd-analyze is not there'
+    exit 77
+fi
+
+# The program has to be there: for the check it is true(1), as it need not be installed here.
+make_units() {
+    sed -e 's|@sbindir@/holdfastd|/bin/true|' -e "s|@sysconfdir@|/etc|g" \
+        "$root/systemd/holdfastd.service.in" >"$work/holdfastd.service"
+    cp "$root/systemd/holdfastd.socket" "$work/"
+}
+
+# Any word about our own files is a mistake; those about the system's own units are not ours.
+check_words() {
+    local said
+    said=$(SYSTEMD_UNIT_PATH="$work:" systemd-analyze --no-pager verify --man=no "$work"/holdfastd.* 2>&1 |
+        grep -F -e holdfastd -e "$work") || return 0
+    echo "$said"
+    return 1
+}
+
+check_exposure() {
+    local said
+    said=$(systemd-analyze --no-pager security --offline=true --threshold=12 "$work/holdfastd.service" 2>&1) &&
+        { tail -n 1 <<<"$said"; return 0; }
+    grep -v '✓' <<<"$said"
+    return 1
+}
+
+# self test
+make_units
+sed -i -e '/^Protect/d' "$work/holdfastd.service"
+if check_exposure >/dev/null; then
+    echo 'self test: check_exposure takes a service without protection'
+    exit 1
+fi
+make_units
+sed -i -e 's/^UMask=/UMaks=/' "$work/holdfastd.service"
+if check_words >/dev/null; then
+    echo 'self test: check_words takes a mistake'
+    exit 1
+fi
+
+status=0
+make_units
+check_words || status=1
+check_exposure || status=1
+if ! systemd-sysusers --dry-run --replace=/usr/lib/sysusers.d/holdfast.conf "$root/systemd/holdfast.conf" \
+    >"$work/sysusers" 2>&1; then
+    cat "$work/sysusers"
+    status=1
+fi
+exit $status

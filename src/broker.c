@@ -68,6 +68,11 @@ static void lock(struct broker *b, struct lock_request *r, int64_t now_ms)
     if (b->draining) {
         stats.acquires_draining++;
         broker_finish_error(b, r, "%s", draining);
+    } else if (b->paused && !r->wait_until_ms) {
+        stats.acquires_paused++;
+        broker_finish_error(
+            b, r, "PAUSED no new locks are given until RESUME; '%s' was not taken (WAIT waits)",
+            l->name);
     } else if (s && s->n_holds >= b->conf.max_locks_per_client) {
         stats.acquires_limit++;
         broker_finish_error(b, r,
@@ -297,6 +302,26 @@ void broker_drain(struct broker *b)
     b->draining = true;
     do
         cursor = locktab_scan(&b->locks, cursor, turn_away, b);
+    while (cursor);
+}
+
+static void run_queue(void *arg, struct lock *l)
+{
+    struct broker *b = arg;
+    broker_use(l);
+    queue_run(b, l, b->now_ms);
+    broker_put(b, l);
+}
+
+void broker_pause(struct broker *b, bool paused, int64_t now_ms)
+{
+    uint64_t cursor = 0;
+    b->now_ms = now_ms;
+    b->paused = paused;
+    if (paused)
+        return;
+    do
+        cursor = locktab_scan(&b->locks, cursor, run_queue, b);
     while (cursor);
 }
 

@@ -36,6 +36,11 @@ void broker_channel(const struct broker *, char *out, size_t size);
 /* No new acquires from now on; renewals and releases go on. */
 void broker_drain(struct broker *);
 
+/* No new acquires until they are let go on: who does not wait is refused, who waits goes on
+ * waiting, also when the lock becomes free. Renewals, releases and what an owner does with the
+ * locks that he has go on. What was asked of the masters before is still granted. */
+void broker_pause(struct broker *, bool paused, int64_t now_ms);
+
 /* One turn of the loop, after the events: what is due, time-outs, verdicts; then everything that
  * was asked for is sent. */
 void broker_turn(struct broker *, int64_t now_ms);

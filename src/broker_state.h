@@ -43,6 +43,7 @@ struct broker {
     uint64_t rng;   /* jitter; see broker_random */
     int64_t now_ms; /* of this turn; for figures only */
     bool draining;
+    bool paused; /* nobody new gets a lock; see broker_pause() */
     uint32_t n_holds, n_waiters, n_watched;
     uint32_t n_jeopardy;
     /* set by broker_init, so that the flows below can call up */

@@ -81,6 +81,8 @@ struct cmd_hooks {
     /* Holds back commands of the classes CMD_LOCK and CMD_INSPECT of all clients until `until_ms`
      * (CLIENT PAUSE); 0 ends it. The others are never held back, so that somebody can end it. */
     void (*pause)(void *server, int64_t until_ms);
+    /* PAUSE and RESUME: whether new locks are given. */
+    void (*pause_acquires)(void *server, bool paused, int64_t now_ms);
     /* Ends the quarantine of a master (MASTER name TRUST); NULL, or why not, in words. */
     const char *(*trust)(void *server, const char *name, int64_t now_ms);
     /* Puts the settings of this broker in force on a master (MASTER ADOPT); likewise. */

@@ -64,6 +64,20 @@ void cmd_admin_shutdown(struct session *s, int argc, const struct resp_arg *argv
     cmd_hooks()->shutdown(cmd_hooks()->server, now);
 }
 
+void cmd_admin_pause(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+{
+    (void)argc, (void)argv;
+    cmd_hooks()->pause_acquires(cmd_hooks()->server, true, now_ms);
+    cmd_reply_ok(s);
+}
+
+void cmd_admin_resume(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+{
+    (void)argc, (void)argv;
+    cmd_hooks()->pause_acquires(cmd_hooks()->server, false, now_ms);
+    cmd_reply_ok(s);
+}
+
 void cmd_admin_master(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
 {
     const struct cmd_hooks *hooks = cmd_hooks();

@@ -18,6 +18,8 @@ void cmd_admin_acl_list(struct session *, int argc, const struct resp_arg *argv,
 void cmd_admin_acl_users(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
 void cmd_admin_acl_whoami(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
 void cmd_admin_master(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
+void cmd_admin_pause(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
+void cmd_admin_resume(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
 void cmd_admin_shutdown(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
 void cmd_admin_cluster(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
 #endif

@@ -440,16 +440,28 @@ void cmd_lock_list(struct session *s, int argc, const struct resp_arg *argv, int
 
 /* ---- MASTERS ---- */
 
-static void write_master(struct resp_writer *w, const struct backend *b,
+/* Whether this broker asks it for new locks now. */
+static const char *new_locks(const struct broker *b, const struct master_status *m)
+{
+    if (b->draining || b->paused)
+        return b->draining ? "draining" : "paused";
+    return master_state_votes(m->state) && !m->stalled ? "yes" : "no";
+}
+
+static void write_master(struct resp_writer *w, const struct broker *broker,
                          const struct master_status *m)
 {
-    resp_map(w, 10);
+    const struct backend *b = &broker->backend;
+
+    resp_map(w, 11);
     resp_str(w, "name");
     resp_str(w, m->name);
     resp_str(w, "address");
     resp_str(w, m->address);
     resp_str(w, "state");
     resp_str(w, m->stalled ? "stalled" : master_state_name(m->state));
+    resp_str(w, "new_locks");
+    resp_str(w, new_locks(broker, m));
     resp_str(w, "quarantine_left_ms");
     resp_int(w, m->quarantine_left_ms);
     resp_str(w, "latency_us");
@@ -468,12 +480,13 @@ static void write_master(struct resp_writer *w, const struct backend *b,
 
 void cmd_lock_masters(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
 {
-    struct backend *backend = &cmd_hooks()->broker->backend;
+    struct broker *b = cmd_hooks()->broker;
+    struct backend *backend = &b->backend;
     struct resp_writer w = session_reply(s);
     (void)argc;
     (void)argv;
     resp_array(&w, (size_t)backend->n);
     for (int i = 0; i < backend->n; i++)
-        write_master(&w, backend, master_status(backend->masters[i], now_ms));
+        write_master(&w, b, master_status(backend->masters[i], now_ms));
     session_reply_end(s);
 }

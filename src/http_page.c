@@ -22,12 +22,12 @@ static void put(struct buf *out, const char *text)
 
 static const char *state_word(const struct stats_gauges *g)
 {
-    return g->draining ? "Draining" : g->ready ? "Ready" : "Not ready";
+    return g->draining ? "Draining" : g->paused ? "Paused" : g->ready ? "Ready" : "Not ready";
 }
 
 static const char *state_colour(const struct stats_gauges *g)
 {
-    if (g->draining || (g->ready && g->quorum_available < (int64_t)g->masters_len))
+    if (g->draining || g->paused || (g->ready && g->quorum_available < (int64_t)g->masters_len))
         return "warn";
     return g->ready ? "ok" : "bad";
 }

@@ -333,7 +333,7 @@ void queue_run(struct broker *b, struct lock *l, int64_t now_ms)
     if (lock_first_hold(l)) {
         broker_due_cancel(b, &q->retry);
         refuse_tries(b, l, NULL);
-    } else if (!TAILQ_EMPTY(&q->waiters)) {
+    } else if (!b->paused && !TAILQ_EMPTY(&q->waiters)) {
         claim_for(b, l, TAILQ_FIRST(&q->waiters), NULL, false, now_ms);
     }
 }
@@ -355,7 +355,7 @@ void queue_join(struct broker *b, struct lock *l, struct lock_request *r, int64_
     if (r->wait_until_ms && lock_first_hold(l) && is_deadlock(b, l, r))
         return;
     struct lock_queue *q = lock_queue_get(l);
-    bool is_alone = TAILQ_EMPTY(&q->waiters) && !q->claim && !lock_first_hold(l);
+    bool is_alone = TAILQ_EMPTY(&q->waiters) && !q->claim && !lock_first_hold(l) && !b->paused;
     TAILQ_INSERT_TAIL(&q->waiters, r, queued);
     r->waiting = true;
     q->n_waiters++;
@@ -430,7 +430,8 @@ void queue_pass_on(struct broker *b, struct lock *l, const struct queue_passed *
 {
     struct lock_queue *q = l->queue;
     char op[BROKER_OP_MAX + 1], ticket[BROKER_TICKET_MAX + 1] = "-";
-    bool somebody_waits = q && !q->claim && !TAILQ_EMPTY(&q->waiters) && !lock_first_hold(l);
+    bool somebody_waits =
+        q && !q->claim && !TAILQ_EMPTY(&q->waiters) && !lock_first_hold(l) && !b->paused;
     if (somebody_waits && !must_yield(b, q, now_ms)) {
         q->releaser = releaser;
         claim_for(b, l, TAILQ_FIRST(&q->waiters), passed, false, now_ms);
@@ -463,7 +464,13 @@ void queue_call(struct broker *b, struct lock *l, uint64_t number, int64_t now_m
     } else if (q) {
         r = TAILQ_FIRST(&q->waiters);
     }
-    if (!r || lock_first_hold(l)) {
+    if (r && b->paused) { /* others may take it; we line up anew when we go on */
+        if (number)
+            r->lined = false;
+        else
+            q->lined = false;
+    }
+    if (!r || lock_first_hold(l) || b->paused) {
         if (!lock_first_hold(l)) /* else our own release will call up the next one */
             pass_turn(b, l->name, l->name_len, false, 0, now_ms);
         return;

@@ -18,6 +18,7 @@
 #include "cmd.h"
 #include "listener.h"
 #include "lock.h"
+#include "log.h"
 #include "master.h"
 #include "pubsub.h"
 #include "quorum.h"
@@ -224,8 +225,9 @@ void server_gauges(struct server *s, struct stats_gauges *out, struct stats_mast
         .now_wall_us = clock_wall_ms() * 1000,
         .start_wall_ms = s->start_wall_ms,
         .uptime_ms = now_ms - s->start_ms,
-        .ready = s->ready && s->phase == SERVER_RUNS,
+        .ready = s->ready && s->phase == SERVER_RUNS && !s->broker.paused,
         .draining = s->phase == SERVER_DRAINS,
+        .paused = s->broker.paused,
         .config_reload_wall_ms = s->reload_wall_ms,
     };
 
@@ -271,6 +273,16 @@ static void pause_clients(void *server, int64_t until_ms)
     client_pause_all(s->clients, until_ms);
 }
 
+static void pause_acquires(void *server, bool paused, int64_t now_ms)
+{
+    struct server *s = server;
+
+    if (s->broker.paused != paused)
+        log_info("server", "%s", paused ? "paused: no new locks are given" : "resumed");
+    broker_pause(&s->broker, paused, now_ms);
+    server_update_status(s, now_ms);
+}
+
 static const char *trust(void *server, const char *name, int64_t now_ms)
 {
     struct server *s = server;
@@ -308,6 +320,7 @@ void server_init_commands(struct server *s)
         .input_len = client_input_len,
         .output_len = client_output_len,
         .pause = pause_clients,
+        .pause_acquires = pause_acquires,
         .trust = trust,
         .adopt = adopt,
         .config_set = server_config_set,

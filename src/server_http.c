@@ -40,6 +40,7 @@ static void put_checks(struct server *s, struct buf *out, bool ready, int64_t no
 
     put_check(out, s->phase == SERVER_RUNS, "phase",
               s->phase == SERVER_RUNS ? "takes new locks" : "draining");
+    put_check(out, !s->broker.paused, "acquires", s->broker.paused ? "paused" : "not paused");
     put_check(out, s->ready, "quorum", s->ready ? "there" : "missing");
     for (int i = 0; i < b->n; i++) {
         const struct master_status *m = master_status(b->masters[i], now_ms);
@@ -58,7 +59,7 @@ static bool is_ready(void *arg, struct buf *out, bool verbose)
 
     server_update_ready(s, now_ms);
     server_update_status(s, now_ms);
-    bool ready = s->ready && s->phase == SERVER_RUNS;
+    bool ready = s->ready && s->phase == SERVER_RUNS && !s->broker.paused;
     if (verbose)
         put_checks(s, out, ready, now_ms);
     else

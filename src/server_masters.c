@@ -192,7 +192,9 @@ void server_update_status(struct server *s, int64_t now_ms)
         buf_printf(&text, "draining, %" PRId64 " s left: ",
                    (s->drain_end_ms > now_ms ? s->drain_end_ms - now_ms : 0) / 1000);
     else
-        buf_printf(&text, s->ready ? "ready: " : "not ready: ");
+        buf_printf(&text, !s->ready   ? "not ready: "
+                          : b->paused ? "paused, no new locks until RESUME: "
+                                      : "ready: ");
     describe_masters(&s->broker.backend, &text, now_ms);
     buf_printf(&text, ", %" PRIu32 " locks, %" PRIu32 " waiting", b->n_holds, b->n_waiters);
     buf_append(&text, "", 1);

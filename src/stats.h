@@ -87,6 +87,8 @@ struct buf;
       "outcome=\"late\"", "")                                                                      \
     X(acquires_draining, STATS_SECTION_HOLDFAST, "acquires_draining",                              \
       "holdfast_lock_acquires_total", "outcome=\"draining\"", "")                                  \
+    X(acquires_paused, STATS_SECTION_HOLDFAST, "acquires_paused", "holdfast_lock_acquires_total",  \
+      "outcome=\"paused\"", "")                                                                    \
     X(acquires_kind, STATS_SECTION_HOLDFAST, "acquires_kind", "holdfast_lock_acquires_total",      \
       "outcome=\"kind\"", "")                                                                      \
     X(acquires_limit, STATS_SECTION_HOLDFAST, "acquires_limit", "holdfast_lock_acquires_total",    \
@@ -247,7 +249,7 @@ struct stats_gauges {
     int64_t now_wall_us;   /* wall clock */
     int64_t start_wall_ms; /* wall clock at start */
     int64_t uptime_ms;
-    bool ready, draining;
+    bool ready, draining, paused;
     /* Clients */
     int64_t clients_connected;
     int64_t clients_waiting; /* with a request that waits for a lock */

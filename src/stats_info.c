@@ -252,6 +252,7 @@ static void section_holdfast(struct buf *out, const struct stats_gauges *g)
 {
     put_int(out, "ready", g->ready);
     put_int(out, "draining", g->draining);
+    put_int(out, "paused", g->paused);
     put_int(out, "masters", (int64_t)g->masters_len);
     put_int(out, "quorum_required", g->quorum_required);
     put_int(out, "quorum_available", g->quorum_available);

@@ -148,6 +148,7 @@ static void put_process(struct buf *out, const struct stats_gauges *g)
     buf_printf(out, "holdfast_build_info{version=\"%s\"} 1\n", stats_version());
     gauge_int(out, "holdfast_ready", "Listening, and a quorum is available.", g->ready);
     gauge_int(out, "holdfast_draining", "On the way out: no new locks.", g->draining);
+    gauge_int(out, "holdfast_paused", "PAUSE was said: no new locks.", g->paused);
     gauge_ms(out, "holdfast_uptime_seconds", "Since the start.", g->uptime_ms);
     put_head(out, "process_cpu_seconds_total", "counter", "User and system CPU time.");
     put_us(out, "process_cpu_seconds_total", "", g->cpu_user_us + g->cpu_system_us);

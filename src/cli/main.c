@@ -220,8 +220,9 @@ int cli_status_of(const char *error)
         int status;
     } codes[] = {
         {"NOQUORUM ", STATUS_NO_BROKER}, {"DRAINING ", STATUS_NO_BROKER},
-        {"LOADING ", STATUS_NO_BROKER},  {"NOAUTH ", STATUS_DENIED},
-        {"WRONGPASS ", STATUS_DENIED},   {"NOPERM ", STATUS_DENIED},
+        {"PAUSED ", STATUS_NO_BROKER},   {"LOADING ", STATUS_NO_BROKER},
+        {"NOAUTH ", STATUS_DENIED},      {"WRONGPASS ", STATUS_DENIED},
+        {"NOPERM ", STATUS_DENIED},
     };
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
         if (strncmp(error, codes[i].code, strlen(codes[i].code)) == 0)

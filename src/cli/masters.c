@@ -22,15 +22,16 @@ static const struct table_column without_error[] = {
 static void add_state(struct table *t, const redisReply *m)
 {
     const char *state = ask_text(m, "state");
+    bool paused = strcmp(ask_text(m, "new_locks"), "paused") == 0;
     int64_t left_ms = ask_int(m, "quarantine_left_ms");
-    enum tint tint = strcmp(state, "active") == 0                                  ? TINT_GOOD
-                     : strcmp(state, "down") == 0 || strcmp(state, "refused") == 0 ? TINT_BAD
-                                                                                   : TINT_WARN;
+    enum tint tint = strcmp(state, "down") == 0 || strcmp(state, "refused") == 0 ? TINT_BAD
+                     : strcmp(state, "active") == 0 && !paused                   ? TINT_GOOD
+                                                                                 : TINT_WARN;
     char text[24];
     if (left_ms > 0)
         table_addf(t, tint, "%s %s", state, text_duration(text, left_ms));
     else
-        table_addf(t, tint, "%s", state);
+        table_addf(t, tint, "%s%s", state, paused ? ", paused" : "");
 }
 
 void masters_table(struct table *t, const redisReply *masters)
@@ -57,7 +58,8 @@ void masters_table(struct table *t, const redisReply *masters)
 
 static void print_json(const redisReply *masters, struct buf *out)
 {
-    static const char *const texts[] = {"name", "address", "state", "redis_version", "last_error"};
+    static const char *const texts[] = {"name",      "address",       "state",
+                                        "new_locks", "redis_version", "last_error"};
     static const char *const numbers[] = {"quarantine_left_ms", "latency_us", "clock_offset_ms",
                                           "in_flight", "restarts"};
     struct json j = {.out = out};

@@ -115,6 +115,12 @@ static void hook_pause(void *server, int64_t until_ms)
     tell("pause=%d ", (int)until_ms);
 }
 
+static void hook_pause_acquires(void *server, bool paused, int64_t now_ms)
+{
+    (void)server, (void)now_ms;
+    tell("acquires=%s ", paused ? "paused" : "on");
+}
+
 static int hook_config_set(void *server, const char *key, const char *value, char *error,
                            size_t error_size)
 {
@@ -152,6 +158,7 @@ static const struct cmd_hooks test_hooks = {
     .input_len = hook_len,
     .output_len = hook_len,
     .pause = hook_pause,
+    .pause_acquires = hook_pause_acquires,
     .trust = hook_trust,
     .adopt = hook_adopt,
     .config_set = hook_config_set,
@@ -676,9 +683,11 @@ START_TEST(hooks_are_asked)
 {
     expect(&a, "client pause 250", "+OK\r\n");
     expect(&a, "client unpause", "+OK\r\n");
+    expect(&a, "pause", "+OK\r\n");
+    expect(&a, "resume", "+OK\r\n");
     expect(&a, "shutdown", "");
     expect(&a, "shutdown nosave now", "");
-    ck_assert_str_eq(told, "pause=5250 pause=0 shutdown=0 shutdown=1 ");
+    ck_assert_str_eq(told, "pause=5250 pause=0 acquires=paused acquires=on shutdown=0 shutdown=1 ");
 }
 END_TEST
 

@@ -513,10 +513,12 @@ bool queue_must_defer(const struct lock *l, const struct lock_request *r)
     const struct lock_request *first = TAILQ_FIRST(&q->waiters);
     if (first && first != r && first->base.session && first->base.session == r->base.session)
         return true;
+    /* The order of one connection is kept, not that of several: one that waits behind its own LOCK
+     * must not keep another's UNLOCK for a hold that does not exist yet. */
     const struct lock_request *earlier;
     TAILQ_FOREACH(earlier, &q->deferred, queued)
     {
-        if (owner_same(earlier->owner, r->owner))
+        if (earlier->base.session == r->base.session && owner_same(earlier->owner, r->owner))
             return true;
     }
     return q->claim && q->claimer && q->claimer != r && owner_same(q->claimer->owner, r->owner);

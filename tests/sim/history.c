@@ -51,6 +51,7 @@ struct name {
 static struct name names[NAMES];
 static int n_names;
 static bool exclusion;
+static int64_t data_lost_us; /* when a server last lost its data */
 struct history_counts history_counts;
 int history_faults;
 
@@ -71,6 +72,7 @@ void history_begin(void)
     memset(names, 0, sizeof names);
     n_names = 0;
     exclusion = true;
+    data_lost_us = 0;
     history_faults = 0;
     history_counts = (struct history_counts){0};
 }
@@ -82,6 +84,7 @@ void history_no_exclusion(void)
 
 void history_data_lost(void)
 {
+    data_lost_us = sim_now_us();
     for (int i = 0; i < n_names; i++) {
         for (int j = 0; j < names[i].n_beliefs; j++) {
             struct belief *bl = &names[i].beliefs[j];
@@ -224,12 +227,15 @@ static void check_token(struct name *n, const struct world_app *app, const struc
         asked_us = max(asked_us, h->asked_ms * 1000 - app->broker->local_us);
     for (int i = 0; i < n->n_grants; i++) {
         const struct grant *g = &n->grants[i];
-        bool is_same = strcmp(g->owner, ask->owner) == 0;
-        if (g->token == token && !is_same)
+        if (g->token == token && strcmp(g->owner, ask->owner) != 0)
             history_fail("token %" PRId64 " of '%s' was given to %s and to %s", token, n->name,
                          g->owner, ask->owner);
         if (g->token == token)
-            return;
+            return; /* judged when it was told first */
+    }
+    for (int i = 0; i < n->n_grants; i++) {
+        const struct grant *g = &n->grants[i];
+        bool is_same = strcmp(g->owner, ask->owner) == 0;
         if (g->token > token &&
             (g->told_us < asked_us || (exclusion && !is_same && !is_void && !is_forced(n))))
             history_fail("'%s' was granted to %s under token %" PRId64 ", after %" PRId64
@@ -318,6 +324,14 @@ static int app_of(const struct hold *h)
     return -1;
 }
 
+/* Answered now, but it may have been forgotten while the answer was on its way. */
+static bool is_from_before_loss(const struct hold *h, const struct world_app *app,
+                                const struct world_ask *ask)
+{
+    int64_t asked_us = h ? h->asked_ms * 1000 - app->broker->local_us : 0;
+    return max(asked_us, ask->said_us) <= data_lost_us;
+}
+
 static void take_grant(struct name *n, struct belief *bl, struct world_app *app,
                        const struct world_ask *ask, int64_t token, int64_t validity_ms)
 {
@@ -338,6 +352,7 @@ static void take_grant(struct name *n, struct belief *bl, struct world_app *app,
         bl->certain = h && h->token == token && bl->asking == 0 && !is_elsewhere(n, bl, app);
         bl->count = bl->certain ? (int)h->count : 0;
     }
+    bl->certain &= !is_from_before_loss(h, app, ask);
     if (bl->certain && h && !h->busy && h->token == token && bl->asking == 0 &&
         (int)h->count != bl->count)
         history_fail("%s has locked '%s' %d times, the broker says %u", bl->owner, n->name,

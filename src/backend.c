@@ -132,13 +132,13 @@ static void on_answer(struct master_call *call, const struct master_answer *answ
             quorum_yes(&r->quorum, v->index, v->value);
         else
             quorum_no(&r->quorum, v->index);
-        if (r->on_peek)
-            r->on_peek(r, v->index, answer);
     } else {
         v->state = answer->result == MASTER_REJECTED ? VOTE_UNSENT : VOTE_UNKNOWN;
         quorum_no(&r->quorum, v->index);
     }
     decide_if_possible(r);
+    if (r->on_vote && v->state == VOTE_ANSWERED)
+        r->on_vote(r, v->index, answer, now_ms);
     free_if_over(r, now_ms);
 }
 
@@ -210,18 +210,13 @@ void round_forget(struct round *r)
 {
     r->on_verdict = NULL;
     r->on_done = NULL;
-    r->on_peek = NULL;
+    r->on_vote = NULL;
     r->arg = NULL;
 }
 
-void backend_release(struct backend *b, const char *name, size_t name_len, const char *op,
-                     int64_t tomb_ms, const char *ticket, int64_t lease_ms, round_fn fn, void *arg,
-                     int64_t now_ms)
+struct round *backend_release(struct backend *b, const struct item *it, int64_t lease_ms,
+                              round_fn fn, void *arg, int64_t now_ms)
 {
-    struct item *it = item_begin(name, name_len);
-    item_arg_str(it, op);
-    item_arg_int(it, tomb_ms);
-    item_arg_str(it, ticket);
     struct round *r = round_new(b, SCRIPT_RELEASE, now_ms);
     r->on_verdict = fn;
     r->arg = arg;
@@ -238,6 +233,7 @@ void backend_release(struct backend *b, const char *name, size_t name_len, const
         owed_send(b->owed[i], it, &v->call, now_ms + lease_ms, now_ms);
     }
     decide_if_possible(r);
+    return r;
 }
 
 void backend_master_back(struct backend *b, int i, int64_t now_ms)
@@ -314,7 +310,7 @@ int backend_agreed(struct backend *b, const char *name, size_t name_len, int64_t
 {
     uint64_t hash = item_hash(name, name_len), best = 0;
     int agreed = -1;
-    for (int i = 0; i < b->n; i++) {
+    for (int i = 0; i < b->n && !b->closed; i++) {
         const struct master_status *s = master_status(b->masters[i], now_ms);
         uint64_t weight = (hash ^ b->rank[i]) * 0x9e3779b97f4a7c15u >> 1;
         if (s->state == MASTER_ACTIVE && !s->stalled && weight >= best) {
@@ -341,6 +337,15 @@ bool backend_has_quorum(struct backend *b, int64_t now_ms)
 }
 
 /* ---- words ---- */
+
+bool round_has_missed(const struct round *r)
+{
+    for (int i = 0; i < r->quorum.n; i++) {
+        if (r->votes[i].state == VOTE_ANSWERED && r->votes[i].code != 1)
+            return true;
+    }
+    return false;
+}
 
 int round_answered(const struct round *r)
 {

@@ -28,6 +28,9 @@ struct round;
 
 /* The verdict. Runs once, never inside backend_ask(). The round lives at least until it returns. */
 typedef void (*round_fn)(struct round *, void *arg, int64_t now_ms);
+/* Master i has answered and its vote is counted, before the verdict or after it. May ask anew. */
+typedef void (*round_vote_fn)(struct round *, int i, const struct master_answer *, int64_t now_ms);
+
 enum vote_state {
     VOTE_NONE,     /* asked, no answer yet; or never asked */
     VOTE_ANSWERED, /* code and value are there */
@@ -38,7 +41,7 @@ enum vote_state {
 struct vote {
     struct master_call call;
     struct round *round;
-    int64_t value; /* second integer of the item: token, pttl */
+    int64_t value; /* second integer of the item: token, pttl, tickets in the line */
     int64_t was;   /* fourth: token of the hold that was taken over */
     int32_t extra; /* third: count */
     int32_t seq;   /* fifth: version of the count */
@@ -54,9 +57,9 @@ struct round {
     struct backend *backend;
     round_fn on_verdict;
     round_fn on_done; /* after the verdict, when no answer is to come any more; NULL: not wanted */
-    void (*on_peek)(struct round *, int i,
-                    const struct master_answer *); /* peeks: each answer, or NULL */
+    round_vote_fn on_vote; /* each answer that a script has given; NULL: not wanted */
     void *arg;
+    void *about; /* the asker's, for on_vote and on_done */
     enum script script;
     bool all; /* decided only when everybody has answered, or at the time-out */
     bool decided, queued;
@@ -109,12 +112,10 @@ void backend_tell(struct backend *, int i, enum script, const struct item *, int
  * round. */
 void round_forget(struct round *);
 
-/* Ends holds under the operation `op` of this name on all masters; what cannot be delivered is owed
- * for `lease_ms`. tomb_ms as in release.lua. The verdict (fn may be NULL): won when a majority has
- * confirmed. */
-void backend_release(struct backend *, const char *name, size_t name_len, const char *op,
-                     int64_t tomb_ms, const char *ticket, int64_t lease_ms, round_fn fn, void *arg,
-                     int64_t now_ms);
+/* Sends an item of release.lua to all masters; what cannot be delivered is owed for `lease_ms`. The
+ * verdict (fn may be NULL): won when a majority has confirmed. */
+struct round *backend_release(struct backend *, const struct item *, int64_t lease_ms, round_fn fn,
+                              void *arg, int64_t now_ms);
 
 /* Master i is back (active or in quarantine): what is owed to it leaves. */
 void backend_master_back(struct backend *, int i, int64_t now_ms);
@@ -134,6 +135,8 @@ bool backend_has_quorum(struct backend *, int64_t now_ms);
  */
 void round_describe(struct round *, struct buf *out, int64_t now_ms);
 int round_answered(const struct round *);
+/* True when a master has answered and said no: a hold that a majority has is not there. */
+bool round_has_missed(const struct round *);
 /* True when so many masters have answered no that there can be no majority, whatever the others
  * say. */
 bool round_is_refused(const struct round *);

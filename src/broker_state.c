@@ -42,6 +42,13 @@ void broker_ticket_text(const struct broker *b, uint64_t number, char out[BROKER
         strcpy(out, b->id);
 }
 
+/* A creating request's deadline is two time-outs after it was sent, by the master's clock as we
+ * know it, and that may be wrong by as much again. */
+int64_t broker_tomb_ms(const struct broker *b)
+{
+    return 4 * b->conf.request_timeout_ms;
+}
+
 /* xorshift64*, by Marsaglia and Vigna: jitter needs no more. */
 uint64_t broker_random(struct broker *b, uint64_t below)
 {

@@ -57,6 +57,9 @@ struct broker {
 void broker_op_text(const struct broker *, uint64_t op, char out[BROKER_OP_MAX + 1]);
 /* "<broker>", or "<broker>/<number>" for a number other than 0. */
 void broker_ticket_text(const struct broker *, uint64_t number, char out[BROKER_TICKET_MAX + 1]);
+/* For how long an operation that has ended must be remembered as gone, in ms: as long as a copy of
+ * the request that created it can be under way. */
+int64_t broker_tomb_ms(const struct broker *);
 /* A number below `below`, for jitter; the same sequence for the same seed. */
 uint64_t broker_random(struct broker *, uint64_t below);
 

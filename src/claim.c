@@ -30,13 +30,6 @@ static const struct sm_state states[STATES] = {
 /* A token that rises this often in one claim is no race any more. */
 enum { COMMITS_MAX = 8 };
 
-/* Longest that a creating request can be under way: its deadline is two time-outs after it was
- * sent, by the master's clock as we know it, and that may be wrong by as much again. */
-int64_t claim_tomb_ms(const struct broker *b)
-{
-    return 4 * b->conf.request_timeout_ms;
-}
-
 struct claim *claim_new(struct broker *b, struct lock *l, struct owner *owner, int64_t lease_ms,
                         claim_fn on_end, void *arg)
 {
@@ -62,22 +55,24 @@ static void end(struct claim *c, enum claim_end how, int64_t now_ms)
     free(c);
 }
 
-static void undo_op(struct claim *c, uint64_t op, int64_t tomb, int64_t lease_ms, int64_t now_ms)
+static void undo_op(struct claim *c, uint64_t op, const struct line_place *place, int64_t lease_ms,
+                    int64_t now_ms)
 {
     char text[BROKER_OP_MAX + 1];
     broker_op_text(c->broker, op, text);
-    backend_release(&c->broker->backend, c->lock->name, c->lock->name_len, text, tomb, "-",
-                    lease_ms, NULL, NULL, now_ms);
+    line_release(c->broker, c->lock, text, place, lease_ms, NULL, NULL, now_ms);
 }
 
 static void undo(struct claim *c, int64_t now_ms)
 {
     if (c->takeover)
         return;
+    /* where it was first for a moment it stays first in the line */
+    const struct line_place front = {c->place.number, "front"};
     stats.acquire_undos++;
-    undo_op(c, c->op, claim_tomb_ms(c->broker), c->lease_ms, now_ms);
+    undo_op(c, c->op, c->place.where ? &front : NULL, c->lease_ms, now_ms);
     if (c->prev_op)
-        undo_op(c, c->prev_op, claim_tomb_ms(c->broker), c->prev_lease_ms, now_ms);
+        undo_op(c, c->prev_op, NULL, c->prev_lease_ms, now_ms);
 }
 
 static void fail(struct claim *c, struct buf *why, int64_t now_ms)
@@ -96,7 +91,7 @@ static void fail_round(struct claim *c, struct round *r, int64_t now_ms)
     fail(c, &why, now_ms);
 }
 
-static void grant(struct claim *c, int64_t token, int64_t now_ms)
+static void grant(struct claim *c, struct round *r, int64_t token, int64_t now_ms)
 {
     int64_t left = quorum_validity_ms(c->lease_ms, c->sent_ms, now_ms, c->broker->conf.drift_ppm);
     int64_t least = c->broker->conf.min_validity_ms;
@@ -110,6 +105,8 @@ static void grant(struct claim *c, int64_t token, int64_t now_ms)
     }
     c->token = token;
     c->deadline_ms = now_ms + left;
+    c->round = r;
+    c->missed |= round_has_missed(r);
     backend_saw_token(&c->broker->backend, token);
     end(c, CLAIM_GRANTED, now_ms);
 }
@@ -143,7 +140,7 @@ static void on_commit(struct round *r, void *arg, int64_t now_ms)
             larger = v->value;
     }
     if (quorum_state(&r->quorum) == QUORUM_WON)
-        grant(c, c->token, now_ms);
+        grant(c, r, c->token, now_ms);
     else if (larger > c->token && c->commits < COMMITS_MAX)
         commit(c, larger, now_ms);
     else
@@ -218,18 +215,17 @@ static void take_count(struct claim *c, const struct round *r)
 static void on_asked(struct round *r, void *arg, int64_t now_ms)
 {
     struct claim *c = arg;
-    for (int i = 0; i < r->quorum.n && !c->takeover; i++) {
-        if (r->votes[i].state == VOTE_ANSWERED && r->votes[i].extra > c->line)
-            c->line = r->votes[i].extra;
-    }
+    if (!c->takeover)
+        c->line = line_length(c->broker, c->lock, r, now_ms);
     if (quorum_state(&r->quorum) != QUORUM_WON) {
         refuse(c, r, now_ms);
         return;
     }
     if (c->takeover)
         take_count(c, r);
+    c->missed = round_has_missed(r);
     if (quorum_agreed(&r->quorum))
-        grant(c, quorum_token(&r->quorum), now_ms);
+        grant(c, r, quorum_token(&r->quorum), now_ms);
     else
         commit(c, quorum_token(&r->quorum), now_ms);
 }
@@ -248,21 +244,16 @@ void claim_start(struct claim *c, int64_t now_ms)
         if (c->prev_op)
             broker_op_text(c->broker, c->prev_op, prev);
         item_arg_str(it, prev);
-        item_arg_int(it, c->prev_op ? claim_tomb_ms(c->broker) : 0);
+        item_arg_int(it, c->prev_op ? broker_tomb_ms(c->broker) : 0);
     } else {
-        item_arg_int(it, claim_tomb_ms(c->broker));
+        item_arg_int(it, broker_tomb_ms(c->broker));
     }
     item_arg(it, c->owner->text, c->owner->len);
     item_arg_int(it, c->lease_ms);
     item_arg_int(it, backend_floor(backend, now_ms));
     item_arg_int(it, item_bucket(c->lock->name, c->lock->name_len));
-    if (!c->takeover) {
-        char ticket[BROKER_TICKET_MAX + 1] = "-";
-        if (c->place)
-            broker_ticket_text(c->broker, c->ticket, ticket);
-        item_arg_str(it, ticket);
-        item_arg_str(it, c->place ? c->place : "keep");
-    }
+    if (!c->takeover)
+        line_add(c->broker, c->lock, &c->place, it, now_ms);
     backend_ask(backend, c->takeover ? SCRIPT_TAKEOVER : SCRIPT_ACQUIRE, it, false, on_asked, c,
                 now_ms);
 }

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "line.h"
 #include "lock.h"
 
 struct backend;
@@ -39,9 +40,8 @@ struct claim {
     uint64_t prev_op; /* hand-over: operation of the hold that ends; 0: none */
     int64_t prev_lease_ms;
     int64_t lease_ms;
-    uint64_t ticket;   /* number of a fair request; 0: the broker's own ticket */
-    const char *place; /* when refused: "tail", "front", "keep"; NULL: nobody waits */
-    claim_fn on_end;   /* once, never inside claim_start(); the claim is freed after it returns */
+    struct line_place place; /* for when it is refused */
+    claim_fn on_end; /* once, never inside claim_start(); the claim is freed after it returns */
     void *arg;
     /* filled in */
     uint64_t op;
@@ -50,7 +50,9 @@ struct claim {
     int64_t seq;  /* version of the count: later than any that the masters have */
     bool foreign; /* not granted: a majority of masters has it under somebody else's operation */
     int64_t line; /* tickets in the line now */
-    int64_t retry_ms; /* CLAIM_BUSY: time to live of what is in the way */
+    struct round *round; /* CLAIM_GRANTED: the one that granted it; see keep.h */
+    bool missed;         /* CLAIM_GRANTED: a master that answered has not got it */
+    int64_t retry_ms;    /* CLAIM_BUSY: time to live of what is in the way */
     enum claim_end end;
     char *reason;    /* CLAIM_FAILED: "NOQUORUM ..."; heap, the claim's */
     uint8_t state;   /* ASKING, COMMITTING, GRANTED, REFUSED */
@@ -60,7 +62,4 @@ struct claim {
 struct claim *claim_new(struct broker *, struct lock *, struct owner *, int64_t lease_ms, claim_fn,
                         void *arg);
 void claim_start(struct claim *, int64_t now_ms);
-/* For how long an operation that has ended must be remembered as gone, in ms: as long as a copy of
- * the request that created it can be under way. */
-int64_t claim_tomb_ms(const struct broker *);
 #endif

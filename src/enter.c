@@ -59,8 +59,10 @@ static void on_written(struct round *round, void *arg, int64_t now_ms)
     broker_use(l);
     if (!won && step)
         set_count(h, h->count - (uint32_t)step);
-    if (won && !ended && r->verb != VERB_UNLOCK)
+    if (won && !ended && r->verb != VERB_UNLOCK) {
         keep_confirmed(b, h, r->asked_lease_ms, round->sent_ms, now_ms);
+        keep_follow(h, round);
+    }
     keep_pin(h);
     over(b, h, r, now_ms);
     if (ended)

@@ -12,6 +12,7 @@
 #include "broker_state.h"
 #include "claim.h"
 #include "keep.h"
+#include "line.h"
 #include "queue.h"
 #include "stats.h"
 #include "util.h"
@@ -19,11 +20,12 @@
 /* {pttl, op, owner, token, count}, as in peek.lua */
 enum { PEEK_PTTL, PEEK_OP, PEEK_OWNER, PEEK_TOKEN, PEEK_COUNT, PEEK_FIELDS };
 
-static void on_peek(struct round *round, int i, const struct master_answer *answer)
+static void on_peek(struct round *round, int i, const struct master_answer *answer, int64_t now_ms)
 {
     struct lock_request *r = round->arg;
     struct lock_info_master *m = &r->info->masters[i];
     const struct master_value *v = answer->nested;
+    (void)now_ms;
     m->answered = true;
     if (answer->n_nested != PEEK_FIELDS || !v[PEEK_OP].is_text || !v[PEEK_OWNER].is_text)
         return;
@@ -42,7 +44,7 @@ static void peek(struct broker *b, struct lock_request *r, round_fn fn, int64_t 
     r->info->n_masters = n;
     struct item *it = item_begin(r->lock->name, r->lock->name_len);
     struct round *round = backend_ask(&b->backend, SCRIPT_PEEK, it, true, fn, r, now_ms);
-    round->on_peek = on_peek;
+    round->on_vote = on_peek;
 }
 
 static bool no_majority(struct lock_request *r, struct round *round, int64_t now_ms)
@@ -203,8 +205,7 @@ static void on_force_peeked(struct round *round, void *arg, int64_t now_ms)
             continue;
         r->count = 1;
         r->pending++;
-        backend_release(&b->backend, l->name, l->name_len, m->op, claim_tomb_ms(b), "-",
-                        b->conf.max_lease_ms, on_forced, r, now_ms);
+        line_release(b, l, m->op, NULL, b->conf.max_lease_ms, on_forced, r, now_ms);
     }
     if (--r->pending == 0)
         broker_finish_count(b, r, r->count);

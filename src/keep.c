@@ -19,6 +19,9 @@
 #include "stats.h"
 #include "util.h"
 
+/* Who was in the way of a claim on some master has released it there by then. */
+enum { LOOK_MS = 20 };
+
 static void on_hold_due(struct broker *b, struct due *due, int64_t now_ms);
 
 static bool is_renewed(const struct hold *h)
@@ -43,12 +46,25 @@ static bool is_over(const struct hold *h, int64_t now_ms)
 static void schedule(struct broker *b, struct hold *h)
 {
     int64_t due_ms = h->deadline_ms + 1;
-    if (is_renewed(h)) {
+    if (is_renewed(h))
         due_ms = lost_ms(h);
-        if (h->renew_ms < due_ms)
-            due_ms = h->renew_ms;
-    }
+    if ((is_renewed(h) || !h->watched) && h->renew_ms < due_ms)
+        due_ms = h->renew_ms;
     broker_due_at(b, &h->due, due_ms);
+}
+
+/* It is missing somewhere, or may be. */
+static void look_soon(struct hold *h, int64_t now_ms)
+{
+    if (h->renew_ms > now_ms + LOOK_MS)
+        h->renew_ms = now_ms + LOOK_MS;
+}
+
+static void forget_open(struct hold *h)
+{
+    if (h->open)
+        round_forget(h->open);
+    h->open = NULL;
 }
 
 struct hold *keep_start(struct broker *b, struct lock *l, const struct claim *c,
@@ -73,9 +89,12 @@ struct hold *keep_start(struct broker *b, struct lock *l, const struct claim *c,
     h->state = HOLD_HELD;
     h->watched = r->lease_ms == 0;
     h->tell = r->tell;
-    h->renew_ms = c->lease_ms < h->lease_ms
+    h->renew_ms = c->lease_ms < h->lease_ms || !h->watched
                       ? INT64_MAX
                       : renew_next_ms(now_ms, h->lease_ms, broker_random(b, UINT32_MAX));
+    if (c->missed)
+        look_soon(h, now_ms);
+    keep_follow(h, c->round);
     LIST_INSERT_HEAD(&l->holds, h, of_lock);
     if (h->session) {
         LIST_INSERT_HEAD(&h->session->holds, h, of_session);
@@ -129,9 +148,7 @@ void keep_end(struct broker *b, struct hold *h)
     b->n_watched -= h->watched;
     b->n_jeopardy -= h->state == HOLD_JEOPARDY;
     sm_move(hold_states, &h->state, h->lock->name, HOLD_ENDED);
-    if (h->renewal)
-        round_forget(h->renewal); /* before the release is sent: safety R7 */
-    h->renewal = NULL;
+    forget_open(h); /* before the release is sent: safety R7 */
     broker_due_cancel(b, &h->due);
     leave_session(h);
     LIST_REMOVE(h, of_lock);
@@ -160,9 +177,7 @@ void keep_moved(struct broker *b, struct hold *h, enum lost_reason reason, int64
 void keep_orphan(struct broker *b, struct hold *h)
 {
     leave_session(h);
-    if (h->renewal)
-        round_forget(h->renewal);
-    h->renewal = NULL;
+    forget_open(h);
     schedule(b, h);
 }
 
@@ -198,7 +213,7 @@ void keep_confirmed(struct broker *b, struct hold *h, int64_t lease_ms, int64_t 
     if (until_ms > h->deadline_ms)
         h->deadline_ms = until_ms;
     h->failures = 0;
-    h->renew_ms = lease_ms < h->lease_ms
+    h->renew_ms = lease_ms < h->lease_ms || !h->watched
                       ? INT64_MAX
                       : renew_next_ms(sent_ms, h->lease_ms, broker_random(b, UINT32_MAX));
     if (h->state == HOLD_JEOPARDY) {
@@ -220,30 +235,43 @@ static void plant(struct broker *b, struct hold *h, int i, int64_t now_ms)
     item_arg_int(it, h->token);
     item_arg_int(it, h->count);
     item_arg_int(it, h->seq);
-    item_arg_int(it, keep_lease_ms(h, now_ms));
+    item_arg_int(it, h->watched ? keep_lease_ms(h, now_ms) : h->deadline_ms - now_ms);
     item_arg_int(it, item_bucket(l->name, l->name_len));
     stats.heals_planted++;
     backend_tell(&b->backend, i, SCRIPT_PLANT, it, now_ms);
 }
 
-/* Everybody has answered a round that was won: the hold goes where it is missing. Masters in
- * quarantine are not asked to renew, but may be planted on. */
-static void on_renewal_done(struct round *r, void *arg, int64_t now_ms)
+/* Everybody has answered a round that was won: the hold goes where it is missing. Where somebody
+ * else was in the way of the claim, that is looked into again when he has had time to leave.
+ * Masters in quarantine are not asked to vote, but may be planted on. */
+static void on_all_answered(struct round *r, void *arg, int64_t now_ms)
 {
     struct hold *h = arg;
     struct broker *b = h->broker;
-    h->renewal = NULL;
+    h->open = NULL;
     if (b->backend.closed || quorum_state(&r->quorum) != QUORUM_WON || !keep_is_valid(h, now_ms) ||
         keep_lease_ms(h, now_ms) <= 0)
         return;
+    if (r->script != SCRIPT_RENEW && round_has_missed(r)) {
+        look_soon(h, now_ms);
+        schedule(b, h);
+    }
     for (int i = 0; i < r->quorum.n; i++) {
         const struct vote *v = &r->votes[i];
-        bool missing = v->state == VOTE_ANSWERED && v->code == 0;
+        bool missing = r->script == SCRIPT_RENEW && v->state == VOTE_ANSWERED && v->code == 0;
         bool quarantined = v->state == VOTE_UNSENT &&
                            master_status(b->backend.masters[i], now_ms)->state == MASTER_QUARANTINE;
         if (missing || quarantined)
             plant(b, h, i, now_ms);
     }
+}
+
+void keep_follow(struct hold *h, struct round *r)
+{
+    forget_open(h);
+    h->open = r;
+    r->arg = h;
+    r->on_done = on_all_answered;
 }
 
 enum lost_reason keep_why_gone(const struct round *r)
@@ -298,13 +326,18 @@ static void renew(struct broker *b, struct hold *h, int64_t now_ms)
         h->renew_ms = INT64_MAX;
         return;
     }
-    if (h->renewal)
-        round_forget(h->renewal); /* decided long ago, only a slow master's answer is still out */
     hist_add(&stats.renewal_lateness_us, (now_ms - h->renew_ms) * 1000);
     h->asked_lease_ms = (uint32_t)keep_lease_ms(h, now_ms);
     h->renew_ms = now_ms + b->conf.request_timeout_ms + 1; /* the verdict sets a better one */
-    h->renewal = keep_write(b, h, h->asked_lease_ms, on_renewed, h, now_ms);
-    h->renewal->on_done = on_renewal_done;
+    keep_follow(h, keep_write(b, h, h->asked_lease_ms, on_renewed, h, now_ms));
+}
+
+/* Asks where a hold that is not renewed stands; what is missing is planted when all have answered.
+ */
+static void look(struct broker *b, struct hold *h, int64_t now_ms)
+{
+    h->renew_ms = INT64_MAX;
+    keep_follow(h, keep_write(b, h, 0, NULL, NULL, now_ms));
 }
 
 static void on_hold_due(struct broker *b, struct due *due, int64_t now_ms)
@@ -325,6 +358,8 @@ static void on_hold_due(struct broker *b, struct due *due, int64_t now_ms)
         }
         if (now_ms >= h->renew_ms)
             renew(b, h, now_ms);
+    } else if (!h->watched && now_ms >= h->renew_ms) {
+        look(b, h, now_ms);
     }
     schedule(b, h);
 }

@@ -19,7 +19,8 @@ struct hold;
 struct lock;
 struct lock_request;
 
-/* Makes the hold that this claim was granted, for this request (its session, MAXHOLD, TELL). */
+/* Makes the hold that this claim was granted, for this request (its session, MAXHOLD, TELL). It
+ * follows the claim's round. */
 struct hold *keep_start(struct broker *, struct lock *, const struct claim *,
                         const struct lock_request *, int64_t now_ms);
 
@@ -43,6 +44,9 @@ void keep_moved(struct broker *, struct hold *, enum lost_reason, int64_t now_ms
 /* Writes lease, count and seq to the masters (renew.lua). lease_ms 0: the time to live stays. */
 struct round *keep_write(struct broker *, struct hold *, int64_t lease_ms, round_fn, void *arg,
                          int64_t now_ms);
+/* A majority has the hold by this round, whose verdict is being delivered: when the last answer is
+ * in, it is planted where it is missing (safety R3). The round belongs to the hold from now on. */
+void keep_follow(struct hold *, struct round *);
 /* A majority has confirmed keep_write(lease_ms > 0), which was sent at sent_ms: the promise is
  * longer now. */
 void keep_confirmed(struct broker *, struct hold *, int64_t lease_ms, int64_t sent_ms,

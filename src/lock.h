@@ -72,14 +72,14 @@ struct hold {
     struct owner *owner;
     struct session *session; /* the connection that it belongs to; NULL: it has gone */
     struct due due;          /* next: renewal, end of MAXHOLD, lapse; see keep.c */
-    struct round *renewal;   /* not done yet, or NULL */
+    struct round *open;      /* the last round about it, until all have answered; or NULL */
     uint64_t op;             /* number of the operation under which the masters keep it */
     int64_t token;
     int64_t asked_ms; /* when the masters were asked for it: its first promise counts from there */
     int64_t since_ms; /* granted */
     int64_t deadline_ms; /* the holder may rely on it until then; never later than it was told */
     int64_t end_ms;      /* MAXHOLD; INT64_MAX: none */
-    int64_t renew_ms;    /* when the next renewal is due (watched) */
+    int64_t renew_ms;    /* when the next renewal is due; not watched: a look where it is missing */
     uint32_t lease_ms;
     uint32_t asked_lease_ms; /* of the renewal under way */
     uint32_t count;          /* entered so often */

@@ -100,11 +100,12 @@ static bool is_int(const struct reply_value *v, int64_t min, int64_t max)
 static bool is_flat_answer(const struct master_batch *b, const struct reply_value *v)
 {
     int width = script_get(b->script)->width;
+    bool gives = b->script != SCRIPT_RELEASE; /* a token, where there are two integers */
 
     for (int i = 0; i < b->n_items; i++, v += width) {
         if (!is_int(v, codes[b->script][0], codes[b->script][1]))
             return false;
-        if (width > 1 && !is_int(v + 1, v->integer == 1 ? 1 : -2, MASTER_TOKEN_MAX))
+        if (width > 1 && !is_int(v + 1, gives && v->integer == 1 ? 1 : -2, MASTER_TOKEN_MAX))
             return false;
         if (width > 2 && !is_int(v + 2, 0, INT32_MAX))
             return false;

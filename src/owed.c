@@ -73,7 +73,7 @@ static void keep(struct owed *o, int64_t now_ms)
 static void on_owed_answer(struct master_call *call, const struct master_answer *answer,
                            int64_t now_ms)
 {
-    static const int64_t released[] = {1};
+    static const int64_t released[] = {1, 0};
     static const struct master_answer done = {
         .result = MASTER_ANSWERED, .values = released, .text = ""};
     struct owed *o = (struct owed *)call;

@@ -15,6 +15,7 @@
 #include "claim.h"
 #include "deadlock.h"
 #include "keep.h"
+#include "line.h"
 #include "renew.h"
 #include "stats.h"
 #include "util.h"
@@ -26,44 +27,22 @@ enum { RETRY_TURN_MS = 2, RETRY_TURNS = 5, RETRY_LINED_MS = 500 };
 static void on_claim_end(struct claim *c, void *arg, int64_t now_ms);
 static void on_takeover_end(struct claim *c, void *arg, int64_t now_ms);
 
-/* ---- the line on the masters ---- */
+/* ---- the line between brokers ---- */
 
-/* Takes a ticket out of the line on all masters, and calls up the next one if the lock is free.
- * number 0: our own; none: nothing is taken out. */
-static void pass_turn(struct broker *b, const char *name, size_t name_len, bool has_ticket,
-                      uint64_t number, int64_t now_ms)
+static const char *where(bool is_turn, bool is_lined)
 {
-    char ticket[BROKER_TICKET_MAX + 1] = "-";
-    struct item *it = item_begin(name, name_len);
-    if (has_ticket)
-        broker_ticket_text(b, number, ticket);
-    item_arg_str(it, ticket);
-    stats.turns_passed++;
-    for (int i = 0; i < b->backend.n; i++)
-        backend_tell(&b->backend, i, SCRIPT_PASS, it, now_ms);
+    return is_turn ? "front" : is_lined ? "keep" : "tail";
 }
 
-static void line_up(struct broker *b, struct lock_request *r, int64_t now_ms)
-{
-    char ticket[BROKER_TICKET_MAX + 1];
-    struct item *it = item_begin(r->lock->name, r->lock->name_len);
-    broker_ticket_text(b, r->ticket, ticket);
-    item_arg_str(it, ticket);
-    r->lined = true;
-    for (int i = 0; i < b->backend.n; i++)
-        backend_tell(&b->backend, i, SCRIPT_LINE, it, now_ms);
-}
-
-/* Where the ticket of this request, or of the broker, is to stand if the claim is refused. NULL:
- * nobody waits. */
-static const char *place_of(const struct lock_queue *q, const struct lock_request *r)
+/* Where the ticket of this request, or of the broker, is to stand if the claim is refused. */
+static struct line_place place_of(const struct lock_queue *q, const struct lock_request *r)
 {
     const struct lock_request *last = TAILQ_LAST(&q->waiters, lock_requests);
     if (r->fair && r->wait_until_ms)
-        return r->turn ? "front" : r->lined ? "keep" : "tail";
+        return (struct line_place){r->ticket, where(r->turn, r->lined)};
     if (!r->wait_until_ms && !last->wait_until_ms)
-        return NULL; /* tries only, as far as is worth looking */
-    return q->turn ? "front" : q->lined ? "keep" : "tail";
+        return (struct line_place){0, NULL}; /* tries only, as far as is worth looking */
+    return (struct line_place){0, where(q->turn, q->lined)};
 }
 
 /* ---- leaving ---- */
@@ -87,10 +66,10 @@ static void give_up(struct broker *b, struct lock_request *r)
     struct lock *l = r->lock;
     leave(b, r);
     if (r->fair && (r->lined || r->turn))
-        pass_turn(b, l->name, l->name_len, true, r->ticket, b->now_ms);
+        line_leave(b, l, r->ticket, b->now_ms);
     else if (TAILQ_EMPTY(&l->queue->waiters) && (l->queue->lined || l->queue->turn) &&
              !l->queue->claim)
-        pass_turn(b, l->name, l->name_len, true, 0, b->now_ms);
+        line_leave(b, l, 0, b->now_ms);
 }
 
 void queue_leave(struct broker *b, struct lock_request *r)
@@ -173,13 +152,12 @@ static void claim_for(struct broker *b, struct lock *l, struct lock_request *r,
     struct claim *c =
         claim_new(b, l, r->owner, lease_ms, takeover ? on_takeover_end : on_claim_end, l);
     c->takeover = takeover;
-    c->place = place_of(q, r);
-    c->ticket = r->fair ? r->ticket : 0;
     stats.acquire_tries++;
-    if (prev) {
+    if (prev) { /* it is ours to give: nobody needs to be lined up for it */
         c->prev_op = prev->op;
         c->prev_lease_ms = prev->lease_ms;
-        c->place = NULL; /* it is ours to give: nobody needs to be lined up for it */
+    } else {
+        c->place = place_of(q, r);
     }
     q->claim = c;
     q->claimer = r;
@@ -269,7 +247,7 @@ static void claim_granted(struct broker *b, struct lock *l, struct lock_request 
 {
     struct lock_queue *q = l->queue;
     q->hurry = 0;
-    if (!c->prev_op && !c->ticket)
+    if (!c->prev_op && !c->place.number)
         q->lined = q->turn = false; /* the script has taken our ticket out */
     count_passes(q, c, now_ms);
     if (r) {
@@ -288,14 +266,14 @@ static void claim_refused(struct broker *b, struct lock *l, struct lock_request 
     struct lock_queue *q = l->queue;
     if (c->end == CLAIM_FAILED) {
         q->failure = util_strdup(c->reason);
-    } else if (c->place && c->ticket && r) {
+    } else if (c->place.where && c->place.number && r) {
         r->lined = true;
         r->turn = false;
-    } else if (c->place && !c->ticket) {
+    } else if (c->place.where && !c->place.number) {
         /* a line that has been forgotten is joined anew; called up meanwhile: it is our turn again
          */
-        q->lined = strcmp(c->place, "keep") != 0 || c->line > 0;
-        q->turn = q->turn && strcmp(c->place, "front") != 0;
+        q->lined = strcmp(c->place.where, "keep") != 0 || c->line > 0;
+        q->turn = q->turn && strcmp(c->place.where, "front") != 0;
     }
     refuse_tries(b, l, q->failure);
     park_waiters(q);
@@ -368,8 +346,9 @@ void queue_join(struct broker *b, struct lock *l, struct lock_request *r, int64_
         request_park(&r->base);
     if (r->fair) {
         r->ticket = ++b->last_ticket;
-        if (!is_alone && r->wait_until_ms)
-            line_up(b, r, now_ms);
+        r->lined = !is_alone && r->wait_until_ms;
+        if (r->lined)
+            line_join(b, l, r->ticket, now_ms);
     }
     /* while a retry is set for those who stand before him, a waiter waits for it like them */
     if (is_alone || r->wait_until_ms == 0 || !wheel_armed(&q->retry.entry))
@@ -412,24 +391,25 @@ static bool must_yield(const struct broker *b, const struct lock_queue *q, int64
             now_ms - q->passed_since_ms >= b->conf.handover_max_time_ms);
 }
 
-/* We line up behind the others, in the same script that releases. */
-static void yield(struct broker *b, struct lock_queue *q, char *ticket, int64_t now_ms)
+/* We let the others go first; true: and have to line up behind them, in the same script that
+ * releases. */
+static bool yield(struct broker *b, struct lock_queue *q, int64_t now_ms)
 {
-    const struct lock_request *first = TAILQ_FIRST(&q->waiters);
+    bool lines_up = !TAILQ_FIRST(&q->waiters)->fair && !q->lined;
     stats.yields++;
     q->passed = 0;
-    if (!first->fair && !q->lined) {
-        broker_ticket_text(b, 0, ticket);
-        q->lined = true;
-    }
+    q->lined |= lines_up;
     retry_later(b, q, 0, now_ms);
+    return lines_up;
 }
 
 void queue_pass_on(struct broker *b, struct lock *l, const struct queue_passed *passed,
                    struct lock_request *releaser, bool is_lapsing, int64_t now_ms)
 {
     struct lock_queue *q = l->queue;
-    char op[BROKER_OP_MAX + 1], ticket[BROKER_TICKET_MAX + 1] = "-";
+    static const struct line_place tail = {0, "tail"};
+    char op[BROKER_OP_MAX + 1];
+    bool lines_up = false;
     bool somebody_waits =
         q && !q->claim && !TAILQ_EMPTY(&q->waiters) && !lock_first_hold(l) && !b->paused;
     if (somebody_waits && !must_yield(b, q, now_ms)) {
@@ -438,12 +418,12 @@ void queue_pass_on(struct broker *b, struct lock *l, const struct queue_passed *
         return;
     }
     if (somebody_waits)
-        yield(b, q, ticket, now_ms);
+        lines_up = yield(b, q, now_ms);
     if (is_lapsing && !releaser && !somebody_waits)
         return;
     broker_op_text(b, passed->op, op);
-    backend_release(&b->backend, l->name, l->name_len, op, claim_tomb_ms(b), ticket,
-                    passed->lease_ms, releaser ? on_released : NULL, releaser, now_ms);
+    line_release(b, l, op, lines_up ? &tail : NULL, passed->lease_ms, releaser ? on_released : NULL,
+                 releaser, now_ms);
     if (!somebody_waits)
         queue_run(b, l, now_ms);
 }
@@ -472,7 +452,7 @@ void queue_call(struct broker *b, struct lock *l, uint64_t number, int64_t now_m
     }
     if (!r || lock_first_hold(l) || b->paused) {
         if (!lock_first_hold(l)) /* else our own release will call up the next one */
-            pass_turn(b, l->name, l->name_len, false, 0, now_ms);
+            line_call_next(b, l, now_ms);
         return;
     }
     q->hurry = RETRY_TURNS;

@@ -15,11 +15,7 @@
  *               \---> nobody waits here, or others have waited long enough: release, which calls up
  * the next one
  *
- * Brokers that wait for a lock held elsewhere stand in a line that is kept on the masters
- * (src/lua/acquire.lua, release.lua): one ticket a broker, whatever the number of its waiters, and
- * one for each FAIR request. On a quorum only the line of the agreed master calls up
- * (backend_agreed). The line is order, never safety: who is called up must still be granted the
- * lock, and if a call is lost everybody asks again by himself.
+ * Whether it is this broker's turn, while others wait at other brokers, is the business of line.h.
  */
 #include <stdbool.h>
 #include <stdint.h>

@@ -42,6 +42,8 @@ void server_broker_conf(const struct conf *c, struct broker_conf *out)
         .min_validity_ms = c->min_validity_ms,
         .drift_ppm = c->drift_ppm,
         .request_timeout_ms = c->request_timeout_ms,
+        .handover_max_count = c->handover_max_count,
+        .handover_max_time_ms = c->handover_max_time_ms,
         .max_locks_per_client = c->max_locks_per_client,
         .max_waiters_per_lock = c->max_waiters_per_lock,
         .max_waiters = c->max_waiters,

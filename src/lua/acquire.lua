@@ -2,7 +2,7 @@
 -- ends (a hand-over: owner, operation and token change in one step).
 --
 -- KEYS   one lock an item
--- ARGV   deadline call; then an item: op prev tomb owner lease floor bucket ticket place
+-- ARGV   deadline call; then an item: op prev tomb owner lease floor bucket ticket place judge
 --          deadline  this server's time in ms; after it nothing is created ("" or absent: none)
 --          call      any number, returned in the reply, so that no answer is taken for that of another call
 --          op        id of this operation, never used twice by anybody
@@ -15,6 +15,7 @@
 --                    request that wants strict order: it gets a free lock only when it is its turn; "-": nobody waits
 --          place     when it is refused: "tail" lines the ticket up behind the others, "front" before them, "keep"
 --                    leaves it where it stands
+--          judge     run id of the server whose line decides on turns; "-": this one's
 -- Reply  {time, call, code, value, line, ...}; line is how many tickets stand in the line (counted for those with a ticket
 --        and for hand-overs, else 0); code and value of each item:
 --          1 token   held under op
@@ -23,60 +24,27 @@
 --         -1 0       op has been released or undone before it came
 --         -2 0       the key is no lock: somebody else has written there
 -- Twice  the same op again gets the same token and changes nothing.
--- The line of a lock is a list of tickets, first come first; see release.lua for how it is called up.
+-- The line of a lock is a list of tickets, first come first; see call_up.lua.
 -- A lock is a hash that people can read; a token counter never goes back, and has no time to live.
-local RUN_ID = '@RUN_ID@'
-local WIDTH = 9
-local LINE_MS = 60000 -- a line that nobody renews is forgotten
-
-local clock = redis.call('TIME')
-local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-local deadline = tonumber(ARGV[1])
-if deadline and now > deadline then
-    return redis.error_reply('LATE the request came after its deadline')
-end
+--@ vote.lua
+--@ call_up.lua
+--@ line_up.lua
+local WIDTH = 10
 
 local fields = {'run_id', 'state', 'base'}
 for i = 1, #KEYS do
-    fields[3 + i] = ARGV[i * WIDTH]
+    fields[3 + i] = ARGV[2 + (i - 1) * WIDTH + 7]
 end
 local master = redis.call('HMGET', 'holdfast:master', unpack(fields))
-if RUN_ID:byte() ~= 64 then -- not as with redis-cli --eval, where the text is as in the file
-    if master[1] ~= RUN_ID then
-        return redis.error_reply('STRANGER this server has lost its data')
-    end
-    if master[2] ~= 'active' then
-        return redis.error_reply('QUARANTINE this server may not vote yet')
-    end
-end
-
-local function call_up(key)
-    local ticket = redis.call('LPOP', key .. ':line')
-    while ticket do
-        local broker, number = ticket:match('^([^/]*)(/?)')
-        if redis.call('PUBLISH', 'holdfast:wake:' .. broker, ticket .. ' ' .. key) > 0 then
-            if number == '/' then
-                redis.call('SET', key .. ':turn', ticket, 'PX', 500)
-            end
-            return
-        end
-        ticket = redis.call('LPOP', key .. ':line')
-    end
+local no = refusal(master)
+if no then
+    return no
 end
 
 local base = tonumber(master[3]) or 0
 local counters, changed = {}, {}
 for i = 1, #KEYS do
     counters[fields[3 + i]] = tonumber(master[3 + i]) or 0
-end
-
-local function line_up(line, ticket, place)
-    if place == 'front' then
-        redis.call('LPUSH', line, ticket)
-    elseif place == 'tail' then
-        redis.call('RPUSH', line, ticket)
-    end
-    redis.call('PEXPIRE', line, LINE_MS)
 end
 
 -- Is it the turn of this ticket? If it is nobody's, the first one is called up.
@@ -97,7 +65,7 @@ local reply = {now, tonumber(ARGV[2])}
 for i = 1, #KEYS do
     local key, a = KEYS[i], 2 + (i - 1) * WIDTH
     local op, prev, owner = ARGV[a + 1], ARGV[a + 2], ARGV[a + 4]
-    local ticket, place = ARGV[a + 8], ARGV[a + 9]
+    local ticket, place, judge = ARGV[a + 8], ARGV[a + 9], ARGV[a + 10]
     local line = key .. ':line'
     local length = 0
     if ticket ~= '-' or prev ~= '-' then
@@ -113,7 +81,7 @@ for i = 1, #KEYS do
         code, value = held[3] == owner and 2 or 0, redis.call('PTTL', key)
     elseif redis.call('EXISTS', key .. ':gone:' .. op) == 1 then
         code, value = -1, 0
-    elseif ticket:find('/', 1, true) and not is_turn(key, ticket) then
+    elseif ticket:find('/', 1, true) and (judge == '-' or judge == RUN_ID) and not is_turn(key, ticket) then
         code, value = 0, 0
     else
         local tomb, lease, bucket = ARGV[a + 3], ARGV[a + 5], ARGV[a + 7]
@@ -131,9 +99,9 @@ for i = 1, #KEYS do
     end
     if ticket ~= '-' then
         if code == 1 and length > 0 then
-            length = length - redis.call('LREM', line, 1, ticket)
+            length = length - redis.call('LREM', line, ticket:find('/', 1, true) and 1 or 0, ticket)
         elseif code == 0 then
-            line_up(line, ticket, place)
+            line_up(key, ticket, place)
         end
     end
     reply[#reply + 1] = code

@@ -5,18 +5,12 @@
 -- ARGV   deadline call; then an item: op owner token count seq lease bucket
 -- Reply  {time, call, code, ...}:  1 planted, or there already   0 taken, or op is gone
 -- Twice  the same op again changes nothing.
-local RUN_ID = '@RUN_ID@'
+--@ vote.lua
 local WIDTH = 7
 
-local clock = redis.call('TIME')
-local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-local deadline = tonumber(ARGV[1])
-if deadline and now > deadline then
-    return redis.error_reply('LATE the request came after its deadline')
-end
-local run_id = redis.call('HGET', 'holdfast:master', 'run_id')
-if RUN_ID:byte() ~= 64 and run_id ~= RUN_ID then
-    return redis.error_reply('STRANGER this server has lost its data')
+local no = refusal({redis.call('HGET', 'holdfast:master', 'run_id'), 'active'})
+if no then
+    return no
 end
 
 local reply = {now, tonumber(ARGV[2])}

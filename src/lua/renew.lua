@@ -8,23 +8,13 @@
 -- Reply  {time, call, code, ...}:  1 held under op   0 not there   -1 there under another operation
 --                            -2 its owner has taken it over under another operation
 -- Twice  the same again changes nothing but the time to live.
-local RUN_ID = '@RUN_ID@'
+--@ vote.lua
 local WIDTH = 4
 
-local clock = redis.call('TIME')
-local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-local deadline = tonumber(ARGV[1])
-if deadline and now > deadline then
-    return redis.error_reply('LATE the request came after its deadline')
-end
 local master = redis.call('HMGET', 'holdfast:master', 'run_id', 'state')
-if RUN_ID:byte() ~= 64 then
-    if master[1] ~= RUN_ID then
-        return redis.error_reply('STRANGER this server has lost its data')
-    end
-    if master[2] ~= 'active' then
-        return redis.error_reply('QUARANTINE this server may not vote yet')
-    end
+local no = refusal(master)
+if no then
+    return no
 end
 
 local reply = {now, tonumber(ARGV[2])}

@@ -10,23 +10,13 @@
 --          0 pttl  0 0 0   held by another owner, for so many ms; -2: by nobody
 --         -1 0     0 0 0   op has been released or undone before it came
 -- Twice  the same op again gets the same token and changes nothing.
-local RUN_ID = '@RUN_ID@'
+--@ vote.lua
 local WIDTH = 6
 
-local clock = redis.call('TIME')
-local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-local deadline = tonumber(ARGV[1])
-if deadline and now > deadline then
-    return redis.error_reply('LATE the request came after its deadline')
-end
 local master = redis.call('HMGET', 'holdfast:master', 'run_id', 'state', 'base')
-if RUN_ID:byte() ~= 64 then
-    if master[1] ~= RUN_ID then
-        return redis.error_reply('STRANGER this server has lost its data')
-    end
-    if master[2] ~= 'active' then
-        return redis.error_reply('QUARANTINE this server may not vote yet')
-    end
+local no = refusal(master)
+if no then
+    return no
 end
 
 local base = tonumber(master[3]) or 0

@@ -32,6 +32,34 @@ def test_the_hold_stands_on_every_master(three, clients, name):
         assert "app" in " ".join(master.cli("HGETALL", lock_keys(master, name)[0]))
 
 
+def in_the_way(master, name, ms):
+    """Somebody's hold that nobody else has, for so long."""
+    key = "holdfast:{%s}" % name
+    master.cli("HSET", key, "op", "else.1", "owner", "else", "token", 1, "count", 1, "seq", 0, "kind", "exclusive")
+    master.cli("PEXPIRE", key, ms)
+    return key
+
+
+def test_a_hold_that_missed_a_master_gets_there(three, clients, name):
+    """As after a release that reaches one master late: a lock that nobody renews is completed, too."""
+    late = three.masters[2]
+    key = in_the_way(late, name, 5)
+    clients(three.broker).cmd("LOCK", name, "OWNER", "app", "LEASE", 20000)
+    wait_for("the hold on %s" % late.name, lambda: late.cli("HGET", key, "owner") == "app")
+    assert 0 < late.cli("PTTL", key) <= 20000
+
+
+def test_a_renewal_by_the_client_completes_the_hold(three, clients, name):
+    late = three.masters[1]
+    key = in_the_way(late, name, 60000)
+    client = clients(three.broker)
+    token = client.cmd("LOCK", name, "OWNER", "app", "LEASE", 20000)[0]
+    late.cli("DEL", key)
+    assert client.cmd("RENEW", name, "OWNER", "app", "LEASE", 20000)[0] == token
+    wait_for("the hold on %s" % late.name, lambda: late.cli("HGET", key, "owner") == "app")
+    assert late.cli("HGET", key, "token") == str(token)
+
+
 def test_unlock_frees_every_master(three, clients, name):
     client = clients(three.broker)
     client.cmd("LOCK", name, "OWNER", "app", "LEASE", 20000)

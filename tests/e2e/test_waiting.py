@@ -330,15 +330,15 @@ def test_a_release_calls_the_waiter_of_the_other_broker(pair, masters, clients, 
     before = counters(*pair)
     for _ in range(rounds):
         waiter.send("LOCK", name, "WAIT", 0, "LEASE", LONG)
-        wait_for("a ticket on a majority", lambda: sum(len(line(m, name)) for m in masters) > len(masters) // 2)
+        wait_for("a ticket everywhere", lambda: all(len(line(m, name)) for m in masters))
         assert holder.cmd("UNLOCK", name) == 1
         grant = waiter.recv()
         assert grant[0] > token
         token = grant[0]
         holder, waiter = waiter, holder
     after = since(before, *pair)
-    assert after["wakeups"] >= rounds * 3 // 4, after
-    assert after["retries"] <= rounds // 4, after
+    assert after["wakeups"] >= rounds, after
+    assert after["retries"] <= rounds // 10, after
     assert after["handovers"] == 0
 
 
@@ -389,10 +389,8 @@ def test_brokers_take_turns(net, clients, name):
         left[turn] -= 1
         if min(left) == 0:
             break
-    # on a quorum a broker that is called up too early may be out of the line until it asks again
-    if len(net.masters) == 1:
-        assert max(runs) <= limit + 2, runs
-    assert len(runs) >= 4, runs
+    assert limit <= max(runs) <= limit + 2, runs
+    assert len(runs) >= 8, runs
     after = since(before, *brokers)
     assert after["yields"] > 0
     assert after["acquire_tries"] <= 80 * 1.5, after
@@ -414,10 +412,7 @@ def test_fair_keeps_the_order_of_arrival_across_brokers(pair, masters, clients, 
         wait_for_line(masters, name, i + 1)
     holder.cmd("UNLOCK", name)
     order = serve(name, waiting)
-    # exact on one master; on a quorum a call may reach a broker before the others have freed the lock
-    slack = 0 if len(masters) == 1 else 3
-    places = [waiting.index(client) for client in order]
-    assert all(abs(place - i) <= slack for i, place in enumerate(places)), places
+    assert [waiting.index(client) for client in order] == list(range(12))
 
 
 def test_nothing_of_the_line_is_left_behind(pair, masters, clients, name):

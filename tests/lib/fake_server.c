@@ -441,6 +441,13 @@ static void put(struct fake_server *s, const char *key, const char *owner, const
     l->expires_ms = fake_server_time_ms(s) + atoll(lease);
 }
 
+static void line_up(struct fake_server *s, const char *key, const char *ticket, const char *place)
+{
+    if (strcmp(place, "front") == 0 || strcmp(place, "tail") == 0)
+        insert_ticket(s, key, ticket, strcmp(place, "front") == 0);
+    keep_line(s, key);
+}
+
 /* What becomes of the ticket in the line; returns how many stand there then. */
 static int64_t line_after(struct fake_server *s, const char *key, char *const *a, int64_t code,
                           int64_t length)
@@ -449,19 +456,18 @@ static int64_t line_after(struct fake_server *s, const char *key, char *const *a
     if (strcmp(ticket, "-") == 0)
         return length;
     if (code == 1 && length > 0)
-        return length - remove_tickets(line_of(s, key), ticket, 1);
-    if (code == 0) {
-        if (strcmp(place, "keep") != 0)
-            insert_ticket(s, key, ticket, strcmp(place, "front") == 0);
-        keep_line(s, key);
-    }
+        return length -
+               remove_tickets(line_of(s, key), ticket, strchr(ticket, '/') ? 1 : (int)length);
+    if (code == 0)
+        line_up(s, key, ticket, place);
     return length;
 }
 
-/* op prev tomb owner lease floor bucket ticket place */
+/* op prev tomb owner lease floor bucket ticket place judge */
 static void acquire(struct fake_server *s, const char *key, char *const *a, struct fake_reply *r)
 {
-    const char *op = a[0], *prev = a[1], *owner = a[3], *ticket = a[7];
+    const char *op = a[0], *prev = a[1], *owner = a[3], *ticket = a[7], *judge = a[9];
+    bool judges = strcmp(judge, "-") == 0 || strcmp(judge, s->run_id) == 0;
     const struct fake_lock *held = fake_server_find(s, key);
     bool counts = strcmp(ticket, "-") != 0 || strcmp(prev, "-") != 0;
     int64_t length = counts ? line_of(s, key)->n : 0;
@@ -476,7 +482,7 @@ static void acquire(struct fake_server *s, const char *key, char *const *a, stru
         value = pttl_ms(s, held);
     } else if (fake_server_is_gone(s, key, op)) {
         code = -1;
-    } else if (strchr(ticket, '/') && !is_turn(s, key, ticket)) {
+    } else if (strchr(ticket, '/') && judges && !is_turn(s, key, ticket)) {
         code = 0;
     } else {
         if (held && strcmp(a[2], "0") != 0)
@@ -591,7 +597,7 @@ static void plant(struct fake_server *s, const char *key, char *const *a, struct
     }
 }
 
-/* op tomb ticket */
+/* op tomb ticket place next */
 static void release(struct fake_server *s, const char *key, char *const *a, struct fake_reply *r)
 {
     struct fake_lock *held = fake_server_find(s, key);
@@ -600,11 +606,10 @@ static void release(struct fake_server *s, const char *key, char *const *a, stru
     if (is_op(held, a[0]) || any) {
         code = 1;
         free_lock(s, held);
-        if (strcmp(a[2], "-") != 0) {
-            insert_ticket(s, key, a[2], false);
-            keep_line(s, key);
-        }
-        call_up(s, key);
+        if (strcmp(a[2], "-") != 0)
+            line_up(s, key, a[2], a[3]);
+        if (strcmp(a[4], "call") == 0)
+            call_up(s, key);
     }
     const struct fake_tomb *tomb = find_tomb(s, key, a[0]);
     if (code != 1 && tomb && tomb->released)
@@ -612,6 +617,7 @@ static void release(struct fake_server *s, const char *key, char *const *a, stru
     if (strcmp(a[1], "0") != 0 && (code == 1 || !tomb))
         add_tomb(s, key, a[0], atoll(a[1]), false)->released = code == 1;
     add(r, code, NULL);
+    add(r, strcmp(a[4], "call") == 0 ? 0 : line_of(s, key)->n, NULL);
 }
 
 /* ticket */
@@ -624,14 +630,14 @@ static void line(struct fake_server *s, const char *key, char *const *a, struct 
     add(r, l->n, NULL);
 }
 
-/* ticket */
+/* ticket next */
 static void pass(struct fake_server *s, const char *key, char *const *a, struct fake_reply *r)
 {
     struct fake_line *l = line_of(s, key);
     bool is_free = !fake_server_find(s, key);
     if (strcmp(a[0], "-") != 0)
         remove_tickets(l, a[0], l->n);
-    if (is_free)
+    if (is_free && strcmp(a[1], "call") == 0)
         call_up(s, key);
     add(r, is_free, NULL);
 }

@@ -1,0 +1,50 @@
+#ifndef HOLDFAST_LINE_H
+#define HOLDFAST_LINE_H
+/*
+ * line: the line between brokers. Brokers that wait for a lock held elsewhere stand in a line that
+ * is kept on the masters (src/lua/line_up.lua, call_up.lua): one ticket a broker, whatever the
+ * number of its waiters, and one for each FAIR request. Whoever sets the lock free calls up the
+ * first of them.
+ *
+ *   one master:   the release itself calls up, in the same script
+ *   a quorum:     the agreed master's line counts (backend_agreed); the releasing broker has it
+ * call up (pass.lua) as soon as a majority is free, so that nobody is called too early
+ *
+ * The line is order, never safety: who is called up must still be granted the lock, and if a call
+ * is lost everybody asks again by himself.
+ */
+#include <stdint.h>
+
+#include "backend.h"
+
+struct broker;
+struct lock;
+
+/* Where a ticket is to stand when its owner does not get the lock. */
+struct line_place {
+    uint64_t number;   /* of a FAIR request; 0: the broker's own ticket */
+    const char *where; /* "tail", "front", "keep" (line_up.lua); NULL: nobody waits */
+};
+
+/* Adds the last arguments of acquire.lua: ticket, place, judge. */
+void line_add(struct broker *, const struct lock *, const struct line_place *, struct item *,
+              int64_t now_ms);
+/* What the line is by this round of acquire.lua: tickets on the agreed master, or the most that
+ * anybody has when that one has not answered. */
+int64_t line_length(struct broker *, const struct lock *, const struct round *, int64_t now_ms);
+
+/* The ticket gets in line, behind the others. */
+void line_join(struct broker *, const struct lock *, uint64_t number, int64_t now_ms);
+/* It is taken out; when the lock is free, the next one is called up. */
+void line_leave(struct broker *, const struct lock *, uint64_t number, int64_t now_ms);
+/* A call that came to us is not for us any more: the next one is called up when the lock is free.
+ */
+void line_call_next(struct broker *, const struct lock *, int64_t now_ms);
+
+/* Ends holds under the operation `op` on all masters, and the next one in the line is called up.
+ * `place`: who lines up in the same step; NULL: nobody. `lease_ms`: how long the release is owed to
+ * a master that cannot be reached. The verdict (fn may be NULL): won when a majority has confirmed.
+ * Keeps the lock alive while it needs it. */
+void line_release(struct broker *, struct lock *, const char *op, const struct line_place *place,
+                  int64_t lease_ms, round_fn fn, void *arg, int64_t now_ms);
+#endif

@@ -87,7 +87,7 @@ static void parse(struct bench_plan *p, int argc, char **argv)
         cli_usage("%s: no arguments are expected", argv[optind]);
     if (p->duration_ms < 1)
         cli_usage("--duration: more than nothing");
-    p->url = &cli_urls()->v[0];
+    p->urls = cli_urls();
 }
 
 /* ---- figures ---- */
@@ -139,10 +139,12 @@ static void put_hist(struct buf *out, const char *what, const struct hist *h)
 static void put_text(const struct bench_plan *p, const struct bench_result *r, struct buf *out)
 {
     char hold[24], think[24];
-    buf_printf(out, "%s: %" PRId64 " client%s, %" PRId64 " name%s, hold %s, think %s, %.1f s\n\n",
-               p->url->shown, p->clients, p->clients == 1 ? "" : "s", p->names,
-               p->names == 1 ? "" : "s", text_latency(hold, p->hold_us),
-               text_latency(think, p->think_us), (double)r->elapsed_us / 1e6);
+    for (size_t i = 0; i < p->urls->n; i++)
+        buf_printf(out, "%s%s", i ? ", " : "", p->urls->v[i].shown);
+    buf_printf(out, ": %" PRId64 " client%s, %" PRId64 " name%s, hold %s, think %s, %.1f s\n\n",
+               p->clients, p->clients == 1 ? "" : "s", p->names, p->names == 1 ? "" : "s",
+               text_latency(hold, p->hold_us), text_latency(think, p->think_us),
+               (double)r->elapsed_us / 1e6);
     buf_printf(out, "%-10s %9s %9s %9s %9s %9s %9s %9s\n", "", "count", "p50", "p90", "p99",
                "p99.9", "max", "mean");
     put_hist(out, "grant", &r->grant_us);
@@ -173,7 +175,7 @@ static void put_json(const struct bench_plan *p, const struct bench_result *r, s
 {
     struct json j = {.out = out};
     json_object(&j, NULL);
-    json_string(&j, "broker", p->url->shown);
+    json_string(&j, "broker", p->urls->v[0].shown);
     json_int(&j, "clients", p->clients);
     json_int(&j, "names", p->names);
     json_int(&j, "hold_us", p->hold_us);

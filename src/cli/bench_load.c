@@ -59,7 +59,7 @@ static void on_end(evutil_socket_t fd, short what, void *arg)
         load_end(l);
     else
         cli_die(STATUS_NO_BROKER, "%s: only %u of %" PRId64 " clients are connected after %d s",
-                l->plan->url->shown, l->connected, l->plan->clients, CONNECT_MS / 1000);
+                l->plan->urls->v[0].shown, l->connected, l->plan->clients, CONNECT_MS / 1000);
 }
 
 static void on_tick(evutil_socket_t fd, short what, void *arg)

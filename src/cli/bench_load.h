@@ -12,8 +12,8 @@
 #include "url.h"
 
 struct bench_plan {
-    const struct url *url;
-    const char *prefix; /* of the names */
+    const struct urls *urls; /* clients take them in turn */
+    const char *prefix;      /* of the names */
     int64_t clients, names;
     int64_t hold_us, think_us;
     int64_t duration_ms;

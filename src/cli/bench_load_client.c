@@ -203,7 +203,8 @@ void bench_client_connect(struct client *c)
 {
     struct load *l = c->load;
     c->state = CLIENT_CONNECTING;
-    if (link_open(&c->link, l->plan->url) != 0) {
+    const struct urls *urls = l->plan->urls;
+    if (link_open(&c->link, &urls->v[c->index % urls->n]) != 0) {
         client_broken(c);
         return;
     }

@@ -27,6 +27,7 @@ struct broker_conf {
     int64_t lease_ms, max_lease_ms, min_validity_ms, drift_ppm, request_timeout_ms;
     int64_t handover_max_count,
         handover_max_time_ms; /* local hand-overs in a row while others wait */
+    int64_t max_locks;        /* of all owners; 0: no limit */
     int64_t max_locks_per_client, max_waiters_per_lock, max_waiters;
     enum broker_on_disconnect on_disconnect;
     bool close_on_lost;

@@ -121,6 +121,7 @@ struct clients *client_init(struct event_base *base, const struct client_limits 
 
     set->base = base;
     set->limits = *limits;
+    set->turn_left = CLIENT_TURN_ALL;
     set->events = events;
     set->arg = arg;
     TAILQ_INIT(&set->all);
@@ -215,6 +216,20 @@ static void refuse(struct clients *set, int fd, bool tls)
     turn_away(fd, tls, "-ERR max number of clients reached\r\n");
 }
 
+static void refuse_address(struct clients *set, int fd, bool tls, const char *peer)
+{
+    static struct log_limit limit;
+
+    stats.connections_rejected_address++;
+    if (log_limited(&limit, clock_ms()))
+        log_warn("clients",
+                 "max_clients_per_address=%" PRId64
+                 " reached, a connection is refused peer=%s swallowed=%" PRIu64,
+                 set->limits.max_per_address, peer, limit.swallowed);
+    turn_away(fd, tls,
+              "-ERR max number of clients of one address reached (max_clients_per_address)\r\n");
+}
+
 static char *local_address(int fd)
 {
     struct sockaddr_storage addr = {0};
@@ -274,6 +289,7 @@ void client_look_at_user(struct client *c)
     if (stranger == c->stranger)
         return;
     c->stranger = stranger;
+    client_peer_stranger(c->from, stranger ? 1 : -1);
     c->parser.limits = stranger ? &c->set->strict : &c->set->limits.resp;
     if (stranger) {
         c->set->n_strangers++;
@@ -310,23 +326,40 @@ void client_users_changed(struct clients *set)
     }
 }
 
+/* True: there are too many already, and it is closed. */
+static bool is_one_too_many(struct clients *set, int fd, bool tls, const struct sockaddr *peer,
+                            socklen_t peer_len, bool stranger)
+{
+    int64_t n_clients, n_strangers;
+    char text[STREAM_ADDRESS_MAX];
+
+    client_peer_count(set, peer, &n_clients, &n_strangers);
+    if ((int64_t)set->n_all >= set->limits.max_clients) {
+        refuse(set, fd, tls);
+    } else if (n_clients >= set->limits.max_per_address) {
+        stream_address(text, peer, peer_len);
+        refuse_address(set, fd, tls, text);
+    } else if (stranger && (set->n_strangers >= CLIENT_STRANGERS_MAX ||
+                            n_strangers >= CLIENT_STRANGERS_PEER_MAX)) {
+        refuse_stranger(set, fd, tls);
+    } else {
+        return false;
+    }
+    return true;
+}
+
 void client_accept(void *clients, int fd, bool tls, const struct sockaddr *peer, socklen_t peer_len)
 {
     struct clients *set = clients;
     int64_t now_ms = clock_ms();
 
     stats.connections_received++;
-    if ((int64_t)set->n_all >= set->limits.max_clients) {
-        refuse(set, fd, tls);
-        return;
-    }
     struct user *user = user_of_peer(fd, peer);
-    if (users_active() && !user && set->n_strangers >= CLIENT_STRANGERS_MAX) {
-        refuse_stranger(set, fd, tls);
+    if (is_one_too_many(set, fd, tls, peer, peer_len, users_active() && !user))
         return;
-    }
     struct client *c = util_alloc(sizeof *c);
     c->set = set;
+    c->from = client_peer_join(set, peer);
     c->peer = peer_address(fd, peer, peer_len);
     stream_init(&c->stream, set->base, &stream_events, c);
     session_init(&c->session, ++set->last_id, &session_events, stream_out(&c->stream), now_ms);

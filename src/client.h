@@ -22,11 +22,13 @@ struct clients;
 struct ssl_ctx_st; /* tls.h */
 
 enum {
-    CLIENT_AUTH_MS = 5000,      /* to say who it is, where users are asked for */
-    CLIENT_STRANGERS_MAX = 256, /* at a time, who have not said so yet, */
-    CLIENT_STRANGER_OUT = 1024, /* and bytes of replies that one of them may leave unread */
-    CLIENT_HANDSHAKE_MS = 5000, /* for TLS; request_ms when that is shorter */
-    CLIENT_TURN = 32,           /* commands of one client in one turn of the loop */
+    CLIENT_AUTH_MS = 5000,           /* to say who it is, where users are asked for */
+    CLIENT_STRANGERS_MAX = 256,      /* at a time, who have not said so yet, */
+    CLIENT_STRANGERS_PEER_MAX = 128, /* of them from one address, */
+    CLIENT_STRANGER_OUT = 1024,      /* and bytes of replies that one of them may leave unread */
+    CLIENT_HANDSHAKE_MS = 5000,      /* for TLS; request_ms when that is shorter */
+    CLIENT_TURN = 32,                /* commands of one client in one turn of the loop, */
+    CLIENT_TURN_ALL = 2048, /* of all that have just sent some, and as many of the others */
     CLIENT_LINGER_MS =
         5000 /* how long a client that is to be closed has to take its last replies */
 };
@@ -62,7 +64,7 @@ const char *client_end_name(enum client_end);
 /* What the configuration says, in the form needed here. */
 struct client_limits {
     struct resp_limits resp;
-    int64_t max_clients;
+    int64_t max_clients, max_per_address;
     int64_t max_pending;                              /* requests of one client in flight */
     int64_t output_hard, output_soft, output_soft_ms; /* bytes that the peer does not take */
     int64_t request_ms; /* to send one request, from its first byte; 0: no limit */

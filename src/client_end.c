@@ -127,9 +127,13 @@ static void leave_lists(struct client *c)
 
     TAILQ_REMOVE(&set->all, c, link);
     set->n_all--;
-    if (c->stranger)
+    if (c->stranger) {
         set->n_strangers--;
+        client_peer_stranger(c->from, -1);
+    }
     c->stranger = false;
+    client_peer_leave(set, c->from);
+    c->from = NULL;
     if (c->is_ready)
         TAILQ_REMOVE(&set->ready, c, ready);
     if (c->is_watched)
@@ -256,6 +260,7 @@ void client_flush_all(struct clients *set)
         flush(c);
     }
     client_free_dead(set);
+    set->turn_left = CLIENT_TURN_ALL;
 }
 
 /* ---- once a second ---- */

@@ -41,6 +41,7 @@ struct client {
     size_t unsent;                   /* bytes that the last flush had to leave */
     int64_t counted_in, counted_out; /* of stream's, in the statistics */
     char *peer, *local;
+    struct client_peer *from; /* NULL: over a Unix socket */
 };
 TAILQ_HEAD(client_list, client);
 
@@ -59,6 +60,8 @@ struct clients {
     int64_t paused_until_ms; /* 0: commands are not paused */
     struct resp_scratch scratch;
     size_t n_strangers;
+    struct client_peer *peers; /* by address */
+    int turn_left;             /* commands that may still run in this turn, of all clients */
     struct resp_limits strict; /* for strangers */
     struct event turn, tick, unpause, undelay;
     int64_t http_logged_ms, tls_logged_ms, log_second;
@@ -95,6 +98,14 @@ void client_on_tick(evutil_socket_t, short, void *arg);
 
 /* Who it is may have changed: other bounds hold. */
 void client_look_at_user(struct client *);
+
+/* client_peer.c: connections by address */
+enum { CLIENT_PEER_KEY = 9 };
+void client_peer_count(struct clients *, const struct sockaddr *, int64_t *n_clients,
+                       int64_t *n_strangers);
+struct client_peer *client_peer_join(struct clients *, const struct sockaddr *);
+void client_peer_stranger(struct client_peer *, int change); /* +1, -1; NULL is allowed */
+void client_peer_leave(struct clients *, struct client_peer *);
 
 /* client_run.c */
 /* The event of the set: those whose delay may be over. */

@@ -1,10 +1,12 @@
 /* From the bytes of a client to its commands, and when to stop.
  *
  * A client runs at most CLIENT_TURN commands in a turn of the loop; what is left waits in the
- * stream and goes on in the next turn. It runs none while one of its requests is parked (as behind
- * BLPOP), while too many are in flight, or while the peer does not take its replies. Reading goes
- * on meanwhile, so that the end of the connection is seen, until more than one longest request has
- * piled up.
+ * stream and goes on in the next turn, in the order in which they came to wait. All together run at
+ * most CLIENT_TURN_ALL of those that have just come and as many of those left over: what the broker
+ * itself has to do in a turn (server.c) never waits for more than that. A client runs none while
+ * one of its requests is parked (as behind BLPOP), while too many are in flight, or while the peer
+ * does not take its replies. Reading goes on meanwhile, so that the end of the connection is seen,
+ * until more than one longest request has piled up.
  *
  * Invariants: bytes are left in the stream only when the client stalls, has_more, or a request is
  * half there; only the last is the peer's fault and counts against its time (partial_since_ms). */
@@ -186,7 +188,7 @@ static size_t run(struct client *c, const char *data, size_t len, int64_t now_us
             c->stall = CLIENT_BUSY;
             return used;
         }
-        if (left == 0) {
+        if (left == 0 || c->set->turn_left <= 0) {
             queue_more(c);
             return used;
         }
@@ -212,6 +214,7 @@ static size_t run(struct client *c, const char *data, size_t len, int64_t now_us
         if (p->argc == 0)
             continue;
         c->session.n_commands++;
+        c->set->turn_left--;
         cmd_dispatch(&c->session, p->argc, p->argv, now_us / 1000, now_us);
         client_look_at_user(c);
     }
@@ -261,12 +264,18 @@ size_t client_on_bytes(void *arg, const char *data, size_t len)
 
 void client_on_turn(evutil_socket_t fd, short what, void *arg)
 {
+    static const struct timeval at_once;
     struct clients *set = arg;
     struct client *c;
 
     (void)fd;
     (void)what;
+    set->turn_left = CLIENT_TURN_ALL;
     for (size_t n = set->n_more; n > 0 && (c = TAILQ_FIRST(&set->more)) != NULL; n--) {
+        if (set->turn_left <= 0) { /* who is left is the first in the next turn */
+            event_add(&set->turn, &at_once);
+            return;
+        }
         TAILQ_REMOVE(&set->more, c, more);
         set->n_more--;
         c->has_more = false;

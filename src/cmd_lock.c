@@ -377,7 +377,7 @@ void cmd_lock_owner(struct session *s, int argc, const struct resp_arg *argv, in
 
 /* ---- LOCKS ---- */
 
-enum { LIST_BUCKETS = 65536 };
+enum { LIST_BUCKETS = 65536, LIST_BYTES = 64 * 1024 };
 
 struct listing {
     const struct user *user;      /* NULL: all names are shown */
@@ -426,7 +426,8 @@ void cmd_lock_list(struct session *s, int argc, const struct resp_arg *argv, int
     int steps = LIST_BUCKETS; /* most may be empty: the work of one call is bounded */
     do
         next = locktab_scan(locks, next, list_lock, &listing);
-    while (next && (int64_t)listing.count < count && --steps > 0);
+    while (next && (int64_t)listing.count < count && buf_len(&listing.names) < LIST_BYTES &&
+           --steps > 0);
     char text[24];
     snprintf(text, sizeof text, "%llu", (unsigned long long)next);
     struct resp_writer w = session_reply(s);

@@ -116,6 +116,8 @@ struct conf {
     int log_level; /* enum log_level */
     /* [limits] */
     int64_t max_clients;
+    int64_t max_clients_per_address;
+    int64_t max_locks;
     int64_t max_locks_per_client;
     int64_t max_waiters_per_lock;
     int64_t max_waiters;

@@ -95,6 +95,10 @@ static const struct conf_option options[] = {
 
     CONF_ROW(limits, max_clients, INT, max_clients, "10000", 1, MILLION, 0,
         "connections at a time")
+    CONF_ROW(limits, max_clients_per_address, INT, max_clients_per_address, "5000", 1, MILLION,
+        LIVE, "connections at a time from one address")
+    CONF_ROW(limits, max_locks, INT, max_locks, "1000000", 1, 100 * MILLION, LIVE,
+        "locks that the clients of this broker may hold in all")
     CONF_ROW(limits, max_locks_per_client, INT, max_locks_per_client, "10000", 1, 10 * MILLION,
         LIVE, "locks that one connection may hold")
     CONF_ROW(limits, max_waiters_per_lock, INT, max_waiters_per_lock, "100000", 0, 10 * MILLION,

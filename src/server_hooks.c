@@ -99,7 +99,7 @@ static void gauge_clients(struct server *s, struct stats_gauges *g, int64_t now_
 
     client_each(s->clients, count_client, &c);
     g->clients_connected = (int64_t)client_count(s->clients);
-    g->max_clients = s->conf.max_clients;
+    g->max_clients = server_max_clients(&s->conf);
     g->pubsub_channels = pubsub_count_channels();
     g->pubsub_patterns = pubsub_count_patterns();
     /* With so many locks to look at INFO would hold up everybody. */

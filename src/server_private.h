@@ -4,7 +4,8 @@
  * Between the files of server: server.c (its parts, the loop), server_end.c (drain and end),
  * server_masters.c (the masters and readiness), server_reload.c (from the configuration to the
  * parts), server_hooks.c (what commands and clients ask of it), server_http.c (what HTTP shows),
- * server_tls.c (its files for TLS).
+ * server_tls.c (its files for TLS),
+ * server_fds.c (how many descriptors there may be).
  */
 #include <event2/event_struct.h>
 #include <stdbool.h>
@@ -83,6 +84,13 @@ void server_free_masters(struct server *);
 /* Looks whether a majority is there, and tells the log and systemd what has changed. */
 void server_update_ready(struct server *, int64_t now_ms);
 void server_update_status(struct server *, int64_t now_ms);
+
+/* ---- server_fds.c ---- */
+/* Raises the limit of descriptors as far as the configuration wants and the system lets it; says in
+ * the log when that is not enough. */
+void server_raise_fds(const struct conf *);
+/* max_clients, or fewer when the limit of descriptors does not leave room for them. */
+int64_t server_max_clients(const struct conf *);
 
 /* ---- server_reload.c ---- */
 void server_broker_conf(const struct conf *, struct broker_conf *);

@@ -420,6 +420,7 @@ static void begin(bool users)
         .request_timeout_ms = 250,
         .handover_max_count = 16,
         .handover_max_time_ms = 100,
+        .max_locks = 150,
         .max_locks_per_client = 100,
         .max_waiters_per_lock = 10,
         .max_waiters = 20,

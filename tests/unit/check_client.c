@@ -1,0 +1,308 @@
+/* client: how much one connection, and all together, run in one turn of the loop, and how many
+ * connections there may be. Over socketpairs, in a loop that is turned by hand: what is counted is
+ * turns, never time. */
+#include "client.h"
+
+#include <arpa/inet.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "cmd.h"
+#include "conf.h"
+#include "lock.h"
+#include "stats.h"
+#include "suite.h"
+#include "user.h"
+
+enum { PEERS_MAX = 300 };
+
+static struct event_base *base;
+static struct clients *set;
+static struct conf conf;
+static struct peer {
+    int fd;
+    int64_t answered; /* lines that have come back */
+    char last[128];   /* the last of them */
+} peers[PEERS_MAX];
+static int n_peers;
+static uint64_t n_ran; /* commands in the last turn */
+
+static struct client_limits limits = {
+    .resp = {.max_args = 128,
+             .max_arg_len = 16384,
+             .max_request_len = 65536,
+             .max_inline_len = 65536},
+    .max_clients = 250,
+    .max_per_address = 200,
+    .max_pending = 1024,
+    .output_hard = 1 << 20,
+    .output_soft = 1 << 19,
+    .output_soft_ms = 10000,
+};
+
+static void on_start(void *arg, struct session *s, int64_t now_ms)
+{
+    (void)arg, (void)now_ms;
+    s->owner = owner_get("x", 1);
+}
+
+static void on_end(void *arg, struct session *s, enum client_end end, int64_t now_ms)
+{
+    (void)arg, (void)end, (void)now_ms;
+    owner_unref(s->owner);
+    s->owner = NULL;
+}
+
+static const struct client_events events = {on_start, on_end};
+
+static void setup(void)
+{
+    static const struct cmd_hooks hooks = {
+        .conf = &conf, .peer = client_peer, .local = client_local, .fd = client_fd};
+
+    base = event_base_new();
+    conf_init(&conf);
+    cmd_init(&hooks);
+    stats_reset();
+    n_peers = 0;
+    set = client_init(base, &limits, &events, NULL);
+}
+
+static void teardown(void)
+{
+    client_fini(set);
+    for (int i = 0; i < n_peers; i++)
+        close(peers[i].fd);
+    cmd_fini();
+    users_fini();
+    conf_fini(&conf);
+    event_base_free(base);
+}
+
+/* Somebody connects from there: an address, or NULL for a Unix socket. */
+static struct peer *come(const char *address)
+{
+    struct sockaddr_un un = {.sun_family = AF_UNIX};
+    struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(4711)};
+    struct sockaddr_in6 in6 = {.sin6_family = AF_INET6};
+    struct peer *p = &peers[n_peers++];
+    int fd[2];
+
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fd), 0);
+    *p = (struct peer){.fd = fd[1]};
+    if (!address)
+        client_accept(set, fd[0], false, (struct sockaddr *)&un, sizeof un);
+    else if (inet_pton(AF_INET, address, &in.sin_addr) == 1)
+        client_accept(set, fd[0], false, (struct sockaddr *)&in, sizeof in);
+    else if (inet_pton(AF_INET6, address, &in6.sin6_addr) == 1)
+        client_accept(set, fd[0], false, (struct sockaddr *)&in6, sizeof in6);
+    return p;
+}
+
+static void say(struct peer *p, int n, const char *line)
+{
+    size_t len = strlen(line), size = (size_t)n * len;
+    char *text = malloc(size);
+
+    for (int i = 0; i < n; i++)
+        memcpy(text + (size_t)i * len, line, len);
+    ck_assert_int_eq(write(p->fd, text, size), (ssize_t)size);
+    free(text);
+}
+
+static void hear(struct peer *p)
+{
+    char data[65536];
+    ssize_t n;
+
+    while ((n = read(p->fd, data, sizeof data)) > 0) {
+        for (ssize_t i = 0; i < n; i++)
+            p->answered += data[i] == '\n';
+        snprintf(p->last, sizeof p->last, "%.*s", (int)n, data);
+    }
+}
+
+static void turn(void)
+{
+    uint64_t before = stats.commands_processed;
+
+    event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+    client_flush_all(set);
+    n_ran = stats.commands_processed - before;
+    for (int i = 0; i < n_peers; i++)
+        hear(&peers[i]);
+}
+
+static struct peer *refused_from(const char *address, const char *text)
+{
+    struct peer *p = come(address);
+
+    hear(p);
+    ck_assert_msg(strstr(p->last, text) != NULL, "'%s', not '%s'", p->last, text);
+    return p;
+}
+
+/* ---- turns ---- */
+
+/* One connection has sent 5,000 requests at once: it gets 32 of them answered a turn, and whoever
+ * else asks is answered in the first turn. */
+START_TEST(a_flood_is_served_in_small_parts)
+{
+    struct peer *flood = come(NULL), *other = come(NULL);
+    int turns = 0;
+
+    say(flood, 5000, "PING\r\n");
+    say(other, 1, "PING\r\n");
+    turn();
+    ck_assert_int_eq(other->answered, 1);
+    ck_assert_int_eq(flood->answered, CLIENT_TURN);
+    for (turns = 1; flood->answered < 5000; turns++) {
+        bool asks = turns % 10 == 0;
+        if (asks)
+            say(other, 1, "PING\r\n");
+        int64_t before = other->answered;
+        turn();
+        ck_assert_int_eq(other->answered, before + asks);
+        ck_assert_uint_le(n_ran, CLIENT_TURN + asks);
+        ck_assert_int_lt(turns, 1000);
+    }
+    ck_assert_int_eq(turns, (5000 + CLIENT_TURN - 1) / CLIENT_TURN);
+}
+END_TEST
+
+/* 249 connections with 400 requests each: a turn has a bound for all of them, nobody gets ahead of
+ * the others by more than two parts, and whoever comes later with one request is answered within
+ * the turn. */
+START_TEST(many_floods_are_served_in_turn)
+{
+    enum { N = 249, EACH = 400 };
+
+    for (int i = 0; i < N; i++)
+        come(NULL);
+    for (int k = 0; k < 5; k++) { /* so that libevent takes all in one turn */
+        for (int i = 0; i < N; i++)
+            say(&peers[i], 1, "PING\r\n");
+        turn();
+    }
+    for (int i = 0; i < N; i++) {
+        ck_assert_int_eq(peers[i].answered, 5);
+        peers[i].answered = 0;
+        say(&peers[i], EACH, "PING\r\n");
+    }
+    struct peer *late = come(NULL);
+    for (int turns = 0, done = 0; done < N; turns++) {
+        int64_t least = EACH, most = 0;
+        if (turns >= 4) /* until then all are new */
+            say(late, 1, "PING\r\n");
+        turn();
+        ck_assert_int_eq(late->answered, turns >= 4 ? turns - 3 : 0);
+        ck_assert_uint_le(n_ran, 2 * CLIENT_TURN_ALL);
+        done = 0;
+        for (int i = 0; i < N; i++) {
+            done += peers[i].answered == EACH;
+            least = peers[i].answered < least ? peers[i].answered : least;
+            most = peers[i].answered > most ? peers[i].answered : most;
+        }
+        ck_assert_int_le(most - least, 2 * CLIENT_TURN);
+        ck_assert_int_lt(turns, N * EACH / CLIENT_TURN_ALL + 20);
+    }
+}
+END_TEST
+
+/* ---- how many ---- */
+
+START_TEST(one_address_cannot_take_all)
+{
+    struct peer *first = come("192.0.2.1");
+
+    for (int i = 1; i < limits.max_per_address; i++)
+        come("192.0.2.1");
+    refused_from("192.0.2.1", "-ERR max number of clients of one address reached");
+    refused_from("::ffff:192.0.2.1", "-ERR max number of clients of one address reached");
+    ck_assert_uint_eq(stats.connections_rejected_address, 2);
+    say(come("192.0.2.2"), 1, "PING\r\n");
+    say(come(NULL), 1, "PING\r\n");
+    turn();
+    ck_assert_str_eq(peers[n_peers - 1].last, "+PONG\r\n");
+    ck_assert_str_eq(peers[n_peers - 2].last, "+PONG\r\n");
+    shutdown(first->fd, SHUT_WR); /* one goes, one may come */
+    turn();
+    say(come("192.0.2.1"), 1, "PING\r\n");
+    turn();
+    ck_assert_str_eq(peers[n_peers - 1].last, "+PONG\r\n");
+    refused_from("192.0.2.1", "-ERR max number of clients of one address reached");
+}
+END_TEST
+
+START_TEST(of_ipv6_a_network_is_one)
+{
+    char address[64];
+
+    for (int i = 0; i < limits.max_per_address; i++) {
+        snprintf(address, sizeof address, "2001:db8:1:2:%x::1", i);
+        come(address);
+    }
+    refused_from("2001:db8:1:2::ffff", "-ERR max number of clients of one address reached");
+    say(come("2001:db8:1:3::1"), 1, "PING\r\n");
+    turn();
+    ck_assert_str_eq(peers[n_peers - 1].last, "+PONG\r\n");
+}
+END_TEST
+
+START_TEST(in_all)
+{
+    char address[64];
+
+    for (int i = 0; i < limits.max_clients; i++) {
+        snprintf(address, sizeof address, "192.0.2.%d", i);
+        come(address);
+    }
+    refused_from("198.51.100.1", "-ERR max number of clients reached");
+    refused_from(NULL, "-ERR max number of clients reached");
+    ck_assert_uint_eq(stats.connections_rejected_clients, 2);
+    ck_assert_uint_eq(client_count(set), (size_t)limits.max_clients);
+}
+END_TEST
+
+/* Half of the places for those who have not said who they are is for one address. */
+START_TEST(strangers_of_one_address)
+{
+    struct conf_error error;
+
+    ck_assert_int_eq(conf_set(&conf, "users.ann", "none", &error), 0);
+    users_configure(&conf);
+    for (int i = 0; i < CLIENT_STRANGERS_PEER_MAX; i++)
+        come("192.0.2.1");
+    refused_from("192.0.2.1", "-ERR max number of unauthenticated clients reached");
+    say(come("192.0.2.2"), 1, "PING\r\n");
+    turn();
+    ck_assert_int_eq(strncmp(peers[n_peers - 1].last, "-NOAUTH", 7), 0);
+    shutdown(peers[0].fd, SHUT_WR);
+    turn();
+    say(come("192.0.2.1"), 1, "PING\r\n");
+    turn();
+    ck_assert_int_eq(strncmp(peers[n_peers - 1].last, "-NOAUTH", 7), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("client");
+    TCase *t = tcase_create("client");
+
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, a_flood_is_served_in_small_parts);
+    tcase_add_test(t, many_floods_are_served_in_turn);
+    tcase_add_test(t, one_address_cannot_take_all);
+    tcase_add_test(t, of_ipv6_a_network_is_one);
+    tcase_add_test(t, in_all);
+    tcase_add_test(t, strangers_of_one_address);
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}

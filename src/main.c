@@ -12,6 +12,7 @@
 
 #include "conf.h"
 #include "dev.h"
+#include "log.h"
 #include "password.h"
 #include "quorum.h"
 #include "server.h"
@@ -27,7 +28,7 @@ struct options {
     size_t n_assignments;
     int verbose;
     int n_dev;       /* --dev; 0: not given */
-    bool test_only;  /* -t */
+    int test_only;   /* -t; 2: the masters too */
     struct dev *dev; /* with n_dev */
 };
 
@@ -39,6 +40,7 @@ static const char help_text[] =
     "\n"
     "  -c FILE               configuration file (" HOLDFAST_CONFIG_FILE ")\n"
     "  -t                    check the configuration, say what is wrong, and exit\n"
+    "  -tt                   look at the masters too\n"
     "  -p PORT               listen on this TCP port; 0: any free one\n"
     "  -o SECTION.KEY=VALUE  set an option, over what the file says; repeatable\n"
     "  --dev[=N]             try it out: N private redis-servers (1) as masters,\n"
@@ -149,7 +151,7 @@ static void take_option(struct options *o, int option, char **argv)
         o->file = optarg;
         break;
     case 't':
-        o->test_only = true;
+        o->test_only++;
         break;
     case 'p':
         o->port = number("-p", optarg, 0, 65535);
@@ -270,8 +272,13 @@ static int test(struct options *o)
     else
         printf("%s is good: %zu masters, %d of them are a majority\n", conf.path, conf.master_count,
                quorum_need((int)conf.master_count));
+    int errors = 0;
+    if (o->test_only > 1 && !o->n_dev) {
+        log_set_level(o->verbose > 0 ? LOG_LEVEL_DEBUG : LOG_LEVEL_ERROR);
+        errors = server_look(&conf, stdout);
+    }
     conf_fini(&conf);
-    return EXIT_SUCCESS;
+    return errors > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 /* ---- the broker ---- */

@@ -375,6 +375,7 @@ void master_free(struct master *m)
     free(m->password);
     tls_context_free(m->tls);
     free(m->server_name);
+    free(m->looking);
     free(m);
 }
 

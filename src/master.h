@@ -102,6 +102,16 @@ struct master_status {
     const char *error; /* last one, in words; "" */
 };
 
+/* What a look at a server has found, beyond its status; the texts are the master's own. */
+struct master_look {
+    bool aof, fsync_always;          /* it persists; and each write before it answers */
+    int64_t memory_used, memory_max; /* bytes; memory_max 0: no limit */
+    bool marked;                     /* brokers have joined this run of it */
+    int64_t quarantine_left_ms;      /* as they have it */
+    const char *settings;            /* as they have them; "": none yet */
+    const char *no_keys, *no_scripts, *no_channels; /* why these cannot be used; "": they can */
+};
+
 struct master_setup {
     struct event_base *base;
     struct evdns_base *dns;
@@ -115,6 +125,10 @@ struct master_setup {
     const char *client_name; /* CLIENT SETNAME: people see who is connected */
     /* State has changed. Never inside a call of this header. */
     void (*on_state)(void *arg, struct master *, enum master_state old);
+    /* Set: the server is only looked at. It is connected to and judged as ever, but not joined, and
+     * nothing on it changes; a good one stays GREETING, and this tells of it, once a link. Inside
+     * it no function of this header may be called but master_status(). */
+    void (*on_look)(void *arg, struct master *, const struct master_look *);
     void *arg;
 };
 

@@ -175,7 +175,10 @@ static void judge(struct master *m)
         m->stranger = false;
         m->clock.known = false;
     }
-    load_scripts(m);
+    if (m->setup.on_look)
+        master_look(m);
+    else
+        load_scripts(m);
 }
 
 static int on_fsync(struct master *m)
@@ -265,6 +268,11 @@ int master_greet_reply(struct master *m, const struct master_batch *b, int64_t n
         return master_on_mark(m);
     case MASTER_ASK_OPTIONAL:
         return on_optional(m);
+    case MASTER_ASK_LOOK_MARK:
+    case MASTER_ASK_LOOK_SCRIPTS:
+    case MASTER_ASK_LOOK_CHANNELS:
+    case MASTER_ASK_LOOK_TIME:
+        return master_on_look(m, b, now_us);
     case MASTER_ASK_ITEMS:
     case MASTER_ASK_KINDS:
         break;

@@ -33,8 +33,11 @@ static void take_fact(struct master_facts *f, const char *key, size_t key_len, c
         {"redis_version", f->version, sizeof f->version, NULL},
         {"role", f->role, sizeof f->role, NULL},
         {"maxmemory_policy", f->policy, sizeof f->policy, NULL},
+        {"used_memory", f->memory_used, sizeof f->memory_used, NULL},
+        {"maxmemory", f->memory_max, sizeof f->memory_max, NULL},
         {"loading", NULL, 0, &f->loading},
         {"aof_enabled", NULL, 0, &f->aof},
+        {"cluster_enabled", NULL, 0, &f->cluster},
     };
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (strlen(known[i].key) != key_len || memcmp(known[i].key, key, key_len) != 0)
@@ -86,8 +89,14 @@ bool master_judge(struct master *m)
         return false;
     }
     if (strcmp(f->role, "master") != 0) {
+        bool replica = strcmp(f->role, "slave") == 0;
         reply_words(words, sizeof words, f->role, strlen(f->role));
-        master_refuse(m, "it is a %s and no master: name its master in [masters]", words);
+        master_refuse(m, "it is a %s and no master: name its master in [masters]",
+                      replica ? "replica" : words);
+        return false;
+    }
+    if (f->cluster) {
+        master_refuse(m, "it is part of a Redis Cluster: name a server of its own in [masters]");
         return false;
     }
     if (strcmp(f->policy, "noeviction") != 0) {

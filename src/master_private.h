@@ -3,7 +3,8 @@
 /*
  * Between the files of master: master.c (its life and its link), master_greet.c (who it is,
  * scripts), master_judge.c (whether it may be used), master_join.c (quarantine), master_ask.c
- * (items), master_answer.c (replies), master_clock.c (its time and ours).
+ * (items), master_answer.c (replies), master_clock.c (its time and ours), master_look.c (only
+ * looking).
  */
 #include <event2/event_struct.h>
 
@@ -40,6 +41,10 @@ enum master_ask_kind {
     MASTER_ASK_ACTIVATE,
     MASTER_ASK_TIME,
     MASTER_ASK_MARK,
+    MASTER_ASK_LOOK_MARK,
+    MASTER_ASK_LOOK_SCRIPTS,
+    MASTER_ASK_LOOK_CHANNELS,
+    MASTER_ASK_LOOK_TIME,
     MASTER_ASK_KINDS
 };
 
@@ -62,7 +67,17 @@ struct master_facts {
     char version[24];
     char role[16];
     char policy[32];
-    bool loading, aof, fsync_always;
+    char memory_used[24], memory_max[24];
+    bool loading, aof, fsync_always, cluster;
+};
+
+/* What is known of a server that is only looked at. */
+struct master_looking {
+    struct master_look found;
+    int trips_left;
+    int64_t end_ms; /* no more trips after it */
+    char settings[REPLY_WORDS_MAX], no_keys[REPLY_WORDS_MAX], no_scripts[REPLY_WORDS_MAX],
+        no_channels[REPLY_WORDS_MAX];
 };
 
 struct master_clock {
@@ -115,6 +130,7 @@ struct master {
     struct master_status status; /* its counters are the only ones */
     char error[MASTER_ERROR_MAX], logged[MASTER_ERROR_MAX], loss[MASTER_ERROR_MAX];
     char reason[64];
+    struct master_looking *looking; /* NULL: it is to be used */
 
     TAILQ_ENTRY(master) all;
 };
@@ -165,6 +181,11 @@ int master_on_mark(struct master *) MUST_CHECK;
 void master_take_info(struct master_facts *, const char *text, size_t len);
 /* False: it has been refused, with the reason. */
 bool master_judge(struct master *);
+
+/* ---- master_look.c ---- */
+/* It could be used: tries the rest and tells setup.on_look. */
+void master_look(struct master *);
+int master_on_look(struct master *, const struct master_batch *, int64_t now_us) MUST_CHECK;
 
 /* ---- master_ask.c ---- */
 /* Begins a request of its own; its bytes are to be put into m->out. */

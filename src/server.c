@@ -168,7 +168,7 @@ static void on_event_log(int severity, const char *text)
 }
 
 /* Without a name server the names of /etc/hosts are still there. */
-static struct evdns_base *make_dns(struct event_base *base)
+struct evdns_base *server_make_dns(struct event_base *base)
 {
     struct evdns_base *dns =
         evdns_base_new(base, EVDNS_BASE_INITIALIZE_NAMESERVERS | EVDNS_BASE_DISABLE_WHEN_INACTIVE);
@@ -192,7 +192,7 @@ static void make_base(struct server *s)
     }
     if (!s->base)
         util_die("cannot make an event loop");
-    s->dns = make_dns(s->base);
+    s->dns = server_make_dns(s->base);
 }
 
 /* One of our own, as those of libevent count in jiffies. */

@@ -9,6 +9,8 @@
  *
  * One a process: it has the process's signals.
  */
+#include <stdio.h>
+
 #include "conf.h"
 
 struct event_base;
@@ -30,6 +32,11 @@ struct server *server_new(const struct server_setup *, struct conf *conf, char *
 /* What the configuration says of TLS is tried: each file is read. -1: `error` says what is wrong.
  */
 int server_check_tls(const struct conf *, char *error, size_t error_size) MUST_CHECK;
+
+/* Connects to the masters, only looks at them, and tells on `out` what it finds, problems in words.
+ * Takes 10 seconds at most. Returns how many errors there are: what keeps a master from being used,
+ * or locks from being had. */
+int server_look(const struct conf *, FILE *out);
 
 /* Turns the loop until the end has come: by signals or SHUTDOWN. */
 void server_run(struct server *);

@@ -42,23 +42,24 @@ static int compare_texts(const void *a, const void *b)
 }
 
 /* Sorted: the order in the file is each broker's own. */
-static void make_settings(struct server *s)
+char *server_settings(const struct conf *conf)
 {
-    size_t n = s->conf.master_count;
+    size_t n = conf->master_count;
     char *masters[CONF_MASTERS_MAX];
     struct buf text = {0};
 
     for (size_t i = 0; i < n; i++)
-        masters[i] = identity_of(&s->conf.masters[i]);
+        masters[i] = identity_of(&conf->masters[i]);
     qsort(masters, n, sizeof masters[0], compare_texts);
-    buf_printf(&text, "max_lease=%" PRId64 " drift=%" PRId64 " masters=", s->conf.max_lease_ms,
-               s->conf.drift_ppm);
+    buf_printf(&text, "max_lease=%" PRId64 " drift=%" PRId64 " masters=", conf->max_lease_ms,
+               conf->drift_ppm);
     for (size_t i = 0; i < n; i++) {
         buf_printf(&text, "%s%s", i > 0 ? "," : "", masters[i]);
         free(masters[i]);
     }
-    s->settings = util_memdup(buf_head(&text), buf_len(&text));
+    char *settings = util_memdup(buf_head(&text), buf_len(&text));
     buf_fini(&text);
+    return settings;
 }
 
 static void on_state(void *arg, struct master *m, enum master_state old)
@@ -118,7 +119,7 @@ void server_start_masters(struct server *s)
 {
     struct backend *b = &s->broker.backend;
 
-    make_settings(s);
+    s->settings = server_settings(&s->conf);
     struct master_setup setup = setup_of(s);
     for (size_t i = 0; i < s->conf.master_count; i++) {
         char *identity = identity_of(&s->conf.masters[i]);

@@ -4,16 +4,18 @@
  * Between the files of server: server.c (its parts, the loop), server_end.c (drain and end),
  * server_masters.c (the masters and readiness), server_reload.c (from the configuration to the
  * parts), server_hooks.c (what commands and clients ask of it), server_http.c (what HTTP shows),
- * server_tls.c (its files for TLS),
- * server_fds.c (how many descriptors there may be).
+ * server_tls.c (its files for TLS), server_fds.c (how many descriptors there may be),
+ * server_look.c and server_findings.c (holdfastd -tt).
  */
 #include <event2/event_struct.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "broker.h"
 #include "client.h"
 #include "conf.h"
+#include "master.h"
 #include "rejoin.h"
 #include "server.h"
 
@@ -67,6 +69,7 @@ struct server {
 /* ---- server.c ---- */
 /* One turn of the loop, which waits for events until due_ms at the most. */
 void server_turn(struct server *, int64_t due_ms);
+struct evdns_base *server_make_dns(struct event_base *);
 
 /* ---- server_end.c ---- */
 /* Begins to stop; `now`: without waiting for the holders. */
@@ -78,6 +81,8 @@ void server_end_clients(struct server *);
 void server_send_owed(struct server *);
 
 /* ---- server_masters.c ---- */
+/* What all brokers in front of these masters must agree on; free it. */
+char *server_settings(const struct conf *);
 void server_start_masters(struct server *);
 void server_configure_masters(struct server *);
 void server_free_masters(struct server *);
@@ -120,6 +125,23 @@ int server_load_tls(const struct server *, const struct conf *, struct ssl_ctx_s
                     char *error, size_t error_size) MUST_CHECK;
 /* Puts it in the place of the one in force, for connections from now on. */
 void server_use_tls(struct server *, struct ssl_ctx_st *);
+
+/* ---- server_look.c ---- */
+/* What a look at a master has brought. */
+struct server_seen {
+    const struct conf_master *conf;
+    struct master *master;
+    struct master_status status;
+    struct master_look look;
+    bool good;       /* it could be used: look counts; else: */
+    char error[400]; /* why not */
+    int64_t clock_offset_ms;
+};
+
+/* ---- server_findings.c ---- */
+/* Says what was seen of all masters, and what is to be thought of it. Returns how many errors there
+ * are. */
+int server_tell_findings(const struct conf *, const struct server_seen *, FILE *out);
 
 /* ---- server_http.c ---- */
 /* Opens http.listen. An address that nobody has asked for may be taken: then there is a warning and

@@ -1,0 +1,248 @@
+"""holdfastd -tt: what it says of masters that are good, bad, and gone, and that it leaves no trace there."""
+
+import re
+import socket
+
+import pytest
+
+from holdfastproc import run, write_config
+from respclient import RespClient
+
+OPTIONS = {"quarantine": "auto", "request_timeout": "250ms"}
+
+
+@pytest.fixture
+def look(tmp_path):
+    """look(masters, ...): (status, lines that begin with error, warning or hint, the whole text)."""
+    def do(masters, **options):
+        if not isinstance(masters, dict):
+            masters = {m.name: m.url for m in masters}
+        conf = write_config(tmp_path / "look.ini", masters, dict(OPTIONS, **options))
+        status, out, err = run("-tt", "-c", conf, deadline_s=40)
+        said = [line for line in out.splitlines() if re.match("(error|warning|hint) ", line)]
+        return status, said, out + err
+    return do
+
+
+def finding(said, severity, *words):
+    return [line for line in said if line.startswith(severity) and all(word in line for word in words)]
+
+
+def is_info(request):
+    return request.args[0].upper() == b"INFO"
+
+
+def is_time(request):
+    return request.args[0].upper() == b"TIME"
+
+
+def with_info(make_redis, make_proxy, **changes):
+    """A master whose INFO says something else."""
+    server = make_redis("a")
+    proxy = make_proxy(server.address)
+    text = server.cli("INFO")
+    for key, value in changes.items():
+        text = re.sub(r"(?m)^%s:[^\r\n]*" % key, "%s:%s" % (key, value), text)
+        assert "%s:%s" % (key, value) in text
+    raw = text.encode()
+    proxy.on("replace_reply", is_info, times=None, value=b"$%d\r\n%s\r\n" % (len(raw), raw))
+    return {"a": proxy.url}
+
+
+def test_all_is_well(look, make_redis):
+    masters = [make_redis(name, persist=True) for name in "abc"]
+    status, said, out = look(masters)
+    assert status == 0
+    assert not said, out
+    assert "3 of 3 masters can be used: 0 errors, 0 warnings, 0 hints" in out
+    rows = [line.split() for line in out.splitlines() if line[:2] in ("a ", "b ", "c ")]
+    assert [row[2] for row in rows] == ["good"] * 3
+    assert all("each write" in line for line in out.splitlines() if line[:2] in ("a ", "b ", "c "))
+
+
+def test_it_leaves_no_trace(look, masters1):
+    look(masters1)
+    assert masters1[0].cli("KEYS", "*") == []
+    stats = masters1[0].cli("INFO", "commandstats")
+    assert "cmdstat_script|load" not in stats and "cmdstat_evalsha" not in stats
+
+
+def test_t_once_does_not_connect(tmp_path, masters1):
+    conf = write_config(tmp_path / "look.ini", {"a": masters1[0].url})
+    assert run("-t", "-c", conf)[0] == 0
+    assert "cmdstat_time" not in masters1[0].cli("INFO", "commandstats")
+
+
+def test_nothing_listens(look):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    status, said, out = look({"a": "redis://127.0.0.1:%d" % port})
+    assert status == 1
+    assert finding(said, "error", "a: cannot be reached: Connection refused")
+    assert finding(said, "error", "0 of 1 masters can be used, and 1 are needed")
+    assert re.search(r"(?m)^a +127.0.0.1:%d +down$" % port, out)
+
+
+def test_a_name_without_address(look):
+    status, said, _ = look({"a": "redis://no-such-host.invalid"})
+    assert status == 1 and finding(said, "error", "a: cannot be reached")
+
+
+def test_a_server_that_stands(look, make_redis):
+    masters = [make_redis("a")]
+    masters[0].stop()
+    try:
+        status, said, _ = look(masters)
+    finally:
+        masters[0].cont()
+    assert status == 1 and finding(said, "error", "a: it does not answer")
+
+
+def test_passwords(look, make_redis):
+    server = make_redis("a", tcp=True, password="secret")
+    status, said, _ = look({"a": "redis://127.0.0.1:%d" % server.port})
+    assert status == 1 and finding(said, "error", "a: it asks for a password")
+    status, said, out = look({"a": "redis://:wrong@127.0.0.1:%d" % server.port})
+    assert status == 1 and finding(said, "error", "a: it does not accept the password")
+    assert "wrong" not in out.replace("WRONGPASS", "")
+    assert look([server])[0] == 0
+
+
+def test_what_a_user_may_not(look, make_redis):
+    server = make_redis("a", tcp=True)
+    for rules, severity, words in [
+            (["~*", "&*", "+@all", "-eval", "-evalsha", "-script"], "error", "may not run scripts"),
+            (["~other:*", "&*", "+@all"], "error", "may not use the keys of brokers"),
+            (["~*", "resetchannels", "+@all"], "warning", "may not use the channels")]:
+        server.cli("ACL", "SETUSER", "app", "reset", "on", ">pw", *rules)
+        status, said, out = look({"a": "redis://app:pw@127.0.0.1:%d" % server.port})
+        assert finding(said, severity, words, "NOPERM"), out
+        assert status == (1 if severity == "error" else 0)
+        assert ("unusable" in out) == (severity == "error")
+
+
+def test_eviction(look, make_redis):
+    masters = [make_redis("a", args=["--maxmemory-policy", "allkeys-lru"])]
+    status, said, _ = look(masters)
+    assert status == 1 and finding(said, "error", "a: it may evict locks", "allkeys-lru", "noeviction")
+
+
+def test_a_replica(look, make_redis):
+    first = make_redis("a", tcp=True)
+    second = make_redis("b", tcp=True, args=["--replicaof", "127.0.0.1", str(first.port)])
+    status, said, _ = look([first, second])
+    assert status == 1
+    assert finding(said, "error", "b: it is a replica and no master")
+    assert not finding(said, "error", "a: ")
+
+
+def test_one_server_twice(look, make_redis):
+    server = make_redis("a", tcp=True, persist=True)
+    status, said, _ = look({"a": "redis://127.0.0.1:%d" % server.port, "b": "redis://localhost:%d" % server.port})
+    assert status == 1
+    assert len(finding(said, "error", "it is the same server as master ")) == 1
+    assert finding(said, "hint", "2 masters can do without as many of them as 1 can")
+
+
+def test_a_cluster(look, make_broker, make_redis):
+    masters = [make_redis("a", tcp=True, args=["--cluster-enabled", "yes"])]
+    status, said, _ = look(masters)
+    assert status == 1 and finding(said, "error", "a: it is part of a Redis Cluster")
+    make_broker(masters, ready=False).wait_log("refused: it is part of a Redis Cluster")
+
+
+def test_an_old_server(look, make_redis, make_proxy):
+    status, said, _ = look(with_info(make_redis, make_proxy, redis_version="4.0.14"))
+    assert status == 1 and finding(said, "error", "a: its version 4.0.14 is too old")
+
+
+def test_one_that_loads(look, make_redis, make_proxy):
+    status, said, _ = look(with_info(make_redis, make_proxy, loading="1"))
+    assert status == 1 and finding(said, "error", "a: it is still loading its data")
+
+
+@pytest.mark.parametrize("used,severity,words", [
+    (50, None, ""), (85, "warning", "85 % of its maxmemory are used"), (100, "error", "its memory is full")])
+def test_memory(look, make_redis, make_proxy, used, severity, words):
+    status, said, out = look(with_info(make_redis, make_proxy, maxmemory="1000000",
+                                       used_memory=str(used * 10000)))
+    assert status == (1 if severity == "error" else 0)
+    if severity:
+        assert finding(said, severity, "a: ", words), out
+    else:
+        assert "memory" not in "".join(said)
+
+
+@pytest.mark.parametrize("offset_s,words", [(60, "60.0 s ahead of"), (-60, "60.0 s behind"), (0, None)])
+def test_clock(look, make_redis, make_proxy, offset_s, words):
+    server = make_redis("a")
+    proxy = make_proxy(server.address)
+    if words:
+        # As it is asked some milliseconds apart, the same time again and again is near enough.
+        now = int(server.cli("TIME")[0]) + offset_s
+        text = str(now).encode()
+        proxy.on("replace_reply", is_time, times=None, value=b"*2\r\n$%d\r\n%s\r\n$6\r\n500000\r\n" % (len(text), text))
+    status, said, out = look({"a": proxy.url})
+    assert status == 0
+    if words:
+        match = re.search(r"its clock is ([\d.]+) s (ahead of|behind)", "\n".join(finding(said, "warning", "a: ")))
+        assert match and match.group(2) in words and abs(float(match.group(1)) - 60) < 30, out
+    else:
+        assert "its clock" not in out
+
+
+@pytest.mark.parametrize("delay_s,severity", [(0.2, "warning"), (0.3, "error")])
+def test_latency(look, make_redis, make_proxy, delay_s, severity):
+    server = make_redis("a")
+    proxy = make_proxy(server.address)
+    proxy.on("delay_reply", is_time, times=1 if severity == "warning" else None, value=delay_s)
+    status, said, out = look({"a": proxy.url})
+    assert finding(said, severity, "a: ", "request_timeout (250 ms)"), out
+    assert status == (1 if severity == "error" else 0)
+
+
+def test_persistence(look, make_redis):
+    late = make_redis("late", args=["--appendonly", "yes", "--appendfsync", "everysec"])
+    status, said, out = look([make_redis("none"), late, make_redis("each", persist=True)])
+    assert status == 0, "a hint is no error"
+    assert finding(said, "hint", "none: after a restart it has no vote for 1m1s", "appendonly is no")
+    assert finding(said, "hint", "late: after a restart it has no vote for 1m1s", "appendfsync is not always")
+    assert not finding(said, "hint", "each: ")
+    status, said, out = look([make_redis("none2")], quarantine="off")
+    assert status == 0 and finding(said, "warning", "none2: ", "a second holder"), out
+
+
+def test_what_brokers_have_left(look, make_redis, make_broker):
+    """A quarantine that goes on, and other settings than ours."""
+    masters = [make_redis("a")]
+    broker = make_broker(masters, ready=False, options={"quarantine": "1m"})
+    broker.wait_log("in quarantine")
+    status, said, out = look(masters)
+    assert status == 0
+    assert re.search(r"a: in quarantine for (\d\d?s|1m) more; MASTER a TRUST", out), out
+    assert re.search(r"(?m)^a +\S+ +quarantine ", out), out
+    assert not finding(said, "hint", "no broker has used it")
+    status, said, out = look(masters, max_lease="90s")
+    assert status == 1
+    assert finding(said, "error", "a: other brokers have", "max_lease=60000", "max_lease=90000", "MASTER a ADOPT"), out
+    with RespClient(broker.address) as client:
+        assert client.cmd("MASTER", "a", "TRUST") == "OK"
+
+
+def test_tls_to_a_plain_port(look, make_redis):
+    server = make_redis("a", tcp=True)
+    status, said, _ = look({"a": "rediss://127.0.0.1:%d" % server.port})
+    assert status == 1 and finding(said, "error", "a: cannot be reached", "does it speak TLS there?")
+
+
+def test_dev_has_no_masters_yet():
+    status, out, _ = run("-tt", "--dev=3")
+    assert status == 0 and "3 private masters" in out
+
+
+def test_a_bad_file_is_not_looked_at(tmp_path):
+    path = tmp_path / "bad.ini"
+    path.write_text("[holdfast]\nlaese = 3s\n")
+    status, out, err = run("-tt", "-c", str(path))
+    assert status == 1 and out == "" and "laese" in err

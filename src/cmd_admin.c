@@ -12,6 +12,7 @@
 
 #include "clock.h"
 #include "conf.h"
+#include "log.h"
 #include "stats.h"
 #include "user.h"
 #include "util.h"
@@ -291,14 +292,20 @@ void cmd_admin_config_resetstat(struct session *s, int argc, const struct resp_a
 void cmd_admin_config_rewrite(struct session *s, int argc, const struct resp_arg *argv,
                               int64_t now_ms)
 {
-    const char *path = cmd_hooks()->conf->path;
+    const struct conf *conf = cmd_hooks()->conf;
+    struct conf_error err;
+    int changed;
 
     (void)argc, (void)argv, (void)now_ms;
-    if (path == NULL)
+    if (conf->path == NULL) {
         cmd_reply_error(s, "ERR The server is running without a config file");
-    else
-        cmd_reply_error(s, "ERR CONFIG REWRITE is not supported: edit %.256s and reload (SIGHUP)",
-                        path);
+    } else if (conf_rewrite(conf, &changed, &err) != 0) {
+        log_warn("config", "CONFIG REWRITE: %s", err.text);
+        cmd_reply_error(s, "ERR Rewriting config file: %s", err.text);
+    } else {
+        log_info("config", "%s: %d options written by CONFIG REWRITE", conf->path, changed);
+        cmd_reply_ok(s);
+    }
 }
 
 /* ---- ACL: one user, "default", until users are configured ---- */

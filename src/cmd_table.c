@@ -97,9 +97,9 @@ static const struct cmd config_subs[] = {
     CMD_ROW("RESETSTAT", cmd_admin_config_resetstat, 2, CMD_ADMIN, "0.1.0",
             "Sets every count of INFO to 0.", ""),
     CMD_ROW("REWRITE", cmd_admin_config_rewrite, 2, CMD_ADMIN, "0.1.0",
-            "Always an error: the file is the administrator's.", ""),
+            "Writes what CONFIG SET has changed into the configuration file.", ""),
     CMD_ROW("SET", cmd_admin_config_set, -4, CMD_ADMIN, "0.1.0",
-            "Changes options until the next start.", "[option value ...]"),
+            "Changes options until the next start or reload.", "[option value ...]"),
     CMD_ROW_END};
 
 static const struct cmd latency_subs[] = {

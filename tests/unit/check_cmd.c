@@ -714,9 +714,10 @@ START_TEST(config_is_shown_and_set)
     /* a glob is no name */
     expect(&a, "config set leas* 1s",
            "-ERR Unknown option or number of arguments for CONFIG SET - 'leas*'\r\n");
-    conf.path = util_strdup("/etc/holdfast.ini");
+    expect(&a, "config rewrite", "-ERR The server is running without a config file\r\n");
+    conf.path = util_strdup("/nowhere/holdfast.ini");
     expect(&a, "config rewrite",
-           "-ERR CONFIG REWRITE is not supported: edit /etc/holdfast.ini and reload (SIGHUP)\r\n");
+           "-ERR Rewriting config file: /nowhere/holdfast.ini: No such file or directory\r\n");
 }
 END_TEST
 

@@ -30,18 +30,22 @@
 --@ call_up.lua
 --@ line_up.lua
 local WIDTH = 10
+local call, pcall = redis.call, redis.pcall
 
-local fields = {'run_id', 'state', 'base'}
+local fields, gone = {'run_id', 'state', 'base'}, {}
 for i = 1, #KEYS do
-    fields[3 + i] = ARGV[2 + (i - 1) * WIDTH + 7]
+    local a = 2 + (i - 1) * WIDTH
+    fields[3 + i] = ARGV[a + 7]
+    gone[i] = KEYS[i] .. ':gone:' .. ARGV[a + 1]
 end
-local master = redis.call('HMGET', 'holdfast:master', unpack(fields))
+local master = call('HMGET', 'holdfast:master', unpack(fields))
 local no = refusal(master)
 if no then
     return no
 end
 
 local base = tonumber(master[3]) or 0
+local any_gone = call('EXISTS', unpack(gone)) > 0
 local counters, changed = {}, {}
 for i = 1, #KEYS do
     counters[fields[3 + i]] = tonumber(master[3 + i]) or 0
@@ -49,66 +53,72 @@ end
 
 -- Is it the turn of this ticket? If it is nobody's, the first one is called up.
 local function is_turn(key, ticket)
-    local turn = redis.call('GET', key .. ':turn')
+    local turn = call('GET', key .. ':turn')
     if not turn then
-        local first = redis.call('LINDEX', key .. ':line', 0)
+        local first = call('LINDEX', key .. ':line', 0)
         if not first or first == ticket then
             return true
         end
         call_up(key)
-        turn = redis.call('GET', key .. ':turn')
+        turn = call('GET', key .. ':turn')
     end
     return turn == ticket
 end
 
 local reply = {now, tonumber(ARGV[2])}
+local n, m = 2, 0
 for i = 1, #KEYS do
     local key, a = KEYS[i], 2 + (i - 1) * WIDTH
-    local op, prev, owner = ARGV[a + 1], ARGV[a + 2], ARGV[a + 4]
-    local ticket, place, judge = ARGV[a + 8], ARGV[a + 9], ARGV[a + 10]
-    local line = key .. ':line'
+    local op, prev, tomb, owner, lease, floor, bucket, ticket, place, judge = unpack(ARGV, a + 1, a + WIDTH)
     local length = 0
     if ticket ~= '-' or prev ~= '-' then
-        length = redis.call('LLEN', line)
+        length = call('LLEN', key .. ':line')
     end
-    local held = redis.pcall('HMGET', key, 'op', 'token', 'owner')
+    local held = pcall('HGET', key, 'op')
     local code, value
-    if held.err then
-        code, value = -2, 0
-    elseif held[1] == op then
-        code, value = 1, tonumber(held[2])
-    elseif held[1] and held[1] ~= prev then
-        code, value = held[3] == owner and 2 or 0, redis.call('PTTL', key)
-    elseif redis.call('EXISTS', key .. ':gone:' .. op) == 1 then
-        code, value = -1, 0
-    elseif ticket:find('/', 1, true) and (judge == '-' or judge == RUN_ID) and not is_turn(key, ticket) then
-        code, value = 0, 0
-    else
-        local tomb, lease, bucket = ARGV[a + 3], ARGV[a + 5], ARGV[a + 7]
-        if held[1] and tomb ~= '0' then
-            redis.call('SET', key .. ':gone:' .. prev, '', 'PX', tomb)
+    if not held or held == prev then
+        if any_gone and call('EXISTS', gone[i]) == 1 then
+            code, value = -1, 0
+        elseif ticket:find('/', 1, true) and (judge == '-' or judge == RUN_ID) and not is_turn(key, ticket) then
+            code, value = 0, 0
+        else
+            if held and tomb ~= '0' then
+                call('SET', key .. ':gone:' .. prev, '', 'PX', tomb)
+            end
+            -- the floor, nearly always: it is text already, and Redis is slow to make text of a number
+            local token, least = floor, math.max(counters[bucket], base) + 1
+            value = tonumber(floor)
+            if value < least then
+                value = least
+                token = string.format('%.0f', least)
+            end
+            code = 1
+            counters[bucket] = value
+            changed[m + 1] = bucket
+            changed[m + 2] = token
+            m = m + 2
+            call('HSET', key, 'kind', 'exclusive', 'owner', owner, 'count', '1', 'seq', '0', 'token', token, 'op', op,
+                 'lease', lease)
+            call('PEXPIRE', key, lease)
         end
-        value = math.max(counters[bucket] + 1, base + 1, tonumber(ARGV[a + 6]))
-        code = 1
-        counters[bucket] = value
-        changed[#changed + 1] = bucket
-        changed[#changed + 1] = value
-        redis.call('HSET', key, 'kind', 'exclusive', 'owner', owner, 'count', '1', 'seq', '0',
-                   'token', value, 'op', op, 'lease', lease)
-        redis.call('PEXPIRE', key, lease)
+    elseif type(held) == 'table' then -- an error
+        code, value = -2, 0
+    elseif held == op then
+        code, value = 1, tonumber(call('HGET', key, 'token'))
+    else
+        code, value = call('HGET', key, 'owner') == owner and 2 or 0, call('PTTL', key)
     end
     if ticket ~= '-' then
         if code == 1 and length > 0 then
-            length = length - redis.call('LREM', line, ticket:find('/', 1, true) and 1 or 0, ticket)
+            length = length - call('LREM', key .. ':line', ticket:find('/', 1, true) and 1 or 0, ticket)
         elseif code == 0 then
             line_up(key, ticket, place)
         end
     end
-    reply[#reply + 1] = code
-    reply[#reply + 1] = value
-    reply[#reply + 1] = length
+    reply[n + 1], reply[n + 2], reply[n + 3] = code, value, length
+    n = n + 3
 end
-if #changed > 0 then
-    redis.call('HSET', 'holdfast:master', unpack(changed))
+if m > 0 then
+    call('HSET', 'holdfast:master', unpack(changed))
 end
 return reply

@@ -10,8 +10,9 @@
 -- Twice  the same again changes nothing but the time to live.
 --@ vote.lua
 local WIDTH = 4
+local call, pcall = redis.call, redis.pcall
 
-local master = redis.call('HMGET', 'holdfast:master', 'run_id', 'state')
+local master = call('HMGET', 'holdfast:master', 'run_id', 'state')
 local no = refusal(master)
 if no then
     return no
@@ -21,20 +22,20 @@ local reply = {now, tonumber(ARGV[2])}
 for i = 1, #KEYS do
     local key, a = KEYS[i], 2 + (i - 1) * WIDTH
     local op, lease = ARGV[a + 1], ARGV[a + 2]
-    local held = redis.pcall('HMGET', key, 'op', 'seq')
+    local held = pcall('HMGET', key, 'op', 'seq')
     local code = 0
     if held[1] == op then
         code = 1
         local newer = held[2] ~= ARGV[a + 4] and tonumber(held[2]) < tonumber(ARGV[a + 4])
-        if lease ~= '0' and (newer or tonumber(lease) > redis.call('PTTL', key)) then
-            redis.call('PEXPIRE', key, lease)
+        if lease ~= '0' and (newer or tonumber(lease) > call('PTTL', key)) then
+            call('PEXPIRE', key, lease)
         end
         if newer then
-            redis.call('HSET', key, 'count', ARGV[a + 3], 'seq', ARGV[a + 4])
+            call('HSET', key, 'count', ARGV[a + 3], 'seq', ARGV[a + 4])
         end
     elseif held[1] then
-        code = redis.call('GET', key .. ':gone:' .. op) == 'moved' and -2 or -1
+        code = call('GET', key .. ':gone:' .. op) == 'moved' and -2 or -1
     end
-    reply[#reply + 1] = code
+    reply[2 + i] = code
 end
 return reply

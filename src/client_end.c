@@ -49,29 +49,17 @@ const char *client_end_name(enum client_end end)
 }
 
 /* Strangers can come and go without end, the log is finite. */
-static bool may_log(struct clients *set, int64_t now_ms)
-{
-    if (now_ms / 1000 != set->log_second) {
-        unsigned swallowed =
-            set->log_lines > LOG_LINES_PER_SECOND ? set->log_lines - LOG_LINES_PER_SECOND : 0;
-        set->log_second = now_ms / 1000;
-        set->log_lines = 0;
-        if (swallowed > 0)
-            log_info("clients", "more lines like these swallowed=%u", swallowed);
-    }
-    return ++set->log_lines <= LOG_LINES_PER_SECOND;
-}
-
 static void log_end(const struct client *c, enum client_end end, const char *reason, int64_t now_ms)
 {
     char object[32];
 
-    if (!log_enabled(ends[end].level) || !may_log(c->set, now_ms))
+    if (!log_enabled(ends[end].level) ||
+        !log_burst(&c->set->ends_logged, "clients", now_ms, LOG_LINES_PER_SECOND))
         return;
     snprintf(object, sizeof object, "client %" PRIu64, c->session.id);
-    log_write(ends[end].level, object, "%s: %s peer=%s commands=%" PRId64 " age_ms=%" PRId64,
-              ends[end].name, reason, c->peer, c->session.n_commands,
-              now_ms - c->session.created_ms);
+    log_write(ends[end].level, object,
+              "closed: %s reason=%s peer=%s commands=%" PRId64 " age_ms=%" PRId64, reason,
+              ends[end].name, c->peer, c->session.n_commands, now_ms - c->session.created_ms);
 }
 
 static void count_bytes(struct client *c)

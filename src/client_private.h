@@ -6,6 +6,7 @@
 #include <sys/queue.h>
 
 #include "client.h"
+#include "log.h"
 
 /* Why the commands of a client wait. */
 enum client_stall {
@@ -64,8 +65,8 @@ struct clients {
     int turn_left;             /* commands that may still run in this turn, of all clients */
     struct resp_limits strict; /* for strangers */
     struct event turn, tick, unpause, undelay;
-    int64_t http_logged_ms, tls_logged_ms, log_second;
-    unsigned log_lines;
+    int64_t http_logged_ms, tls_logged_ms;
+    struct log_burst ends_logged;
 };
 
 static inline struct client *client_of(struct session *s)

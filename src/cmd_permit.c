@@ -6,12 +6,14 @@
  * handler, and the error says which user, what, and why.
  */
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "clock.h"
 #include "cmd.h"
 #include "conf.h"
+#include "log.h"
 #include "stats.h"
 #include "user.h"
 #include "util.h"
@@ -37,6 +39,24 @@ static bool is_same(const struct cmd_refusal *a, const struct cmd_refusal *b)
            strcmp(a->user, b->user) == 0;
 }
 
+/* Whoever tries passwords, or has forgotten to give one, does not fill the log. */
+static void log_refusal(const struct cmd_refusal *r)
+{
+    enum { EVERY_MS = 60000, KINDS = 4 };
+    static struct log_limit limits[KINDS];
+    static const char *const texts[KINDS] = {"no password was given",
+                                             "a user may not run a command",
+                                             "a user may not use a name", "wrong password"};
+    int kind = r->reason == CMD_REASON_COMMAND ? 1
+               : r->reason == CMD_REASON_NAME  ? 2
+               : r->user[0] != '\0'            ? 3
+                                               : 0;
+
+    if (log_limited_to(&limits[kind], clock_ms(), EVERY_MS))
+        log_warn("users", "%s peer=%s swallowed=%" PRIu64 " user=%s object=%s", texts[kind],
+                 r->peer, limits[kind].swallowed, r->user, r->object);
+}
+
 void cmd_refused(struct session *s, enum cmd_reason reason, const char *object, size_t object_len,
                  const char *user, size_t user_len)
 {
@@ -47,6 +67,7 @@ void cmd_refused(struct session *s, enum cmd_reason reason, const char *object, 
     copy_text(r.object, sizeof r.object, object, object_len);
     copy_text(r.user, sizeof r.user, user, user_len);
     copy_text(r.peer, sizeof r.peer, peer, strlen(peer));
+    log_refusal(&r);
     while (at < n_refusals && !is_same(&refusals[at], &r))
         at++;
     if (at < n_refusals) {

@@ -46,6 +46,7 @@ enum conf_tls_clients {
 };
 
 enum conf_on_lost { CONF_LOST_NOTIFY, CONF_LOST_CLOSE };
+enum conf_log { CONF_LOG_STDERR, CONF_LOG_SYSLOG };
 
 /* An address to listen on.  host: a numeric IPv4 or IPv6 address without brackets, "*" (all of
  * both families), or, when is_unix, the absolute path of the socket.  Port 0: any free one. */
@@ -113,7 +114,9 @@ struct conf {
     int64_t pause_limit_ms;
     int64_t handover_max_count;
     int64_t handover_max_time_ms;
-    int log_level; /* enum log_level */
+    int log_level;    /* enum log_level */
+    int log;          /* enum conf_log */
+    int log_facility; /* LOG_DAEMON... of <syslog.h> */
     /* [limits] */
     int64_t max_clients;
     int64_t max_clients_per_address;

@@ -10,6 +10,7 @@
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
+#include <syslog.h>
 
 #include "log.h"
 
@@ -34,6 +35,21 @@ static const struct conf_name on_disconnect_names[] = {{"auto", CONF_DISCONNECT_
 
 static const struct conf_name on_lost_names[] = {
     {"notify", CONF_LOST_NOTIFY}, {"close", CONF_LOST_CLOSE}, {NULL, 0}};
+
+static const struct conf_name log_names[] = {
+    {"stderr", CONF_LOG_STDERR}, {"syslog", CONF_LOG_SYSLOG}, {NULL, 0}};
+
+static const struct conf_name log_facility_names[] = {{"daemon", LOG_DAEMON},
+                                                      {"user", LOG_USER},
+                                                      {"local0", LOG_LOCAL0},
+                                                      {"local1", LOG_LOCAL1},
+                                                      {"local2", LOG_LOCAL2},
+                                                      {"local3", LOG_LOCAL3},
+                                                      {"local4", LOG_LOCAL4},
+                                                      {"local5", LOG_LOCAL5},
+                                                      {"local6", LOG_LOCAL6},
+                                                      {"local7", LOG_LOCAL7},
+                                                      {NULL, 0}};
 
 static const struct conf_name log_level_names[] = {
     {"error", LOG_LEVEL_ERROR}, {"warn", LOG_LEVEL_WARN},   {"info", LOG_LEVEL_INFO},
@@ -89,6 +105,10 @@ static const struct conf_option options[] = {
         "how long hand-overs may stay within this broker while another broker waits")
     CONF_NAMED(holdfast, log_level, ENUM, log_level, "info", 0, 0, LIVE,
         log_level_names, "the least important messages that are logged")
+    CONF_NAMED(holdfast, log, ENUM, log, "stderr", 0, 0, LIVE,
+        log_names, "where messages are logged")
+    CONF_NAMED(holdfast, log_facility, ENUM, log_facility, "daemon", 0, 0, LIVE,
+        log_facility_names, "what syslog files the messages under")
 
     CONF_NAMED(http, listen, LISTEN, http_listen, "127.0.0.1:9625", 0, 0, 0, off_names,
         "addresses of metrics, health checks and the status page")

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <syslog.h>
 #include <time.h>
 
 #include "clock.h"
@@ -26,6 +27,7 @@ static const struct {
 
 static FILE *out_file; /* NULL until the first line */
 static bool out_is_journal;
+static int out_facility = -1; /* of syslog(3); -1: lines go to out_file */
 static log_sink_fn out_sink;
 static void *out_sink_arg;
 
@@ -67,6 +69,18 @@ void log_set_file(FILE *file)
 {
     out_file = file != NULL ? file : stderr;
     out_is_journal = is_journal(out_file);
+}
+
+void log_set_syslog(int facility)
+{
+    if (facility == out_facility)
+        return;
+    if (out_facility >= 0)
+        closelog();
+    out_facility = facility;
+    /* Connects now: later there may be no descriptor left for it. */
+    if (facility >= 0)
+        openlog("holdfastd", LOG_PID | LOG_NDELAY, facility);
 }
 
 void log_set_sink(log_sink_fn sink, void *arg)
@@ -190,20 +204,38 @@ void log_write(enum log_level level, const char *object, const char *fmt, ...)
     append_text(&line, text);
     if (out_sink != NULL)
         out_sink(out_sink_arg, level, line.text);
+    else if (out_facility >= 0)
+        syslog(out_facility | (levels[level].prio - '0'), "%s", line.text);
     else
         write_line(level, &line);
 }
 
 bool log_limited(struct log_limit *limit, int64_t now_ms)
 {
-    /* A next_ms further off than a second: the limit is of an earlier run with a time of its own.
-     */
-    if (now_ms < limit->next_ms && limit->next_ms - now_ms <= 1000) {
+    return log_limited_to(limit, now_ms, 1000);
+}
+
+bool log_limited_to(struct log_limit *limit, int64_t now_ms, int64_t every_ms)
+{
+    /* A next_ms further off than that: the limit is of an earlier run with a time of its own. */
+    if (now_ms < limit->next_ms && limit->next_ms - now_ms <= every_ms) {
         limit->pending++;
         return false;
     }
     limit->swallowed = limit->pending;
     limit->pending = 0;
-    limit->next_ms = now_ms + 1000;
+    limit->next_ms = now_ms + every_ms;
     return true;
+}
+
+bool log_burst(struct log_burst *burst, const char *object, int64_t now_ms, unsigned per_second)
+{
+    if (now_ms / 1000 != burst->second) {
+        unsigned swallowed = burst->lines > per_second ? burst->lines - per_second : 0;
+        burst->second = now_ms / 1000;
+        burst->lines = 0;
+        if (swallowed > 0)
+            log_warn(object, "more lines like these swallowed=%u", swallowed);
+    }
+    return ++burst->lines <= per_second;
 }

@@ -5,7 +5,8 @@
  * The level is tested before any argument is evaluated, the object included, so a line that is
  * switched off costs one comparison. Lines go to stderr. Where stderr is the journal
  * (JOURNAL_STREAM names it, systemd.exec(5)) each has the prefix "<3>" to "<7>" of sd-daemon(3),
- * elsewhere a time stamp: `2026-01-31 12:00:00.123 warn  master a: connection lost reason=eof`.
+ * elsewhere a time stamp: `2026-01-31 12:00:00.123 warn  master a: connection lost reason=eof`. Or
+ * they go to syslog(3).
  *
  * Objects and arguments may hold text of strangers: control characters and bytes that are no UTF-8
  * come out as \n, \r, \t or \xNN, so that a line is one line. Lines longer than LOG_LINE_MAX are
@@ -56,6 +57,9 @@ const char *log_level_name(enum log_level level);
  */
 void log_set_file(FILE *file);
 
+/* Sends lines to syslog(3) from now on, with this facility of <syslog.h>; -1: to the file again. */
+void log_set_syslog(int facility);
+
 /* For tests: each line goes to sink instead of a file, without prefix and newline; line is valid
  * during the call only. NULL ends it. */
 typedef void (*log_sink_fn)(void *arg, enum log_level level, const char *line);
@@ -65,7 +69,8 @@ void log_set_sink(log_sink_fn sink, void *arg);
 void log_write(enum log_level level, const char *object, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Keeps what strangers can cause in endless numbers to a line a second. All zero at the start.
+/* Keeps what strangers can cause in endless numbers to a line a second, or less. All zero at the
+ * start.
  *
  *   static struct log_limit limit;
  *   if (log_limited(&limit, now_ms))
@@ -79,5 +84,16 @@ struct log_limit {
 
 /* True when the line may be written. */
 bool log_limited(struct log_limit *limit, int64_t now_ms);
+/* The same with a line each every_ms. */
+bool log_limited_to(struct log_limit *limit, int64_t now_ms, int64_t every_ms);
+
+/* Keeps lines of which each counts, but which may come by the thousand, to so many a second. All
+ * zero at the start. What it swallows is told by a line of its own, before the first one of a later
+ * second. True when the line may be written. */
+struct log_burst {
+    int64_t second;
+    unsigned lines;
+};
+bool log_burst(struct log_burst *burst, const char *object, int64_t now_ms, unsigned per_second);
 
 #endif

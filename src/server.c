@@ -252,7 +252,7 @@ struct server *server_new(const struct server_setup *setup, struct conf *conf, c
     s->start_ms = s->second_ms = clock_ms();
     s->start_wall_ms = s->reload_wall_ms = clock_wall_ms();
     s->watchdog_ms = systemd_watchdog_ms() / 2;
-    server_set_log_level(s);
+    server_set_log(s);
     server_raise_fds(&s->conf);
     find_names(s);
     /* From here on each part uses those made before it. */

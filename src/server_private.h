@@ -102,7 +102,7 @@ void server_broker_conf(const struct conf *, struct broker_conf *);
 void server_client_limits(const struct conf *, struct client_limits *);
 /* protected_mode, for sockets that systemd has passed too. -1: `error` says which is the matter. */
 int server_check_exposure(const struct server *, char *error, size_t error_size) MUST_CHECK;
-void server_set_log_level(const struct server *);
+void server_set_log(const struct server *);
 /* SIGHUP. */
 void server_reload(struct server *);
 /* CONFIG SET; 0, or -1 with text in `error`. */

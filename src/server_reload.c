@@ -96,11 +96,12 @@ int server_check_exposure(const struct server *s, char *error, size_t error_size
     return 0;
 }
 
-void server_set_log_level(const struct server *s)
+void server_set_log(const struct server *s)
 {
     int level = s->conf.log_level + s->setup.verbose;
 
     log_set_level(level < LOG_LEVEL_TRACE ? (enum log_level)level : LOG_LEVEL_TRACE);
+    log_set_syslog(s->conf.log == CONF_LOG_SYSLOG ? s->conf.log_facility : -1);
 }
 
 /* ---- a new configuration ---- */
@@ -171,7 +172,7 @@ static void apply(struct server *s)
     struct broker_conf broker_conf;
     struct client_limits limits;
 
-    server_set_log_level(s);
+    server_set_log(s);
     server_broker_conf(&s->conf, &broker_conf);
     broker_configure(&s->broker, &broker_conf);
     server_client_limits(&s->conf, &limits);

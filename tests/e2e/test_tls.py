@@ -313,7 +313,7 @@ def test_plain_bytes_on_the_tls_port(broker):
                 pass
             assert b"PONG" not in got and not got.startswith((b"+", b"-", b"*"))
     assert int(broker.info()["protocol_errors_tls"]) == 4
-    broker.wait_log(r"client \d+: tls: TLS: ")
+    broker.wait_log(r"client \d+: closed: TLS: ")
 
 
 def test_random_bytes_on_the_tls_port(broker, ca):

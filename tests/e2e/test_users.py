@@ -229,6 +229,19 @@ def test_secrets_are_never_shown(login, broker):
 
 # ---- other ways in ----
 
+def test_refusals_are_logged_once_a_minute(make_users_broker, users):
+    broker = make_users_broker(users)
+    mark = broker.log_size()
+    for _ in range(3):
+        with broker.connect() as client:
+            assert client.err("GET", "x").code in ("ERR", "NOAUTH")
+            assert client.err("AUTH", "app", "guessed").code == "WRONGPASS"
+    text = broker.log_text(mark)
+    assert len(re.findall(r"(?m) warn +users: wrong password peer=127\.0\.0\.1:\d+ .* user=app object=AUTH$", text)) == 1
+    assert text.count("users: ") <= 2
+    assert "guessed" not in text
+
+
 def test_unix_peers_by_uid(make_users_broker, users, tmp_path):
     path = "/tmp/hft-users-%d.sock" % os.getpid()
     users["app.uid"] = str(os.getuid())
@@ -267,7 +280,7 @@ def test_strangers_have_five_seconds(login, broker):
     client.err("PING")
     assert client.read_to_end() == b""
     assert 4 < time.monotonic() - start < 9
-    broker.wait_log("auth_timeout: did not say in time who it is")
+    broker.wait_log("did not say in time who it is reason=auth_timeout")
 
 
 def test_strangers_are_bounded(login, broker):

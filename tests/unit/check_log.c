@@ -2,9 +2,11 @@
 #include "log.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <syslog.h>
 
 #include "suite.h"
 
@@ -203,6 +205,102 @@ START_TEST(limits)
 }
 END_TEST
 
+START_TEST(limits_by_the_minute)
+{
+    struct log_limit limit = {0};
+    ck_assert(log_limited_to(&limit, 500, 60000));
+    for (int s = 1; s < 60; s++)
+        ck_assert(!log_limited_to(&limit, 500 + s * 1000, 60000));
+    ck_assert(log_limited_to(&limit, 60500, 60000));
+    ck_assert_uint_eq(limit.swallowed, 59);
+}
+END_TEST
+
+START_TEST(bursts)
+{
+    struct log_burst burst = {0};
+    log_set_sink(keep_line, &lines);
+    for (int i = 0; i < 30; i++)
+        ck_assert_int_eq(log_burst(&burst, "thing", 5000 + i, 20), i < 20);
+    ck_assert_int_eq(lines, 0);
+    ck_assert(log_burst(&burst, "thing", 7000, 20));
+    ck_assert_str_eq(seen, "thing: more lines like these swallowed=10");
+    ck_assert(log_burst(&burst, "thing", 9000, 20));
+    ck_assert_int_eq(lines, 1);
+}
+END_TEST
+
+/* ---- syslog(3), taken over: linked before the C library's, in both forms that a compiler may
+ * choose ---- */
+
+static int opened, opened_facility, opened_options, closed, syslog_priority;
+static char syslog_text[LOG_LINE_MAX + 1];
+
+void openlog(const char *ident, int options, int facility)
+{
+    ck_assert_str_eq(ident, "holdfastd");
+    opened++;
+    opened_options = options;
+    opened_facility = facility;
+}
+
+void closelog(void)
+{
+    closed++;
+}
+
+static void take_syslog(int priority, const char *fmt, va_list ap)
+{
+    syslog_priority = priority;
+    vsnprintf(syslog_text, sizeof syslog_text, fmt, ap);
+}
+
+void syslog(int priority, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    take_syslog(priority, fmt, ap);
+    va_end(ap);
+}
+
+void __syslog_chk(int priority, int flag, const char *fmt, ...);
+void __syslog_chk(int priority, int flag, const char *fmt, ...)
+{
+    va_list ap;
+    (void)flag;
+    va_start(ap, fmt);
+    take_syslog(priority, fmt, ap);
+    va_end(ap);
+}
+
+START_TEST(to_syslog)
+{
+    static const int priorities[] = {LOG_ERR, LOG_WARNING, LOG_INFO, LOG_DEBUG, LOG_DEBUG};
+    FILE *file = tmpfile();
+    log_set_file(file);
+    log_set_syslog(LOG_LOCAL3);
+    log_set_syslog(LOG_LOCAL3);
+    ck_assert_int_eq(opened, 1);
+    ck_assert_int_eq(opened_facility, LOG_LOCAL3);
+    ck_assert_int_eq(opened_options & LOG_NDELAY, LOG_NDELAY);
+    for (int level = LOG_LEVEL_ERROR; level <= LOG_LEVEL_TRACE; level++) {
+        log_write((enum log_level)level, "t%n", "100%% \n level=%d", level);
+        ck_assert_int_eq(syslog_priority, LOG_LOCAL3 | priorities[level]);
+    }
+    ck_assert_str_eq(syslog_text, "t%n: 100% \\n level=4");
+    ck_assert_str_eq(read_back(file), "");
+    log_set_syslog(LOG_DAEMON);
+    ck_assert_int_eq(closed, 1);
+    log_write(LOG_LEVEL_ERROR, "t", "x");
+    ck_assert_int_eq(syslog_priority, LOG_DAEMON | LOG_ERR);
+    log_set_syslog(-1);
+    log_write(LOG_LEVEL_ERROR, "t", "y");
+    ck_assert_str_eq(syslog_text, "t: x");
+    ck_assert_ptr_nonnull(strstr(read_back(file), "t: y"));
+    fclose(file);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("log");
@@ -215,6 +313,9 @@ int main(void)
     tcase_add_test(tc, time_stamps);
     tcase_add_test(tc, journal);
     tcase_add_test(tc, limits);
+    tcase_add_test(tc, limits_by_the_minute);
+    tcase_add_test(tc, bursts);
+    tcase_add_test(tc, to_syslog);
     suite_add_tcase(suite, tc);
     return suite_run(suite);
 }

@@ -18,11 +18,14 @@
 #include <string.h>
 
 #include "clock.h"
+#include "latency.h"
 #include "monitor.h"
 #include "pubsub.h"
 #include "slowlog.h"
 #include "stats.h"
 #include "util.h"
+
+_Static_assert((int)SLOWLOG_THRESHOLD_US == (int)LATENCY_THRESHOLD_US, "what is slow is an event");
 
 enum {
     INDEX_SLOTS = 256, /* a power of two, more than twice the rows of the table */
@@ -128,6 +131,8 @@ void cmd_fini(void)
 {
     stats_set_commands(NULL);
     slowlog_reset();
+    for (int event = 0; event < LATENCY_EVENTS; event++)
+        latency_reset((enum latency_event)event);
     cmd_refusals_reset();
     free(rows);
     rows = NULL;
@@ -362,8 +367,10 @@ static void run(struct session *s, struct row *row, int argc, const struct resp_
     }
     int64_t duration_us = clock_us() - now_us;
     count(row, reply_failed, duration_us);
-    if (duration_us >= SLOWLOG_THRESHOLD_US)
-        slowlog_add(clock_wall_ms(), duration_us, argc, argv, secret, hooks.peer(s), s->name);
+    if (duration_us < SLOWLOG_THRESHOLD_US)
+        return;
+    latency_add(LATENCY_COMMAND, duration_us, clock_wall_ms());
+    slowlog_add(clock_wall_ms(), duration_us, argc, argv, secret, hooks.peer(s), s->name);
 }
 
 void cmd_dispatch(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms,
@@ -397,6 +404,7 @@ void cmd_written(struct request *request)
         hist_add(&stats.wait_us, duration_us);
     if (duration_us < SLOWLOG_THRESHOLD_US || request->waited)
         return;
+    latency_add(LATENCY_COMMAND, duration_us, clock_wall_ms());
     struct resp_arg argv[2] = {{row->cmd->name, strlen(row->cmd->name)},
                                {request->subject, request->subject_len}};
     struct session *s = request->session;

@@ -1,6 +1,6 @@
 #ifndef HOLDFAST_CMD_TRACE_H
 #define HOLDFAST_CMD_TRACE_H
-/* cmd_trace: what commands come and how long they take: MONITOR, SLOWLOG, LATENCY. Each is a
+/* cmd_trace: what commands come and which took long: MONITOR, SLOWLOG. Each is a
  * cmd_fn. */
 #include "cmd.h"
 
@@ -8,11 +8,5 @@ void cmd_trace_monitor(struct session *, int argc, const struct resp_arg *argv, 
 void cmd_trace_slowlog_get(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
 void cmd_trace_slowlog_len(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
 void cmd_trace_slowlog_reset(struct session *, int argc, const struct resp_arg *argv,
-                             int64_t now_ms);
-void cmd_trace_latency_histogram(struct session *, int argc, const struct resp_arg *argv,
-                                 int64_t now_ms);
-void cmd_trace_latency_none(struct session *, int argc, const struct resp_arg *argv,
-                            int64_t now_ms);
-void cmd_trace_latency_reset(struct session *, int argc, const struct resp_arg *argv,
                              int64_t now_ms);
 #endif

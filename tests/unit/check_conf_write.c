@@ -115,12 +115,11 @@ END_TEST
 
 START_TEST(a_line_is_added_behind_the_comment_that_shows_it)
 {
-    load("[holdfast]\n# The lease.\n#lease = 30s\n# other\n#log_level = info\n\n"
+    load("[holdfast]\n# The lease.\n#lease = 30s\n# other\nlog_level = info\n\n"
          "[masters]\na = redis://127.0.0.1\n");
     set("lease", "12s");
-    rewrites(1,
-             "[holdfast]\n# The lease.\n#lease = 30s\nlease = 12s\n# other\n#log_level = info\n\n"
-             "[masters]\na = redis://127.0.0.1\n");
+    rewrites(1, "[holdfast]\n# The lease.\n#lease = 30s\nlease = 12s\n# other\nlog_level = info\n\n"
+                "[masters]\na = redis://127.0.0.1\n");
 }
 END_TEST
 

@@ -76,6 +76,11 @@ static void put_state(struct buf *out, const struct http_view *v)
         http_escape(out, v->status, strlen(v->status));
         put(out, "</p>\n");
     }
+    if (v->notice && *v->notice) {
+        put(out, "<p class=\"status warn\">");
+        http_escape(out, v->notice, strlen(v->notice));
+        put(out, "</p>\n");
+    }
 }
 
 /* ---- figures and their curves ---- */

@@ -46,6 +46,7 @@ struct http_view {
     const char *id;     /* of the broker */
     const char *status; /* "ready: 2 of 3 masters (c: down), ..." */
     int64_t now_ms;
+    const char *notice;  /* something that somebody should see to; "": nothing */
     uint32_t n_jeopardy; /* holds whose last renewal has failed */
     struct http_master masters[HTTP_MASTERS_MAX];
     size_t n_masters;

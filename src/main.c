@@ -272,6 +272,8 @@ static int test(struct options *o)
     else
         printf("%s is good: %zu masters, %d of them are a majority\n", conf.path, conf.master_count,
                quorum_need((int)conf.master_count));
+    if (*error)
+        to_stderr(NULL, true, error);
     int errors = 0;
     if (o->test_only > 1 && !o->n_dev) {
         log_set_level(o->verbose > 0 ? LOG_LEVEL_DEBUG : LOG_LEVEL_ERROR);

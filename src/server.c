@@ -57,6 +57,8 @@ static void on_second(struct server *s, int64_t now_ms)
     http_second(s->http);
     server_update_ready(s, now_ms);
     server_update_status(s, now_ms);
+    if (now_ms >= s->tls_look_ms)
+        server_look_at_certificate(s, now_ms);
 }
 
 static void look_after(struct server *s, int64_t now_ms)

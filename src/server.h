@@ -29,8 +29,8 @@ struct server_setup {
 struct server *server_new(const struct server_setup *, struct conf *conf, char *error,
                           size_t error_size);
 
-/* What the configuration says of TLS is tried: each file is read. -1: `error` says what is wrong.
- */
+/* What the configuration says of TLS is tried: each file is read. -1: `error` says what is wrong;
+ * 0: it may hold a warning, else "". */
 int server_check_tls(const struct conf *, char *error, size_t error_size) MUST_CHECK;
 
 /* Connects to the masters, only looks at them, and tells on `out` what it finds, problems in words.

@@ -140,6 +140,9 @@ static void gauge_process(struct server *s, struct stats_gauges *g, int64_t now_
     struct rlimit limit;
 
     gauge_pages(g);
+    g->memory_virtual_max = -1;
+    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+        g->memory_virtual_max = (int64_t)limit.rlim_cur;
 #ifdef HAVE_MALLINFO2
     struct mallinfo2 heap = mallinfo2();
     g->memory_used = (int64_t)(heap.uordblks + heap.hblkhd);
@@ -229,6 +232,7 @@ void server_gauges(struct server *s, struct stats_gauges *out, struct stats_mast
         .draining = s->phase == SERVER_DRAINS,
         .paused = s->broker.paused,
         .config_reload_wall_ms = s->reload_wall_ms,
+        .tls_expiry_s = s->tls_expiry_s,
     };
 
     gauge_clients(s, out, now_ms);

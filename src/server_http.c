@@ -158,6 +158,17 @@ static void view_masters(struct server *s, struct http_view *view, int64_t now_m
     }
 }
 
+static const char *notice_of(const struct server *s)
+{
+    static char text[160];
+    int64_t wall_ms = clock_wall_ms();
+
+    text[0] = 0;
+    if (server_tls_ends_soon(s->tls_expiry_s, wall_ms))
+        server_tls_say_end(s->tls_expiry_s, wall_ms, text, sizeof text);
+    return text;
+}
+
 /* The gauges are the server's own: they live until the next view. */
 static void fill_view(void *arg, struct http_view *view)
 {
@@ -173,6 +184,7 @@ static void fill_view(void *arg, struct http_view *view)
     view->gauges = &gauges;
     view->id = s->id;
     view->status = s->status;
+    view->notice = notice_of(s);
     view->now_ms = now_ms;
     view->n_jeopardy = s->broker.n_jeopardy;
     view_masters(s, view, now_ms);

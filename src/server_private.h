@@ -47,6 +47,8 @@ struct server {
     struct wake *wakes[CONF_MASTERS_MAX]; /* a listener for each master */
     struct listeners *listeners;
     struct ssl_ctx_st *tls;  /* for clients; NULL: none */
+    int64_t tls_expiry_s;    /* when its first certificate ends, since 1970; 0: there is none */
+    int64_t tls_look_ms;     /* when to say so again, if that is soon */
     struct clients *clients; /* NULL: gone already */
     struct http *http;       /* NULL: off */
 
@@ -123,6 +125,11 @@ extern const struct client_events server_client_events;
  * those of masters too. -1: `error` says which is not good. */
 int server_load_tls(const struct server *, const struct conf *, struct ssl_ctx_st **out,
                     char *error, size_t error_size) MUST_CHECK;
+/* A certificate that ends within 14 days is to be told of, and how. */
+bool server_tls_ends_soon(int64_t expiry_s, int64_t wall_ms);
+void server_tls_say_end(int64_t expiry_s, int64_t wall_ms, char *out, size_t size);
+/* Logs it, once a day. */
+void server_look_at_certificate(struct server *, int64_t now_ms);
 /* Puts it in the place of the one in force, for connections from now on. */
 void server_use_tls(struct server *, struct ssl_ctx_st *);
 

@@ -29,8 +29,6 @@ struct buf;
       "holdfast_connections_rejected_total", "reason=\"unauthenticated\"", "")                     \
     X(connections_rejected_fds, STATS_SECTION_HOLDFAST, "rejected_no_descriptor",                  \
       "holdfast_connections_rejected_total", "reason=\"no_descriptor\"", "")                       \
-    X(connections_rejected_draining, STATS_SECTION_HOLDFAST, "rejected_draining",                  \
-      "holdfast_connections_rejected_total", "reason=\"draining\"", "")                            \
     X(accept_paused_us, STATS_SECTION_HOLDFAST, "accept_paused_usec",                              \
       "holdfast_accept_paused_seconds_total", "", "Time in which no connection was accepted.")     \
     X(disconnects_quit, STATS_SECTION_HOLDFAST, "disconnects_quit",                                \
@@ -39,6 +37,10 @@ struct buf;
       "holdfast_client_disconnects_total", "reason=\"closed\"", "")                                \
     X(disconnects_reset, STATS_SECTION_HOLDFAST, "disconnects_reset",                              \
       "holdfast_client_disconnects_total", "reason=\"reset\"", "")                                 \
+    X(disconnects_timeout, STATS_SECTION_HOLDFAST, "disconnects_timeout",                          \
+      "holdfast_client_disconnects_total", "reason=\"timeout\"", "")                               \
+    X(disconnects_error, STATS_SECTION_HOLDFAST, "disconnects_error",                              \
+      "holdfast_client_disconnects_total", "reason=\"error\"", "")                                 \
     X(disconnects_idle, STATS_SECTION_HOLDFAST, "disconnects_idle",                                \
       "holdfast_client_disconnects_total", "reason=\"idle\"", "")                                  \
     X(disconnects_auth_timeout, STATS_SECTION_HOLDFAST, "disconnects_auth_timeout",                \
@@ -47,6 +49,10 @@ struct buf;
       "holdfast_client_disconnects_total", "reason=\"slow_request\"", "")                          \
     X(disconnects_protocol, STATS_SECTION_HOLDFAST, "disconnects_protocol",                        \
       "holdfast_client_disconnects_total", "reason=\"protocol\"", "")                              \
+    X(disconnects_tls, STATS_SECTION_HOLDFAST, "disconnects_tls",                                  \
+      "holdfast_client_disconnects_total", "reason=\"tls\"", "")                                   \
+    X(disconnects_http, STATS_SECTION_HOLDFAST, "disconnects_http",                                \
+      "holdfast_client_disconnects_total", "reason=\"http\"", "")                                  \
     X(disconnects_output, STATS_SECTION_HOLDFAST, "disconnects_output_limit",                      \
       "holdfast_client_disconnects_total", "reason=\"output_limit\"", "")                          \
     X(disconnects_killed, STATS_SECTION_HOLDFAST, "disconnects_killed",                            \
@@ -259,8 +265,9 @@ struct stats_gauges {
     int64_t pubsub_channels, pubsub_patterns;
     /* Memory, bytes */
     int64_t memory_used, memory_peak, memory_rss, memory_virtual;
-    int64_t memory_clients; /* buffers of clients */
-    int64_t memory_locks;   /* locks, holds and waiters */
+    int64_t memory_virtual_max; /* -1: no limit */
+    int64_t memory_clients;     /* buffers of clients */
+    int64_t memory_locks;       /* locks, holds and waiters */
     /* CPU of the process */
     int64_t cpu_user_us, cpu_system_us;
     int64_t open_fds, max_fds;
@@ -274,6 +281,8 @@ struct stats_gauges {
     int64_t quorum_available; /* masters whose vote counts now */
     const struct stats_master *masters;
     size_t masters_len;
+    /* Certificate for clients */
+    int64_t tls_expiry_s; /* when it ends, in seconds since 1970; 0: there is none */
     /* Configuration */
     int64_t config_reload_wall_ms; /* last good one, wall clock; the start counts */
 };

@@ -126,8 +126,7 @@ static void section_stats(struct buf *out, const struct stats_gauges *g)
     buf_printf(out, "instantaneous_output_kbps:%.2f\r\n", stats_rates()->output_bytes / 1024);
     put_int(out, "rejected_connections",
             (int64_t)(stats.connections_rejected_clients + stats.connections_rejected_address +
-                      stats.connections_rejected_unauth + stats.connections_rejected_fds +
-                      stats.connections_rejected_draining));
+                      stats.connections_rejected_unauth + stats.connections_rejected_fds));
     put_int(out, "sync_full", 0);
     put_int(out, "sync_partial_ok", 0);
     put_int(out, "sync_partial_err", 0);

@@ -154,6 +154,13 @@ static void put_process(struct buf *out, const struct stats_gauges *g)
     put_us(out, "process_cpu_seconds_total", "", g->cpu_user_us + g->cpu_system_us);
     gauge_int(out, "process_resident_memory_bytes", "Resident memory.", g->memory_rss);
     gauge_int(out, "process_virtual_memory_bytes", "Virtual memory.", g->memory_virtual);
+    if (g->memory_virtual_max < 0) {
+        put_head(out, "process_virtual_memory_max_bytes", "gauge", "Limit of virtual memory.");
+        buf_printf(out, "process_virtual_memory_max_bytes +Inf\n");
+    } else {
+        gauge_int(out, "process_virtual_memory_max_bytes", "Limit of virtual memory.",
+                  g->memory_virtual_max);
+    }
     gauge_ms(out, "process_start_time_seconds", "Start, in seconds since 1970.", g->start_wall_ms);
     gauge_int(out, "process_open_fds", "Open file descriptors.", g->open_fds);
     gauge_int(out, "process_max_fds", "Limit of file descriptors.", g->max_fds);
@@ -163,6 +170,9 @@ static void put_process(struct buf *out, const struct stats_gauges *g)
     put_int(out, "holdfast_memory_bytes", "kind=\"locks\"", g->memory_locks);
     gauge_ms(out, "holdfast_config_last_reload_success_timestamp_seconds",
              "When the configuration in force was read.", g->config_reload_wall_ms);
+    if (g->tls_expiry_s > 0)
+        gauge_int(out, "holdfast_tls_certificate_expiry_timestamp_seconds",
+                  "When the certificate for clients, or one of its chain, ends.", g->tls_expiry_s);
 }
 
 static void put_levels(struct buf *out, const struct stats_gauges *g)

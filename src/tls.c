@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "conf.h"
 
@@ -157,6 +158,31 @@ struct ssl_ctx_st *tls_master_new(const struct conf_master *m, char *error, size
     const struct tls_files files = {.certificate = m->certificate, .key = m->key, .ca = m->ca};
 
     return tls_client_new(&files, error, error_size);
+}
+
+static int64_t expiry_s(const X509 *certificate)
+{
+    struct tm tm;
+
+    return ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &tm) == 1 ? (int64_t)timegm(&tm)
+                                                                      : INT64_MAX;
+}
+
+int64_t tls_context_expiry_s(struct ssl_ctx_st *ctx)
+{
+    const X509 *own = SSL_CTX_get0_certificate(ctx);
+    STACK_OF(X509) *chain = NULL;
+
+    if (!own)
+        return 0;
+    int64_t first_s = expiry_s(own);
+    SSL_CTX_get0_chain_certs(ctx, &chain);
+    for (int i = 0; i < sk_X509_num(chain); i++) {
+        int64_t s = expiry_s(sk_X509_value(chain, i));
+        first_s = s < first_s ? s : first_s;
+    }
+    ERR_clear_error();
+    return first_s == INT64_MAX ? 0 : first_s;
 }
 
 const char *tls_master_name(const struct conf_master *m)

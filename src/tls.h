@@ -10,6 +10,7 @@
  */
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "util.h"
 
@@ -38,6 +39,9 @@ struct ssl_ctx_st *tls_client_new(const struct tls_files *, char *error,
 /* The same for a master, with the files that its configuration names. */
 struct ssl_ctx_st *tls_master_new(const struct conf_master *, char *error,
                                   size_t error_size) MUST_CHECK;
+/* When the first of the certificates that it shows expires, in seconds since 1970; 0: it shows
+ * none. */
+int64_t tls_context_expiry_s(struct ssl_ctx_st *);
 /* The name that a master's certificate must be for. */
 const char *tls_master_name(const struct conf_master *);
 /* Connections made from it go on. NULL is allowed. */

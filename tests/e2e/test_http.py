@@ -4,8 +4,10 @@ import http.client
 import os
 import re
 import resource
+import shutil
 import signal
 import socket
+import subprocess
 import time
 from html.parser import HTMLParser
 
@@ -375,8 +377,51 @@ def test_metrics_that_alerts_are_made_of(web):
                  "holdfast_backend_request_duration_seconds_bucket", "holdfast_backend_inflight",
                  "holdfast_backend_reconnects_total", "holdfast_event_loop_lag_seconds_bucket",
                  "holdfast_pauses_detected_total", "holdfast_memory_bytes", "holdfast_config_reloads_total",
-                 "holdfast_config_last_reload_success_timestamp_seconds"):
+                 "holdfast_config_last_reload_success_timestamp_seconds", "process_open_fds", "process_max_fds",
+                 "process_virtual_memory_bytes", "process_virtual_memory_max_bytes"):
         assert name in names, name
+
+
+@pytest.mark.parametrize("name,label,words", [
+    ("holdfast_connections_rejected_total", "reason", "max_clients per_address unauthenticated no_descriptor"),
+    ("holdfast_client_disconnects_total", "reason",
+     "quit closed reset timeout error idle auth_timeout slow_request protocol tls http output_limit killed lost shutdown"),
+    ("holdfast_auth_failures_total", "reason", "password missing permission"),
+    ("holdfast_protocol_errors_total", "kind", "resp http tls"),
+    ("holdfast_lock_acquires_total", "outcome", "granted busy timeout no_quorum late draining"),
+    ("holdfast_lock_releases_total", "reason", "client disconnect expired forced"),
+    ("holdfast_locks_lost_total", "reason", "no_quorum deadline max_hold gone moved forced pause"),
+    ("holdfast_lease_renewals_total", "outcome", "ok failed lost"),
+    ("holdfast_config_reloads_total", "outcome", "ok failed"),
+    ("holdfast_memory_bytes", "kind", "used clients locks"),
+])
+def test_all_labels_are_there_from_the_start(web, name, label, words):
+    """So that rate() and increase() see the first event."""
+    metrics = web.metrics()
+    for word in words.split():
+        assert (name, ((label, word),)) in metrics, word
+
+
+def test_each_end_is_counted_under_its_own_reason(web, broker, client):
+    def ends(reason):
+        return value(web.metrics(), "holdfast_client_disconnects_total", reason=reason)
+    for reason, data in (("http", b"POST / HTTP/1.1\r\n\r\n"), ("tls", b"\x16\x03\x01\x02\x00\x01"),
+                         ("protocol", b"*1\r\n$x\r\n")):
+        before = ends(reason)
+        with socket.create_connection(("127.0.0.1", broker.port), 10) as sock:
+            sock.settimeout(20)
+            sock.sendall(data)
+            read_to_end(sock)
+        wait_for("the end by " + reason, lambda: ends(reason) == before + 1)  # pylint: disable=cell-var-from-loop
+
+
+def test_promtool_has_nothing_to_say(web, client):
+    """Where it is installed; our own reader above looks for the same."""
+    client.cmd("LOCK", "p")
+    if shutil.which("promtool"):
+        done = subprocess.run(["promtool", "check", "metrics"], input=web.ask("/metrics").text, text=True,
+                              capture_output=True, timeout=30, check=False)
+        assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
 
 def test_no_name_of_a_lock_is_a_label(web, client):

@@ -5,11 +5,13 @@ The certificates are made by openssl when the tests run.
 
 import contextlib
 import os
+import re
 import shutil
 import socket
 import ssl
 import subprocess
 import time
+import urllib.request
 
 import pytest
 
@@ -401,6 +403,58 @@ def test_certificates_are_read_again(make_tls_broker, masters1, ca, tmp_path):
         assert "values mismatch" in str(client.err("CONFIG", "SET", "tls.key", other_key))
         assert server_serial(broker.tls_port) == after
     old.close()
+
+
+def http_text(broker, path):
+    port = broker.wait_log(r"metrics on http://127\.0\.0\.1:(\d+)/").group(1)
+    with urllib.request.urlopen("http://127.0.0.1:%s%s" % (port, path), timeout=10) as reply:
+        return reply.read().decode()
+
+
+def expiry_metric(broker):
+    found = re.search(r"(?m)^holdfast_tls_certificate_expiry_timestamp_seconds (\d+)$", http_text(broker, "/metrics"))
+    return found and int(found.group(1)) - time.time()
+
+
+DAY_S = 86400
+
+
+def test_the_end_of_the_certificate_is_told(make_tls_broker, masters1, ca, tmp_path):
+    """In the metrics always; in the log, on the status page and by -t when it is near."""
+    cert, key = ca.issue("ends", days=30)
+    broker = make_tls_broker(masters1, {"certificate": cert, "key": key}, args=["-o", "http.listen=127.0.0.1:0"])
+    assert 29 * DAY_S < expiry_metric(broker) <= 30 * DAY_S
+    assert "expires" not in http_text(broker, "/") and "expires" not in broker.log_text()
+    assert "expires" not in run("-t", "-c", broker.conf)[2]
+
+    mark = broker.log_size()
+    ca.issue("ends", days=5)
+    broker.hup()
+    broker.wait_log(r"warn  tls: the certificate for clients expires in 4 days, at \d{4}-", since=mark)
+    assert 4 * DAY_S < expiry_metric(broker) <= 5 * DAY_S
+    assert "the certificate for clients expires in 4 days" in http_text(broker, "/")
+    status, _, err = run("-t", "-c", broker.conf)
+    assert status == 0 and "warning: the certificate for clients expires in 4 days" in err
+
+    # One of the chain ends earlier than the certificate itself: that of the authority, in two days.
+    ca.issue("ends", days=30)
+    with open(cert, "a", encoding="ascii") as out, open(ca.cert, encoding="ascii") as chain:
+        out.write(chain.read())
+    mark = broker.log_size()
+    broker.hup()
+    broker.wait_log(r"tls: the certificate for clients expires in \d+ hours", since=mark)
+    assert expiry_metric(broker) <= 2 * DAY_S
+
+    ca.issue("ends", days=-1)
+    mark = broker.log_size()
+    broker.hup()
+    broker.wait_log("tls: the certificate for clients has expired at", since=mark)
+    assert broker.log_text(mark).count("has expired") == 1
+
+
+def test_no_certificate_no_end(make_tls_broker, masters1):
+    broker = make_tls_broker(masters1, args=["-o", "http.listen=127.0.0.1:0"])
+    assert expiry_metric(broker) is None
 
 
 def test_the_certificate_and_its_key_in_one_file(make_tls_broker, masters1, ca, server_files, tmp_path):

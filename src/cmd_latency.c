@@ -161,15 +161,24 @@ static void describe(struct buf *out, enum latency_event event)
                latency_name(event), count, sum_ms / count, latency_worst_ms(event), advice[event]);
 }
 
+/* What it is counted in is milliseconds. */
+static void put_us(struct buf *out, const char *before, int64_t us)
+{
+    if (us < 1000)
+        buf_printf(out, "%sless than 1 ms", before);
+    else
+        buf_printf(out, "%s%" PRId64 " ms", before, us / 1000);
+}
+
 static void describe_hist(struct buf *out, const char *what, const struct hist *hist)
 {
     if (hist->count == 0)
         return;
-    buf_printf(out,
-               "- %s: half of %" PRIu64 " in %" PRId64 " us, 99 %% in %" PRId64
-               " us, the worst %" PRIu64 " us.\n",
-               what, hist->count, hist_quantile(hist, 0.5), hist_quantile(hist, 0.99),
-               hist->max_us);
+    buf_printf(out, "- %s: half of %" PRIu64, what, hist->count);
+    put_us(out, " in ", hist_quantile(hist, 0.5));
+    put_us(out, ", 99 % in ", hist_quantile(hist, 0.99));
+    put_us(out, ", the worst ", (int64_t)hist->max_us);
+    buf_printf(out, ".\n");
 }
 
 void cmd_latency_doctor(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)

@@ -1,0 +1,214 @@
+"""Looking into the broker and changing it as one does with Redis: INFO, SLOWLOG, LATENCY, MONITOR, CLIENT and
+CONFIG by redis-cli, and the exporter for Prometheus. (--stat and --latency: test_clients.py.)"""
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import time
+import urllib.request
+
+import pytest
+
+import procs
+from holdfastproc import daemon_path
+from procs import wait_for
+from respclient import Closed
+
+
+@pytest.fixture
+def cli(broker1):
+    """redis-cli with these arguments: what it prints."""
+    if shutil.which("redis-cli") is None:
+        pytest.skip("redis-cli is not installed")
+
+    def run(*args):
+        done = subprocess.run(["redis-cli", "-p", str(broker1.port)] + list(args), capture_output=True,
+                              text=True, timeout=30, check=False)
+        return done.stdout + done.stderr
+    return run
+
+
+def fields(text):
+    return dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+
+
+# redis-cli
+
+
+def test_info_of_everything(cli, broker1, clients, name):
+    """What redis-cli --stat and the exporters read is there, and means what it says."""
+    clients(broker1).cmd("LOCK", name)
+    info = fields(cli("INFO", "everything"))
+    assert info["connected_clients"] == "2" and info["loading"] == "0" and info["role"] == "master"
+    assert info["db0"].startswith("keys=1,")
+    for key in ("used_memory", "uptime_in_seconds", "total_commands_processed", "blocked_clients",
+                "total_connections_received", "maxclients", "rdb_bgsave_in_progress"):
+        assert info[key].isdigit(), key
+    assert info["ready"] == "1" and info["paused"] == "0"
+
+
+def test_doctor(cli, broker1):
+    """A broker that stood still says so, and what that may be."""
+    assert "Nothing has taken 10 ms or longer" in cli("LATENCY", "DOCTOR") or "loop" in cli("LATENCY", "DOCTOR")
+    cli("LATENCY", "RESET")
+    broker1.stop()
+    time.sleep(1.5)  # longer than until its next timer
+    broker1.cont()
+    text = wait_for("an event", lambda: (lambda t: t if "- loop:" in t else None)(cli("LATENCY", "DOCTOR")))
+    assert re.search(r"the worst (\d{2,}) ms", text)
+    event, _, last, worst = cli("LATENCY", "LATEST").split()[-4:]
+    assert event == "loop" and int(worst) >= int(last) >= 10
+    assert len(cli("LATENCY", "HISTORY", "loop").split()) >= 2
+    assert int(cli("LATENCY", "RESET", "loop")) == 1
+
+
+def test_slowlog(cli, masters1, broker1, clients, name):
+    """What the masters made slow, not what waited for somebody else."""
+    holder, waiter = clients(broker1), clients(broker1)
+    cli("SLOWLOG", "RESET")
+    holder.cmd("LOCK", name)
+    waiter.cmd("LOCK", name, "WAIT", 100)
+    assert cli("SLOWLOG", "LEN").strip() == "0"
+    masters1[0].stop()
+    holder.send("UNLOCK", name)
+    holder.silent(0.05)
+    masters1[0].cont()
+    assert holder.recv() == 1
+    assert cli("SLOWLOG", "LEN").strip() == "1"
+    entry = cli("SLOWLOG", "GET").split()
+    assert entry[-5:-3] == ["UNLOCK", name] or ("UNLOCK" in entry and name in entry)
+    assert int(entry[2]) >= 10000
+
+
+def test_monitor(broker1, clients, name):
+    watcher, client = clients(broker1), clients(broker1)
+    assert watcher.cmd("MONITOR") == "OK"
+    client.send("AUTH", "me", "hunter2")
+    client.recv()
+    client.cmd("LOCK", name)
+    seen = watcher.recv() + watcher.recv()
+    assert '"AUTH" "(redacted)"' in seen and "hunter2" not in seen and '"LOCK" "%s"' % name in seen
+
+
+def test_client_list_kill_and_pause(cli, broker1, clients, name):
+    client, other = clients(broker1), clients(broker1)
+    client.cmd("CLIENT", "SETNAME", "victim")
+    client.cmd("LOCK", name)
+    line = [line for line in cli("CLIENT", "LIST").splitlines() if "name=victim" in line][0]
+    assert " locks=1 " in line and " cmd=lock " in line
+    assert cli("CLIENT", "KILL", "ID", re.search(r"id=(\d+)", line).group(1)).strip() == "1"
+    with pytest.raises(Closed):
+        client.cmd("PING")
+    assert cli("CLIENT", "PAUSE", "30000", "WRITE").strip() == "OK"
+    other.send("LOCK", name + "2")
+    assert other.silent(0.2)
+    assert cli("CLIENT", "UNPAUSE").strip() == "OK"
+    assert isinstance(other.recv(), list)
+
+
+# CONFIG
+
+
+def test_config_rewrite(broker1, clients):
+    """Comments and order stay, what was set is there at the next start."""
+    with open(broker1.conf, encoding="utf-8") as file:
+        text = file.read()
+    text = text.replace("[masters]", "; about masters\n[masters]").replace("\nlease = ", "\n# ours\nlease = ")
+    with open(broker1.conf, "w", encoding="utf-8") as file:
+        file.write(text)
+    client = clients(broker1)
+    client.cmd("CONFIG", "SET", "lease", "7s", "limits.idle_timeout", "1h")
+    assert client.cmd("CONFIG", "REWRITE") == "OK"
+    with open(broker1.conf, encoding="utf-8") as file:
+        after = file.read()
+    assert after == text.replace("\nlease = 800ms", "\nlease = 7s") + "\n[limits]\nidle_timeout = 1h\n"
+    assert os.listdir(os.path.dirname(broker1.conf)).count("broker0.ini") == 1
+    assert client.cmd("CONFIG", "REWRITE") == "OK"
+    broker1.terminate()
+    broker1.start(argv=[daemon_path(), "-c", broker1.conf])
+    again = clients(broker1)
+    assert again.cmd("CONFIG", "GET", "lease") == ["lease", "7s"]
+    assert again.cmd("CONFIG", "GET", "limits.idle_timeout") == ["limits.idle_timeout", "1h"]
+
+
+def test_a_reload_makes_the_file_count_again(broker1, clients):
+    """What CONFIG SET had said before is not written any more."""
+    client = clients(broker1)
+    client.cmd("CONFIG", "SET", "lease", "7s")
+    mark = broker1.log_size()
+    broker1.hup()
+    broker1.wait_log("configuration read again", since=mark)
+    assert client.cmd("CONFIG", "REWRITE") == "OK"
+    with open(broker1.conf, encoding="utf-8") as file:
+        assert "lease = 800ms" in file.read()
+
+
+def test_config_rewrite_says_why_not(broker1, clients, tmp_path):
+    client = clients(broker1)
+    client.cmd("CONFIG", "SET", "lease", "7s")
+    with open(broker1.conf, "a", encoding="utf-8") as file:
+        file.write("nonsense\n")
+    assert "is neither key = value" in str(client.err("CONFIG", "REWRITE"))
+    os.rename(broker1.conf, str(tmp_path / "away"))
+    assert "No such file" in str(client.err("CONFIG", "REWRITE"))
+    os.mkdir(broker1.conf)
+    assert client.err("CONFIG", "REWRITE").code == "ERR"
+    os.rmdir(broker1.conf)
+    assert client.cmd("PING") == "PONG"
+
+
+def test_config_rewrite_without_a_file(tmp_path):
+    log = str(tmp_path / "log")
+    with open(log, "wb") as out:
+        proc = procs.spawn([daemon_path(), "--dev", "-p", "0", "-o", "http.listen=off"], stdout=out,
+                           stderr=subprocess.STDOUT)
+    try:
+        def port():
+            with open(log, encoding="utf-8") as text:
+                return re.search(r"listening on 127\.0\.0\.1:(\d+)", text.read())
+        number = wait_for("the port", port).group(1)
+        done = subprocess.run(["redis-cli", "-p", number, "CONFIG", "REWRITE"], capture_output=True, text=True,
+                              timeout=30, check=False)
+        assert "The server is running without a config file" in done.stdout
+    finally:
+        proc.terminate()
+        proc.wait(20)
+
+
+# prometheus-redis-exporter
+
+
+def test_redis_exporter(broker1, clients, name, tmp_path):
+    """Debian's prometheus-redis-exporter: up, our locks and commands in it, and nothing to complain of."""
+    program = shutil.which("prometheus-redis-exporter")
+    if program is None:
+        pytest.skip("prometheus-redis-exporter is not installed")
+    client = clients(broker1)
+    client.cmd("LOCK", name)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    log = str(tmp_path / "exporter.log")
+    with open(log, "wb") as out:
+        exporter = procs.spawn([program, "-redis.addr", "redis://127.0.0.1:%d" % broker1.port, "-export-client-list",
+                                "-web.listen-address", "127.0.0.1:%d" % port], stdout=out, stderr=subprocess.STDOUT)
+    try:
+        def scrape():
+            try:
+                with urllib.request.urlopen("http://127.0.0.1:%d/metrics" % port, timeout=10) as page:
+                    return page.read().decode()
+            except OSError:
+                return None
+        text = wait_for("the exporter", scrape)
+        text = wait_for("a second scrape", scrape)
+    finally:
+        exporter.kill()
+        exporter.wait()
+    for line in ("redis_up 1", "redis_exporter_last_scrape_error{err=\"\"} 0", 'redis_db_keys{db="db0"} 1'):
+        assert "\n" + line + "\n" in text, line
+    assert 'redis_commands_total{cmd="lock"}' in text
+    with open(log, encoding="utf-8") as lines:
+        bad = [line for line in lines if "level=info" not in line]
+    assert not bad, bad

@@ -430,11 +430,11 @@ def test_the_end_of_the_certificate_is_told(make_tls_broker, masters1, ca, tmp_p
     mark = broker.log_size()
     ca.issue("ends", days=5)
     broker.hup()
-    broker.wait_log(r"warn  tls: the certificate for clients expires in 4 days, at \d{4}-", since=mark)
+    broker.wait_log(r"warn  tls: the certificate for clients expires in [45] days, at \d{4}-", since=mark)
     assert 4 * DAY_S < expiry_metric(broker) <= 5 * DAY_S
-    assert "the certificate for clients expires in 4 days" in http_text(broker, "/")
+    assert re.search("the certificate for clients expires in [45] days", http_text(broker, "/"))
     status, _, err = run("-t", "-c", broker.conf)
-    assert status == 0 and "warning: the certificate for clients expires in 4 days" in err
+    assert status == 0 and re.search("warning: the certificate for clients expires in [45] days", err)
 
     # One of the chain ends earlier than the certificate itself: that of the authority, in two days.
     ca.issue("ends", days=30)

@@ -14,6 +14,7 @@
 
 #include "lock.h"
 #include "owed.h"
+#include "pool.h"
 
 /* Time for the wall clock in a token: milliseconds, and room for 1024 tokens in each. */
 enum { TOKEN_CLOCK_SHIFT = 10 };
@@ -66,13 +67,18 @@ static bool gives_token(enum script script)
     return script == SCRIPT_ACQUIRE || script == SCRIPT_TAKEOVER || script == SCRIPT_COMMIT;
 }
 
+static size_t size_of(int n_votes)
+{
+    return sizeof(struct round) + (size_t)n_votes * sizeof(struct vote);
+}
+
 static void free_if_over(struct round *r, int64_t now_ms)
 {
     if (!r->decided || r->queued || r->n_open > 0)
         return;
     if (r->on_done)
         r->on_done(r, r->arg, now_ms);
-    free(r);
+    pool_put(r, size_of(r->quorum.n));
 }
 
 static void decide(struct round *r)
@@ -146,7 +152,7 @@ static void on_answer(struct master_call *call, const struct master_answer *answ
 
 static struct round *round_new(struct backend *b, enum script script, int64_t now_ms)
 {
-    struct round *r = util_alloc(sizeof *r + (size_t)b->n * sizeof r->votes[0]);
+    struct round *r = pool_get(size_of(b->n));
     r->backend = b;
     r->script = script;
     r->sent_ms = now_ms;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "log.h"
+#include "pool.h"
 #include "util.h"
 
 /* "<broker><separator><number in base 36>" */
@@ -85,7 +86,7 @@ void broker_put(struct broker *b, struct lock *l)
     if (l->queue && l->refs == 0 && queue_is_empty(l->queue)) {
         broker_due_cancel(b, &l->queue->retry);
         free(l->queue->failure);
-        free(l->queue);
+        pool_put(l->queue, sizeof *l->queue);
         l->queue = NULL;
     }
     locktab_drop(&b->locks, l);

@@ -41,33 +41,17 @@ static void grow(struct buf *b, size_t n)
     b->cap = cap;
 }
 
-char *buf_reserve(struct buf *b, size_t n)
+char *buf_make_room(struct buf *b, size_t n)
 {
     size_t len = buf_len(b);
-    if (b->data == NULL || b->cap - b->end < n) {
-        if (b->data != NULL && len <= b->start && b->cap - len >= n) {
-            memcpy(b->data, b->data + b->start, len); /* no overlap: len <= start */
-            b->start = 0;
-            b->end = len;
-        } else {
-            grow(b, n);
-        }
+    if (b->data != NULL && len <= b->start && b->cap - len >= n) {
+        memcpy(b->data, b->data + b->start, len); /* no overlap: len <= start */
+        b->start = 0;
+        b->end = len;
+    } else {
+        grow(b, n);
     }
     return b->data + b->end;
-}
-
-void buf_commit(struct buf *b, size_t n)
-{
-    assert(n <= b->cap - b->end);
-    b->end += n;
-}
-
-void buf_append(struct buf *b, const void *p, size_t n)
-{
-    if (n == 0)
-        return;
-    memcpy(buf_reserve(b, n), p, n);
-    b->end += n;
 }
 
 void buf_printf(struct buf *b, const char *fmt, ...)

@@ -6,7 +6,9 @@
 #ifndef HOLDFAST_BUF_H
 #define HOLDFAST_BUF_H
 
+#include <assert.h>
 #include <stddef.h>
+#include <string.h>
 
 struct buf {
     char *data;
@@ -25,13 +27,31 @@ static inline char *buf_head(const struct buf *b)
     return b->data == NULL ? NULL : b->data + b->start;
 }
 
+char *buf_make_room(struct buf *b, size_t n); /* for buf_reserve() alone */
+
 /* Makes room for at least n more bytes (in all: cap - end) and returns where they go. They count
  * only once they are committed. */
-char *buf_reserve(struct buf *b, size_t n);
-void buf_commit(struct buf *b, size_t n); /* n: at most what was reserved */
+static inline char *buf_reserve(struct buf *b, size_t n)
+{
+    return b->data && b->cap - b->end >= n ? b->data + b->end : buf_make_room(b, n);
+}
+
+/* n: at most what was reserved. */
+static inline void buf_commit(struct buf *b, size_t n)
+{
+    assert(n <= b->cap - b->end);
+    b->end += n;
+}
 
 /* p must not point into b. */
-void buf_append(struct buf *b, const void *p, size_t n);
+static inline void buf_append(struct buf *b, const void *p, size_t n)
+{
+    if (n == 0)
+        return;
+    memcpy(buf_reserve(b, n), p, n);
+    b->end += n;
+}
+
 void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Drops n <= buf_len bytes at the head. */

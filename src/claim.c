@@ -14,6 +14,7 @@
 
 #include "broker_state.h"
 #include "item.h"
+#include "pool.h"
 #include "stats.h"
 #include "util.h"
 
@@ -33,7 +34,7 @@ enum { COMMITS_MAX = 8 };
 struct claim *claim_new(struct broker *b, struct lock *l, struct owner *owner, int64_t lease_ms,
                         claim_fn on_end, void *arg)
 {
-    struct claim *c = util_alloc(sizeof *c);
+    struct claim *c = pool_get(sizeof *c);
     c->broker = b;
     c->lock = l;
     c->owner = owner_ref(owner);
@@ -52,7 +53,7 @@ static void end(struct claim *c, enum claim_end how, int64_t now_ms)
     c->on_end(c, c->arg, now_ms);
     owner_unref(c->owner);
     free(c->reason);
-    free(c);
+    pool_put(c, sizeof *c);
 }
 
 static void undo_op(struct claim *c, uint64_t op, const struct line_place *place, int64_t lease_ms,

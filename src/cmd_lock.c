@@ -12,6 +12,7 @@
 #include "broker.h"
 #include "cmd.h"
 #include "keep.h"
+#include "pool.h"
 #include "user.h"
 #include "util.h"
 
@@ -309,7 +310,7 @@ static void ask(struct session *s, enum lock_verb verb, unsigned allowed, int ar
 {
     if (!check_id(s, "name", &argv[1], LOCK_NAME_MAX))
         return;
-    struct lock_request *r = util_alloc(sizeof *r);
+    struct lock_request *r = pool_get(sizeof *r);
     r->base.type = &lock_request_type;
     r->broker = cmd_hooks()->broker;
     r->owner = owner_ref(s->owner);

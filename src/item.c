@@ -7,21 +7,33 @@
 #include <string.h>
 
 #include "master.h"
+#include "util.h"
 
 static struct item one;
 
-static void put_len(struct buf *b, size_t len)
+enum { LEN_MAX = 24 }; /* "$", 20 digits, CR LF */
+
+/* "$", the digits, CR LF; returns what is behind. */
+static char *put_len(char *to, size_t len)
 {
-    char text[24];
-    char *end = text + sizeof text, *p = end;
-    *--p = '\n';
-    *--p = '\r';
-    do {
-        *--p = (char)('0' + len % 10);
-        len /= 10;
-    } while (len);
-    *--p = '$';
-    buf_append(b, p, (size_t)(end - p));
+    char digits[20], *end = digits + sizeof digits;
+    *to++ = '$';
+    if (len < 10) {
+        *to++ = (char)('0' + len);
+    } else {
+        const char *first = util_digits(end, len);
+        memcpy(to, first, (size_t)(end - first));
+        to += end - first;
+    }
+    *to++ = '\r';
+    *to++ = '\n';
+    return to;
+}
+
+static char *put_bytes(char *to, const void *bytes, size_t n)
+{
+    memcpy(to, bytes, n);
+    return to + n;
 }
 
 struct item *item_begin(const char *name, size_t name_len)
@@ -29,18 +41,22 @@ struct item *item_begin(const char *name, size_t name_len)
     static const char prefix[] = "holdfast:{";
     buf_consume(&one.key, buf_len(&one.key));
     buf_consume(&one.args, buf_len(&one.args));
-    put_len(&one.key, sizeof prefix - 1 + name_len + 1);
-    buf_append(&one.key, prefix, sizeof prefix - 1);
-    buf_append(&one.key, name, name_len);
-    buf_append(&one.key, "}\r\n", 3);
+    char *begin = buf_reserve(&one.key, LEN_MAX + sizeof prefix + name_len + 3);
+    char *p = put_len(begin, sizeof prefix - 1 + name_len + 1);
+    p = put_bytes(p, prefix, sizeof prefix - 1);
+    p = put_bytes(p, name, name_len);
+    p = put_bytes(p, "}\r\n", 3);
+    buf_commit(&one.key, (size_t)(p - begin));
     return &one;
 }
 
 void item_arg(struct item *it, const char *text, size_t len)
 {
-    put_len(&it->args, len);
-    buf_append(&it->args, text, len);
-    buf_append(&it->args, "\r\n", 2);
+    char *begin = buf_reserve(&it->args, LEN_MAX + len + 2);
+    char *p = put_len(begin, len);
+    p = put_bytes(p, text, len);
+    p = put_bytes(p, "\r\n", 2);
+    buf_commit(&it->args, (size_t)(p - begin));
 }
 
 void item_arg_str(struct item *it, const char *text)
@@ -50,13 +66,8 @@ void item_arg_str(struct item *it, const char *text)
 
 void item_arg_int(struct item *it, int64_t n)
 {
-    char text[24];
-    char *end = text + sizeof text, *p = end;
-    uint64_t u = n < 0 ? 0 - (uint64_t)n : (uint64_t)n;
-    do {
-        *--p = (char)('0' + u % 10);
-        u /= 10;
-    } while (u);
+    char text[24], *end = text + sizeof text;
+    char *p = util_digits(end, n < 0 ? 0 - (uint64_t)n : (uint64_t)n);
     if (n < 0)
         *--p = '-';
     item_arg(it, p, (size_t)(end - p));

@@ -15,6 +15,7 @@
 
 #include "broker_state.h"
 #include "claim.h"
+#include "pool.h"
 #include "renew.h"
 #include "stats.h"
 #include "util.h"
@@ -70,7 +71,7 @@ static void forget_open(struct hold *h)
 struct hold *keep_start(struct broker *b, struct lock *l, const struct claim *c,
                         const struct lock_request *r, int64_t now_ms)
 {
-    struct hold *h = util_alloc(sizeof *h);
+    struct hold *h = pool_get(sizeof *h);
     h->broker = b;
     h->lock = l;
     h->owner = owner_ref(c->owner);
@@ -122,7 +123,7 @@ static void free_if_over(struct hold *h)
     if (h->state != HOLD_ENDED || h->pins > 0)
         return;
     owner_unref(h->owner);
-    free(h);
+    pool_put(h, sizeof *h);
 }
 
 void keep_unpin(struct hold *h)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pool.h"
 #include "util.h"
 
 #define TO(s) (1u << HOLD_##s)
@@ -28,7 +29,7 @@ struct owner *owner_get(const char *text, size_t len)
     HASH_FIND_BYHASHVALUE(hh, owners, text, len, hash, o);
     if (o)
         return owner_ref(o);
-    o = util_alloc(sizeof *o + len + 1);
+    o = pool_get(sizeof *o + len + 1);
     o->refs = 1;
     o->len = (uint16_t)len;
     memcpy(o->text, text, len);
@@ -47,7 +48,7 @@ void owner_unref(struct owner *o)
     if (!o || --o->refs > 0)
         return;
     HASH_DEL(owners, o); /* NOLINT(clang-analyzer-core.NullDereference): it is in the table */
-    free(o);
+    pool_put(o, sizeof *o + o->len + 1);
 }
 
 void owner_used(struct owner *o, uint64_t session_id)
@@ -61,7 +62,7 @@ void owner_used(struct owner *o, uint64_t session_id)
 struct lock_queue *lock_queue_get(struct lock *l)
 {
     if (!l->queue) {
-        l->queue = util_alloc(sizeof *l->queue);
+        l->queue = pool_get(sizeof *l->queue);
         TAILQ_INIT(&l->queue->waiters);
         TAILQ_INIT(&l->queue->deferred);
     }
@@ -110,5 +111,5 @@ void lock_request_free(struct lock_request *r)
     owner_unref(r->owner);
     info_free(r->info);
     free(r->text);
-    free(r);
+    pool_put(r, sizeof *r);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "lock.h"
+#include "pool.h"
 #include "util.h"
 
 enum { SIZE_MIN_ = 1024, MOVE_STEP = 2 };
@@ -88,7 +89,7 @@ struct lock *locktab_get(struct locktab *t, const char *name, size_t len)
     struct lock **at = place(t, name, len, hash);
     if (*at)
         return *at;
-    struct lock *l = util_alloc(sizeof *l + len + 1);
+    struct lock *l = pool_get(sizeof *l + len + 1);
     l->hash = hash;
     l->name_len = (uint16_t)len;
     memcpy(l->name, name, len);
@@ -107,7 +108,7 @@ void locktab_drop(struct locktab *t, struct lock *l)
     struct lock **at = place(t, l->name, l->name_len, l->hash);
     assert(*at == l);
     *at = l->next;
-    free(l);
+    pool_put(l, sizeof *l + l->name_len + 1);
     if (--t->count < t->mask / 8)
         resize(t, (t->mask + 1) / 2);
 }

@@ -24,15 +24,9 @@ enum { ITEMS_MAX = 64, ITEMS_MAX_LIGHT = 100 };
 
 /* ---- bytes ---- */
 
-/* Writes n so that it ends before `end`; returns where it begins. */
 static char *digits(char *end, int64_t n)
 {
-    uint64_t u = n < 0 ? 0 - (uint64_t)n : (uint64_t)n;
-
-    do {
-        *--end = (char)('0' + u % 10);
-        u /= 10;
-    } while (u);
+    end = util_digits(end, n < 0 ? 0 - (uint64_t)n : (uint64_t)n);
     if (n < 0)
         *--end = '-';
     return end;

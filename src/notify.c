@@ -53,8 +53,9 @@ static void push(const struct hold *h, const char *what, const char *text, int64
 
 static void publish(const struct hold *h, const char *what, const char *text, int64_t now_ms)
 {
-    char channel[LOCK_NAME_MAX + 8] = "lock:", message[64];
+    char channel[LOCK_NAME_MAX + 8], message[64];
     size_t channel_len = 5 + h->lock->name_len;
+    memcpy(channel, "lock:", 5);
     memcpy(channel + 5, h->lock->name, h->lock->name_len);
     if (!pubsub_wanted(channel, channel_len))
         return;

@@ -14,6 +14,7 @@
 
 #include "item.h"
 #include "master.h"
+#include "pool.h"
 #include "util.h"
 
 enum { SWEEP_MS = 100 };
@@ -59,7 +60,7 @@ void owed_close(struct owed_list *list)
 static void finish(struct owed *o, const struct master_answer *answer, int64_t now_ms)
 {
     struct master_call *call = o->for_call;
-    free(o);
+    pool_put(o, sizeof *o + o->key_len + o->args_len);
     call->on_answer(call, answer, now_ms);
 }
 
@@ -97,7 +98,7 @@ void owed_send(struct owed_list *list, const struct item *item, struct master_ca
 {
     struct master_item bytes;
     item_bytes(item, &bytes);
-    struct owed *o = util_alloc(sizeof *o + bytes.key_len + bytes.args_len);
+    struct owed *o = pool_get(sizeof *o + bytes.key_len + bytes.args_len);
     o->call.on_answer = on_owed_answer;
     o->list = list;
     o->for_call = call;

@@ -1,6 +1,6 @@
 /*
  * Votes are two sets of bits, so that "who has said what" can be told to people afterwards.
- * Invariant: yes & no == 0.
+ * Invariants: yes & no == 0; n_yes and n_no are how many there are of each.
  */
 #include "quorum.h"
 
@@ -14,6 +14,7 @@ void quorum_init(struct quorum *q, int n)
 {
     assert(n > 0 && n <= QUORUM_MASTERS_MAX);
     q->n = (uint8_t)n;
+    q->n_yes = q->n_no = 0;
     q->yes = q->no = 0;
 }
 
@@ -28,6 +29,7 @@ void quorum_yes(struct quorum *q, int i, int64_t token)
     if (has_voted(q, i))
         return;
     q->yes |= (uint16_t)(1u << i);
+    q->n_yes++;
     q->token[i] = token;
 }
 
@@ -36,19 +38,15 @@ void quorum_no(struct quorum *q, int i)
     if (has_voted(q, i))
         return;
     q->no |= (uint16_t)(1u << i);
-}
-
-int quorum_count(uint16_t votes)
-{
-    return __builtin_popcount(votes);
+    q->n_no++;
 }
 
 enum quorum_state quorum_state(const struct quorum *q)
 {
     int need = quorum_need(q->n);
-    if (quorum_count(q->yes) >= need)
+    if (q->n_yes >= need)
         return QUORUM_WON;
-    return q->n - quorum_count(q->no) < need ? QUORUM_LOST : QUORUM_PENDING;
+    return q->n - q->n_no < need ? QUORUM_LOST : QUORUM_PENDING;
 }
 
 int64_t quorum_token(const struct quorum *q)

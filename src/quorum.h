@@ -20,7 +20,8 @@ enum quorum_state {
 };
 
 struct quorum {
-    uint8_t n;                         /* masters configured */
+    uint8_t n; /* masters configured */
+    uint8_t n_yes, n_no;
     uint16_t yes, no;                  /* bit i: master i; a master is in one of the two at most */
     int64_t token[QUORUM_MASTERS_MAX]; /* of those that said yes */
 };
@@ -35,7 +36,6 @@ void quorum_init(struct quorum *, int n);
 void quorum_yes(struct quorum *, int i, int64_t token);
 void quorum_no(struct quorum *, int i);
 enum quorum_state quorum_state(const struct quorum *);
-int quorum_count(uint16_t votes);
 
 /* The largest token among the yes votes; 0 when there is none. */
 int64_t quorum_token(const struct quorum *);

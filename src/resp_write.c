@@ -11,27 +11,23 @@
 #include <string.h>
 
 #include "buf.h"
+#include "util.h"
 
 /* "*" or the like, 20 characters of int64_t, CR LF. */
 enum { NUMBER_MAX = 24 };
 
 static void write_number(struct resp_writer *w, char type, int64_t value)
 {
-    char digits[20];
-    size_t n = sizeof digits;
-    uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    char digits[20], *end = digits + sizeof digits;
+    const char *first = util_digits(end, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
     char *p = buf_reserve(w->out, NUMBER_MAX);
     size_t len = 0;
 
-    do {
-        digits[--n] = (char)('0' + rest % 10);
-        rest /= 10;
-    } while (rest > 0);
     p[len++] = type;
     if (value < 0)
         p[len++] = '-';
-    memcpy(p + len, digits + n, sizeof digits - n);
-    len += sizeof digits - n;
+    memcpy(p + len, first, (size_t)(end - first));
+    len += (size_t)(end - first);
     p[len++] = '\r';
     p[len++] = '\n';
     buf_commit(w->out, len);

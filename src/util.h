@@ -19,6 +19,9 @@ char *util_memdup(const void *p, size_t n); /* n bytes, which may hold NULs, and
  * '+', no spaces, no leading zeros, no "-0". Returns 0, or -1 and leaves *out alone. */
 int util_parse_int(const char *s, size_t len, int64_t min, int64_t max, int64_t *out) MUST_CHECK;
 
+/* Writes the decimal digits of n so that they end before `end`, 20 at most; returns the first. */
+char *util_digits(char *end, uint64_t n);
+
 /* "250ms" "30s" "5m" "1h" "2d", and joined from large to small, each unit once: "1m30s". A bare
  * number is in ms. Never negative. Reads whatever util_format_duration writes for ms >= 0.
  * Returns 0, or -1 and leaves *out_ms alone. */

@@ -1,0 +1,13 @@
+/* Memory for small objects that come and go with every request: spare ones of each size stand ready
+ * in a list, in front of malloc(3). Who gives one back says its size again.
+ *
+ * Under a sanitizer nothing is kept, so that each object has a life of its own to be watched. */
+#ifndef HOLDFAST_POOL_H
+#define HOLDFAST_POOL_H
+
+#include <stddef.h>
+
+void *pool_get(size_t n);         /* zeroed; never NULL, see util_alloc() */
+void pool_put(void *p, size_t n); /* n: as it was got; p may be NULL */
+
+#endif

@@ -73,7 +73,7 @@ static void lock(struct broker *b, struct lock_request *r, int64_t now_ms)
         broker_finish_error(
             b, r, "PAUSED no new locks are given until RESUME; '%s' was not taken (WAIT waits)",
             l->name);
-    } else if (b->conf.max_locks > 0 && b->n_holds >= b->conf.max_locks) {
+    } else if (b->conf.max_locks > 0 && b->n_holds >= b->conf.max_locks && !lock_first_hold(l)) {
         stats.acquires_limit++;
         broker_finish_error(
             b, r, "LIMIT this broker has %" PRIu32 " locks, no more are allowed (max_locks)",

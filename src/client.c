@@ -135,6 +135,7 @@ struct clients *client_init(struct event_base *base, const struct client_limits 
         .max_args = 8, .max_arg_len = 1024, .max_request_len = 8 * 1024, .max_inline_len = 1024};
     event_assign(&set->undelay, base, -1, 0, client_on_undelay, set);
     event_assign(&set->unpause, base, -1, 0, on_unpause, set);
+    event_assign(&set->watch, base, -1, 0, client_on_watch, set);
     event_assign(&set->tick, base, -1, EV_PERSIST, client_on_tick, set);
     event_add(&set->tick, &second);
     return set;
@@ -154,6 +155,7 @@ void client_fini(struct clients *set)
     event_del(&set->unpause);
     event_del(&set->undelay);
     event_del(&set->tick);
+    event_del(&set->watch);
     resp_scratch_fini(&set->scratch);
     free(set);
 }

@@ -3,11 +3,12 @@
  * Every end has a reason that is logged and counted, and goes through client_end_now() in the end.
  * Does not run commands, nor free anybody before client_flush_all() has been through.
  *
- * Once a second (on_tick) those are looked at with something that must not last: a request half
- * there, replies not taken, reading stopped, an end that drags on (set->watched; a client is put
- * there at once and leaves the next time that nothing is wrong). Being idle is looked for by going
- * round in the list of all, an eighth of it at a time: an idle client goes up to 8 s late, and no
- * request pays for it. A client with locks, requests or subscriptions is never idle. */
+ * Four times a second (on_watch) those are looked at with something that must not last: a request
+ * half there, replies not taken, reading stopped, an end that drags on (set->watched; a client is
+ * put there at once and leaves the next time that nothing is wrong). Being idle is looked for once
+ * a second (on_tick) by going round in the list of all, an eighth of it at a time: an idle client
+ * goes up to 8 s late, and no request pays for it. A client with locks, requests or subscriptions
+ * is never idle. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@
 #include "log.h"
 #include "stats.h"
 
-enum { LOG_LINES_PER_SECOND = 20, IDLE_ROUND = 8, IDLE_LEAST = 16 };
+enum { WATCH_MS = 250, LOG_LINES_PER_SECOND = 20, IDLE_ROUND = 8, IDLE_LEAST = 16 };
 
 /* How each end is named, logged and counted. */
 static const struct {
@@ -78,12 +79,21 @@ void client_ready(struct client *c)
     TAILQ_INSERT_TAIL(&c->set->ready, c, ready);
 }
 
+static void set_watch(struct clients *set)
+{
+    static const struct timeval time = {.tv_usec = WATCH_MS * 1000};
+
+    if (!event_pending(&set->watch, EV_TIMEOUT, NULL))
+        event_add(&set->watch, &time);
+}
+
 void client_watch(struct client *c)
 {
     if (c->is_watched || c->dead)
         return;
     c->is_watched = true;
     TAILQ_INSERT_TAIL(&c->set->watched, c, watched);
+    set_watch(c->set);
 }
 
 /* ---- the end ---- */
@@ -251,7 +261,7 @@ void client_flush_all(struct clients *set)
     set->turn_left = CLIENT_TURN_ALL;
 }
 
-/* ---- once a second ---- */
+/* ---- what must not last ---- */
 
 static bool shakes_too_long(const struct client *c, int64_t now_ms)
 {
@@ -274,7 +284,7 @@ static void watch_one(struct client *c, int64_t now_ms)
     else if (c->partial_since_ms > 0 && limits->request_ms > 0 &&
              now_ms - c->partial_since_ms >= limits->request_ms)
         client_end_now(c, CLIENT_END_REQUEST, "did not finish a request in time (request_time)");
-    else if (c->stranger && !ending && now_ms - c->stranger_since_ms >= CLIENT_AUTH_MS)
+    else if (c->stranger && !ending && now_ms - c->stranger_since_ms > CLIENT_AUTH_MS - WATCH_MS)
         client_end_now(c, CLIENT_END_AUTH, "did not say in time who it is");
     else if (shakes_too_long(c, now_ms))
         client_end_now(c, CLIENT_END_REQUEST, "did not finish the handshake of TLS in time");
@@ -307,6 +317,13 @@ static void find_idle(struct clients *set, int64_t now_ms)
 
 void client_on_tick(evutil_socket_t fd, short what, void *arg)
 {
+    (void)fd;
+    (void)what;
+    find_idle(arg, clock_ms());
+}
+
+void client_on_watch(evutil_socket_t fd, short what, void *arg)
+{
     struct clients *set = arg;
     int64_t now_ms = clock_ms();
     struct client *c, *next;
@@ -317,5 +334,6 @@ void client_on_tick(evutil_socket_t fd, short what, void *arg)
         next = TAILQ_NEXT(c, watched); /* ending one ends no other in the same call */
         watch_one(c, now_ms);
     }
-    find_idle(set, now_ms);
+    if (!TAILQ_EMPTY(&set->watched))
+        set_watch(set);
 }

@@ -53,9 +53,10 @@ struct clients {
     void *arg;
     struct ssl_ctx_st *tls; /* NULL: none */
     struct client_list all, dead;
-    struct client_list ready;   /* to be flushed at the end of this turn */
-    struct client_list more;    /* have commands left for the next turn */
-    struct client_list watched; /* looked at once a second: something about them must not last */
+    struct client_list ready; /* to be flushed at the end of this turn */
+    struct client_list more;  /* have commands left for the next turn */
+    struct client_list
+        watched; /* looked at some times a second: something about them must not last */
     size_t n_all, n_more;
     uint64_t last_id;
     int64_t paused_until_ms; /* 0: commands are not paused */
@@ -64,7 +65,7 @@ struct clients {
     struct client_peer *peers; /* by address */
     int turn_left;             /* commands that may still run in this turn, of all clients */
     struct resp_limits strict; /* for strangers */
-    struct event turn, tick, unpause, undelay;
+    struct event turn, tick, watch, unpause, undelay;
     int64_t http_logged_ms, tls_logged_ms;
     struct log_burst ends_logged;
 };
@@ -76,7 +77,7 @@ static inline struct client *client_of(struct session *s)
 
 /* Has it flushed and looked at before this turn ends. */
 void client_ready(struct client *);
-/* Has it looked at once a second. */
+/* Has it looked at some times a second. */
 void client_watch(struct client *);
 
 /* Ends it once the replies that it waits for have been sent; nothing further of it is run. */
@@ -94,8 +95,9 @@ static inline size_t client_backlog(const struct client *c)
 void client_begin_end(struct client *, enum client_end, int64_t now_ms);
 /* Frees those who have ended. */
 void client_free_dead(struct clients *);
-/* The event of the set: once a second. */
+/* The events of the set: once a second, and while somebody is watched. */
 void client_on_tick(evutil_socket_t, short, void *arg);
+void client_on_watch(evutil_socket_t, short, void *arg);
 
 /* Who it is may have changed: other bounds hold. */
 void client_look_at_user(struct client *);

@@ -2,7 +2,9 @@
  * The bytes of a release are kept only while it is not delivered; on the usual road (sent,
  * answered) it costs one allocation and a copy. What is kept is bounded by time: a lease at most.
  * The list of kept ones is in order of arrival, which is nearly the order of expiry; owed_expire
- * looks at all of them, at most once in SWEEP_MS.
+ * looks at all of them, at most once in SWEEP_MS, and tries them again once in RETRY_MS: a master
+ * that is there and turns a release away (MISCONF, OOM, too much in flight) never says when it
+ * would take one.
  */
 #include "owed.h"
 
@@ -17,7 +19,7 @@
 #include "pool.h"
 #include "util.h"
 
-enum { SWEEP_MS = 100 };
+enum { SWEEP_MS = 100, RETRY_MS = 200 };
 
 struct owed {
     struct master_call call; /* first: ours to the master */
@@ -35,6 +37,7 @@ struct owed_list {
     TAILQ_HEAD(, owed) kept;
     bool closed;
     int64_t sweep_ms; /* next look for expired ones; INT64_MAX: none kept */
+    int64_t retry_ms; /* not tried again before */
 };
 
 struct owed_list *owed_new(struct master *m)
@@ -66,9 +69,12 @@ static void finish(struct owed *o, const struct master_answer *answer, int64_t n
 
 static void keep(struct owed *o, int64_t now_ms)
 {
-    TAILQ_INSERT_TAIL(&o->list->kept, o, link);
-    if (o->list->sweep_ms == INT64_MAX)
-        o->list->sweep_ms = now_ms + SWEEP_MS;
+    struct owed_list *list = o->list;
+    TAILQ_INSERT_TAIL(&list->kept, o, link);
+    if (list->sweep_ms != INT64_MAX)
+        return;
+    list->sweep_ms = now_ms + SWEEP_MS;
+    list->retry_ms = now_ms + RETRY_MS;
 }
 
 static void on_owed_answer(struct master_call *call, const struct master_answer *answer,
@@ -142,6 +148,10 @@ void owed_expire(struct owed_list *list, int64_t now_ms)
     if (now_ms < list->sweep_ms)
         return;
     give_up(list, now_ms, now_ms);
+    if (now_ms >= list->retry_ms && !list->closed) {
+        list->retry_ms = now_ms + RETRY_MS;
+        owed_resend(list, now_ms);
+    }
     list->sweep_ms = TAILQ_EMPTY(&list->kept) ? INT64_MAX : now_ms + SWEEP_MS;
 }
 

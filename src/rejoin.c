@@ -12,8 +12,9 @@
 #include "master.h"
 
 enum {
-    LOOK_MS = 250,
-    RETURN_MS = 5000 /* how long masters that are on their way back are waited for */
+    LOOK_FIRST_MS = 10, /* after a quarantine has ended: for answers to what was asked */
+    LOOK_MS = 250,      /* and later, less and less often, up to this */
+    RETURN_MS = 5000    /* how long masters that are on their way back are waited for */
 };
 
 /* What the other masters can say. */
@@ -111,9 +112,22 @@ static void look_after(struct rejoin *r, int i, int64_t now_ms)
         activate_by_clock(r, i, &o, now_ms);
 }
 
+/* When this one is to be looked at again. A master that was asked a moment too early has said how
+ * much is left, and is asked again when that is over. */
+static int64_t next_look_ms(struct rejoin_master *rm, int64_t left_ms, int64_t now_ms)
+{
+    int64_t wait_ms = LOOK_FIRST_MS << rm->looks;
+    if (left_ms > 0 && !rm->trusted)
+        return now_ms + left_ms;
+    if (wait_ms >= LOOK_MS)
+        return now_ms + LOOK_MS;
+    rm->looks++;
+    return now_ms + wait_ms;
+}
+
 void rejoin_turn(struct rejoin *r, int64_t now_ms)
 {
-    bool any = false;
+    int64_t next_ms = INT64_MAX;
 
     if (now_ms < r->next_ms)
         return;
@@ -124,16 +138,17 @@ void rejoin_turn(struct rejoin *r, int64_t now_ms)
             *rm = (struct rejoin_master){0};
             continue;
         }
-        any = true;
         if (s->quarantine_left_ms > 0 && !rm->trusted) {
             *rm = (struct rejoin_master){0};
-            continue;
+        } else {
+            if (!rm->over_ms)
+                rm->over_ms = now_ms;
+            look_after(r, i, now_ms);
         }
-        if (!rm->over_ms)
-            rm->over_ms = now_ms;
-        look_after(r, i, now_ms);
+        int64_t look_ms = next_look_ms(rm, s->quarantine_left_ms, now_ms);
+        next_ms = look_ms < next_ms ? look_ms : next_ms;
     }
-    r->next_ms = any ? now_ms + LOOK_MS : INT64_MAX;
+    r->next_ms = next_ms;
 }
 
 const char *rejoin_trust(struct rejoin *r, const char *name, int64_t now_ms)

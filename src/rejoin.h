@@ -33,8 +33,9 @@ struct backend;
 struct rejoin_master {
     int64_t
         over_ms; /* when its quarantine was first seen to be over; 0: it is not, or it is in none */
-    bool trusted; /* rejoin_trust: whatever is left of it */
-    bool told;    /* the log has a line about the end of this quarantine */
+    bool trusted;  /* rejoin_trust: whatever is left of it */
+    bool told;     /* the log has a line about the end of this quarantine */
+    uint8_t looks; /* since it was over */
 };
 
 struct rejoin {
@@ -49,8 +50,8 @@ void rejoin_init(struct rejoin *, struct backend *);
 /* The state of a master has changed: everything is looked at in the next turn. */
 void rejoin_on_state(struct rejoin *);
 
-/* Asks and activates; cheap when there is nothing to do. Some four times a second while a master is
- * in quarantine. */
+/* Asks and activates; cheap when there is nothing to do. When a quarantine ends, and from then on
+ * until the master is active, some four times a second at last. */
 void rejoin_turn(struct rejoin *, int64_t now_ms);
 /* Nothing is to be done before this time. */
 int64_t rejoin_next_ms(const struct rejoin *);

@@ -329,6 +329,36 @@ START_TEST(trust_does_not_wait_for_other_quarantines)
 }
 END_TEST
 
+/* To the millisecond: also for one that says that a moment is left, and one that ends a moment
+ * later. */
+START_TEST(looks_when_it_ends)
+{
+    begin(3);
+    quarantine(0, 1000);
+    quarantine(1, 1001);
+    rejoin_turn(&rejoin, now_ms);
+    ck_assert_int_eq(rejoin_next_ms(&rejoin), now_ms + 1000);
+    now_ms += 1000;
+    says(2, 9, now_ms);
+    masters[0].status.quarantine_left_ms = 0;
+    masters[1].status.quarantine_left_ms = 1;
+    rejoin_turn(&rejoin, now_ms);
+    ck_assert_int_eq(masters[0].activated, 0); /* the other one is not over */
+    ck_assert_int_eq(rejoin_next_ms(&rejoin), now_ms + 1);
+    now_ms++;
+    says(2, 9, now_ms);
+    masters[1].status.quarantine_left_ms = 0;
+    rejoin_turn(&rejoin, now_ms);
+    ck_assert_int_eq(masters[0].activated, 1);
+    ck_assert_int_eq(masters[1].activated, 1);
+    masters[0].status.quarantine_left_ms = 1; /* its clock is a little behind ours */
+    now_ms = rejoin_next_ms(&rejoin);
+    rejoin_turn(&rejoin, now_ms);
+    ck_assert_int_eq(rejoin_next_ms(&rejoin), now_ms + 1);
+    finish();
+}
+END_TEST
+
 static Suite *rejoin_suite(void)
 {
     Suite *s = suite_create("rejoin");
@@ -345,6 +375,7 @@ static Suite *rejoin_suite(void)
     tcase_add_test(c, does_not_wait_for_the_refused);
     tcase_add_test(c, an_end_that_moves_is_waited_for_again);
     tcase_add_test(c, trust_ends_it_at_once);
+    tcase_add_test(c, looks_when_it_ends);
     tcase_add_test(c, trust_does_not_wait_for_other_quarantines);
     suite_add_tcase(s, c);
     return s;

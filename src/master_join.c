@@ -86,10 +86,12 @@ void master_suspend(struct master *m)
     if (ms == 0 &&
         m->setup.quarantine_ms < 0) /* what was persisted has expired early all the same */
         ms = m->setup.max_lease_ms + m->setup.max_lease_ms * m->setup.drift_ppm / 1000000 + 1000;
-    if (ms == 0 || m->state != MASTER_ACTIVE)
-        return;
+    if (ms == 0 || (m->state != MASTER_ACTIVE && m->state != MASTER_QUARANTINE))
+        return; /* a quarantine begins anew: by a clock that has jumped it would be over too early
+                 */
     m->quarantine_end_ms = m->heard_ms + ms;
-    master_move(m, MASTER_QUARANTINE);
+    if (m->state == MASTER_ACTIVE)
+        master_move(m, MASTER_QUARANTINE);
     master_batch_add(m, MASTER_ASK_ACTIVATE);
     put_call(m, SCRIPT_SUSPEND, 2);
     master_put_int(&m->out, ms);

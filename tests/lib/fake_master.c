@@ -28,7 +28,7 @@ enum {
     BACKOFF_MAX_MS = 1000
 };
 
-enum packet_kind { HELLO, JOIN, HIGH, PROBE, ACTIVATE, ITEMS, BREAK, CALL };
+enum packet_kind { HELLO, JOIN, HIGH, PROBE, ACTIVATE, SUSPEND, ITEMS, BREAK, CALL };
 
 struct fake_conn {
     LIST_ENTRY(fake_conn) of_server;
@@ -77,6 +77,10 @@ struct master {
     struct batch_list unsent, sent, dead;
     struct sim_event *retry, *tick;
     int64_t backoff_ms, opened_us, heard_us, quarantine_end_us, offset_us;
+    struct { /* as in master_clock.c */
+        bool known;
+        int64_t offset_us, error_us, at_us;
+    } clock;
     int n_items;
     char run_id[FAKE_RUN_ID_LEN + 1], name[16], error[96], reason[48];
     struct master_status status;
@@ -601,10 +605,39 @@ static void answer_item(const struct batch *b, const struct fake_reply *r, int i
     call->on_answer(call, &answer, now_ms);
 }
 
-static void take_time(struct master *m, const struct batch *b, const struct fake_reply *r)
+/* What this says of its clock; true: it has jumped ahead. As master_clock_take(). */
+static bool take_time(struct master *m, const struct batch *b, const struct fake_reply *r)
 {
-    m->offset_us =
-        r->time_ms * 1000 - (b->sent_us + (sim_now_us() - b->sent_us) / 2 + m->link.local_us);
+    enum { TOLERANCE_US = 100000, AGEING_PPM = 1000, RESOLUTION_US = 1000 };
+    int64_t now_us = sim_now_us(), trip_us = now_us - b->sent_us, error_us;
+    int64_t age_us = now_us - m->clock.at_us, apart_us;
+    bool was_known = m->clock.known, jumped;
+    m->offset_us = r->time_ms * 1000 - (b->sent_us + trip_us / 2 + m->link.local_us);
+    error_us = trip_us / 2 + RESOLUTION_US;
+    apart_us = m->offset_us - m->clock.offset_us;
+    jumped = was_known && llabs(apart_us) > error_us + m->clock.error_us + TOLERANCE_US +
+                                                age_us / 1000 * m->setup.drift_ppm / 1000;
+    if (!was_known || jumped || error_us <= m->clock.error_us + age_us / 1000000 * AGEING_PPM) {
+        m->clock.known = true;
+        m->clock.offset_us = m->offset_us;
+        m->clock.error_us = error_us;
+        m->clock.at_us = now_us;
+    }
+    m->status.clock_jumps += jumped;
+    return jumped && apart_us > 0;
+}
+
+static void suspend(struct master *m)
+{
+    int64_t ms = quarantine_ms(m);
+    if (ms == 0 || (m->state != MASTER_ACTIVE && m->state != MASTER_QUARANTINE))
+        return;
+    m->quarantine_end_us = sim_now_us() + ms * 1000;
+    move(m, MASTER_QUARANTINE);
+    struct batch *b = ask_self(m, SUSPEND, SCRIPT_SUSPEND);
+    push_arg(b->packet, m->run_id);
+    push_int(b->packet, ms);
+    master_flush(m, 0);
 }
 
 static void answer_items(struct master *m, struct batch *b, const struct fake_reply *r,
@@ -612,8 +645,12 @@ static void answer_items(struct master *m, struct batch *b, const struct fake_re
 {
     struct master_call *call;
     int at = 0;
+    if (take_time(m, b, r) && fake_mutation != FAKE_JUMPS_UNSEEN) {
+        suspend(m);
+        answer_all(m, b, MASTER_UNKNOWN, "its clock has jumped ahead", now_ms);
+        return;
+    }
     m->n_items -= b->n_items;
-    take_time(m, b, r);
     for (int item = 0; (call = TAILQ_FIRST(&b->calls)); item++) {
         int width = b->script == SCRIPT_PEEK ? r->nested[item] : script_get(b->script)->width;
         TAILQ_REMOVE(&b->calls, call, link);
@@ -664,24 +701,31 @@ static void take_how(struct master *m, enum packet_kind kind, const struct fake_
 static void take_greeting(struct master *m, const struct batch *b, const struct fake_packet *p)
 {
     if (b->kind == HELLO) {
-        m->status.restarts += m->run_id[0] && strcmp(m->run_id, p->run_id) != 0;
+        bool is_other = strcmp(m->run_id, p->run_id) != 0;
+        m->status.restarts += m->run_id[0] && is_other;
+        m->clock.known &= !is_other;
         snprintf(m->run_id, sizeof m->run_id, "%s", p->run_id);
         move(m, MASTER_LOADING);
         join(m);
-    } else if (p->reply.error[0]) {
+        return;
+    }
+    if (p->reply.error[0]) {
         if (b->kind == JOIN)
             drop_link(m, p->reply.error);
         else
             take_error(m, p->reply.error);
-    } else if (b->kind == HIGH || b->kind == PROBE) {
-        take_time(m, b, &p->reply);
+        return;
+    }
+    bool jumped = take_time(m, b, &p->reply) && fake_mutation != FAKE_JUMPS_UNSEEN;
+    if (b->kind == HIGH || b->kind == PROBE) {
         take_how(m, b->kind, &p->reply, b->sent_us);
     } else if (b->kind == JOIN || m->state == MASTER_QUARANTINE) {
-        take_time(m, b, &p->reply);
         if (b->kind == JOIN)
             take_high(m, &p->reply, b->sent_us);
         take_state(m, &p->reply);
     }
+    if (jumped)
+        suspend(m);
 }
 
 /* As the real one: what it has answered raises what is known of its tokens. */

@@ -31,6 +31,7 @@ const char *const fake_mutation_names[FAKE_MUTATIONS] = {
     [FAKE_NO_FLOOR] = "no floor for tokens",
     [FAKE_SCRIPTS_SURVIVE] = "scripts survive a restart",
     [FAKE_TAKEOVER_KEEPS_TOKEN] = "take-over keeps the token",
+    [FAKE_JUMPS_UNSEEN] = "clocks that jump go unseen",
 };
 
 /* ---- the server ---- */
@@ -757,6 +758,10 @@ void fake_server_eval(struct fake_server *s, enum script script, const char *run
     s->evals++;
     if (strcmp(s->run_id, run_id) != 0) {
         strcpy(r->error, "NOSCRIPT No matching script. Please use EVAL.");
+        return;
+    }
+    if (s->refuses && script < SCRIPT_JOIN) {
+        snprintf(r->error, sizeof r->error, "%s", s->refuses);
         return;
     }
     if (script == SCRIPT_JOIN) {

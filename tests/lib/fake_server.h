@@ -61,6 +61,7 @@ struct fake_server {
     } mark;
     int64_t clock_us, clock_at_us; /* its time was clock_us at clock_at_us of the simulation */
     int32_t drift_ppm;             /* how much faster it runs */
+    const char *refuses; /* what it says to each script: "MISCONF ..."; NULL: it runs them */
     /* for fake_master.c */
     bool up, stopped;
     TAILQ_HEAD(, fake_packet) backlog; /* came while it was stopped */
@@ -84,6 +85,7 @@ enum fake_mutation {
     FAKE_NO_FLOOR,        /* counters begin where they begin */
     FAKE_SCRIPTS_SURVIVE, /* a restart goes unnoticed */
     FAKE_TAKEOVER_KEEPS_TOKEN,
+    FAKE_JUMPS_UNSEEN, /* nobody looks at the clocks of the masters */
     FAKE_MUTATIONS
 };
 extern enum fake_mutation fake_mutation;

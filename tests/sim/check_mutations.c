@@ -14,8 +14,8 @@
 enum { SEEDS = 300 };
 
 static const enum fake_mutation mutations[] = {
-    FAKE_NO_DEADLINE,   FAKE_NO_QUARANTINE, FAKE_RELEASE_ANY,
-    FAKE_RENEW_CREATES, FAKE_NO_FLOOR,      FAKE_SCRIPTS_SURVIVE,
+    FAKE_NO_DEADLINE, FAKE_NO_QUARANTINE,   FAKE_RELEASE_ANY,  FAKE_RENEW_CREATES,
+    FAKE_NO_FLOOR,    FAKE_SCRIPTS_SURVIVE, FAKE_JUMPS_UNSEEN,
 };
 
 /* Runs check_random beside this program with the mistake in it; true: it has failed, as it must. */

@@ -29,7 +29,7 @@ enum { RUN_MS = 20000, RUN_MAX_MS = 1600000, ENOUGH = 5, NAMES = 3 };
 static uint64_t seed;
 static struct {
     int apps, names, ask_gap_ms, fault_gap_ms, fault_ms, force_per_mille;
-    bool restarts, jumps, pauses, kills, bad_net;
+    bool restarts, jumps, pauses, kills, bad_net, refuses;
 } plan;
 static bool ending, overtime;
 
@@ -39,7 +39,16 @@ static bool ending, overtime;
 struct fault {
     int kind, broker, server;
 };
-enum { CUT, STOP, KILL, BREAK, PAUSE, BROKER_KILL, NET, FLUSH, JUMP, FAULTS };
+enum { CUT, STOP, KILL, BREAK, PAUSE, BROKER_KILL, NET, FLUSH, JUMP, REFUSE, FAULTS };
+
+static const char *const refusals[] = {
+    "OOM command not allowed when used memory > 'maxmemory'.",
+    "MISCONF Errors writing to the AOF file",
+    "READONLY You can't write against a read only replica.",
+    "LOADING Redis is loading the dataset in memory",
+    "BUSY Redis is busy running a script.",
+    "NOAUTH Authentication required.",
+};
 
 static bool may_lose_data(int except)
 {
@@ -77,6 +86,9 @@ static void undo(void *arg)
         break;
     case NET:
         fake_net.slow_per_mille = fake_net.loss_per_mille = fake_net.copy_per_mille = 0;
+        break;
+    case REFUSE:
+        s->refuses = NULL;
         break;
     default:
         break;
@@ -140,7 +152,14 @@ static bool begin_fault(struct fault *f)
     case JUMP:
         if (!plan.jumps)
             return false;
-        fake_server_jump(s, sim_between(-5000, 5000));
+        /* smaller ones pass as drift: see master_clock.c */
+        fake_server_jump(s, sim_between(1000, 5000) * (sim_chance(500) ? 1 : -1));
+        history_data_lost();
+        return true;
+    case REFUSE:
+        if (!plan.refuses || s->refuses)
+            return false;
+        s->refuses = refusals[sim_random(sizeof refusals / sizeof refusals[0])];
         return true;
     default:
         return false;
@@ -259,9 +278,11 @@ static void make_plan(struct world_conf *conf)
     plan.fault_gap_ms = (int)sim_between(100, 3000);
     plan.fault_ms = (int)sim_between(100, 6000);
     plan.restarts = sim_chance(500);
-    plan.jumps = sim_chance(80);
+    plan.jumps = sim_chance(150);
     plan.pauses = sim_chance(500);
-    plan.kills = sim_chance(400);
+    /* a broker that has just started cannot know that a clock has jumped */
+    plan.kills = sim_chance(400) && !plan.jumps;
+    plan.refuses = sim_chance(300);
     plan.bad_net = sim_chance(700);
     plan.force_per_mille = sim_chance(150) ? 20 : 0;
     conf->wall_skew_ms = plan.restarts ? 0 : sim_random(10000);
@@ -366,8 +387,6 @@ static int run_seed(void)
     make_plan(&conf);
     ending = overtime = false;
     world_begin(&conf);
-    if (plan.jumps)
-        history_no_exclusion();
     for (int i = 0; i < conf.n_servers; i++)
         fake_server_set_drift(&world.servers[i], (int32_t)sim_between(-2000, 2000));
     world_settle();

@@ -42,9 +42,9 @@ struct vote {
     struct master_call call;
     struct round *round;
     int64_t value; /* second integer of the item: token, pttl, tickets in the line */
-    int64_t was;   /* fourth: token of the hold that was taken over */
+    /* of a take-over, see there */
+    int64_t pttl_ms, seq, left_ms;
     int32_t extra; /* third: count */
-    int32_t seq;   /* fifth: version of the count */
     int8_t code;   /* first */
     uint8_t index;
     uint8_t state;                 /* enum vote_state */

@@ -92,18 +92,28 @@ static void fail_round(struct claim *c, struct round *r, int64_t now_ms)
     fail(c, &why, now_ms);
 }
 
+static void fail_late(struct claim *c, int64_t now_ms)
+{
+    struct buf why = {0};
+    buf_printf(&why, "NOQUORUM the masters took %lld ms, too little of the lease is left",
+               (long long)(now_ms - c->sent_ms));
+    stats.acquires_late++;
+    fail(c, &why, now_ms);
+}
+
+/* A take-over goes on with what is left, however little; it is renewed at once. */
 static void grant(struct claim *c, struct round *r, int64_t token, int64_t now_ms)
 {
-    int64_t left = quorum_validity_ms(c->lease_ms, c->sent_ms, now_ms, c->broker->conf.drift_ppm);
+    int64_t lease_ms = c->takeover ? c->pttl_ms : c->lease_ms;
+    int64_t left = quorum_validity_ms(lease_ms, c->sent_ms, now_ms, c->broker->conf.drift_ppm);
     int64_t least = c->broker->conf.min_validity_ms;
-    if (left < (least < c->lease_ms / 3 ? least : c->lease_ms / 3)) {
-        struct buf why = {0};
-        buf_printf(&why, "NOQUORUM the masters took %lld ms, too little of the lease is left",
-                   (long long)(now_ms - c->sent_ms));
-        stats.acquires_late++;
-        fail(c, &why, now_ms);
+    least = least < c->lease_ms / 3 ? least : c->lease_ms / 3;
+    if (left < (c->takeover ? 1 : least)) {
+        fail_late(c, now_ms);
         return;
     }
+    if (!c->takeover)
+        c->seq = token;
     c->token = token;
     c->deadline_ms = now_ms + left;
     c->round = r;
@@ -194,23 +204,44 @@ static void refuse(struct claim *c, struct round *r, int64_t now_ms)
     end(c, t.same_owner >= need ? CLAIM_SAME_OWNER : CLAIM_BUSY, now_ms);
 }
 
-/* A take-over keeps the count. Masters may differ in it: one may not have heard of the last change,
- * or may still have an older hold of the same owner. The latest version of the latest hold is what
- * a majority has confirmed, or an attempt after that. Attempts that none of these masters has seen
+/* For how long a majority has it, when these have it for so long. */
+static int64_t majority_pttl_ms(const struct round *r)
+{
+    int64_t longest[QUORUM_MASTERS_MAX];
+    int n = 0;
+    for (int i = 0; i < r->quorum.n; i++) {
+        if (!(r->quorum.yes >> i & 1))
+            continue;
+        int at = n++;
+        for (; at > 0 && longest[at - 1] < r->votes[i].pttl_ms; at--)
+            longest[at] = longest[at - 1];
+        longest[at] = r->votes[i].pttl_ms;
+    }
+    return longest[quorum_need(r->quorum.n) - 1];
+}
+
+/* A take-over keeps count and MAXHOLD. Masters may differ in the count: one may not have heard of
+ * the last change, or may still have an older hold of the same owner. The latest version is what a
+ * majority has confirmed, or an attempt after that. Attempts that none of these masters has seen
  * end below the version from which the new holder goes on. */
-static void take_count(struct claim *c, const struct round *r)
+static void inherit(struct claim *c, const struct round *r)
 {
     enum { UNSEEN_MAX = 1024 };
     const struct vote *last = NULL;
+    c->end_ms = INT64_MAX;
     for (int i = 0; i < r->quorum.n; i++) {
         const struct vote *v = &r->votes[i];
-        bool is_later = last && (v->was > last->was || (v->was == last->was && v->seq > last->seq));
-        if ((r->quorum.yes >> i & 1) && (!last || is_later))
+        if (!(r->quorum.yes >> i & 1))
+            continue;
+        if (!last || v->seq > last->seq)
             last = v;
+        if (v->left_ms && c->sent_ms + v->left_ms < c->end_ms)
+            c->end_ms = c->sent_ms + v->left_ms;
     }
     assert(last); /* a majority has said yes */
     c->count = last->extra;
     c->seq = last->seq + UNSEEN_MAX;
+    c->pttl_ms = majority_pttl_ms(r);
 }
 
 static void on_asked(struct round *r, void *arg, int64_t now_ms)
@@ -222,8 +253,13 @@ static void on_asked(struct round *r, void *arg, int64_t now_ms)
         refuse(c, r, now_ms);
         return;
     }
-    if (c->takeover)
-        take_count(c, r);
+    if (c->takeover) {
+        inherit(c, r);
+        if (c->count == 0) { /* what a majority had were tries of our own that came late */
+            end(c, CLAIM_NOBODY, now_ms);
+            return;
+        }
+    }
     c->missed = round_has_missed(r);
     if (quorum_agreed(&r->quorum))
         grant(c, r, quorum_token(&r->quorum), now_ms);
@@ -250,11 +286,16 @@ void claim_start(struct claim *c, int64_t now_ms)
         item_arg_int(it, broker_tomb_ms(c->broker));
     }
     item_arg(it, c->owner->text, c->owner->len);
-    item_arg_int(it, c->lease_ms);
+    if (!c->takeover)
+        item_arg_int(it, c->lease_ms);
     item_arg_int(it, backend_floor(backend, now_ms));
     item_arg_int(it, item_bucket(c->lock->name, c->lock->name_len));
-    if (!c->takeover)
+    if (!c->takeover) {
         line_add(c->broker, c->lock, &c->place, it, now_ms);
+        item_arg_int(it, c->maxhold_ms);
+    } else {
+        item_arg_str(it, c->has_hold ? "hold" : "none");
+    }
     backend_ask(backend, c->takeover ? SCRIPT_TAKEOVER : SCRIPT_ACQUIRE, it, false, on_asked, c,
                 now_ms);
 }

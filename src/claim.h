@@ -37,9 +37,11 @@ struct claim {
     struct lock *lock;   /* the caller keeps it alive until on_end */
     struct owner *owner; /* one reference, the claim's */
     bool takeover;
+    bool has_hold;    /* take-over: this broker has the hold itself */
     uint64_t prev_op; /* hand-over: operation of the hold that ends; 0: none */
     int64_t prev_lease_ms;
     int64_t lease_ms;
+    int64_t maxhold_ms;      /* 0: none */
     struct line_place place; /* for when it is refused */
     claim_fn on_end; /* once, never inside claim_start(); the claim is freed after it returns */
     void *arg;
@@ -47,9 +49,11 @@ struct claim {
     uint64_t op;
     int64_t sent_ms; /* before the first request */
     int64_t token, deadline_ms, count;
-    int64_t seq;  /* version of the count: later than any that the masters have */
-    bool foreign; /* not granted: a majority of masters has it under somebody else's operation */
-    int64_t line; /* tickets in the line now */
+    int64_t seq;     /* version of the count: later than any that the masters have */
+    int64_t pttl_ms; /* take-over: for so long a majority has it */
+    int64_t end_ms;  /* take-over: when its MAXHOLD ends; INT64_MAX: never */
+    bool foreign;    /* not granted: a majority of masters has it under somebody else's operation */
+    int64_t line;    /* tickets in the line now */
     struct round *round; /* CLAIM_GRANTED: the one that granted it; see keep.h */
     bool missed;         /* CLAIM_GRANTED: a master that answered has not got it */
     int64_t retry_ms;    /* CLAIM_BUSY: time to live of what is in the way */

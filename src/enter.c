@@ -130,12 +130,12 @@ static void on_taken_over(struct claim *c, void *arg, int64_t now_ms)
         keep_unpin(old);
     }
     if (c->end == CLAIM_GRANTED) {
-        int64_t end_ms = INT64_MAX;
         bool tell = false;
         while ((old = lock_first_hold(l))) {
             bool same = owner_same(old->owner, r->owner);
             if (same) { /* what it was asked for goes with it */
-                end_ms = old->end_ms;
+                if (old->end_ms < c->end_ms)
+                    c->end_ms = old->end_ms;
                 tell = old->tell;
                 c->count = old->count; /* known better here than on the masters */
                 if (c->seq <= old->seq)
@@ -144,13 +144,9 @@ static void on_taken_over(struct claim *c, void *arg, int64_t now_ms)
             keep_moved(b, old, same ? LOST_MOVED : LOST_GONE, now_ms);
         }
         struct hold *h = keep_start(b, l, c, r, now_ms);
-        h->end_ms = end_ms;
         h->tell = tell;
         r->goes_on = true;
-        if (r->verb == VERB_UNLOCK)
-            b->resubmit(b, r, now_ms);
-        else
-            broker_finish_granted(b, r, h);
+        b->resubmit(b, r, now_ms); /* UNLOCK: what it came for; RENEW: the lease begins now */
     } else if (c->end == CLAIM_FAILED) {
         stats.acquires_no_quorum++;
         broker_finish_error(b, r, "%s; nothing is known to have changed for '%s'", c->reason,
@@ -183,6 +179,7 @@ void enter_take_over(struct broker *b, struct lock *l, struct lock_request *r, i
         begin(h, r);
     struct claim *c = claim_new(b, l, r->owner, lease_ms, on_taken_over, r);
     c->takeover = true;
+    c->has_hold = h != NULL;
     q->claim = c;
     q->claimer = r;
     claim_start(c, now_ms);

@@ -84,9 +84,11 @@ struct hold *keep_start(struct broker *b, struct lock *l, const struct claim *c,
     h->inherited_ms = c->takeover ? now_ms + b->conf.max_lease_ms : 0;
     h->deadline_ms = c->deadline_ms;
     h->end_ms = r->maxhold_ms ? c->sent_ms + r->maxhold_ms : INT64_MAX;
+    if (c->takeover && c->end_ms < h->end_ms)
+        h->end_ms = c->end_ms;
     h->lease_ms = (uint32_t)(r->lease_ms ? r->lease_ms : b->conf.lease_ms);
     h->count = (uint32_t)c->count;
-    h->seq = (uint32_t)c->seq;
+    h->seq = c->seq;
     h->state = HOLD_HELD;
     h->watched = r->lease_ms == 0;
     h->tell = r->tell;
@@ -238,6 +240,7 @@ static void plant(struct broker *b, struct hold *h, int i, int64_t now_ms)
     item_arg_int(it, h->seq);
     item_arg_int(it, h->watched ? keep_lease_ms(h, now_ms) : h->deadline_ms - now_ms);
     item_arg_int(it, item_bucket(l->name, l->name_len));
+    item_arg_int(it, h->end_ms == INT64_MAX ? 0 : h->end_ms - now_ms);
     stats.heals_planted++;
     backend_tell(&b->backend, i, SCRIPT_PLANT, it, now_ms);
 }

@@ -82,8 +82,8 @@ struct hold {
     int64_t renew_ms;    /* when the next renewal is due; not watched: a look where it is missing */
     uint32_t lease_ms;
     uint32_t asked_lease_ms; /* of the renewal under way */
+    int64_t seq;             /* version of count on the masters */
     uint32_t count;          /* entered so often */
-    uint32_t seq;            /* version of count on the masters */
     uint8_t state;           /* enum hold_state */
     uint8_t failures;        /* renewals in a row */
     bool watched;            /* the broker renews it while its connection lives */

@@ -109,8 +109,9 @@ static bool is_flat_answer(const struct master_batch *b, const struct reply_valu
             return false;
         if (width > 2 && !is_int(v + 2, 0, INT32_MAX))
             return false;
-        if (width > 3 && (!is_int(v + 3, 0, MASTER_TOKEN_MAX) || !is_int(v + 4, 0, INT32_MAX)))
-            return false;
+        for (int j = 3; j < width; j++)
+            if (!is_int(v + j, 0, MASTER_TOKEN_MAX))
+                return false;
     }
     return true;
 }

@@ -152,6 +152,7 @@ static void claim_for(struct broker *b, struct lock *l, struct lock_request *r,
     struct claim *c =
         claim_new(b, l, r->owner, lease_ms, takeover ? on_takeover_end : on_claim_end, l);
     c->takeover = takeover;
+    c->maxhold_ms = r->maxhold_ms;
     stats.acquire_tries++;
     if (prev) { /* it is ours to give: nobody needs to be lined up for it */
         c->prev_op = prev->op;

@@ -23,7 +23,7 @@ enum script {
     SCRIPT_COUNT
 };
 
-enum { SCRIPT_WIDTH_MAX = 5 };
+enum { SCRIPT_WIDTH_MAX = 6 };
 
 struct script_row {
     const char *name;

@@ -2,11 +2,11 @@
 -- and the lock is free. Its answer is never a vote. Also works while the server is in quarantine.
 --
 -- KEYS   one lock an item
--- ARGV   deadline call; then an item: op owner token count seq lease bucket
+-- ARGV   deadline call; then an item: op owner token count seq lease bucket maxhold    (as in acquire)
 -- Reply  {time, call, code, ...}:  1 planted, or there already   0 taken, or op is gone
 -- Twice  the same op again changes nothing.
 --@ vote.lua
-local WIDTH = 7
+local WIDTH = 8
 
 local no = refusal({redis.call('HGET', 'holdfast:master', 'run_id'), 'active'})
 if no then
@@ -23,6 +23,9 @@ for i = 1, #KEYS do
         code = 1
         redis.call('HSET', key, 'kind', 'exclusive', 'owner', owner, 'count', ARGV[a + 4], 'seq', ARGV[a + 5],
                    'token', token, 'op', op, 'lease', lease)
+        if ARGV[a + 8] ~= '0' then
+            redis.call('HSET', key, 'end', now + tonumber(ARGV[a + 8]))
+        end
         redis.call('PEXPIRE', key, lease)
         local counter = tonumber(redis.call('HGET', 'holdfast:master', bucket)) or 0
         if counter < tonumber(token) then

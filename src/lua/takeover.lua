@@ -1,16 +1,20 @@
 -- takeover: an owner takes its own hold back, under a new operation and a new token, with its count. It
--- never creates and never deletes anything.
+-- never creates and never deletes anything, and leaves the time to live as it is: as long as it is not known that a
+-- majority has been taken, nothing may live longer by it. The one who has got it renews it at once.
 --
 -- KEYS   one lock an item
--- ARGV   deadline call; then an item: op tomb owner lease floor bucket    (as in acquire; tomb: for the old op)
--- Reply  {time, call, code, value, count, was, seq, ...}:
---          1 token count was seq   held under op now; entered `count` times, which is version `seq` of the hold that
---                                  had the token `was`: of several masters' counts the one with the highest
---                                  (was, seq) is true
---          0 pttl  0 0 0   held by another owner, for so many ms; -2: by nobody
---         -1 0     0 0 0   op has been released or undone before it came
+-- ARGV   deadline call; then an item: op tomb owner floor bucket mine    (as in acquire; tomb: for the old op)
+--          mine   "hold": the broker of op has this hold itself; "none": what is held under an acquire of this broker is a
+--                 try that it has given up: it is taken, and tells nothing of the count
+-- Reply  {time, call, code, value, count, pttl, seq, left, ...}:
+--          1 token count pttl seq left   held under op now, for `pttl` ms; entered `count` times, which is version `seq`:
+--                                        of several masters' counts the one with the highest version is true; 0: it
+--                                        was a try; MAXHOLD ends in `left` ms, 0: never
+--          0 pttl  0 0 0 0   held by another owner, for so many ms; -2: by nobody
+--         -1 0     0 0 0 0   op has been released or undone before it came, or is older than what holds
 -- Twice  the same op again gets the same token and changes nothing.
 --@ vote.lua
+--@ older.lua
 local WIDTH = 6
 
 local master = redis.call('HMGET', 'holdfast:master', 'run_id', 'state', 'base')
@@ -24,31 +28,38 @@ local reply = {now, tonumber(ARGV[2])}
 for i = 1, #KEYS do
     local key, a = KEYS[i], 2 + (i - 1) * WIDTH
     local op, tomb, owner = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
-    local held = redis.pcall('HMGET', key, 'op', 'token', 'owner', 'count', 'seq', 'was')
-    local code, value, count, was, seq = 0, 0, 0, 0, 0
+    local held = redis.pcall('HMGET', key, 'op', 'token', 'owner', 'count', 'seq', 'end', 'taken')
+    local code, value, count, pttl, seq, left = 0, 0, 0, 0, 0, 0
+    local relation = held[1] and held[1] ~= op and age(op, held[1])
     if held[1] == op then
-        code, value, count = 1, tonumber(held[2]), tonumber(held[4]) or 1
-        was, seq = tonumber(held[6]) or 0, tonumber(held[5]) or 0
+        code, value = 1, tonumber(held[2])
     elseif held[3] ~= owner or not held[1] then
         value = redis.call('PTTL', key)
-    elseif redis.call('EXISTS', key .. ':gone:' .. op) == 1 then
+    elseif relation == 'older' or redis.call('EXISTS', key .. ':gone:' .. op) == 1 then
         code = -1
     else
-        local lease, bucket = ARGV[a + 4], ARGV[a + 6]
+        local bucket = ARGV[a + 5]
         local counter = tonumber(redis.call('HGET', 'holdfast:master', bucket)) or 0
-        code, value, count = 1, math.max(counter + 1, base + 1, tonumber(ARGV[a + 5])), tonumber(held[4]) or 1
-        was, seq = tonumber(held[2]) or 0, tonumber(held[5]) or 0
+        code, value = 1, math.max(counter + 1, base + 1, tonumber(ARGV[a + 4]))
         redis.call('HSET', 'holdfast:master', bucket, value)
         -- the broker that had it hears at its next renewal that it has moved
         redis.call('SET', key .. ':gone:' .. held[1], 'moved', 'PX', math.max(tonumber(tomb), redis.call('PTTL', key)))
-        redis.call('HSET', key, 'op', op, 'token', value, 'was', was, 'lease', lease)
-        -- never shorter: should this fail elsewhere, the hold still stands as long as was told
-        redis.call('PEXPIRE', key, math.max(tonumber(lease), redis.call('PTTL', key)))
+        if relation == 'newer' and ARGV[a + 6] == 'none' and not held[7] then
+            held[4], held[5] = '0', '0'
+            redis.call('HSET', key, 'op', op, 'token', value, 'count', '0', 'seq', '0')
+        else
+            redis.call('HSET', key, 'op', op, 'token', value, 'taken', '1')
+        end
+    end
+    if code == 1 then
+        count, seq, pttl = tonumber(held[4]) or 1, tonumber(held[5]) or 0, redis.call('PTTL', key)
+        left = held[6] and math.max(1, tonumber(held[6]) - now) or 0
     end
     reply[#reply + 1] = code
     reply[#reply + 1] = value
     reply[#reply + 1] = count
-    reply[#reply + 1] = was
+    reply[#reply + 1] = pttl
     reply[#reply + 1] = seq
+    reply[#reply + 1] = left
 end
 return reply

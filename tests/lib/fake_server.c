@@ -31,6 +31,7 @@ const char *const fake_mutation_names[FAKE_MUTATIONS] = {
     [FAKE_NO_FLOOR] = "no floor for tokens",
     [FAKE_SCRIPTS_SURVIVE] = "scripts survive a restart",
     [FAKE_TAKEOVER_KEEPS_TOKEN] = "take-over keeps the token",
+    [FAKE_LATE_COPIES] = "late copies of older operations count",
     [FAKE_JUMPS_UNSEEN] = "clocks that jump go unseen",
 };
 
@@ -429,7 +430,7 @@ static void raise_counter(struct fake_server *s, const char *bucket, int64_t tok
 }
 
 static void put(struct fake_server *s, const char *key, const char *owner, const char *op,
-                int64_t token, int64_t count, int64_t seq, const char *lease)
+                int64_t token, int64_t count, int64_t seq, const char *lease, const char *maxhold)
 {
     struct fake_lock *l = fake_server_find(s, key);
     if (!l)
@@ -440,6 +441,19 @@ static void put(struct fake_server *s, const char *key, const char *owner, const
     l->count = count;
     l->seq = seq;
     l->expires_ms = fake_server_time_ms(s) + atoll(lease);
+    l->taken = false;
+    l->end_ms = atoll(maxhold) ? fake_server_time_ms(s) + atoll(maxhold) : 0;
+}
+
+/* As older.lua. */
+enum age { UNRELATED, OLDER, NEWER };
+static enum age age(const char *op, const char *held)
+{
+    const char *number = strrchr(op, '.'), *its = strrchr(held, '.');
+    if (!number || !its || number - op != its - held || strncmp(op, held, (size_t)(number - op)))
+        return UNRELATED;
+    size_t len = strlen(number), its_len = strlen(its);
+    return len < its_len || (len == its_len && strcmp(number, its) < 0) ? OLDER : NEWER;
 }
 
 static void line_up(struct fake_server *s, const char *key, const char *ticket, const char *place)
@@ -464,7 +478,7 @@ static int64_t line_after(struct fake_server *s, const char *key, char *const *a
     return length;
 }
 
-/* op prev tomb owner lease floor bucket ticket place judge */
+/* op prev tomb owner lease floor bucket ticket place judge maxhold */
 static void acquire(struct fake_server *s, const char *key, char *const *a, struct fake_reply *r)
 {
     const char *op = a[0], *prev = a[1], *owner = a[3], *ticket = a[7], *judge = a[9];
@@ -473,12 +487,18 @@ static void acquire(struct fake_server *s, const char *key, char *const *a, stru
     bool counts = strcmp(ticket, "-") != 0 || strcmp(prev, "-") != 0;
     int64_t length = counts ? line_of(s, key)->n : 0;
     int64_t code, value = 0;
+    bool is_other = held && !held->foreign && !is_op(held, op) && strcmp(held->op, prev) != 0;
+    enum age related = is_other && strcmp(held->owner, owner) == 0 ? age(op, held->op) : UNRELATED;
+    if (fake_mutation == FAKE_LATE_COPIES)
+        related = UNRELATED;
     if (held && held->foreign) {
         code = -2;
     } else if (is_op(held, op) && fake_mutation != FAKE_REPEAT_COUNTS) {
         code = 1;
         value = held->token;
-    } else if (held && strcmp(held->op, prev) != 0 && !is_op(held, op)) {
+    } else if (related == OLDER) {
+        code = -1;
+    } else if (is_other && (related != NEWER || held->taken)) {
         code = strcmp(held->owner, owner) == 0 ? 2 : 0;
         value = pttl_ms(s, held);
     } else if (fake_server_is_gone(s, key, op)) {
@@ -486,11 +506,12 @@ static void acquire(struct fake_server *s, const char *key, char *const *a, stru
     } else if (strchr(ticket, '/') && judges && !is_turn(s, key, ticket)) {
         code = 0;
     } else {
-        if (held && strcmp(a[2], "0") != 0)
+        if (is_op(held, prev) && strcmp(a[2], "0") != 0)
             add_tomb(s, key, prev, atoll(a[2]), false);
         code = 1;
         value = next_token(s, a[6], a[5]);
-        put(s, key, owner, op, value, is_op(held, op) ? held->count + 1 : 1, 0, a[4]);
+        put(s, key, owner, op, value, is_op(held, op) ? held->count + 1 : 1, atoll(a[5]), a[4],
+            a[10]);
     }
     add(r, code, NULL);
     add(r, value, NULL);
@@ -521,39 +542,40 @@ static void commit(struct fake_server *s, const char *key, char *const *a, struc
     add(r, held->token, NULL);
 }
 
-/* op tomb owner lease floor bucket */
+/* op tomb owner floor bucket mine */
 static void takeover(struct fake_server *s, const char *key, char *const *a, struct fake_reply *r)
 {
     struct fake_lock *held = fake_server_find(s, key);
-    int64_t code = 0, value = 0, count = 0, was = 0, seq = 0;
+    bool is_his = held && !held->foreign && strcmp(held->owner, a[2]) == 0;
+    enum age related =
+        is_his && fake_mutation != FAKE_LATE_COPIES ? age(a[0], held->op) : UNRELATED;
+    int64_t code = 0, value = 0;
     if (is_op(held, a[0])) {
         code = 1;
         value = held->token;
-        count = held->count;
-        was = held->was;
-        seq = held->seq;
-    } else if (!held || held->foreign || strcmp(held->owner, a[2]) != 0) {
+    } else if (!is_his) {
         value = pttl_ms(s, held);
-    } else if (fake_server_is_gone(s, key, a[0])) {
+    } else if (related == OLDER || fake_server_is_gone(s, key, a[0])) {
         code = -1;
     } else {
         code = 1;
         value =
-            fake_mutation == FAKE_TAKEOVER_KEEPS_TOKEN ? held->token : next_token(s, a[5], a[4]);
-        count = held->count;
-        was = held->token;
-        seq = held->seq;
+            fake_mutation == FAKE_TAKEOVER_KEEPS_TOKEN ? held->token : next_token(s, a[4], a[3]);
         add_tomb(s, key, held->op, max(atoll(a[1]), pttl_ms(s, held)), true);
+        if (related == NEWER && strcmp(a[5], "none") == 0 && !held->taken)
+            held->count = held->seq = 0;
+        else
+            held->taken = true;
         set(&held->op, a[0]);
         held->token = value;
-        held->was = was;
-        held->expires_ms = max(held->expires_ms, fake_server_time_ms(s) + atoll(a[3]));
     }
+    int64_t now_ms = fake_server_time_ms(s);
     add(r, code, NULL);
     add(r, value, NULL);
-    add(r, count, NULL);
-    add(r, was, NULL);
-    add(r, seq, NULL);
+    add(r, code == 1 ? held->count : 0, NULL);
+    add(r, code == 1 ? pttl_ms(s, held) : 0, NULL);
+    add(r, code == 1 ? held->seq : 0, NULL);
+    add(r, code == 1 && held->end_ms ? max(1, held->end_ms - now_ms) : 0, NULL);
 }
 
 /* op lease count seq */
@@ -561,7 +583,7 @@ static void renew(struct fake_server *s, const char *key, char *const *a, struct
 {
     struct fake_lock *held = fake_server_find(s, key);
     if (!held && fake_mutation == FAKE_RENEW_CREATES && strcmp(a[1], "0") != 0) {
-        put(s, key, "?", a[0], 1, atoll(a[2]), atoll(a[3]), a[1]);
+        put(s, key, "?", a[0], 1, atoll(a[2]), atoll(a[3]), a[1], "0");
         add(r, 1, NULL);
         return;
     }
@@ -582,7 +604,7 @@ static void renew(struct fake_server *s, const char *key, char *const *a, struct
     add(r, 1, NULL);
 }
 
-/* op owner token count seq lease bucket */
+/* op owner token count seq lease bucket maxhold */
 static void plant(struct fake_server *s, const char *key, char *const *a, struct fake_reply *r)
 {
     const struct fake_lock *held = fake_server_find(s, key);
@@ -590,7 +612,7 @@ static void plant(struct fake_server *s, const char *key, char *const *a, struct
     if (is_op(held, a[0])) {
         add(r, 1, NULL);
     } else if (may && !fake_server_is_gone(s, key, a[0])) {
-        put(s, key, a[1], a[0], atoll(a[2]), atoll(a[3]), atoll(a[4]), a[5]);
+        put(s, key, a[1], a[0], atoll(a[2]), atoll(a[3]), atoll(a[4]), a[5], a[7]);
         raise_counter(s, a[6], atoll(a[2]));
         add(r, 1, NULL);
     } else {

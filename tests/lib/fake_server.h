@@ -21,7 +21,9 @@ struct fake_lock {
     char *key;
     bool foreign; /* some other type: no lock */
     char *owner, *op;
-    int64_t count, seq, token, was;
+    int64_t count, seq, token;
+    int64_t end_ms;     /* of MAXHOLD; 0: none */
+    bool taken;         /* by a take-over of a hold that was one */
     int64_t expires_ms; /* by its clock; INT64_MAX: never */
 };
 
@@ -85,6 +87,7 @@ enum fake_mutation {
     FAKE_NO_FLOOR,        /* counters begin where they begin */
     FAKE_SCRIPTS_SURVIVE, /* a restart goes unnoticed */
     FAKE_TAKEOVER_KEEPS_TOKEN,
+    FAKE_LATE_COPIES,  /* of two operations of one broker the later to arrive wins */
     FAKE_JUMPS_UNSEEN, /* nobody looks at the clocks of the masters */
     FAKE_MUTATIONS
 };

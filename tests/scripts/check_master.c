@@ -258,21 +258,21 @@ START_TEST(every_script_gets_through)
 {
     struct asked q;
 
-    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 100 7 - keep -"), 1, 100);
-    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 100 7 - keep -"), 1, 100);
+    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 100 7 - keep - 0"), 1, 100);
+    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 100 7 - keep - 0"), 1, 100);
     ck_assert_int_eq(master_status(m, clock_ms())->high, 100);
-    q = ask(SCRIPT_ACQUIRE, "x", "op2 - 0 you 10000 1 7 - keep -");
+    q = ask(SCRIPT_ACQUIRE, "x", "op2 - 0 you 10000 1 7 - keep - 0");
     ck_assert_int_eq(q.values[0], 0);
     ck_assert_int_gt(q.values[1], 5000);
-    ck_assert_int_eq(ask(SCRIPT_ACQUIRE, "x", "op3 - 0 me 10000 1 7 - keep -").values[0], 2);
+    ck_assert_int_eq(ask(SCRIPT_ACQUIRE, "x", "op3 - 0 me 10000 1 7 - keep - 0").values[0], 2);
     ck_codes(ask(SCRIPT_COMMIT, "x", "op1 150 7"), 1, 150);
     ck_codes(ask(SCRIPT_COMMIT, "x", "op1 120 7"), 2, 150);
     ck_codes(ask(SCRIPT_COMMIT, "x", "op9 200 7"), 0, 0);
-    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op4 op1 5000 you 10000 1 7 - keep -"), 1,
+    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op4 op1 5000 you 10000 1 7 - keep - 0"), 1,
              151); /* hand-over */
     ck_codes(ask(SCRIPT_RENEW, "x", "op1 10000 1 0"), -1, 0);
-    ck_codes(ask(SCRIPT_RENEW, "x", "op4 20000 2 1"), 1, 0);
-    q = ask(SCRIPT_TAKEOVER, "x", "op5 5000 you 10000 1 7");
+    ck_codes(ask(SCRIPT_RENEW, "x", "op4 20000 2 2"), 1, 0);
+    q = ask(SCRIPT_TAKEOVER, "x", "op5 5000 you 1 7 none");
     ck_codes(q, 1, 152);
     ck_assert_int_eq(q.values[2], 2);
     q = ask(SCRIPT_PEEK, "x", "");
@@ -284,9 +284,10 @@ START_TEST(every_script_gets_through)
     ck_codes(ask(SCRIPT_RELEASE, "x", "op4 0 - tail call"), -1, 0);
     ck_codes(ask(SCRIPT_RELEASE, "x", "op5 5000 - tail call"), 1, 0);
     ck_codes(ask(SCRIPT_RELEASE, "x", "op5 0 - tail call"), 1, 0); /* the same answer again */
-    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op5 - 0 me 10000 1 7 - keep -"), -1, 0); /* the tombstone */
-    ck_codes(ask(SCRIPT_PLANT, "x", "op6 me 300 1 0 10000 7"), 1, 0);
-    ck_codes(ask(SCRIPT_PLANT, "x", "op7 me 300 1 0 10000 7"), 0, 0);
+    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op5 - 0 me 10000 1 7 - keep - 0"), -1,
+             0); /* the tombstone */
+    ck_codes(ask(SCRIPT_PLANT, "x", "op6 me 300 1 0 10000 7 0"), 1, 0);
+    ck_codes(ask(SCRIPT_PLANT, "x", "op7 me 300 1 0 10000 7 0"), 0, 0);
     ck_assert_int_eq(ask(SCRIPT_PEEK, "free", "").n_nested, 0);
     ck_codes(ask(SCRIPT_LINE, "x", "me"), 1, 0);
     ck_codes(ask(SCRIPT_PASS, "x", "me call"), 0, 0);
@@ -305,7 +306,7 @@ START_TEST(neighbours_travel_together)
     redis_proc_do(&redis, "CONFIG RESETSTAT");
     for (int i = 0; i < 130; i++) { /* 3 calls */
         snprintf(name, sizeof name, "n%d", i);
-        snprintf(args, sizeof args, "op%d - 0 me 10000 %d %d - keep -", i, 1000 + i, i);
+        snprintf(args, sizeof args, "op%d - 0 me 10000 %d %d - keep - 0", i, 1000 + i, i);
         ck_assert_int_eq(put(&q[i], SCRIPT_ACQUIRE, name, args), 0);
     }
     for (int i = 0; i < 130; i++) { /* 2 */
@@ -386,9 +387,9 @@ START_TEST(quarantine_and_its_end)
     start(redis.path);
     wait_state(MASTER_QUARANTINE);
     ck_assert_int_gt(master_status(m, clock_ms())->quarantine_left_ms, 100);
-    ck_assert_int_eq(put(&q, SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep -"), -1);
+    ck_assert_int_eq(put(&q, SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0"), -1);
     ck_assert_str_eq(master_reason(m, clock_ms()), "quarantined 1s");
-    ck_codes(ask(SCRIPT_PLANT, "x", "op1 me 500 1 0 10000 7"), 1, 0);
+    ck_codes(ask(SCRIPT_PLANT, "x", "op1 me 500 1 0 10000 7 0"), 1, 0);
     ck_codes(ask(SCRIPT_RELEASE, "x", "op1 0 - tail call"), 1, 0);
     master_activate(m, 5000, false); /* too early */
     run_for(100);
@@ -397,7 +398,7 @@ START_TEST(quarantine_and_its_end)
     ck_assert_int_eq(master_status(m, clock_ms())->quarantine_left_ms, 0);
     master_activate(m, 5000, false);
     wait_state(MASTER_ACTIVE);
-    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op2 - 0 me 10000 1 7 - keep -"), 1, 5001);
+    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op2 - 0 me 10000 1 7 - keep - 0"), 1, 5001);
 }
 END_TEST
 
@@ -445,7 +446,7 @@ START_TEST(what_another_broker_does_is_seen)
     redis_proc_do(&redis, "HSET holdfast:master state active");
     wait_state(MASTER_ACTIVE);
     redis_proc_do(&redis, "HSET holdfast:master state quarantine");
-    struct asked q = ask(SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep -");
+    struct asked q = ask(SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0");
     ck_assert_int_eq(q.result, MASTER_REJECTED);
     ck_assert(strncmp(q.text, "QUARANTINE", 10) == 0);
     wait_state(MASTER_QUARANTINE);
@@ -459,7 +460,7 @@ START_TEST(a_restart_is_seen)
     struct asked q;
 
     redis_proc_stop(&redis);
-    ck_assert_int_eq(put(&q, SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep -"), 0);
+    ck_assert_int_eq(put(&q, SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0"), 0);
     master_flush(m, clock_ms());
     redis_proc_kill(&redis);
     wait_answer(&q);
@@ -478,11 +479,11 @@ END_TEST
 START_TEST(scripts_lost)
 {
     redis_proc_do(&redis, "SCRIPT FLUSH");
-    struct asked q = ask(SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep -");
+    struct asked q = ask(SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0");
     ck_assert_int_eq(q.result, MASTER_REJECTED);
     ck_assert(strncmp(q.text, "NOSCRIPT", 8) == 0);
     wait_state(MASTER_ACTIVE);
-    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep -"), 1, 1);
+    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0"), 1, 1);
     const struct master_status *s = master_status(m, clock_ms());
     ck_assert_int_eq(s->restarts + s->data_losses + s->reconnects, 0);
     ck_assert_int_eq(s->rejected, 1);
@@ -496,13 +497,13 @@ START_TEST(data_lost)
     setup.quarantine_ms = 60000;
     master_configure(m, &setup, &address);
     redis_proc_do(&redis, "FLUSHALL");
-    ck_assert_int_eq(put(&q[0], SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep -"), 0);
+    ck_assert_int_eq(put(&q[0], SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0"), 0);
     ck_assert_int_eq(put(&q[1], SCRIPT_RENEW, "x", "op1 1000 1 1"), 0);
     wait_answer(&q[1]);
     ck_assert_int_eq(q[0].result, MASTER_REJECTED);
     ck_assert_int_eq(q[1].result, MASTER_REJECTED);
     ck_assert(strncmp(q[0].text, "STRANGER", 8) == 0);
-    ck_assert_int_eq(put(&q[0], SCRIPT_ACQUIRE, "x", "op2 - 0 me 10000 1 7 - keep -"), -1);
+    ck_assert_int_eq(put(&q[0], SCRIPT_ACQUIRE, "x", "op2 - 0 me 10000 1 7 - keep - 0"), -1);
     wait_state(MASTER_QUARANTINE);
     ck_assert_int_eq(master_status(m, clock_ms())->data_losses, 1);
     ck_assert_int_eq(master_status(m, clock_ms())->restarts, 0);
@@ -522,11 +523,11 @@ END_TEST
 START_TEST(an_error_in_the_middle_is_no_proof)
 {
     redis_proc_do(&redis, "CONFIG SET maxmemory 1");
-    struct asked q = ask(SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep -");
+    struct asked q = ask(SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0");
     ck_assert_int_eq(q.result, MASTER_UNKNOWN);
     ck_assert(strstr(q.text, "OOM") != NULL);
     redis_proc_do(&redis, "CONFIG SET maxmemory 0");
-    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op2 - 0 me 10000 1 7 - keep -"), 1, 1);
+    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op2 - 0 me 10000 1 7 - keep - 0"), 1, 1);
 }
 END_TEST
 
@@ -535,10 +536,10 @@ START_TEST(late_items_are_turned_away)
     struct asked q, release;
 
     redis_proc_stop(&redis);
-    ck_assert_int_eq(put(&q, SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep -"), 0);
+    ck_assert_int_eq(put(&q, SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0"), 0);
     run_for(TIMEOUT_MS + 50);
     ck_assert(master_status(m, clock_ms())->stalled);
-    ck_assert_int_eq(put(&release, SCRIPT_ACQUIRE, "x", "op2 - 0 me 10000 1 7 - keep -"), -1);
+    ck_assert_int_eq(put(&release, SCRIPT_ACQUIRE, "x", "op2 - 0 me 10000 1 7 - keep - 0"), -1);
     ck_assert_str_eq(master_reason(m, clock_ms()), "timeout");
     ck_assert_int_eq(put(&release, SCRIPT_RELEASE, "x", "op1 0 - tail call"), 0);
     run_for(2 * TIMEOUT_MS);
@@ -557,7 +558,7 @@ START_TEST(one_that_stands_still_is_dropped)
     struct asked q;
 
     redis_proc_stop(&redis);
-    ck_assert_int_eq(put(&q, SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep -"), 0);
+    ck_assert_int_eq(put(&q, SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0"), 0);
     wait_answer(&q);
     ck_assert_int_eq(q.result, MASTER_UNKNOWN);
     ck_assert_str_eq(q.text, "it does not answer");
@@ -607,7 +608,7 @@ START_TEST(a_user_with_a_password)
     address.password = (char *)(uintptr_t) "pw";
     start(redis.path);
     wait_state(MASTER_ACTIVE);
-    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep -"), 1, 1);
+    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0"), 1, 1);
 }
 END_TEST
 
@@ -616,7 +617,7 @@ START_TEST(a_replica)
     start(redis.path);
     wait_state(MASTER_ACTIVE);
     redis_proc_do(&redis, "REPLICAOF 127.0.0.1 1");
-    struct asked q = ask(SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep -");
+    struct asked q = ask(SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0");
     ck_assert_int_eq(q.result, MASTER_UNKNOWN);
     ck_refused("no master");
     redis_proc_do(&redis, "REPLICAOF NO ONE");
@@ -746,7 +747,8 @@ static const struct {
 START_TEST(a_lie_is_no_answer)
 {
     static const char *const args[SCRIPT_COUNT] = {[SCRIPT_RENEW] = "op 1000 1 1",
-                                                   [SCRIPT_ACQUIRE] = "op - 0 me 1000 1 7 - keep -",
+                                                   [SCRIPT_ACQUIRE] =
+                                                       "op - 0 me 1000 1 7 - keep - 0",
                                                    [SCRIPT_PEEK] = "",
                                                    [SCRIPT_LINE] = "-"};
     struct asked q[2];

@@ -1,6 +1,7 @@
 /*
- * Deliberate mistakes in the scripts (fake_server.h): the simulation has to find each one within so
- * many seeds. A rule whose absence nobody notices is not tested.
+ * Deliberate mistakes in the scripts (fake_server.h): for each there is a story that fails
+ * (check_forced.c), or it is found by chance (check_random.c) within so many seeds. A rule whose
+ * absence nobody notices is not tested.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -13,16 +14,14 @@
 
 enum { SEEDS = 300 };
 
-static const enum fake_mutation mutations[] = {
-    FAKE_NO_DEADLINE, FAKE_NO_QUARANTINE,   FAKE_RELEASE_ANY,  FAKE_RENEW_CREATES,
-    FAKE_NO_FLOOR,    FAKE_SCRIPTS_SURVIVE, FAKE_JUMPS_UNSEEN,
-};
+static char directory[1000];
 
-/* Runs check_random beside this program with the mistake in it; true: it has failed, as it must. */
-static int is_found(const char *program, enum fake_mutation mutation)
+/* Runs a program beside this one with the mistake in it; its status as of wait(). */
+static int run(const char *name, enum fake_mutation mutation)
 {
-    char number[16], seeds[16];
+    char path[1100], number[16], seeds[16];
     int status = 0;
+    snprintf(path, sizeof path, "%s%s", directory, name);
     snprintf(number, sizeof number, "%d", (int)mutation);
     snprintf(seeds, sizeof seeds, "%d", SEEDS);
     fflush(stdout);
@@ -32,25 +31,36 @@ static int is_found(const char *program, enum fake_mutation mutation)
         setenv("SIM_SEEDS", seeds, 1);
         if (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr))
             _exit(77);
-        execl(program, program, (char *)NULL);
+        execl(path, name, (char *)NULL);
         _exit(77);
     }
     waitpid(pid, &status, 0);
-    return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+    return status;
+}
+
+static const char *who_finds(enum fake_mutation mutation)
+{
+    int status = run("check_forced", mutation);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_FAILURE)
+        return "by a story";
+    status = run("check_random", mutation);
+    return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT ? "by chance" : NULL;
 }
 
 int main(int argc, char **argv)
 {
-    char program[1024];
     int missed = 0;
     const char *slash = strrchr(argv[0], '/');
     (void)argc;
-    snprintf(program, sizeof program, "%.*scheck_random", slash ? (int)(slash + 1 - argv[0]) : 0,
-             argv[0]);
-    for (size_t i = 0; i < sizeof mutations / sizeof mutations[0]; i++) {
-        int found = is_found(program, mutations[i]);
-        printf("%-30s %s\n", fake_mutation_names[mutations[i]], found ? "found" : "NOT FOUND");
-        missed += !found;
+    snprintf(directory, sizeof directory, "%.*s", slash ? (int)(slash + 1 - argv[0]) : 0, argv[0]);
+    if (run("check_forced", FAKE_AS_IT_SHOULD_BE) != 0) {
+        fprintf(stderr, "the stories fail without any mistake\n");
+        return EXIT_FAILURE;
+    }
+    for (int i = FAKE_AS_IT_SHOULD_BE + 1; i < FAKE_MUTATIONS; i++) {
+        const char *how = who_finds((enum fake_mutation)i);
+        printf("%-42s %s\n", fake_mutation_names[i], how ? how : "NOT FOUND");
+        missed += !how;
     }
     return missed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -98,6 +98,19 @@ static void undo(void *arg)
     free(f);
 }
 
+/* Of one clock, or of all of them as when somebody sets the time. Smaller jumps pass as drift: see
+ * master_clock.c */
+static void jump(struct fake_server *one)
+{
+    int64_t ms = sim_between(1000, 5000) * (sim_chance(500) ? 1 : -1);
+    bool all = sim_chance(300);
+    for (int i = 0; i < world.conf.n_servers; i++) {
+        if (all || one == &world.servers[i])
+            fake_server_jump(&world.servers[i], ms);
+    }
+    history_data_lost();
+}
+
 static bool begin_fault(struct fault *f)
 {
     struct world_broker *wb = &world.brokers[f->broker];
@@ -152,9 +165,7 @@ static bool begin_fault(struct fault *f)
     case JUMP:
         if (!plan.jumps)
             return false;
-        /* smaller ones pass as drift: see master_clock.c */
-        fake_server_jump(s, sim_between(1000, 5000) * (sim_chance(500) ? 1 : -1));
-        history_data_lost();
+        jump(s);
         return true;
     case REFUSE:
         if (!plan.refuses || s->refuses)
@@ -326,7 +337,7 @@ static void break_circle(void)
 /* Everybody who holds gives up, until everybody who waits has been served. */
 static void drain(void)
 {
-    for (int round = 0; round < 200 && !is_quiet(); round++) {
+    for (int round = 0; round < 2000 && !is_quiet(); round++) {
         for (int i = 0; i < WORLD_APPS; i++) {
             bool is_free = world.apps[i].connected && world.apps[i].n_asks == 0;
             for (int n = 0; is_free && n < plan.names; n++)

@@ -27,6 +27,7 @@ struct belief {
     int64_t void_token;        /* holds up to this one are no promise any more */
     int64_t cap_token, cap_us; /* holds up to cap_token are none after cap_us */
     int unlocking, asking;     /* requests under way */
+    int lingering;             /* UNLOCKs that brokers still have, of connections that have gone */
     int last_asker;            /* application of the last one */
     int count;                 /* how often it has locked; valid when certain */
     bool certain;
@@ -135,7 +136,7 @@ static int64_t max(int64_t a, int64_t b)
 /* Until when a hold with this token is a promise, when its deadline is `until_us`. */
 static int64_t promised_us(const struct belief *bl, int64_t token, int64_t until_us)
 {
-    if (token <= bl->void_token || bl->unlocking > 0)
+    if (token <= bl->void_token || bl->unlocking > 0 || bl->lingering > 0)
         return 0;
     return token <= bl->cap_token ? min(until_us, bl->cap_us) : until_us;
 }
@@ -504,6 +505,7 @@ void history_closing(struct world_app *app, bool orderly)
         bl->certain = false;
         if (ask->verb == WORLD_UNLOCK) {
             bl->unlocking--;
+            bl->lingering++;
             make_void(bl, kept_token(n, bl));
         }
     }
@@ -518,6 +520,43 @@ void history_closing(struct world_app *app, bool orderly)
 void history_killing(struct world_broker *wb)
 {
     (void)wb; /* its applications are closed one by one */
+}
+
+/* ---- UNLOCKs that nobody waits for any more ---- */
+
+static bool is_unlock_of(const struct lock_request *r, const char *owner)
+{
+    return r && r->verb == VERB_UNLOCK && strcmp(r->owner->text, owner) == 0;
+}
+
+static bool has_unlock(struct world_broker *wb, const struct name *n, const char *owner)
+{
+    struct lock *l = wb->alive ? locktab_find(&wb->b.locks, n->name, strlen(n->name)) : NULL;
+    const struct lock_request *r;
+    if (!l || !l->queue)
+        return false;
+    if (is_unlock_of(l->queue->claimer, owner))
+        return true;
+    TAILQ_FOREACH(r, &l->queue->deferred, queued)
+    {
+        if (is_unlock_of(r, owner))
+            return true;
+    }
+    return false;
+}
+
+/* What a connection said before it went is still done, maybe to what its owner got meanwhile. */
+static void see_lingering(struct name *n, struct belief *bl)
+{
+    if (bl->lingering == 0)
+        return;
+    for (int i = 0; i < world.conf.n_brokers; i++) {
+        if (has_unlock(&world.brokers[i], n, bl->owner))
+            return;
+    }
+    bl->lingering = 0;
+    make_void(bl, kept_token(n, bl));
+    bl->certain = false;
 }
 
 /* ---- 5: told in time ---- */
@@ -543,6 +582,8 @@ void history_turned(struct world_broker *wb)
 {
     for (int i = 0; i < n_names; i++) {
         struct name *n = &names[i];
+        for (int j = 0; j < n->n_beliefs; j++)
+            see_lingering(n, &n->beliefs[j]);
         check_exclusion(n);
         for (int j = 0; j < n->n_beliefs; j++) {
             const struct belief *bl = &n->beliefs[j];

@@ -15,6 +15,7 @@
 #include "lock.h"
 #include "owed.h"
 #include "pool.h"
+#include "stats.h"
 
 /* Time for the wall clock in a token: milliseconds, and room for 1024 tokens in each. */
 enum { TOKEN_CLOCK_SHIFT = 10 };
@@ -193,12 +194,18 @@ struct round *backend_ask(struct backend *b, enum script script, const struct it
 /* A question whose answer nobody waits for. */
 struct errand {
     struct master_call call; /* first */
+    enum script script;
 };
 
 static void on_errand(struct master_call *call, const struct master_answer *answer, int64_t now_ms)
 {
-    (void)answer;
+    const struct errand *e = (const struct errand *)call;
+    bool answered = answer->result == MASTER_ANSWERED;
     (void)now_ms;
+    if (e->script == SCRIPT_PLANT) {
+        stats.heals_planted += answered && answer->values[0] == 1;
+        stats.heals_refused += !answered || answer->values[0] != 1;
+    }
     free(call);
 }
 
@@ -209,6 +216,7 @@ void backend_tell(struct backend *b, int i, enum script script, const struct ite
     struct master_item bytes;
     item_bytes(item, &bytes);
     e->call.on_answer = on_errand;
+    e->script = script;
     if (b->closed || master_ask(b->masters[i], script, &bytes, &e->call, now_ms) != 0)
         free(e);
 }

@@ -41,8 +41,9 @@ struct broker {
     char id[BROKER_ID_LEN + 1]; /* random: distinguishes this process from every other broker */
     uint64_t last_op;
     uint64_t last_ticket;
-    uint64_t rng;   /* jitter; see broker_random */
-    int64_t now_ms; /* of this turn; for figures only */
+    int64_t granted[ITEM_BUCKETS]; /* highest token granted here, by bucket */
+    uint64_t rng;                  /* jitter; see broker_random */
+    int64_t now_ms;                /* of this turn; for figures only */
     bool draining;
     bool paused; /* nobody new gets a lock; see broker_pause() */
     uint32_t n_holds, n_waiters, n_watched;

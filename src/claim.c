@@ -14,6 +14,7 @@
 
 #include "broker_state.h"
 #include "item.h"
+#include "log.h"
 #include "pool.h"
 #include "stats.h"
 #include "util.h"
@@ -101,6 +102,31 @@ static void fail_late(struct claim *c, int64_t now_ms)
     fail(c, &why, now_ms);
 }
 
+/* Every counter of a majority was at the highest token granted before, or above, when this was
+ * asked for; and the floor that was sent along is above all that this broker has seen. So it means
+ * that the masters are no longer what they were. */
+static bool goes_back(struct claim *c, int64_t token)
+{
+    int64_t *granted = &c->broker->granted[item_bucket(c->lock->name, c->lock->name_len)];
+    if (token <= c->above)
+        return true;
+    if (token > *granted)
+        *granted = token;
+    return false;
+}
+
+static void fail_back(struct claim *c, int64_t token, int64_t now_ms)
+{
+    struct buf why = {0};
+    stats.fence_regressions++;
+    log_error(c->lock->name,
+              "the masters gave a token that is not above the last one token=%lld last=%lld",
+              (long long)token, (long long)c->above);
+    buf_printf(&why, "NOQUORUM the masters gave token %lld, and %lld had been given before",
+               (long long)token, (long long)c->above);
+    fail(c, &why, now_ms);
+}
+
 /* A take-over goes on with what is left, however little; it is renewed at once. */
 static void grant(struct claim *c, struct round *r, int64_t token, int64_t now_ms)
 {
@@ -110,6 +136,10 @@ static void grant(struct claim *c, struct round *r, int64_t token, int64_t now_m
     least = least < c->lease_ms / 3 ? least : c->lease_ms / 3;
     if (left < (c->takeover ? 1 : least)) {
         fail_late(c, now_ms);
+        return;
+    }
+    if (goes_back(c, token)) {
+        fail_back(c, token, now_ms);
         return;
     }
     if (!c->takeover)
@@ -272,6 +302,7 @@ void claim_start(struct claim *c, int64_t now_ms)
     struct backend *backend = &c->broker->backend;
     char op[BROKER_OP_MAX + 1], prev[BROKER_OP_MAX + 1] = "-";
     c->sent_ms = now_ms;
+    c->above = c->broker->granted[item_bucket(c->lock->name, c->lock->name_len)];
     c->state = ASKING;
     c->count = c->takeover ? 0 : 1;
     broker_op_text(c->broker, c->op, op);

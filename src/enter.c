@@ -38,12 +38,17 @@ static void set_count(struct hold *h, uint32_t count)
     h->seq++;
 }
 
-static void no_quorum(struct broker *b, struct lock_request *r, struct round *round, int64_t now_ms)
+static void no_quorum(struct broker *b, struct lock_request *r, const struct hold *h,
+                      struct round *round, int64_t now_ms)
 {
     struct buf why = {0};
     round_describe(round, &why, now_ms);
-    broker_finish_error(b, r, "NOQUORUM %.*s; nothing has changed for '%s'", (int)buf_len(&why),
-                        buf_head(&why), r->lock->name);
+    if (r->verb == VERB_RENEW) /* it may have got through to some: also a shorter lease */
+        buf_printf(&why, "; '%s' is held for %lld ms more, and is not known to be renewed",
+                   r->lock->name, (long long)(h->deadline_ms - now_ms));
+    else
+        buf_printf(&why, "; '%s' is still entered as often as before", r->lock->name);
+    broker_finish_error(b, r, "NOQUORUM %.*s", (int)buf_len(&why), buf_head(&why));
     buf_fini(&why);
 }
 
@@ -77,7 +82,7 @@ static void on_written(struct round *round, void *arg, int64_t now_ms)
             keep_lose(b, gone, keep_why_gone(round), true, now_ms);
         broker_finish(b, r, r->verb == VERB_LOCK ? RESULT_NOT_GRANTED : RESULT_NOT_HELD);
     } else {
-        no_quorum(b, r, round, now_ms);
+        no_quorum(b, r, h, round, now_ms);
     }
     keep_unpin(h);
     broker_put(b, l);
@@ -149,8 +154,7 @@ static void on_taken_over(struct claim *c, void *arg, int64_t now_ms)
         b->resubmit(b, r, now_ms); /* UNLOCK: what it came for; RENEW: the lease begins now */
     } else if (c->end == CLAIM_FAILED) {
         stats.acquires_no_quorum++;
-        broker_finish_error(b, r, "%s; nothing is known to have changed for '%s'", c->reason,
-                            l->name);
+        broker_finish_error(b, r, "%s; if '%s' was held it still is", c->reason, l->name);
     } else {
         broker_finish(b, r, RESULT_NOT_HELD);
     }

@@ -241,7 +241,6 @@ static void plant(struct broker *b, struct hold *h, int i, int64_t now_ms)
     item_arg_int(it, h->watched ? keep_lease_ms(h, now_ms) : h->deadline_ms - now_ms);
     item_arg_int(it, item_bucket(l->name, l->name_len));
     item_arg_int(it, h->end_ms == INT64_MAX ? 0 : h->end_ms - now_ms);
-    stats.heals_planted++;
     backend_tell(&b->backend, i, SCRIPT_PLANT, it, now_ms);
 }
 

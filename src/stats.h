@@ -2,7 +2,7 @@
  * text exposition format 0.0.4 (https://prometheus.io/docs/instrumenting/exposition_formats/).
  *
  * A counter is one row below; add one and INFO, metrics and CONFIG RESETSTAT know it. Anybody may
- * write `stats.locks_lost_deadline++`. What is a level and not a count (clients connected, memory)
+ * write `stats.locks_lost_gone++`. What is a level and not a count (clients connected, memory)
  * stays with its owner and comes in through struct stats_gauges when somebody asks.
  */
 #ifndef HOLDFAST_STATS_H
@@ -127,8 +127,6 @@ struct buf;
       "reason=\"forced\"", "")                                                                     \
     X(locks_lost_no_quorum, STATS_SECTION_HOLDFAST, "lost_no_quorum", "holdfast_locks_lost_total", \
       "reason=\"no_quorum\"", "Holds that ended although somebody relied on them.")                \
-    X(locks_lost_deadline, STATS_SECTION_HOLDFAST, "lost_deadline", "holdfast_locks_lost_total",   \
-      "reason=\"deadline\"", "")                                                                   \
     X(locks_lost_max_hold, STATS_SECTION_HOLDFAST, "lost_max_hold", "holdfast_locks_lost_total",   \
       "reason=\"max_hold\"", "")                                                                   \
     X(locks_lost_gone, STATS_SECTION_HOLDFAST, "lost_gone", "holdfast_locks_lost_total",           \
@@ -150,13 +148,14 @@ struct buf;
     X(jeopardies, STATS_SECTION_HOLDFAST, "jeopardies", "holdfast_lease_jeopardies_total", "",     \
       "Holds whose renewal failed while time was left.")                                           \
     X(heals_planted, STATS_SECTION_HOLDFAST, "heals_planted", "holdfast_lock_heals_total",         \
-      "outcome=\"planted\"", "Holds planted again on a master that had none.")                     \
+      "outcome=\"planted\"", "Holds put on a master that had none; refused: it had one.")          \
     X(heals_refused, STATS_SECTION_HOLDFAST, "heals_refused", "holdfast_lock_heals_total",         \
       "outcome=\"refused\"", "")                                                                   \
     X(fence_writebacks, STATS_SECTION_HOLDFAST, "fence_writebacks",                                \
       "holdfast_fence_writebacks_total", "", "Grants that needed a commit round for the token.")   \
     X(fence_regressions, STATS_SECTION_HOLDFAST, "fence_regressions",                              \
-      "holdfast_fence_regressions_total", "", "Tokens seen to go back. Must stay 0.")              \
+      "holdfast_fence_regressions_total", "",                                                      \
+      "Tokens that were not above those granted before, and were refused. Must stay 0.")           \
     X(messages_sent, STATS_SECTION_HOLDFAST, "messages_sent", "holdfast_messages_total", "",       \
       "Pushes and channel messages sent to clients.")                                              \
     X(http_requests, STATS_SECTION_HOLDFAST, "http_requests", "holdfast_http_requests_total", "",  \

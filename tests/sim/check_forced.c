@@ -12,6 +12,7 @@
 
 #include "history.h"
 #include "item.h"
+#include "stats.h"
 #include "suite.h"
 #include "world.h"
 
@@ -188,6 +189,27 @@ START_TEST(tokens_rise_over_lost_data)
     world_say(1, "LOCK n");
     world_run_ms(20);
     ck_assert_int_gt(granted(1), token);
+    world_end();
+}
+END_TEST
+
+/* What should not be possible: the one who was told a higher token before sees it. */
+START_TEST(a_token_that_goes_back_is_refused)
+{
+    begin(3, 1);
+    world_connect(0, 0, "x");
+    world_say(0, "LOCK n");
+    world_run_ms(10);
+    int64_t token = granted(0);
+    world_say(0, "UNLOCK n");
+    world_run_ms(10);
+    answers(0, "1");
+    world.brokers[0].b.granted[item_bucket("n", 1)] = token + K;
+    world_say(0, "LOCK n");
+    world_run_ms(10);
+    answers(0, "-NOQUORUM the masters gave token");
+    ck_assert_int_eq(stats.fence_regressions, 1);
+    ck_assert_int_eq(world_copies("n"), 0);
     world_end();
 }
 END_TEST
@@ -533,6 +555,7 @@ static Suite *forced_suite(void)
     tcase_add_test(c, no_token_twice_by_lowering);
     tcase_add_loop_test(c, tokens_rise_over_lost_data, 1, 2);
     tcase_add_loop_test(c, tokens_rise_over_lost_data, 3, 4);
+    tcase_add_test(c, a_token_that_goes_back_is_refused);
     tcase_add_test(c, a_take_over_has_a_new_token);
     tcase_add_test(c, a_forgotten_hold_is_not_given);
     tcase_add_test(c, a_forgotten_vote_does_not_count);

@@ -260,7 +260,7 @@ static void on_app(void *arg)
         return;
     if (!app->connected)
         connect_somewhere(index);
-    else if (sim_chance(15) && !app->broker->paused)
+    else if (sim_chance(overtime ? 150 : 15) && !app->broker->paused)
         world_close(index, sim_chance(500));
     else if (app->n_asks < 1 + (int)sim_random(3))
         say_something(index);

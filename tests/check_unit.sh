@@ -15,7 +15,7 @@ fi
 
 # The program has to be there: for the check it is true(1), as it need not be installed here.
 make_units() {
-    sed -e 's|@sbindir@/holdfastd|/bin/true|' -e "s|@sysconfdir@|/etc|g" \
+    sed -e 's|@sbindir@/holdfastd|/bin/true|g' -e "s|@sysconfdir@|/etc|g" \
         "$root/systemd/holdfastd.service.in" >"$work/holdfastd.service"
     cp "$root/systemd/holdfastd.socket" "$work/"
 }

@@ -458,7 +458,8 @@ static void end(void)
 {
     for (int i = 0; i < CLIENTS; i++)
         close_client(&clients[i], true);
-    broker_pause(&broker, false, now_ms());
+    if (broker.paused)
+        broker_pause(&broker, false, now_ms());
     go_on(25000);
     require(broker.n_holds == 0 && broker.n_waiters == 0 && broker.locks.count == 0);
     require(fake_server_count_locks(&server) == 0);

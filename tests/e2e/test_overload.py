@@ -29,7 +29,7 @@ import pytest
 
 from holdfastproc import daemon_path
 from procs import rss_kb, wait_for
-from respclient import Closed, RespClient, RespError, encode
+from respclient import Closed, RespClient, RespError, as_map, encode
 
 # Long enough for a sanitized broker beside a test that takes all of a processor.
 LEASE_MS = 2000
@@ -205,6 +205,81 @@ def test_output_that_is_not_read(make_broker, masters1, clients):
         pass
     wait_for("its end", lambda: info(watcher, "disconnects_output_limit") == [1])
     assert info(watcher, "connected_clients") == [1]
+
+
+# ---- limits of requests ----
+
+def test_requests_in_flight(make_broker, masters1, clients, name):
+    """A pipeline longer than max_pending_requests is read as far as that, and answered in order all the same."""
+    broker = make_broker(masters1, options={"request_timeout": "5s"}, args=["-o", "limits.max_pending_requests=8"])
+    client, admin = clients(broker), clients(broker)
+    client.cmd("CLIENT", "SETNAME", "long")
+    masters1[0].stop()
+    client.send_raw(b"".join(encode("LOCK", "%s:%d" % (name, i)) + encode("ECHO", i) for i in range(100)))
+
+    def in_flight():
+        line = [line for line in admin.cmd("CLIENT", "LIST").splitlines() if "name=long" in line][0]
+        return int(re.search(r" in-flight=(\d+)", line).group(1))
+    wait_for("the bound", lambda: in_flight() == 8)
+    masters1[0].cont()
+    for i in range(100):
+        assert isinstance(client.recv(), list) and client.recv() == str(i)
+
+
+@pytest.mark.parametrize("option, data, why", [
+    ("max_request_args=80", b"*81\r\n", "invalid multibulk length"),
+    ("max_arg_len=1k", b"*2\r\n$4\r\nECHO\r\n$1025\r\n", "invalid bulk length"),
+    ("max_request=4k max_arg_len=2k", b"*6\r\n" + b"$1000\r\n" + b"x" * 1000 + b"\r\n" + (b"$1000\r\n" + b"x" * 1000 + b"\r\n") * 4, "too"),
+    ("max_inline=1k", b"x" * 1100, "too big inline request"),
+], ids=lambda value: value.split("=")[0] if isinstance(value, str) and "=" in value else "")
+def test_requests_that_are_too_large(make_broker, masters1, clients, option, data, why):
+    broker = make_broker(masters1, args=[word for one in option.split() for word in ("-o", "limits." + one)])
+    client, other = clients(broker), clients(broker)
+    client.send_raw(data)
+    answer = client.read_to_end()
+    assert answer.startswith(b"-ERR Protocol error: ") and why.encode() in answer and answer.count(b"\n") == 1, answer
+    assert info(other, "protocol_errors_resp") == [1]
+
+
+def test_idle_clients(make_broker, masters1, clients, name):
+    """Who has a lock, waits or listens is not idle."""
+    broker = make_broker(masters1, args=["-o", "limits.idle_timeout=300ms"])
+    holder, listener, idle = clients(broker), clients(broker), clients(broker)
+    holder.cmd("LOCK", name)
+    listener.cmd("SUBSCRIBE", "lost")
+    idle.cmd("PING")
+    assert idle.read_to_end(15) == b""
+    assert holder.cmd("UNLOCK", name) == 1
+    assert info(holder, "disconnects_idle") == [1]
+    assert listener.silent(0.1)
+
+
+def test_too_much_for_a_master(make_broker, masters1, clients, name):
+    """A master that does not answer is given no more than max_master_inflight; what is beyond fails at once."""
+    broker = make_broker(masters1, options={"request_timeout": "5s"}, args=["-o", "limits.max_master_inflight=16"])
+    client = clients(broker)
+    masters1[0].stop()
+    client.send_raw(b"".join(encode("LOCK", "%s:%d" % (name, i), "LEASE", 60000) for i in range(40)))
+    wait_for("the bound", lambda: as_map(clients(broker).cmd("MASTERS")[0])["in_flight"] == 16)
+    masters1[0].cont()
+    replies = [client.recv() for _ in range(40)]
+    errors = [reply for reply in replies if isinstance(reply, RespError)]
+    assert len(errors) == 24 and all(err.code == "NOQUORUM" and "overloaded" in str(err) for err in errors), replies
+    assert sum(isinstance(reply, list) for reply in replies) == 16
+
+
+def test_a_watcher_that_does_not_read(make_broker, masters1, clients):
+    """What it did not ask for counts as well: the hard limit ends it."""
+    broker = make_broker(masters1, args=["-o", "limits.output_buffer_hard=16k", "-o", "limits.output_buffer_soft=16k"])
+    watcher, client = clients(broker), clients(broker)
+    watcher.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    watcher.cmd("MONITOR")
+
+    def closed():
+        client.pipeline(*[("ECHO", "x" * 8000)] * 20)
+        return info(client, "disconnects_output_limit") == [1]
+    wait_for("its end", closed, 20)
+    broker.wait_log("does not take its replies \\(output_buffer_hard\\)")
 
 
 # ---- strangers ----

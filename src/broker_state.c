@@ -74,16 +74,20 @@ void broker_use(struct lock *l)
     l->refs++;
 }
 
-static bool queue_is_empty(const struct lock_queue *q)
+/* While it is held, how often others were passed over still counts, even if nobody waits here for a
+ * moment: a few clients that take turns would starve the other brokers. */
+static bool queue_is_over(const struct lock *l)
 {
-    return TAILQ_EMPTY(&q->waiters) && TAILQ_EMPTY(&q->deferred) && !q->claim;
+    const struct lock_queue *q = l->queue;
+    return TAILQ_EMPTY(&q->waiters) && TAILQ_EMPTY(&q->deferred) && !q->claim &&
+           (q->passed == 0 || LIST_EMPTY(&l->holds));
 }
 
 void broker_put(struct broker *b, struct lock *l)
 {
     assert(l->refs > 0);
     l->refs--;
-    if (l->queue && l->refs == 0 && queue_is_empty(l->queue)) {
+    if (l->queue && l->refs == 0 && queue_is_over(l)) {
         broker_due_cancel(b, &l->queue->retry);
         free(l->queue->failure);
         pool_put(l->queue, sizeof *l->queue);

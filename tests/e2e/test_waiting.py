@@ -398,6 +398,32 @@ def test_brokers_take_turns(net, clients, name):
     assert all(per_grant <= 2 for per_grant in grants), grants
 
 
+def test_two_clients_that_take_turns_starve_no_other_broker(net, clients, name):
+    """Nobody waits at their broker for a moment after each hand-over: others that were passed over still count."""
+    limit = 4
+    brokers = [net.broker(handover_max_count=limit, handover_max_time="60s") for _ in range(2)]
+    wait_for_listeners(net.masters, 2)
+    holder, waiter = clients(brokers[0]), clients(brokers[0])
+    holder.cmd("LOCK", name, "LEASE", LONG)
+    wait_for_hold(net.masters, name)
+    other = wait_in_line(clients, brokers[1], name, 1)[0]
+    wait_for_line(net.masters, name, 1)
+    for _ in range(limit + 2):
+        waiter.send("LOCK", name, "WAIT", 0, "LEASE", LONG)
+        wait_for_waiters(brokers[0], 1)
+        assert holder.cmd("UNLOCK", name) == 1
+        with selectors.DefaultSelector() as ready:
+            ready.register(waiter.sock, selectors.EVENT_READ, waiter)
+            ready.register(other.sock, selectors.EVENT_READ, other)
+            granted = [key.data for key, _ in ready.select(20)]
+        assert len(granted) == 1
+        assert isinstance(granted[0].recv(), list)
+        if granted[0] is other:
+            return
+        holder, waiter = waiter, holder
+    raise AssertionError("the other broker was passed over %d times" % (limit + 2))
+
+
 def test_fair_keeps_the_order_of_arrival_across_brokers(pair, masters, clients, name):
     wait_for_listeners(masters, 2)
     holder = clients(pair[0])

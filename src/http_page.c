@@ -151,9 +151,8 @@ static void end_tile(struct buf *out, const struct http_view *v, sample_fn curve
 
 static uint64_t count_lost(void)
 {
-    return stats.locks_lost_no_quorum + stats.locks_lost_max_hold +
-           stats.locks_lost_gone + stats.locks_lost_moved + stats.locks_lost_forced +
-           stats.locks_lost_pause;
+    return stats.locks_lost_no_quorum + stats.locks_lost_max_hold + stats.locks_lost_gone +
+           stats.locks_lost_moved + stats.locks_lost_forced + stats.locks_lost_pause;
 }
 
 static void put_lock_tiles(struct buf *out, const struct http_view *v)

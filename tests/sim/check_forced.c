@@ -13,40 +13,16 @@
 #include "history.h"
 #include "item.h"
 #include "stats.h"
+#include "story.h"
 #include "suite.h"
-#include "world.h"
 
 static const int64_t K = (int64_t)1 << 52;
-static struct world_conf conf;
 
 /* ---- the scene ---- */
-
-static void begin(int n_servers, int n_brokers)
-{
-    const char *mutation = getenv("SIM_MUTATION");
-    fake_mutation = mutation ? (enum fake_mutation)atoi(mutation) : FAKE_AS_IT_SHOULD_BE;
-    world_defaults(&conf, 1);
-    conf.n_servers = n_servers;
-    conf.n_brokers = n_brokers;
-    fake_net = (struct fake_net){.latency_min_us = 1000, .latency_max_us = 1000};
-    world_begin(&conf);
-    world_settle();
-}
 
 static void count_from(int server, int64_t count)
 {
     world.servers[server].mark.counters[item_bucket("n", 1)] = K + count;
-}
-
-static void cut(int broker, int server, bool cut)
-{
-    fake_master_cut(world.brokers[broker].masters[server], cut);
-}
-
-/* Until a request that was just said has run on the servers, and its answers are on their way. */
-static void run_there(void)
-{
-    sim_run_until(sim_now_us() + 1500);
 }
 
 /* From now on everything that is sent arrives a second time, up to so much later. */
@@ -61,28 +37,6 @@ static void lose_lock(int server)
     struct fake_lock *l = world_lock_at(server, "n");
     ck_assert_ptr_nonnull(l);
     l->expires_ms = 0;
-}
-
-static void restart_empty(int server)
-{
-    fake_server_kill(&world.servers[server]);
-    fake_server_start(&world.servers[server], false);
-    world_run_ms(100); /* until everybody has noticed */
-}
-
-static int64_t granted(int app)
-{
-    int64_t token = 0, validity_ms = 0;
-    const char *reply = world_reply(app);
-    ck_assert_msg(sscanf(reply, "[%ld %ld]", &token, &validity_ms) == 2, "no grant: '%s'", reply);
-    return token;
-}
-
-static void answers(int app, const char *expected)
-{
-    const char *reply = world_reply(app);
-    ck_assert_msg(strncmp(reply, expected, strlen(expected)) == 0 && (*expected || !*reply),
-                  "'%s', not '%s'", reply, expected);
 }
 
 static void is_held_by(int server, const char *owner)
@@ -109,27 +63,27 @@ static void stays_free(int64_t ms)
 START_TEST(no_token_twice_by_commit)
 {
     static const int64_t counts[] = {4, 2, 2, 4, 4};
-    begin(5, 2);
+    story_begin(5, 2);
     for (int i = 0; i < 5; i++)
         count_from(i, counts[i]);
     world_connect(0, 0, "x");
     world_connect(1, 1, "y");
-    cut(0, 3, true);
-    cut(0, 4, true);
-    cut(1, 0, true);
-    cut(1, 1, true);
+    story_cut(0, 3, true);
+    story_cut(0, 4, true);
+    story_cut(1, 0, true);
+    story_cut(1, 1, true);
     world_say(0, "LOCK n");
-    run_there();
+    story_run_there();
     for (int i = 0; i < 3; i++)
-        cut(0, i, true);
+        story_cut(0, i, true);
     lose_lock(2);
     world_say(1, "LOCK n");
     world_run_ms(10);
-    ck_assert_int_eq(granted(1), K + 5);
+    ck_assert_int_eq(story_granted(1), K + 5);
     for (int i = 0; i < 3; i++)
-        cut(0, i, false);
+        story_cut(0, i, false);
     world_run_ms(400);
-    answers(0, "-NOQUORUM");
+    story_answers(0, "-NOQUORUM");
     world_end();
 }
 END_TEST
@@ -139,29 +93,29 @@ END_TEST
  * lands on the third master, with 3. To lower that to 2 gives 2 twice. */
 START_TEST(no_token_twice_by_lowering)
 {
-    begin(3, 2);
+    story_begin(3, 2);
     count_from(0, 0);
     count_from(1, 1);
     count_from(2, 1);
     world_connect(0, 0, "x");
     world_connect(1, 1, "y");
-    cut(0, 2, true);
-    cut(1, 1, true);
+    story_cut(0, 2, true);
+    story_cut(1, 1, true);
     world_say(0, "LOCK n");
-    run_there();
-    cut(0, 0, true);
-    cut(0, 1, true);
+    story_run_there();
+    story_cut(0, 0, true);
+    story_cut(0, 1, true);
     lose_lock(0);
     world_say(1, "LOCK n");
     world_run_ms(10);
-    ck_assert_int_eq(granted(1), K + 2);
+    ck_assert_int_eq(story_granted(1), K + 2);
     world_say(1, "UNLOCK n");
     world_run_ms(10);
-    answers(1, "1");
+    story_answers(1, "1");
     for (int i = 2; i >= 0; i--)
-        cut(0, i, false);
+        story_cut(0, i, false);
     world_run_ms(20);
-    ck_assert_int_eq(granted(0), K + 3);
+    ck_assert_int_eq(story_granted(0), K + 3);
     world_end();
 }
 END_TEST
@@ -169,17 +123,17 @@ END_TEST
 /* A master restarts empty, and somebody who has never seen a token asks. */
 START_TEST(tokens_rise_over_lost_data)
 {
-    begin(_i, 2);
+    story_begin(_i, 2);
     for (int i = 0; _i > 1 && i < _i; i++) /* a single one goes by the clocks */
         count_from(i, 0);
     world_connect(0, 0, "x");
     world_say(0, "LOCK n");
     world_run_ms(10);
-    int64_t token = granted(0);
+    int64_t token = story_granted(0);
     world_say(0, "UNLOCK n");
     world_run_ms(10);
     for (int i = 0; i < _i; i++) {
-        restart_empty(i);
+        story_restart_empty(i);
         world_settle();
     }
     world_broker_kill(1);
@@ -188,7 +142,7 @@ START_TEST(tokens_rise_over_lost_data)
     world_connect(1, 1, "y");
     world_say(1, "LOCK n");
     world_run_ms(20);
-    ck_assert_int_gt(granted(1), token);
+    ck_assert_int_gt(story_granted(1), token);
     world_end();
 }
 END_TEST
@@ -196,18 +150,18 @@ END_TEST
 /* What should not be possible: the one who was told a higher token before sees it. */
 START_TEST(a_token_that_goes_back_is_refused)
 {
-    begin(3, 1);
+    story_begin(3, 1);
     world_connect(0, 0, "x");
     world_say(0, "LOCK n");
     world_run_ms(10);
-    int64_t token = granted(0);
+    int64_t token = story_granted(0);
     world_say(0, "UNLOCK n");
     world_run_ms(10);
-    answers(0, "1");
+    story_answers(0, "1");
     world.brokers[0].b.granted[item_bucket("n", 1)] = token + K;
     world_say(0, "LOCK n");
     world_run_ms(10);
-    answers(0, "-NOQUORUM the masters gave token");
+    story_answers(0, "-NOQUORUM the masters gave token");
     ck_assert_int_eq(stats.fence_regressions, 1);
     ck_assert_int_eq(world_copies("n"), 0);
     world_end();
@@ -216,15 +170,15 @@ END_TEST
 
 START_TEST(a_take_over_has_a_new_token)
 {
-    begin(3, 2);
+    story_begin(3, 2);
     world_connect(0, 0, "x");
     world_connect(1, 1, "x");
     world_say(0, "LOCK n");
     world_run_ms(10);
-    int64_t token = granted(0);
+    int64_t token = story_granted(0);
     world_say(1, "RENEW n");
     world_run_ms(20);
-    ck_assert_int_gt(granted(1), token);
+    ck_assert_int_gt(story_granted(1), token);
     world_end();
 }
 END_TEST
@@ -234,14 +188,14 @@ END_TEST
 /* Two of three masters hold it, one of them forgets it: with the third that is a majority again. */
 START_TEST(a_forgotten_hold_is_not_given)
 {
-    begin(3, 2);
+    story_begin(3, 2);
     world_connect(0, 0, "x");
     world_connect(1, 1, "y");
-    cut(0, 2, true);
+    story_cut(0, 2, true);
     world_say(0, "LOCK n LEASE 5000");
     world_run_ms(10);
-    granted(0);
-    restart_empty(1);
+    story_granted(0);
+    story_restart_empty(1);
     world_run_ms(900);
     world_say(1, "LOCK n");
     world_run_ms(500);
@@ -254,25 +208,25 @@ END_TEST
 /* One master has voted, restarts before the second vote is heard, and votes for somebody else. */
 START_TEST(a_forgotten_vote_does_not_count)
 {
-    begin(3, 2);
-    conf.broker.request_timeout_ms = 4000;
+    story_begin(3, 2);
+    story_conf.broker.request_timeout_ms = 4000;
     for (int i = 0; i < 2; i++) /* patient enough to see the master come back */
-        broker_configure(&world.brokers[i].b, &conf.broker);
+        broker_configure(&world.brokers[i].b, &story_conf.broker);
     world_connect(0, 0, "x");
     world_connect(1, 1, "y");
-    cut(0, 2, true);
-    cut(1, 1, true);
+    story_cut(0, 2, true);
+    story_cut(1, 1, true);
     world_say(0, "LOCK n LEASE 6000");
-    run_there();
-    cut(0, 1, true); /* its vote is on the way, the first master's arrives */
+    story_run_there();
+    story_cut(0, 1, true); /* its vote is on the way, the first master's arrives */
     world_run_ms(20);
-    restart_empty(0);
+    story_restart_empty(0);
     world_run_ms(1500);
     world_say(1, "LOCK n LEASE 6000");
     world_run_ms(20);
     const char *second = world_reply(1);
     ck_assert_msg(*second != '[', "granted with a vote that was given before: %s", second);
-    cut(0, 1, false);
+    story_cut(0, 1, false);
     world_run_ms(20);
     world_end();
 }
@@ -281,23 +235,23 @@ END_TEST
 /* The same, but the tokens differ: the commit must not count on a master that has forgotten. */
 START_TEST(a_commit_after_a_restart_is_none)
 {
-    begin(3, 2);
+    story_begin(3, 2);
     count_from(0, 6);
     count_from(1, 2);
     count_from(2, 1);
-    conf.broker.request_timeout_ms = 9000;
+    story_conf.broker.request_timeout_ms = 9000;
     for (int i = 0; i < 2; i++)
-        broker_configure(&world.brokers[i].b, &conf.broker);
+        broker_configure(&world.brokers[i].b, &story_conf.broker);
     world_connect(0, 0, "x");
     world_connect(1, 1, "y");
-    cut(0, 2, true);
+    story_cut(0, 2, true);
     world_say(0, "LOCK n LEASE 6000");
-    run_there();
-    cut(0, 1, true);
+    story_run_there();
+    story_cut(0, 1, true);
     world_run_ms(20);
-    restart_empty(0);
+    story_restart_empty(0);
     world_run_ms(1500);
-    cut(0, 1, false);
+    story_cut(0, 1, false);
     world_run_ms(20);
     const char *reply = world_reply(0);
     ck_assert_msg(*reply == '-', "granted by a commit on a master that has forgotten: %s", reply);
@@ -308,12 +262,12 @@ END_TEST
 /* A clock jumps ahead, and leases end before their holders think so. */
 START_TEST(a_jump_ends_no_lease)
 {
-    begin(_i, 2);
+    story_begin(_i, 2);
     world_connect(0, 0, "x");
     world_connect(1, 1, "y");
     world_say(0, "LOCK n LEASE 5000");
     world_run_ms(20);
-    granted(0);
+    story_granted(0);
     for (int i = 0; i < _i; i++)
         fake_server_jump(&world.servers[i], 6000);
     world_say(1, "LOCK n WAIT 2000");
@@ -328,16 +282,16 @@ END_TEST
 
 START_TEST(a_late_acquire_finds_the_way_shut)
 {
-    begin(3, 1);
+    story_begin(3, 1);
     world_connect(0, 0, "x");
     copy_all(_i);
     world_say(0, "LOCK n LEASE 6000");
     world_run_ms(5);
-    granted(0);
+    story_granted(0);
     copy_all(0);
     world_say(0, "UNLOCK n");
     world_run_ms(5);
-    answers(0, "1");
+    story_answers(0, "1");
     stays_free(_i + 100);
     world_end();
 }
@@ -345,19 +299,19 @@ END_TEST
 
 START_TEST(a_late_renewal_creates_nothing)
 {
-    begin(3, 1);
+    story_begin(3, 1);
     world_connect(0, 0, "x");
     world_say(0, "LOCK n LEASE 6000");
     world_run_ms(5);
-    granted(0);
+    story_granted(0);
     copy_all(300);
     world_say(0, "RENEW n LEASE 5000");
     world_run_ms(5);
-    granted(0);
+    story_granted(0);
     copy_all(0);
     world_say(0, "UNLOCK n");
     world_run_ms(5);
-    answers(0, "1");
+    story_answers(0, "1");
     stays_free(400);
     world_end();
 }
@@ -365,20 +319,20 @@ END_TEST
 
 START_TEST(a_late_release_frees_nobody_else)
 {
-    begin(3, 1);
+    story_begin(3, 1);
     world_connect(0, 0, "x");
     world_connect(1, 0, "y");
     world_say(0, "LOCK n");
     world_run_ms(5);
-    granted(0);
+    story_granted(0);
     copy_all(300);
     world_say(0, "UNLOCK n");
     world_run_ms(5);
-    answers(0, "1");
+    story_answers(0, "1");
     copy_all(0);
     world_say(1, "LOCK n LEASE 6000");
     world_run_ms(400);
-    granted(1);
+    story_granted(1);
     for (int i = 0; i < 3; i++)
         is_held_by(i, "y");
     world_end();
@@ -387,12 +341,12 @@ END_TEST
 
 START_TEST(a_repeated_acquire_counts_once)
 {
-    begin(3, 1);
+    story_begin(3, 1);
     world_connect(0, 0, "x");
     copy_all(300);
     world_say(0, "LOCK n LEASE 6000");
     world_run_ms(5);
-    int64_t token = granted(0);
+    int64_t token = story_granted(0);
     copy_all(0);
     world_run_ms(400);
     for (int i = 0; i < 3; i++) {
@@ -402,7 +356,7 @@ START_TEST(a_repeated_acquire_counts_once)
     }
     world_say(0, "UNLOCK n");
     world_run_ms(5);
-    answers(0, "1");
+    story_answers(0, "1");
     ck_assert_int_eq(world_copies("n"), 0);
     world_end();
 }
@@ -411,26 +365,26 @@ END_TEST
 /* Its count of two arrives once more after the count of one. */
 START_TEST(a_late_count_is_old)
 {
-    begin(3, 2);
+    story_begin(3, 2);
     world_connect(0, 0, "x");
     world_connect(1, 1, "x");
     world_say(0, "LOCK n");
     world_run_ms(5);
-    granted(0);
+    story_granted(0);
     copy_all(300);
     world_say(0, "LOCK n");
     world_run_ms(5);
-    granted(0);
+    story_granted(0);
     copy_all(0);
     world_say(0, "UNLOCK n");
     world_run_ms(400);
-    answers(0, "0");
+    story_answers(0, "0");
     world_say(1, "RENEW n");
     world_run_ms(10);
-    granted(1);
+    story_granted(1);
     world_say(1, "UNLOCK n");
     world_run_ms(10);
-    answers(1, "1");
+    story_answers(1, "1");
     ck_assert_int_eq(world_copies("n"), 0);
     world_end();
 }
@@ -440,19 +394,19 @@ END_TEST
  * the same owner gets afterwards. */
 START_TEST(a_late_take_over_is_old)
 {
-    begin(3, 1);
+    story_begin(3, 1);
     world_connect(0, 0, "x");
     copy_all(300);
     world_say(0, "UNLOCK n");
     world_run_ms(5);
-    answers(0, "-NOTHELD");
+    story_answers(0, "-NOTHELD");
     copy_all(0);
     world_say(0, "LOCK n LEASE 6000");
     world_run_ms(400);
-    granted(0);
+    story_granted(0);
     world_say(0, "UNLOCK n");
     world_run_ms(10);
-    answers(0, "1");
+    story_answers(0, "1");
     ck_assert_int_eq(world_copies("n"), 0);
     world_end();
 }
@@ -461,26 +415,26 @@ END_TEST
 /* A try that was refused arrives once more when the lock is free: its owner has not locked it. */
 START_TEST(a_late_try_counts_nothing)
 {
-    begin(3, 2);
+    story_begin(3, 2);
     world_connect(0, 0, "x");
     world_connect(1, 1, "y");
     world_say(0, "LOCK n");
     world_run_ms(5);
-    granted(0);
+    story_granted(0);
     copy_all(300);
     world_say(1, "LOCK n");
     world_run_ms(5);
-    answers(1, "nil");
+    story_answers(1, "nil");
     copy_all(0);
     world_say(0, "UNLOCK n");
     world_run_ms(400);
-    answers(0, "1");
+    story_answers(0, "1");
     world_say(1, "LOCK n");
     world_run_ms(20);
-    granted(1);
+    story_granted(1);
     world_say(1, "UNLOCK n");
     world_run_ms(20);
-    answers(1, "1");
+    story_answers(1, "1");
     ck_assert_int_eq(world_copies("n"), 0);
     world_end();
 }
@@ -490,10 +444,10 @@ END_TEST
  * there. */
 START_TEST(a_late_plant_overwrites_nobody)
 {
-    begin(3, 2);
-    conf.broker.request_timeout_ms = 1000;
+    story_begin(3, 2);
+    story_conf.broker.request_timeout_ms = 1000;
     for (int i = 0; i < 2; i++)
-        broker_configure(&world.brokers[i].b, &conf.broker);
+        broker_configure(&world.brokers[i].b, &story_conf.broker);
     for (int i = 0; i < 3; i++)
         for (int j = 0; j < 2; j++)
             master_configure(world.brokers[j].masters[i],
@@ -502,18 +456,18 @@ START_TEST(a_late_plant_overwrites_nobody)
     world_connect(1, 1, "y");
     world_say(0, "LOCK n LEASE 500");
     world_run_ms(5);
-    granted(0);
+    story_granted(0);
     lose_lock(2);
     world_say(0, "RENEW n LEASE 500");
     sim_run_until(sim_now_us() + 2500); /* answered: missing on the third */
-    cut(0, 2, true);                    /* and the plant is held up */
+    story_cut(0, 2, true);              /* and the plant is held up */
     world_run_ms(600);
-    granted(0);
+    story_granted(0);
     ck_assert_int_eq(world_copies("n"), 0);
     world_say(1, "LOCK n LEASE 3000");
     world_run_ms(10);
-    granted(1);
-    cut(0, 2, false);
+    story_granted(1);
+    story_cut(0, 2, false);
     world_run_ms(20);
     for (int i = 0; i < 3; i++)
         is_held_by(i, "y");
@@ -526,23 +480,23 @@ END_TEST
 /* The broker that is next in line dies: those behind it are served all the same. */
 START_TEST(the_next_in_line_dies)
 {
-    begin(_i, 3);
+    story_begin(_i, 3);
     for (int i = 0; i < 3; i++) {
         char owner[8] = {(char)('x' + i)};
         world_connect(i, i, owner);
     }
     world_say(0, "LOCK n");
     world_run_ms(10);
-    granted(0);
+    story_granted(0);
     world_say(1, "LOCK n WAIT 0");
     world_run_ms(10);
     world_say(2, "LOCK n WAIT 0 FAIR");
     world_run_ms(10);
     world_say(0, "UNLOCK n");
-    run_there(); /* released, and the call is on its way */
+    story_run_there(); /* released, and the call is on its way */
     world_broker_kill(1);
-    world_run_ms(conf.broker.max_lease_ms + 2000);
-    granted(2);
+    world_run_ms(story_conf.broker.max_lease_ms + 2000);
+    story_granted(2);
     world_end();
 }
 END_TEST

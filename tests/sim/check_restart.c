@@ -1,0 +1,268 @@
+/* Restarts, lost data and clocks that jump, as stories in virtual time: quarantine, its end, what
+ * lives through it, and from where the tokens go on. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "history.h"
+#include "item.h"
+#include "story.h"
+#include "suite.h"
+
+enum { QUARANTINE_MS = 6000 + 30 + 1000 }; /* max_lease of world_defaults(), drift, and a second */
+
+static void all_are(int server, enum master_state state)
+{
+    for (int i = 0; i < story_conf.n_brokers; i++)
+        ck_assert_msg(story_state(i, server) == state, "broker %d: master %d is %s", i, server,
+                      master_state_name(story_state(i, server)));
+}
+
+/* What makes a server forget, or look as if it had. */
+static void (*const losses[])(int) = {story_restart_empty, NULL, NULL};
+
+static void lose(int how, int server)
+{
+    if (losses[how]) {
+        losses[how](server);
+    } else if (how == 1) {
+        fake_server_kill(&world.servers[server]);
+        fake_server_start(&world.servers[server], true);
+    } else {
+        fake_server_flush(&world.servers[server]);
+    }
+    world_run_ms(2500); /* an idle link is looked at every two seconds */
+}
+
+START_TEST(quarantine_and_its_end)
+{
+    story_begin(3, 2);
+    int64_t at_us = sim_now_us();
+    lose(_i, 1);
+    all_are(1, MASTER_QUARANTINE);
+    int64_t earliest_us = at_us + QUARANTINE_MS * 1000;
+    while (story_state(0, 1) == MASTER_QUARANTINE)
+        world_run_ms(10);
+    ck_assert_int_ge(sim_now_us(), earliest_us);
+    ck_assert_int_lt(sim_now_us(), earliest_us + 3000000); /* counted from when it was seen */
+    world_run_ms(2500);
+    all_are(1, MASTER_ACTIVE);
+    world_end();
+}
+END_TEST
+
+/* Each master restarts empty, one after the other: a lock that is watched, and one with a lease,
+ * are planted there meanwhile, and live. */
+START_TEST(every_master_in_turn)
+{
+    story_begin(_i, 2);
+    world_connect(0, 0, "x");
+    world_connect(1, 1, "y");
+    world_say(0, "LOCK n");
+    world_run_ms(10);
+    int64_t token = story_granted(0);
+    for (int i = 0; i < _i; i++) {
+        story_restart_empty(i);
+        world_say(1, "LOCK n");
+        world_run_ms(1500);
+        story_answers(1, "nil");
+        world_settle();
+        world_run_ms(1500);
+        ck_assert_int_eq(world_copies("n"), _i);
+    }
+    story_pushed(0, "");
+    world_say(0, "RENEW n");
+    world_run_ms(10);
+    ck_assert_int_eq(story_granted(0), token);
+    world_say(0, "UNLOCK n");
+    world_run_ms(10);
+    story_answers(0, "1");
+    world_say(1, "LOCK n");
+    world_run_ms(10);
+    ck_assert_int_gt(story_granted(1), token);
+    world_end();
+}
+END_TEST
+
+START_TEST(a_single_master_stays_out)
+{
+    story_begin(1, 1);
+    world_connect(0, 0, "x");
+    world_say(0, "LOCK n LEASE 4000");
+    world_run_ms(10);
+    int64_t token = story_granted(0);
+    story_restart_empty(0);
+    world_connect(1, 0, "y");
+    world_say(1, "LOCK n WAIT 5000");
+    world_run_ms(5200);
+    story_answers(1, "-NOQUORUM");
+    world_settle();
+    world_say(1, "LOCK n");
+    world_run_ms(10);
+    ck_assert_int_gt(story_granted(1), token);
+    world_end();
+}
+END_TEST
+
+/* Two that end nearly together do not keep each other out. */
+START_TEST(two_that_end_together)
+{
+    story_begin(3, 1);
+    story_restart_empty(0);
+    fake_server_kill(&world.servers[1]);
+    fake_server_start(&world.servers[1], false);
+    int64_t at_us = sim_now_us();
+    world_run_ms(QUARANTINE_MS - 500);
+    ck_assert_int_eq(story_state(0, 0), MASTER_QUARANTINE);
+    world_run_ms(800);
+    ck_assert_int_lt(sim_now_us() - at_us, (QUARANTINE_MS + 500) * 1000);
+    all_are(0, MASTER_ACTIVE);
+    all_are(1, MASTER_ACTIVE);
+    world_end();
+}
+END_TEST
+
+/* A broker that has just started does not guess. */
+START_TEST(a_new_broker_sees_it)
+{
+    story_begin(3, 2);
+    story_restart_empty(1);
+    world_run_ms(3000);
+    world_broker_kill(1);
+    world_broker_start(1);
+    world_run_ms(200);
+    all_are(1, MASTER_QUARANTINE);
+    world_run_ms(QUARANTINE_MS - 4000);
+    all_are(1, MASTER_QUARANTINE);
+    world_run_ms(1500);
+    all_are(1, MASTER_ACTIVE);
+    world_end();
+}
+END_TEST
+
+START_TEST(trust_ends_it)
+{
+    story_begin(3, 2);
+    story_restart_empty(1);
+    ck_assert_ptr_null(
+        rejoin_trust(&world.brokers[0].rejoin, "b", world_local_ms(&world.brokers[0])));
+    fake_master_break(world.brokers[0].masters[0]); /* anything that makes a turn */
+    world_run_ms(3000);
+    all_are(1, MASTER_ACTIVE);
+    world_end();
+}
+END_TEST
+
+/* The base is the highest token of the others, asked when the quarantine was over: not one that was
+ * known before. */
+START_TEST(the_floor_is_asked_at_the_end)
+{
+    int bucket = item_bucket("n", 1);
+    int64_t high = (int64_t)1 << 52;
+    story_begin(3, 1);
+    story_restart_empty(1);
+    world_run_ms(QUARANTINE_MS - 1000);
+    world.servers[0].mark.counters[bucket] = high; /* given by another broker meanwhile */
+    world_settle();
+    ck_assert_int_ge(world.servers[1].mark.base, high);
+    world_end();
+}
+END_TEST
+
+/* Too few others to ask: it waits for them, and goes by the clocks in the end. */
+START_TEST(too_few_to_ask)
+{
+    story_begin(3, 1);
+    story_restart_empty(1);
+    fake_server_kill(&world.servers[0]);
+    world_run_ms(QUARANTINE_MS + 2000);
+    ck_assert_int_eq(story_state(0, 1), MASTER_QUARANTINE);
+    fake_server_start(&world.servers[0], true); /* now that one is in quarantine */
+    world_run_ms(3000);
+    ck_assert_int_eq(story_state(0, 1), MASTER_QUARANTINE);
+    world_settle();
+    world_connect(0, 0, "x");
+    world_say(0, "LOCK n");
+    world_run_ms(10);
+    story_granted(0);
+    world_end();
+}
+END_TEST
+
+/* ---- clocks that jump ---- */
+
+/* Ahead: its leases have ended early. Everybody keeps it out for as long as one may last. */
+START_TEST(a_jump_ahead)
+{
+    story_begin(3, 2);
+    world_connect(0, 0, "x");
+    world_say(0, "LOCK n");
+    world_run_ms(10);
+    story_granted(0);
+    fake_server_jump(&world.servers[2], 60000);
+    world_run_ms(4500);
+    all_are(2, MASTER_QUARANTINE);
+    world_run_ms(QUARANTINE_MS + 2500);
+    all_are(2, MASTER_ACTIVE);
+    story_pushed(0, "");
+    ck_assert_int_eq(world_copies("n"), 3);
+    world_end();
+}
+END_TEST
+
+/* In the middle of a quarantine: by that clock it would be over at once. */
+START_TEST(a_jump_in_quarantine)
+{
+    story_begin(3, 2);
+    story_restart_empty(1);
+    world_run_ms(1000);
+    fake_server_jump(&world.servers[1], 60000);
+    world_run_ms(QUARANTINE_MS - 2000);
+    all_are(1, MASTER_QUARANTINE);
+    ck_assert(!world.servers[1].mark.active);
+    world_settle();
+    world_end();
+}
+END_TEST
+
+/* Back: leases last longer there, which is no danger. */
+START_TEST(a_jump_back)
+{
+    story_begin(3, 1);
+    world_connect(0, 0, "x");
+    world_say(0, "LOCK n");
+    world_run_ms(10);
+    story_granted(0);
+    fake_server_jump(&world.servers[2], -60000);
+    world_run_ms(6000);
+    all_are(2, MASTER_ACTIVE);
+    story_pushed(0, "");
+    world_end();
+}
+END_TEST
+
+static Suite *restart_suite(void)
+{
+    Suite *s = suite_create("restart");
+    TCase *c = tcase_create("restart");
+    tcase_add_loop_test(c, quarantine_and_its_end, 0, 3);
+    tcase_add_loop_test(c, every_master_in_turn, 3, 4);
+    tcase_add_loop_test(c, every_master_in_turn, 5, 6);
+    tcase_add_test(c, a_single_master_stays_out);
+    tcase_add_test(c, two_that_end_together);
+    tcase_add_test(c, a_new_broker_sees_it);
+    tcase_add_test(c, trust_ends_it);
+    tcase_add_test(c, the_floor_is_asked_at_the_end);
+    tcase_add_test(c, too_few_to_ask);
+    tcase_add_test(c, a_jump_ahead);
+    tcase_add_test(c, a_jump_in_quarantine);
+    tcase_add_test(c, a_jump_back);
+    suite_add_tcase(s, c);
+    return s;
+}
+
+int main(void)
+{
+    return suite_run(restart_suite());
+}

@@ -1,0 +1,84 @@
+/* The words of the stories, as thin as can be: see story.h. */
+#include "story.h"
+
+#include <check.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct world_conf story_conf;
+
+void story_begin(int n_servers, int n_brokers)
+{
+    const char *mutation = getenv("SIM_MUTATION");
+    fake_mutation = mutation ? (enum fake_mutation)atoi(mutation) : FAKE_AS_IT_SHOULD_BE;
+    world_defaults(&story_conf, 1);
+    story_conf.n_servers = n_servers;
+    story_conf.n_brokers = n_brokers;
+    fake_net = (struct fake_net){.latency_min_us = 1000, .latency_max_us = 1000};
+    world_begin(&story_conf);
+    world_settle();
+}
+
+void story_cut(int broker, int server, bool cut)
+{
+    fake_master_cut(world.brokers[broker].masters[server], cut);
+}
+
+void story_run_there(void)
+{
+    sim_run_until(sim_now_us() + 1500);
+}
+
+void story_restart_empty(int server)
+{
+    fake_server_kill(&world.servers[server]);
+    fake_server_start(&world.servers[server], false);
+    world_run_ms(100);
+}
+
+static int64_t grant(int app, int64_t *validity_ms)
+{
+    int64_t token = 0;
+    const char *reply = world_reply(app);
+    ck_assert_msg(sscanf(reply, "[%" SCNd64 " %" SCNd64 "]", &token, validity_ms) == 2,
+                  "no grant: '%s'", reply);
+    return token;
+}
+
+int64_t story_granted(int app)
+{
+    int64_t validity_ms;
+    return grant(app, &validity_ms);
+}
+
+int64_t story_validity_ms(int app)
+{
+    int64_t validity_ms = 0;
+    (void)grant(app, &validity_ms);
+    return validity_ms;
+}
+
+static void begins(const char *what, const char *expected)
+{
+    ck_assert_msg(strncmp(what, expected, strlen(expected)) == 0 && (*expected || !*what),
+                  "'%s', not '%s'", what, expected);
+}
+
+void story_answers(int app, const char *expected)
+{
+    begins(world_reply(app), expected);
+}
+
+void story_pushed(int app, const char *expected)
+{
+    begins(world_push(app), expected);
+}
+
+enum master_state story_state(int broker, int server)
+{
+    return master_status(world.brokers[broker].masters[server],
+                         world_local_ms(&world.brokers[broker]))
+        ->state;
+}

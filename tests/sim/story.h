@@ -1,0 +1,32 @@
+#ifndef HOLDFAST_STORY_H
+#define HOLDFAST_STORY_H
+/*
+ * story: words for the stories of check_*.c: one world each, told step by step. What a story sets
+ * up is ended by world_end().
+ */
+#include <stdint.h>
+
+#include "world.h"
+
+extern struct world_conf story_conf; /* of the world that story_begin() has made */
+
+/* A world with these, all masters active; SIM_MUTATION as in check_random.c. */
+void story_begin(int n_servers, int n_brokers);
+/* Cuts the link of one broker to one master, or heals it. */
+void story_cut(int broker, int server, bool cut);
+/* Until a request that was just said has run on the servers, and its answers are on their way. */
+void story_run_there(void);
+/* kill -9, started again at once without its data, and everybody has noticed. */
+void story_restart_empty(int server);
+
+/* The next reply of this application is a grant: its token. */
+int64_t story_granted(int app);
+/* The same, and the validity that it was told. */
+int64_t story_validity_ms(int app);
+/* The next reply begins like this; "": there is none. */
+void story_answers(int app, const char *expected);
+/* The next push begins like this; "": there is none. */
+void story_pushed(int app, const char *expected);
+/* The state of a master as this broker sees it. */
+enum master_state story_state(int broker, int server);
+#endif

@@ -1,0 +1,117 @@
+#!/usr/bin/python3
+"""Counts the instructions that holdfastd executes for a LOCK and its UNLOCK, by callgrind.
+
+    tests/cost/cost.py              against the figures beside it: 1 when one is over by 5 %
+    tests/cost/cost.py --update     writes what it has counted as the figure of this compiler
+    tests/cost/cost.py --profile    shows where they go
+
+Instructions do not depend on what else the machine does, as times do. The daemon runs twice with different
+numbers of requests, and the difference counts: start and end cancel out. Two ways are counted: one pair after
+the other, which is dominated by the turn of the loop, and 32 pairs at a time, which is dominated by the
+pair. Figures depend on compiler and flags: those for others than are listed are shown and not judged.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "lib"))
+
+# pylint: disable=wrong-import-position
+from holdfastproc import HoldfastProc, daemon_path  # noqa: E402
+from redisproc import RedisProc, find_server  # noqa: E402
+from respclient import encode  # noqa: E402
+
+FIGURES = os.path.join(HERE, "figures.json")
+TOLERANCE = 0.05
+SKIP = 77
+ROUNDS = {"one by one": (1, 300), "32 at a time": (32, 100)}   # pairs a round, rounds that count
+WARM_UP = 10
+
+
+def pairs(client, number, size):
+    """One round: `size` locks, then their releases, each way in one write."""
+    names = ["cost:%d:%d" % (number, i) for i in range(size)]
+    for words in (lambda name: ("LOCK", name, "LEASE", 30000), lambda name: ("UNLOCK", name)):
+        client.send_raw(b"".join(encode(*words(name)) for name in names))
+        for _ in names:
+            reply = client.recv()
+            assert isinstance(reply, list) or reply == 1, reply
+
+
+def run(directory, redis, size, rounds):
+    """Instructions of a daemon's whole life with so many rounds, and the file of callgrind."""
+    out = os.path.join(directory, "callgrind.%d.%d" % (size, rounds))
+    wrapper = ["valgrind", "--tool=callgrind", "-q", "--callgrind-out-file=%s" % out]
+    proc = HoldfastProc(directory, {"a": redis.url}, {"lease": "30s", "request_timeout": "5s"}, wrapper=wrapper)
+    proc.start()
+    with proc.connect() as client:
+        for i in range(rounds):
+            pairs(client, i, size)
+    proc.close()
+    redis.cli("FLUSHALL")
+    with open(out, encoding="ascii", errors="replace") as text:
+        return int(re.search(r"^(?:summary|totals): (\d+)", text.read(), re.M).group(1)), out
+
+
+def count(directory, redis, size, rounds):
+    """Instructions of one pair. A busy machine cuts what was one write in two, which adds some."""
+    few, _ = run(directory, redis, size, WARM_UP)
+    many, out = run(directory, redis, size, WARM_UP + rounds)
+    return round((many - few) / (rounds * size)), out
+
+
+def compiler():
+    """By what the daemon was compiled: machine, compiler, optimization."""
+    note = subprocess.run(["readelf", "-p", ".comment", daemon_path()], stdout=subprocess.PIPE, check=True,
+                          universal_newlines=True).stdout
+    versions = re.findall(r"(GCC|clang)[^\n]*?(\d+)\.\d+\.\d+", note)
+    level = re.findall(r"-O\S*", os.environ.get("COST_FLAGS", "-O2"))
+    return "%s %s %s" % (os.uname().machine, "-".join(versions[0]) if versions else "?", level[-1] if level else "-O0")
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Instructions for a LOCK and its UNLOCK.")
+    parser.add_argument("--update", action="store_true", help="write the figures")
+    parser.add_argument("--profile", action="store_true", help="show where they go")
+    args = parser.parse_args()
+    if not find_server() or not shutil.which("valgrind"):
+        print("needs redis-server and valgrind")
+        return SKIP
+    with open(FIGURES, encoding="utf-8") as text:
+        figures = json.load(text)
+    known, status = figures.setdefault(compiler(), {}), 0
+    directory = tempfile.mkdtemp(prefix="hfc-")
+    try:
+        with RedisProc() as redis:
+            for way, (size, rounds) in ROUNDS.items():
+                stored = known.get(way)
+                cost, out = count(directory, redis, size, rounds)
+                if not stored or cost > stored * (1 + TOLERANCE):
+                    cost = min(cost, count(directory, redis, size, rounds)[0])
+                print("%-14s %7d instructions a pair, stored %s" % (way, cost, stored))
+                if args.profile:
+                    subprocess.run(["callgrind_annotate", "--threshold=95", out], check=True)
+                if stored and cost > stored * (1 + TOLERANCE):
+                    print("that is %+.1f %%: more than %d %% over the stored figure" %
+                          ((cost / stored - 1) * 100, TOLERANCE * 100))
+                    status = 1
+                known[way] = cost if args.update else stored
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+    if args.update:
+        with open(FIGURES, "w", encoding="utf-8") as out:
+            json.dump(figures, out, indent=2, sort_keys=True)
+            out.write("\n")
+        status = 0
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -111,6 +111,20 @@ def test_passwords(look, make_redis):
     assert look([server])[0] == 0
 
 
+def test_a_password_that_is_a_credential(look, make_redis, tmp_path):
+    """As holdfastd(8) says to check it by hand: in a directory of files with the names of credentials."""
+    server = make_redis("a", tcp=True, password="secret")
+    (tmp_path / "redis-password").write_text("secret\n")
+    conf = write_config(tmp_path / "look.ini", {"a": "redis://127.0.0.1:%d" % server.port}, OPTIONS)
+    with open(conf, "a", encoding="utf-8") as out:
+        out.write("a.password_credential = redis-password\n")
+    status, out, _ = run("-tt", "-c", str(conf), CREDENTIALS_DIRECTORY=tmp_path)
+    assert status == 0 and "1 of 1 masters can be used" in out
+    assert "secret" not in out
+    status, _, err = run("-tt", "-c", str(conf))
+    assert status == 1 and "CREDENTIALS_DIRECTORY is not set" in err
+
+
 def test_what_a_user_may_not(look, make_redis):
     server = make_redis("a", tcp=True)
     for rules, severity, words in [

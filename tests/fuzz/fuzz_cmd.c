@@ -13,6 +13,7 @@
 #include "cmd.h"
 #include "conf.h"
 #include "fake_master.h"
+#include "log.h"
 #include "password.h"
 #include "rejoin.h"
 #include "sim_time.h"
@@ -426,6 +427,7 @@ static void begin(bool users)
         .max_waiters = 20,
     };
 
+    log_set_level(LOG_LEVEL_ERROR);
     sim_begin(1);
     fake_net = (struct fake_net){.latency_min_us = 100, .latency_max_us = 100};
     n_sessions = 0;

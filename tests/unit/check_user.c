@@ -216,9 +216,21 @@ START_TEST(penalties)
     now_ms += 61000;
     user_penalty_add("1.2.3.4", "app", 3, now_ms);
     ck_assert_int_eq(user_penalty_until("1.2.3.4", "app", 3, now_ms), now_ms + 200);
-    /* All that do not exist are one: trying many names is no way around. */
-    user_penalty_add("1.2.3.4", "x1", 2, now_ms);
-    ck_assert_int_eq(user_penalty_until("1.2.3.4", "x2", 2, now_ms), now_ms + 200);
+    /* Trying many names is no way around, and whether a user exists makes no difference. */
+    int waiting = 0;
+    for (int i = 0; i < 16; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "x%d", i);
+        user_penalty_add("1.2.3.6", name, strlen(name), now_ms);
+    }
+    for (int i = 100; i < 1100; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "y%d", i);
+        waiting += user_penalty_until("1.2.3.6", name, strlen(name), now_ms) > 0;
+    }
+    ck_assert_int_gt(waiting, 300);
+    user_penalty_add("1.2.3.7", "x0", strlen("x0"), now_ms);
+    ck_assert_int_eq(user_penalty_until("1.2.3.7", "app", 3, now_ms), now_ms + 200);
 }
 END_TEST
 

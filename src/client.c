@@ -99,11 +99,12 @@ static void on_unpause(evutil_socket_t fd, short what, void *arg)
         client_ready(c);
 }
 
-void client_pause_all(struct clients *set, int64_t until_ms)
+void client_pause_all(struct clients *set, int64_t until_ms, unsigned classes)
 {
     int64_t left_ms = until_ms - clock_ms();
 
     set->paused_until_ms = until_ms;
+    set->paused_classes = classes;
     if (left_ms <= 0) {
         event_del(&set->unpause);
         on_unpause(-1, 0, set);

@@ -116,8 +116,9 @@ size_t client_count(const struct clients *);
  * CLIENT_LINGER_MS. No further command of it runs. `reason` goes to the log. */
 void client_kill(struct session *, const char *reason);
 
-/* Commands about locks (CMD_LOCK, CMD_INSPECT) of all clients wait until then; 0: until now. */
-void client_pause_all(struct clients *, int64_t until_ms);
+/* Commands of these classes (CMD_LOCK, CMD_INSPECT) of all clients wait until then; 0: until now.
+ */
+void client_pause_all(struct clients *, int64_t until_ms, unsigned classes);
 
 /* Addresses in words and the descriptor, for CLIENT LIST. They live as long as the client. */
 const char *client_peer(struct session *);

@@ -60,6 +60,7 @@ struct clients {
     size_t n_all, n_more;
     uint64_t last_id;
     int64_t paused_until_ms; /* 0: commands are not paused */
+    unsigned paused_classes; /* of commands; see client_pause_all() */
     struct resp_scratch scratch;
     size_t n_strangers;
     struct client_peer *peers; /* by address */

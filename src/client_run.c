@@ -120,7 +120,7 @@ static enum client_stall look_before(const struct client *c, const struct resp_a
         return CLIENT_BARRIER;
     if (c->set->paused_until_ms > 0) {
         const struct cmd *cmd = cmd_find(word);
-        if (cmd && (cmd->flags & (CMD_LOCK | CMD_INSPECT)))
+        if (cmd && (cmd->flags & c->set->paused_classes))
             return CLIENT_PAUSED;
     }
     return CLIENT_RUNS;

@@ -78,9 +78,10 @@ struct cmd_hooks {
     /* Bytes that wait to be run, and to be sent. */
     size_t (*input_len)(struct session *);
     size_t (*output_len)(struct session *);
-    /* Holds back commands of the classes CMD_LOCK and CMD_INSPECT of all clients until `until_ms`
-     * (CLIENT PAUSE); 0 ends it. The others are never held back, so that somebody can end it. */
-    void (*pause)(void *server, int64_t until_ms);
+    /* Holds back the commands of these classes, CMD_LOCK or CMD_INSPECT too, of all clients until
+     * `until_ms` (CLIENT PAUSE); 0 ends it. The others are never held back, so that somebody can
+     * end it. */
+    void (*pause)(void *server, int64_t until_ms, unsigned classes);
     /* PAUSE and RESUME: whether new locks are given. */
     void (*pause_acquires)(void *server, bool paused, int64_t now_ms);
     /* Ends the quarantine of a master (MASTER name TRUST); NULL, or why not, in words. */

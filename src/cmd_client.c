@@ -87,7 +87,10 @@ void cmd_client_pause(struct session *s, int argc, const struct resp_arg *argv, 
     else if (pause_ms > PAUSE_MAX_MS)
         cmd_reply_error(s, "ERR timeout is out of range: at most %d ms", PAUSE_MAX_MS);
     else {
-        cmd_hooks()->pause(cmd_hooks()->server, now_ms + pause_ms);
+        /* Redis's WRITE: what changes nothing goes on. */
+        unsigned classes =
+            argc == 4 && cmd_word_is(&argv[3], "WRITE") ? CMD_LOCK : CMD_LOCK | CMD_INSPECT;
+        cmd_hooks()->pause(cmd_hooks()->server, now_ms + pause_ms, classes);
         cmd_reply_ok(s);
     }
 }
@@ -95,7 +98,7 @@ void cmd_client_pause(struct session *s, int argc, const struct resp_arg *argv, 
 void cmd_client_unpause(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
 {
     (void)argc, (void)argv, (void)now_ms;
-    cmd_hooks()->pause(cmd_hooks()->server, 0);
+    cmd_hooks()->pause(cmd_hooks()->server, 0, 0);
     cmd_reply_ok(s);
 }
 

@@ -270,11 +270,11 @@ static void kill_client(void *server, struct session *session, const char *reaso
     client_kill(session, reason);
 }
 
-static void pause_clients(void *server, int64_t until_ms)
+static void pause_clients(void *server, int64_t until_ms, unsigned classes)
 {
     struct server *s = server;
 
-    client_pause_all(s->clients, until_ms);
+    client_pause_all(s->clients, until_ms, classes);
 }
 
 static void pause_acquires(void *server, bool paused, int64_t now_ms)

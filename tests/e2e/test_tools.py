@@ -102,6 +102,7 @@ def test_client_list_kill_and_pause(cli, broker1, clients, name):
     with pytest.raises(Closed):
         client.cmd("PING")
     assert cli("CLIENT", "PAUSE", "30000", "WRITE").strip() == "OK"
+    assert "connected_clients" in cli("INFO", "clients")
     other.send("LOCK", name + "2")
     assert other.silent(0.2)
     assert cli("CLIENT", "UNPAUSE").strip() == "OK"

@@ -318,9 +318,9 @@ static size_t hook_len(struct session *s)
     return buf_len(s->out);
 }
 
-static void hook_pause(void *arg, int64_t until_ms)
+static void hook_pause(void *arg, int64_t until_ms, unsigned classes)
 {
-    (void)arg, (void)until_ms;
+    (void)arg, (void)until_ms, (void)classes;
 }
 
 static void hook_pause_acquires(void *arg, bool paused, int64_t at_ms)

@@ -110,10 +110,11 @@ static size_t hook_len(struct session *s)
     return 0;
 }
 
-static void hook_pause(void *server, int64_t until_ms)
+static void hook_pause(void *server, int64_t until_ms, unsigned classes)
 {
     (void)server;
-    tell("pause=%d ", (int)until_ms);
+    tell("pause=%d,%s%s ", (int)until_ms, classes & CMD_LOCK ? "L" : "",
+         classes & CMD_INSPECT ? "I" : "");
 }
 
 static void hook_pause_acquires(void *server, bool paused, int64_t now_ms)
@@ -684,12 +685,15 @@ END_TEST
 START_TEST(hooks_are_asked)
 {
     expect(&a, "client pause 250", "+OK\r\n");
+    expect(&a, "client pause 50 write", "+OK\r\n");
     expect(&a, "client unpause", "+OK\r\n");
     expect(&a, "pause", "+OK\r\n");
     expect(&a, "resume", "+OK\r\n");
     expect(&a, "shutdown", "");
     expect(&a, "shutdown nosave now", "");
-    ck_assert_str_eq(told, "pause=5250 pause=0 acquires=paused acquires=on shutdown=0 shutdown=1 ");
+    ck_assert_str_eq(
+        told,
+        "pause=5250,LI pause=5050,L pause=0, acquires=paused acquires=on shutdown=0 shutdown=1 ");
 }
 END_TEST
 

@@ -61,8 +61,18 @@ static void on_second(struct server *s, int64_t now_ms)
         server_look_at_certificate(s, now_ms);
 }
 
+void server_begin_to_accept(struct server *s)
+{
+    if (s->accept_ms == INT64_MAX)
+        return;
+    s->accept_ms = INT64_MAX;
+    listener_resume(s->listeners);
+}
+
 static void look_after(struct server *s, int64_t now_ms)
 {
+    if (now_ms >= s->accept_ms)
+        server_begin_to_accept(s);
     rejoin_turn(&s->rejoin, now_ms);
     if (now_ms >= s->second_ms)
         on_second(s, now_ms);
@@ -85,7 +95,7 @@ static int64_t next_ms(const struct server *s)
 
     if (s->n_asks_sent != s->broker.backend.n_asks)
         return 0;
-    next = min_ms(next, rejoin_next_ms(&s->rejoin));
+    next = min_ms(next, min_ms(rejoin_next_ms(&s->rejoin), s->accept_ms));
     if (s->watchdog_ms)
         next = min_ms(next, s->watchdog_due_ms);
     return s->phase == SERVER_DRAINS ? min_ms(next, s->drain_look_ms) : next;
@@ -284,6 +294,10 @@ struct server *server_new(const struct server_setup *setup, struct conf *conf, c
         return NULL;
     }
     server_use_tls(s, tls);
+    /* Who comes now, on a port that systemd has kept open say, waits for the masters to join rather
+     * than hear at once that there is no quorum. */
+    listener_pause(s->listeners);
+    s->accept_ms = clock_ms() + s->conf.request_timeout_ms;
     return s;
 }
 

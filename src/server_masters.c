@@ -222,6 +222,8 @@ void server_update_ready(struct server *s, int64_t now_ms)
                  buf_head(&text));
     buf_fini(&text);
     server_update_status(s, now_ms);
+    if (ready)
+        server_begin_to_accept(s);
     if (ready && !s->told_ready) {
         s->told_ready = true;
         systemd_notify("READY=1");

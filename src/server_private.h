@@ -57,6 +57,7 @@ struct server {
     bool ready;          /* a majority of the masters can vote */
     bool told_ready;
     int64_t start_ms, start_wall_ms, reload_wall_ms;
+    int64_t accept_ms;   /* when the first clients are let in at the latest; INT64_MAX: they are */
     int64_t second_ms;   /* when the next round of what is done once a second is due */
     int64_t watchdog_ms; /* how often systemd is to be told; 0: never */
     int64_t watchdog_due_ms;
@@ -71,6 +72,8 @@ struct server {
 /* ---- server.c ---- */
 /* One turn of the loop, which waits for events until due_ms at the most. */
 void server_turn(struct server *, int64_t due_ms);
+/* Lets clients in, from the first time on. */
+void server_begin_to_accept(struct server *);
 struct evdns_base *server_make_dns(struct event_base *);
 
 /* ---- server_end.c ---- */

@@ -523,6 +523,33 @@ def test_socket_activation(make_broker, masters1, name, kind):
 
 
 @needs_systemd
+def test_who_comes_early_waits_for_the_masters(make_broker, make_redis, make_proxy, name):
+    """On a port that stays open over a restart there is no NOQUORUM while the masters are joined."""
+    master = make_redis("a")
+    proxy = make_proxy(master.address)
+    proxy.on("delay_reply", lambda r: r.args[0].upper() == b"EVALSHA", value=0.5)
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(16)
+    with RespClient(listener.getsockname(), deadline_s=20) as early:
+        early.send("LOCK", name)
+        broker = make_broker({"a": proxy.url}, start=False, pass_fds=(listener.fileno(),),
+                             options={"request_timeout": "10s", "lease": "30s"},
+                             wrapper=[sys.executable, "-c", LAUNCHER, str(listener.fileno())])
+        broker.spawn()
+        assert isinstance(early.recv(), list)
+        assert early.cmd("UNLOCK", name) == 1
+    broker.close()
+    listener.close()
+
+
+def test_without_masters_clients_are_let_in_too(make_broker):
+    broker = make_broker({"a": "unix:///nowhere/s"}, ready=False)
+    with broker.connect() as client:
+        assert client.err("LOCK", "x").code == "NOQUORUM"
+
+
+@needs_systemd
 def test_socket_activation_by_systemd(make_broker, masters1, name):
     """As a socket unit does it, by systemd's own tool: the first client starts the broker."""
     tool = shutil.which("systemd-socket-activate")

@@ -392,6 +392,50 @@ static void check_all_free(void)
     world_close(0, true);
 }
 
+/* Promise 4, when all is well again: whoever waits, at whatever broker, gets it, soon after the one
+ * before him has given it back; with FAIR in the order in which they came. A broker that is next in
+ * line may die; what was called up there is lost, and those behind it then ask by themselves, in
+ * any order. */
+static void check_line(void)
+{
+    bool fair = sim_chance(500), dies = world.conf.n_brokers > 1 && sim_chance(300), dead = false;
+    int64_t patience_ms = 2000, waiting_ms = 0;
+    int last = -1, left = WORLD_APPS;
+    for (int i = 0; i < WORLD_APPS; i++) {
+        char owner[8];
+        snprintf(owner, sizeof owner, "w%d", i);
+        world_connect(i, i % world.conf.n_brokers, owner);
+        world_say(i, fair ? "LOCK n0 WAIT 0 FAIR" : "LOCK n0 WAIT 0");
+        world_run_ms(30);
+    }
+    for (int i = 0; left > 0; i = (i + 1) % WORLD_APPS) {
+        bool granted = world.apps[i].connected && world_reply(i)[0] == '[';
+        if (granted) {
+            if (fair && !dead && i < last)
+                history_fail("FAIR: application %d was granted n0 after %d", i, last);
+            last = i;
+            waiting_ms = 0;
+            world_say(i, "UNLOCK n0");
+            if (dies && i == 2) { /* released, and the next one is being called up */
+                world_run_ms(1);
+                world_broker_kill(3 % world.conf.n_brokers);
+                dies = false;
+                dead = true;
+                patience_ms += world.conf.broker.max_lease_ms;
+            }
+        }
+        if (granted || i == WORLD_APPS - 1) {
+            world_run_ms(10);
+            waiting_ms += 10;
+        }
+        left = 0;
+        for (int j = 0; j < WORLD_APPS; j++)
+            left += world.apps[j].connected && world.apps[j].n_asks > 0;
+        if (waiting_ms > patience_ms)
+            history_fail("n0 is free, and %d applications wait for it", left);
+    }
+}
+
 static int run_seed(void)
 {
     struct world_conf conf;
@@ -416,6 +460,7 @@ static int run_seed(void)
     world_run_ms(1000);
     drain();
     check_all_free();
+    check_line();
     bool is_void = history_counts.faulty_grants < ENOUGH;
     world_end();
     return is_void;

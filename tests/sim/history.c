@@ -15,7 +15,7 @@
 #include "quorum.h"
 #include "renew.h"
 
-enum { NAMES = 8, OWNERS = 12, GRANTS = 4096 };
+enum { NAMES = 8, OWNERS = 24, GRANTS = 4096 };
 
 /* What one owner knows of one name. */
 struct belief {
@@ -257,16 +257,27 @@ static void check_token(struct name *n, const struct world_app *app, const struc
 
 /* ---- what is said ---- */
 
+/* The highest token of a hold that this owner has, whether it has been told of it or not. */
+static int64_t own_token(const struct name *n, const struct belief *bl)
+{
+    int64_t token = bl->token;
+    for (int i = 0; i < world.conf.n_brokers; i++) {
+        const struct hold *h = hold_at(&world.brokers[i], n, bl->owner);
+        token = h ? max(token, h->token) : token;
+    }
+    return token;
+}
+
 /* From now on the masters may have the lease that this request asks for. */
-static void cap(struct belief *bl, const struct world_ask *ask)
+static void cap(const struct name *n, struct belief *bl, const struct world_ask *ask)
 {
     const struct broker_conf *conf = &world.conf.broker;
     int64_t lease_ms = ask->lease_ms ? ask->lease_ms : conf->lease_ms;
     if (ask->maxhold_ms)
         lease_ms = min(lease_ms, ask->maxhold_ms);
     int64_t cap_us = ask->said_us + quorum_validity_ms(lease_ms, 0, 0, conf->drift_ppm) * 1000;
-    bl->cap_us = bl->token > bl->cap_token ? cap_us : min(bl->cap_us, cap_us);
-    bl->cap_token = bl->token;
+    bl->cap_us = min(bl->cap_us, cap_us); /* until it is told of another hold */
+    bl->cap_token = max(bl->cap_token, own_token(n, bl));
 }
 
 /* What is under way besides may ask for less than what has just been granted. */
@@ -278,7 +289,7 @@ static void cap_by_others(const struct name *n, struct belief *bl)
             const struct world_ask *ask = &app->asks[j];
             bool writes = ask->verb == WORLD_LOCK || ask->verb == WORLD_RENEW;
             if (writes && strcmp(ask->name, n->name) == 0 && strcmp(ask->owner, bl->owner) == 0)
-                cap(bl, ask);
+                cap(n, bl, ask);
         }
     }
 }
@@ -300,7 +311,7 @@ void history_said(struct world_app *app, struct world_ask *ask)
     bl->last_asker = app->index;
     bl->unlocking += ask->verb == WORLD_UNLOCK;
     if (ask->verb != WORLD_UNLOCK)
-        cap(bl, ask);
+        cap(n, bl, ask);
 }
 
 /* ---- what is answered ---- */

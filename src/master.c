@@ -36,6 +36,7 @@ enum {
     SETTLED_MS = 5000, /* a link that lived so long was a good one */
     PROBE_MS = 2000,
     KEEPALIVE_MS = 15000,
+    REFUSAL_SHOWN_MS = 1000,
     STREAM_KEEP = 64 * 1024
 };
 
@@ -429,6 +430,8 @@ const char *master_reason(struct master *m, int64_t now_ms)
     case MASTER_ACTIVE:
         if (master_is_stalled(m, now_ms * 1000))
             return "timeout";
+        if (m->refusal[0] && now_ms - m->refusal_ms < REFUSAL_SHOWN_MS)
+            return m->refusal;
         return m->n_items >= m->setup.max_in_flight ? "overloaded" : "active";
     case MASTER_QUARANTINE:
         util_format_duration(left, sizeof left,

@@ -7,6 +7,8 @@
  *
  * Invariant: after each on_answer the link may be gone; `links` tells.
  */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "clock.h"
@@ -56,6 +58,16 @@ static bool has_not_run(const struct reply *r)
     return false;
 }
 
+/* What people have to hear of: for the next replies to clients (master_reason) and for the log. */
+static void note_refusal(struct master *m, const char *words, int64_t now_ms)
+{
+    snprintf(m->refusal, sizeof m->refusal, "%.79s", words);
+    m->refusal_ms = now_ms;
+    if (log_limited(&m->refusal_log, now_ms))
+        log_warn(m->object, "refuses scripts: %s swallowed=%" PRIu64, words,
+                 m->refusal_log.swallowed);
+}
+
 static void answer_error(struct master *m, struct master_batch *b, int64_t now_ms)
 {
     const struct reply *r = &m->reply;
@@ -69,6 +81,8 @@ static void answer_error(struct master *m, struct master_batch *b, int64_t now_m
     m->status.errors++;
     reply_words(words, sizeof words, reply_text(r, v), v->len);
     log_debug(m->object, "script=%s error=%s", script_get(b->script)->name, words);
+    if (!changed && !quarantined && !reply_is_error(r, v, "LATE"))
+        note_refusal(m, words, now_ms);
     master_answer_calls(m, b, has_not_run(&m->reply) ? MASTER_REJECTED : MASTER_UNKNOWN, words,
                         now_ms);
     m->stranger |= stranger;

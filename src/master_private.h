@@ -130,6 +130,9 @@ struct master {
     struct master_status status; /* its counters are the only ones */
     char error[MASTER_ERROR_MAX], logged[MASTER_ERROR_MAX], loss[MASTER_ERROR_MAX];
     char reason[64];
+    char refusal[80]; /* the last error of a script that nothing here follows from */
+    int64_t refusal_ms;
+    struct log_limit refusal_log;
     struct master_looking *looking; /* NULL: it is to be used */
 
     TAILQ_ENTRY(master) all;

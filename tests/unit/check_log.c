@@ -249,7 +249,8 @@ void closelog(void)
     closed++;
 }
 
-static void take_syslog(int priority, const char *fmt, va_list ap)
+__attribute__((format(printf, 2, 0))) static void take_syslog(int priority, const char *fmt,
+                                                              va_list ap)
 {
     syslog_priority = priority;
     vsnprintf(syslog_text, sizeof syslog_text, fmt, ap);
@@ -263,7 +264,8 @@ void syslog(int priority, const char *fmt, ...)
     va_end(ap);
 }
 
-void __syslog_chk(int priority, int flag, const char *fmt, ...);
+void __syslog_chk(int priority, int flag, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 void __syslog_chk(int priority, int flag, const char *fmt, ...)
 {
     va_list ap;

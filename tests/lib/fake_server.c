@@ -33,6 +33,12 @@ const char *const fake_mutation_names[FAKE_MUTATIONS] = {
     [FAKE_TAKEOVER_KEEPS_TOKEN] = "take-over keeps the token",
     [FAKE_LATE_COPIES] = "late copies of older operations count",
     [FAKE_JUMPS_UNSEEN] = "clocks that jump go unseen",
+    [FAKE_QUORUM_OF_CONNECTED] = "a majority of the connected",
+    [FAKE_NO_COMMIT] = "no second round for the token",
+    [FAKE_VALID_FROM_ANSWER] = "validity counted from the answer",
+    [FAKE_TOLD_LATE] = "told when it is over",
+    [FAKE_IDS_TWICE] = "operation ids used twice",
+    [FAKE_NO_UNDO] = "nothing is undone",
 };
 
 /* ---- the server ---- */

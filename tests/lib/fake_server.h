@@ -89,6 +89,13 @@ enum fake_mutation {
     FAKE_TAKEOVER_KEEPS_TOKEN,
     FAKE_LATE_COPIES,  /* of two operations of one broker the later to arrive wins */
     FAKE_JUMPS_UNSEEN, /* nobody looks at the clocks of the masters */
+    /* in the broker, not in the scripts: tests/sim/mutants.c */
+    FAKE_QUORUM_OF_CONNECTED,
+    FAKE_NO_COMMIT,
+    FAKE_VALID_FROM_ANSWER,
+    FAKE_TOLD_LATE,
+    FAKE_IDS_TWICE,
+    FAKE_NO_UNDO,
     FAKE_MUTATIONS
 };
 extern enum fake_mutation fake_mutation;

@@ -183,6 +183,85 @@ START_TEST(a_take_over_has_a_new_token)
 }
 END_TEST
 
+/* ---- majorities ---- */
+
+/* One broker sees one master, the other one the other two. */
+START_TEST(a_minority_is_no_majority)
+{
+    story_begin(3, 2);
+    world_connect(0, 0, "x");
+    world_connect(1, 1, "y");
+    for (int i = 1; i < 3; i++) {
+        story_cut(0, i, true);
+        fake_master_break(world.brokers[0].masters[i]);
+    }
+    story_cut(1, 0, true);
+    world_run_ms(10000); /* until they are known to be away */
+    world_say(0, "LOCK n LEASE 5000");
+    world_run_ms(500);
+    story_answers(0, "-NOQUORUM");
+    world_say(1, "LOCK n LEASE 5000");
+    world_run_ms(500);
+    story_granted(1);
+    world_end();
+}
+END_TEST
+
+/* What was got from a minority is given back at once, and does not wait for the end of its lease.
+ */
+START_TEST(a_failed_try_is_undone)
+{
+    story_begin(3, 2);
+    world_connect(0, 0, "x");
+    world_connect(1, 1, "y");
+    story_cut(0, 1, true);
+    story_cut(0, 2, true);
+    world_say(0, "LOCK n LEASE 6000");
+    world_run_ms(500);
+    story_answers(0, "-NOQUORUM");
+    ck_assert_int_eq(world_copies("n"), 0);
+    world_end();
+}
+END_TEST
+
+/* The masters answer late: what is left of the lease counts from the question. */
+START_TEST(a_slow_answer_shortens_the_validity)
+{
+    story_begin(3, 1);
+    world_connect(0, 0, "x");
+    fake_net.latency_min_us = fake_net.latency_max_us = 90000;
+    world_say(0, "LOCK n LEASE 3000");
+    world_run_ms(300);
+    ck_assert_int_le(story_validity_ms(0), 3000 - 180);
+    fake_net.latency_min_us = fake_net.latency_max_us = 1000;
+    world_end();
+}
+END_TEST
+
+/* Two masters know of token 5 and 3: the larger one counts only when a majority has it. */
+START_TEST(a_majority_has_the_token)
+{
+    story_begin(3, 2);
+    count_from(0, 4);
+    count_from(1, 2);
+    count_from(2, 2);
+    world_connect(0, 0, "x");
+    world_connect(1, 1, "y");
+    story_cut(0, 2, true);
+    world_say(0, "LOCK n");
+    world_run_ms(10);
+    ck_assert_int_eq(story_granted(0), K + 5);
+    world_say(0, "UNLOCK n");
+    world_run_ms(10);
+    story_answers(0, "1");
+    story_cut(1, 0, true);
+    world_say(1, "LOCK n");
+    world_run_ms(10);
+    ck_assert_int_gt(story_granted(1), K + 5);
+    world_end();
+}
+END_TEST
+
 /* ---- votes that were forgotten ---- */
 
 /* Two of three masters hold it, one of them forgets it: with the third that is a majority again. */
@@ -511,6 +590,10 @@ static Suite *forced_suite(void)
     tcase_add_loop_test(c, tokens_rise_over_lost_data, 3, 4);
     tcase_add_test(c, a_token_that_goes_back_is_refused);
     tcase_add_test(c, a_take_over_has_a_new_token);
+    tcase_add_test(c, a_minority_is_no_majority);
+    tcase_add_test(c, a_failed_try_is_undone);
+    tcase_add_test(c, a_slow_answer_shortens_the_validity);
+    tcase_add_test(c, a_majority_has_the_token);
     tcase_add_test(c, a_forgotten_hold_is_not_given);
     tcase_add_test(c, a_forgotten_vote_does_not_count);
     tcase_add_test(c, a_commit_after_a_restart_is_none);

@@ -1,7 +1,7 @@
 /*
- * Deliberate mistakes in the scripts (fake_server.h): for each there is a story that fails
- * (check_forced.c), or it is found by chance (check_random.c) within so many seeds. A rule whose
- * absence nobody notices is not tested.
+ * Deliberate mistakes in the scripts (fake_server.h) and in the broker (mutants.c): for each there
+ * is a story that fails (check_forced.c, check_renew.c, check_restart.c), or it is found by chance
+ * (check_random.c) within so many seeds. A rule whose absence nobody notices is not tested.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -14,6 +14,7 @@
 
 enum { SEEDS = 300 };
 
+static const char *const stories[] = {"check_forced", "check_renew", "check_restart"};
 static char directory[1000];
 
 /* Runs a program beside this one with the mistake in it; its status as of wait(). */
@@ -40,10 +41,12 @@ static int run(const char *name, enum fake_mutation mutation)
 
 static const char *who_finds(enum fake_mutation mutation)
 {
-    int status = run("check_forced", mutation);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_FAILURE)
-        return "by a story";
-    status = run("check_random", mutation);
+    for (size_t i = 0; i < sizeof stories / sizeof stories[0]; i++) {
+        int status = run(stories[i], mutation);
+        if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_FAILURE)
+            return "by a story";
+    }
+    int status = run("check_random", mutation);
     return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT ? "by chance" : NULL;
 }
 
@@ -53,9 +56,11 @@ int main(int argc, char **argv)
     const char *slash = strrchr(argv[0], '/');
     (void)argc;
     snprintf(directory, sizeof directory, "%.*s", slash ? (int)(slash + 1 - argv[0]) : 0, argv[0]);
-    if (run("check_forced", FAKE_AS_IT_SHOULD_BE) != 0) {
-        fprintf(stderr, "the stories fail without any mistake\n");
-        return EXIT_FAILURE;
+    for (size_t i = 0; i < sizeof stories / sizeof stories[0]; i++) {
+        if (run(stories[i], FAKE_AS_IT_SHOULD_BE) != 0) {
+            fprintf(stderr, "%s fails without any mistake\n", stories[i]);
+            return EXIT_FAILURE;
+        }
     }
     for (int i = FAKE_AS_IT_SHOULD_BE + 1; i < FAKE_MUTATIONS; i++) {
         const char *how = who_finds((enum fake_mutation)i);

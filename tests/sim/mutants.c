@@ -1,0 +1,85 @@
+/*
+ * Deliberate mistakes in the broker, as there are some in the scripts (fake_server.c): the linker
+ * puts these functions before the real ones (--wrap), which they call unless SIM_MUTATION names
+ * their mistake. So the daemon itself has no trace of them.
+ *
+ * What the judge finds when a rule is missing is that rule's test: see check_mutations.c.
+ */
+#include <stddef.h>
+#include <stdio.h>
+
+#include "backend.h"
+#include "broker_state.h"
+#include "fake_server.h"
+#include "line.h"
+#include "quorum.h"
+#include "renew.h"
+
+enum quorum_state __real_quorum_state(const struct quorum *);
+enum quorum_state __wrap_quorum_state(const struct quorum *);
+bool __real_quorum_agreed(const struct quorum *);
+bool __wrap_quorum_agreed(const struct quorum *);
+int64_t __real_quorum_validity_ms(int64_t lease_ms, int64_t sent_ms, int64_t now_ms,
+                                  int64_t drift_ppm);
+int64_t __wrap_quorum_validity_ms(int64_t lease_ms, int64_t sent_ms, int64_t now_ms,
+                                  int64_t drift_ppm);
+int64_t __real_renew_lost_ms(int64_t deadline_ms, int64_t lease_ms);
+int64_t __wrap_renew_lost_ms(int64_t deadline_ms, int64_t lease_ms);
+void __real_broker_op_text(const struct broker *, uint64_t op, char out[BROKER_OP_MAX + 1]);
+void __wrap_broker_op_text(const struct broker *, uint64_t op, char out[BROKER_OP_MAX + 1]);
+void __real_line_release(struct broker *, struct lock *, const char *op, const struct line_place *,
+                         int64_t lease_ms, round_fn fn, void *arg, int64_t now_ms);
+void __wrap_line_release(struct broker *, struct lock *, const char *op, const struct line_place *,
+                         int64_t lease_ms, round_fn fn, void *arg, int64_t now_ms);
+
+/* A majority of those that could be asked. Every quorum is part of a round. */
+enum quorum_state __wrap_quorum_state(const struct quorum *q)
+{
+    const struct round *r =
+        (const struct round *)((const char *)q - offsetof(struct round, quorum));
+    int asked = 0;
+    if (fake_mutation != FAKE_QUORUM_OF_CONNECTED)
+        return __real_quorum_state(q);
+    for (int i = 0; i < q->n; i++)
+        asked += r->votes[i].state != VOTE_UNSENT;
+    if (asked > 0 && __builtin_popcount(q->yes) >= quorum_need(asked))
+        return QUORUM_WON;
+    return __real_quorum_state(q);
+}
+
+/* No second round: the largest token counts, whoever knows of it. */
+bool __wrap_quorum_agreed(const struct quorum *q)
+{
+    return fake_mutation == FAKE_NO_COMMIT || __real_quorum_agreed(q);
+}
+
+/* Counted from the answers, not from before the questions. */
+int64_t __wrap_quorum_validity_ms(int64_t lease_ms, int64_t sent_ms, int64_t now_ms,
+                                  int64_t drift_ppm)
+{
+    if (fake_mutation == FAKE_VALID_FROM_ANSWER)
+        sent_ms = now_ms;
+    return __real_quorum_validity_ms(lease_ms, sent_ms, now_ms, drift_ppm);
+}
+
+/* Told when it is over. */
+int64_t __wrap_renew_lost_ms(int64_t deadline_ms, int64_t lease_ms)
+{
+    return fake_mutation == FAKE_TOLD_LATE ? deadline_ms + 500
+                                           : __real_renew_lost_ms(deadline_ms, lease_ms);
+}
+
+/* Two operations in a row have the same id. */
+void __wrap_broker_op_text(const struct broker *b, uint64_t op, char out[BROKER_OP_MAX + 1])
+{
+    __real_broker_op_text(b, fake_mutation == FAKE_IDS_TWICE ? op / 2 : op, out);
+}
+
+/* What nobody waits for the answer to, an undo above all, is not sent. */
+void __wrap_line_release(struct broker *b, struct lock *l, const char *op,
+                         const struct line_place *place, int64_t lease_ms, round_fn fn, void *arg,
+                         int64_t now_ms)
+{
+    if (fake_mutation != FAKE_NO_UNDO || fn)
+        __real_line_release(b, l, op, place, lease_ms, fn, arg, now_ms);
+}

@@ -64,32 +64,33 @@ struct due {
 enum hold_state { HOLD_HELD, HOLD_JEOPARDY, HOLD_LOST, HOLD_ENDED, HOLD_STATES };
 extern const struct sm_state hold_states[HOLD_STATES];
 
+/* What a renewal needs stands together in front: a million of them do not fit into any cache. */
 struct hold {
+    struct due due; /* next: renewal, end of MAXHOLD, lapse; see keep.c */
     struct broker *broker;
-    LIST_ENTRY(hold) of_lock;
-    LIST_ENTRY(hold) of_session; /* valid while session is not NULL */
     struct lock *lock;
-    struct owner *owner;
     struct session *session; /* the connection that it belongs to; NULL: it has gone */
-    struct due due;          /* next: renewal, end of MAXHOLD, lapse; see keep.c */
     struct round *open;      /* the last round about it, until all have answered; or NULL */
     uint64_t op;             /* number of the operation under which the masters keep it */
-    int64_t token;
-    int64_t asked_ms; /* when the masters were asked for it: its first promise counts from there */
-    int64_t since_ms; /* granted */
     int64_t deadline_ms; /* the holder may rely on it until then; never later than it was told */
     int64_t end_ms;      /* MAXHOLD; INT64_MAX: none */
     int64_t renew_ms;    /* when the next renewal is due; not watched: a look where it is missing */
+    int64_t since_ms;    /* granted */
+    int64_t seq;         /* version of count on the masters */
+    uint32_t count;      /* entered so often */
     uint32_t lease_ms;
     uint32_t asked_lease_ms; /* of the renewal under way */
-    int64_t seq;             /* version of count on the masters */
-    uint32_t count;          /* entered so often */
+    uint32_t pins;           /* references besides the lock's; freed when 0 and ENDED */
     uint8_t state;           /* enum hold_state */
     uint8_t failures;        /* renewals in a row */
     bool watched;            /* the broker renews it while its connection lives */
     bool tell;               /* TELL: push each renewal */
-    bool busy;     /* a request of its owner is under way: later ones wait (queue->deferred) */
-    uint32_t pins; /* references besides the lock's; freed when 0 and ENDED */
+    bool busy; /* a request of its owner is under way: later ones wait (queue->deferred) */
+    LIST_ENTRY(hold) of_lock;
+    LIST_ENTRY(hold) of_session; /* valid while session is not NULL */
+    struct owner *owner;
+    int64_t token;
+    int64_t asked_ms; /* when the masters were asked for it: its first promise counts from there */
     int64_t
         inherited_ms; /* taken over: until then its holder may have been told more than we know */
     uint64_t released_by; /* session that said UNLOCK; 0: none */

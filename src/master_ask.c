@@ -132,6 +132,7 @@ static void close_open(struct master *m, int64_t now_ms)
     drop_bytes(&m->args);
     TAILQ_INSERT_TAIL(&m->unsent, b, link);
     m->open = NULL;
+    stats.renewal_batches += b->script == SCRIPT_RENEW;
 }
 
 struct master_batch *master_batch_add(struct master *m, enum master_ask_kind kind)

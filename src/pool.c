@@ -31,10 +31,16 @@ static struct {
 #define POOL_KEEPS 1
 #endif
 
-/* All sizes of a class get the memory of its largest. */
+/* All sizes of a class get the memory of its largest, cut as malloc cuts it: its own eight bytes fill
+ * the step. */
 static size_t class_of(size_t n)
 {
-    return (n + STEP - 1) / STEP;
+    return (n + STEP / 2 - 1) / STEP;
+}
+
+static size_t size_of(size_t class)
+{
+    return class * STEP + STEP / 2;
 }
 
 void *pool_get(size_t n)
@@ -44,7 +50,7 @@ void *pool_get(size_t n)
         return util_alloc(n);
     struct spare *s = spares[class].first;
     if (!s)
-        return util_alloc(class * STEP);
+        return util_alloc(size_of(class));
     spares[class].first = s->next;
     spares[class].n--;
     return memset(s, 0, n);

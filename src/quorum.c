@@ -15,6 +15,8 @@ void quorum_init(struct quorum *q, int n)
     assert(n > 0 && n <= QUORUM_MASTERS_MAX);
     q->n = (uint8_t)n;
     q->n_yes = q->n_no = 0;
+    q->n_top = 0;
+    q->top = 0;
     q->yes = q->no = 0;
 }
 
@@ -30,7 +32,11 @@ void quorum_yes(struct quorum *q, int i, int64_t token)
         return;
     q->yes |= (uint16_t)(1u << i);
     q->n_yes++;
-    q->token[i] = token;
+    if (token > q->top) {
+        q->top = token;
+        q->n_top = 0;
+    }
+    q->n_top += token == q->top;
 }
 
 void quorum_no(struct quorum *q, int i)
@@ -51,21 +57,12 @@ enum quorum_state quorum_state(const struct quorum *q)
 
 int64_t quorum_token(const struct quorum *q)
 {
-    int64_t top = 0;
-    for (int i = 0; i < q->n; i++) {
-        if ((q->yes >> i & 1) && q->token[i] > top)
-            top = q->token[i];
-    }
-    return top;
+    return q->top;
 }
 
 bool quorum_agreed(const struct quorum *q)
 {
-    int64_t top = quorum_token(q);
-    int same = 0;
-    for (int i = 0; i < q->n; i++)
-        same += (q->yes >> i & 1) && q->token[i] == top;
-    return same >= quorum_need(q->n);
+    return q->n_top >= quorum_need(q->n);
 }
 
 int64_t quorum_validity_ms(int64_t lease_ms, int64_t sent_ms, int64_t now_ms, int64_t drift_ppm)

@@ -22,8 +22,9 @@ enum quorum_state {
 struct quorum {
     uint8_t n; /* masters configured */
     uint8_t n_yes, n_no;
-    uint16_t yes, no;                  /* bit i: master i; a master is in one of the two at most */
-    int64_t token[QUORUM_MASTERS_MAX]; /* of those that said yes */
+    uint16_t yes, no; /* bit i: master i; a master is in one of the two at most */
+    uint8_t n_top;
+    int64_t top; /* largest token of those that said yes, and how many said that one */
 };
 
 static inline int quorum_need(int n)

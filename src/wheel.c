@@ -149,6 +149,8 @@ struct wheel_entry *wheel_expire(struct wheel *w, int64_t now_ms)
         if (level == 0) {
             struct wheel_entry *entry = entry_of(w->slots[slot].next);
             wheel_cancel(w, entry);
+            __builtin_prefetch(
+                w->slots[slot].next->next); /* it is not in the cache when many are due */
             return entry;
         }
         cascade(w, slot);

@@ -31,8 +31,8 @@ static struct {
 #define POOL_KEEPS 1
 #endif
 
-/* All sizes of a class get the memory of its largest, cut as malloc cuts it: its own eight bytes fill
- * the step. */
+/* All sizes of a class get the memory of its largest, cut as malloc cuts it: its own eight bytes
+ * fill the step. */
 static size_t class_of(size_t n)
 {
     return (n + STEP / 2 - 1) / STEP;

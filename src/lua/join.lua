@@ -16,11 +16,15 @@ local RUN, QUARANTINE, SETTINGS, FORCE = ARGV[1], tonumber(ARGV[2]), ARGV[3], AR
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
+-- For people who find the key. It is longer than 64 bytes: Redis then keeps the hash as a table at once, and not as a
+-- list that each call would go through as long as it has few counters.
+local ABOUT = 'state and token counters of holdfast, a lock broker: tokens go on from here, so leave it alone'
+
 local mark = redis.call('HMGET', 'holdfast:master', 'run_id', 'state', 'until', 'settings')
 if mark[1] ~= RUN then
     mark = {RUN, QUARANTINE > 0 and 'quarantine' or 'active', tostring(now + QUARANTINE), SETTINGS}
     redis.call('HSET', 'holdfast:master', 'run_id', mark[1], 'state', mark[2],
-               'until', string.format('%.0f', now + QUARANTINE), 'settings', SETTINGS)
+               'until', string.format('%.0f', now + QUARANTINE), 'settings', SETTINGS, 'about', ABOUT)
 end
 if FORCE and mark[4] ~= SETTINGS then
     mark[4] = SETTINGS

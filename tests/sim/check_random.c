@@ -237,7 +237,7 @@ static void say_something(int index)
     snprintf(name, sizeof name, "n%d", (int)sim_random(plan.names));
     if (dice < plan.force_per_mille)
         world_say(index, "FORCEUNLOCK %s", name);
-    else if (dice < 450)
+    else if (dice < (overtime ? 250 : 450)) /* else one owner may enter its hold for ever */
         say_lock(index, name);
     else if (dice < 780)
         world_say(index, "UNLOCK %s", name);

@@ -44,9 +44,9 @@ struct name {
     int n_beliefs;
     struct grant grants[GRANTS];
     int n_grants;
-    int64_t highest;         /* token told */
-    int forcing;             /* FORCEUNLOCK under way */
-    int64_t forced_until_us; /* after one nobody can be sure of anything for a while */
+    int64_t highest;   /* token told */
+    int forcing;       /* FORCEUNLOCK under way */
+    int64_t forced_us; /* when the last one was answered: what was asked for before is none */
 };
 
 static struct name names[NAMES];
@@ -157,7 +157,7 @@ static void make_void(struct belief *bl, int64_t token)
 
 static bool is_forced(const struct name *n)
 {
-    return n->forcing > 0 || sim_now_us() < n->forced_until_us;
+    return n->forcing > 0;
 }
 
 static void check_exclusion(struct name *n)
@@ -336,12 +336,11 @@ static int app_of(const struct hold *h)
     return -1;
 }
 
-/* Answered now, but it may have been forgotten while the answer was on its way. */
-static bool is_from_before_loss(const struct hold *h, const struct world_app *app,
-                                const struct world_ask *ask)
+/* When the masters were asked for what is answered now: much may have happened since then. */
+static int64_t asked_us(const struct hold *h, const struct world_app *app,
+                        const struct world_ask *ask)
 {
-    int64_t asked_us = h ? h->asked_ms * 1000 - app->broker->local_us : 0;
-    return max(asked_us, ask->said_us) <= data_lost_us;
+    return max(ask->said_us, h ? h->asked_ms * 1000 - app->broker->local_us : 0);
 }
 
 static void take_grant(struct name *n, struct belief *bl, struct world_app *app,
@@ -364,7 +363,9 @@ static void take_grant(struct name *n, struct belief *bl, struct world_app *app,
         bl->certain = h && h->token == token && bl->asking == 0 && !is_elsewhere(n, bl, app);
         bl->count = bl->certain ? (int)h->count : 0;
     }
-    bl->certain &= !is_from_before_loss(h, app, ask);
+    bl->certain &= asked_us(h, app, ask) > data_lost_us;
+    if (asked_us(h, app, ask) <= n->forced_us)
+        make_void(bl, token); /* FORCEUNLOCK has ended it, or may have */
     if (bl->certain && h && !h->busy && h->token == token && bl->asking == 0 &&
         (int)h->count != bl->count)
         history_fail("%s has locked '%s' %d times, the broker says %u", bl->owner, n->name,
@@ -421,9 +422,9 @@ static void take_force(struct name *n, const char *reply)
 {
     n->forcing--;
     (void)reply;
-    n->forced_until_us = sim_now_us() + (world.conf.broker.max_lease_ms + 2000) * 1000;
+    n->forced_us = sim_now_us();
     for (int i = 0; i < n->n_beliefs; i++) {
-        make_void(&n->beliefs[i], n->highest);
+        make_void(&n->beliefs[i], kept_token(n, &n->beliefs[i]));
         n->beliefs[i].certain = false;
     }
 }

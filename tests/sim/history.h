@@ -4,15 +4,26 @@
  * history: what has been said and answered, and what must never happen: the promises of the
  * program, one check each.
  *
- *   1 exclusion   two owners are told, or two brokers believe, that a name is theirs at the same
- * time 2 tokens      a token is given twice, or a later hold gets a smaller one 4 one end     a
- * request is answered twice, or never (history_check_answered) 5 in time     a watched hold is over
- * and its connection has not been told, or was told after its deadline 6 counts      an UNLOCK
- * answers otherwise than the LOCKs before it say
+ *   1 exclusion   two owners are told, or two brokers believe, that a name is theirs at once
+ *   2 tokens      a token is given twice, or a later hold gets a smaller one
+ *   4 one end     a request is answered twice, or never (history_check_answered)
+ *   5 in time     a watched hold is over and its connection has not been told, or too late
+ *   6 counts      an UNLOCK answers otherwise than the LOCKs before it say
  *
- * An owner who asks to give up (UNLOCK, QUIT), for a shorter lease, or an administrator who says
- * FORCEUNLOCK, cannot rely on the old promise from that moment on, whatever the answer is: so such
- * promises count no more.
+ * It judges by what each owner was told. Where it looks away, and why:
+ *   - An owner who has said UNLOCK or QUIT relies on nothing from then on, whatever the answer is;
+ *     also when the connection has gone and a broker still has the request (lingering).
+ *   - An owner who has asked for a shorter lease relies on no more than that, also at its other
+ *     connections: it is its own word.
+ *   - What was asked for before a FORCEUNLOCK was answered is no promise: that is its meaning.
+ *   - Take-overs of one owner at two brokers at the same time have no order between them, so
+ *     neither have their tokens; they must differ, and nobody else may come in between.
+ *   - Counts are certain only for an owner with one request at a time, whose connections have not
+ *     broken with a question open, whose hold has not run out, while no server has lost its data
+ *     since it was asked: else nobody can know how often a LOCK whose answer was lost has counted.
+ *     They are certain again with the next LOCK that is answered and known at one broker only.
+ *   - A hold that a connection is asking about is told by the answer, not by a push; one at a
+ * broker that stands still is told when it wakes up, before anything else it says.
  */
 #include <stdbool.h>
 #include <stdint.h>

@@ -153,6 +153,8 @@ static void describe(struct buf *out, enum latency_event event)
     uint32_t count = latency_count(event);
     int64_t sum_ms = 0;
 
+    if (count == 0)
+        return;
     for (uint32_t i = 0; i < count; i++)
         sum_ms += latency_get(event, i).worst_ms;
     buf_printf(out,
@@ -195,8 +197,7 @@ void cmd_latency_doctor(struct session *s, int argc, const struct resp_arg *argv
                    : "Nothing has taken %d ms or longer since the start or LATENCY RESET.\n",
                LATENCY_THRESHOLD_US / 1000);
     for (int e = 0; e < LATENCY_EVENTS; e++)
-        if (latency_count((enum latency_event)e) > 0)
-            describe(&out, (enum latency_event)e);
+        describe(&out, (enum latency_event)e);
     buf_printf(&out, "Since the start or CONFIG RESETSTAT:\n");
     describe_hist(&out, "asking the masters for a lock", &stats.acquire_us);
     describe_hist(&out, "renewals sent later than due", &stats.renewal_lateness_us);

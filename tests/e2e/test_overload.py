@@ -628,8 +628,8 @@ def test_restart(make_broker, masters3, name, tmp_path, how):
 
 
 def test_drain_waits_for_holders(make_broker, masters1, clients, name):
-    """Renewals go on while it drains, far beyond the lease; it ends when the last holder has left."""
-    broker = make_broker(masters1)
+    """Renewals go on while it drains, beyond the lease; it ends when the last holder has left."""
+    broker = make_broker(masters1, options=LEASE)
     holder, other = clients(broker, resp3=True), clients(broker)
     token = holder.cmd("LOCK", name, "TELL")[0]
     broker.signal(signal.SIGTERM)

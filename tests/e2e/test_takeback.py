@@ -61,6 +61,21 @@ def test_one_owner_over_two_brokers(pair, clients, name):
     assert b.cmd("LOCK", name)[0] > 0
 
 
+def test_maxhold_goes_along(pair, clients, name):
+    """Over two brokers: however often it is taken back, it ends when it was to end at first."""
+    one, two = clients(pair[0], resp3=True), clients(pair[1], resp3=True)
+    since = time.monotonic()
+    assert one.cmd("LOCK", name, "OWNER", "app", "MAXHOLD", 3000)
+    wait_for("the hold", lambda: two.cmd("HOLDS", name, "OWNER", "app") == 1)
+    time.sleep(0.5)  # so that it would show if it began anew
+    for client in (two, one, two):
+        assert client.cmd("RENEW", name, "OWNER", "app")
+    assert two.wait_push("lost", 10)[3] == "max-hold"
+    assert 2.5 <= time.monotonic() - since <= 3.4
+    other = clients(pair[0])
+    assert other.cmd("LOCK", name, "WAIT", 5000)
+
+
 def test_a_killed_brokers_locks_are_free_after_one_lease(pair, clients, name):
     first, second = pair
     a, b = clients(first), clients(second)

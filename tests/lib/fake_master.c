@@ -323,11 +323,12 @@ static void send(struct master *m, struct fake_packet *p)
         packet_free(p);
         return;
     }
-    if (p->kind == ITEMS && sim_chance(fake_net.copy_per_mille))
-        sim_at(sim_now_us() + sim_random(fake_net.copy_us), arrive, packet_copy(p));
+    int64_t at_us = in_order(&c->to_server_us);
+    if (p->kind == ITEMS && sim_chance(fake_net.copy_per_mille)) /* never before the first one */
+        sim_at(at_us + sim_random(fake_net.copy_us), arrive, packet_copy(p));
     TAILQ_INSERT_TAIL(&c->flying, p, link);
     p->is_flying = true;
-    sim_at(in_order(&c->to_server_us), arrive, p);
+    sim_at(at_us, arrive, p);
     if (p->kind == ITEMS && sim_chance(fake_net.loss_per_mille))
         fake_master_break(m);
 }

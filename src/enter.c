@@ -78,9 +78,13 @@ static void on_written(struct round *round, void *arg, int64_t now_ms)
         broker_finish_granted(b, r, h);
     else if (round_is_refused(round)) {
         struct hold *gone = lock_hold_of(l, r->owner);
+        enum lost_reason why = keep_why_gone(round);
         if (gone == h && gone->state != HOLD_LOST)
-            keep_lose(b, gone, keep_why_gone(round), true, now_ms);
-        broker_finish(b, r, r->verb == VERB_LOCK ? RESULT_NOT_GRANTED : RESULT_NOT_HELD);
+            keep_lose(b, gone, why, true, now_ms);
+        if (why == LOST_MOVED && r->verb == VERB_RENEW && !r->goes_on)
+            enter_take_over(b, l, r, now_ms); /* its owner had it elsewhere, and wants it here */
+        else
+            broker_finish(b, r, r->verb == VERB_LOCK ? RESULT_NOT_GRANTED : RESULT_NOT_HELD);
     } else {
         no_quorum(b, r, h, round, now_ms);
     }

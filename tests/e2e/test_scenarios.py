@@ -708,6 +708,21 @@ def test_a_majority_that_refuses_is_no_vote(make_redis, make_broker, clients, na
     assert not [p for p in holder.pushes if p[0] == "lost"]
 
 
+def test_a_release_that_was_refused_is_tried_again(make_redis, make_broker, clients, name):
+    """By masters that are there all the time: nothing but the clock can tell when they would take it."""
+    masters = [make_redis(n) for n in "abc"]
+    client = clients(make_broker(masters, options={"max_lease": "60s"}))
+    assert client.cmd("LOCK", name, "LEASE", 60000)
+    wait_for("the hold everywhere", lambda: all(lock_key(m, name) for m in masters))
+    for master in masters[:2]:
+        master.cli("CONFIG", "SET", "min-replicas-to-write", "1")
+    assert client.err("UNLOCK", name).code == "NOQUORUM"
+    assert all(lock_key(m, name) for m in masters[:2])
+    for master in masters[:2]:
+        master.cli("CONFIG", "SET", "min-replicas-to-write", "0")
+    wait_for("the release", lambda: not any(lock_key(m, name) for m in masters), 10)
+
+
 # Slow masters
 
 def test_one_slow_master_of_five_costs_nothing_three_do(make_redis, make_proxy, make_broker, clients, name):

@@ -51,7 +51,6 @@ struct name {
 
 static struct name names[NAMES];
 static int n_names;
-static bool exclusion;
 static int64_t data_lost_us; /* when a server last lost its data */
 struct history_counts history_counts;
 int history_faults;
@@ -72,15 +71,9 @@ void history_begin(void)
 {
     memset(names, 0, sizeof names);
     n_names = 0;
-    exclusion = true;
     data_lost_us = 0;
     history_faults = 0;
     history_counts = (struct history_counts){0};
-}
-
-void history_no_exclusion(void)
-{
-    exclusion = false;
 }
 
 void history_data_lost(void)
@@ -164,7 +157,7 @@ static void check_exclusion(struct name *n)
 {
     const char *holder = NULL, *by = NULL;
     int64_t token = 0;
-    if (!exclusion || is_forced(n))
+    if (is_forced(n))
         return;
     for (int i = 0; i < n->n_beliefs; i++) {
         const struct belief *bl = &n->beliefs[i];
@@ -237,8 +230,7 @@ static void check_token(struct name *n, const struct world_app *app, const struc
     for (int i = 0; i < n->n_grants; i++) {
         const struct grant *g = &n->grants[i];
         bool is_same = strcmp(g->owner, ask->owner) == 0;
-        if (g->token > token &&
-            (g->told_us < asked_us || (exclusion && !is_same && !is_void && !is_forced(n))))
+        if (g->token > token && (g->told_us < asked_us || (!is_same && !is_void && !is_forced(n))))
             history_fail("'%s' was granted to %s under token %" PRId64 ", after %" PRId64
                          " had been given to %s",
                          n->name, ask->owner, token, g->token, g->owner);
@@ -404,7 +396,7 @@ static void take_unlock(struct name *n, struct belief *bl, const struct world_ap
     if (bl->count > 0 || is_one)
         bl->certain &=
             bl->broker == app->broker->index; /* one that has lost it may not know that yet */
-    bl->certain &= exclusion && !is_forced(n) && !(not_held && is_elsewhere(n, bl, app));
+    bl->certain &= !is_forced(n) && !(not_held && is_elsewhere(n, bl, app));
     if (bl->certain &&
         ((is_one && bl->count != 1) || (is_zero && bl->count < 2) || (not_held && bl->count > 0)))
         history_fail("%s has locked '%s' %d times, and UNLOCK says %s", bl->owner, n->name,
@@ -451,7 +443,6 @@ void history_answered(struct world_app *app, const struct world_ask *ask, const 
     if (ask->verb == WORLD_HOLDS || ask->verb == WORLD_INFO)
         return;
     bl->asking--;
-    bl->certain &= exclusion;
     doubt_expired(app, n, bl);
     int64_t token, validity_ms;
     if (ask->verb == WORLD_UNLOCK) {

@@ -34,9 +34,6 @@
 void history_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
 
 void history_begin(void);
-/* Clocks have jumped: promise 1 does not hold any more. */
-void history_no_exclusion(void);
-
 /* A server has lost its data: counts are unsure where something is held. */
 void history_data_lost(void);
 

@@ -3,25 +3,26 @@
 -- could be granted twice.
 --
 -- KEYS   one lock an item
--- ARGV   deadline call; then an item: op token bucket
+-- ARGV   deadline call; then an item: op token bucket part    (part: as in release.lua)
 -- Reply  {time, call, code, value, ...}:
 --          1 token   the hold has this token now
 --          2 token   the hold has this larger one: raise yours and commit again
 --          0 0       the hold is not there any more under op
 -- Twice  the same again changes nothing.
 --@ vote.lua
-local WIDTH = 3
+--@ shares.lua
+local WIDTH = 4
 
-local master = redis.call('HMGET', 'holdfast:master', 'run_id', 'state')
-local no = refusal(master)
+local no = refusal(redis.call('HMGET', 'holdfast:master', 'run_id', 'state'))
 if no then
     return no
 end
 
 local reply = {now, tonumber(ARGV[2])}
 for i = 1, #KEYS do
-    local key, a = KEYS[i], 2 + (i - 1) * WIDTH
-    local op, token, bucket = ARGV[a + 1], tonumber(ARGV[a + 2]), ARGV[a + 3]
+    local a = 2 + (i - 1) * WIDTH
+    local op, token, bucket, part = ARGV[a + 1], tonumber(ARGV[a + 2]), ARGV[a + 3], ARGV[a + 4]
+    local key = hold_key(KEYS[i], part)
     local held = redis.pcall('HMGET', key, 'op', 'token')
     local code, value = 0, 0
     if held[1] == op then

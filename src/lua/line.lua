@@ -6,12 +6,13 @@
 -- Twice  a ticket stands in the line once; a repeat sends it to the end.
 local WIDTH = 1
 
+--@ line_up.lua
 local clock = redis.call('TIME')
 local reply = {clock[1] * 1000 + math.floor(clock[2] / 1000), tonumber(ARGV[2])}
 for i = 1, #KEYS do
     local line, ticket = KEYS[i] .. ':line', ARGV[3 + (i - 1) * WIDTH]
     redis.call('LREM', line, 0, ticket)
-    reply[#reply + 1] = redis.call('RPUSH', line, ticket)
-    redis.call('PEXPIRE', line, 60000)
+    line_up(KEYS[i], ticket, 'tail')
+    reply[#reply + 1] = redis.call('LLEN', line)
 end
 return reply

@@ -2,14 +2,42 @@
 --
 -- KEYS   one lock an item
 -- ARGV   (unused) call
--- Reply  {time, call, item, ...}; an item is {} for a free lock, else {pttl, op, owner, token, count}
+-- Reply  {time, call, item, ...}; an item is {} for a free lock, else {n, pttl, op, owner, token, count, part, ...}: how many
+--        holds there are, and of the first of them (16, or fewer when many locks are asked for) six values each; part as in
+--        release.lua
+local SHOWN = math.max(1, math.min(16, math.floor(128 / #KEYS)))
+
 local clock = redis.call('TIME')
-local reply = {clock[1] * 1000 + math.floor(clock[2] / 1000), tonumber(ARGV[2])}
-for i = 1, #KEYS do
-    local held = redis.pcall('HMGET', KEYS[i], 'op', 'owner', 'token', 'count')
-    local item = {}
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+--@ shares.lua
+local reply = {now, tonumber(ARGV[2])}
+
+local function add(item, key, part)
+    local hold = hold_key(key, part)
+    local held = redis.pcall('HMGET', hold, 'op', 'owner', 'token', 'count')
     if held[1] then
-        item = {redis.call('PTTL', KEYS[i]), held[1], held[2], tonumber(held[3]), tonumber(held[4])}
+        item[1] = (item[1] or 0) + 1
+        local token, count = tonumber(held[3]) or 0, tonumber(held[4]) or 0
+        for _, value in ipairs({redis.call('PTTL', hold), held[1], held[2], token, count, part}) do
+            item[#item + 1] = value
+        end
+    end
+end
+
+for i = 1, #KEYS do
+    local key, item = KEYS[i], {}
+    add(item, key, '-')
+    if redis.call('EXISTS', key .. ':shares') == 1 then
+        local parts = redis.call('ZRANGEBYSCORE', key .. ':shares', string.format('%.0f', now), '+inf', 'LIMIT', 0, SHOWN)
+        for _, part in ipairs(parts) do
+            if #item < 6 * SHOWN then
+                add(item, key, part)
+            end
+        end
+        if item[1] then
+            local live = redis.call('ZCOUNT', key .. ':shares', string.format('%.0f', now), '+inf')
+            item[1] = math.max(item[1], live + redis.call('EXISTS', key))
+        end
     end
     reply[#reply + 1] = item
 end

@@ -2,31 +2,57 @@
 -- and the lock is free. Its answer is never a vote. Also works while the server is in quarantine.
 --
 -- KEYS   one lock an item
--- ARGV   deadline call; then an item: op owner token count seq lease bucket maxhold    (as in acquire)
+-- ARGV   deadline call; then an item: op owner token count seq lease bucket maxhold part    (maxhold as in acquire.lua,
+--        part as in release.lua)
 -- Reply  {time, call, code, ...}:  1 planted, or there already   0 taken, or op is gone
 -- Twice  the same op again changes nothing.
 --@ vote.lua
-local WIDTH = 8
+--@ shares.lua
+local WIDTH = 9
+local KINDS = {['-'] = 'exclusive', r = 'shared', s = 'limit'}
 
 local no = refusal({redis.call('HGET', 'holdfast:master', 'run_id'), 'active'})
 if no then
     return no
 end
 
+-- Does somebody hold it in a way that cannot be at the same time?
+local function is_taken(key, owner, part)
+    local held = redis.pcall('HMGET', key, 'op', 'owner')
+    local kind = part:byte()
+    if held.err or (held[1] and (kind ~= 114 or held[2] ~= owner)) then -- r
+        return true
+    end
+    local n = shares(key)
+    if n == 0 then
+        return false
+    elseif kind == 115 then -- s
+        return limit_of(key) ~= tonumber(part:match('^s:(%d+):'))
+    elseif limit_of(key) then
+        return true
+    end
+    return kind ~= 114 and not (n == 1 and redis.call('ZSCORE', key .. ':shares', 'r:' .. owner))
+end
+
 local reply = {now, tonumber(ARGV[2])}
 for i = 1, #KEYS do
     local key, a = KEYS[i], 2 + (i - 1) * WIDTH
-    local op, owner, token, lease, bucket = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 6], ARGV[a + 7]
-    local held = redis.pcall('HGET', key, 'op')
+    local op, owner, token, lease = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 6]
+    local bucket, maxhold, part = ARGV[a + 7], ARGV[a + 8], ARGV[a + 9]
+    local hold = hold_key(key, part)
+    local held = redis.pcall('HGET', hold, 'op')
     local code = held == op and 1 or 0
-    if not held and redis.call('EXISTS', key .. ':gone:' .. op) == 0 then
+    if not held and not is_taken(key, owner, part) and redis.call('EXISTS', key .. ':gone:' .. op) == 0 then
         code = 1
-        redis.call('HSET', key, 'kind', 'exclusive', 'owner', owner, 'count', ARGV[a + 4], 'seq', ARGV[a + 5],
+        redis.call('HSET', hold, 'kind', KINDS[part:sub(1, 1)], 'owner', owner, 'count', ARGV[a + 4], 'seq', ARGV[a + 5],
                    'token', token, 'op', op, 'lease', lease)
-        if ARGV[a + 8] ~= '0' then
-            redis.call('HSET', key, 'end', now + tonumber(ARGV[a + 8]))
+        if maxhold ~= '0' then
+            redis.call('HSET', hold, 'end', string.format('%.0f', now + tonumber(maxhold)))
         end
-        redis.call('PEXPIRE', key, lease)
+        redis.call('PEXPIRE', hold, lease)
+        if part ~= '-' then
+            enter_share(key, part, owner, lease, true)
+        end
         local counter = tonumber(redis.call('HGET', 'holdfast:master', bucket)) or 0
         if counter < tonumber(token) then
             redis.call('HSET', 'holdfast:master', bucket, token)

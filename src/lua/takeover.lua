@@ -3,19 +3,22 @@
 -- majority has been taken, nothing may live longer by it. The one who has got it renews it at once.
 --
 -- KEYS   one lock an item
--- ARGV   deadline call; then an item: op tomb owner floor bucket mine    (as in acquire; tomb: for the old op)
+-- ARGV   deadline call; then an item: op tomb owner floor bucket mine kind    (as in acquire; tomb: for the old op)
 --          mine   "hold": the broker of op has this hold itself; "none": what is held under an acquire of this broker is a
 --                 try that it has given up: it is taken, and tells nothing of the count
--- Reply  {time, call, code, value, count, pttl, seq, left, ...}:
---          1 token count pttl seq left   held under op now, for `pttl` ms; entered `count` times, which is version `seq`:
---                                        of several masters' counts the one with the highest version is true; 0: it
---                                        was a try; MAXHOLD ends in `left` ms, 0: never
---          0 pttl  0 0 0 0   held by another owner, for so many ms; -2: by nobody
---         -1 0     0 0 0 0   op has been released or undone before it came, or is older than what holds
+--          kind   "x" exclusive, "s" shared, "n" a permit; "?": whatever this owner has, the first in that order
+-- Reply  {time, call, code, value, count, pttl, seq, left, share, ...}:
+--          1 token count pttl seq left share   held under op now, for `pttl` ms; entered `count` times, which is version
+--                                  `seq`: of several masters' counts the one with the highest version is true; 0: it
+--                                  was a try; MAXHOLD ends in `left` ms, 0: never. share: 0 the lock as a whole, 1 as a
+--                                  reader, else permit i of n as n * 65536 + i
+--          0 pttl  0 0 0 0 0   held by another owner, for so many ms; -2: by nobody
+--         -1 0     0 0 0 0 0   op has been released or undone before it came, or is older than what holds
 -- Twice  the same op again gets the same token and changes nothing.
 --@ vote.lua
+--@ shares.lua
 --@ older.lua
-local WIDTH = 6
+local WIDTH = 7
 
 local master = redis.call('HMGET', 'holdfast:master', 'run_id', 'state', 'base')
 local no = refusal(master)
@@ -23,18 +26,34 @@ if no then
     return no
 end
 
+-- What this owner has: the part, and its number in the reply; nil: nothing.
+local function find(key, owner, kind)
+    if (kind == 'x' or kind == '?') and redis.pcall('HGET', key, 'owner') == owner then
+        return '-', 0
+    elseif (kind == 's' or kind == '?') and redis.call('HGET', hold_key(key, 'r:' .. owner), 'owner') == owner then
+        return 'r:' .. owner, 1
+    end
+    local permit = (kind == 'n' or kind == '?') and redis.call('GET', permit_key(key, owner))
+    if permit and redis.call('HGET', hold_key(key, 's:' .. permit), 'owner') == owner then
+        local n, i = permit:match('^(%d+):(%d+)$')
+        return 's:' .. permit, n * 65536 + i
+    end
+end
+
 local base = tonumber(master[3]) or 0
 local reply = {now, tonumber(ARGV[2])}
 for i = 1, #KEYS do
     local key, a = KEYS[i], 2 + (i - 1) * WIDTH
     local op, tomb, owner = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
-    local held = redis.pcall('HMGET', key, 'op', 'token', 'owner', 'count', 'seq', 'end', 'taken')
+    local part, share = find(key, owner, ARGV[a + 7])
+    local hold = part and hold_key(key, part)
+    local held = part and redis.call('HMGET', hold, 'op', 'token', 'count', 'seq', 'end', 'taken') or {}
     local code, value, count, pttl, seq, left = 0, 0, 0, 0, 0, 0
     local relation = held[1] and held[1] ~= op and age(op, held[1])
-    if held[1] == op then
-        code, value = 1, tonumber(held[2])
-    elseif held[3] ~= owner or not held[1] then
+    if not held[1] then
         value = redis.call('PTTL', key)
+    elseif held[1] == op then
+        code, value = 1, tonumber(held[2])
     elseif relation == 'older' or redis.call('EXISTS', key .. ':gone:' .. op) == 1 then
         code = -1
     else
@@ -43,23 +62,27 @@ for i = 1, #KEYS do
         code, value = 1, math.max(counter + 1, base + 1, tonumber(ARGV[a + 4]))
         redis.call('HSET', 'holdfast:master', bucket, value)
         -- the broker that had it hears at its next renewal that it has moved
-        redis.call('SET', key .. ':gone:' .. held[1], 'moved', 'PX', math.max(tonumber(tomb), redis.call('PTTL', key)))
-        if relation == 'newer' and ARGV[a + 6] == 'none' and not held[7] then
-            held[4], held[5] = '0', '0'
-            redis.call('HSET', key, 'op', op, 'token', value, 'count', '0', 'seq', '0')
+        redis.call('SET', key .. ':gone:' .. held[1], 'moved', 'PX', math.max(tonumber(tomb), redis.call('PTTL', hold)))
+        if relation == 'newer' and ARGV[a + 6] == 'none' and not held[6] then
+            held[3], held[4] = '0', '0'
+            redis.call('HSET', hold, 'op', op, 'token', value, 'count', '0', 'seq', '0')
         else
-            redis.call('HSET', key, 'op', op, 'token', value, 'taken', '1')
+            redis.call('HSET', hold, 'op', op, 'token', value, 'taken', '1')
+        end
+        -- and at once, when it listens; it asks before it believes it
+        local broker = held[1]:match('^(.*)%.')
+        if broker and relation == nil then
+            redis.call('PUBLISH', 'holdfast:wake:' .. broker, held[1] .. ' ' .. key)
         end
     end
     if code == 1 then
-        count, seq, pttl = tonumber(held[4]) or 1, tonumber(held[5]) or 0, redis.call('PTTL', key)
-        left = held[6] and math.max(1, tonumber(held[6]) - now) or 0
+        count, seq, pttl = tonumber(held[3]) or 1, tonumber(held[4]) or 0, redis.call('PTTL', hold)
+        left = held[5] and math.max(1, tonumber(held[5]) - now) or 0
+    else
+        share = 0
     end
-    reply[#reply + 1] = code
-    reply[#reply + 1] = value
-    reply[#reply + 1] = count
-    reply[#reply + 1] = pttl
-    reply[#reply + 1] = seq
-    reply[#reply + 1] = left
+    for _, n in ipairs({code, value, count, pttl, seq, left, share}) do
+        reply[#reply + 1] = n
+    end
 end
 return reply

@@ -119,10 +119,11 @@ static void take_values(struct round *r, struct vote *v, const struct master_ans
         v->value = answer->values[1];
     if (width > 2)
         v->extra = (int32_t)answer->values[2];
-    if (width > 5) {
+    if (width > 6) {
         v->pttl_ms = answer->values[3];
         v->seq = answer->values[4];
         v->left_ms = answer->values[5];
+        v->share = (int32_t)answer->values[6];
     }
     if (gives_token(r->script) && v->code >= 1)
         backend_saw_token(r->backend, v->code == 2 && r->script == SCRIPT_ACQUIRE ? 0 : v->value);

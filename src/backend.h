@@ -45,11 +45,11 @@ struct vote {
     /* of a take-over, see there */
     int64_t pttl_ms, seq, left_ms;
     int32_t extra; /* third: count */
+    int32_t share; /* seventh of a take-over: which share it was */
     int8_t code;   /* first */
     uint8_t index;
-    uint8_t state;                 /* enum vote_state */
-    bool open;                     /* an answer is still to come */
-    struct lock_info_master *peek; /* only of peeks: what it said; owned by the round's owner */
+    uint8_t state; /* enum vote_state */
+    bool open;     /* an answer is still to come */
 };
 
 struct round {

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "defer.h"
 #include "enter.h"
 #include "inspect.h"
 #include "keep.h"
@@ -27,11 +28,13 @@ static void end_hold(struct broker *b, struct hold *h, struct lock_request *rele
                      bool is_lapsing, int64_t now_ms)
 {
     struct lock *l = h->lock;
-    struct queue_passed passed = {h->op, h->lease_ms};
+    struct owner *owner = owner_ref(h->owner);
+    struct queue_passed passed = {h->op, h->lease_ms, h->part, owner};
     broker_use(l);
     notify_released(h, now_ms);
     keep_end(b, h);
     queue_pass_on(b, l, &passed, releaser, is_lapsing, now_ms);
+    owner_unref(owner);
     broker_put(b, l);
 }
 
@@ -56,10 +59,20 @@ static void hold_over(struct broker *b, struct hold *h, int64_t now_ms)
 
 /* ---- requests ---- */
 
+/* The hold that a LOCK like this enters again; NULL: it is another one that is asked for. */
+static struct hold *already_has(const struct lock *l, const struct lock_request *r)
+{
+    struct hold *h = lock_exclusive(l);
+    if (r->want.kind == LOCK_EXCLUSIVE)
+        return h && owner_same(h->owner, r->owner) ? h : NULL;
+    h = lock_share_of(l, r->owner);
+    return h && h->part.kind == r->want.kind && h->part.limit == r->want.limit ? h : NULL;
+}
+
 static void lock(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
     struct lock *l = r->lock;
-    struct hold *h = lock_hold_of(l, r->owner);
+    struct hold *h = already_has(l, r);
     struct session *s = r->base.session;
     if (h && keep_is_valid(h, now_ms)) {
         enter_again(b, h, r, now_ms);
@@ -129,8 +142,8 @@ static void renew(struct broker *b, struct lock_request *r, int64_t now_ms)
 
 static void run(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
-    if (!r->goes_on && queue_must_defer(r->lock, r)) {
-        queue_defer(r->lock, r);
+    if (!r->goes_on && defer_needed(r->lock, r)) {
+        defer_request(r->lock, r);
         return;
     }
     switch ((enum lock_verb)r->verb) {
@@ -173,7 +186,7 @@ void broker_abandon(struct broker *b, struct lock_request *r, int64_t now_ms)
     struct lock *l = r->lock;
     broker_use(l);
     if (r->waiting) {
-        queue_leave(b, r);
+        queue_leave(b, r, now_ms);
     } else if (r->deferred && r->verb == VERB_LOCK) {
         TAILQ_REMOVE(&l->queue->deferred, r, queued);
         r->deferred = false;
@@ -183,7 +196,7 @@ void broker_abandon(struct broker *b, struct lock_request *r, int64_t now_ms)
     }
     stats.acquires_abandoned++;
     broker_finish(b, r, RESULT_NOT_GRANTED);
-    queue_undefer(b, l, now_ms);
+    defer_run(b, l, now_ms);
     broker_put(b, l);
 }
 

@@ -79,7 +79,7 @@ void broker_use(struct lock *l)
 static bool queue_is_over(const struct lock *l)
 {
     const struct lock_queue *q = l->queue;
-    return TAILQ_EMPTY(&q->waiters) && TAILQ_EMPTY(&q->deferred) && !q->claim &&
+    return TAILQ_EMPTY(&q->waiters) && TAILQ_EMPTY(&q->deferred) && q->n_claims == 0 &&
            (q->passed == 0 || LIST_EMPTY(&l->holds));
 }
 

@@ -9,11 +9,13 @@
 #include "claim.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "broker_state.h"
 #include "item.h"
+#include "lock_share.h"
 #include "log.h"
 #include "pool.h"
 #include "stats.h"
@@ -23,7 +25,7 @@ enum { ASKING, COMMITTING, GRANTED, REFUSED, STATES };
 
 #define TO(s) (1u << (s))
 static const struct sm_state states[STATES] = {
-    [ASKING] = {"asking", TO(COMMITTING) | TO(GRANTED) | TO(REFUSED)},
+    [ASKING] = {"asking", TO(ASKING) | TO(COMMITTING) | TO(GRANTED) | TO(REFUSED)},
     [COMMITTING] = {"committing", TO(COMMITTING) | TO(GRANTED) | TO(REFUSED)},
     [GRANTED] = {"granted", 0},
     [REFUSED] = {"refused", 0},
@@ -31,6 +33,8 @@ static const struct sm_state states[STATES] = {
 
 /* A token that rises this often in one claim is no race any more. */
 enum { COMMITS_MAX = 8 };
+/* So many permits are asked for, when others are quicker, before it counts as busy. */
+enum { TRIES_MAX = 8 };
 
 struct claim *claim_new(struct broker *b, struct lock *l, struct owner *owner, int64_t lease_ms,
                         claim_fn on_end, void *arg)
@@ -46,42 +50,58 @@ struct claim *claim_new(struct broker *b, struct lock *l, struct owner *owner, i
     return c;
 }
 
+static bool is_share(const struct claim *c)
+{
+    return c->part.kind != LOCK_EXCLUSIVE && !c->takeover;
+}
+
 static void end(struct claim *c, enum claim_end how, int64_t now_ms)
 {
     sm_move(states, &c->state, c->lock->name, how == CLAIM_GRANTED ? GRANTED : REFUSED);
+    struct broker *b = c->broker;
+    struct lock *l = c->lock;
+    broker_use(l);
+    LIST_REMOVE(c, of_lock);
+    l->queue->n_claims--;
     c->end = how;
     hist_add(&stats.acquire_us, (now_ms - c->sent_ms) * 1000);
+    if (is_share(c) && how != CLAIM_GRANTED) /* others may ask for it at once */
+        share_asked(l, c->part);
     c->on_end(c, c->arg, now_ms);
+    if (is_share(c) && how == CLAIM_GRANTED)
+        share_asked(l, c->part);
     owner_unref(c->owner);
     free(c->reason);
     pool_put(c, sizeof *c);
+    broker_put(b, l);
 }
 
-static void undo_op(struct claim *c, uint64_t op, const struct line_place *place, int64_t lease_ms,
-                    int64_t now_ms)
+static void undo_op(struct claim *c, uint64_t op, struct lock_part part,
+                    const struct line_place *place, int64_t lease_ms, int64_t now_ms)
 {
     char text[BROKER_OP_MAX + 1];
     broker_op_text(c->broker, op, text);
-    line_release(c->broker, c->lock, text, place, lease_ms, NULL, NULL, now_ms);
+    struct line_hold hold = {text, part, c->owner, lease_ms};
+    line_release(c->broker, c->lock, &hold, place, NULL, NULL, now_ms);
 }
 
-static void undo(struct claim *c, int64_t now_ms)
+/* `waits`: where it was first for a moment it stays first in the line. */
+static void undo(struct claim *c, bool waits, int64_t now_ms)
 {
     if (c->takeover)
         return;
-    /* where it was first for a moment it stays first in the line */
     const struct line_place front = {c->place.number, "front"};
     stats.acquire_undos++;
-    undo_op(c, c->op, c->place.where ? &front : NULL, c->lease_ms, now_ms);
+    undo_op(c, c->op, c->part, waits && c->place.where ? &front : NULL, c->lease_ms, now_ms);
     if (c->prev_op)
-        undo_op(c, c->prev_op, NULL, c->prev_lease_ms, now_ms);
+        undo_op(c, c->prev_op, c->prev_part, NULL, c->prev_lease_ms, now_ms);
 }
 
 static void fail(struct claim *c, struct buf *why, int64_t now_ms)
 {
     c->reason = util_memdup(buf_head(why), buf_len(why));
     buf_fini(why);
-    undo(c, now_ms);
+    undo(c, true, now_ms);
     end(c, CLAIM_FAILED, now_ms);
 }
 
@@ -155,6 +175,7 @@ static void grant(struct claim *c, struct round *r, int64_t token, int64_t now_m
 /* ---- commit rounds ---- */
 
 static void on_commit(struct round *r, void *arg, int64_t now_ms);
+static void ask(struct claim *c, int64_t now_ms);
 
 static void commit(struct claim *c, int64_t token, int64_t now_ms)
 {
@@ -168,6 +189,7 @@ static void commit(struct claim *c, int64_t token, int64_t now_ms)
     item_arg_str(it, op);
     item_arg_int(it, token);
     item_arg_int(it, item_bucket(c->lock->name, c->lock->name_len));
+    line_add_part(it, c->part, c->owner);
     backend_ask(&c->broker->backend, SCRIPT_COMMIT, it, false, on_commit, c, now_ms);
 }
 
@@ -193,26 +215,59 @@ static void on_commit(struct round *r, void *arg, int64_t now_ms)
 /* What a round that was not won says: is the lock held by somebody, or could nobody tell? */
 struct tally {
     int busy, same_owner, nobody, unsure, taken;
+    int other_kind, deadlock;
     int64_t pttl_ms; /* longest that stands in the way */
+    int64_t in_use;  /* by those who say that it is another kind; see acquire.lua */
+    int64_t other;   /* a permit that somebody knows to be free; -1: none */
 };
+
+static void count_refusal(struct tally *t, const struct vote *v)
+{
+    t->same_owner += v->code == 2;
+    t->busy += v->code == 0 || v->code == -2 || v->code == -5;
+    if ((v->code == 0 || v->code == 2) && v->value > t->pttl_ms)
+        t->pttl_ms = v->value;
+    if (v->code == 3)
+        t->other = v->value;
+    t->deadlock += v->code == -4;
+    t->other_kind += v->code == -3;
+    if (v->code == -3)
+        t->in_use = v->value;
+}
 
 static struct tally count_votes(const struct round *r)
 {
-    struct tally t = {0};
+    struct tally t = {.other = -1};
     for (int i = 0; i < r->quorum.n; i++) {
         const struct vote *v = &r->votes[i];
         if (v->open || v->state == VOTE_UNKNOWN) {
             t.unsure++;
         } else if (v->state == VOTE_ANSWERED) {
             t.taken += v->code == 1;
-            t.busy += v->code == 0 || v->code == -2;
-            t.same_owner += v->code == 2;
             t.nobody += r->script == SCRIPT_TAKEOVER && v->code == 0 && v->value == -2;
-            if ((v->code == 0 || v->code == 2) && v->value > t.pttl_ms)
-                t.pttl_ms = v->value;
+            count_refusal(&t, v);
         }
     }
     return t;
+}
+
+/* The permit has gone to somebody else meanwhile, and another one is free. An operation is never
+ * used again, so this is a new one. */
+static void ask_for_another(struct claim *c, uint16_t slot, int64_t now_ms)
+{
+    share_ask_instead(c->lock, &c->part, slot);
+    c->op = ++c->broker->last_op;
+    c->prev_op = 0;
+    ask(c, now_ms);
+}
+
+/* n permits; 0: one exclusive lock; -1: readers. */
+static struct lock_part in_use(int64_t n)
+{
+    struct lock_part part = {LOCK_LIMIT, (uint16_t)n, 0};
+    if (n <= 0 || n > LOCK_PERMITS_MAX)
+        part = (struct lock_part){n < 0 ? LOCK_SHARED : LOCK_EXCLUSIVE, 0, 0};
+    return part;
 }
 
 static void refuse(struct claim *c, struct round *r, int64_t now_ms)
@@ -229,9 +284,21 @@ static void refuse(struct claim *c, struct round *r, int64_t now_ms)
         end(c, CLAIM_NOBODY, now_ms);
         return;
     }
+    bool again = c->part.kind == LOCK_LIMIT && t.other >= 0 && t.other < c->part.limit &&
+                 t.busy + t.other_kind < need && ++c->tries < TRIES_MAX;
     if (t.taken > 0 || t.unsure > 0 || c->prev_op)
-        undo(c, now_ms);
-    end(c, t.same_owner >= need ? CLAIM_SAME_OWNER : CLAIM_BUSY, now_ms);
+        undo(c, !again, now_ms);
+    if (again) {
+        ask_for_another(c, (uint16_t)t.other, now_ms);
+        return;
+    }
+    c->in_use = in_use(t.in_use);
+    end(c,
+        t.other_kind >= need   ? CLAIM_KIND
+        : t.deadlock > 0       ? CLAIM_DEADLOCK
+        : t.same_owner >= need ? CLAIM_SAME_OWNER
+                               : CLAIM_BUSY,
+        now_ms);
 }
 
 /* For how long a majority has it, when these have it for so long. */
@@ -274,6 +341,24 @@ static void inherit(struct claim *c, const struct round *r)
     c->pttl_ms = majority_pttl_ms(r);
 }
 
+/* What the owner had, as a majority says; false: they do not agree. */
+static bool take_part(struct claim *c, const struct round *r)
+{
+    for (int i = 0; i < r->quorum.n; i++) {
+        int32_t share = r->votes[i].share;
+        int same = 0;
+        for (int j = 0; j < r->quorum.n; j++)
+            same += (r->quorum.yes >> j & 1) && r->votes[j].share == share;
+        if (!(r->quorum.yes >> i & 1) || same < quorum_need(r->quorum.n))
+            continue;
+        c->part = (struct lock_part){share ? LOCK_SHARED : LOCK_EXCLUSIVE, 0, 0};
+        if (share > 1)
+            c->part = (struct lock_part){LOCK_LIMIT, (uint16_t)(share >> 16), (uint16_t)share};
+        return share <= 1 || (c->part.limit <= LOCK_PERMITS_MAX && c->part.slot < c->part.limit);
+    }
+    return false;
+}
+
 static void on_asked(struct round *r, void *arg, int64_t now_ms)
 {
     struct claim *c = arg;
@@ -285,7 +370,7 @@ static void on_asked(struct round *r, void *arg, int64_t now_ms)
     }
     if (c->takeover) {
         inherit(c, r);
-        if (c->count == 0) { /* what a majority had were tries of our own that came late */
+        if (c->count == 0 || !take_part(c, r)) { /* a majority had tries of our own that came late */
             end(c, CLAIM_NOBODY, now_ms);
             return;
         }
@@ -297,13 +382,27 @@ static void on_asked(struct round *r, void *arg, int64_t now_ms)
         commit(c, quorum_token(&r->quorum), now_ms);
 }
 
-void claim_start(struct claim *c, int64_t now_ms)
+/* The last arguments of acquire.lua, and of takeover.lua. */
+static void add_mode(const struct claim *c, struct item *it)
+{
+    static const char *const kinds[LOCK_KINDS] = {"x", "s", "n"};
+    char permit[16];
+    if (c->takeover) {
+        item_arg_str(it, c->any ? "?" : kinds[c->part.kind]);
+        return;
+    }
+    snprintf(permit, sizeof permit, "%u:%u", (unsigned)c->part.limit, (unsigned)c->part.slot);
+    item_arg_str(it, c->part.kind == LOCK_LIMIT ? permit : kinds[c->part.kind]);
+    item_arg_str(it, "1");
+}
+
+static void ask(struct claim *c, int64_t now_ms)
 {
     struct backend *backend = &c->broker->backend;
     char op[BROKER_OP_MAX + 1], prev[BROKER_OP_MAX + 1] = "-";
+    sm_move(states, &c->state, c->lock->name, ASKING);
     c->sent_ms = now_ms;
     c->above = c->broker->granted[item_bucket(c->lock->name, c->lock->name_len)];
-    c->state = ASKING;
     c->count = c->takeover ? 0 : 1;
     broker_op_text(c->broker, c->op, op);
     struct item *it = item_begin(c->lock->name, c->lock->name_len);
@@ -327,6 +426,15 @@ void claim_start(struct claim *c, int64_t now_ms)
     } else {
         item_arg_str(it, c->has_hold ? "hold" : "none");
     }
+    add_mode(c, it);
     backend_ask(backend, c->takeover ? SCRIPT_TAKEOVER : SCRIPT_ACQUIRE, it, false, on_asked, c,
                 now_ms);
+}
+
+void claim_start(struct claim *c, int64_t now_ms)
+{
+    struct lock_queue *q = lock_queue_get(c->lock);
+    LIST_INSERT_HEAD(&q->claims, c, of_lock);
+    q->n_claims++;
+    ask(c, now_ms);
 }

@@ -26,6 +26,8 @@ enum claim_end {
     CLAIM_BUSY,       /* somebody else holds it; retry_ms says for how long */
     CLAIM_SAME_OWNER, /* the same owner holds it under another operation, at another broker */
     CLAIM_NOBODY,     /* take-over: this owner does not hold it */
+    CLAIM_KIND,       /* it is in use as another kind: in_use */
+    CLAIM_DEADLOCK,   /* a reader who wants it alone, as another reader does */
     CLAIM_FAILED,     /* no majority answered in time, or too little time was left: reason */
 };
 
@@ -34,18 +36,24 @@ typedef void (*claim_fn)(struct claim *, void *arg, int64_t now_ms);
 struct claim {
     /* set by the caller before claim_start */
     struct broker *broker;
-    struct lock *lock;   /* the caller keeps it alive until on_end */
-    struct owner *owner; /* one reference, the claim's */
-    bool takeover;
-    bool has_hold;    /* take-over: this broker has the hold itself */
-    uint64_t prev_op; /* hand-over: operation of the hold that ends; 0: none */
+    struct lock *lock;     /* the caller keeps it alive until on_end */
+    struct owner *owner;   /* one reference, the claim's */
+    struct lock_part part; /* what is asked for; permits: see claim_new */
+    bool takeover, any;    /* any: take-over of whatever this owner has, and `part` says what */
+    bool has_hold;         /* take-over: this broker has the hold itself */
+    uint64_t prev_op;      /* hand-over: operation of the hold that ends; 0: none */
     int64_t prev_lease_ms;
+    struct lock_part prev_part; /* a permit is handed over as the one it is */
     int64_t lease_ms;
-    int64_t maxhold_ms;      /* 0: none */
-    struct line_place place; /* for when it is refused */
+    int64_t maxhold_ms;            /* 0: none */
+    struct line_place place;       /* for when it is refused */
+    struct lock_request *request;  /* whom it is for; NULL: he has gone */
+    struct lock_request *releaser; /* the UNLOCK whose hold it hands over; NULL: none */
     claim_fn on_end; /* once, never inside claim_start(); the claim is freed after it returns */
     void *arg;
     /* filled in */
+    LIST_ENTRY(claim) of_lock; /* in queue->claims from claim_start until on_end is called */
+    struct lock_part in_use;   /* CLAIM_KIND */
     uint64_t op;
     int64_t sent_ms; /* before the first request */
     int64_t token, deadline_ms, count;
@@ -62,8 +70,11 @@ struct claim {
     char *reason;    /* CLAIM_FAILED: "NOQUORUM ..."; heap, the claim's */
     uint8_t state;   /* ASKING, COMMITTING, GRANTED, REFUSED */
     uint8_t commits; /* rounds of commit so far */
+    uint8_t tries;   /* permits asked for so far */
 };
 
+/* A share that is asked for, not by take-over, has been noted with share_ask(); it is taken off the
+ * notes when the claim ends. When a permit turns out to be taken, others are asked for. */
 struct claim *claim_new(struct broker *, struct lock *, struct owner *, int64_t lease_ms, claim_fn,
                         void *arg);
 void claim_start(struct claim *, int64_t now_ms);

@@ -9,6 +9,8 @@
 #include "resp.h"
 #include "session.h"
 
+extern const struct request_type cmd_lock_request_type; /* of every struct lock_request */
+
 /* Each is a cmd_fn (cmd.h). */
 void cmd_lock_acquire(struct session *, int argc, const struct resp_arg *argv,
                       int64_t now_ms); /* LOCK */

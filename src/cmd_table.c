@@ -161,7 +161,7 @@ static const struct cmd table[] = {
                  latency_subs),
     CMD_ROW("LOCK", cmd_lock_acquire, -2, CMD_LOCK, "0.1.0",
             "Takes a lock; answers its fencing token and for how many ms it is valid, or nil.",
-            "name [OWNER id] [WAIT ms] [LEASE ms] [MAXHOLD ms] [TELL] [FAIR]"),
+            "name [OWNER id] [WAIT ms] [LEASE ms] [MAXHOLD ms] [SHARED | LIMIT n] [TELL] [FAIR]"),
     CMD_ROW("LOCKINFO", cmd_lock_info, 2, CMD_INSPECT, "0.1.0",
             "Shows who holds a lock and who waits for it.", "name"),
     CMD_ROW("LOCKS", cmd_lock_list, -1, CMD_INSPECT, "0.1.0",

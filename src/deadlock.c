@@ -9,8 +9,8 @@
 #include "buf.h"
 #include "lock.h"
 
-/* Longer chains exist only where every link waits; no circle is this long in practice. */
-enum { CHAIN_MAX = 64 };
+/* Holds that are looked at: longer searches find nothing in practice, and cost time. */
+enum { STEPS_MAX = 64 };
 
 /* The lock that this connection waits for; NULL: it does not wait. */
 static const struct lock *waits_for(const struct session *s)
@@ -25,38 +25,68 @@ static const struct lock *waits_for(const struct session *s)
     return NULL;
 }
 
-/* The connection that alone can release it; NULL: there is none, or there are several. */
-static const struct session *sole_holder(const struct lock *l)
+/* What was said on the way is taken back when the way leads nowhere. */
+struct walk {
+    const struct session *start;
+    struct buf words;
+    int steps;
+};
+
+static bool leads_back(struct walk *, const struct lock *);
+
+/* Does this hold keep its lock until `start` lets go of something? */
+static bool holds_up(struct walk *w, const struct lock *l, const struct hold *h)
 {
-    const struct hold *h = lock_first_hold(l);
-    return h && h->state != HOLD_LOST && !h->owner->shared ? h->session : NULL;
+    const struct session *s = h->session;
+    size_t before = buf_len(&w->words);
+    if (!s || h->state == HOLD_LOST || h->owner->shared)
+        return false;
+    if (s == w->start)
+        return true;
+    const struct lock *next = waits_for(s);
+    if (!next)
+        return false;
+    buf_printf(&w->words, "%s'%s' is held by connection %" PRIu64 ", which waits for '%s'",
+               before ? "; " : "", l->name, s->id, next->name);
+    if (leads_back(w, next))
+        return true;
+    w->words.end -= buf_len(&w->words) - before;
+    return false;
+}
+
+/* Every holder has to let go, so one in the circle is enough; of permits any one would do, and who
+ * has them all is not known here. */
+static bool leads_back(struct walk *w, const struct lock *l)
+{
+    const struct hold *h;
+    LIST_FOREACH(h, &l->holds, of_lock)
+    {
+        if (h->part.kind == LOCK_LIMIT || ++w->steps > STEPS_MAX)
+            return false;
+        if (holds_up(w, l, h))
+            return true;
+    }
+    return false;
 }
 
 bool deadlock_find(const struct lock_request *r, const struct lock *wanted, struct buf *words)
 {
-    struct buf chain = {0};
-    const struct lock *l = wanted;
+    struct walk w = {.start = r->base.session};
+    const struct hold *h;
     bool found = false;
-    for (int i = 0; l && i < CHAIN_MAX; i++) {
-        const struct session *s = sole_holder(l);
-        if (s == r->base.session && s) {
-            found = true;
+    LIST_FOREACH(h, &wanted->holds, of_lock)
+    {
+        if (found || !w.start || h->part.kind == LOCK_LIMIT || ++w.steps > STEPS_MAX)
             break;
-        }
-        if (!s)
-            break;
-        const struct lock *next = waits_for(s);
-        if (next)
-            buf_printf(&chain, "%s'%s' is held by connection %" PRIu64 ", which waits for '%s'",
-                       i ? "; " : "", l->name, s->id, next->name);
-        l = next;
+        found =
+            !owner_same(h->owner, r->owner) && holds_up(&w, wanted, h); /* not by its own share */
     }
-    if (found && buf_len(&chain) == 0)
+    if (found && buf_len(&w.words) == 0)
         buf_printf(words, "'%s' is held by this very connection, under another owner",
                    wanted->name);
     else if (found)
-        buf_printf(words, "%.*s, which this connection holds", (int)buf_len(&chain),
-                   buf_head(&chain));
-    buf_fini(&chain);
+        buf_printf(words, "%.*s, which this connection holds", (int)buf_len(&w.words),
+                   buf_head(&w.words));
+    buf_fini(&w.words);
     return found;
 }

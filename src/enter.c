@@ -10,6 +10,7 @@
 
 #include "broker_state.h"
 #include "claim.h"
+#include "defer.h"
 #include "keep.h"
 #include "queue.h"
 #include "renew.h"
@@ -29,7 +30,7 @@ static void over(struct broker *b, struct hold *h, struct lock_request *r, int64
     h->busy = false;
     r->hold = NULL;
     keep_unpin(h);
-    queue_undefer(b, l, now_ms);
+    defer_run(b, l, now_ms);
 }
 
 static void set_count(struct hold *h, uint32_t count)
@@ -77,10 +78,9 @@ static void on_written(struct round *round, void *arg, int64_t now_ms)
     else if (won)
         broker_finish_granted(b, r, h);
     else if (round_is_refused(round)) {
-        struct hold *gone = lock_hold_of(l, r->owner);
         enum lost_reason why = keep_why_gone(round);
-        if (gone == h && gone->state != HOLD_LOST)
-            keep_lose(b, gone, why, true, now_ms);
+        if (h->state == HOLD_HELD || h->state == HOLD_JEOPARDY)
+            keep_lose(b, h, why, true, now_ms);
         if (why == LOST_MOVED && r->verb == VERB_RENEW && !r->goes_on)
             enter_take_over(b, l, r, now_ms); /* its owner had it elsewhere, and wants it here */
         else
@@ -124,6 +124,36 @@ void enter_renew(struct broker *b, struct hold *h, struct lock_request *r, int64
 
 /* ---- take-over ---- */
 
+/* What this owner, or somebody who had the lock alone, is known here to have had. What it was asked
+ * for goes with it; its count is known better here than on the masters. Returns TELL. */
+static bool end_old(struct broker *b, struct lock *l, struct claim *c, int64_t now_ms)
+{
+    struct hold *h;
+    while (c->part.kind == LOCK_EXCLUSIVE && (h = lock_exclusive(l)) &&
+           !owner_same(h->owner, c->owner))
+        keep_moved(b, h, LOST_GONE, now_ms);
+    h = c->part.kind == LOCK_EXCLUSIVE ? lock_exclusive(l) : lock_share_of(l, c->owner);
+    if (!h)
+        return false;
+    bool tell = h->tell;
+    if (h->end_ms < c->end_ms)
+        c->end_ms = h->end_ms;
+    c->count = h->count;
+    if (c->seq <= h->seq)
+        c->seq = h->seq + 1;
+    keep_moved(b, h, LOST_MOVED, now_ms);
+    return tell;
+}
+
+static void taken_over(struct broker *b, struct claim *c, struct lock_request *r, int64_t now_ms)
+{
+    bool tell = end_old(b, c->lock, c, now_ms);
+    struct hold *h = keep_start(b, c->lock, c, r, now_ms);
+    h->tell = tell;
+    r->goes_on = true;
+    b->resubmit(b, r, now_ms); /* UNLOCK: what it came for; RENEW: the lease begins now */
+}
+
 static void on_taken_over(struct claim *c, void *arg, int64_t now_ms)
 {
     struct lock_request *r = arg;
@@ -131,64 +161,48 @@ static void on_taken_over(struct claim *c, void *arg, int64_t now_ms)
     struct lock *l = c->lock;
     struct hold *old = r->hold;
     broker_use(l);
-    l->queue->claim = NULL;
-    l->queue->claimer = NULL;
+    r->claim = NULL;
     if (old) {
         old->busy = false;
         r->hold = NULL;
         keep_unpin(old);
     }
     if (c->end == CLAIM_GRANTED) {
-        bool tell = false;
-        while ((old = lock_first_hold(l))) {
-            bool same = owner_same(old->owner, r->owner);
-            if (same) { /* what it was asked for goes with it */
-                if (old->end_ms < c->end_ms)
-                    c->end_ms = old->end_ms;
-                tell = old->tell;
-                c->count = old->count; /* known better here than on the masters */
-                if (c->seq <= old->seq)
-                    c->seq = old->seq + 1;
-            }
-            keep_moved(b, old, same ? LOST_MOVED : LOST_GONE, now_ms);
-        }
-        struct hold *h = keep_start(b, l, c, r, now_ms);
-        h->tell = tell;
-        r->goes_on = true;
-        b->resubmit(b, r, now_ms); /* UNLOCK: what it came for; RENEW: the lease begins now */
+        taken_over(b, c, r, now_ms);
     } else if (c->end == CLAIM_FAILED) {
         stats.acquires_no_quorum++;
         broker_finish_error(b, r, "%s; if '%s' was held it still is", c->reason, l->name);
     } else {
         broker_finish(b, r, RESULT_NOT_HELD);
     }
-    queue_undefer(b, l, now_ms);
+    defer_run(b, l, now_ms);
     queue_run(b, l, now_ms);
     broker_put(b, l);
 }
 
 void enter_take_over(struct broker *b, struct lock *l, struct lock_request *r, int64_t now_ms)
 {
-    struct hold *h = lock_hold_of(l, r->owner), *first = lock_first_hold(l);
+    struct hold *h = lock_hold_of(l, r->owner), *alone = lock_exclusive(l);
     int64_t lease_ms = r->lease_ms ? r->lease_ms : b->conf.lease_ms;
     struct lock_queue *q;
     if (h && keep_is_valid(h, now_ms))
         lease_ms = renew_lease_ms(now_ms, lease_ms, h->end_ms);
-    if (!h && first && keep_is_valid(first, now_ms)) {
+    if (!h && alone && keep_is_valid(alone, now_ms)) {
         broker_finish(b, r, RESULT_NOT_HELD); /* from memory: somebody else holds it here */
         return;
     }
     q = lock_queue_get(l);
-    if (q->claim) { /* one at a time: its end runs what is deferred */
-        queue_defer(l, r);
+    q->takeover_waits = q->n_claims > 0;
+    if (q->takeover_waits) { /* one at a time: their end runs what is deferred */
+        defer_request(l, r);
         return;
     }
     if (h)
         begin(h, r);
     struct claim *c = claim_new(b, l, r->owner, lease_ms, on_taken_over, r);
-    c->takeover = true;
+    c->takeover = c->any = true;
     c->has_hold = h != NULL;
-    q->claim = c;
-    q->claimer = r;
+    c->request = r;
+    r->claim = c;
     claim_start(c, now_ms);
 }

@@ -15,6 +15,7 @@
 
 #include "broker_state.h"
 #include "claim.h"
+#include "line.h"
 #include "pool.h"
 #include "renew.h"
 #include "stats.h"
@@ -75,6 +76,7 @@ struct hold *keep_start(struct broker *b, struct lock *l, const struct claim *c,
     h->broker = b;
     h->lock = l;
     h->owner = owner_ref(c->owner);
+    h->part = c->part;
     h->session = r->base.session;
     h->due.fn = on_hold_due;
     h->op = c->op;
@@ -98,7 +100,7 @@ struct hold *keep_start(struct broker *b, struct lock *l, const struct claim *c,
     if (c->missed)
         look_soon(h, now_ms);
     keep_follow(h, c->round);
-    LIST_INSERT_HEAD(&l->holds, h, of_lock);
+    lock_add_hold(l, h);
     if (h->session) {
         LIST_INSERT_HEAD(&h->session->holds, h, of_session);
         h->session->n_holds++;
@@ -154,7 +156,7 @@ void keep_end(struct broker *b, struct hold *h)
     forget_open(h); /* before the release is sent: safety R7 */
     broker_due_cancel(b, &h->due);
     leave_session(h);
-    LIST_REMOVE(h, of_lock);
+    lock_remove_hold(h->lock, h);
     free_if_over(h);
 }
 
@@ -206,6 +208,7 @@ struct round *keep_write(struct broker *b, struct hold *h, int64_t lease_ms, rou
     item_arg_int(it, lease_ms);
     item_arg_int(it, h->count);
     item_arg_int(it, h->seq);
+    line_add_part(it, h->part, h->owner);
     return backend_ask(&b->backend, SCRIPT_RENEW, it, false, fn, arg, now_ms);
 }
 
@@ -241,6 +244,7 @@ static void plant(struct broker *b, struct hold *h, int i, int64_t now_ms)
     item_arg_int(it, h->watched ? keep_lease_ms(h, now_ms) : h->deadline_ms - now_ms);
     item_arg_int(it, item_bucket(l->name, l->name_len));
     item_arg_int(it, h->end_ms == INT64_MAX ? 0 : h->end_ms - now_ms);
+    line_add_part(it, h->part, h->owner);
     backend_tell(&b->backend, i, SCRIPT_PLANT, it, now_ms);
 }
 

@@ -128,11 +128,17 @@ static void on_release_vote(struct round *r, int i, const struct master_answer *
     settle(r);
 }
 
-void line_release(struct broker *b, struct lock *l, const char *op, const struct line_place *place,
-                  int64_t lease_ms, round_fn fn, void *arg, int64_t now_ms)
+void line_add_part(struct item *it, struct lock_part part, const struct owner *owner)
+{
+    char text[LOCK_PART_MAX + 1];
+    item_arg(it, text, lock_part_text(part, owner, text));
+}
+
+void line_release(struct broker *b, struct lock *l, const struct line_hold *hold,
+                  const struct line_place *place, round_fn fn, void *arg, int64_t now_ms)
 {
     struct item *it = item_begin(l->name, l->name_len);
-    item_arg_str(it, op);
+    item_arg_str(it, hold->op);
     item_arg_int(it, broker_tomb_ms(b));
     if (place)
         put_ticket(b, it, place->number);
@@ -140,7 +146,8 @@ void line_release(struct broker *b, struct lock *l, const char *op, const struct
         item_arg_str(it, "-");
     item_arg_str(it, place ? place->where : "keep");
     item_arg_str(it, is_alone(b) ? "call" : "wait");
-    struct round *r = backend_release(&b->backend, it, lease_ms, fn, arg, now_ms);
+    line_add_part(it, hold->part, hold->owner);
+    struct round *r = backend_release(&b->backend, it, hold->lease_ms, fn, arg, now_ms);
     if (is_alone(b))
         return;
     broker_use(l);

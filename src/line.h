@@ -16,9 +16,11 @@
 #include <stdint.h>
 
 #include "backend.h"
+#include "lock.h"
 
 struct broker;
 struct lock;
+struct owner;
 
 /* Where a ticket is to stand when its owner does not get the lock. */
 struct line_place {
@@ -41,10 +43,20 @@ void line_leave(struct broker *, const struct lock *, uint64_t number, int64_t n
  */
 void line_call_next(struct broker *, const struct lock *, int64_t now_ms);
 
-/* Ends holds under the operation `op` on all masters, and the next one in the line is called up.
- * `place`: who lines up in the same step; NULL: nobody. `lease_ms`: how long the release is owed to
- * a master that cannot be reached. The verdict (fn may be NULL): won when a majority has confirmed.
+/* A hold that is to end, as the masters know it. */
+struct line_hold {
+    const char *op;
+    struct lock_part part;
+    const struct owner *owner; /* of a reader's share; else not looked at */
+    int64_t lease_ms;          /* so long its release is owed to a master that cannot be reached */
+};
+
+/* Adds the part of a hold, the last argument of several scripts. */
+void line_add_part(struct item *, struct lock_part, const struct owner *);
+
+/* Ends the hold on all masters, and the next one in the line is called up. `place`: who lines up in
+ * the same step; NULL: nobody. The verdict (fn may be NULL): won when a majority has confirmed.
  * Keeps the lock alive while it needs it. */
-void line_release(struct broker *, struct lock *, const char *op, const struct line_place *place,
-                  int64_t lease_ms, round_fn fn, void *arg, int64_t now_ms);
+void line_release(struct broker *, struct lock *, const struct line_hold *,
+                  const struct line_place *place, round_fn fn, void *arg, int64_t now_ms);
 #endif

@@ -5,9 +5,12 @@
 #include "lock.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "lock_info.h"
+#include "lock_share.h"
 #include "pool.h"
 #include "util.h"
 
@@ -65,24 +68,90 @@ struct lock_queue *lock_queue_get(struct lock *l)
         l->queue = pool_get(sizeof *l->queue);
         TAILQ_INIT(&l->queue->waiters);
         TAILQ_INIT(&l->queue->deferred);
+        LIST_INIT(&l->queue->claims);
     }
     return l->queue;
 }
 
 bool lock_is_idle(const struct lock *l)
 {
-    return LIST_EMPTY(&l->holds) && !l->queue && l->refs == 0;
+    return LIST_EMPTY(&l->holds) && !l->queue && !l->shares && l->refs == 0;
 }
 
+void lock_add_hold(struct lock *l, struct hold *h)
+{
+    struct hold *alone = lock_exclusive(l);
+    if (h->part.kind != LOCK_EXCLUSIVE)
+        share_add(l, h);
+    if (alone && h->part.kind != LOCK_EXCLUSIVE)
+        LIST_INSERT_AFTER(alone, h, of_lock);
+    else
+        LIST_INSERT_HEAD(&l->holds, h, of_lock);
+}
+
+void lock_remove_hold(struct lock *l, struct hold *h)
+{
+    LIST_REMOVE(h, of_lock);
+    if (h->part.kind != LOCK_EXCLUSIVE)
+        share_remove(l, h);
+}
+
+struct hold *lock_exclusive(const struct lock *l)
+{
+    struct hold *h = LIST_FIRST(&l->holds);
+    return h && h->part.kind == LOCK_EXCLUSIVE ? h : NULL;
+}
+
+struct hold *lock_share_of(const struct lock *l, const struct owner *owner)
+{
+    return share_find(l, owner);
+}
+
+/* There may be a second exclusive one, lost, beside the first. */
 struct hold *lock_hold_of(const struct lock *l, const struct owner *owner)
 {
     struct hold *h;
     LIST_FOREACH(h, &l->holds, of_lock)
     {
+        if (h->part.kind != LOCK_EXCLUSIVE)
+            break;
         if (owner_same(h->owner, owner))
             return h;
     }
-    return NULL;
+    return share_find(l, owner);
+}
+
+/* ---- parts ---- */
+
+size_t lock_part_text(struct lock_part part, const struct owner *owner, char out[LOCK_PART_MAX + 1])
+{
+    switch ((enum lock_kind)part.kind) {
+    case LOCK_SHARED:
+        memcpy(out, "r:", 2);
+        memcpy(out + 2, owner->text, owner->len + 1u);
+        return 2 + (size_t)owner->len;
+    case LOCK_LIMIT:
+        return (size_t)sprintf(out, "s:%u:%u", (unsigned)part.limit, (unsigned)part.slot);
+    default:
+        strcpy(out, "-");
+        return 1;
+    }
+}
+
+bool lock_kinds_mix(struct lock_part a, struct lock_part b)
+{
+    return (a.kind == LOCK_LIMIT) == (b.kind == LOCK_LIMIT) && a.limit == b.limit;
+}
+
+const char *lock_part_words(struct lock_part part, char *out, size_t size)
+{
+    static const char *const words[LOCK_KINDS] = {
+        [LOCK_EXCLUSIVE] = "an exclusive lock", [LOCK_SHARED] = "a shared lock"};
+    if (part.kind != LOCK_LIMIT)
+        return words[part.kind];
+    snprintf(out, size, "a lock with %u permit%s", (unsigned)part.limit,
+             part.limit == 1 ? "" : "s");
+    return out;
 }
 
 struct hold *lock_first_hold(const struct lock *l)
@@ -90,26 +159,11 @@ struct hold *lock_first_hold(const struct lock *l)
     return LIST_FIRST(&l->holds);
 }
 
-static void info_free(struct lock_info *info)
-{
-    if (!info)
-        return;
-    owner_unref(info->owner);
-    for (int i = 0; i < info->n_listed; i++)
-        owner_unref(info->listed[i].owner);
-    for (int i = 0; i < info->n_masters; i++) {
-        free(info->masters[i].text);
-        free(info->masters[i].op);
-        free(info->masters[i].owner);
-    }
-    free(info);
-}
-
 void lock_request_free(struct lock_request *r)
 {
     assert(!r->waiting && !r->deferred && !r->lock && !r->hold);
     owner_unref(r->owner);
-    info_free(r->info);
+    lock_info_free(r->info);
     free(r->text);
     pool_put(r, sizeof *r);
 }

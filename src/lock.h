@@ -13,6 +13,9 @@
  * gets it |            v               |   before its deadline |           LOST             | v v v
  *     ENDED: released, moved, gone or lapsed; freed when nothing refers to it any more
  *
+ * An owner has a lock alone, or a share of it: with the other readers, or one of n permits. He may
+ * have both while he goes from one to the other.
+ *
  * A hold comes into being when a majority has granted it (claim.h) and not before.
  */
 #include <stdbool.h>
@@ -27,10 +30,12 @@
 struct broker;
 struct claim;
 struct round;
+struct lock_info;
 struct lock_queue;
 struct lock_request;
+struct shares;
 
-enum { LOCK_NAME_MAX = 512, LOCK_OWNER_MAX = 256, LOCK_INFO_WAITERS = 64 };
+enum { LOCK_NAME_MAX = 512, LOCK_OWNER_MAX = 256 };
 
 /* ---- owners: one object for each id that is in use, counted ---- */
 struct owner {
@@ -52,6 +57,21 @@ static inline bool owner_same(const struct owner *a, const struct owner *b)
     return a == b;
 }
 
+/* ---- what of a lock somebody has: the lock alone, a reader's share, or one of n permits ---- */
+enum lock_kind { LOCK_EXCLUSIVE, LOCK_SHARED, LOCK_LIMIT, LOCK_KINDS };
+enum { LOCK_PERMITS_MAX = 4096, LOCK_PART_MAX = LOCK_OWNER_MAX + 2 };
+struct lock_part {
+    uint8_t kind;         /* enum lock_kind */
+    uint16_t limit, slot; /* LOCK_LIMIT: permit `slot`, from 0, of `limit` */
+};
+/* As the scripts call it (src/lua/shares.lua): "-", "r:<owner>", "s:<limit>:<slot>". The length. */
+size_t lock_part_text(struct lock_part, const struct owner *, char out[LOCK_PART_MAX + 1]);
+/* What is in use as one kind is not there for another: permits for permits of the same number only.
+ */
+bool lock_kinds_mix(struct lock_part, struct lock_part);
+/* "an exclusive lock", "a shared lock", "a lock with 3 permits" */
+const char *lock_part_words(struct lock_part, char *out, size_t size);
+
 /* ---- something that is due; the wheel hands it out and broker_turn runs `fn` ---- */
 struct due;
 typedef void (*due_fn)(struct broker *, struct due *, int64_t now_ms);
@@ -69,6 +89,7 @@ struct hold {
     struct due due; /* next: renewal, end of MAXHOLD, lapse; see keep.c */
     struct broker *broker;
     struct lock *lock;
+    struct lock_part part;
     struct session *session; /* the connection that it belongs to; NULL: it has gone */
     struct round *open;      /* the last round about it, until all have answered; or NULL */
     uint64_t op;             /* number of the operation under which the masters keep it */
@@ -98,11 +119,12 @@ struct hold {
 
 /* ---- one lock ---- */
 struct lock {
-    struct lock *next; /* in its bucket of the table */
-    LIST_HEAD(, hold) holds;
+    struct lock *next;        /* in its bucket of the table */
+    LIST_HEAD(, hold) holds;  /* an exclusive one first */
     struct lock_queue *queue; /* NULL: nobody waits and nothing is under way */
+    struct shares *shares;    /* readers and permits (share.h); NULL: none */
     uint32_t hash;
-    uint16_t refs; /* requests and claims that point here besides holds and queue */
+    uint32_t refs; /* requests and claims that point here besides holds and queue */
     uint16_t name_len;
     char name[]; /* and a NUL */
 };
@@ -114,9 +136,10 @@ struct lock_queue {
     struct lock_requests waiters;        /* LOCK requests in order of arrival */
     TAILQ_HEAD(, lock_request) deferred; /* requests of an owner whose hold is busy */
     uint32_t n_waiters;
-    struct claim *claim; /* under way for the head, or (releaser) a hand-over; NULL: none */
-    struct lock_request *claimer;  /* whom it is for; NULL: he has gone */
-    struct lock_request *releaser; /* the UNLOCK whose hold it hands over; NULL: none */
+    LIST_HEAD(, claim) claims; /* under way: one, or several of readers or of permits */
+    uint32_t n_claims;
+    bool takeover_waits;           /* until no claim is under way: no further one begins */
+    struct lock_request *upgrader; /* a reader who waits to have the lock alone; NULL: none */
     struct due retry;              /* asks again, when it is held elsewhere */
     uint32_t hurry;          /* quick retries left, after we were called up and came too early */
     int64_t line;            /* tickets of others in the line, as the masters last said */
@@ -145,6 +168,8 @@ struct lock_request {
     struct broker *broker; /* since broker_submit */
     TAILQ_ENTRY(lock_request) queued;
     struct lock *lock;     /* one of lock->refs; NULL: none */
+    struct claim *claim;   /* under way for it; NULL: none */
+    struct lock_part want; /* LOCK: what it asks for; the slot is not its choice */
     struct owner *owner;   /* one reference */
     struct hold *told;     /* the hold that the reply tells of, pinned until it has been written */
     struct hold *hold;     /* pinned while its count is being written */
@@ -166,38 +191,20 @@ struct lock_request {
     bool failed;            /* one of the releases of FORCEUNLOCK could not be confirmed */
     int pending;            /* answers still to come (FORCEUNLOCK) */
     char *text;             /* of RESULT_ERROR and RESULT_NOT_HELD; heap */
-    struct lock_info *info; /* heap */
-};
-
-/* Answer to LOCKINFO. */
-struct lock_info_master {
-    char *text; /* "free", "held by x under token 5 for 20 ms", or why there is no answer */
-    bool answered, held;
-    int64_t pttl_ms, token, count;
-    char *op, *owner;
-};
-struct lock_info {
-    /* what this broker knows: its own client's hold, when there is one, and who waits here */
-    struct owner *owner; /* one reference; NULL: no client of this broker holds it */
-    uint64_t session_id; /* 0: the connection has gone */
-    int64_t token, count, left_ms, since_ms;
-    bool watched;
-    uint32_t n_waiters;
-    int n_listed; /* the first of them, in order */
-    struct lock_info_waiter {
-        struct owner *owner; /* one reference */
-        uint64_t session_id;
-        int64_t waited_ms;
-        bool fair;
-    } listed[LOCK_INFO_WAITERS];
-    int n_masters;
-    struct lock_info_master masters[];
+    struct lock_info *info; /* lock_info.h */
 };
 
 /* ---- moves ---- */
 struct lock_queue *lock_queue_get(struct lock *); /* makes it when there is none */
 bool lock_is_idle(const struct lock *);           /* nothing refers to it: locktab may drop it */
+void lock_add_hold(struct lock *, struct hold *);
+void lock_remove_hold(struct lock *, struct hold *);
+/* What this owner has of it: the exclusive hold before a share; NULL: nothing. */
 struct hold *lock_hold_of(const struct lock *, const struct owner *);
+/* This owner's reader's share or permit; NULL: he has none. */
+struct hold *lock_share_of(const struct lock *, const struct owner *);
+/* The hold of one who has it alone; NULL: there is none. */
+struct hold *lock_exclusive(const struct lock *);
 struct hold *lock_first_hold(const struct lock *);
 void lock_request_free(struct lock_request *);
 #endif

@@ -20,19 +20,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "lock.h"
+
 struct broker;
 struct lock;
 struct lock_request;
 
 /* A LOCK request gets in line, and what can be started is started. */
 void queue_join(struct broker *, struct lock *, struct lock_request *, int64_t now_ms);
-/* It leaves the line: its connection has gone. */
-void queue_leave(struct broker *, struct lock_request *);
+/* It leaves the line, without an answer. */
+void queue_leave(struct broker *, struct lock_request *, int64_t now_ms);
 
-/* The operation of a hold that is over. */
+/* A hold that is over. */
 struct queue_passed {
     uint64_t op;
     int64_t lease_ms;
+    struct lock_part part;
+    const struct owner *owner; /* lent */
 };
 
 /* A hold of ours is over: the next waiter gets the lock, or it is released on the masters.
@@ -50,9 +54,4 @@ void queue_call(struct broker *, struct lock *, uint64_t number, int64_t now_ms)
 
 /* Everybody who waits is turned away with this error. */
 void queue_turn_away(struct broker *, struct lock *, const char *error);
-
-/* An owner's request has to wait until another one of his is over; it goes again then. */
-bool queue_must_defer(const struct lock *, const struct lock_request *);
-void queue_defer(struct lock *, struct lock_request *);
-void queue_undefer(struct broker *, struct lock *, int64_t now_ms);
 #endif

@@ -1,0 +1,127 @@
+/*
+ * LOCKS and MASTERS: what this broker knows of all its locks, and of the servers that keep them.
+ */
+#include <stdio.h>
+
+#include "broker.h"
+#include "cmd.h"
+#include "cmd_lock.h"
+#include "user.h"
+#include "util.h"
+
+/* ---- LOCKS ---- */
+
+enum { LIST_BUCKETS = 65536, LIST_BYTES = 64 * 1024 };
+
+struct listing {
+    const struct user *user;      /* NULL: all names are shown */
+    const struct resp_arg *match; /* NULL: all */
+    struct buf names;
+    size_t count;
+};
+
+static void list_lock(void *arg, struct lock *l)
+{
+    struct listing *listing = arg;
+    if (listing->match &&
+        !util_match(listing->match->ptr, listing->match->len, l->name, l->name_len))
+        return;
+    if (listing->user && !user_may_use(listing->user, l->name, l->name_len))
+        return;
+    struct resp_writer w = {&listing->names, 2};
+    resp_bulk(&w, l->name, l->name_len);
+    listing->count++;
+}
+
+void cmd_lock_list(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+{
+    struct listing listing = {.user = users_active() ? s->user : NULL};
+    int64_t cursor = 0, count = 10;
+    (void)now_ms;
+    for (int i = 1; i < argc; i += 2) {
+        bool ok = i + 1 < argc;
+        if (ok && cmd_word_is(&argv[i], "CURSOR"))
+            ok = util_parse_int(argv[i + 1].ptr, argv[i + 1].len, 0, INT64_MAX, &cursor) == 0;
+        else if (ok && cmd_word_is(&argv[i], "COUNT"))
+            ok = util_parse_int(argv[i + 1].ptr, argv[i + 1].len, 1, 100000, &count) == 0;
+        else if (ok && cmd_word_is(&argv[i], "MATCH"))
+            listing.match = &argv[i + 1];
+        else
+            ok = false;
+        if (!ok) {
+            cmd_reply_error(
+                s, "ERR syntax error at '%.*s': LOCKS [CURSOR n] [MATCH glob] [COUNT 1..100000]",
+                (int)(argv[i].len < 64 ? argv[i].len : 64), argv[i].ptr);
+            return;
+        }
+    }
+    struct locktab *locks = &cmd_hooks()->broker->locks;
+    uint64_t next = (uint64_t)cursor;
+    int steps = LIST_BUCKETS; /* most may be empty: the work of one call is bounded */
+    do
+        next = locktab_scan(locks, next, list_lock, &listing);
+    while (next && (int64_t)listing.count < count && buf_len(&listing.names) < LIST_BYTES &&
+           --steps > 0);
+    char text[24];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)next);
+    struct resp_writer w = session_reply(s);
+    resp_array(&w, 2);
+    resp_str(&w, text);
+    resp_array(&w, listing.count);
+    buf_append(w.out, buf_head(&listing.names), buf_len(&listing.names));
+    session_reply_end(s);
+    buf_fini(&listing.names);
+}
+
+/* ---- MASTERS ---- */
+
+/* Whether this broker asks it for new locks now. */
+static const char *new_locks(const struct broker *b, const struct master_status *m)
+{
+    if (b->draining || b->paused)
+        return b->draining ? "draining" : "paused";
+    return master_state_votes(m->state) && !m->stalled ? "yes" : "no";
+}
+
+static void write_master(struct resp_writer *w, const struct broker *broker,
+                         const struct master_status *m)
+{
+    const struct backend *b = &broker->backend;
+
+    resp_map(w, 11);
+    resp_str(w, "name");
+    resp_str(w, m->name);
+    resp_str(w, "address");
+    resp_str(w, m->address);
+    resp_str(w, "state");
+    resp_str(w, m->stalled ? "stalled" : master_state_name(m->state));
+    resp_str(w, "new_locks");
+    resp_str(w, new_locks(broker, m));
+    resp_str(w, "quarantine_left_ms");
+    resp_int(w, m->quarantine_left_ms);
+    resp_str(w, "latency_us");
+    resp_int(w, m->latency_us);
+    resp_str(w, "clock_offset_ms");
+    resp_int(w, backend_clock_offset_ms(b, m));
+    resp_str(w, "in_flight");
+    resp_int(w, m->in_flight);
+    resp_str(w, "restarts");
+    resp_int(w, m->restarts);
+    resp_str(w, "redis_version");
+    resp_str(w, m->version);
+    resp_str(w, "last_error");
+    resp_str(w, m->error);
+}
+
+void cmd_lock_masters(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+{
+    struct broker *b = cmd_hooks()->broker;
+    struct backend *backend = &b->backend;
+    struct resp_writer w = session_reply(s);
+    (void)argc;
+    (void)argv;
+    resp_array(&w, (size_t)backend->n);
+    for (int i = 0; i < backend->n; i++)
+        write_master(&w, b, master_status(backend->masters[i], now_ms));
+    session_reply_end(s);
+}

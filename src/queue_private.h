@@ -1,0 +1,41 @@
+#ifndef HOLDFAST_QUEUE_PRIVATE_H
+#define HOLDFAST_QUEUE_PRIVATE_H
+/*
+ * What the files of queue share: queue.c lets requests in and out and asks for the first of them,
+ * queue_verdict.c does what the masters have answered, and what follows the end of a hold.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "queue.h"
+
+struct claim;
+
+/* Starts a claim for this request, in the place of `prev` if not NULL. False: every permit is
+ * asked for already. */
+bool queue_claim(struct broker *, struct lock *, struct lock_request *, const struct queue_passed *,
+                 int64_t now_ms);
+/* Its owner has this part of the lock already, through another broker: it is moved here. */
+void queue_take_over(struct broker *, struct lock *, struct lock_request *, struct lock_part,
+                     int64_t now_ms);
+/* The claims of these two end here. */
+void queue_on_claim_end(struct claim *, void *lock, int64_t now_ms);
+void queue_on_takeover_end(struct claim *, void *lock, int64_t now_ms);
+
+/* The first for whom nothing is under way; NULL: there is none. */
+struct lock_request *queue_first(const struct lock_queue *);
+/* It stands in the queue no longer: it has its answer, or is about to get it. */
+void queue_remove(struct broker *, struct lock_request *);
+/* It does not get the lock: nil, or this error; its place in the line between brokers goes too. */
+void queue_refuse(struct broker *, struct lock_request *, const char *failure);
+void queue_refuse_kind(struct broker *, struct lock_request *, struct lock_part in_use);
+/* Whoever did not want to wait has his answer: those whose question this claim has answered; with
+ * NULL all. */
+void queue_refuse_tries(struct broker *, struct lock *, const struct claim *, const char *failure);
+/* Those who are left wait, and what their connections say behind it waits with them. */
+void queue_park(struct lock_queue *);
+/* They are asked for again some time later; pttl_ms: what is left of the hold in the way, or 0. */
+void queue_retry_later(struct broker *, struct lock_queue *, int64_t pttl_ms, int64_t now_ms);
+/* Does the answer to who asked for one hold for who wants the other? */
+bool queue_same_question(struct lock_part asked, struct lock_part want);
+#endif

@@ -100,7 +100,7 @@ static void answer_error(struct master *m, struct master_batch *b, int64_t now_m
 
 /* Lowest and highest first integer of an item, by script. */
 static const int32_t codes[][2] = {
-    [SCRIPT_ACQUIRE] = {-2, 2}, [SCRIPT_COMMIT] = {0, 2},       [SCRIPT_TAKEOVER] = {-1, 1},
+    [SCRIPT_ACQUIRE] = {-5, 3}, [SCRIPT_COMMIT] = {0, 2},       [SCRIPT_TAKEOVER] = {-1, 1},
     [SCRIPT_RENEW] = {-2, 1},   [SCRIPT_PLANT] = {0, 1},        [SCRIPT_RELEASE] = {-1, 1},
     [SCRIPT_PASS] = {0, 1},     [SCRIPT_LINE] = {0, INT32_MAX},
 };

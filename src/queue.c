@@ -45,7 +45,8 @@ static struct line_place place_of(const struct lock_queue *q, const struct lock_
         return (struct line_place){r->ticket, where(r->turn, r->lined)};
     if (!r->wait_until_ms && !last->wait_until_ms)
         return (struct line_place){0, NULL}; /* tries only, as far as is worth looking */
-    return (struct line_place){0, where(q->turn, q->lined)};
+    /* of several claims the first one lines the broker up */
+    return (struct line_place){0, where(q->turn, q->lined || q->n_claims > 0)};
 }
 
 /* ---- leaving ---- */

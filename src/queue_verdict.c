@@ -66,7 +66,6 @@ static void claim_granted(struct broker *b, struct lock *l, struct lock_request 
                           const struct claim *c, int64_t now_ms)
 {
     struct lock_queue *q = l->queue;
-    bool was_called = c->place.where && strcmp(c->place.where, "front") == 0;
     q->hurry = 0;
     if (!c->prev_op && !c->place.number)
         q->lined = q->turn = false; /* the script has taken our ticket out */
@@ -77,7 +76,7 @@ static void claim_granted(struct broker *b, struct lock *l, struct lock_request 
     } else {
         grant_unwanted(b, l, c, now_ms);
     }
-    if (was_called && c->part.kind == LOCK_SHARED && c->line > 0)
+    if (c->part.kind == LOCK_SHARED && c->line > 0)
         line_call_next(b, l, now_ms); /* he may be a reader too */
     queue_run(b, l, now_ms);
 }
@@ -273,8 +272,11 @@ void queue_pass_on(struct broker *b, struct lock *l, const struct queue_passed *
     bool can_hand_over = fits(b, l, passed, first);
     bool yields = can_hand_over && must_yield(b, q, first, now_ms);
     if (can_hand_over && !yields && queue_claim(b, l, first, passed, now_ms)) {
+        bool was_turn = q->turn;
         first->claim->releaser = releaser;
-        queue_run(b, l, now_ms); /* readers behind a reader come with him */
+        q->turn = true; /* readers behind a reader come with him, whoever else waits */
+        queue_run(b, l, now_ms);
+        q->turn = was_turn;
         return;
     }
     bool lines_up = yields && yield(b, q, first, now_ms);

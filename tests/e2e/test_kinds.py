@@ -1,0 +1,303 @@
+"""Kinds of lock: readers together and a writer alone, permits, and names that are taken all or none."""
+
+import pytest
+
+from holdfastproc import LEASE_MS
+from procs import wait_for
+from respclient import as_map
+
+LONG = 30000
+
+
+@pytest.fixture(params=[1, 3], ids=["one master", "three masters"])
+def masters(request, make_redis):
+    return [make_redis(n) for n in "abc"[:request.param]]
+
+
+@pytest.fixture(params=[1, 2], ids=["one broker", "two brokers"])
+def brokers(request, make_broker, masters):
+    made = [make_broker(masters).wait_masters() for _ in range(request.param)]
+    for master in masters:
+        wait_for("the brokers to listen to %s" % master.name,
+                 lambda m=master: len(m.cli("PUBSUB", "CHANNELS", "holdfast:wake:*")) == len(made))
+    return made
+
+
+@pytest.fixture
+def people(brokers, clients):
+    """people(i): a client; they are spread over the brokers."""
+    return lambda i: clients(brokers[i % len(brokers)])
+
+
+def counter(key, *brokers):
+    return sum(int(broker.info()[key]) for broker in brokers)
+
+
+def waits(broker, n):
+    wait_for("%d waiters" % n, lambda: counter("waiters", broker) == n)
+
+
+def waiting(client, broker, n, *words):
+    client.send(*words)
+    waits(broker, n)
+    return client
+
+
+def read(client, name, *more):
+    return client.cmd("LOCK", name, "SHARED", "LEASE", LONG, *more)
+
+
+# Readers and writers
+
+def test_readers_come_together(people, name):
+    tokens = [read(people(i), name)[0] for i in range(5)]
+    assert len(set(tokens)) == 5
+    assert people(5).cmd("LOCK", name, "LEASE", LONG) is None
+
+
+def test_a_writer_is_alone(people, name):
+    writer = people(0)
+    assert writer.cmd("LOCK", name, "LEASE", LONG)
+    for i in range(2):
+        assert read(people(i), name) is None
+        assert people(i).cmd("LOCK", name) is None
+    assert writer.cmd("UNLOCK", name) == 1
+    assert read(people(1), name)
+
+
+def test_a_writer_waits_for_all_readers(people, brokers, name):
+    readers = [people(i) for i in range(4)]
+    tokens = [read(r, name)[0] for r in readers]
+    writer = waiting(people(1), brokers[1 % len(brokers)], 1, "LOCK", name, "WAIT", 0, "LEASE", LONG)
+    for r in readers:
+        assert writer.silent(0.02)
+        assert r.cmd("UNLOCK", name) == 1
+    assert writer.recv()[0] > max(tokens)
+
+
+def test_readers_do_not_overtake_a_waiting_writer(people, brokers, masters, name):
+    first, late = people(0), people(1)
+    assert read(first, name)
+    writer = waiting(people(0), brokers[0], 1, "LOCK", name, "WAIT", 0, "LEASE", LONG)
+    wait_for("his place in the line", lambda: all(m.cli("LLEN", "holdfast:{%s}:line" % name) for m in masters))
+    assert read(late, name) is None  # also at the other broker
+    late.send("LOCK", name, "SHARED", "WAIT", 0, "LEASE", LONG)
+    assert first.cmd("UNLOCK", name) == 1
+    token = writer.recv()[0]
+    assert late.silent(0.02)
+    assert writer.cmd("UNLOCK", name) == 1
+    assert late.recv()[0] > token
+
+
+def test_waiting_readers_come_together(people, brokers, name):
+    writer = people(0)
+    assert writer.cmd("LOCK", name, "LEASE", LONG)
+    readers = [people(i) for i in range(6)]
+    for r in readers:
+        r.send("LOCK", name, "SHARED", "WAIT", 0, "LEASE", LONG)
+    for broker in brokers:
+        waits(broker, 6 // len(brokers))
+    assert writer.cmd("UNLOCK", name) == 1
+    assert len({r.recv()[0] for r in readers}) == 6
+
+
+def test_a_reader_enters_again_and_leaves_once(people, name):
+    reader, writer = people(0), people(1)
+    token = read(reader, name)[0]
+    assert read(reader, name)[0] == token
+    assert reader.cmd("HOLDS", name) == 2
+    assert reader.cmd("UNLOCK", name) == 0
+    assert writer.cmd("LOCK", name) is None
+    assert reader.cmd("UNLOCK", name) == 1
+    assert writer.cmd("LOCK", name)[0] > token
+
+
+def test_a_readers_lease_is_its_own(people, name):
+    short, long_ = people(0), people(1)
+    assert short.cmd("LOCK", name, "SHARED", "LEASE", 300)
+    assert long_.cmd("LOCK", name, "SHARED", "LEASE", 5000)
+    writer = people(0)
+    writer.send("LOCK", name, "WAIT", 30000)
+    wait_for("the end of the short one", lambda: short.cmd("HOLDS", name) == 0)
+    assert long_.cmd("HOLDS", name) == 1 and writer.silent(0.01)
+    assert long_.cmd("UNLOCK", name) == 1
+    assert writer.recv()
+
+
+def test_watched_readers_are_renewed_and_freed(people, brokers, name):
+    readers = [people(i) for i in range(2)]
+    for r in readers:
+        assert r.cmd("LOCK", name, "SHARED")
+    before = counter("renewals_ok", *brokers)
+    wait_for("renewals", lambda: counter("renewals_ok", *brokers) >= before + 4)
+    writer = people(1)
+    assert writer.cmd("LOCK", name) is None
+    for r in readers:
+        r.cmd("QUIT")
+    writer.send("LOCK", name, "WAIT", 0)
+    assert writer.recv()
+
+
+def test_from_exclusive_to_shared(people, name):
+    writer, reader = people(0), people(1)
+    token = writer.cmd("LOCK", name, "LEASE", LONG)[0]
+    assert read(writer, name)[0] > token
+    assert read(reader, name) is None
+    assert writer.cmd("UNLOCK", name) == 1  # the exclusive one first
+    assert read(reader, name)
+    assert people(1).cmd("LOCK", name) is None
+    assert writer.cmd("UNLOCK", name) == 1
+    assert writer.err("UNLOCK", name).code == "NOTHELD"
+
+
+def test_from_shared_to_exclusive(people, name):
+    reader, other = people(0), people(1)
+    token = read(reader, name)[0]
+    assert read(other, name)
+    assert reader.cmd("LOCK", name, "LEASE", LONG) is None
+    reader.send("LOCK", name, "WAIT", 0, "LEASE", LONG)
+    assert reader.silent(0.02)
+    assert other.cmd("UNLOCK", name) == 1
+    assert reader.recv()[0] > token
+    assert read(other, name) is None
+
+
+def test_two_readers_who_both_want_it_alone(people, brokers, name):
+    a, b = people(0), people(1)
+    assert read(a, name) and read(b, name)
+    waiting(a, brokers[0], 1, "LOCK", name, "WAIT", 0, "LEASE", LONG)
+    error = b.err("LOCK", name, "WAIT", 0, "LEASE", LONG)
+    assert error.code == "DEADLOCK" and name in str(error)
+    assert b.cmd("UNLOCK", name) == 1
+    assert a.recv()
+
+
+def test_a_reader_is_taken_back_at_another_broker(people, name):
+    first, again, other = people(0), people(1), people(0)
+    token = read(first, name, "OWNER", "app")[0]
+    assert read(other, name)
+    assert again.cmd("RENEW", name, "OWNER", "app", "LEASE", LONG)[0] >= token
+    assert again.cmd("HOLDS", name, "OWNER", "app") == 1
+    assert other.cmd("UNLOCK", name) == 1
+    assert people(1).cmd("LOCK", name) is None
+    assert again.cmd("UNLOCK", name, "OWNER", "app") == 1
+    assert people(0).cmd("LOCK", name)
+
+
+# Permits
+
+def permit(client, name, n, *more):
+    return client.cmd("LOCK", name, "LIMIT", n, "LEASE", LONG, *more)
+
+
+def test_as_many_as_there_are_permits(people, name):
+    holders = [people(i) for i in range(3)]
+    tokens = [permit(h, name, 3)[0] for h in holders]
+    assert len(set(tokens)) == 3
+    assert permit(people(3), name, 3) is None
+    assert holders[1].cmd("UNLOCK", name) == 1
+    assert permit(people(4), name, 3)[0] > max(tokens)
+    assert permit(people(5), name, 3) is None
+
+
+def test_waiters_for_permits(people, brokers, name):
+    holders = [people(i) for i in range(2)]
+    for h in holders:
+        assert permit(h, name, 2)
+    queue = [people(i) for i in range(6)]
+    for q in queue:
+        q.send("LOCK", name, "LIMIT", 2, "WAIT", 0, "LEASE", LONG)
+    for broker in brokers:
+        waits(broker, 6 // len(brokers))
+    have = list(holders)
+    while have:
+        assert have.pop(0).cmd("UNLOCK", name) == 1
+        granted = [q for q in queue if not q.silent(0.001)]
+        assert len(have) + len(granted) <= 2
+        for q in granted:
+            assert q.recv()
+            queue.remove(q)
+            have.append(q)
+        if not have and queue:
+            have.append(wait_for("a grant", lambda: next((q for q in queue if not q.silent(0.001)), None)))
+            assert have[0].recv()
+            queue.remove(have[0])
+    assert not queue
+
+
+def test_a_permit_lapses_by_itself(people, name):
+    assert people(0).cmd("LOCK", name, "LIMIT", 1, "LEASE", 200)
+    late = people(1)
+    late.send("LOCK", name, "LIMIT", 1, "WAIT", 0, "LEASE", LONG)
+    assert late.recv()
+
+
+def test_an_owner_has_one_permit(people, name):
+    a = people(0)
+    token = permit(a, name, 2, "OWNER", "app")[0]
+    assert permit(a, name, 2, "OWNER", "app")[0] == token
+    assert a.cmd("HOLDS", name, "OWNER", "app") == 2
+    assert permit(people(1), name, 2)
+    assert permit(people(2), name, 2) is None
+
+
+def test_a_permit_is_taken_back(people, name):
+    token = permit(people(0), name, 1, "OWNER", "app")[0]
+    again = people(1)
+    assert again.cmd("RENEW", name, "OWNER", "app", "LEASE", LONG)[0] >= token
+    assert permit(people(0), name, 1) is None
+    assert again.cmd("UNLOCK", name, "OWNER", "app") == 1
+    assert permit(people(0), name, 1)
+
+
+# Kinds do not mix
+
+def test_kinds_do_not_mix(people, brokers, name):
+    a, b = people(0), people(1)
+    assert permit(a, name, 3)
+    for words, is_ in ((("LIMIT", 4), "3 permits"), ((), "3 permits"), (("SHARED",), "3 permits")):
+        error = b.err("LOCK", name, "LEASE", LONG, *words)
+        assert error.code == "KIND" and is_ in str(error) and name in str(error)
+    assert a.cmd("UNLOCK", name) == 1
+    assert a.cmd("LOCK", name, "LEASE", LONG)
+    assert "an exclusive lock" in str(b.err("LOCK", name, "LIMIT", 3))
+    assert a.cmd("UNLOCK", name) == 1
+    assert read(a, name)
+    assert "a shared lock" in str(b.err("LOCK", name, "LIMIT", 3))
+    assert counter("acquires_kind", *brokers) >= 5
+
+
+@pytest.mark.parametrize("words", [("SHARED", "LIMIT", 2), ("LIMIT", 0), ("LIMIT", 4097), ("LIMIT", "x"), ("LIMIT",),
+                                   ("SHARED", "SHARED")])
+def test_wrong_words(people, name, words):
+    assert people(0).err("LOCK", name, *words).code == "ERR"
+
+
+def test_lockinfo_tells_the_kind(people, name):
+    a, b = people(0), people(1)
+    assert as_map(a.cmd("LOCKINFO", name))["kind"] is None
+    assert permit(a, name, 3) and permit(b, name, 3)
+    for client in (a, b):
+        info = as_map(client.cmd("LOCKINFO", name))
+        assert (info["kind"], info["limit"], info["holding"], len(info["holders"])) == ("limit", 3, 2, 2)
+    a.cmd("UNLOCK", name), b.cmd("UNLOCK", name)
+    assert read(a, name) and read(b, name)
+    info = as_map(a.cmd("LOCKINFO", name))
+    assert (info["kind"], info["limit"], info["holding"], len(info["holders"])) == ("shared", None, 2, 2)
+
+
+def test_forceunlock_frees_all_shares(people, name):
+    readers = [people(i) for i in range(20)]
+    for r in readers:
+        assert read(r, name)
+    assert people(0).cmd("FORCEUNLOCK", name) == 1
+    assert people(1).cmd("LOCK", name, "WAIT", 5 * LEASE_MS)
+
+
+def test_nothing_is_left_behind(people, masters, name):
+    for words in (("SHARED",), ("LIMIT", 2)):
+        a, b = people(0), people(1)
+        assert a.cmd("LOCK", name, *words) and b.cmd("LOCK", name, *words)
+        assert a.cmd("UNLOCK", name) == 1 and b.cmd("UNLOCK", name) == 1
+        for m in masters:
+            wait_for("no keys on %s" % m.name, lambda m=m: not [k for k in m.keys(name) if ":gone:" not in k])

@@ -192,6 +192,12 @@ struct round *backend_ask(struct backend *b, enum script script, const struct it
     return r;
 }
 
+void backend_together(struct backend *b, enum script script, int n, int64_t now_ms)
+{
+    for (int i = 0; i < b->n && !b->closed; i++)
+        master_together(b->masters[i], script, n, now_ms);
+}
+
 /* A question whose answer nobody waits for. */
 struct errand {
     struct master_call call; /* first */

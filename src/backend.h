@@ -106,6 +106,8 @@ void backend_saw_token(struct backend *, int64_t token);
 /* Asks all masters. `all`: see struct round. Never NULL. */
 struct round *backend_ask(struct backend *, enum script, const struct item *, bool all, round_fn,
                           void *arg, int64_t now_ms);
+/* The next n questions with this script travel to each master in one call. */
+void backend_together(struct backend *, enum script, int n, int64_t now_ms);
 /* Asks one master for something whose answer nobody waits for (plant). */
 void backend_tell(struct backend *, int i, enum script, const struct item *, int64_t now_ms);
 /* The owner does not want to be called any more. Until on_done; before that also on a decided

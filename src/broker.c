@@ -16,6 +16,7 @@
 #include "inspect.h"
 #include "keep.h"
 #include "log.h"
+#include "many.h"
 #include "queue.h"
 #include "stats.h"
 #include "util.h"
@@ -59,25 +60,12 @@ static void hold_over(struct broker *b, struct hold *h, int64_t now_ms)
 
 /* ---- requests ---- */
 
-/* The hold that a LOCK like this enters again; NULL: it is another one that is asked for. */
-static struct hold *already_has(const struct lock *l, const struct lock_request *r)
+/* Is no new lock to be given to this one at all? Then it has its error. */
+static bool is_refused(struct broker *b, struct lock_request *r)
 {
-    struct hold *h = lock_exclusive(l);
-    if (r->want.kind == LOCK_EXCLUSIVE)
-        return h && owner_same(h->owner, r->owner) ? h : NULL;
-    h = lock_share_of(l, r->owner);
-    return h && h->part.kind == r->want.kind && h->part.limit == r->want.limit ? h : NULL;
-}
-
-static void lock(struct broker *b, struct lock_request *r, int64_t now_ms)
-{
-    struct lock *l = r->lock;
-    struct hold *h = already_has(l, r);
-    struct session *s = r->base.session;
-    if (h && keep_is_valid(h, now_ms)) {
-        enter_again(b, h, r, now_ms);
-        return;
-    }
+    const struct lock *l = r->lock;
+    const struct session *s = r->base.session;
+    uint32_t wanted = r->many ? (uint32_t)many_count(r->many) : 1;
     if (b->draining) {
         stats.acquires_draining++;
         broker_finish_error(b, r, "%s", draining);
@@ -91,7 +79,7 @@ static void lock(struct broker *b, struct lock_request *r, int64_t now_ms)
         broker_finish_error(
             b, r, "LIMIT this broker has %" PRIu32 " locks, no more are allowed (max_locks)",
             b->n_holds);
-    } else if (s && s->n_holds >= b->conf.max_locks_per_client) {
+    } else if (s && s->n_holds + wanted > b->conf.max_locks_per_client) {
         stats.acquires_limit++;
         broker_finish_error(b, r,
                             "LIMIT this connection has %" PRIu32
@@ -106,8 +94,18 @@ static void lock(struct broker *b, struct lock_request *r, int64_t now_ms)
             "LIMIT too many wait already, for '%s' or in all (max_waiters_per_lock, max_waiters)",
             l->name);
     } else {
-        queue_join(b, l, r, now_ms);
+        return false;
     }
+    return true;
+}
+
+static void lock(struct broker *b, struct lock_request *r, int64_t now_ms)
+{
+    struct hold *h = queue_already_has(r->lock, r);
+    if (h && keep_is_valid(h, now_ms))
+        enter_again(b, h, r, now_ms);
+    else if (!is_refused(b, r))
+        queue_join(b, r->lock, r, now_ms);
 }
 
 static void unlock(struct broker *b, struct lock_request *r, int64_t now_ms)
@@ -119,7 +117,7 @@ static void unlock(struct broker *b, struct lock_request *r, int64_t now_ms)
             return;
         }
         stats.releases_client++;
-        h->released_by = r->base.session ? r->base.session->id : 0;
+        h->released_by = r->by_session;
         end_hold(b, h, r, false, now_ms);
     } else if (h) {
         end_hold(b, h, NULL, false, now_ms); /* lost, and now it says itself that it is done */
@@ -142,7 +140,7 @@ static void renew(struct broker *b, struct lock_request *r, int64_t now_ms)
 
 static void run(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
-    if (!r->goes_on && defer_needed(r->lock, r)) {
+    if (!r->goes_on && !r->many && defer_needed(r->lock, r)) {
         defer_request(r->lock, r);
         return;
     }
@@ -165,18 +163,28 @@ static void run(struct broker *b, struct lock_request *r, int64_t now_ms)
     case VERB_FORCE:
         inspect_force(b, r, now_ms);
         break;
+    case VERB_MLOCK:
+        if (!is_refused(b, r))
+            many_lock(b, r, now_ms);
+        break;
+    case VERB_MUNLOCK:
+        many_unlock(b, r, now_ms);
+        break;
     }
 }
 
-void broker_submit(struct broker *b, struct lock_request *r, const char *name, size_t name_len,
+void broker_submit(struct broker *b, struct lock_request *r, const struct resp_arg *names, int n,
                    int64_t now_ms)
 {
-    struct lock *l = locktab_get(&b->locks, name, name_len);
+    struct lock *l = locktab_get(&b->locks, names[0].ptr, names[0].len);
     broker_use(l); /* the request's own use, until it is finished */
     broker_use(l); /* ours */
     r->lock = l;
     r->broker = b;
+    r->by_session = r->base.session ? r->base.session->id : 0;
     b->now_ms = now_ms;
+    if (r->verb == VERB_MLOCK || r->verb == VERB_MUNLOCK)
+        many_begin(b, r, names, n);
     run(b, r, now_ms);
     broker_put(b, l);
 }
@@ -187,7 +195,7 @@ void broker_abandon(struct broker *b, struct lock_request *r, int64_t now_ms)
     broker_use(l);
     if (r->waiting) {
         queue_leave(b, r, now_ms);
-    } else if (r->deferred && r->verb == VERB_LOCK) {
+    } else if (r->deferred && (r->verb == VERB_LOCK || r->verb == VERB_MLOCK)) {
         TAILQ_REMOVE(&l->queue->deferred, r, queued);
         r->deferred = false;
     } else {
@@ -358,6 +366,7 @@ void broker_init(struct broker *b, const struct broker_conf *conf, const char *i
     b->rng = seed | 1;
     b->resubmit = run;
     b->hold_over = hold_over;
+    b->many_turn = many_turn;
     locktab_init(&b->locks);
     wheel_init(&b->wheel, now_ms);
     backend_init(&b->backend, conf->request_timeout_ms);

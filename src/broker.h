@@ -18,8 +18,8 @@ void broker_fini(struct broker *, int64_t now_ms);
 void broker_configure(struct broker *, const struct broker_conf *);
 
 /* Runs one request of cmd_lock; it is already in its session's queue. Ends with request_finish().
- * The name is copied into the lock. */
-void broker_submit(struct broker *, struct lock_request *, const char *name, size_t name_len,
+ * The names, one but for MLOCK and MUNLOCK, are copied into the locks. */
+void broker_submit(struct broker *, struct lock_request *, const struct resp_arg *names, int n,
                    int64_t now_ms);
 /* Its session has ended (request_type.abandon). */
 void broker_abandon(struct broker *, struct lock_request *, int64_t now_ms);

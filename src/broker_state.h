@@ -53,6 +53,8 @@ struct broker {
                      int64_t now_ms); /* a deferred one goes again */
     void (*hold_over)(struct broker *, struct hold *,
                       int64_t now_ms); /* its time is over: pass it on */
+    void (*many_turn)(struct broker *, struct lock_request *,
+                      int64_t now_ms); /* see many.h: its turn in a queue */
 };
 
 /* The text of an operation id: "<broker>.<number>". */

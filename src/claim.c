@@ -9,6 +9,7 @@
 #include "claim.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -257,7 +258,7 @@ static void ask_for_another(struct claim *c, uint16_t slot, int64_t now_ms)
 {
     share_ask_instead(c->lock, &c->part, slot);
     c->op = ++c->broker->last_op;
-    c->prev_op = 0;
+    c->prev_op = c->group = 0;
     ask(c, now_ms);
 }
 
@@ -386,14 +387,15 @@ static void on_asked(struct round *r, void *arg, int64_t now_ms)
 static void add_mode(const struct claim *c, struct item *it)
 {
     static const char *const kinds[LOCK_KINDS] = {"x", "s", "n"};
-    char permit[16];
+    char permit[16], group[48];
     if (c->takeover) {
         item_arg_str(it, c->any ? "?" : kinds[c->part.kind]);
         return;
     }
     snprintf(permit, sizeof permit, "%u:%u", (unsigned)c->part.limit, (unsigned)c->part.slot);
     item_arg_str(it, c->part.kind == LOCK_LIMIT ? permit : kinds[c->part.kind]);
-    item_arg_str(it, "1");
+    snprintf(group, sizeof group, "%s.%" PRIu64 "/%d", c->broker->id, c->group, c->group_size);
+    item_arg_str(it, c->group ? group : "-");
 }
 
 static void ask(struct claim *c, int64_t now_ms)

@@ -45,8 +45,10 @@ struct claim {
     int64_t prev_lease_ms;
     struct lock_part prev_part; /* a permit is handed over as the one it is */
     int64_t lease_ms;
-    int64_t maxhold_ms;            /* 0: none */
-    struct line_place place;       /* for when it is refused */
+    int64_t maxhold_ms;      /* 0: none */
+    struct line_place place; /* for when it is refused */
+    uint64_t group; /* all claims with this number are granted or none, on each master; 0: alone */
+    int group_size;
     struct lock_request *request;  /* whom it is for; NULL: he has gone */
     struct lock_request *releaser; /* the UNLOCK whose hold it hands over; NULL: none */
     claim_fn on_end; /* once, never inside claim_start(); the claim is freed after it returns */

@@ -11,6 +11,7 @@
 
 #include "broker.h"
 #include "cmd.h"
+#include "many.h"
 #include "pool.h"
 #include "user.h"
 #include "util.h"
@@ -114,11 +115,12 @@ static int take_option(struct session *s, struct lock_request *r, unsigned optio
     }
 }
 
-static int take_options(struct session *s, struct lock_request *r, unsigned allowed, int argc,
-                        const struct resp_arg *argv, int64_t now_ms)
+/* From word `first` on. */
+static int take_options(struct session *s, struct lock_request *r, unsigned allowed, int first,
+                        int argc, const struct resp_arg *argv, int64_t now_ms)
 {
     unsigned seen = 0;
-    for (int i = 2; i < argc; i++) {
+    for (int i = first; i < argc; i++) {
         unsigned option = find_option(&argv[i]) & allowed;
         if (!option || (seen & option)) {
             cmd_reply_error(s, "ERR syntax error: %s '%.*s'", option ? "twice" : "unknown option",
@@ -160,53 +162,100 @@ static void remember_owner(struct session *s, struct owner *owner)
     owner_used(owner, s->id);
 }
 
-static void ask(struct session *s, enum lock_verb verb, unsigned allowed, int argc,
-                const struct resp_arg *argv, int64_t now_ms)
+/* The n names stand from word `first` on, the options behind them. */
+static void ask(struct session *s, enum lock_verb verb, unsigned allowed, int first, int n,
+                int argc, const struct resp_arg *argv, int64_t now_ms)
 {
-    if (!check_id(s, "name", &argv[1], LOCK_NAME_MAX))
-        return;
+    for (int i = first; i < first + n; i++) {
+        if (!check_id(s, "name", &argv[i], LOCK_NAME_MAX))
+            return;
+    }
     struct lock_request *r = pool_get(sizeof *r);
     r->base.type = &cmd_lock_request_type;
     r->broker = cmd_hooks()->broker;
     r->owner = owner_ref(s->owner);
     r->verb = (uint8_t)verb;
-    if (take_options(s, r, allowed, argc, argv, now_ms) != 0) {
+    if (take_options(s, r, allowed, first + n, argc, argv, now_ms) != 0) {
         lock_request_free(r);
         return;
     }
     remember_owner(s, r->owner);
     session_ask(s, &r->base);
-    broker_submit(r->broker, r, argv[1].ptr, argv[1].len, now_ms);
+    broker_submit(r->broker, r, &argv[first], n, now_ms);
+}
+
+static void ask_one(struct session *s, enum lock_verb verb, unsigned allowed, int argc,
+                    const struct resp_arg *argv, int64_t now_ms)
+{
+    ask(s, verb, allowed, 1, 1, argc, argv, now_ms);
+}
+
+static bool is_twice(const struct resp_arg *names, int n)
+{
+    for (int i = 1; i < n; i++) {
+        for (int j = 0; j < i; j++) {
+            if (names[i].len == names[j].len &&
+                memcmp(names[i].ptr, names[j].ptr, names[i].len) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* numnames name [name ...] options */
+static void ask_many(struct session *s, enum lock_verb verb, unsigned allowed, int argc,
+                     const struct resp_arg *argv, int64_t now_ms)
+{
+    int64_t n;
+    if (util_parse_int(argv[1].ptr, argv[1].len, 1, MANY_NAMES_MAX, &n) != 0)
+        cmd_reply_error(s, "ERR numnames '%.*s' is not a number from 1 to %d",
+                        (int)(argv[1].len < 32 ? argv[1].len : 32), argv[1].ptr, MANY_NAMES_MAX);
+    else if (n > argc - 2)
+        cmd_reply_error(s, "ERR numnames is %d, but %d names follow", (int)n, argc - 2);
+    else if (is_twice(&argv[2], (int)n))
+        cmd_reply_error(s, "ERR a name stands there twice");
+    else
+        ask(s, verb, allowed, 2, (int)n, argc, argv, now_ms);
 }
 
 void cmd_lock_acquire(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
 {
-    ask(s, VERB_LOCK, WITH_ALL, argc, argv, now_ms);
+    ask_one(s, VERB_LOCK, WITH_ALL, argc, argv, now_ms);
+}
+
+void cmd_lock_acquire_many(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+{
+    ask_many(s, VERB_MLOCK, WITH_ALL & ~(unsigned)WITH_FAIR, argc, argv, now_ms);
+}
+
+void cmd_lock_release_many(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+{
+    ask_many(s, VERB_MUNLOCK, WITH_OWNER, argc, argv, now_ms);
 }
 
 void cmd_lock_release(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
 {
-    ask(s, VERB_UNLOCK, WITH_OWNER, argc, argv, now_ms);
+    ask_one(s, VERB_UNLOCK, WITH_OWNER, argc, argv, now_ms);
 }
 
 void cmd_lock_renew(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
 {
-    ask(s, VERB_RENEW, WITH_OWNER | WITH_LEASE, argc, argv, now_ms);
+    ask_one(s, VERB_RENEW, WITH_OWNER | WITH_LEASE, argc, argv, now_ms);
 }
 
 void cmd_lock_holds(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
 {
-    ask(s, VERB_HOLDS, WITH_OWNER, argc, argv, now_ms);
+    ask_one(s, VERB_HOLDS, WITH_OWNER, argc, argv, now_ms);
 }
 
 void cmd_lock_info(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
 {
-    ask(s, VERB_INFO, 0, argc, argv, now_ms);
+    ask_one(s, VERB_INFO, 0, argc, argv, now_ms);
 }
 
 void cmd_lock_force(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
 {
-    ask(s, VERB_FORCE, 0, argc, argv, now_ms);
+    ask_one(s, VERB_FORCE, 0, argc, argv, now_ms);
 }
 
 void cmd_lock_owner(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)

@@ -16,6 +16,10 @@ void cmd_lock_acquire(struct session *, int argc, const struct resp_arg *argv,
                       int64_t now_ms); /* LOCK */
 void cmd_lock_release(struct session *, int argc, const struct resp_arg *argv,
                       int64_t now_ms); /* UNLOCK */
+void cmd_lock_acquire_many(struct session *, int argc, const struct resp_arg *argv,
+                           int64_t now_ms); /* MLOCK */
+void cmd_lock_release_many(struct session *, int argc, const struct resp_arg *argv,
+                           int64_t now_ms); /* MUNLOCK */
 void cmd_lock_renew(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
 void cmd_lock_holds(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
 void cmd_lock_owner(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);

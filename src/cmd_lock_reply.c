@@ -7,13 +7,13 @@
 #include "cmd_lock.h"
 #include "keep.h"
 #include "lock_info.h"
+#include "many.h"
 
 /* Until when what the reply says is true; it may have waited for others before it, and this process
  * may have stood still. What its own connection has given up since, by a later request, was true in
  * its time. 0: not any more. */
-static int64_t promised_ms(const struct lock_request *r)
+static int64_t promised_ms(const struct lock_request *r, const struct hold *h)
 {
-    const struct hold *h = r->told;
     if (h->state == HOLD_HELD || h->state == HOLD_JEOPARDY)
         return h->deadline_ms;
     return h->released_by == r->base.session->id ? r->deadline_ms : 0;
@@ -21,7 +21,7 @@ static int64_t promised_ms(const struct lock_request *r)
 
 static void write_granted(struct lock_request *r, struct resp_writer *w, int64_t now_ms)
 {
-    int64_t until_ms = promised_ms(r);
+    int64_t until_ms = promised_ms(r, r->told);
     if (until_ms > now_ms) {
         resp_array(w, 2);
         resp_int(w, r->token);
@@ -31,6 +31,28 @@ static void write_granted(struct lock_request *r, struct resp_writer *w, int64_t
     } else {
         cmd_write_error(&r->base, w, "NOTHELD the hold has ended before this reply could leave");
     }
+}
+
+/* [[token, ...], validity], or nil when one of them has ended meanwhile: then the others are given
+ * back, for nobody knows that he has them. */
+static void write_many(struct lock_request *r, struct resp_writer *w, int64_t now_ms)
+{
+    int n = many_count(r->many);
+    int64_t until_ms = INT64_MAX;
+    for (int i = 0; i < n; i++) {
+        int64_t one_ms = promised_ms(r, many_hold(r->many, i));
+        until_ms = one_ms < until_ms ? one_ms : until_ms;
+    }
+    if (until_ms <= now_ms) {
+        many_give_back(r->many, now_ms);
+        resp_null_array(w);
+        return;
+    }
+    resp_array(w, 2);
+    resp_array(w, (size_t)n);
+    for (int i = 0; i < n; i++)
+        resp_int(w, many_hold(r->many, i)->token);
+    resp_int(w, until_ms - now_ms);
 }
 
 static void write_holder(const struct lock_info_holder *h, struct resp_writer *w)
@@ -126,6 +148,9 @@ static void on_write(struct request *base, struct resp_writer *w, int64_t now_ms
     case RESULT_COUNT:
         resp_int(w, r->count);
         break;
+    case RESULT_MANY:
+        write_many(r, w, now_ms);
+        break;
     case RESULT_INFO:
         write_info(r, w);
         break;
@@ -151,6 +176,8 @@ static void on_free(struct request *base)
     struct lock_request *r = (struct lock_request *)base;
     if (r->told)
         keep_unpin(r->told);
+    many_free(r->many);
+    r->many = NULL;
     lock_request_free(r);
 }
 

@@ -173,8 +173,16 @@ static const struct cmd table[] = {
         "name <TRUST | ADOPT>"),
     CMD_ROW("MASTERS", cmd_lock_masters, 1, CMD_INSPECT, "0.1.0",
             "Shows the Redis masters and how they do.", ""),
+    CMD_ROW("MLOCK", cmd_lock_acquire_many, -3, CMD_LOCK, "0.1.0",
+            "Takes several locks, all or none; answers their tokens and for how many ms they are "
+            "valid.",
+            "numnames name [name ...] [OWNER id] [WAIT ms] [LEASE ms] [MAXHOLD ms] "
+            "[SHARED | LIMIT n] [TELL]"),
     CMD_ROW("MONITOR", cmd_trace_monitor, 1, CMD_ADMIN, "0.1.0", "Shows every command as it comes.",
             ""),
+    CMD_ROW("MUNLOCK", cmd_lock_release_many, -3, CMD_LOCK, "0.1.0",
+            "Releases several locks; answers how many were held and are free now.",
+            "numnames name [name ...] [OWNER id]"),
     CMD_ROW("OWNER", cmd_lock_owner, -1, CMD_LOCK, "0.1.0",
             "Sets or shows the default owner of this connection.", "[id]"),
     CMD_ROW("PAUSE", cmd_admin_pause, 1, CMD_ADMIN, "0.1.0",

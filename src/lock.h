@@ -30,9 +30,11 @@
 struct broker;
 struct claim;
 struct round;
+struct item_of;
 struct lock_info;
 struct lock_queue;
 struct lock_request;
+struct many;
 struct shares;
 
 enum { LOCK_NAME_MAX = 512, LOCK_OWNER_MAX = 256 };
@@ -151,7 +153,16 @@ struct lock_queue {
 };
 
 /* ---- what an application asks; cmd_lock makes it, broker runs it ---- */
-enum lock_verb { VERB_LOCK, VERB_UNLOCK, VERB_RENEW, VERB_HOLDS, VERB_INFO, VERB_FORCE };
+enum lock_verb {
+    VERB_LOCK,
+    VERB_UNLOCK,
+    VERB_RENEW,
+    VERB_HOLDS,
+    VERB_INFO,
+    VERB_FORCE,
+    VERB_MLOCK,
+    VERB_MUNLOCK
+};
 
 enum lock_result {
     RESULT_NONE,        /* not done yet */
@@ -160,6 +171,7 @@ enum lock_result {
     RESULT_COUNT,       /* count: UNLOCK 1 or 0, HOLDS, FORCEUNLOCK */
     RESULT_NOT_HELD,
     RESULT_INFO,  /* info */
+    RESULT_MANY,  /* many: all of them are granted (MLOCK) */
     RESULT_ERROR, /* text: code and all */
 };
 
@@ -192,6 +204,9 @@ struct lock_request {
     int pending;            /* answers still to come (FORCEUNLOCK) */
     char *text;             /* of RESULT_ERROR and RESULT_NOT_HELD; heap */
     struct lock_info *info; /* lock_info.h */
+    struct many *many;      /* MLOCK, MUNLOCK: the names; see many.h */
+    struct item_of *item;   /* one name's part of such a request, which hears of its end */
+    uint64_t by_session;    /* id of the session that has asked, also for others */
 };
 
 /* ---- moves ---- */

@@ -154,6 +154,9 @@ const char *master_name(const struct master *);
 int master_ask(struct master *, enum script, const struct master_item *item,
                struct master_call *call, int64_t now_ms);
 
+/* The next n items, if they are of this script (64 at most), travel in one call. */
+void master_together(struct master *, enum script, int n, int64_t now_ms);
+
 /* Sends what has been asked since the last time. Once at the end of each turn of the loop. */
 void master_flush(struct master *, int64_t now_ms);
 

@@ -187,6 +187,13 @@ int master_ask(struct master *m, enum script script, const struct master_item *i
     return 0;
 }
 
+void master_together(struct master *m, enum script script, int n, int64_t now_ms)
+{
+    assert(n <= ITEMS_MAX);
+    if (m->open && (m->open->script != script || m->open->n_items + n > items_max(script)))
+        close_open(m, now_ms);
+}
+
 void master_flush(struct master *m, int64_t now_ms)
 {
     struct buf *out = stream_out(&m->stream);

@@ -41,9 +41,10 @@ static const char *where(bool is_turn, bool is_lined)
 static struct line_place place_of(const struct lock_queue *q, const struct lock_request *r)
 {
     const struct lock_request *last = TAILQ_LAST(&q->waiters, lock_requests);
+    bool somebody_waits = r->wait_until_ms || (last && last->wait_until_ms);
     if (r->fair && r->wait_until_ms)
         return (struct line_place){r->ticket, where(r->turn, r->lined)};
-    if (!r->wait_until_ms && !last->wait_until_ms)
+    if (!somebody_waits)
         return (struct line_place){0, NULL}; /* tries only, as far as is worth looking */
     /* of several claims the first one lines the broker up */
     return (struct line_place){0, where(q->turn, q->lined || q->n_claims > 0)};
@@ -115,14 +116,20 @@ void queue_refuse(struct broker *b, struct lock_request *r, const char *failure)
     broker_finish(b, r, RESULT_NOT_GRANTED);
 }
 
-void queue_refuse_kind(struct broker *b, struct lock_request *r, struct lock_part in_use)
+void queue_kind_error(struct broker *b, struct lock_request *r, const struct lock *l,
+                      struct lock_part in_use)
 {
     char is[64], wanted[64];
-    give_up(b, r);
     stats.acquires_kind++;
     broker_finish_error(b, r, "KIND '%s' is held as %s; it cannot be %s before that has ended",
-                        r->lock->name, lock_part_words(in_use, is, sizeof is),
+                        l->name, lock_part_words(in_use, is, sizeof is),
                         lock_part_words(r->want, wanted, sizeof wanted));
+}
+
+void queue_refuse_kind(struct broker *b, struct lock_request *r, struct lock_part in_use)
+{
+    give_up(b, r);
+    queue_kind_error(b, r, r->lock, in_use);
 }
 
 bool queue_same_question(struct lock_part asked, struct lock_part want)
@@ -186,19 +193,18 @@ void queue_retry_later(struct broker *b, struct lock_queue *q, int64_t pttl_ms, 
 
 /* ---- asking ---- */
 
-static struct claim *new_claim(struct broker *b, struct lock *l, struct lock_request *r,
-                               struct lock_part part, claim_fn on_end)
+struct claim *queue_new_claim(struct broker *b, struct lock *l, struct lock_request *r,
+                              struct lock_part part, claim_fn on_end, void *arg)
 {
     int64_t lease_ms = r->lease_ms ? r->lease_ms : b->conf.lease_ms;
     if (r->maxhold_ms)
         lease_ms = renew_lease_ms(0, lease_ms, r->maxhold_ms);
-    struct claim *c = claim_new(b, l, r->owner, lease_ms, on_end, l);
+    struct claim *c = claim_new(b, l, r->owner, lease_ms, on_end, arg);
     c->part = part;
     c->maxhold_ms = r->maxhold_ms;
     c->request = r;
-    r->claim = c;
+    c->place = place_of(lock_queue_get(l), r);
     stats.acquire_tries++;
-    broker_use(l);
     return c;
 }
 
@@ -214,14 +220,15 @@ bool queue_claim(struct broker *b, struct lock *l, struct lock_request *r,
         share_ask_instead(l, &part, prev->part.slot);
     else
         broker_due_cancel(b, &l->queue->retry);
-    struct claim *c = new_claim(b, l, r, part, queue_on_claim_end);
+    struct claim *c = queue_new_claim(b, l, r, part, queue_on_claim_end, l);
     if (prev) { /* it is ours to give: nobody needs to be lined up for it */
         c->prev_op = prev->op;
         c->prev_lease_ms = prev->lease_ms;
         c->prev_part = prev->part;
-    } else {
-        c->place = place_of(l->queue, r);
+        c->place.where = NULL;
     }
+    r->claim = c;
+    broker_use(l);
     claim_start(c, now_ms);
     return true;
 }
@@ -229,8 +236,10 @@ bool queue_claim(struct broker *b, struct lock *l, struct lock_request *r,
 void queue_take_over(struct broker *b, struct lock *l, struct lock_request *r,
                      struct lock_part part, int64_t now_ms)
 {
-    struct claim *c = new_claim(b, l, r, part, queue_on_takeover_end);
+    struct claim *c = queue_new_claim(b, l, r, part, queue_on_takeover_end, l);
     c->takeover = true;
+    r->claim = c;
+    broker_use(l);
     claim_start(c, now_ms);
 }
 
@@ -245,11 +254,9 @@ static bool goes_along(const struct lock_queue *q, const struct lock_request *r)
            c->part.limit == r->want.limit;
 }
 
-enum admission { MAY_ASK, MUST_WAIT, WRONG_KIND };
-
 /* As far as is known here. */
-static enum admission admission(const struct lock *l, const struct lock_request *r,
-                                struct lock_part *in_use)
+static enum queue_admission admission(const struct lock *l, const struct lock_request *r,
+                                      struct lock_part *in_use)
 {
     const struct lock_queue *q = l->queue;
     const struct hold *alone = lock_exclusive(l);
@@ -257,20 +264,20 @@ static enum admission admission(const struct lock *l, const struct lock_request 
     if (alone) {
         *in_use = alone->part;
         if (r->want.kind == LOCK_LIMIT)
-            return WRONG_KIND;
-        return r->want.kind == LOCK_SHARED && owner_same(alone->owner, r->owner) ? MAY_ASK
-                                                                                 : MUST_WAIT;
+            return QUEUE_WRONG_KIND;
+        return r->want.kind == LOCK_SHARED && owner_same(alone->owner, r->owner) ? QUEUE_MAY_ASK
+                                                                                 : QUEUE_MUST_WAIT;
     }
     if (share_count(l) == 0 || !share_kind(l, in_use))
-        return MAY_ASK;
+        return QUEUE_MAY_ASK;
     if (!lock_kinds_mix(*in_use, r->want))
-        return WRONG_KIND;
+        return QUEUE_WRONG_KIND;
     if (in_use->kind == LOCK_LIMIT)
-        return share_count(l) < in_use->limit ? MAY_ASK : MUST_WAIT;
+        return share_count(l) < in_use->limit ? QUEUE_MAY_ASK : QUEUE_MUST_WAIT;
     if (r->want.kind == LOCK_SHARED || (share_count(l) == 1 && lock_share_of(l, r->owner)))
-        return MAY_ASK;
+        return QUEUE_MAY_ASK;
     /* once, for the place in the line: so that readers at other brokers see that he waits */
-    return r->wait_until_ms && !is_lined ? MAY_ASK : MUST_WAIT;
+    return r->wait_until_ms && !is_lined ? QUEUE_MAY_ASK : QUEUE_MUST_WAIT;
 }
 
 /* One step along the queue. False: nothing more is to be asked now. */
@@ -283,10 +290,10 @@ static bool run_one(struct broker *b, struct lock *l, struct lock_request *r, in
     if (!goes_along(q, r))
         return false;
     switch (admission(l, r, &in_use)) {
-    case WRONG_KIND:
+    case QUEUE_WRONG_KIND:
         queue_refuse_kind(b, r, in_use);
         return true;
-    case MUST_WAIT:
+    case QUEUE_MUST_WAIT:
         if (r->wait_until_ms == 0) {
             queue_refuse(b, r, NULL);
             return true;
@@ -295,6 +302,11 @@ static bool run_one(struct broker *b, struct lock *l, struct lock_request *r, in
         queue_refuse_tries(b, l, NULL, NULL);
         return false;
     default:
+        if (r->many && !wheel_armed(&q->retry.entry)) {
+            queue_remove(b, r);
+            b->many_turn(b, r, now_ms); /* it may come back here, or go elsewhere */
+            return true;
+        }
         return !wheel_armed(&q->retry.entry) && queue_claim(b, l, r, NULL, now_ms) &&
                r->want.kind != LOCK_EXCLUSIVE;
     }
@@ -312,6 +324,23 @@ void queue_run(struct broker *b, struct lock *l, int64_t now_ms)
             break;
     }
     broker_put(b, l);
+}
+
+enum queue_admission queue_admits(struct lock *l, const struct lock_request *r,
+                                  struct lock_part *in_use)
+{
+    struct lock_queue *q = lock_queue_get(l);
+    enum queue_admission says = admission(l, r, in_use);
+    return says == QUEUE_MAY_ASK && !goes_along(q, r) ? QUEUE_MUST_WAIT : says;
+}
+
+struct hold *queue_already_has(const struct lock *l, const struct lock_request *r)
+{
+    struct hold *h = lock_exclusive(l);
+    if (r->want.kind == LOCK_EXCLUSIVE)
+        return h && owner_same(h->owner, r->owner) ? h : NULL;
+    h = lock_share_of(l, r->owner);
+    return h && h->part.kind == r->want.kind && h->part.limit == r->want.limit ? h : NULL;
 }
 
 static bool is_upgrade(const struct lock *l, const struct lock_request *r)
@@ -338,10 +367,13 @@ static bool is_deadlock(struct broker *b, const struct lock *l, struct lock_requ
     return found;
 }
 
-static void get_in_line(struct broker *b, struct lock *l, struct lock_request *r)
+static void get_in_line(struct broker *b, struct lock *l, struct lock_request *r, bool at_head)
 {
     struct lock_queue *q = l->queue;
-    TAILQ_INSERT_TAIL(&q->waiters, r, queued);
+    if (at_head)
+        TAILQ_INSERT_HEAD(&q->waiters, r, queued);
+    else
+        TAILQ_INSERT_TAIL(&q->waiters, r, queued);
     r->waiting = true;
     q->n_waiters++;
     b->n_waiters++;
@@ -360,7 +392,7 @@ void queue_join(struct broker *b, struct lock *l, struct lock_request *r, int64_
     struct lock_queue *q = lock_queue_get(l);
     bool is_alone =
         TAILQ_EMPTY(&q->waiters) && q->n_claims == 0 && !lock_first_hold(l) && !b->paused;
-    get_in_line(b, l, r);
+    get_in_line(b, l, r, false);
     if (r->fair) {
         r->ticket = ++b->last_ticket;
         r->lined = !is_alone && r->wait_until_ms;
@@ -375,6 +407,18 @@ void queue_join(struct broker *b, struct lock *l, struct lock_request *r, int64_
     if (r->waiting && !r->claim)
         request_park(&r->base);
     broker_put(b, l);
+}
+
+void queue_wait(struct broker *b, struct lock *l, struct lock_request *r, bool at_head,
+                int64_t retry_ms, int64_t now_ms)
+{
+    if (lock_first_hold(l) && is_deadlock(b, l, r))
+        return;
+    struct lock_queue *q = lock_queue_get(l);
+    get_in_line(b, l, r, at_head);
+    request_park(&r->base);
+    if (queue_first(q) == r && !lock_first_hold(l) && q->n_claims == 0)
+        queue_retry_later(b, q, retry_ms, now_ms);
 }
 
 /* ---- called up ---- */
@@ -409,7 +453,7 @@ void queue_call(struct broker *b, struct lock *l, uint64_t number, int64_t now_m
     if (number) {
         r->turn = true;
         r->lined = false;
-        if (!r->claim && goes_along(q, r) && admission(l, r, &in_use) == MAY_ASK)
+        if (!r->claim && !r->many && goes_along(q, r) && admission(l, r, &in_use) == QUEUE_MAY_ASK)
             queue_claim(b, l, r, NULL, now_ms);
     } else {
         q->turn = true;

@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "claim.h"
 #include "lock.h"
 
 struct broker;
@@ -51,6 +52,26 @@ void queue_run(struct broker *, struct lock *, int64_t now_ms);
 /* The masters call us up: the lock has been released, and it is the turn of the request with this
  * ticket, or (0) of this broker. */
 void queue_call(struct broker *, struct lock *, uint64_t number, int64_t now_ms);
+
+/* ---- for requests about several names (many.h) ---- */
+
+/* Can it be asked for, as far as is known here? WRONG_KIND: `in_use` says as what it is held. */
+enum queue_admission { QUEUE_MAY_ASK, QUEUE_MUST_WAIT, QUEUE_WRONG_KIND };
+enum queue_admission queue_admits(struct lock *, const struct lock_request *,
+                                  struct lock_part *in_use);
+/* The hold that a LOCK like this enters again; NULL: it is another one that is asked for. */
+struct hold *queue_already_has(const struct lock *, const struct lock_request *);
+/* A claim for it, not started yet. */
+struct claim *queue_new_claim(struct broker *, struct lock *, struct lock_request *,
+                              struct lock_part, claim_fn on_end, void *arg);
+/* It has been refused: what has become of the ticket. */
+void queue_note_ticket(struct lock *, const struct claim *);
+/* It gets in line, at the head or behind the others, and is run by many_turn() when it is its turn.
+ * retry_ms: what is left of the hold in the way; 0: it is not known. */
+void queue_wait(struct broker *, struct lock *, struct lock_request *, bool at_head,
+                int64_t retry_ms, int64_t now_ms);
+void queue_kind_error(struct broker *, struct lock_request *, const struct lock *,
+                      struct lock_part in_use);
 
 /* Everybody who waits is turned away with this error. */
 void queue_turn_away(struct broker *, struct lock *, const char *error);

@@ -9,8 +9,6 @@
 
 #include "queue.h"
 
-struct claim;
-
 /* Starts a claim for this request, in the place of `prev` if not NULL. False: every permit is
  * asked for already. */
 bool queue_claim(struct broker *, struct lock *, struct lock_request *, const struct queue_passed *,
@@ -36,6 +34,8 @@ void queue_refuse_tries(struct broker *, struct lock *, const struct claim *, co
 void queue_park(struct lock_queue *);
 /* They are asked for again some time later; pttl_ms: what is left of the hold in the way, or 0. */
 void queue_retry_later(struct broker *, struct lock_queue *, int64_t pttl_ms, int64_t now_ms);
+/* What has become of the ticket of a claim that was refused. `r`: whose claim it was, or NULL. */
+void queue_keep_ticket(struct lock_queue *, struct lock_request *r, const struct claim *);
 /* Does the answer to who asked for one hold for who wants the other? */
 bool queue_same_question(struct lock_part asked, struct lock_part want);
 #endif

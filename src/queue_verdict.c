@@ -82,7 +82,7 @@ static void claim_granted(struct broker *b, struct lock *l, struct lock_request 
 }
 
 /* A line that has been forgotten is joined anew; called up meanwhile: it is our turn again. */
-static void keep_ticket(struct lock_queue *q, struct lock_request *r, const struct claim *c)
+void queue_keep_ticket(struct lock_queue *q, struct lock_request *r, const struct claim *c)
 {
     if (c->place.where && c->place.number && r) {
         r->lined = true;
@@ -93,6 +93,12 @@ static void keep_ticket(struct lock_queue *q, struct lock_request *r, const stru
     }
 }
 
+void queue_note_ticket(struct lock *l, const struct claim *c)
+{
+    if (c->end == CLAIM_BUSY && c->retry_ms > 0)
+        queue_keep_ticket(l->queue, NULL, c);
+}
+
 static void claim_refused(struct broker *b, struct lock *l, struct lock_request *r,
                           const struct claim *c, int64_t now_ms)
 {
@@ -101,7 +107,7 @@ static void claim_refused(struct broker *b, struct lock *l, struct lock_request 
     if (is_failure)
         q->failure = util_strdup(c->reason);
     else
-        keep_ticket(q, r, c);
+        queue_keep_ticket(q, r, c);
     queue_refuse_tries(b, l, is_failure ? NULL : c, q->failure);
     const struct lock_request *first = queue_first(q);
     if (!first)
@@ -232,7 +238,7 @@ static bool yield(struct broker *b, struct lock_queue *q, const struct lock_requ
 static bool fits(const struct broker *b, const struct lock *l, const struct queue_passed *passed,
                  const struct lock_request *first)
 {
-    if (!first || b->paused || lock_exclusive(l))
+    if (!first || first->many || b->paused || lock_exclusive(l))
         return false;
     if (passed->part.kind == LOCK_LIMIT)
         return first->want.kind == LOCK_LIMIT && first->want.limit == passed->part.limit;

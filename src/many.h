@@ -1,0 +1,44 @@
+#ifndef HOLDFAST_MANY_H
+#define HOLDFAST_MANY_H
+/*
+ * many: several names at once, all or none (MLOCK), or given back (MUNLOCK).
+ *
+ *   MLOCK:  TRYING --all claims granted--> ENTERING those that its owner has already --> granted
+ *             ^  \--one was refused: the others are given back--> nil, an error, or
+ *             |                                                   WAITING in the queue of that one
+ *             +---------------its turn there, all others look free------------+
+ *
+ * While it waits it holds nothing, so two of them never wait for each other, whatever the order of
+ * their names. The items of one try travel in one script call, which takes all or none
+ * (acquire.lua): with one master that is the whole truth, with several a majority of them decides
+ * about each name. A hold that it was granted lives and ends for itself from then on.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "resp.h"
+
+struct broker;
+struct hold;
+struct lock;
+struct lock_request;
+struct many;
+
+enum { MANY_NAMES_MAX = 64 };
+
+/* The names of a request (copied); no name twice. Makes r->many, which ends with the request. */
+void many_begin(struct broker *, struct lock_request *, const struct resp_arg *names, int n);
+void many_free(struct many *); /* also NULL */
+
+/* Runs it, or runs it again after it was deferred. */
+void many_lock(struct broker *, struct lock_request *, int64_t now_ms);
+void many_unlock(struct broker *, struct lock_request *, int64_t now_ms);
+/* It waits, and is the first whose turn it is there. */
+void many_turn(struct broker *, struct lock_request *, int64_t now_ms);
+
+/* The holds that were granted, in the order of the names, for the reply. */
+int many_count(const struct many *);
+struct hold *many_hold(const struct many *, int i);
+/* The reply could not say that they are held: they are released. */
+void many_give_back(struct many *, int64_t now_ms);
+#endif

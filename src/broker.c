@@ -215,39 +215,61 @@ void broker_channel(const struct broker *b, char *out, size_t size)
     snprintf(out, size, "holdfast:wake:%s", b->id);
 }
 
-/* Number of a ticket of ours: 0 for the broker's own; -1 when it is none of ours. */
-static int64_t ticket_number(const struct broker *b, const char *text, size_t len)
+/* "<broker>", "<broker>/<n>" or "<broker>.<n>", all of this broker. False: it is none of these. */
+static bool parse_ours(const struct broker *b, const char *text, size_t len, char *mark,
+                       uint64_t *number)
 {
     size_t id_len = strlen(b->id);
-    char number[16] = "";
+    char digits[16] = "";
+    *mark = '\0';
+    *number = 0;
     if (len < id_len || memcmp(text, b->id, id_len) != 0)
-        return -1;
+        return false;
     if (len == id_len)
-        return 0;
-    if (text[id_len] != '/' || len - id_len - 1 >= sizeof number)
-        return -1;
-    memcpy(number, text + id_len + 1, len - id_len - 1);
-    return strtoll(number, NULL, 36);
+        return true;
+    *mark = text[id_len];
+    if ((*mark != '/' && *mark != '.') || len - id_len - 1 >= sizeof digits)
+        return false;
+    memcpy(digits, text + id_len + 1, len - id_len - 1);
+    *number = strtoull(digits, NULL, 36);
+    return true;
+}
+
+/* takeover.lua has found this operation of ours. */
+static void moved(struct broker *b, struct lock *l, uint64_t op, int64_t now_ms)
+{
+    struct hold *h;
+    LIST_FOREACH(h, &l->holds, of_lock)
+    {
+        if (h->op == op) {
+            keep_check(b, h, now_ms);
+            return;
+        }
+    }
 }
 
 void broker_called(struct broker *b, int i, const char *text, size_t len, int64_t now_ms)
 {
     static const char prefix[] = "holdfast:{";
     const char *space = memchr(text, ' ', len);
-    if (!space)
+    uint64_t number;
+    char mark;
+    if (!space || !parse_ours(b, text, (size_t)(space - text), &mark, &number))
         return;
     const char *key = space + 1;
     size_t key_len = len - (size_t)(key - text);
-    int64_t number = ticket_number(b, text, (size_t)(space - text));
-    if (number < 0 || key_len < sizeof prefix + 1 || memcmp(key, prefix, sizeof prefix - 1) != 0)
+    if (key_len < sizeof prefix + 1 || memcmp(key, prefix, sizeof prefix - 1) != 0)
         return;
     const char *name = key + sizeof prefix - 1;
     size_t name_len = key_len - sizeof prefix; /* less the closing brace */
-    if (name_len > LOCK_NAME_MAX || backend_agreed(&b->backend, name, name_len, now_ms) != i)
+    if (name_len > LOCK_NAME_MAX)
         return;
     struct lock *l = locktab_get(&b->locks, name, name_len);
     broker_use(l);
-    queue_call(b, l, (uint64_t)number, now_ms);
+    if (mark == '.')
+        moved(b, l, number, now_ms);
+    else if (backend_agreed(&b->backend, name, name_len, now_ms) == i)
+        queue_call(b, l, number, now_ms);
     broker_put(b, l);
 }
 

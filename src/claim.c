@@ -277,6 +277,7 @@ static void refuse(struct claim *c, struct round *r, int64_t now_ms)
     int need = quorum_need(r->quorum.n);
     c->retry_ms = t.pttl_ms;
     c->foreign = t.busy + t.same_owner >= need;
+    c->split = t.taken > 0;
     if (round_answered(r) < need) {
         fail_round(c, r, now_ms);
         return;
@@ -371,7 +372,8 @@ static void on_asked(struct round *r, void *arg, int64_t now_ms)
     }
     if (c->takeover) {
         inherit(c, r);
-        if (c->count == 0 || !take_part(c, r)) { /* a majority had tries of our own that came late */
+        if (c->count == 0 ||
+            !take_part(c, r)) { /* a majority had tries of our own that came late */
             end(c, CLAIM_NOBODY, now_ms);
             return;
         }

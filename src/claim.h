@@ -63,6 +63,7 @@ struct claim {
     int64_t pttl_ms; /* take-over: for so long a majority has it */
     int64_t end_ms;  /* take-over: when its MAXHOLD ends; INT64_MAX: never */
     int64_t above;   /* highest token granted here for the bucket when it was asked */
+    bool split;      /* not granted: some masters had it free */
     bool foreign;    /* not granted: a majority of masters has it under somebody else's operation */
     int64_t line;    /* tickets in the line now */
     struct round *round; /* CLAIM_GRANTED: the one that granted it; see keep.h */

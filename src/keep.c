@@ -339,12 +339,27 @@ static void renew(struct broker *b, struct hold *h, int64_t now_ms)
     keep_follow(h, keep_write(b, h, h->asked_lease_ms, on_renewed, h, now_ms));
 }
 
-/* Asks where a hold that is not renewed stands; what is missing is planted when all have answered.
- */
+static void on_looked(struct round *r, void *arg, int64_t now_ms)
+{
+    struct hold *h = arg;
+    if (!h->busy && keep_is_valid(h, now_ms) && round_is_refused(r))
+        keep_lose(h->broker, h, keep_why_gone(r), true, now_ms);
+}
+
+/* Asks whether and where a hold that is not renewed stands; what is missing is planted when all
+ * have answered. */
 static void look(struct broker *b, struct hold *h, int64_t now_ms)
 {
     h->renew_ms = INT64_MAX;
-    keep_follow(h, keep_write(b, h, 0, NULL, NULL, now_ms));
+    keep_follow(h, keep_write(b, h, 0, on_looked, h, now_ms));
+}
+
+void keep_check(struct broker *b, struct hold *h, int64_t now_ms)
+{
+    if (h->renew_ms <= now_ms || !keep_is_valid(h, now_ms) || (h->watched && !is_renewed(h)))
+        return;
+    h->renew_ms = now_ms;
+    schedule(b, h);
 }
 
 static void on_hold_due(struct broker *b, struct due *due, int64_t now_ms)

@@ -58,6 +58,9 @@ int64_t keep_lease_ms(const struct hold *, int64_t now_ms);
  * there. */
 enum lost_reason keep_why_gone(const struct round *);
 
+/* Somebody says that its owner has taken it elsewhere: the masters are asked now. */
+void keep_check(struct broker *, struct hold *, int64_t now_ms);
+
 /* Its connection has gone, without an order to release: it is not renewed any more. */
 void keep_orphan(struct broker *, struct hold *);
 #endif

@@ -7,6 +7,7 @@
 #include "line.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #include "broker_state.h"
 #include "item.h"
@@ -145,10 +146,12 @@ void line_release(struct broker *b, struct lock *l, const struct line_hold *hold
     else
         item_arg_str(it, "-");
     item_arg_str(it, place ? place->where : "keep");
-    item_arg_str(it, is_alone(b) ? "call" : "wait");
+    /* who stays first himself needs no call: he asks again */
+    bool calls = !place || strcmp(place->where, "front") != 0;
+    item_arg_str(it, calls && is_alone(b) ? "call" : "wait");
     line_add_part(it, hold->part, hold->owner);
     struct round *r = backend_release(&b->backend, it, hold->lease_ms, fn, arg, now_ms);
-    if (is_alone(b))
+    if (!calls || is_alone(b))
         return;
     broker_use(l);
     r->about = l;

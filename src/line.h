@@ -55,8 +55,8 @@ struct line_hold {
 void line_add_part(struct item *, struct lock_part, const struct owner *);
 
 /* Ends the hold on all masters, and the next one in the line is called up. `place`: who lines up in
- * the same step; NULL: nobody. The verdict (fn may be NULL): won when a majority has confirmed.
- * Keeps the lock alive while it needs it. */
+ * the same step, and is not called when it is at the front; NULL: nobody. The verdict (fn may be
+ * NULL): won when a majority has confirmed. Keeps the lock alive while it needs it. */
 void line_release(struct broker *, struct lock *, const struct line_hold *,
                   const struct line_place *place, round_fn fn, void *arg, int64_t now_ms);
 #endif

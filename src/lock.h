@@ -143,6 +143,7 @@ struct lock_queue {
     bool takeover_waits;           /* until no claim is under way: no further one begins */
     struct lock_request *upgrader; /* a reader who waits to have the lock alone; NULL: none */
     struct due retry;              /* asks again, when it is held elsewhere */
+    bool hurried;                  /* it has asked quickly again, after votes were split */
     uint32_t hurry;          /* quick retries left, after we were called up and came too early */
     int64_t line;            /* tickets of others in the line, as the masters last said */
     uint32_t passed;         /* hand-overs here while others stood in the line */

@@ -25,7 +25,7 @@
 
 /* Asking again for a lock that is held elsewhere: quickly when we were called up and came too late,
  * else only in case that a call was lost. */
-enum { RETRY_TURN_MS = 2, RETRY_TURNS = 5, RETRY_LINED_MS = 500 };
+enum { RETRY_TURN_MS = 2, RETRY_LINED_MS = 500 };
 
 /* Readers, or permits, that are asked for at the same time. */
 enum { CLAIMS_MAX = 256 };
@@ -182,7 +182,7 @@ void queue_retry_later(struct broker *b, struct lock_queue *q, int64_t pttl_ms, 
 {
     int64_t step = RETRY_LINED_MS, jitter = RETRY_LINED_MS / 2;
     if (q->hurry > 0) {
-        step = jitter = RETRY_TURN_MS << (RETRY_TURNS - q->hurry--);
+        step = jitter = RETRY_TURN_MS << (QUEUE_HURRY - q->hurry--);
     } else if (pttl_ms > 0 && pttl_ms < step) {
         step = pttl_ms + 1;
         jitter = RETRY_TURN_MS;
@@ -448,7 +448,7 @@ void queue_call(struct broker *b, struct lock *l, uint64_t number, int64_t now_m
             line_call_next(b, l, now_ms);
         return;
     }
-    q->hurry = RETRY_TURNS;
+    q->hurry = QUEUE_HURRY;
     broker_due_cancel(b, &q->retry);
     if (number) {
         r->turn = true;

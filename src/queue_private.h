@@ -9,6 +9,10 @@
 
 #include "queue.h"
 
+/* So often it is asked again quickly, in longer and longer steps, for a lock that should be free.
+ */
+enum { QUEUE_HURRY = 5 };
+
 /* Starts a claim for this request, in the place of `prev` if not NULL. False: every permit is
  * asked for already. */
 bool queue_claim(struct broker *, struct lock *, struct lock_request *, const struct queue_passed *,

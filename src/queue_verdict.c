@@ -67,6 +67,7 @@ static void claim_granted(struct broker *b, struct lock *l, struct lock_request 
 {
     struct lock_queue *q = l->queue;
     q->hurry = 0;
+    q->hurried = false;
     if (!c->prev_op && !c->place.number)
         q->lined = q->turn = false; /* the script has taken our ticket out */
     count_passes(q, c, now_ms);
@@ -115,6 +116,10 @@ static void claim_refused(struct broker *b, struct lock *l, struct lock_request 
     if (!is_failure && !queue_same_question(c->part, first->want)) {
         queue_run(b, l, now_ms); /* what he wants has not been asked yet */
         return;
+    }
+    if (c->split && !q->hurried) { /* several have asked at once, and none has got it */
+        q->hurried = true;
+        q->hurry = QUEUE_HURRY;
     }
     queue_refuse_tries(b, l, NULL, q->failure); /* they stand behind one who waits */
     queue_park(q);

@@ -301,3 +301,123 @@ def test_nothing_is_left_behind(people, masters, name):
         assert a.cmd("UNLOCK", name) == 1 and b.cmd("UNLOCK", name) == 1
         for m in masters:
             wait_for("no keys on %s" % m.name, lambda m=m: not [k for k in m.keys(name) if ":gone:" not in k])
+
+
+# Several names at once
+
+def names_of(name, n):
+    return ["%s-%d" % (name, i) for i in range(n)]
+
+
+def test_all_or_none(people, masters, name):
+    a, b, c = people(0), people(1), people(0)
+    names = names_of(name, 5)
+    tokens, validity = a.cmd("MLOCK", 5, *names, "LEASE", LONG)
+    assert len(tokens) == 5 and 0 < validity <= LONG
+    for one in names:
+        assert b.cmd("LOCK", one) is None
+    assert a.cmd("MUNLOCK", 5, *names) == 5
+    held = c.cmd("LOCK", names[3], "LEASE", LONG)[0]
+    assert b.cmd("MLOCK", 5, *names, "LEASE", LONG) is None
+    for one in names[:3] + names[4:]:
+        assert a.cmd("LOCK", one, "LEASE", LONG), one  # nothing of it was taken
+        assert a.cmd("UNLOCK", one) == 1
+    assert held > tokens[3]
+
+
+def test_mlock_waits_and_holds_nothing_meanwhile(people, brokers, name):
+    first, second = names_of(name, 2)
+    holder, many, other = people(0), people(1), people(0)
+    assert holder.cmd("LOCK", second, "LEASE", LONG)
+    waiting(many, brokers[1 % len(brokers)], 1, "MLOCK", 2, first, second, "WAIT", 0, "LEASE", LONG)
+    assert other.cmd("LOCK", first, "LEASE", LONG)  # free, although it is waited for
+    assert holder.cmd("UNLOCK", second) == 1
+    assert many.silent(0.05)
+    assert other.cmd("UNLOCK", first) == 1
+    tokens, _ = many.recv()
+    assert len(tokens) == 2
+    assert holder.cmd("LOCK", first) is None and holder.cmd("LOCK", second) is None
+
+
+def test_mlock_gives_up_in_time(people, name):
+    names = names_of(name, 3)
+    holder = people(0)
+    assert holder.cmd("LOCK", names[1], "LEASE", LONG)
+    assert people(1).cmd("MLOCK", 3, *names, "WAIT", 100) is None
+    assert people(0).cmd("LOCK", names[0]) and people(1).cmd("LOCK", names[2])
+
+
+def test_no_deadlock_whatever_the_order(people, name):
+    """Each takes the same names in another order, again and again, all at once."""
+    names = names_of(name, 3)
+    orders = [names, names[::-1], names[1:] + names[:1], [names[1], names[0], names[2]]]
+    clients = [people(i) for i in range(4)]
+    left = [5] * 4
+    for c, order in zip(clients, orders):
+        c.send("MLOCK", 3, *order, "WAIT", 0, "LEASE", LONG)
+    seen = []
+    while any(left):
+        for i, c in enumerate(clients):
+            if left[i] and not c.silent(0.001):
+                seen.append(max(c.recv()[0]))
+                assert all(other.silent(0) for j, other in enumerate(clients) if j != i and left[j])
+                left[i] -= 1
+                c.send("MUNLOCK", 3, *names)
+                assert c.recv() == 3
+                if left[i]:
+                    c.send("MLOCK", 3, *orders[i], "WAIT", 0, "LEASE", LONG)
+    assert seen == sorted(seen) and len(seen) == 20
+
+
+def test_mlock_enters_again_what_it_has(people, name):
+    names = names_of(name, 3)
+    a = people(0)
+    token = a.cmd("LOCK", names[1], "LEASE", LONG)[0]
+    tokens, _ = a.cmd("MLOCK", 3, *names, "LEASE", LONG)
+    assert tokens[1] == token
+    assert a.cmd("HOLDS", names[1]) == 2 and a.cmd("HOLDS", names[0]) == 1
+    assert a.cmd("MUNLOCK", 3, *names) == 2
+    assert a.cmd("HOLDS", names[1]) == 1
+    assert people(1).cmd("MLOCK", 3, *names) is None
+
+
+def test_mlock_of_shares(people, name):
+    names = names_of(name, 2)
+    a, b = people(0), people(1)
+    assert a.cmd("MLOCK", 2, *names, "SHARED", "LEASE", LONG)
+    assert b.cmd("MLOCK", 2, *names, "SHARED", "LEASE", LONG)
+    assert a.err("LOCK", names[0], "LIMIT", 2).code == "KIND"
+    assert people(0).err("MLOCK", 2, *names, "LIMIT", 3).code == "KIND"
+    assert a.cmd("MUNLOCK", 2, *names) == 2 and b.cmd("MUNLOCK", 2, *names) == 2
+    for i in range(2):
+        assert people(i).cmd("MLOCK", 2, *names, "LIMIT", 2, "LEASE", LONG)
+    assert people(2).cmd("MLOCK", 2, *names, "LIMIT", 2, "LEASE", LONG) is None
+
+
+def test_mlock_ends_with_its_connection(people, name):
+    names = names_of(name, 4)
+    a = people(0)
+    assert a.cmd("MLOCK", 4, *names)
+    a.cmd("QUIT")
+    assert people(1).cmd("MLOCK", 4, *names, "WAIT", 10000)
+
+
+def test_mlock_of_sixty_four(people, name):
+    names = names_of(name, 64)
+    a = people(0)
+    assert len(a.cmd("MLOCK", 64, *names)[0]) == 64
+    assert a.cmd("MUNLOCK", 64, *names) == 64
+    assert a.err("MLOCK", 65, *names, name).code == "ERR"
+
+
+@pytest.mark.parametrize("words", [(0,), ("x", "a"), (2, "a"), (2, "a", "a"), (1, "a", "FAIR"), (2, "a", "b", "WAIT"),
+                                   (-1, "a")])
+def test_wrong_words_of_mlock(people, words):
+    assert people(0).err("MLOCK", *words).code == "ERR"
+
+
+def test_munlock_counts_what_was_held(people, name):
+    names = names_of(name, 3)
+    a = people(0)
+    assert a.cmd("LOCK", names[1])
+    assert a.cmd("MUNLOCK", 3, *names) == 1

@@ -495,6 +495,13 @@ int master_ask(struct master *m, enum script script, const struct master_item *i
     return 0;
 }
 
+void master_together(struct master *m, enum script script, int n, int64_t now_ms)
+{
+    (void)now_ms;
+    if (m->open && (m->open->script != script || m->open->n_items + n > ITEMS_MAX))
+        close_open(m);
+}
+
 void master_flush(struct master *m, int64_t now_ms)
 {
     struct batch *b;

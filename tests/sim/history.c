@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "claim.h"
 #include "log.h"
 #include "quorum.h"
 #include "renew.h"
@@ -536,10 +537,14 @@ static bool has_unlock(struct world_broker *wb, const struct name *n, const char
 {
     struct lock *l = wb->alive ? locktab_find(&wb->b.locks, n->name, strlen(n->name)) : NULL;
     const struct lock_request *r;
+    const struct claim *c;
     if (!l || !l->queue)
         return false;
-    if (is_unlock_of(l->queue->claimer, owner))
-        return true;
+    LIST_FOREACH(c, &l->queue->claims, of_lock)
+    {
+        if (is_unlock_of(c->request, owner))
+            return true;
+    }
     TAILQ_FOREACH(r, &l->queue->deferred, queued)
     {
         if (is_unlock_of(r, owner))

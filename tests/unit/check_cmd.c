@@ -206,6 +206,8 @@ void cmd_lock_acquire(struct session *s, int argc, const struct resp_arg *argv, 
         cmd_reply_int(s, 1);                                                                       \
     }
 STUB(cmd_lock_release)
+STUB(cmd_lock_acquire_many)
+STUB(cmd_lock_release_many)
 STUB(cmd_lock_renew)
 STUB(cmd_lock_holds)
 STUB(cmd_lock_owner)

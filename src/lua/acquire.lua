@@ -60,7 +60,8 @@ if no then
 end
 
 local base = tonumber(master[3]) or 0
--- Does any of these locks have readers, permits, or a tombstone? Seldom, and then each is looked at.
+-- Does any of these locks have readers, permits, or a tombstone? Seldom, and then each is looked at; so it is when this very
+-- call has made one of them.
 local any_odd = call('EXISTS', unpack(odd)) > 0
 local counters, changed, m = {}, {}, 0
 for i = 1, #KEYS do
@@ -122,7 +123,9 @@ local function in_the_way(key, owner, ticket)
 end
 
 -- Each of these says what becomes of an item: code and value; nil: it may be taken. A third value: without asking whose turn
--- it is, because this owner has it already in another way.
+-- it is, because this owner has it already in another way. Nothing that holds is changed before all are judged: what is to
+-- be taken over another operation is put down here.
+local replaced = {}
 
 local function exclusive(key, a)
     local op, prev, owner = ARGV[a + 1], ARGV[a + 2], ARGV[a + 4]
@@ -137,9 +140,7 @@ local function exclusive(key, a)
             return code, value
         end
     end
-    if held then
-        call('HDEL', key, 'end', 'taken')
-    end
+    replaced[key] = held
     if not any_odd then
         return
     elseif call('EXISTS', key .. ':gone:' .. op) == 1 then
@@ -166,7 +167,7 @@ local function shared(key, a)
         if code then
             return code, value
         end
-        call('HDEL', hold, 'end', 'taken')
+        replaced[hold] = mine
     end
     if alone[1] and alone[1] ~= prev and alone[2] ~= owner then
         return 0, call('PTTL', key)
@@ -206,7 +207,7 @@ local function permit(key, a)
         if code then
             return code, value
         elseif mine == slot then
-            call('HDEL', hold, 'end', 'taken')
+            replaced[hold] = held
             return
         end
         forget_permit(key, 's:' .. mine) -- a try that came late
@@ -215,7 +216,7 @@ local function permit(key, a)
         live = live - 1
     end
     if not held or held == prev then
-        call('HDEL', hold, 'end', 'taken')
+        replaced[hold] = held
         return
     elseif live >= n then
         return 0, call('ZRANGE', key .. ':shares', 0, 0, 'WITHSCORES')[2] - now
@@ -254,6 +255,7 @@ local function take(key, a)
     end
     if prev ~= '-' and tomb ~= '0' then
         call('SET', key .. ':gone:' .. prev, '', 'PX', tomb, 'NX')
+        any_odd = true
     end
     -- the floor, nearly always: it is text already, and Redis is slow to make text of a number
     local value, least, token = tonumber(floor), math.max(counters[bucket], base) + 1, floor
@@ -267,6 +269,9 @@ local function take(key, a)
     m = m + 2
     if part ~= '-' then
         hold, any_odd = hold_key(key, part), true
+    end
+    if replaced[hold] then
+        call('HDEL', hold, 'end', 'taken')
     end
     call('HSET', hold, 'kind', kind, 'owner', owner, 'count', '1', 'seq', floor, 'token', token, 'op', op, 'lease', lease)
     if maxhold ~= '0' then

@@ -1,9 +1,9 @@
 #ifndef HOLDFAST_FAKE_SERVER_H
 #define HOLDFAST_FAKE_SERVER_H
 /*
- * fake_server: a Redis with our scripts, as a model in C: locks, tombstones, counters, the mark,
- * and a clock of its own that may be off, drift and jump. tests/scripts runs the same cases against
- * this and against the real scripts on a real Redis.
+ * fake_server: a Redis with our scripts, as a model in C: locks, shares, tombstones, lines,
+ * counters, the mark, and a clock of its own that may be off, drift and jump. tests/scripts runs
+ * the same cases against this and against the real scripts on a real Redis.
  *
  * Knows nothing of networks: who calls fake_server_eval() has got the request there.
  */
@@ -16,9 +16,12 @@
 
 enum { FAKE_RUN_ID_LEN = 40 };
 
+/* A hold: the hash under a key, or that of a share of it. The set <key>:shares is no structure of
+ * its own: a share is in it as long as its hash is there, and its score is when that expires. */
 struct fake_lock {
     TAILQ_ENTRY(fake_lock) link;
     char *key;
+    char *part;   /* "-" the lock as a whole, "r:<owner>", "s:<n>:<i>" */
     bool foreign; /* some other type: no lock */
     char *owner, *op;
     int64_t count, seq, token;
@@ -35,15 +38,29 @@ struct fake_tomb {
     int64_t expires_ms;
 };
 
-/* Who waits for a lock, and whose turn it is. */
+/* <key>:permit:<owner> */
+struct fake_permit {
+    TAILQ_ENTRY(fake_permit) link;
+    char *key, *owner, *slot; /* "<n>:<i>" */
+    int64_t expires_ms;
+};
+
+struct fake_turn {
+    char *ticket;
+    int64_t expires_ms;
+};
+
+/* Who waits for a lock, and whose turn it is; which reader wants it alone. */
 struct fake_line {
     TAILQ_ENTRY(fake_line) link;
     char *key;
     char **tickets;
     int n, cap;
     int64_t expires_ms;
-    char *turn; /* NULL: nobody's */
-    int64_t turn_expires_ms;
+    struct fake_turn *turns; /* in the order of their ends */
+    int n_turns;
+    char *upgrade; /* owner; NULL: nobody */
+    int64_t upgrade_expires_ms;
 };
 
 struct fake_server {
@@ -51,6 +68,7 @@ struct fake_server {
     char run_id[FAKE_RUN_ID_LEN + 1];
     TAILQ_HEAD(, fake_lock) locks;
     TAILQ_HEAD(, fake_tomb) tombs;
+    TAILQ_HEAD(, fake_permit) permits;
     TAILQ_HEAD(, fake_line) lines;
     /* PUBLISH: how many have subscribed to this channel. NULL: nobody ever has. */
     int (*publish)(struct fake_server *, const char *channel, const char *text);
@@ -87,8 +105,12 @@ enum fake_mutation {
     FAKE_NO_FLOOR,        /* counters begin where they begin */
     FAKE_SCRIPTS_SURVIVE, /* a restart goes unnoticed */
     FAKE_TAKEOVER_KEEPS_TOKEN,
-    FAKE_LATE_COPIES,  /* of two operations of one broker the later to arrive wins */
-    FAKE_JUMPS_UNSEEN, /* nobody looks at the clocks of the masters */
+    FAKE_LATE_COPIES,    /* of two operations of one broker the later to arrive wins */
+    FAKE_JUMPS_UNSEEN,   /* nobody looks at the clocks of the masters */
+    FAKE_READERS_UNSEEN, /* who wants a lock alone does not look whether others read */
+    FAKE_WRITER_UNSEEN,  /* a reader does not look whether somebody has it alone */
+    FAKE_PERMIT_TWICE,   /* a permit that is taken is given away again */
+    FAKE_GROUP_IN_PARTS, /* of an all-or-none group the free ones are taken */
     /* in the broker, not in the scripts: tests/sim/mutants.c */
     FAKE_QUORUM_OF_CONNECTED,
     FAKE_NO_COMMIT,
@@ -116,13 +138,15 @@ void fake_server_rerun(struct fake_server *, bool keep_data);
 /* The highest token that it has given. */
 int64_t fake_server_high(const struct fake_server *);
 
-/* What there is under this key now; NULL: nothing. */
+/* What there is under this key now, or the share `part` of it; NULL: nothing. */
 struct fake_lock *fake_server_find(struct fake_server *, const char *key);
+struct fake_lock *fake_server_find_part(struct fake_server *, const char *key, const char *part);
 bool fake_server_is_gone(struct fake_server *, const char *key, const char *op);
 /* Some other program writes a string there. */
 void fake_server_set_foreign(struct fake_server *, const char *key);
+/* All holds, with all shares. */
 int fake_server_count_locks(struct fake_server *);
-/* The tickets of its line, joined by blanks, and " turn:" with the ticket whose turn it is; in
+/* The tickets of its line, joined by blanks, then " turn:" with each ticket whose turn it is; in
  * memory that is used again. */
 const char *fake_server_line(struct fake_server *, const char *key);
 
@@ -142,6 +166,8 @@ struct fake_reply {
     int *nested;               /* peek: how many values each item has */
     int n_nested;
 };
+
+enum { FAKE_HEAD = 2 }; /* arguments before the items: deadline, call */
 
 /* Runs the text of this script that was loaded in the run `run_id`. */
 void fake_server_eval(struct fake_server *, enum script, const char *run_id, int n_keys,

@@ -17,7 +17,7 @@
 #include "suite.h"
 #include "util.h"
 
-enum { LIMIT_MS = 20000, TIMEOUT_MS = 300 };
+enum { LIMIT_MS = 20000, TIMEOUT_MS = 300, NESTED = 1 + 6 * 16 };
 
 static struct event_base *base;
 static struct redis_proc redis;
@@ -32,8 +32,8 @@ struct asked {
     int answers;
     enum master_result result;
     int64_t values[SCRIPT_WIDTH_MAX];
-    struct master_value nested[8];
-    char texts[8][80], text[256];
+    struct master_value nested[NESTED];
+    char texts[NESTED][40], text[256];
     int n_nested, script, again;
     int order;
 };
@@ -258,36 +258,39 @@ START_TEST(every_script_gets_through)
 {
     struct asked q;
 
-    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 100 7 - keep - 0"), 1, 100);
-    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 100 7 - keep - 0"), 1, 100);
+    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 100 7 - keep - 0 x -"), 1, 100);
+    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 100 7 - keep - 0 x -"), 1, 100);
     ck_assert_int_eq(master_status(m, clock_ms())->high, 100);
-    q = ask(SCRIPT_ACQUIRE, "x", "op2 - 0 you 10000 1 7 - keep - 0");
+    q = ask(SCRIPT_ACQUIRE, "x", "op2 - 0 you 10000 1 7 - keep - 0 x -");
     ck_assert_int_eq(q.values[0], 0);
     ck_assert_int_gt(q.values[1], 5000);
-    ck_assert_int_eq(ask(SCRIPT_ACQUIRE, "x", "op3 - 0 me 10000 1 7 - keep - 0").values[0], 2);
-    ck_codes(ask(SCRIPT_COMMIT, "x", "op1 150 7"), 1, 150);
-    ck_codes(ask(SCRIPT_COMMIT, "x", "op1 120 7"), 2, 150);
-    ck_codes(ask(SCRIPT_COMMIT, "x", "op9 200 7"), 0, 0);
-    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op4 op1 5000 you 10000 1 7 - keep - 0"), 1,
+    ck_assert_int_eq(ask(SCRIPT_ACQUIRE, "x", "op3 - 0 me 10000 1 7 - keep - 0 x -").values[0], 2);
+    ck_codes(ask(SCRIPT_COMMIT, "x", "op1 150 7 -"), 1, 150);
+    ck_codes(ask(SCRIPT_COMMIT, "x", "op1 120 7 -"), 2, 150);
+    ck_codes(ask(SCRIPT_COMMIT, "x", "op9 200 7 -"), 0, 0);
+    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op4 op1 5000 you 10000 1 7 - keep - 0 x -"), 1,
              151); /* hand-over */
-    ck_codes(ask(SCRIPT_RENEW, "x", "op1 10000 1 0"), -1, 0);
-    ck_codes(ask(SCRIPT_RENEW, "x", "op4 20000 2 2"), 1, 0);
-    q = ask(SCRIPT_TAKEOVER, "x", "op5 5000 you 1 7 none");
+    ck_codes(ask(SCRIPT_RENEW, "x", "op1 10000 1 0 -"), -1, 0);
+    ck_codes(ask(SCRIPT_RENEW, "x", "op4 20000 2 2 -"), 1, 0);
+    q = ask(SCRIPT_TAKEOVER, "x", "op5 5000 you 1 7 none ?");
     ck_codes(q, 1, 152);
     ck_assert_int_eq(q.values[2], 2);
     q = ask(SCRIPT_PEEK, "x", "");
-    ck_assert_int_eq(q.n_nested, 5);
-    ck_assert_int_gt(q.nested[0].integer, 5000);
-    ck_assert_str_eq(q.texts[1], "op5");
-    ck_assert_str_eq(q.texts[2], "you");
-    ck_assert_int_eq(q.nested[3].integer, 152);
-    ck_codes(ask(SCRIPT_RELEASE, "x", "op4 0 - tail call"), -1, 0);
-    ck_codes(ask(SCRIPT_RELEASE, "x", "op5 5000 - tail call"), 1, 0);
-    ck_codes(ask(SCRIPT_RELEASE, "x", "op5 0 - tail call"), 1, 0); /* the same answer again */
-    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op5 - 0 me 10000 1 7 - keep - 0"), -1,
+    ck_assert_int_eq(q.n_nested, 7);
+    ck_assert_int_eq(q.nested[0].integer, 1);
+    ck_assert_int_gt(q.nested[1].integer, 5000);
+    ck_assert_str_eq(q.texts[2], "op5");
+    ck_assert_str_eq(q.texts[3], "you");
+    ck_assert_int_eq(q.nested[4].integer, 152);
+    ck_assert_int_eq(q.nested[5].integer, 2);
+    ck_assert_str_eq(q.texts[6], "-");
+    ck_codes(ask(SCRIPT_RELEASE, "x", "op4 0 - tail call -"), -1, 0);
+    ck_codes(ask(SCRIPT_RELEASE, "x", "op5 5000 - tail call -"), 1, 0);
+    ck_codes(ask(SCRIPT_RELEASE, "x", "op5 0 - tail call -"), 1, 0); /* the same answer again */
+    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op5 - 0 me 10000 1 7 - keep - 0 x -"), -1,
              0); /* the tombstone */
-    ck_codes(ask(SCRIPT_PLANT, "x", "op6 me 300 1 0 10000 7 0"), 1, 0);
-    ck_codes(ask(SCRIPT_PLANT, "x", "op7 me 300 1 0 10000 7 0"), 0, 0);
+    ck_codes(ask(SCRIPT_PLANT, "x", "op6 me 300 1 0 10000 7 0 -"), 1, 0);
+    ck_codes(ask(SCRIPT_PLANT, "x", "op7 me 300 1 0 10000 7 0 -"), 0, 0);
     ck_assert_int_eq(ask(SCRIPT_PEEK, "free", "").n_nested, 0);
     ck_codes(ask(SCRIPT_LINE, "x", "me"), 1, 0);
     ck_codes(ask(SCRIPT_PASS, "x", "me call"), 0, 0);
@@ -306,17 +309,17 @@ START_TEST(neighbours_travel_together)
     redis_proc_do(&redis, "CONFIG RESETSTAT");
     for (int i = 0; i < 130; i++) { /* 3 calls */
         snprintf(name, sizeof name, "n%d", i);
-        snprintf(args, sizeof args, "op%d - 0 me 10000 %d %d - keep - 0", i, 1000 + i, i);
+        snprintf(args, sizeof args, "op%d - 0 me 10000 %d %d - keep - 0 x -", i, 1000 + i, i);
         ck_assert_int_eq(put(&q[i], SCRIPT_ACQUIRE, name, args), 0);
     }
     for (int i = 0; i < 130; i++) { /* 2 */
         snprintf(name, sizeof name, "n%d", i);
-        snprintf(args, sizeof args, "op%d 0 - tail call", i);
+        snprintf(args, sizeof args, "op%d 0 - tail call -", i);
         ck_assert_int_eq(put(&q[130 + i], SCRIPT_RELEASE, name, args), 0);
     }
     for (int i = 0; i < 40; i++) /* 39: of two kinds in turn, the first joins those before it */
         ck_assert_int_eq(put(&q[260 + i], i % 2 ? SCRIPT_PEEK : SCRIPT_RELEASE, "n1",
-                             i % 2 ? "" : "o 0 - tail call"),
+                             i % 2 ? "" : "o 0 - tail call -"),
                          0);
     ck_assert_int_eq(master_status(m, clock_ms())->in_flight, 300);
     ck_assert_int_eq(answers, 0); /* never inside master_ask */
@@ -329,6 +332,32 @@ START_TEST(neighbours_travel_together)
     }
     ck_assert_int_eq(redis_proc_info(&redis, "commandstats", "cmdstat_evalsha:calls="), 44);
     ck_assert_int_eq(master_status(m, clock_ms())->answered, 300);
+}
+END_TEST
+
+START_TEST(what_many_readers_have_is_shown_in_part)
+{
+    static struct asked q[64];
+    char args[64];
+
+    for (int i = 0; i < 20; i++) {
+        snprintf(args, sizeof args, "op%d - 0 me%d %d %d 7 - keep - 0 s -", i, i, 10000 + i,
+                 100 + i);
+        ck_codes(ask(SCRIPT_ACQUIRE, "x", args), 1, 100 + i);
+    }
+    struct asked one = ask(SCRIPT_PEEK, "x", "");
+    ck_assert_int_eq(one.n_nested, NESTED);
+    ck_assert_int_eq(one.nested[0].integer, 20);
+    ck_assert_str_eq(one.texts[2], "op0");
+    ck_assert_str_eq(one.texts[NESTED - 1], "r:me15");
+    for (int i = 0; i < 64; i++) /* one call, whose answer must not be too long */
+        ck_assert_int_eq(put(&q[i], SCRIPT_PEEK, "x", ""), 0);
+    wait_answer(&q[63]);
+    for (int i = 0; i < 64; i++) {
+        ck_assert_msg(q[i].result == MASTER_ANSWERED, "%s", q[i].text);
+        ck_assert_int_eq(q[i].nested[0].integer, 20);
+        ck_assert_int_eq(q[i].n_nested, 1 + 2 * 6);
+    }
 }
 END_TEST
 
@@ -387,10 +416,10 @@ START_TEST(quarantine_and_its_end)
     start(redis.path);
     wait_state(MASTER_QUARANTINE);
     ck_assert_int_gt(master_status(m, clock_ms())->quarantine_left_ms, 100);
-    ck_assert_int_eq(put(&q, SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0"), -1);
+    ck_assert_int_eq(put(&q, SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0 x -"), -1);
     ck_assert_str_eq(master_reason(m, clock_ms()), "quarantined 1s");
-    ck_codes(ask(SCRIPT_PLANT, "x", "op1 me 500 1 0 10000 7 0"), 1, 0);
-    ck_codes(ask(SCRIPT_RELEASE, "x", "op1 0 - tail call"), 1, 0);
+    ck_codes(ask(SCRIPT_PLANT, "x", "op1 me 500 1 0 10000 7 0 -"), 1, 0);
+    ck_codes(ask(SCRIPT_RELEASE, "x", "op1 0 - tail call -"), 1, 0);
     master_activate(m, 5000, false); /* too early */
     run_for(100);
     ck_assert_int_eq(master_status(m, clock_ms())->state, MASTER_QUARANTINE);
@@ -398,7 +427,7 @@ START_TEST(quarantine_and_its_end)
     ck_assert_int_eq(master_status(m, clock_ms())->quarantine_left_ms, 0);
     master_activate(m, 5000, false);
     wait_state(MASTER_ACTIVE);
-    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op2 - 0 me 10000 1 7 - keep - 0"), 1, 5001);
+    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op2 - 0 me 10000 1 7 - keep - 0 x -"), 1, 5001);
 }
 END_TEST
 
@@ -446,7 +475,7 @@ START_TEST(what_another_broker_does_is_seen)
     redis_proc_do(&redis, "HSET holdfast:master state active");
     wait_state(MASTER_ACTIVE);
     redis_proc_do(&redis, "HSET holdfast:master state quarantine");
-    struct asked q = ask(SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0");
+    struct asked q = ask(SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0 x -");
     ck_assert_int_eq(q.result, MASTER_REJECTED);
     ck_assert(strncmp(q.text, "QUARANTINE", 10) == 0);
     wait_state(MASTER_QUARANTINE);
@@ -460,12 +489,12 @@ START_TEST(a_restart_is_seen)
     struct asked q;
 
     redis_proc_stop(&redis);
-    ck_assert_int_eq(put(&q, SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0"), 0);
+    ck_assert_int_eq(put(&q, SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0 x -"), 0);
     master_flush(m, clock_ms());
     redis_proc_kill(&redis);
     wait_answer(&q);
     ck_assert_int_eq(q.result, MASTER_UNKNOWN);
-    ck_assert_int_eq(put(&q, SCRIPT_RELEASE, "x", "op1 0 - tail call"), -1);
+    ck_assert_int_eq(put(&q, SCRIPT_RELEASE, "x", "op1 0 - tail call -"), -1);
     setup.quarantine_ms = 60000;
     master_configure(m, &setup, &address);
     redis_proc_start(&redis, NULL);
@@ -479,11 +508,11 @@ END_TEST
 START_TEST(scripts_lost)
 {
     redis_proc_do(&redis, "SCRIPT FLUSH");
-    struct asked q = ask(SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0");
+    struct asked q = ask(SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0 x -");
     ck_assert_int_eq(q.result, MASTER_REJECTED);
     ck_assert(strncmp(q.text, "NOSCRIPT", 8) == 0);
     wait_state(MASTER_ACTIVE);
-    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0"), 1, 1);
+    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0 x -"), 1, 1);
     const struct master_status *s = master_status(m, clock_ms());
     ck_assert_int_eq(s->restarts + s->data_losses + s->reconnects, 0);
     ck_assert_int_eq(s->rejected, 1);
@@ -497,13 +526,13 @@ START_TEST(data_lost)
     setup.quarantine_ms = 60000;
     master_configure(m, &setup, &address);
     redis_proc_do(&redis, "FLUSHALL");
-    ck_assert_int_eq(put(&q[0], SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0"), 0);
-    ck_assert_int_eq(put(&q[1], SCRIPT_RENEW, "x", "op1 1000 1 1"), 0);
+    ck_assert_int_eq(put(&q[0], SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0 x -"), 0);
+    ck_assert_int_eq(put(&q[1], SCRIPT_RENEW, "x", "op1 1000 1 1 -"), 0);
     wait_answer(&q[1]);
     ck_assert_int_eq(q[0].result, MASTER_REJECTED);
     ck_assert_int_eq(q[1].result, MASTER_REJECTED);
     ck_assert(strncmp(q[0].text, "STRANGER", 8) == 0);
-    ck_assert_int_eq(put(&q[0], SCRIPT_ACQUIRE, "x", "op2 - 0 me 10000 1 7 - keep - 0"), -1);
+    ck_assert_int_eq(put(&q[0], SCRIPT_ACQUIRE, "x", "op2 - 0 me 10000 1 7 - keep - 0 x -"), -1);
     wait_state(MASTER_QUARANTINE);
     ck_assert_int_eq(master_status(m, clock_ms())->data_losses, 1);
     ck_assert_int_eq(master_status(m, clock_ms())->restarts, 0);
@@ -523,11 +552,11 @@ END_TEST
 START_TEST(an_error_in_the_middle_is_no_proof)
 {
     redis_proc_do(&redis, "CONFIG SET maxmemory 1");
-    struct asked q = ask(SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0");
+    struct asked q = ask(SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0 x -");
     ck_assert_int_eq(q.result, MASTER_UNKNOWN);
     ck_assert(strstr(q.text, "OOM") != NULL);
     redis_proc_do(&redis, "CONFIG SET maxmemory 0");
-    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op2 - 0 me 10000 1 7 - keep - 0"), 1, 1);
+    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op2 - 0 me 10000 1 7 - keep - 0 x -"), 1, 1);
 }
 END_TEST
 
@@ -536,12 +565,12 @@ START_TEST(late_items_are_turned_away)
     struct asked q, release;
 
     redis_proc_stop(&redis);
-    ck_assert_int_eq(put(&q, SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0"), 0);
+    ck_assert_int_eq(put(&q, SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0 x -"), 0);
     run_for(TIMEOUT_MS + 50);
     ck_assert(master_status(m, clock_ms())->stalled);
-    ck_assert_int_eq(put(&release, SCRIPT_ACQUIRE, "x", "op2 - 0 me 10000 1 7 - keep - 0"), -1);
+    ck_assert_int_eq(put(&release, SCRIPT_ACQUIRE, "x", "op2 - 0 me 10000 1 7 - keep - 0 x -"), -1);
     ck_assert_str_eq(master_reason(m, clock_ms()), "timeout");
-    ck_assert_int_eq(put(&release, SCRIPT_RELEASE, "x", "op1 0 - tail call"), 0);
+    ck_assert_int_eq(put(&release, SCRIPT_RELEASE, "x", "op1 0 - tail call -"), 0);
     run_for(2 * TIMEOUT_MS);
     redis_proc_continue(&redis);
     wait_answer(&release);
@@ -558,7 +587,7 @@ START_TEST(one_that_stands_still_is_dropped)
     struct asked q;
 
     redis_proc_stop(&redis);
-    ck_assert_int_eq(put(&q, SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0"), 0);
+    ck_assert_int_eq(put(&q, SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0 x -"), 0);
     wait_answer(&q);
     ck_assert_int_eq(q.result, MASTER_UNKNOWN);
     ck_assert_str_eq(q.text, "it does not answer");
@@ -608,7 +637,7 @@ START_TEST(a_user_with_a_password)
     address.password = (char *)(uintptr_t) "pw";
     start(redis.path);
     wait_state(MASTER_ACTIVE);
-    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0"), 1, 1);
+    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0 x -"), 1, 1);
 }
 END_TEST
 
@@ -617,7 +646,7 @@ START_TEST(a_replica)
     start(redis.path);
     wait_state(MASTER_ACTIVE);
     redis_proc_do(&redis, "REPLICAOF 127.0.0.1 1");
-    struct asked q = ask(SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0");
+    struct asked q = ask(SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0 x -");
     ck_assert_int_eq(q.result, MASTER_UNKNOWN);
     ck_refused("no master");
     redis_proc_do(&redis, "REPLICAOF NO ONE");
@@ -709,6 +738,8 @@ START_TEST(unsolicited_bytes_end_the_link)
 }
 END_TEST
 
+#define ONES_7 ":1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n"
+#define ONES_14 ONES_7 ONES_7
 static const struct {
     enum script script;
     const char *bytes, *why;
@@ -729,8 +760,13 @@ static const struct {
      "none that the script acquire gives"},
     {SCRIPT_ACQUIRE, "*5\r\n:1700000000000\r\n:1\r\n:1\r\n:9007199254740993\r\n:0\r\n",
      "none that the script"},
-    {SCRIPT_ACQUIRE, "*5\r\n:1700000000000\r\n:1\r\n:-3\r\n:0\r\n:0\r\n", "none that the script"},
+    {SCRIPT_ACQUIRE, "*5\r\n:1700000000000\r\n:1\r\n:-6\r\n:0\r\n:0\r\n", "none that the script"},
+    {SCRIPT_ACQUIRE, "*5\r\n:1700000000000\r\n:1\r\n:4\r\n:0\r\n:0\r\n", "none that the script"},
     {SCRIPT_ACQUIRE, "*5\r\n:1700000000000\r\n:1\r\n:1\r\n:5\r\n:-1\r\n", "none that the script"},
+    {SCRIPT_TAKEOVER, "*9\r\n:1700000000000\r\n:1\r\n:1\r\n:9\r\n:1\r\n:8\r\n:0\r\n:0\r\n:-1\r\n",
+     "none that the script takeover gives"},
+    {SCRIPT_TAKEOVER, "*8\r\n:1700000000000\r\n:1\r\n:1\r\n:9\r\n:1\r\n:8\r\n:0\r\n:0\r\n",
+     "none that the script takeover gives"},
     {SCRIPT_LINE, "*3\r\n:1700000000000\r\n:1\r\n:-1\r\n", "none that the script line gives"},
     {SCRIPT_RENEW, "*3\r\n:1700000000000\r\n:2\r\n:1\r\n",
      "none that the script"}, /* of another call */
@@ -739,16 +775,18 @@ static const struct {
     {SCRIPT_ACQUIRE, "%1\r\n+a\r\n+b\r\n", ""},
     {SCRIPT_PEEK, "*3\r\n:1700000000000\r\n:1\r\n:1\r\n", "none that the script"},
     {SCRIPT_PEEK,
-     "*3\r\n:1700000000000\r\n:1\r\n*9\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n",
+     "*3\r\n:1700000000000\r\n:1\r\n*98\r\n" ONES_14 ONES_14 ONES_14 ONES_14 ONES_14 ONES_14
+         ONES_14,
      "none that the script"},
     {SCRIPT_PEEK, "*3\r\n:1700000000000\r\n:1\r\n*1\r\n+OK\r\n", "none that the script"},
 };
 
 START_TEST(a_lie_is_no_answer)
 {
-    static const char *const args[SCRIPT_COUNT] = {[SCRIPT_RENEW] = "op 1000 1 1",
+    static const char *const args[SCRIPT_COUNT] = {[SCRIPT_RENEW] = "op 1000 1 1 -",
                                                    [SCRIPT_ACQUIRE] =
-                                                       "op - 0 me 1000 1 7 - keep - 0",
+                                                       "op - 0 me 1000 1 7 - keep - 0 x -",
+                                                   [SCRIPT_TAKEOVER] = "op 0 me 1 7 none ?",
                                                    [SCRIPT_PEEK] = "",
                                                    [SCRIPT_LINE] = "-"};
     struct asked q[2];
@@ -756,7 +794,7 @@ START_TEST(a_lie_is_no_answer)
     relay_replace(relay, lies[_i].bytes, strlen(lies[_i].bytes));
     for (int i = 0; i < 2; i++) { /* the second one goes down with the first */
         ck_assert_int_eq(put(&q[i], i ? SCRIPT_RELEASE : lies[_i].script, "x",
-                             i ? "op 0 -" : args[lies[_i].script]),
+                             i ? "op 0 - tail call -" : args[lies[_i].script]),
                          0);
     }
     wait_answer(&q[1]);
@@ -776,7 +814,7 @@ START_TEST(error_texts_are_made_harmless)
     static const char lie[] = "-ERR a\rb\tc\x1b[31m\xff\r\n";
 
     relay_replace(relay, lie, sizeof lie - 1);
-    ck_assert_int_eq(put(&q, SCRIPT_RELEASE, "x", "op 0 - tail call"), 0);
+    ck_assert_int_eq(put(&q, SCRIPT_RELEASE, "x", "op 0 - tail call -"), 0);
     wait_answer(&q);
     ck_assert_int_eq(q.result, MASTER_UNKNOWN);
     for (const char *p = q.text; *p; p++)
@@ -797,7 +835,7 @@ START_TEST(a_reply_without_end_is_bounded)
     memset(flood, 'x', sizeof flood);
     flood[0] = '+';
     relay_replace(relay, flood, sizeof flood);
-    ck_assert_int_eq(put(&q, SCRIPT_RELEASE, "x", "op 0 - tail call"), 0);
+    ck_assert_int_eq(put(&q, SCRIPT_RELEASE, "x", "op 0 - tail call -"), 0);
     wait_answer(&q);
     ck_assert_int_eq(q.result, MASTER_UNKNOWN);
     ck_assert(strstr(q.text, "longer than") != NULL);
@@ -847,11 +885,11 @@ START_TEST(a_broken_link)
     struct asked sent, unsent;
 
     relay_hold(relay, true);
-    ck_assert_int_eq(put(&sent, SCRIPT_RELEASE, "x", "op 0 - tail call"), 0);
+    ck_assert_int_eq(put(&sent, SCRIPT_RELEASE, "x", "op 0 - tail call -"), 0);
     master_flush(m, clock_ms());
     event_base_loop(base, EVLOOP_ONCE);
     relay_cut(relay);
-    ck_assert_int_eq(put(&unsent, SCRIPT_RELEASE, "x", "op 0 - tail call"), 0);
+    ck_assert_int_eq(put(&unsent, SCRIPT_RELEASE, "x", "op 0 - tail call -"), 0);
     while (!unsent.answers) /* nobody flushes */
         event_base_loop(base, EVLOOP_ONCE);
     ck_assert_int_eq(sent.result, MASTER_UNKNOWN);
@@ -880,14 +918,14 @@ START_TEST(a_jump_of_its_clock_is_seen)
     static const char ahead[] = "*3\r\n:9000000000000\r\n:2\r\n:0\r\n";
     struct asked q;
 
-    ck_codes(ask(SCRIPT_RENEW, "x", "op 1000 1 1"), 0, 0);
+    ck_codes(ask(SCRIPT_RENEW, "x", "op 1000 1 1 -"), 0, 0);
     relay_replace(relay, ahead, sizeof ahead - 1);
-    ck_assert_int_eq(put(&q, SCRIPT_RENEW, "x", "op 1000 1 1"), 0);
+    ck_assert_int_eq(put(&q, SCRIPT_RENEW, "x", "op 1000 1 1 -"), 0);
     wait_answer(&q);
     ck_assert_int_eq(q.result, MASTER_UNKNOWN);
     ck_assert_int_eq(master_status(m, clock_ms())->clock_jumps, 1);
     relay_replace(relay, NULL, 0);
-    ck_codes(ask(SCRIPT_RELEASE, "x", "op 0 - tail call"), 0, 0);
+    ck_codes(ask(SCRIPT_RELEASE, "x", "op 0 - tail call -"), 0, 0);
     ck_assert_int_eq(master_status(m, clock_ms())->clock_jumps, 2);
 }
 END_TEST
@@ -900,15 +938,15 @@ START_TEST(a_jump_ahead_is_followed_by_quarantine)
 
     longer.quarantine_ms = 5000;
     master_configure(m, &longer, &address);
-    ck_codes(ask(SCRIPT_RENEW, "x", "op 1000 1 1"), 0, 0);
+    ck_codes(ask(SCRIPT_RENEW, "x", "op 1000 1 1 -"), 0, 0);
     relay_replace(relay, ahead, sizeof ahead - 1);
-    ck_assert_int_eq(put(&q, SCRIPT_RENEW, "x", "op 1000 1 1"), 0);
+    ck_assert_int_eq(put(&q, SCRIPT_RENEW, "x", "op 1000 1 1 -"), 0);
     wait_answer(&q);
     ck_assert_int_eq(q.result, MASTER_UNKNOWN);
     ck_assert_int_eq(master_status(m, clock_ms())->state, MASTER_QUARANTINE);
-    ck_assert_int_eq(put(&q, SCRIPT_RENEW, "x", "op 1000 1 1"), -1);
+    ck_assert_int_eq(put(&q, SCRIPT_RENEW, "x", "op 1000 1 1 -"), -1);
     relay_replace(relay, NULL, 0);
-    ck_codes(ask(SCRIPT_RELEASE, "x", "op 0 - tail call"), 0, 0);
+    ck_codes(ask(SCRIPT_RELEASE, "x", "op 0 - tail call -"), 0, 0);
     ck_assert_str_eq(redis_proc_do(&redis, "HGET holdfast:master state"), "quarantine");
 }
 END_TEST
@@ -918,9 +956,9 @@ START_TEST(nothing_is_forgotten_at_the_end)
     struct asked q[2];
 
     relay_hold(relay, true);
-    ck_assert_int_eq(put(&q[0], SCRIPT_RELEASE, "x", "op 0 - tail call"), 0);
+    ck_assert_int_eq(put(&q[0], SCRIPT_RELEASE, "x", "op 0 - tail call -"), 0);
     master_flush(m, clock_ms());
-    ck_assert_int_eq(put(&q[1], SCRIPT_RELEASE, "x", "op 0 - tail call"), 0);
+    ck_assert_int_eq(put(&q[1], SCRIPT_RELEASE, "x", "op 0 - tail call -"), 0);
     master_free(m);
     m = NULL;
     ck_assert_int_eq(q[0].answers, 1);
@@ -951,6 +989,7 @@ int main(void)
     tcase_add_test(c, joins);
     tcase_add_test(c, every_script_gets_through);
     tcase_add_test(c, neighbours_travel_together);
+    tcase_add_test(c, what_many_readers_have_is_shown_in_part);
     tcase_add_test(c, more_than_its_bound_is_turned_away);
     tcase_add_test(c, an_answer_may_ask_again);
     tcase_add_test(c, a_restart_is_seen);

@@ -209,11 +209,29 @@ static void connect_somewhere(int index)
     world_connect(index, broker, owner);
 }
 
+/* Several names at once, now and then, of which this owner takes each exclusively. */
+static bool say_many(int index, const char *name, char *text)
+{
+    char other[8];
+    int limit;
+    const char *owner = world.apps[index].owner;
+    snprintf(other, sizeof other, "n%d", (int)sim_random(plan.names));
+    if (!world.conf.kinds || !sim_chance(150) || strcmp(name, other) == 0 ||
+        world_kind(name, owner, &limit) || world_kind(other, owner, &limit))
+        return false;
+    sprintf(text, "MLOCK 2 %s %s", name, other);
+    return true;
+}
+
 static void say_lock(int index, const char *name)
 {
     char text[WORLD_TEXT];
     int64_t lease_ms = world.conf.broker.lease_ms;
-    snprintf(text, sizeof text, "LOCK %s", name);
+    int limit;
+    const char *kind = world_kind(name, world.apps[index].owner, &limit);
+    if (!say_many(index, name, text))
+        snprintf(text, sizeof text, "LOCK %s%s%s", name, kind ? " " : "", kind ? kind : "");
+    bool is_many = text[0] == 'M';
     if (sim_chance(600))
         snprintf(text + strlen(text), sizeof text - strlen(text), " WAIT %" PRId64,
                  sim_chance(100) ? 0 : sim_between(1, 4000));
@@ -225,7 +243,7 @@ static void say_lock(int index, const char *name)
                  sim_between(50, 3 * lease_ms));
     if (sim_chance(200))
         strcat(text, " TELL");
-    if (sim_chance(100))
+    if (!is_many && sim_chance(100))
         strcat(text, " FAIR");
     world_say(index, "%s", text);
 }
@@ -283,6 +301,7 @@ static void make_plan(struct world_conf *conf)
     conf->broker.on_disconnect = (enum broker_on_disconnect)sim_random(3);
     conf->broker.close_on_lost = sim_chance(200);
     conf->broker.handover_max_count = sim_between(0, 4);
+    conf->kinds = seed % 2 == 0;
     plan.apps = (int)sim_between(2, WORLD_APPS);
     plan.names = (int)sim_between(1, NAMES);
     plan.ask_gap_ms = (int)sim_between(2, 300);

@@ -154,42 +154,66 @@ static bool is_forced(const struct name *n)
     return n->forcing > 0;
 }
 
+/* Those who have it at the moment: told, or kept for them by a broker. */
+struct holders {
+    const char *owner[OWNERS];
+    int64_t token[OWNERS];
+    char by[OWNERS][32];
+    int n;
+};
+
+static bool reads(const struct name *n, const char *owner)
+{
+    int limit;
+    const char *kind = world_kind(n->name, owner, &limit);
+    return kind && limit == 0;
+}
+
+static void add_holder(struct holders *all, const struct name *n, const char *owner, int64_t token,
+                       const char *by)
+{
+    int limit;
+    world_kind(n->name, owner, &limit);
+    for (int i = 0; i < all->n; i++) {
+        if (strcmp(all->owner[i], owner) == 0)
+            return;
+        if (limit == 0 && !(reads(n, owner) && reads(n, all->owner[i])))
+            history_fail("'%s' is held by %s under %" PRId64 " (%s) and by %s under %" PRId64
+                         " (%s)",
+                         n->name, all->owner[i], all->token[i], all->by[i], owner, token, by);
+    }
+    if (limit > 0 && all->n == limit)
+        history_fail("'%s' has %d permits, and %s has one more under %" PRId64 " (%s)", n->name,
+                     limit, owner, token, by);
+    all->owner[all->n] = owner;
+    all->token[all->n] = token;
+    snprintf(all->by[all->n++], sizeof all->by[0], "%s", by);
+}
+
 static void check_exclusion(struct name *n)
 {
-    const char *holder = NULL, *by = NULL;
-    int64_t token = 0;
+    struct holders all = {.n = 0};
     if (is_forced(n))
         return;
     for (int i = 0; i < n->n_beliefs; i++) {
         const struct belief *bl = &n->beliefs[i];
-        if (!believes(bl))
-            continue;
-        if (holder && strcmp(holder, bl->owner) != 0)
-            history_fail("'%s' is held by %s under %" PRId64 " and by %s under %" PRId64, n->name,
-                         holder, token, bl->owner, bl->token);
-        holder = bl->owner;
-        token = bl->token;
-        by = "told";
+        if (believes(bl))
+            add_holder(&all, n, bl->owner, bl->token, "told");
     }
     for (int i = 0; i < world.conf.n_brokers; i++) {
         struct world_broker *wb = &world.brokers[i];
         struct lock *l = wb->alive ? locktab_find(&wb->b.locks, n->name, strlen(n->name)) : NULL;
         struct hold *h;
+        char by[32];
         if (!l)
             continue;
+        snprintf(by, sizeof by, "kept by broker %d", i);
         LIST_FOREACH(h, &l->holds, of_lock)
         {
             int64_t until_us = h->deadline_ms * 1000 - wb->local_us;
             const struct belief *bl = belief_of(n, h->owner->text);
-            if (h->state == HOLD_LOST || sim_now_us() >= promised_us(bl, h->token, until_us))
-                continue;
-            if (holder && strcmp(holder, h->owner->text) != 0)
-                history_fail("'%s' is held by %s under %" PRId64
-                             " (%s), and broker %d keeps it for %s under %" PRId64,
-                             n->name, holder, token, by, i, h->owner->text, h->token);
-            holder = h->owner->text;
-            token = h->token;
-            by = "kept";
+            if (h->state != HOLD_LOST && sim_now_us() < promised_us(bl, h->token, until_us))
+                add_holder(&all, n, h->owner->text, h->token, by);
         }
     }
 }
@@ -218,6 +242,8 @@ static void check_token(struct name *n, const struct world_app *app, const struc
     /* given up by another connection of its owner before this one heard of it */
     const struct belief *bl = belief_of(n, ask->owner);
     bool is_void = token <= bl->void_token || bl->unlocking > 0; /* or has said so already */
+    int limit;
+    world_kind(n->name, ask->owner, &limit);
     if (h && h->token == token)
         asked_us = max(asked_us, h->asked_ms * 1000 - app->broker->local_us);
     for (int i = 0; i < n->n_grants; i++) {
@@ -231,7 +257,9 @@ static void check_token(struct name *n, const struct world_app *app, const struc
     for (int i = 0; i < n->n_grants; i++) {
         const struct grant *g = &n->grants[i];
         bool is_same = strcmp(g->owner, ask->owner) == 0;
-        if (g->token > token && (g->told_us < asked_us || (!is_same && !is_void && !is_forced(n))))
+        bool excludes = !is_same && !is_void && !is_forced(n) && limit == 0 &&
+                        !(reads(n, ask->owner) && reads(n, g->owner));
+        if (g->token > token && (g->told_us < asked_us || excludes))
             history_fail("'%s' was granted to %s under token %" PRId64 ", after %" PRId64
                          " had been given to %s",
                          n->name, ask->owner, token, g->token, g->owner);
@@ -273,6 +301,15 @@ static void cap(const struct name *n, struct belief *bl, const struct world_ask 
     bl->cap_token = max(bl->cap_token, own_token(n, bl));
 }
 
+static bool is_about(const struct world_ask *ask, const struct name *n)
+{
+    for (int i = 0; i < ask->n_names; i++) {
+        if (strcmp(ask->names[i], n->name) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* What is under way besides may ask for less than what has just been granted. */
 static void cap_by_others(const struct name *n, struct belief *bl)
 {
@@ -280,31 +317,38 @@ static void cap_by_others(const struct name *n, struct belief *bl)
         const struct world_app *app = &world.apps[i];
         for (int j = 0; app->connected && j < app->n_asks; j++) {
             const struct world_ask *ask = &app->asks[j];
-            bool writes = ask->verb == WORLD_LOCK || ask->verb == WORLD_RENEW;
-            if (writes && strcmp(ask->name, n->name) == 0 && strcmp(ask->owner, bl->owner) == 0)
+            bool writes =
+                ask->verb == WORLD_LOCK || ask->verb == WORLD_RENEW || ask->verb == WORLD_MLOCK;
+            if (writes && is_about(ask, n) && strcmp(ask->owner, bl->owner) == 0)
                 cap(n, bl, ask);
         }
     }
 }
 
-void history_said(struct world_app *app, struct world_ask *ask)
+static bool is_unlock(const struct world_ask *ask)
 {
-    struct name *n = name_of(ask->name);
+    return ask->verb == WORLD_UNLOCK || ask->verb == WORLD_MUNLOCK;
+}
+
+static void said_of(struct name *n, const struct world_app *app, const struct world_ask *ask)
+{
     struct belief *bl = belief_of(n, ask->owner);
-    ask->highest_token = n->highest;
-    if (ask->verb == WORLD_FORCE) {
-        n->forcing++;
-        return;
-    }
-    if (ask->verb == WORLD_HOLDS || ask->verb == WORLD_INFO)
-        return;
     if (bl->asking > 0 && bl->last_asker != app->index)
         bl->certain = false;
     bl->asking++;
     bl->last_asker = app->index;
-    bl->unlocking += ask->verb == WORLD_UNLOCK;
-    if (ask->verb != WORLD_UNLOCK)
+    bl->unlocking += is_unlock(ask);
+    if (!is_unlock(ask))
         cap(n, bl, ask);
+}
+
+void history_said(struct world_app *app, struct world_ask *ask)
+{
+    struct name *n = name_of(ask->name);
+    ask->highest_token = n->highest;
+    n->forcing += ask->verb == WORLD_FORCE;
+    for (int i = 0; i < ask->n_names && ask->verb < WORLD_HOLDS; i++)
+        said_of(name_of(ask->names[i]), app, ask);
 }
 
 /* ---- what is answered ---- */
@@ -341,6 +385,7 @@ static void take_grant(struct name *n, struct belief *bl, struct world_app *app,
 {
     const struct hold *h = hold_at(app->broker, n, ask->owner);
     bool is_new = token != bl->token;
+    bool locks = ask->verb == WORLD_LOCK || ask->verb == WORLD_MLOCK;
     bl->certain &=
         !is_elsewhere(n, bl, app); /* one of the two does not know yet that it has lost it */
     check_token(n, app, ask, token);
@@ -349,10 +394,10 @@ static void take_grant(struct name *n, struct belief *bl, struct world_app *app,
         bl->certain = false;
         return;
     }
-    if (ask->verb == WORLD_LOCK && bl->certain && bl->asking == 0) {
+    if (locks && bl->certain && bl->asking == 0) {
         bl->count++;
         history_counts.reentries += bl->count > 1;
-    } else if (ask->verb == WORLD_LOCK || !bl->certain) {
+    } else if (locks || !bl->certain) {
         bl->certain = h && h->token == token && bl->asking == 0 && !is_elsewhere(n, bl, app);
         bl->count = bl->certain ? (int)h->count : 0;
     }
@@ -433,22 +478,27 @@ static void doubt_expired(struct world_app *app, struct name *n, struct belief *
         bl->certain = false;
 }
 
-void history_answered(struct world_app *app, const struct world_ask *ask, const char *reply)
+/* How many of several were released: of which ones is not said. */
+static void take_unlocks(struct name *n, struct belief *bl)
 {
-    struct name *n = name_of(ask->name);
+    bl->unlocking--;
+    make_void(bl, kept_token(n, bl));
+    bl->count = 0;
+    bl->certain = false;
+}
+
+/* token: for this name; 0: it was not granted. */
+static void answered_of(struct name *n, struct world_app *app, const struct world_ask *ask,
+                        const char *reply, int64_t token, int64_t validity_ms)
+{
     struct belief *bl = belief_of(n, ask->owner);
-    if (ask->verb == WORLD_FORCE) {
-        take_force(n, reply);
-        return;
-    }
-    if (ask->verb == WORLD_HOLDS || ask->verb == WORLD_INFO)
-        return;
     bl->asking--;
     doubt_expired(app, n, bl);
-    int64_t token, validity_ms;
     if (ask->verb == WORLD_UNLOCK) {
         take_unlock(n, bl, app, reply);
-    } else if (sscanf(reply, "[%" SCNd64 " %" SCNd64 "]", &token, &validity_ms) == 2) {
+    } else if (ask->verb == WORLD_MUNLOCK) {
+        take_unlocks(n, bl);
+    } else if (token) {
         take_grant(n, bl, app, ask, token, validity_ms);
     } else if (strcmp(reply, "nil") == 0) {
         history_counts.nils++;
@@ -456,6 +506,33 @@ void history_answered(struct world_app *app, const struct world_ask *ask, const 
     } else {
         bl->certain = false;
     }
+}
+
+/* "[token validity]" or "[[token token] validity]" */
+static void parse_grant(const struct world_ask *ask, const char *reply, int64_t *tokens,
+                        int64_t *validity_ms)
+{
+    bool is_many = ask->verb == WORLD_MLOCK;
+    char text[WORLD_TEXT], *p = text + 1 + is_many;
+    snprintf(text, sizeof text, "%s", reply);
+    memset(tokens, 0, WORLD_NAMES * sizeof *tokens);
+    if (is_unlock(ask) || reply[0] != '[')
+        return;
+    for (int i = 0; i < ask->n_names; i++)
+        tokens[i] = strtoll(p, &p, 10);
+    *validity_ms = strtoll(p + is_many, NULL, 10);
+}
+
+void history_answered(struct world_app *app, const struct world_ask *ask, const char *reply)
+{
+    int64_t tokens[WORLD_NAMES], validity_ms = 0;
+    if (ask->verb == WORLD_FORCE)
+        take_force(name_of(ask->name), reply);
+    if (ask->verb >= WORLD_HOLDS)
+        return;
+    parse_grant(ask, reply, tokens, &validity_ms);
+    for (int i = 0; i < ask->n_names; i++)
+        answered_of(name_of(ask->names[i]), app, ask, reply, tokens[i], validity_ms);
     history_counts.errors += reply[0] == '-' && strncmp(reply, "-NOTHELD", 8) != 0;
 }
 
@@ -483,6 +560,19 @@ void history_pushed(struct world_app *app, const char *push)
 
 /* ---- ends of connections ---- */
 
+/* Nobody hears any more what becomes of it. */
+static void dropped(struct name *n, const struct world_ask *ask)
+{
+    struct belief *bl = belief_of(n, ask->owner);
+    bl->asking--;
+    bl->certain = false;
+    if (is_unlock(ask)) {
+        bl->unlocking--;
+        bl->lingering++;
+        make_void(bl, kept_token(n, bl));
+    }
+}
+
 void history_closing(struct world_app *app, bool orderly)
 {
     const struct hold *h;
@@ -499,19 +589,10 @@ void history_closing(struct world_app *app, bool orderly)
     }
     for (int i = 0; i < app->n_asks; i++) {
         const struct world_ask *ask = &app->asks[i];
-        struct name *n = name_of(ask->name);
-        struct belief *bl = belief_of(n, ask->owner);
         if (ask->verb == WORLD_FORCE)
-            take_force(n, "");
-        if (ask->verb > WORLD_RENEW)
-            continue;
-        bl->asking--;
-        bl->certain = false;
-        if (ask->verb == WORLD_UNLOCK) {
-            bl->unlocking--;
-            bl->lingering++;
-            make_void(bl, kept_token(n, bl));
-        }
+            take_force(name_of(ask->name), "");
+        for (int j = 0; j < ask->n_names && ask->verb < WORLD_HOLDS; j++)
+            dropped(name_of(ask->names[j]), ask);
     }
     for (int i = 0; i < n_names; i++) {
         for (int j = 0; j < names[i].n_beliefs; j++) {
@@ -530,7 +611,8 @@ void history_killing(struct world_broker *wb)
 
 static bool is_unlock_of(const struct lock_request *r, const char *owner)
 {
-    return r && r->verb == VERB_UNLOCK && strcmp(r->owner->text, owner) == 0;
+    return r && (r->verb == VERB_UNLOCK || r->verb == VERB_MUNLOCK) &&
+           strcmp(r->owner->text, owner) == 0;
 }
 
 static bool has_unlock(struct world_broker *wb, const struct name *n, const char *owner)

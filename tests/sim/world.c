@@ -138,9 +138,14 @@ static const struct {
     enum world_verb verb;
     cmd_fn fn;
 } verbs[] = {
-    {"LOCK", WORLD_LOCK, cmd_lock_acquire},       {"UNLOCK", WORLD_UNLOCK, cmd_lock_release},
-    {"RENEW", WORLD_RENEW, cmd_lock_renew},       {"HOLDS", WORLD_HOLDS, cmd_lock_holds},
-    {"FORCEUNLOCK", WORLD_FORCE, cmd_lock_force}, {"LOCKINFO", WORLD_INFO, cmd_lock_info},
+    {"LOCK", WORLD_LOCK, cmd_lock_acquire},
+    {"UNLOCK", WORLD_UNLOCK, cmd_lock_release},
+    {"RENEW", WORLD_RENEW, cmd_lock_renew},
+    {"HOLDS", WORLD_HOLDS, cmd_lock_holds},
+    {"FORCEUNLOCK", WORLD_FORCE, cmd_lock_force},
+    {"LOCKINFO", WORLD_INFO, cmd_lock_info},
+    {"MLOCK", WORLD_MLOCK, cmd_lock_acquire_many},
+    {"MUNLOCK", WORLD_MUNLOCK, cmd_lock_release_many},
 };
 
 static void run_ask(struct world_app *app, const struct world_ask *ask, int64_t now_ms)
@@ -181,7 +186,12 @@ void world_say(int index, const char *fmt, ...)
         if (strcmp(verbs[i].word, argv[0].ptr) == 0)
             ask->verb = verbs[i].verb;
     }
-    snprintf(ask->name, sizeof ask->name, "%s", argv[1].ptr);
+    bool is_many = ask->verb == WORLD_MLOCK || ask->verb == WORLD_MUNLOCK;
+    ask->n_names = is_many ? atoi(argv[1].ptr) : 1;
+    assert(ask->n_names <= WORLD_NAMES);
+    for (int i = 0; i < ask->n_names; i++)
+        snprintf(ask->names[i], sizeof ask->names[i], "%s", argv[1 + is_many + i].ptr);
+    strcpy(ask->name, ask->names[0]);
     strcpy(ask->owner, app->owner);
     for (int i = 2; i < argc; i++) {
         bool has_value = i + 1 < argc;
@@ -197,6 +207,20 @@ void world_say(int index, const char *fmt, ...)
     log_trace(app->owner, "app=%d says %s", index, ask->text);
     history_said(app, ask);
     wake(app->broker);
+}
+
+const char *world_kind(const char *name, const char *owner, int *limit)
+{
+    static char option[16];
+    uint32_t how = item_hash(name, strlen(name)) ^ (uint32_t)(world.conf.seed * 2654435761u);
+    *limit = 0;
+    if (!world.conf.kinds || how % 3 == 0)
+        return NULL;
+    if (how % 3 == 1) /* readers, and some who want it alone */
+        return item_hash(owner, strlen(owner)) % 3 ? "SHARED" : NULL;
+    *limit = 1 + (int)(how / 3 % 3);
+    snprintf(option, sizeof option, "LIMIT %d", *limit);
+    return option;
 }
 
 const char *world_reply(int index)

@@ -25,15 +25,28 @@ struct world_conf {
     struct broker_conf broker;
     int64_t quarantine_ms; /* as in struct master_setup */
     int64_t wall_skew_ms;  /* how far apart the brokers' wall clocks may be */
+    bool kinds;            /* readers and permits too; see world_kind() */
 };
 
-enum world_verb { WORLD_LOCK, WORLD_UNLOCK, WORLD_RENEW, WORLD_HOLDS, WORLD_FORCE, WORLD_INFO };
+enum world_verb {
+    WORLD_LOCK,
+    WORLD_UNLOCK,
+    WORLD_RENEW,
+    WORLD_MLOCK,
+    WORLD_MUNLOCK,
+    WORLD_HOLDS, /* those from here on change nothing, */
+    WORLD_FORCE, /* or everything */
+    WORLD_INFO
+};
+enum { WORLD_NAMES = 4 };
 
 /* A request of an application, as it said it. */
 struct world_ask {
     enum world_verb verb;
     char text[WORLD_TEXT];
     char name[16], owner[16];
+    char names[WORLD_NAMES][16]; /* the first one is `name` */
+    int n_names;
     int64_t said_us;
     int64_t lease_ms, maxhold_ms; /* 0: none */
     bool waits;
@@ -107,6 +120,10 @@ static inline int64_t world_local_ms(const struct world_broker *wb)
 {
     return (sim_now_us() + wb->local_us) / 1000;
 }
+
+/* As what this owner takes this lock, always the same in one run: NULL: exclusively; else the
+ * option of LOCK that says so. `limit` is set to n for LIMIT n, else 0. */
+const char *world_kind(const char *name, const char *owner, int *limit);
 
 /* Of all masters of all brokers: questions put by this broker so far. */
 int64_t world_asks(int broker);

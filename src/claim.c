@@ -78,12 +78,14 @@ static void end(struct claim *c, enum claim_end how, int64_t now_ms)
 }
 
 static void undo_op(struct claim *c, uint64_t op, struct lock_part part,
-                    const struct line_place *place, int64_t lease_ms, int64_t now_ms)
+                    const struct line_place *place, int64_t lease_ms, struct lock_request *releaser,
+                    int64_t now_ms)
 {
     char text[BROKER_OP_MAX + 1];
     broker_op_text(c->broker, op, text);
     struct line_hold hold = {text, part, c->owner, lease_ms};
-    line_release(c->broker, c->lock, &hold, place, NULL, NULL, now_ms);
+    line_release(c->broker, c->lock, &hold, place, releaser ? c->on_undone : NULL, releaser,
+                 now_ms);
 }
 
 /* `waits`: where it was first for a moment it stays first in the line. */
@@ -93,9 +95,10 @@ static void undo(struct claim *c, bool waits, int64_t now_ms)
         return;
     const struct line_place front = {c->place.number, "front"};
     stats.acquire_undos++;
-    undo_op(c, c->op, c->part, waits && c->place.where ? &front : NULL, c->lease_ms, now_ms);
+    undo_op(c, c->op, c->part, waits && c->place.where ? &front : NULL, c->lease_ms, NULL, now_ms);
     if (c->prev_op)
-        undo_op(c, c->prev_op, c->prev_part, NULL, c->prev_lease_ms, now_ms);
+        undo_op(c, c->prev_op, c->prev_part, NULL, c->prev_lease_ms, c->releaser, now_ms);
+    c->releaser = NULL;
 }
 
 static void fail(struct claim *c, struct buf *why, int64_t now_ms)
@@ -276,7 +279,6 @@ static void refuse(struct claim *c, struct round *r, int64_t now_ms)
     struct tally t = count_votes(r);
     int need = quorum_need(r->quorum.n);
     c->retry_ms = t.pttl_ms;
-    c->foreign = t.busy + t.same_owner >= need;
     c->split = t.taken > 0;
     if (round_answered(r) < need) {
         fail_round(c, r, now_ms);

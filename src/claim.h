@@ -19,7 +19,6 @@
 
 struct backend;
 struct claim;
-struct round;
 
 enum claim_end {
     CLAIM_GRANTED,    /* token, deadline_ms, count */
@@ -50,8 +49,9 @@ struct claim {
     uint64_t group; /* all claims with this number are granted or none, on each master; 0: alone */
     int group_size;
     struct lock_request *request;  /* whom it is for; NULL: he has gone */
-    struct lock_request *releaser; /* the UNLOCK whose hold it hands over; NULL: none */
-    claim_fn on_end; /* once, never inside claim_start(); the claim is freed after it returns */
+    struct lock_request *releaser; /* the UNLOCK whose hold it hands over; NULL: none, or seen to */
+    round_fn on_undone; /* of the release of that hold when it is not granted; with the releaser */
+    claim_fn on_end;    /* once, never inside claim_start(); the claim is freed after it returns */
     void *arg;
     /* filled in */
     LIST_ENTRY(claim) of_lock; /* in queue->claims from claim_start until on_end is called */
@@ -59,13 +59,12 @@ struct claim {
     uint64_t op;
     int64_t sent_ms; /* before the first request */
     int64_t token, deadline_ms, count;
-    int64_t seq;     /* version of the count: later than any that the masters have */
-    int64_t pttl_ms; /* take-over: for so long a majority has it */
-    int64_t end_ms;  /* take-over: when its MAXHOLD ends; INT64_MAX: never */
-    int64_t above;   /* highest token granted here for the bucket when it was asked */
-    bool split;      /* not granted: some masters had it free */
-    bool foreign;    /* not granted: a majority of masters has it under somebody else's operation */
-    int64_t line;    /* tickets in the line now */
+    int64_t seq;         /* version of the count: later than any that the masters have */
+    int64_t pttl_ms;     /* take-over: for so long a majority has it */
+    int64_t end_ms;      /* take-over: when its MAXHOLD ends; INT64_MAX: never */
+    int64_t above;       /* highest token granted here for the bucket when it was asked */
+    bool split;          /* not granted: some masters had it free */
+    int64_t line;        /* tickets in the line now */
     struct round *round; /* CLAIM_GRANTED: the one that granted it; see keep.h */
     bool missed;         /* CLAIM_GRANTED: a master that answered has not got it */
     int64_t retry_ms;    /* CLAIM_BUSY: time to live of what is in the way */

@@ -36,22 +36,6 @@ static void grant_unwanted(struct broker *b, struct lock *l, const struct claim 
     queue_pass_on(b, l, &passed, NULL, false, now_ms);
 }
 
-static void finish_releaser(struct broker *b, const struct claim *c)
-{
-    struct lock_request *r = c->releaser;
-    if (!r)
-        return;
-    if (c->end == CLAIM_GRANTED || (c->end != CLAIM_FAILED && !c->foreign))
-        broker_finish_count(
-            b, r, 1); /* given up in any case, also when the next one could not get it at once */
-    else if (c->end == CLAIM_FAILED)
-        broker_finish_error(
-            b, r, "%s; '%s' is given up and will be free at the end of its lease at the latest",
-            c->reason, c->lock->name);
-    else
-        broker_finish(b, r, RESULT_NOT_HELD);
-}
-
 /* How many hand-overs here in a row while others stand in the line. */
 static void count_passes(struct lock_queue *q, const struct claim *c, int64_t now_ms)
 {
@@ -150,7 +134,8 @@ void queue_on_claim_end(struct claim *c, void *arg, int64_t now_ms)
     struct lock_request *r = c->request;
     if (r)
         r->claim = NULL;
-    finish_releaser(b, c);
+    if (c->releaser) /* granted: else the undo of what was to be handed over tells */
+        broker_finish_count(b, c->releaser, 1);
     free(q->failure);
     q->failure = NULL;
     if (c->end == CLAIM_GRANTED)
@@ -285,6 +270,7 @@ void queue_pass_on(struct broker *b, struct lock *l, const struct queue_passed *
     if (can_hand_over && !yields && queue_claim(b, l, first, passed, now_ms)) {
         bool was_turn = q->turn;
         first->claim->releaser = releaser;
+        first->claim->on_undone = on_released;
         q->turn = true; /* readers behind a reader come with him, whoever else waits */
         queue_run(b, l, now_ms);
         q->turn = was_turn;

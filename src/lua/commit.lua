@@ -1,6 +1,7 @@
 -- commit: raises the token of a hold to the one that its majority agreed on. Only where the hold still
 -- carries this very operation, and never downwards: written elsewhere, or lowered, the same token
--- could be granted twice.
+-- could be granted twice. A share is given no token that this server may have given to another one,
+-- for two of them may be committed at the same time: of the same token only one gets a majority.
 --
 -- KEYS   one lock an item
 -- ARGV   deadline call; then an item: op token bucket part    (part: as in release.lua)
@@ -26,14 +27,18 @@ for i = 1, #KEYS do
     local held = redis.pcall('HMGET', key, 'op', 'token')
     local code, value = 0, 0
     if held[1] == op then
+        local counter = tonumber(redis.call('HGET', 'holdfast:master', bucket)) or 0
         value = tonumber(held[2])
         code = value > token and 2 or 1
         if value < token then
+            local shared = part ~= '-' or redis.call('EXISTS', KEYS[i] .. ':shares') == 1
+            if shared and counter >= token then
+                token, code = counter + 1, 2
+            end
             value = token
-            redis.call('HSET', key, 'token', token)
-            local counter = tonumber(redis.call('HGET', 'holdfast:master', bucket)) or 0
+            redis.call('HSET', key, 'token', string.format('%.0f', token))
             if counter < token then
-                redis.call('HSET', 'holdfast:master', bucket, token)
+                redis.call('HSET', 'holdfast:master', bucket, string.format('%.0f', token))
             end
         end
     end

@@ -42,8 +42,14 @@ void fake_commit(struct fake_server *s, const char *key, char *const *a, struct 
         return;
     }
     bool larger = held->token > token && fake_mutation != FAKE_COMMIT_LOWERS;
-    if (!larger)
+    int64_t counter = s->mark.counters[atoi(a[2])];
+    bool is_shared = strcmp(a[3], "-") != 0 || fake_share(s, key, 0) != NULL;
+    if (held->token < token && is_shared && counter >= token) {
+        larger = true;
+        held->token = counter + 1;
+    } else if (!larger) {
         held->token = token;
+    }
     fake_raise_counter(s, a[2], held->token);
     fake_add(r, larger ? 2 : 1, NULL);
     fake_add(r, held->token, NULL);

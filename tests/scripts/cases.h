@@ -91,6 +91,14 @@ static const struct script_case script_cases[] = {
         "release n - x.1 0 - tail call - -> 1 0",
         "acquire n - y.1 - 0 Y 1000 5 7 - keep - 0 x - -> 1 61 0",
         "commit none - x.1 60 7 - -> 0 0"}},
+    {"commit of a share", {
+        "acquire n - x.1 - 0 X 1000 50 7 - keep - 0 s - -> 1 50 0",
+        "acquire n - y.1 - 0 Y 1000 5 7 - keep - 0 s - -> 1 51 0",
+        "commit n - x.1 51 7 r:X -> 2 52",
+        "commit n - x.1 52 7 r:X -> 1 52",
+        "commit n - y.1 51 7 r:Y -> 1 51",
+        "commit n - y.1 60 7 r:Y -> 1 60",
+        "commit n - x.1 60 7 r:X -> 2 61"}},
     {"renew", {
         "acquire n - x.1 - 0 X 100 50 7 - keep - 0 x - -> 1 50 0",
         "renew n - x.1 1000 2 53 - -> 1",

@@ -245,7 +245,8 @@ static void check_token(struct name *n, const struct world_app *app, const struc
     int limit;
     world_kind(n->name, ask->owner, &limit);
     if (h && h->token == token)
-        asked_us = max(asked_us, h->asked_ms * 1000 - app->broker->local_us);
+        asked_us =
+            h->asked_ms * 1000 - app->broker->local_us; /* that hold, however often it is told */
     for (int i = 0; i < n->n_grants; i++) {
         const struct grant *g = &n->grants[i];
         if (g->token == token && strcmp(g->owner, ask->owner) != 0)

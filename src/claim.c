@@ -88,8 +88,9 @@ static void undo_op(struct claim *c, uint64_t op, struct lock_part part,
                  now_ms);
 }
 
-/* `waits`: where it was first for a moment it stays first in the line. */
-static void undo(struct claim *c, bool waits, int64_t now_ms)
+/* `waits`: where it was first for a moment it stays first in the line. `answered`: by a majority,
+ * so that the release of what was to be handed over tells the releaser how it ended. */
+static void undo(struct claim *c, bool waits, bool answered, int64_t now_ms)
 {
     if (c->takeover)
         return;
@@ -97,15 +98,17 @@ static void undo(struct claim *c, bool waits, int64_t now_ms)
     stats.acquire_undos++;
     undo_op(c, c->op, c->part, waits && c->place.where ? &front : NULL, c->lease_ms, NULL, now_ms);
     if (c->prev_op)
-        undo_op(c, c->prev_op, c->prev_part, NULL, c->prev_lease_ms, c->releaser, now_ms);
-    c->releaser = NULL;
+        undo_op(c, c->prev_op, c->prev_part, NULL, c->prev_lease_ms, answered ? c->releaser : NULL,
+                now_ms);
+    if (answered)
+        c->releaser = NULL;
 }
 
 static void fail(struct claim *c, struct buf *why, int64_t now_ms)
 {
     c->reason = util_memdup(buf_head(why), buf_len(why));
     buf_fini(why);
-    undo(c, true, now_ms);
+    undo(c, true, false, now_ms);
     end(c, CLAIM_FAILED, now_ms);
 }
 
@@ -291,7 +294,7 @@ static void refuse(struct claim *c, struct round *r, int64_t now_ms)
     bool again = c->part.kind == LOCK_LIMIT && t.other >= 0 && t.other < c->part.limit &&
                  t.busy + t.other_kind < need && ++c->tries < TRIES_MAX;
     if (t.taken > 0 || t.unsure > 0 || c->prev_op)
-        undo(c, !again, now_ms);
+        undo(c, !again, true, now_ms);
     if (again) {
         ask_for_another(c, (uint16_t)t.other, now_ms);
         return;

@@ -243,14 +243,25 @@ void queue_take_over(struct broker *b, struct lock *l, struct lock_request *r,
     claim_start(c, now_ms);
 }
 
+bool queue_owner_asks(const struct lock_queue *q, const struct owner *owner)
+{
+    const struct claim *c;
+    LIST_FOREACH(c, &q->claims, of_lock)
+    {
+        if (owner_same(c->owner, owner))
+            return true;
+    }
+    return false;
+}
+
 /* Can it be asked for besides what is under way? */
 static bool goes_along(const struct lock_queue *q, const struct lock_request *r)
 {
     const struct claim *c = LIST_FIRST(&q->claims);
     if (!c)
         return true;
-    return q->n_claims < CLAIMS_MAX && !q->takeover_waits && !c->takeover &&
-           c->part.kind != LOCK_EXCLUSIVE && c->part.kind == r->want.kind &&
+    return !queue_owner_asks(q, r->owner) && q->n_claims < CLAIMS_MAX && !q->takeover_waits &&
+           !c->takeover && c->part.kind != LOCK_EXCLUSIVE && c->part.kind == r->want.kind &&
            c->part.limit == r->want.limit;
 }
 
@@ -280,6 +291,15 @@ static enum queue_admission admission(const struct lock *l, const struct lock_re
     return r->wait_until_ms && !is_lined ? QUEUE_MAY_ASK : QUEUE_MUST_WAIT;
 }
 
+struct hold *queue_already_has(const struct lock *l, const struct lock_request *r)
+{
+    struct hold *h = lock_exclusive(l);
+    if (r->want.kind == LOCK_EXCLUSIVE)
+        return h && owner_same(h->owner, r->owner) ? h : NULL;
+    h = lock_share_of(l, r->owner);
+    return h && h->part.kind == r->want.kind && h->part.limit == r->want.limit ? h : NULL;
+}
+
 /* One step along the queue. False: nothing more is to be asked now. */
 static bool run_one(struct broker *b, struct lock *l, struct lock_request *r, int64_t now_ms)
 {
@@ -289,6 +309,13 @@ static bool run_one(struct broker *b, struct lock *l, struct lock_request *r, in
         return r->want.kind != LOCK_EXCLUSIVE;
     if (!goes_along(q, r))
         return false;
+    const struct hold *own = queue_already_has(l, r);
+    if (own &&
+        keep_is_valid(own, now_ms)) { /* its owner has got it meanwhile, for another request */
+        queue_remove(b, r);
+        b->resubmit(b, r, now_ms);
+        return true;
+    }
     switch (admission(l, r, &in_use)) {
     case QUEUE_WRONG_KIND:
         queue_refuse_kind(b, r, in_use);
@@ -332,15 +359,6 @@ enum queue_admission queue_admits(struct lock *l, const struct lock_request *r,
     struct lock_queue *q = lock_queue_get(l);
     enum queue_admission says = admission(l, r, in_use);
     return says == QUEUE_MAY_ASK && !goes_along(q, r) ? QUEUE_MUST_WAIT : says;
-}
-
-struct hold *queue_already_has(const struct lock *l, const struct lock_request *r)
-{
-    struct hold *h = lock_exclusive(l);
-    if (r->want.kind == LOCK_EXCLUSIVE)
-        return h && owner_same(h->owner, r->owner) ? h : NULL;
-    h = lock_share_of(l, r->owner);
-    return h && h->part.kind == r->want.kind && h->part.limit == r->want.limit ? h : NULL;
 }
 
 static bool is_upgrade(const struct lock *l, const struct lock_request *r)

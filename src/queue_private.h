@@ -24,6 +24,8 @@ void queue_take_over(struct broker *, struct lock *, struct lock_request *, stru
 void queue_on_claim_end(struct claim *, void *lock, int64_t now_ms);
 void queue_on_takeover_end(struct claim *, void *lock, int64_t now_ms);
 
+/* Is a claim under way for this owner? There is never a second one beside it. */
+bool queue_owner_asks(const struct lock_queue *, const struct owner *);
 /* The first for whom nothing is under way; NULL: there is none. */
 struct lock_request *queue_first(const struct lock_queue *);
 /* It stands in the queue no longer: it has its answer, or is about to get it. */

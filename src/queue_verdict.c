@@ -36,6 +36,18 @@ static void grant_unwanted(struct broker *b, struct lock *l, const struct claim 
     queue_pass_on(b, l, &passed, NULL, false, now_ms);
 }
 
+/* A hand-over that was refused leaves this to the release of what was to be handed over. */
+static void finish_releaser(struct broker *b, const struct claim *c)
+{
+    if (c->releaser && c->end == CLAIM_GRANTED)
+        broker_finish_count(b, c->releaser, 1);
+    else if (c->releaser)
+        broker_finish_error(
+            b, c->releaser,
+            "%s; '%s' is given up and will be free at the end of its lease at the latest",
+            c->reason, c->lock->name);
+}
+
 /* How many hand-overs here in a row while others stand in the line. */
 static void count_passes(struct lock_queue *q, const struct claim *c, int64_t now_ms)
 {
@@ -134,8 +146,7 @@ void queue_on_claim_end(struct claim *c, void *arg, int64_t now_ms)
     struct lock_request *r = c->request;
     if (r)
         r->claim = NULL;
-    if (c->releaser) /* granted: else the undo of what was to be handed over tells */
-        broker_finish_count(b, c->releaser, 1);
+    finish_releaser(b, c);
     free(q->failure);
     q->failure = NULL;
     if (c->end == CLAIM_GRANTED)
@@ -228,7 +239,8 @@ static bool yield(struct broker *b, struct lock_queue *q, const struct lock_requ
 static bool fits(const struct broker *b, const struct lock *l, const struct queue_passed *passed,
                  const struct lock_request *first)
 {
-    if (!first || first->many || b->paused || lock_exclusive(l))
+    if (!first || first->many || b->paused || lock_exclusive(l) ||
+        queue_owner_asks(l->queue, first->owner) || queue_already_has(l, first))
         return false;
     if (passed->part.kind == LOCK_LIMIT)
         return first->want.kind == LOCK_LIMIT && first->want.limit == passed->part.limit;

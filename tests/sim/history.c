@@ -29,6 +29,7 @@ struct belief {
     int64_t cap_token, cap_us; /* holds up to cap_token are none after cap_us */
     int unlocking, asking;     /* requests under way */
     int lingering;             /* UNLOCKs that brokers still have, of connections that have gone */
+    int straying;              /* RENEWs likewise: they may move the hold */
     int last_asker;            /* application of the last one */
     int count;                 /* how often it has locked; valid when certain */
     bool certain;
@@ -494,6 +495,7 @@ static void answered_of(struct name *n, struct world_app *app, const struct worl
 {
     struct belief *bl = belief_of(n, ask->owner);
     bl->asking--;
+    bl->certain &= bl->straying == 0;
     doubt_expired(app, n, bl);
     if (ask->verb == WORLD_UNLOCK) {
         take_unlock(n, bl, app, reply);
@@ -572,6 +574,7 @@ static void dropped(struct name *n, const struct world_ask *ask)
         bl->lingering++;
         make_void(bl, kept_token(n, bl));
     }
+    bl->straying += ask->verb == WORLD_RENEW;
 }
 
 void history_closing(struct world_app *app, bool orderly)
@@ -610,13 +613,15 @@ void history_killing(struct world_broker *wb)
 
 /* ---- UNLOCKs that nobody waits for any more ---- */
 
-static bool is_unlock_of(const struct lock_request *r, const char *owner)
+static bool is_by(const struct lock_request *r, const char *owner, bool renews)
 {
-    return r && (r->verb == VERB_UNLOCK || r->verb == VERB_MUNLOCK) &&
-           strcmp(r->owner->text, owner) == 0;
+    bool is_such =
+        r && (renews ? r->verb == VERB_RENEW : r->verb == VERB_UNLOCK || r->verb == VERB_MUNLOCK);
+    return is_such && strcmp(r->owner->text, owner) == 0;
 }
 
-static bool has_unlock(struct world_broker *wb, const struct name *n, const char *owner)
+static bool has_request(struct world_broker *wb, const struct name *n, const char *owner,
+                        bool renews)
 {
     struct lock *l = wb->alive ? locktab_find(&wb->b.locks, n->name, strlen(n->name)) : NULL;
     const struct lock_request *r;
@@ -625,12 +630,21 @@ static bool has_unlock(struct world_broker *wb, const struct name *n, const char
         return false;
     LIST_FOREACH(c, &l->queue->claims, of_lock)
     {
-        if (is_unlock_of(c->request, owner))
+        if (is_by(c->request, owner, renews))
             return true;
     }
     TAILQ_FOREACH(r, &l->queue->deferred, queued)
     {
-        if (is_unlock_of(r, owner))
+        if (is_by(r, owner, renews))
+            return true;
+    }
+    return false;
+}
+
+static bool is_anywhere(const struct name *n, const char *owner, bool renews)
+{
+    for (int i = 0; i < world.conf.n_brokers; i++) {
+        if (has_request(&world.brokers[i], n, owner, renews))
             return true;
     }
     return false;
@@ -639,12 +653,12 @@ static bool has_unlock(struct world_broker *wb, const struct name *n, const char
 /* What a connection said before it went is still done, maybe to what its owner got meanwhile. */
 static void see_lingering(struct name *n, struct belief *bl)
 {
-    if (bl->lingering == 0)
-        return;
-    for (int i = 0; i < world.conf.n_brokers; i++) {
-        if (has_unlock(&world.brokers[i], n, bl->owner))
-            return;
+    if (bl->straying > 0) {
+        bl->certain = false;
+        bl->straying = is_anywhere(n, bl->owner, true) ? bl->straying : 0;
     }
+    if (bl->lingering == 0 || is_anywhere(n, bl->owner, false))
+        return;
     bl->lingering = 0;
     make_void(bl, kept_token(n, bl));
     bl->certain = false;

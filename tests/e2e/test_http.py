@@ -308,7 +308,7 @@ def test_not_ready_while_draining(make_broker, masters1, clients):
     client = clients(broker)
     client.cmd("LOCK", "held")
     broker.signal(signal.SIGTERM)
-    broker.wait_log("draining")
+    broker.wait_log("server: draining")
     reply = web.ask("/readyz")
     assert reply.status == 503 and reply.text.startswith("draining, ")
     assert "[-]phase: draining\n" in web.ask("/readyz?verbose").text

@@ -19,6 +19,7 @@
 #include "lock_share.h"
 #include "log.h"
 #include "pool.h"
+#include "renew.h"
 #include "stats.h"
 #include "util.h"
 
@@ -345,7 +346,7 @@ static void inherit(struct claim *c, const struct round *r)
     assert(last); /* a majority has said yes */
     c->count = last->extra;
     c->seq = last->seq + UNSEEN_MAX;
-    c->pttl_ms = majority_pttl_ms(r);
+    c->pttl_ms = renew_lease_ms(c->sent_ms, majority_pttl_ms(r), c->end_ms);
 }
 
 /* What the owner had, as a majority says; false: they do not agree. */

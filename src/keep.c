@@ -88,6 +88,8 @@ struct hold *keep_start(struct broker *b, struct lock *l, const struct claim *c,
     h->end_ms = r->maxhold_ms ? c->sent_ms + r->maxhold_ms : INT64_MAX;
     if (c->takeover && c->end_ms < h->end_ms)
         h->end_ms = c->end_ms;
+    if (h->deadline_ms > h->end_ms)
+        h->deadline_ms = h->end_ms;
     h->lease_ms = (uint32_t)(r->lease_ms ? r->lease_ms : b->conf.lease_ms);
     h->count = (uint32_t)c->count;
     h->seq = c->seq;
@@ -190,7 +192,8 @@ void keep_orphan(struct broker *b, struct hold *h)
 
 int64_t keep_lease_ms(const struct hold *h, int64_t now_ms)
 {
-    return renew_lease_ms(now_ms, h->lease_ms, h->end_ms);
+    int64_t lease_ms = renew_lease_ms(now_ms, h->lease_ms, h->end_ms);
+    return lease_ms > 0 ? lease_ms : 0; /* a negative one would delete it on the masters */
 }
 
 struct round *keep_write(struct broker *b, struct hold *h, int64_t lease_ms, round_fn fn, void *arg,

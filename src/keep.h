@@ -51,7 +51,7 @@ void keep_follow(struct hold *, struct round *);
  * longer now. */
 void keep_confirmed(struct broker *, struct hold *, int64_t lease_ms, int64_t sent_ms,
                     int64_t now_ms);
-/* What to ask for: the lease, less where MAXHOLD ends earlier. */
+/* What to ask for: the lease, less where MAXHOLD ends earlier; 0 when that is over. */
 int64_t keep_lease_ms(const struct hold *, int64_t now_ms);
 
 /* A majority of masters has refused a write: because its owner has taken it elsewhere, or it is not

@@ -235,6 +235,32 @@ START_TEST(maxhold_ends_it)
 }
 END_TEST
 
+/* Taken back at the very end of its MAXHOLD: there is nothing left to be told of. */
+START_TEST(taken_back_when_maxhold_ends)
+{
+    story_begin(3, 3);
+    world_connect(0, 0, "x");
+    world_connect(1, 1, "x");
+    world_connect(2, 2, "y");
+    world_say(0, "LOCK n MAXHOLD 4000 LEASE 6000");
+    world_run_ms(10);
+    story_granted(0);
+    for (int i = 0; i < 3; i++) /* the masters would have it for longer */
+        world_lock_at(i, "n")->expires_ms += 3000;
+    world_run_ms(3980 + _i);
+    world_say(1, "RENEW n");
+    world_run_ms(10);
+    const char *reply = world_reply(1);
+    int64_t token, validity_ms;
+    if (sscanf(reply, "[%" SCNd64 " %" SCNd64 "]", &token, &validity_ms) == 2)
+        ck_assert_int_le(validity_ms, 10);
+    world_say(2, "LOCK n WAIT 9000");
+    world_run_ms(9500); /* history.c sees when that is too early */
+    story_granted(2);
+    world_end();
+}
+END_TEST
+
 /* A renewal is under way when it is given back: nothing raises it again. */
 START_TEST(nothing_after_the_release)
 {
@@ -330,6 +356,7 @@ static Suite *renew_suite(void)
     tcase_add_test(c, the_machine_sleeps);
     tcase_add_test_raise_signal(c, a_clock_that_sleeps_too, SIGABRT);
     tcase_add_loop_test(c, maxhold_ends_it, 0, 2);
+    tcase_add_loop_test(c, taken_back_when_maxhold_ends, 0, 20);
     tcase_add_test(c, nothing_after_the_release);
     tcase_add_test(c, a_broken_connection_is_not_renewed);
     tcase_add_test(c, a_shorter_lease_counts_at_once);

@@ -340,10 +340,10 @@ static void inherit(struct claim *c, const struct round *r)
             continue;
         if (!last || v->seq > last->seq)
             last = v;
-        if (v->left_ms && c->sent_ms + v->left_ms < c->end_ms)
-            c->end_ms = c->sent_ms + v->left_ms;
     }
     assert(last); /* a majority has said yes */
+    if (last->left_ms)
+        c->end_ms = c->sent_ms + last->left_ms;
     c->count = last->extra;
     c->seq = last->seq + UNSEEN_MAX;
     c->pttl_ms = renew_lease_ms(c->sent_ms, majority_pttl_ms(r), c->end_ms);

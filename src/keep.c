@@ -85,9 +85,9 @@ struct hold *keep_start(struct broker *b, struct lock *l, const struct claim *c,
     h->since_ms = now_ms;
     h->inherited_ms = c->takeover ? now_ms + b->conf.max_lease_ms : 0;
     h->deadline_ms = c->deadline_ms;
-    h->end_ms = r->maxhold_ms ? c->sent_ms + r->maxhold_ms : INT64_MAX;
-    if (c->takeover && c->end_ms < h->end_ms)
-        h->end_ms = c->end_ms;
+    h->end_ms = c->takeover     ? c->end_ms /* that of the first LOCK, as with every re-entry */
+                : r->maxhold_ms ? c->sent_ms + r->maxhold_ms
+                                : INT64_MAX;
     if (h->deadline_ms > h->end_ms)
         h->deadline_ms = h->end_ms;
     h->lease_ms = (uint32_t)(r->lease_ms ? r->lease_ms : b->conf.lease_ms);

@@ -64,8 +64,9 @@ for i = 1, #KEYS do
         -- the broker that had it hears at its next renewal that it has moved
         redis.call('SET', key .. ':gone:' .. held[1], 'moved', 'PX', math.max(tonumber(tomb), redis.call('PTTL', hold)))
         if relation == 'newer' and ARGV[a + 6] == 'none' and not held[6] then
-            held[3], held[4] = '0', '0'
+            held[3], held[4], held[5] = '0', '0', false
             redis.call('HSET', hold, 'op', op, 'token', value, 'count', '0', 'seq', '0')
+            redis.call('HDEL', hold, 'end')
         else
             redis.call('HSET', hold, 'op', op, 'token', value, 'taken', '1')
         end

@@ -112,7 +112,7 @@ void fake_takeover(struct fake_server *s, const char *key, char *const *a, struc
         value = keeps ? held->token : fake_next_token(s, a[4], a[3]);
         fake_add_tomb(s, key, held->op, fake_max(atoll(a[1]), fake_pttl_ms(s, held)), true);
         if (related == FAKE_NEWER && strcmp(a[5], "none") == 0 && !held->taken)
-            held->count = held->seq = 0;
+            held->count = held->seq = held->end_ms = 0;
         else
             held->taken = true;
         if (related == FAKE_UNRELATED)

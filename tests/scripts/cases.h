@@ -256,6 +256,8 @@ static const struct script_case script_cases[] = {
         "takeover n - y.2 300 X 5 7 none ? -> 1 51 1 ~1000 50 ~5000 0",
         "acquire n - y.3 y.2 0 Z 1000 5 7 - keep - 0 x - -> 1 52 0",
         "takeover n - x.2 300 Z 5 7 none ? -> 1 53 1 ~1000 5 0 0",
+        "acquire k - x.5 - 0 X 1000 5 7 - keep - 2000 x - -> 1 54 0",
+        "takeover k - x.6 300 X 5 7 none ? -> 1 55 0 ~1000 0 0 0",
         "plant m - x.3 X 60 1 0 1000 7 3000 - -> 1",
         "takeover m - y.4 300 X 5 7 none ? -> 1 61 1 ~1000 0 ~3000 0"}},
     {"two operations of one broker", {

@@ -395,15 +395,17 @@ static void on_asked(struct round *r, void *arg, int64_t now_ms)
 static void add_mode(const struct claim *c, struct item *it)
 {
     static const char *const kinds[LOCK_KINDS] = {"x", "s", "n"};
-    char permit[16], group[48];
+    char text[48];
     if (c->takeover) {
         item_arg_str(it, c->any ? "?" : kinds[c->part.kind]);
         return;
     }
-    snprintf(permit, sizeof permit, "%u:%u", (unsigned)c->part.limit, (unsigned)c->part.slot);
-    item_arg_str(it, c->part.kind == LOCK_LIMIT ? permit : kinds[c->part.kind]);
-    snprintf(group, sizeof group, "%s.%" PRIu64 "/%d", c->broker->id, c->group, c->group_size);
-    item_arg_str(it, c->group ? group : "-");
+    if (c->part.kind == LOCK_LIMIT)
+        snprintf(text, sizeof text, "%u:%u", (unsigned)c->part.limit, (unsigned)c->part.slot);
+    item_arg_str(it, c->part.kind == LOCK_LIMIT ? text : kinds[c->part.kind]);
+    if (c->group)
+        snprintf(text, sizeof text, "%s.%" PRIu64 "/%d", c->broker->id, c->group, c->group_size);
+    item_arg_str(it, c->group ? text : "-");
 }
 
 static void ask(struct claim *c, int64_t now_ms)

@@ -5,6 +5,7 @@
 #include "locktab.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,7 +90,7 @@ struct lock *locktab_get(struct locktab *t, const char *name, size_t len)
     struct lock **at = place(t, name, len, hash);
     if (*at)
         return *at;
-    struct lock *l = pool_get(sizeof *l + len + 1);
+    struct lock *l = pool_get(offsetof(struct lock, name) + len + 1);
     l->hash = hash;
     l->name_len = (uint16_t)len;
     memcpy(l->name, name, len);
@@ -108,7 +109,7 @@ void locktab_drop(struct locktab *t, struct lock *l)
     struct lock **at = place(t, l->name, l->name_len, l->hash);
     assert(*at == l);
     *at = l->next;
-    pool_put(l, sizeof *l + l->name_len + 1);
+    pool_put(l, offsetof(struct lock, name) + l->name_len + 1);
     if (--t->count < t->mask / 8)
         resize(t, (t->mask + 1) / 2);
 }

@@ -1,7 +1,8 @@
-/* Spare objects by size class, last in first out: the one that was given back last is in the cache.
+/* Spare objects by size, last in first out: the one that was given back last is in the cache. They
+ * are cut from slabs, without what malloc would add to each: a million locks feel that. A slab
+ * stays with its size for ever.
  *
- * Invariants: at most SPARES objects of a class are kept, the rest goes back to malloc; a size
- * above the largest class always comes from there. */
+ * Invariant: whatever is in a list has the size of its class; larger objects are malloc's own. */
 #include "pool.h"
 
 #include <stdlib.h>
@@ -9,16 +10,13 @@
 
 #include "util.h"
 
-enum { STEP = 16, CLASSES = 40, SPARES = 1024 };
+enum { STEP = 8, CLASSES = 64, SLAB = 32 * 1024 };
 
 struct spare {
     struct spare *next;
 };
 
-static struct {
-    struct spare *first;
-    unsigned n;
-} spares[CLASSES];
+static struct spare *spares[CLASSES];
 
 #if defined(__SANITIZE_ADDRESS__)
 #define POOL_KEEPS 0
@@ -31,40 +29,44 @@ static struct {
 #define POOL_KEEPS 1
 #endif
 
-/* All sizes of a class get the memory of its largest, cut as malloc cuts it: its own eight bytes
- * fill the step. */
 static size_t class_of(size_t n)
 {
-    return (n + STEP / 2 - 1) / STEP;
+    return (n + STEP - 1) / STEP;
 }
 
-static size_t size_of(size_t class)
+static void cut_slab(size_t class)
 {
-    return class * STEP + STEP / 2;
+    size_t size = class * STEP;
+    char *slab = util_realloc(NULL, SLAB);
+    for (size_t at = SLAB / size * size; at > 0; at -= size) { /* the first of them comes first */
+        struct spare *s = (struct spare *)(void *)(slab + at - size);
+        s->next = spares[class];
+        spares[class] = s;
+    }
 }
 
 void *pool_get(size_t n)
 {
     size_t class = class_of(n);
-    if (!POOL_KEEPS || class >= CLASSES)
+    if (!POOL_KEEPS || class >= CLASSES || class == 0)
         return util_alloc(n);
-    struct spare *s = spares[class].first;
-    if (!s)
-        return util_alloc(size_of(class));
-    spares[class].first = s->next;
-    spares[class].n--;
+    if (!spares[class])
+        cut_slab(class);
+    struct spare *s = spares[class];
+    spares[class] = s->next;
     return memset(s, 0, n);
 }
 
 void pool_put(void *p, size_t n)
 {
     size_t class = class_of(n);
-    if (!POOL_KEEPS || class >= CLASSES || !p || spares[class].n >= SPARES) {
+    if (!POOL_KEEPS || class >= CLASSES || class == 0) {
         free(p);
         return;
     }
     struct spare *s = p;
-    s->next = spares[class].first;
-    spares[class].first = s;
-    spares[class].n++;
+    if (!s)
+        return;
+    s->next = spares[class];
+    spares[class] = s;
 }

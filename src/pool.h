@@ -1,5 +1,6 @@
 /* Memory for small objects that come and go with every request: spare ones of each size stand ready
- * in a list, in front of malloc(3). Who gives one back says its size again.
+ * in a list. Who gives one back says its size again. What is kept for one size is never used for
+ * another, nor given back to the system.
  *
  * Under a sanitizer nothing is kept, so that each object has a life of its own to be watched. */
 #ifndef HOLDFAST_POOL_H

@@ -22,7 +22,7 @@ import plot
 from peers import LEASE_MS, Bench, Direct, Holdfast, Twemproxy, cpu_us, descriptors, machine, procs, rss_bytes
 
 CONNS_IDLE = 50000
-LEASES, LEASE_CONNS, LEASE_HOLD_S = 1000000, 1000, 300
+LEASES, LEASE_CONNS = 1000000, 1000
 median = statistics.median
 
 
@@ -59,8 +59,9 @@ class Row:
 # ---- the rows ----------------------------------------------------------------------------------
 
 class Rows:
-    def __init__(self, bench, rounds, seconds, proxied):
-        self.bench, self.rounds, self.seconds, self.proxied = bench, rounds, seconds, proxied
+    def __init__(self, bench, args, proxied):
+        self.bench, self.proxied = bench, proxied
+        self.rounds, self.seconds, self.stay_s = args.rounds, args.seconds, args.stay
         self.count = {}
 
     def peers(self):
@@ -231,7 +232,7 @@ class Rows:
         memory = Row("memory of a watched lock, 1,000,000 held", "bytes", [(None, "max", 300)])
         cpu = Row("CPU of holdfastd renewing 1,000,000 locks, lease 30 s", "%", [(None, "max", 25)], 1)
         late = Row("the latest of their renewals, after it was due", "ms", [(None, "max", 1500)])
-        lost = Row("locks lost of them in %d s" % LEASE_HOLD_S, "of them", [(None, "max", 0)])
+        lost = Row("locks lost of them in %d s" % self.stay_s, "of them", [(None, "max", 0)])
         broker = Holdfast(self.bench.dir, unix=True)
         try:
             base = self.stay(broker, LEASE_CONNS, 0, 600)
@@ -242,7 +243,7 @@ class Rows:
             keeper = self.stay(broker, LEASE_CONNS, LEASES, 3600)
             memory.add("holdfast", (rss_bytes(broker.pid) - before) / LEASES)
             cpu_before, start = cpu_us(broker.pid), time.monotonic()
-            time.sleep(LEASE_HOLD_S)
+            time.sleep(self.stay_s)
             cpu.add("holdfast", (cpu_us(broker.pid) - cpu_before) / 1e4 / (time.monotonic() - start))
             info = broker.info()
             lost.add("holdfast", LEASES - int(info["locks_held"]) +
@@ -333,6 +334,7 @@ def main():
     parser.add_argument("--out", default=".", help="directory for bench.md and plots")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=3.0, help="of one measurement")
+    parser.add_argument("--stay", type=int, default=300, help="seconds for which a million locks are held")
     parser.add_argument("--quick", action="store_true", help="three rounds of a second, without the long rows")
     parser.add_argument("--only", action="append", default=[], metavar="TEXT", help="rows whose name has TEXT in it")
     args = parser.parse_args()
@@ -340,7 +342,7 @@ def main():
         args.rounds, args.seconds = 3, 1.0
     proxied = Twemproxy.program() is not None
     bench = Bench(os.path.abspath(args.load))
-    rows = Rows(bench, args.rounds, args.seconds, proxied)
+    rows = Rows(bench, args, proxied)
     done = []
     try:
         for name in ROWS:

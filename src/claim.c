@@ -89,9 +89,9 @@ static void undo_op(struct claim *c, uint64_t op, struct lock_part part,
                  now_ms);
 }
 
-/* `waits`: where it was first for a moment it stays first in the line. `answered`: by a majority,
- * so that the release of what was to be handed over tells the releaser how it ended. */
-static void undo(struct claim *c, bool waits, bool answered, int64_t now_ms)
+/* `waits`: where it was first for a moment it stays first in the line. `tells`: the release of what
+ * was to be handed over tells the releaser how it ended. */
+static void undo(struct claim *c, bool waits, bool tells, int64_t now_ms)
 {
     if (c->takeover)
         return;
@@ -99,9 +99,9 @@ static void undo(struct claim *c, bool waits, bool answered, int64_t now_ms)
     stats.acquire_undos++;
     undo_op(c, c->op, c->part, waits && c->place.where ? &front : NULL, c->lease_ms, NULL, now_ms);
     if (c->prev_op)
-        undo_op(c, c->prev_op, c->prev_part, NULL, c->prev_lease_ms, answered ? c->releaser : NULL,
+        undo_op(c, c->prev_op, c->prev_part, NULL, c->prev_lease_ms, tells ? c->releaser : NULL,
                 now_ms);
-    if (answered)
+    if (tells)
         c->releaser = NULL;
 }
 
@@ -284,6 +284,7 @@ static void refuse(struct claim *c, struct round *r, int64_t now_ms)
     int need = quorum_need(r->quorum.n);
     c->retry_ms = t.pttl_ms;
     c->split = t.taken > 0;
+    c->foreign = t.busy + t.same_owner >= need;
     if (round_answered(r) < need) {
         fail_round(c, r, now_ms);
         return;
@@ -295,7 +296,7 @@ static void refuse(struct claim *c, struct round *r, int64_t now_ms)
     bool again = c->part.kind == LOCK_LIMIT && t.other >= 0 && t.other < c->part.limit &&
                  t.busy + t.other_kind < need && ++c->tries < TRIES_MAX;
     if (t.taken > 0 || t.unsure > 0 || c->prev_op)
-        undo(c, !again, true, now_ms);
+        undo(c, !again, again || (c->part.kind == LOCK_LIMIT && t.taken == 0), now_ms);
     if (again) {
         ask_for_another(c, (uint16_t)t.other, now_ms);
         return;

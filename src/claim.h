@@ -59,12 +59,13 @@ struct claim {
     uint64_t op;
     int64_t sent_ms; /* before the first request */
     int64_t token, deadline_ms, count;
-    int64_t seq;         /* version of the count: later than any that the masters have */
-    int64_t pttl_ms;     /* take-over: for so long a majority has it */
-    int64_t end_ms;      /* take-over: when its MAXHOLD ends; INT64_MAX: never */
-    int64_t above;       /* highest token granted here for the bucket when it was asked */
-    bool split;          /* not granted: some masters had it free */
-    int64_t line;        /* tickets in the line now */
+    int64_t seq;     /* version of the count: later than any that the masters have */
+    int64_t pttl_ms; /* take-over: for so long a majority has it */
+    int64_t end_ms;  /* take-over: when its MAXHOLD ends; INT64_MAX: never */
+    int64_t above;   /* highest token granted here for the bucket when it was asked */
+    bool foreign;    /* not granted: a majority of masters has it under somebody else's operation */
+    bool split;      /* not granted: some masters had it free */
+    int64_t line;    /* tickets in the line now */
     struct round *round; /* CLAIM_GRANTED: the one that granted it; see keep.h */
     bool missed;         /* CLAIM_GRANTED: a master that answered has not got it */
     int64_t retry_ms;    /* CLAIM_BUSY: time to live of what is in the way */

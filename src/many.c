@@ -233,6 +233,37 @@ static void enter_others(struct many *m, int64_t now_ms)
         claims_over(m, now_ms);
 }
 
+/* What was granted counts from now on, or is about to be given back: until now other requests of
+ * its owner had to wait, for nobody could tell them which. */
+static void settle(struct many *m)
+{
+    for (int i = 0; i < m->n; i++) {
+        if (m->items[i].hold && m->items[i].asks)
+            m->items[i].hold->busy = false;
+    }
+}
+
+static void run_deferred(struct many *m, int64_t now_ms)
+{
+    for (int i = 0; i < m->n; i++)
+        defer_run(m->broker, m->items[i].lock, now_ms);
+}
+
+static void all_granted(struct many *m, int64_t now_ms)
+{
+    struct lock_request *r = m->request;
+    settle(m);
+    stats.acquires_granted++;
+    r->base.granted = true;
+    r->deadline_ms = INT64_MAX;
+    for (int i = 0; i < m->n; i++) {
+        if (m->items[i].hold->deadline_ms < r->deadline_ms)
+            r->deadline_ms = m->items[i].hold->deadline_ms;
+    }
+    broker_finish(m->broker, r, RESULT_MANY);
+    run_deferred(m, now_ms);
+}
+
 static void claims_over(struct many *m, int64_t now_ms)
 {
     struct lock_request *r = m->request;
@@ -245,16 +276,11 @@ static void claims_over(struct many *m, int64_t now_ms)
     if (all && enters && !m->error && r->base.session) {
         enter_others(m, now_ms);
     } else if (all && !m->error && r->base.session) {
-        stats.acquires_granted++;
-        r->base.granted = true;
-        r->deadline_ms = INT64_MAX;
-        for (int i = 0; i < m->n; i++) {
-            if (m->items[i].hold->deadline_ms < r->deadline_ms)
-                r->deadline_ms = m->items[i].hold->deadline_ms;
-        }
-        broker_finish(m->broker, r, RESULT_MANY);
+        all_granted(m, now_ms);
     } else {
+        settle(m);
         many_give_back(m, now_ms);
+        run_deferred(m, now_ms);
         refused(m, item, now_ms);
     }
 }
@@ -298,6 +324,7 @@ static void on_claim_end(struct claim *c, void *arg, int64_t now_ms)
     if (c->end == CLAIM_GRANTED) {
         item->hold = keep_start(b, l, c, m->request, now_ms);
         keep_pin(item->hold);
+        item->hold->busy = true; /* see settle() */
     } else {
         note_refusal(item, c);
         queue_note_ticket(l, c);

@@ -36,16 +36,21 @@ static void grant_unwanted(struct broker *b, struct lock *l, const struct claim 
     queue_pass_on(b, l, &passed, NULL, false, now_ms);
 }
 
-/* A hand-over that was refused leaves this to the release of what was to be handed over. */
+/* What was to be handed over is given up in any case, also when the next one could not get it at
+ * once. Of a permit that was refused its own release may tell instead. */
 static void finish_releaser(struct broker *b, const struct claim *c)
 {
-    if (c->releaser && c->end == CLAIM_GRANTED)
-        broker_finish_count(b, c->releaser, 1);
-    else if (c->releaser)
+    struct lock_request *r = c->releaser;
+    if (!r)
+        return;
+    if (c->end == CLAIM_FAILED)
         broker_finish_error(
-            b, c->releaser,
-            "%s; '%s' is given up and will be free at the end of its lease at the latest",
+            b, r, "%s; '%s' is given up and will be free at the end of its lease at the latest",
             c->reason, c->lock->name);
+    else if (c->end == CLAIM_GRANTED || !c->foreign)
+        broker_finish_count(b, r, 1);
+    else
+        broker_finish(b, r, RESULT_NOT_HELD);
 }
 
 /* How many hand-overs here in a row while others stand in the line. */

@@ -580,6 +580,30 @@ START_TEST(the_next_in_line_dies)
 }
 END_TEST
 
+/* One of two names is held: the other one is not even taken for a moment. */
+START_TEST(several_names_or_none)
+{
+    int bucket = item_bucket("n", 1);
+    story_begin(1, 1);
+    world_connect(0, 0, "x");
+    world_connect(1, 0, "y");
+    world_say(1, "LOCK m LEASE 6000");
+    world_run_ms(5);
+    story_granted(1);
+    world_close(1, false); /* so that the broker has to ask */
+    world_broker_kill(0);
+    world_broker_start(0);
+    world_settle();
+    world_connect(0, 0, "x");
+    int64_t count = world.servers[0].mark.counters[bucket];
+    world_say(0, "MLOCK 2 n m");
+    world_run_ms(5);
+    story_answers(0, "nil");
+    ck_assert_int_eq(world.servers[0].mark.counters[bucket], count);
+    world_end();
+}
+END_TEST
+
 static Suite *forced_suite(void)
 {
     Suite *s = suite_create("forced");
@@ -610,6 +634,7 @@ static Suite *forced_suite(void)
     tcase_add_test(c, a_late_plant_overwrites_nobody);
     tcase_add_loop_test(c, the_next_in_line_dies, 1, 2);
     tcase_add_loop_test(c, the_next_in_line_dies, 3, 4);
+    tcase_add_test(c, several_names_or_none);
     suite_add_tcase(s, c);
     return s;
 }

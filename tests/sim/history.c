@@ -30,8 +30,9 @@ struct belief {
     int unlocking, asking;     /* requests under way */
     int lingering;             /* UNLOCKs that brokers still have, of connections that have gone */
     int straying;              /* RENEWs likewise: they may move the hold */
-    int last_asker;            /* application of the last one */
-    int count;                 /* how often it has locked; valid when certain */
+    bool shaken; /* one of these was done while its owner asked for something: that may be gone */
+    int last_asker; /* application of the last one */
+    int count;      /* how often it has locked; valid when certain */
     bool certain;
 };
 
@@ -509,6 +510,11 @@ static void answered_of(struct name *n, struct world_app *app, const struct worl
     } else {
         bl->certain = false;
     }
+    if (bl->shaken) {
+        make_void(bl, token);
+        bl->certain = false;
+        bl->shaken = bl->asking > 0;
+    }
 }
 
 /* "[token validity]" or "[[token token] validity]" */
@@ -655,8 +661,10 @@ static void see_lingering(struct name *n, struct belief *bl)
 {
     if (bl->straying > 0) {
         bl->certain = false;
+        bl->shaken |= bl->asking > 0;
         bl->straying = is_anywhere(n, bl->owner, true) ? bl->straying : 0;
     }
+    bl->shaken |= bl->lingering > 0 && bl->asking > 0;
     if (bl->lingering == 0 || is_anywhere(n, bl->owner, false))
         return;
     bl->lingering = 0;

@@ -48,8 +48,8 @@ _holdfast_complete() {
             fi
             ;;
         -u | --url | -E | --conflict-exit-code | -c | --clients | -n | --names | -d | --delay | \
-            --wait | --lease | --max-hold | --owner | --on-lost | --grace | --hold | --think | \
-            --duration | --prefix)
+            --wait | --lease | --max-hold | --limit | --owner | --on-lost | --grace | --hold | \
+            --think | --duration | --prefix)
             i=$((i + 1))
             ;;
         -*) ;;
@@ -62,7 +62,7 @@ _holdfast_complete() {
     --wait | --lease | --max-hold | --grace | --hold | --think | --duration | -d | --delay)
         _holdfast_words "$cur" '500ms 1s 10s 1m 10m 1h' && return
         ;;
-    -u | --url | -E | --conflict-exit-code | -c | --clients | --owner | --prefix) return ;;
+    -u | --url | -E | --conflict-exit-code | -c | --clients | --limit | --owner | --prefix) return ;;
     -n | --names) [[ $command == bench ]] && return ;;
     esac
 
@@ -71,8 +71,8 @@ _holdfast_complete() {
     help) _holdfast_words "$cur" "${commands% help}" ;;
     run)
         if [[ $cur == -* || -n $name ]]; then
-            _holdfast_words "$cur" '--wait --lease --max-hold --fair --owner --on-lost --grace -E
-                --conflict-exit-code -v --verbose -u --url -h --help --'
+            _holdfast_words "$cur" '--wait --lease --max-hold --shared --limit --fair --owner
+                --on-lost --grace -E --conflict-exit-code -v --verbose -u --url -h --help --'
         else
             _holdfast_names "$cur"
         fi
@@ -91,7 +91,7 @@ _holdfast_complete() {
     top) _holdfast_words "$cur" '-d --delay -u --url -h --help' ;;
     bench)
         _holdfast_words "$cur" '-c --clients -n --names --hold --think --duration --wait --lease
-            --prefix --json -u --url -h --help'
+            --shared --limit --prefix --json -u --url -h --help'
         ;;
     esac
 }

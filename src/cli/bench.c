@@ -13,7 +13,16 @@
 #include "json.h"
 #include "text.h"
 
-enum { OPT_HOLD = 256, OPT_THINK, OPT_DURATION, OPT_WAIT, OPT_LEASE, OPT_PREFIX };
+enum {
+    OPT_HOLD = 256,
+    OPT_THINK,
+    OPT_DURATION,
+    OPT_WAIT,
+    OPT_LEASE,
+    OPT_SHARED,
+    OPT_LIMIT,
+    OPT_PREFIX
+};
 enum { CLIENTS_MAX = 100000, NAMES_MAX = 10000000 };
 
 static const struct {
@@ -57,6 +66,12 @@ static void take_option(struct bench_plan *p, int option, char **argv)
     case OPT_LEASE:
         p->lease_ms = cli_duration_ms("--lease", optarg);
         break;
+    case OPT_SHARED:
+        p->shared = true;
+        break;
+    case OPT_LIMIT:
+        p->limit = cli_number("--limit", optarg, 1, CLI_LIMIT_MAX);
+        break;
     case OPT_PREFIX:
         p->prefix = optarg;
         if (strlen(optarg) > 400 || strpbrk(optarg, "\r\n"))
@@ -78,6 +93,8 @@ static void parse(struct bench_plan *p, int argc, char **argv)
                                           {"duration", required_argument, NULL, OPT_DURATION},
                                           {"wait", required_argument, NULL, OPT_WAIT},
                                           {"lease", required_argument, NULL, OPT_LEASE},
+                                          {"shared", no_argument, NULL, OPT_SHARED},
+                                          {"limit", required_argument, NULL, OPT_LIMIT},
                                           {"prefix", required_argument, NULL, OPT_PREFIX},
                                           {NULL, 0, NULL, 0}};
     int option;
@@ -85,6 +102,8 @@ static void parse(struct bench_plan *p, int argc, char **argv)
         take_option(p, option, argv);
     if (optind < argc)
         cli_usage("%s: no arguments are expected", argv[optind]);
+    if (p->shared && p->limit)
+        cli_usage("--shared or --limit, not both");
     if (p->duration_ms < 1)
         cli_usage("--duration: more than nothing");
     p->urls = cli_urls();
@@ -136,13 +155,22 @@ static void put_hist(struct buf *out, const char *what, const struct hist *h)
                h->count ? text_latency((char[24]){0}, (int64_t)mean_us(h)) : "-");
 }
 
+static const char *kind_of(const struct bench_plan *p)
+{
+    return p->shared ? "shared" : p->limit ? "limit" : "exclusive";
+}
+
 static void put_text(const struct bench_plan *p, const struct bench_result *r, struct buf *out)
 {
-    char hold[24], think[24];
+    char hold[24], think[24], kind[40] = "";
+    if (p->limit)
+        snprintf(kind, sizeof kind, ", limit %" PRId64, p->limit);
+    else if (p->shared)
+        snprintf(kind, sizeof kind, ", shared");
     for (size_t i = 0; i < p->urls->n; i++)
         buf_printf(out, "%s%s", i ? ", " : "", p->urls->v[i].shown);
-    buf_printf(out, ": %" PRId64 " client%s, %" PRId64 " name%s, hold %s, think %s, %.1f s\n\n",
-               p->clients, p->clients == 1 ? "" : "s", p->names, p->names == 1 ? "" : "s",
+    buf_printf(out, ": %" PRId64 " client%s, %" PRId64 " name%s%s, hold %s, think %s, %.1f s\n\n",
+               p->clients, p->clients == 1 ? "" : "s", p->names, p->names == 1 ? "" : "s", kind,
                text_latency(hold, p->hold_us), text_latency(think, p->think_us),
                (double)r->elapsed_us / 1e6);
     buf_printf(out, "%-10s %9s %9s %9s %9s %9s %9s %9s\n", "", "count", "p50", "p90", "p99",
@@ -178,6 +206,11 @@ static void put_json(const struct bench_plan *p, const struct bench_result *r, s
     json_string(&j, "broker", p->urls->v[0].shown);
     json_int(&j, "clients", p->clients);
     json_int(&j, "names", p->names);
+    json_string(&j, "kind", kind_of(p));
+    if (p->limit)
+        json_int(&j, "limit", p->limit);
+    else
+        json_null(&j, "limit");
     json_int(&j, "hold_us", p->hold_us);
     json_int(&j, "think_us", p->think_us);
     json_double(&j, "seconds", (double)r->elapsed_us / 1e6, 3);

@@ -130,6 +130,7 @@ static void load_init(struct load *l)
     }
     snprintf(l->wait, sizeof l->wait, "%" PRId64, plan->wait_ms);
     snprintf(l->lease, sizeof l->lease, "%" PRId64, plan->lease_ms);
+    snprintf(l->limit, sizeof l->limit, "%" PRId64, plan->limit);
     l->tick = event_new(l->base, -1, EV_PERSIST, on_tick, l);
     l->end = evtimer_new(l->base, on_end, l);
     l->signals[0] = evsignal_new(l->base, SIGINT, on_signal, l);

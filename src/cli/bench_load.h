@@ -19,11 +19,14 @@ struct bench_plan {
     int64_t duration_ms;
     int64_t wait_ms;  /* 0: never gives up */
     int64_t lease_ms; /* 0: watched */
+    bool shared;      /* readers */
+    int64_t limit;    /* permits of a name; 0: none */
 };
 
 struct bench_result {
     struct hist grant_us;    /* LOCK sent to grant read */
-    struct hist handover_us; /* UNLOCK sent by one to grant read by another who waited already */
+    struct hist handover_us; /* UNLOCK sent by one to grant read by another who waited already;
+                                empty where several hold a name together */
     uint64_t refused;        /* not granted in time */
     uint64_t errors;
     uint64_t disconnects;

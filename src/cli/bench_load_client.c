@@ -2,8 +2,8 @@
  * One client of bench_load: its connection, its rounds, its end. A request is written at once, not
  * with the next turn of the loop, so that what is measured is the broker as far as one process can.
  *
- * Invariants: a client has at most one request under way; `freed_us` of a name is set from the
- * moment its holder asks to unlock until somebody is granted it.
+ * Invariants: a client has at most one request under way; `freed_us` of a name that one client at a
+ * time holds is set from the moment its holder asks to unlock until somebody is granted it.
  */
 #include "bench_load_private.h"
 
@@ -82,19 +82,38 @@ void bench_client_ask(struct client *c)
 {
     struct load *l = c->load;
     c->name = choose(l);
-    const char *words[] = {"LOCK", c->name->text, "WAIT", l->wait, "LEASE", l->lease};
+    const char *words[9] = {"LOCK", c->name->text, "WAIT", l->wait};
+    int n = 4;
+    if (l->plan->lease_ms) {
+        words[n++] = "LEASE";
+        words[n++] = l->lease;
+    }
+    if (l->plan->shared)
+        words[n++] = "SHARED";
+    if (l->plan->limit) {
+        words[n++] = "LIMIT";
+        words[n++] = l->limit;
+    }
     c->state = CLIENT_ASKING;
     l->result->waiting++;
     c->sent_us = clock_us();
-    link_send(&c->link, l->plan->lease_ms ? 6 : 4, words);
+    link_send(&c->link, n, words);
     client_push(c);
+}
+
+/* Only then a name has one holder, whose leaving lets the next one in. */
+static bool is_exclusive(const struct bench_plan *p)
+{
+    return !p->shared && !p->limit;
 }
 
 static void client_unlock(struct client *c)
 {
     const char *words[] = {"UNLOCK", c->name->text};
     c->state = CLIENT_UNLOCKING;
-    c->name->freed_us = c->sent_us = clock_us();
+    c->sent_us = clock_us();
+    if (is_exclusive(c->load->plan))
+        c->name->freed_us = c->sent_us;
     link_send(&c->link, 2, words);
     client_push(c);
 }

@@ -26,6 +26,8 @@ enum cli_status {
     STATUS_NOT_FOUND = 127
 };
 
+enum { CLI_LIMIT_MAX = 4096 }; /* permits that a broker gives out for a name */
+
 struct cli_command {
     const char *name;
     int (*main)(int argc, char **argv);

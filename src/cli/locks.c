@@ -4,8 +4,12 @@
  */
 #include "locks.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "json.h"
 
 enum { BATCH = 64 };
 
@@ -118,4 +122,46 @@ const redisReply *locks_holder(const redisReply *info)
 {
     const redisReply *holders = ask_get(info, "holders");
     return ask_count(holders) ? holders->element[0] : NULL;
+}
+
+int64_t locks_holding(const redisReply *info)
+{
+    int64_t holding = ask_int(info, "holding");
+    int64_t listed = (int64_t)ask_count(ask_get(info, "holders"));
+    return holding > listed ? holding : listed;
+}
+
+bool locks_is_elsewhere(const redisReply *holder)
+{
+    return strcmp(ask_text(holder, "connection"), "elsewhere") == 0;
+}
+
+const char *locks_kind(char *buf, const redisReply *info)
+{
+    const char *kind = ask_text(info, "kind");
+    int64_t limit = ask_int(info, "limit"), holding = locks_holding(info);
+    if (holding == 0)
+        snprintf(buf, LOCKS_KIND_SIZE, "-");
+    else if (strcmp(kind, "limit") == 0)
+        snprintf(buf, LOCKS_KIND_SIZE, "limit %" PRId64 "/%" PRId64, holding, limit);
+    else if (strcmp(kind, "shared") == 0)
+        snprintf(buf, LOCKS_KIND_SIZE, "shared %" PRId64, holding);
+    else
+        snprintf(buf, LOCKS_KIND_SIZE, "%.20s", *kind ? kind : "exclusive");
+    return buf;
+}
+
+void locks_put_kind(struct json *j, const redisReply *info)
+{
+    const redisReply *limit = ask_get(info, "limit");
+    const char *kind = ask_text(info, "kind");
+    if (*kind)
+        json_string(j, "kind", kind);
+    else
+        json_null(j, "kind");
+    if (*kind && limit && limit->type == REDIS_REPLY_INTEGER)
+        json_int(j, "limit", limit->integer);
+    else
+        json_null(j, "limit");
+    json_int(j, "holding", locks_holding(info));
 }

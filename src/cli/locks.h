@@ -25,4 +25,15 @@ void locks_fini(struct locks *locks);
 
 /* Of a LOCKINFO: its first holder, NULL when it is free. */
 const redisReply *locks_holder(const redisReply *info);
+/* How many hold it, listed or not. */
+int64_t locks_holding(const redisReply *info);
+/* "exclusive", "shared 12", "limit 3/5", "-" when it is free; returns buf, which needs 64 bytes. */
+enum { LOCKS_KIND_SIZE = 64 };
+const char *locks_kind(char *buf, const redisReply *info);
+/* That it is held through another broker, which alone knows since when. */
+bool locks_is_elsewhere(const redisReply *holder);
+
+struct json;
+/* The members kind, limit and holding. */
+void locks_put_kind(struct json *j, const redisReply *info);
 #endif

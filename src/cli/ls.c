@@ -9,33 +9,32 @@
 #include "cli.h"
 #include "json.h"
 
-static const struct table_column columns[] = {{"NAME", false, true},    {"HOLDER", false, true},
-                                              {"HELD", true, false},    {"LEFT", true, false},
-                                              {"WAITING", true, false}, {NULL, false, false}};
+static const struct table_column columns[] = {
+    {"NAME", false, true}, {"KIND", false, false},   {"HOLDER", false, true}, {"HELD", true, false},
+    {"LEFT", true, false}, {"WAITING", true, false}, {NULL, false, false}};
 
 void ls_table(struct table *t)
 {
     table_init(t, columns);
 }
 
-static bool is_elsewhere(const redisReply *holder)
-{
-    return strcmp(ask_text(holder, "connection"), "elsewhere") == 0;
-}
-
 void ls_add_row(struct table *t, const struct locks_row *row)
 {
     const redisReply *holder = locks_holder(row->info);
     const char *owner = holder ? ask_text(holder, "owner") : "free";
-    int64_t waiting = ask_int(row->info, "waiting");
-    char text[24];
+    int64_t waiting = ask_int(row->info, "waiting"), holding = locks_holding(row->info);
+    char text[24], kind[LOCKS_KIND_SIZE];
     table_add(t, TINT_NONE, row->name, strlen(row->name));
-    table_add(t, holder ? TINT_NONE : TINT_DIM, owner, strlen(owner));
+    table_addf(t, TINT_NONE, "%s", locks_kind(kind, row->info));
+    if (holding > 1)
+        table_addf(t, TINT_NONE, "%.200s and %lld more", owner, (long long)holding - 1);
+    else
+        table_add(t, holder ? TINT_NONE : TINT_DIM, owner, strlen(owner));
     if (!holder) {
         table_addf(t, TINT_NONE, "-");
         table_addf(t, TINT_NONE, "-");
     } else {
-        bool known = !is_elsewhere(holder);
+        bool known = !locks_is_elsewhere(holder);
         table_addf(t, TINT_NONE, "%s",
                    known ? text_duration(text, ask_int(holder, "held_ms")) : "elsewhere");
         table_addf(t, TINT_NONE, "%s", text_duration(text, ask_int(holder, "remaining_ms")));
@@ -57,15 +56,16 @@ static void print_json(const struct locks *locks, bool names, struct buf *out)
         if (!names) {
             json_int(&j, "waiting", ask_int(locks->v[i].info, "waiting"));
             json_bool(&j, "held", holder != NULL);
+            locks_put_kind(&j, locks->v[i].info);
         }
         if (holder) {
             json_string(&j, "owner", ask_text(holder, "owner"));
             json_int(&j, "count", ask_int(holder, "count"));
             json_int(&j, "token", ask_int(holder, "token"));
             json_int(&j, "remaining_ms", ask_int(holder, "remaining_ms"));
-            json_bool(&j, "elsewhere", is_elsewhere(holder));
+            json_bool(&j, "elsewhere", locks_is_elsewhere(holder));
         }
-        if (holder && !is_elsewhere(holder)) {
+        if (holder && !locks_is_elsewhere(holder)) {
             json_int(&j, "held_ms", ask_int(holder, "held_ms"));
             json_bool(&j, "watched", ask_int(holder, "watched") != 0);
         }

@@ -24,6 +24,8 @@ static const struct cli_command commands[] = {
      "      --wait T        wait so long for the lock; 0: for ever [try once]\n"
      "      --lease T       hold by leases of T, renewed from here [the broker's, watched]\n"
      "      --max-hold T    end COMMAND after T\n"
+     "      --shared        as a reader, together with others\n"
+     "      --limit N       as one of N at a time\n"
      "      --fair          wait in the line of all brokers\n"
      "      --owner ID      hold as ID [one made up at random]\n"
      "      --on-lost HOW   when the lock is lost: term, kill or ignore [term]\n"
@@ -57,7 +59,7 @@ static const struct cli_command commands[] = {
     {"unlock", unlock_main, "frees a lock whoever holds it",
      "--force [OPTION]... NAME\n"
      "\n"
-     "Frees NAME, which somebody else holds; the holder is told. Status 1: nobody held it.\n"
+     "Frees NAME, which others hold; all of them are told. Status 1: nobody held it.\n"
      "\n"
      "  -f, --force         required: the holder may be at work\n"},
     {"ping", ping_main, "asks whether a broker is there and ready",
@@ -74,6 +76,8 @@ static const struct cli_command commands[] = {
      "      --duration T    measure for T [10s]\n"
      "      --wait T        give up waiting after T; 0: never [0]\n"
      "      --lease T       LOCK with LEASE T [watched locks]\n"
+     "      --shared        all are readers\n"
+     "      --limit N       N clients have a lock at a time\n"
      "      --prefix TEXT   names begin with TEXT [bench:]\n"
      "      --json          as JSON\n"},
 };

@@ -47,7 +47,17 @@ struct run {
 
 /* ---- options ---- */
 
-enum { OPT_WAIT = 256, OPT_LEASE, OPT_MAX_HOLD, OPT_FAIR, OPT_OWNER, OPT_ON_LOST, OPT_GRACE };
+enum {
+    OPT_WAIT = 256,
+    OPT_LEASE,
+    OPT_MAX_HOLD,
+    OPT_SHARED,
+    OPT_LIMIT,
+    OPT_FAIR,
+    OPT_OWNER,
+    OPT_ON_LOST,
+    OPT_GRACE
+};
 
 static enum on_lost on_lost_of(const char *word)
 {
@@ -79,6 +89,12 @@ static void take_option(struct run *r, int option, char **argv)
         break;
     case OPT_MAX_HOLD:
         r->maxhold_ms = cli_duration_ms("--max-hold", optarg);
+        break;
+    case OPT_SHARED:
+        r->lock.shared = true;
+        break;
+    case OPT_LIMIT:
+        r->lock.limit = cli_number("--limit", optarg, 1, CLI_LIMIT_MAX);
         break;
     case OPT_FAIR:
         r->lock.fair = true;
@@ -117,6 +133,8 @@ static void parse(struct run *r, int argc, char **argv)
                                           {"wait", required_argument, NULL, OPT_WAIT},
                                           {"lease", required_argument, NULL, OPT_LEASE},
                                           {"max-hold", required_argument, NULL, OPT_MAX_HOLD},
+                                          {"shared", no_argument, NULL, OPT_SHARED},
+                                          {"limit", required_argument, NULL, OPT_LIMIT},
                                           {"fair", no_argument, NULL, OPT_FAIR},
                                           {"owner", required_argument, NULL, OPT_OWNER},
                                           {"on-lost", required_argument, NULL, OPT_ON_LOST},
@@ -130,6 +148,8 @@ static void parse(struct run *r, int argc, char **argv)
     r->lock.name = argv[optind++];
     cli_check_name(r->lock.name);
     parse_options(r, argc, argv, longs); /* takes the -- too */
+    if (r->lock.shared && r->lock.limit)
+        cli_usage("--shared or --limit, not both");
     if (optind == argc)
         cli_usage("which command? NAME -- COMMAND");
     r->command = argv + optind;
@@ -218,7 +238,10 @@ static int take_lock(struct run *r)
         cli_warn("%s: %s", r->lock.name, r->lock.why);
     if (r->lock.state == RUN_LOCK_NOT_GRANTED)
         return r->conflict_status;
-    cli_warn("%s: %s", r->lock.name, r->lock.why);
+    if (strncmp(r->lock.why, "KIND ", 5) == 0) /* a sentence that names the lock follows */
+        cli_warn("%s", r->lock.why + 5);
+    else
+        cli_warn("%s: %s", r->lock.name, r->lock.why);
     return r->lock.status;
 }
 

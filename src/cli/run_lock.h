@@ -36,6 +36,8 @@ struct run_lock {
     char owner[257];
     bool owner_is_mine; /* made up: no other run enters with it */
     bool fair, verbose;
+    bool shared;        /* a reader's share */
+    int64_t limit;      /* one of so many permits; 0: no permit */
     int64_t wait_ms;    /* -1: try once; 0: for ever */
     int64_t lease_ms;   /* 0: watched */
     int64_t maxhold_ms; /* for the broker; 0: none */

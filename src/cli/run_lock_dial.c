@@ -45,7 +45,7 @@ static int64_t answer_time_ms(const struct run_lock *k)
 void run_lock_ask(struct run_lock *k, enum verb verb, int64_t now_ms)
 {
     const char *words[14] = {"", k->name, "OWNER", k->owner};
-    char wait[24], lease[24], maxhold[24];
+    char wait[24], lease[24], maxhold[24], limit[24];
     int n = 4;
     words[0] = verb == VERB_LOCK ? "LOCK" : verb == VERB_RENEW ? "RENEW" : "UNLOCK";
     k->answer_by_ms = now_ms + answer_time_ms(k);
@@ -65,6 +65,13 @@ void run_lock_ask(struct run_lock *k, enum verb verb, int64_t now_ms)
         words[n++] = "WAIT";
         words[n++] = wait;
         k->answer_by_ms = k->wait_ms ? k->wait_until_ms + ANSWER_MAX_MS : INT64_MAX;
+    }
+    if (verb == VERB_LOCK && k->shared)
+        words[n++] = "SHARED";
+    if (verb == VERB_LOCK && k->limit) {
+        snprintf(limit, sizeof limit, "%" PRId64, k->limit);
+        words[n++] = "LIMIT";
+        words[n++] = limit;
     }
     if (verb == VERB_LOCK && k->fair)
         words[n++] = "FAIR";

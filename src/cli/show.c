@@ -46,15 +46,11 @@ static void json_maps(struct json *j, const char *key, const redisReply *maps)
 
 static void print_json(const char *name, const redisReply *info, struct buf *out)
 {
-    static const char *const singles[] = {"kind", "limit", "waiting"};
     struct json j = {.out = out};
     json_object(&j, NULL);
     json_string(&j, "name", name);
-    for (size_t i = 0; i < sizeof singles / sizeof singles[0]; i++) {
-        const redisReply *value = ask_get(info, singles[i]);
-        if (value)
-            json_value(&j, singles[i], value);
-    }
+    locks_put_kind(&j, info);
+    json_int(&j, "waiting", ask_int(info, "waiting"));
     json_maps(&j, "holders", ask_get(info, "holders"));
     json_maps(&j, "waiters", ask_get(info, "waiters"));
     json_map(&j, "masters", ask_get(info, "masters"));
@@ -101,13 +97,46 @@ static void print_holder(const redisReply *h, struct buf *out, const struct scre
     buf_printf(out, "\n");
 }
 
+/* Several, a line each. */
+static void print_holders(const redisReply *info, struct buf *out, const struct screen *s)
+{
+    static const struct table_column columns[] = {
+        {"HOLDER", false, true},     {"TOKEN", true, false}, {"HELD", true, false},
+        {"LEFT", true, false},       {"COUNT", true, false}, {"WATCHED", false, false},
+        {"CONNECTION", true, false}, {NULL, false, false}};
+    const redisReply *holders = ask_get(info, "holders");
+    int64_t unlisted = locks_holding(info) - (int64_t)ask_count(holders);
+    struct table t;
+    table_init(&t, columns);
+    for (size_t i = 0; i < ask_count(holders); i++) {
+        const redisReply *h = holders->element[i];
+        const char *owner = ask_text(h, "owner");
+        bool known = !locks_is_elsewhere(h);
+        int64_t connection = ask_int(h, "connection");
+        char text[24];
+        table_add(&t, TINT_NONE, owner, strlen(owner));
+        table_addf(&t, TINT_NONE, "%lld", (long long)ask_int(h, "token"));
+        table_addf(&t, TINT_NONE, "%s", known ? text_duration(text, ask_int(h, "held_ms")) : "-");
+        table_addf(&t, TINT_NONE, "%s", text_duration(text, ask_int(h, "remaining_ms")));
+        table_addf(&t, TINT_NONE, "%lld", (long long)ask_int(h, "count"));
+        table_addf(&t, TINT_NONE, "%s", !known ? "-" : ask_int(h, "watched") ? "yes" : "no");
+        if (known && connection)
+            table_addf(&t, TINT_NONE, "%lld", (long long)connection);
+        else
+            table_addf(&t, TINT_NONE, "%s", known ? "gone" : "elsewhere");
+    }
+    buf_printf(out, "\n");
+    table_print(&t, out, s, -1);
+    table_fini(&t);
+    if (unlisted > 0)
+        buf_printf(out, "and %lld more\n", (long long)unlisted);
+}
+
 static void print_waiters(const redisReply *info, struct buf *out, const struct screen *s)
 {
-    static const struct table_column columns[] = {{"WAITING", false, true},
-                                                  {"SINCE", true, false},
-                                                  {"CONNECTION", true, false},
-                                                  {"LINE", false, false},
-                                                  {NULL, false, false}};
+    static const struct table_column columns[] = {
+        {"WAITING", false, true}, {"SINCE", true, false}, {"CONNECTION", true, false},
+        {"KIND", false, false},   {"LINE", false, false}, {NULL, false, false}};
     const redisReply *waiters = ask_get(info, "waiters");
     int64_t unlisted = ask_int(info, "waiting") - (int64_t)ask_count(waiters);
     struct table t;
@@ -121,6 +150,7 @@ static void print_waiters(const redisReply *info, struct buf *out, const struct 
         table_add(&t, TINT_NONE, owner, strlen(owner));
         table_addf(&t, TINT_NONE, "%s", text_duration(text, ask_int(w, "waited_ms")));
         table_addf(&t, TINT_NONE, "%lld", (long long)ask_int(w, "connection"));
+        table_addf(&t, TINT_NONE, "%s", ask_text(w, "kind"));
         table_addf(&t, TINT_NONE, "%s", ask_int(w, "fair") ? "of all brokers" : "here");
     }
     buf_printf(out, "\n");
@@ -152,6 +182,7 @@ static void print_masters(const redisReply *masters, struct buf *out, const stru
 static void print_text(const char *name, const redisReply *info, struct buf *out)
 {
     struct screen s = text_screen();
+    char kind[LOCKS_KIND_SIZE];
     const redisReply *holders = ask_get(info, "holders");
     label(out, &s, "name");
     text_put(out, name, strlen(name), 0);
@@ -163,8 +194,14 @@ static void print_text(const char *name, const redisReply *info, struct buf *out
     if (ask_int(info, "waiting"))
         buf_printf(out, ", %lld waiting here", (long long)ask_int(info, "waiting"));
     buf_printf(out, "\n");
-    for (size_t i = 0; i < ask_count(holders); i++)
-        print_holder(holders->element[i], out, &s);
+    if (ask_count(holders)) {
+        label(out, &s, "kind");
+        buf_printf(out, "%s\n", locks_kind(kind, info));
+    }
+    if (ask_count(holders) > 1)
+        print_holders(info, out, &s);
+    else if (ask_count(holders))
+        print_holder(holders->element[0], out, &s);
     print_waiters(info, out, &s);
     print_masters(ask_get(info, "masters"), out, &s);
 }

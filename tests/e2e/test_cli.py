@@ -18,6 +18,8 @@ from procs import wait_for
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 CLI = os.path.abspath(os.environ.get("HOLDFAST", os.path.join(os.path.dirname(daemon_path()), "holdfast")))
+KINDS = [[], ["--shared"], ["--limit", "3"]]
+each_kind = pytest.mark.parametrize("kind", KINDS, ids=["exclusive", "shared", "limit"])
 COMMANDS = ["run", "ls", "show", "masters", "top", "unlock", "ping", "bench"]
 NO_BROKER, REFUSED, NOT_GRANTED, DENIED, LOST, USAGE = 69, 65, 75, 77, 79, 64
 
@@ -99,7 +101,9 @@ def is_held(broker, name):
     [], ["nothing"], ["--nothing"], ["ls", "-x"], ["ls", "a", "b"], ["show"], ["show", ""], ["show", "a\nb"],
     ["unlock", "--force"], ["unlock", "a"], ["masters", "a"], ["run"], ["run", "a"], ["run", "a", "--"],
     ["run", "--", "true"], ["run", "--wait", "soon", "a", "true"], ["run", "--on-lost", "cry", "a", "true"],
-    ["run", "--wait"], ["run", "-E", "256", "a", "true"], ["bench", "-c", "0"], ["bench", "--hold", "2xs"],
+    ["run", "--wait"], ["run", "-E", "256", "a", "true"], ["run", "--limit", "0", "a", "true"],
+    ["run", "--limit", "4097", "a", "true"], ["run", "--shared", "a", "--limit", "2", "true"],
+    ["bench", "--shared", "--limit", "2"], ["bench", "-c", "0"], ["bench", "--hold", "2xs"],
     ["-u", "http://a", "ls"], ["-u", "redis://a:0", "ls"], ["-u", "rediss://a", "ls"], ["-u", "unix://a", "ls"],
     ["-u", "redis://:secret@", "ls"],
 ], ids=" ".join)
@@ -179,8 +183,8 @@ def test_ls_and_show(one, clients):
     assert (a["name"], a["owner"], a["token"], a["watched"]) == ("job:a", "me", token, True)
     assert b["name"] == "job:b" and b["watched"] is False and 0 < b["remaining_ms"] <= 50000
     lines = ok(one.broker, "ls", "job:*").splitlines()
-    assert lines[0].split() == ["NAME", "HOLDER", "HELD", "LEFT", "WAITING"]
-    assert lines[1].split()[:2] == ["job:a", "me"] and lines[1].split()[-1] == "1"
+    assert lines[0].split() == ["NAME", "KIND", "HOLDER", "HELD", "LEFT", "WAITING"]
+    assert lines[1].split()[:3] == ["job:a", "exclusive", "me"] and lines[1].split()[-1] == "1"
     assert ok(one.broker, "ls", "-1", "job:*") == "job:a\njob:b\n"
     shown = json.loads(ok(one.broker, "show", "job:a", "--json"))
     assert shown["holders"][0]["owner"] == "me" and shown["waiters"][0]["owner"] == "you"
@@ -192,6 +196,45 @@ def test_ls_and_show(one, clients):
     waiter.recv()
     waiter.cmd("UNLOCK", "job:a", "OWNER", "you")
     assert "free" in ok(one.broker, "show", "job:a")
+
+
+def test_readers_and_permits_are_shown(one, clients, terminal):
+    client, writer = clients(one.broker), clients(one.broker)
+    for i in range(12):
+        client.cmd("LOCK", "kinds:data", "SHARED", "OWNER", "reader-%d" % i)
+    for i in range(3):
+        client.cmd("LOCK", "kinds:slots", "LIMIT", 5, "OWNER", "worker-%d" % i, "LEASE", 50000)
+    writer.send("LOCK", "kinds:data", "OWNER", "writer", "WAIT", 0)
+    wait_for("the writer", lambda: json.loads(ok(one.broker, "ls", "--json", "kinds:data"))[0]["waiting"] == 1)
+    data, slots = json.loads(ok(one.broker, "ls", "--json", "kinds:*"))
+    assert (data["kind"], data["limit"], data["holding"]) == ("shared", None, 12)
+    assert (slots["kind"], slots["limit"], slots["holding"]) == ("limit", 5, 3)
+    for text in (ok(one.broker, "ls", "kinds:*"), ok(one.broker, "top")):
+        assert re.search(r"^kinds:data +shared 12 +reader-\d+ and 11 more ", text, re.M), text
+        assert re.search(r"^kinds:slots +limit 3/5 +worker-\d and 2 more ", text, re.M), text
+    shown = json.loads(ok(one.broker, "show", "--json", "kinds:data"))
+    assert (shown["kind"], shown["limit"], shown["holding"]) == ("shared", None, 12)
+    assert {h["owner"] for h in shown["holders"]} == {"reader-%d" % i for i in range(12)}
+    assert shown["waiters"][0]["kind"] == "exclusive"
+    text = ok(one.broker, "show", "kinds:data")
+    assert re.search(r"^kind +shared 12$", text, re.M) and "1 waiting" in text
+    assert len(re.findall(r"^reader-\d+ +\d+ +\S+ +\S+ +1 +yes +\d+$", text, re.M)) == 12
+    assert re.search(r"^writer +\S+ +\d+ +exclusive +here$", text, re.M)
+    assert re.search(r"^kind +limit 3/5$", ok(one.broker, "show", "kinds:slots"), re.M)
+    screen = terminal(one.broker, "show", "kinds:data", NO_COLOR="1")
+    screen.wait()
+    assert "reader-1" in screen.text and max(len(line) for line in screen.text.splitlines()) <= 80
+
+
+def test_more_holders_than_are_listed(one, clients):
+    client = clients(one.broker)
+    for i in range(40):
+        client.cmd("LOCK", "crowd", "SHARED", "OWNER", "reader-%d" % i)
+    assert "and 24 more" in ok(one.broker, "show", "crowd")
+    assert json.loads(ok(one.broker, "show", "--json", "crowd"))["holding"] == 40
+    ok(one.broker, "unlock", "-f", "crowd")
+    free = json.loads(ok(one.broker, "show", "--json", "crowd"))
+    assert (free["kind"], free["limit"], free["holding"], free["holders"]) == (None, None, 0, [])
 
 
 def test_odd_names(one, clients):
@@ -381,6 +424,38 @@ def test_runs_take_turns(one, running, name, tmp_path):
     assert int(counter.read_text()) == 15
 
 
+def test_run_readers_together_and_a_writer_alone(one, running, name):
+    readers = [running(one.broker, "--shared", name, "sh", "-c", "echo up; read line") for _ in range(3)]
+    assert [job.line() for job in readers] == ["up"] * 3
+    assert cli(one.broker, "run", name, "echo", "ran") == (NOT_GRANTED, "", "")
+    writer = running(one.broker, "--wait", "0", name, "echo", "ran")
+    wait_for("the writer", lambda: json.loads(ok(one.broker, "ls", "--json", name))[0]["waiting"] == 1)
+    for job in readers:
+        assert writer.proc.poll() is None
+        job.proc.stdin.write("\n")
+        assert job.end()[0] == 0
+    assert writer.end()[:2] == (0, "ran\n")
+
+
+def test_run_so_many_at_a_time(one, running, name):
+    jobs = [running(one.broker, "--limit", "2", name, "sh", "-c", "echo up; read line") for _ in range(2)]
+    assert [job.line() for job in jobs] == ["up"] * 2
+    assert cli(one.broker, "run", "--limit", "2", name, "echo", "ran") == (NOT_GRANTED, "", "")
+    third = running(one.broker, "--limit", "2", "--wait", "0", name, "echo", "ran")
+    jobs[0].proc.stdin.write("\n")
+    assert jobs[0].end()[0] == 0
+    assert third.end()[:2] == (0, "ran\n")
+
+
+def test_run_of_another_kind(one, clients, name):
+    client = clients(one.broker)
+    client.cmd("LOCK", name, "SHARED")
+    for wait in ([], ["--wait", "0"]):
+        status, out, err = cli(one.broker, "run", *wait, "--limit", "3", name, "echo", "ran")
+        assert (status, out) == (REFUSED, "")
+        assert re.fullmatch(r"holdfast: '%s' is held as .*shared.*\n" % re.escape(name), err), err
+
+
 def test_run_does_not_start_without_a_quorum(broker1, masters1, name):
     masters1[0].kill()
     status, out, err = cli(broker1, "run", name, "echo", "ran")
@@ -431,16 +506,18 @@ def test_run_ended_while_it_waits(one, clients, running, name):
     assert not is_held(one.broker, name)
 
 
-def test_run_killed_frees_the_lock_and_ends_the_command(one, running, name):
-    job = running(one.broker, name, "sh", "-c", "echo $$; exec sleep 60")
+@each_kind
+def test_run_killed_frees_the_lock_and_ends_the_command(one, running, name, kind):
+    job = running(one.broker, *kind, name, "sh", "-c", "echo $$; exec sleep 60")
     pid = int(job.line())
     job.proc.kill()
     wait_for("the end of the command", lambda: not procs.alive(pid), 5)
     wait_for("the lock to be free", lambda: not is_held(one.broker, name), LEASE_MS / 1000 + 2)
 
 
-def test_run_killed_with_a_lease(one, running, name):
-    job = running(one.broker, "--lease", "1500ms", name, "sh", "-c", "echo $$; exec sleep 60")
+@each_kind
+def test_run_killed_with_a_lease(one, running, name, kind):
+    job = running(one.broker, "--lease", "1500ms", *kind, name, "sh", "-c", "echo $$; exec sleep 60")
     pid = int(job.line())
     job.proc.kill()
     wait_for("the end of the command", lambda: not procs.alive(pid), 5)
@@ -483,8 +560,9 @@ def test_run_ends_the_command_when_the_lock_is_lost(one, running, name):
     assert (status, out) == (LOST, "told\n") and "forced" in err
 
 
-def test_run_kills_all_that_ignores_term(one, running, name):
-    job = running(one.broker, "--grace", "300ms", name, "sh", "-c", STUBBORN)
+@each_kind
+def test_run_kills_all_that_ignores_term(one, running, name, kind):
+    job = running(one.broker, "--grace", "300ms", *kind, name, "sh", "-c", STUBBORN)
     pids = [int(pid) for pid in job.line().split()]
     start = time.monotonic()
     ok(one.broker, "unlock", "-f", name)
@@ -536,8 +614,9 @@ def steady(make_broker, masters1):
     return make_broker(masters1, options={"lease": "4s"}, listen="127.0.0.1:%d" % free_port())
 
 
-def test_run_survives_a_restart_of_the_broker(steady, running, clients, name):
-    job = running(steady, name, "sh", "-c", "echo up; read line; exit 6")
+@each_kind
+def test_run_survives_a_restart_of_the_broker(steady, running, clients, name, kind):
+    job = running(steady, *kind, name, "sh", "-c", "echo up; read line; exit 6")
     assert job.line() == "up"
     steady.kill()
     steady.start()
@@ -582,6 +661,27 @@ def test_run_keeps_its_lock_when_the_broker_was_silent(make_broker, masters1, ru
     assert job.end()[0] == 6
 
 
+@each_kind
+def test_run_closes_a_silent_connection_only_when_it_has_its_lock_back(make_broker, make_proxy, masters1, running,
+                                                                        name, kind):
+    """The broker hears, but is not heard: closed in order, the old connection would give the lock away."""
+    broker = make_broker(masters1, options={"lease": "6s"})
+    proxy = make_proxy(broker.address)
+    proxy.on("drop_reply", lambda r: r.name == "renew")
+    again = proxy.on("hold_request", lambda r: r.name == "renew", nth=2)
+    job = running(None, *kind, name, "sh", "-c", "echo up; read line; exit 6", env=cli_env(HOLDFAST_URL=proxy.url))
+    assert job.line() == "up"
+    again.wait()
+    time.sleep(0.5)  # an end of the old connection would be there first
+    assert is_held(broker, name)
+    again.release()
+    assert "no answer" in job.proc.stderr.readline()
+    assert "taken back" in job.proc.stderr.readline()
+    job.proc.stdin.write("\n")
+    assert job.end()[0] == 6
+    assert not is_held(broker, name)
+
+
 def test_run_goes_on_with_another_broker(make_broker, masters3, running, clients, name):
     options = {"lease": "3s"}
     first, second = make_broker(masters3, options=options), make_broker(masters3, options=options)
@@ -600,17 +700,41 @@ def test_run_goes_on_with_another_broker(make_broker, masters3, running, clients
         assert not is_held(second, name)
 
 
-def test_run_survives_a_restart_of_a_master(broker3, masters3, running, name):
-    job = running(broker3, name, "sh", "-c", "echo up; read line; exit 6")
-    assert job.line() == "up"
+@each_kind
+def test_run_survives_a_restart_of_a_master(broker3, masters3, running, name, kind):
+    jobs = [running(broker3, *kind, name, "sh", "-c", "echo up; read line; exit 6") for _ in kind or [1]]
+    assert [job.line() for job in jobs] == ["up"] * len(jobs)
     for master in masters3:
         master.restart()
         wait_for("its return", lambda: all(m["state"] == "active" for m in
                                            json.loads(ok(broker3, "masters", "--json"))))
         time.sleep(LEASE_MS / 1000)
-    assert is_held(broker3, name) and job.proc.poll() is None
-    job.proc.stdin.write("\n")
-    assert job.end()[0] == 6
+    assert json.loads(ok(broker3, "show", "--json", name))["holding"] == len(jobs)
+    for job in jobs:
+        assert job.proc.poll() is None
+        job.proc.stdin.write("\n")
+        assert job.end()[0] == 6
+
+
+def test_run_readers_survive_a_restart_of_the_broker_together(steady, running, clients, name):
+    """Each takes its own share back; nobody gets the lock alone meanwhile."""
+    jobs = [running(steady, "--shared", name, "sh", "-c", "echo up; read line; exit 6") for _ in range(4)]
+    assert [job.line() for job in jobs] == ["up"] * 4
+    steady.kill()
+    steady.start()
+    steady.expect_status = 0
+    client = clients(steady)
+
+    def all_back():
+        holders = json.loads(ok(steady, "show", "--json", name))["holders"]
+        return len(holders) == 4 and all(h.get("watched") for h in holders)
+    wait_for("all shares to be taken back", all_back, 4)
+    assert client.cmd("LOCK", name) is None
+    for job in jobs:
+        job.proc.stdin.write("\n")
+        status, _, err = job.end()
+        assert status == 6 and "taken back" in err
+    assert client.cmd("LOCK", name)[0] > 0
 
 
 def test_run_waits_for_a_broker(steady, running, name):
@@ -658,6 +782,16 @@ def test_bench_with_many_clients_leaves_nothing_behind(one, clients, lease):
     assert told["errors"] == told["disconnects"] == 0 and told["grant_us"]["count"] > 100
     client = clients(one.broker)
     wait_for("nothing to be left", lambda: client.cmd("LOCKS", "MATCH", "many:*", "COUNT", 1000) == ["0", []], 3)
+
+
+@pytest.mark.parametrize("kind", KINDS[1:], ids=["shared", "limit"])
+def test_bench_with_kinds(one, clients, kind):
+    told = json.loads(ok(one.broker, "bench", "-c", "12", "--hold", "20ms", "--duration", "700ms", "--json", *kind))
+    assert told["errors"] == 0 and told["handover_us"]["count"] == 0
+    assert told["kind"] == kind[0][2:] and told["limit"] == (3 if kind[0] == "--limit" else None)
+    assert told["grant_us"]["count"] > 12
+    assert kind[0] != "--limit" or told["grant_us"]["p50"] > 20000
+    wait_for("nothing to be left", lambda: clients(one.broker).cmd("LOCKS", "MATCH", "bench:*") == ["0", []])
 
 
 def test_bench_counts_those_not_granted(one, clients):

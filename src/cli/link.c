@@ -6,6 +6,8 @@
  */
 #include "link.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -49,6 +51,9 @@ int link_open(struct link *l, const struct url *url)
         return fail(l, "%s: out of memory", url->shown);
     if (l->ctx->err)
         return fail_io(l);
+    /* A command that inherited it would keep it open, and the lock with it. */
+    if (fcntl(l->ctx->fd, F_SETFD, FD_CLOEXEC) != 0)
+        return fail(l, "%s: %s", url->shown, strerror(errno));
     l->wants_write = true; /* connected when it can be written to */
     if (url->password)
         send_auth(l, url);

@@ -515,6 +515,20 @@ def test_run_killed_frees_the_lock_and_ends_the_command(one, running, name, kind
     wait_for("the lock to be free", lambda: not is_held(one.broker, name), LEASE_MS / 1000 + 2)
 
 
+def test_run_gives_its_command_no_descriptor(one, running, name):
+    """One of the connection would keep the lock for as long as anything runs that the command has started."""
+    job = running(one.broker, name, "sh", "-c", "sleep 60 >/dev/null 2>&1 & echo $!; wait")
+    left = int(job.line())
+    try:
+        wait_for("no more than the standard streams",  # a shell that starts something may have more
+                 lambda: sorted(os.listdir("/proc/%d/fd" % left)) == ["0", "1", "2"])
+        job.proc.kill()
+        wait_for("the lock to be free", lambda: not is_held(one.broker, name), LEASE_MS / 1000 + 2)
+        assert procs.alive(left)
+    finally:
+        os.kill(left, signal.SIGKILL)
+
+
 @each_kind
 def test_run_killed_with_a_lease(one, running, name, kind):
     job = running(one.broker, "--lease", "1500ms", *kind, name, "sh", "-c", "echo $$; exec sleep 60")

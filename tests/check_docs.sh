@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # Fails when the manual or the sample configuration does not know an option, a command, or a switch
-# of the daemon, when the sample shows another default than the code has, or when mandoc complains.
+# of the daemon, when the sample shows another default than the code has, when the help of holdfast,
+# its manual page and its completions do not have the same options, or when mandoc complains.
 # Reads CONF_ROW(section, key, TYPE, field, "default", ...) in src/conf_table.c, CMD_ROW("NAME", ...)
-# in src/cmd*.c, and what `holdfastd -h` prints. Tries itself on a toy tree first. Exits 77 without mandoc.
+# in src/cmd*.c, and what `holdfastd -h` and `holdfast COMMAND -h` print; asks bash for its completions.
+# Tries itself on a toy tree first. Exits 77 without mandoc.
 set -euo pipefail
 export LC_ALL=C
 
@@ -98,6 +100,108 @@ check_switches() {
     return $bad
 }
 
+# Each line that describes an option, as "-n --names", of a help read from stdin.
+help_options() {
+    sed -nE 's/^ +((-[A-Za-z0-9])(, )?)?(--[a-z][a-z-]*)?( .*)?$/\2 \4/p' | grep -e - || true
+}
+
+# What the synopsis of a page shows for a command, as -n or --names.
+synopsis_options() {
+    COMMAND=$2 awk '/^\.Sh / { in_synopsis = $2 == "SYNOPSIS" }
+    in_synopsis && $1 == ".Cm" { here = $2 == ENVIRON["COMMAND"] }
+    in_synopsis && $1 == ".Nm" { here = 0 }
+    in_synopsis && here {
+        for (i = 1; i < NF; i++)
+            if ($i ~ /^\.?Fl$/ && $(i + 1) != "-")
+                print "-" $(i + 1)
+    }' "$1"
+}
+
+# What the text of a page explains somewhere, as -n or --names.
+explained_options() {
+    awk '/^\.Sh / { in_synopsis = $2 == "SYNOPSIS" }
+    !in_synopsis && /^\./ {
+        for (i = 1; i < NF; i++)
+            if ($i ~ /^\.?Fl$/)
+                print "-" $(i + 1)
+    }' "$1"
+}
+
+bash_options() {
+    bash -c 'source "$1"; COMP_WORDS=(holdfast "$2" -) COMP_CWORD=2
+        _holdfast; printf "%s\n" "${COMPREPLY[@]}"' bash "$1/completion/holdfast.bash" "$2" | grep -vx -e --
+}
+
+# Of the branch of the case for this command: words at the start of a quoted text, or in braces.
+zsh_options() {
+    COMMAND=$2 awk '/^ +[a-z]+( \| [a-z]+)*\)/ {
+        split($0, half, ")")
+        n = split(half[1], names, /[ |]+/)
+        here = 0
+        for (i = 1; i <= n; i++)
+            here = here || names[i] == ENVIRON["COMMAND"]
+    }
+    here && /\$json/ { print "\047--json" }
+    here
+    /;;$/ { here = 0 }' "$1/completion/_holdfast" |
+        sed -E 's/\[[^]]*\]//g; s/\(-[^)]*\)//g' | grep -oE "['{,]--?[A-Za-z0-9][a-z-]*" | sed 's/^.//' || true
+}
+
+# say_missing WHERE WANTED HAVE: names the words of WANTED that HAVE lacks; both are lists of lines.
+say_missing() {
+    local word bad=0
+    while read -r word; do
+        if [ -n "$word" ] && ! grep -qxF -e "$word" <<<"$3"; then
+            echo "$1: no $word"
+            bad=1
+        fi
+    done <<<"$2"
+    return $bad
+}
+
+# check_cli_command ROOT COMMAND HELP-TEXT
+check_cli_command() {
+    local page=$1/man/holdfast.1 options forms synopsis row bad=0
+    options=$(sed '1,/^$/d' <<<"$3" | help_options | grep -vE -e '--(url|help)$' || true)
+    forms=$(tr ' ' '\n' <<<"$options" | grep -e - || true)
+    synopsis=$(synopsis_options "$page" "$2" | grep -vxE -e '-u' || true)
+    while read -r row; do
+        # shellcheck disable=SC2086
+        if [ -n "$row" ] && ! grep -qxF -e "$(printf '%s\n' $row)" <<<"$synopsis"; then
+            echo "man/holdfast.1: the synopsis of $2 has none of $row"
+            bad=1
+        fi
+    done <<<"$options"
+    say_missing "holdfast $2 -h" "$synopsis" "$forms" || bad=1
+    say_missing "man/holdfast.1, for $2" "$forms" "$(explained_options "$page")" || bad=1
+    local shell words
+    for shell in bash zsh; do
+        words=$("${shell}_options" "$1" "$2" | grep -vxE -e '-u|--url|-h|--help' || true)
+        say_missing "completion of $shell, for $2" "$forms" "$words" || bad=1
+        say_missing "holdfast $2 -h, but the completion of $shell has it" "$words" "$forms" || bad=1
+    done
+    return $bad
+}
+
+# check_cli ROOT HOLDFAST
+check_cli() {
+    local command rows=0 bad=0
+    for command in $("$2" -h | sed -nE 's/^  ([a-z]+) .*/\1/p'); do
+        rows=$((rows + 1))
+        check_cli_command "$1" "$command" "$("$2" "$command" -h)" || bad=1
+    done
+    if [ $rows -eq 0 ]; then
+        echo 'holdfast -h: no commands'
+        bad=1
+    fi
+    return $bad
+}
+
+# On the toy tree.
+check_help() {
+    check_cli "$1" "$1/holdfast"
+}
+
 check_pages() {
     local page said bad=0
     for page in "$1"/man/*.[1-9]; do
@@ -116,13 +220,26 @@ toy=$(mktemp -d)
 trap 'rm -rf "$toy"' EXIT
 
 toy_tree() {
-    mkdir -p "$toy/src" "$toy/man" "$toy/etc"
+    mkdir -p "$toy/src" "$toy/man" "$toy/etc" "$toy/completion"
     printf '    CONF_ROW(a, lease, DURATION, lease_ms, "30s", 1, 2, 0,\n        "text")
     CONF_NAMED(b, mode, ENUM, mode,\n        "x y", 0, 0, 0, names, "text")\n' >"$toy/src/conf_table.c"
     printf '[a]\n#lease = 30s\n[b]\nmode=x y\n' >"$toy/etc/holdfast.ini"
     printf '.Bl -tag\n.It Ic lease , other\n.It Cm mode Ns = Ns Ar x\n.El\n' >"$toy/man/holdfast.ini.5"
     printf '    CMD_ROW("LOCK", f)\n' >"$toy/src/cmd_table.c"
     printf '.It Ic LOCK Ar name\n' >"$toy/man/holdfast-protocol.7"
+    printf '#!/bin/sh\nif [ "$1" = -h ]; then echo "  run   runs"; exit; fi
+echo "usage: holdfast run [OPTION]...
+
+  -n, --names N     names
+      --json        JSON
+  -u, --url URL     broker
+  -h, --help        this"\n' >"$toy/holdfast"
+    chmod +x "$toy/holdfast"
+    printf '.Sh SYNOPSIS\n.Nm\n.Cm run\n.Op Fl n Ar n\n.Op Fl -json\n.Op Fl u Ar url\n.Fl -
+.Sh DESCRIPTION\n.It Fl n , Fl -names Ar n\n.It Fl -json\n' >"$toy/man/holdfast.1"
+    printf '_holdfast() {\n    COMPREPLY=(-n --names --json -u --url -h --help --)\n}\n' \
+        >"$toy/completion/holdfast.bash"
+    printf "    run | top) _arguments -S \$common \$json {-n,--names}'[of --all]:n:' ;;\n" >"$toy/completion/_holdfast"
     printf '.It Fl c Ar file\n.It Fl \\-dev Ns Oo = Ns Ar n Oc\n' >"$toy/man/holdfastd.8"
 }
 
@@ -151,6 +268,17 @@ try check_commands man/holdfast-protocol.7 s/LOCK/UNLOCK/
 try check_commands src/cmd_table.c d
 try check_switches man/holdfastd.8 /Fl.c/d
 try check_switches man/holdfastd.8 s/dev/devel/
+try check_help holdfast 's/, --names/, --name/'
+try check_help holdfast /--json/d
+try check_help holdfast 's/  run.*runs//'
+try check_help man/holdfast.1 '/Op Fl n/d'
+try check_help man/holdfast.1 's/Op Fl -json/& | Fl -shared/'
+try check_help man/holdfast.1 's/It Fl -json/It Fl -xml/'
+try check_help completion/holdfast.bash 's/ --names//'
+try check_help completion/holdfast.bash 's/-n /-n -o /'
+try check_help completion/_holdfast 's/{-n,--names}/-n/'
+try check_help completion/_holdfast 's/.json//'
+try check_help completion/_holdfast 's/{-n,/{-o,-n,/'
 
 if check_pages "$toy" >/dev/null; then
     echo 'self test: check_pages takes pages without a head'
@@ -164,6 +292,7 @@ status=0
 check_conf "$root" || status=1
 check_commands "$root" || status=1
 check_switches "$root" "$("${HOLDFASTD:-$root/build/holdfastd}" -h)" || status=1
+check_cli "$root" "${HOLDFAST:-$root/build/holdfast}" || status=1
 if ! command -v mandoc >/dev/null; then
     echo 'mandoc is not there'
     [ $status -ne 0 ] || status=77

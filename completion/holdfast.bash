@@ -4,7 +4,9 @@
 _holdfast_names() {
     local url=() i
     for ((i = 1; i < cword; i++)); do
-        case ${words[i]} in -u | --url) url=(-u "${words[i + 1]}") ;; esac
+        case ${words[i]} in
+        -u | --url | --cacert | --cert | --key) url+=("${words[i]}" "${words[i + 1]}") ;;
+        esac
     done
     # A name may hold blanks: one a line, quoted for the shell.
     local name
@@ -47,7 +49,8 @@ _holdfast_complete() {
                 return
             fi
             ;;
-        -u | --url | -E | --conflict-exit-code | -c | --clients | -n | --names | -d | --delay | \
+        -u | --url | --cacert | --cert | --key | -E | --conflict-exit-code | -c | --clients | \
+            -n | --names | -d | --delay | \
             --wait | --lease | --max-hold | --limit | --owner | --on-lost | --grace | --hold | \
             --think | --duration | --prefix)
             i=$((i + 1))
@@ -62,17 +65,23 @@ _holdfast_complete() {
     --wait | --lease | --max-hold | --grace | --hold | --think | --duration | -d | --delay)
         _holdfast_words "$cur" '500ms 1s 10s 1m 10m 1h' && return
         ;;
+    --cacert | --cert | --key)
+        local IFS=$'\n'
+        # shellcheck disable=SC2207
+        COMPREPLY=($(compgen -f -- "$cur"))
+        return
+        ;;
     -u | --url | -E | --conflict-exit-code | -c | --clients | --limit | --owner | --prefix) return ;;
     -n | --names) [[ $command == bench ]] && return ;;
     esac
 
     case $command in
-    '') _holdfast_words "$cur" "$commands -u --url -h --help -V --version" ;;
+    '') _holdfast_words "$cur" "$commands -u --url --cacert --cert --key -h --help -V --version" ;;
     help) _holdfast_words "$cur" "${commands% help}" ;;
     run)
         if [[ $cur == -* || -n $name ]]; then
             _holdfast_words "$cur" '--wait --lease --max-hold --shared --limit --fair --owner
-                --on-lost --grace -E --conflict-exit-code -v --verbose -u --url -h --help --'
+                --on-lost --grace -E --conflict-exit-code -v --verbose -u --url --cacert --cert --key -h --help --'
         else
             _holdfast_names "$cur"
         fi
@@ -82,16 +91,16 @@ _holdfast_complete() {
         [[ $command == unlock ]] && more='-f --force'
         [[ $command == ls ]] && more='-1 --names --json'
         if [[ $cur == -* ]]; then
-            _holdfast_words "$cur" "$more -u --url -h --help"
+            _holdfast_words "$cur" "$more -u --url --cacert --cert --key -h --help"
         elif [[ -z $name ]]; then
             _holdfast_names "$cur"
         fi
         ;;
-    masters | ping) _holdfast_words "$cur" '--json -u --url -h --help' ;;
-    top) _holdfast_words "$cur" '-d --delay -u --url -h --help' ;;
+    masters | ping) _holdfast_words "$cur" '--json -u --url --cacert --cert --key -h --help' ;;
+    top) _holdfast_words "$cur" '-d --delay -u --url --cacert --cert --key -h --help' ;;
     bench)
         _holdfast_words "$cur" '-c --clients -n --names --hold --think --duration --wait --lease
-            --shared --limit --prefix --json -u --url -h --help'
+            --shared --limit --prefix --json -u --url --cacert --cert --key -h --help'
         ;;
     esac
 }

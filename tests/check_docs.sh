@@ -159,10 +159,23 @@ say_missing() {
     return $bad
 }
 
+# Options of all commands, which no synopsis repeats.
+common='url|cacert|cert|key|help'
+
+# check_cli_common ROOT HELP-TEXT: each is explained, and known to the completions.
+check_cli_common() {
+    local words bad=0
+    words=$(grep -oE -e "--($common)\>" <<<"$2" | sort -u)
+    say_missing man/holdfast.1 "$words" "$(explained_options "$1/man/holdfast.1")" || bad=1
+    say_missing 'completion of bash' "$words" "$(bash_options "$1" ping)" || bad=1
+    say_missing 'completion of zsh' "$words" "$(grep -oE -e '--[a-z]+' "$1/completion/_holdfast")" || bad=1
+    return $bad
+}
+
 # check_cli_command ROOT COMMAND HELP-TEXT
 check_cli_command() {
     local page=$1/man/holdfast.1 options forms synopsis row bad=0
-    options=$(sed '1,/^$/d' <<<"$3" | help_options | grep -vE -e '--(url|help)$' || true)
+    options=$(sed '1,/^$/d' <<<"$3" | help_options | grep -vE -e "--($common)\$" || true)
     forms=$(tr ' ' '\n' <<<"$options" | grep -e - || true)
     synopsis=$(synopsis_options "$page" "$2" | grep -vxE -e '-u' || true)
     while read -r row; do
@@ -176,7 +189,7 @@ check_cli_command() {
     say_missing "man/holdfast.1, for $2" "$forms" "$(explained_options "$page")" || bad=1
     local shell words
     for shell in bash zsh; do
-        words=$("${shell}_options" "$1" "$2" | grep -vxE -e '-u|--url|-h|--help' || true)
+        words=$("${shell}_options" "$1" "$2" | grep -vxE -e "-u|-h|--($common)" || true)
         say_missing "completion of $shell, for $2" "$forms" "$words" || bad=1
         say_missing "holdfast $2 -h, but the completion of $shell has it" "$words" "$forms" || bad=1
     done
@@ -190,6 +203,7 @@ check_cli() {
         rows=$((rows + 1))
         check_cli_command "$1" "$command" "$("$2" "$command" -h)" || bad=1
     done
+    check_cli_common "$1" "$("$2" -h)" || bad=1
     if [ $rows -eq 0 ]; then
         echo 'holdfast -h: no commands'
         bad=1
@@ -227,7 +241,7 @@ toy_tree() {
     printf '.Bl -tag\n.It Ic lease , other\n.It Cm mode Ns = Ns Ar x\n.El\n' >"$toy/man/holdfast.ini.5"
     printf '    CMD_ROW("LOCK", f)\n' >"$toy/src/cmd_table.c"
     printf '.It Ic LOCK Ar name\n' >"$toy/man/holdfast-protocol.7"
-    printf '#!/bin/sh\nif [ "$1" = -h ]; then echo "  run   runs"; exit; fi
+    printf '#!/bin/sh\nif [ "$1" = -h ]; then echo "  run   runs"; echo "  -u, --url"; exit; fi
 echo "usage: holdfast run [OPTION]...
 
   -n, --names N     names
@@ -236,10 +250,11 @@ echo "usage: holdfast run [OPTION]...
   -h, --help        this"\n' >"$toy/holdfast"
     chmod +x "$toy/holdfast"
     printf '.Sh SYNOPSIS\n.Nm\n.Cm run\n.Op Fl n Ar n\n.Op Fl -json\n.Op Fl u Ar url\n.Fl -
-.Sh DESCRIPTION\n.It Fl n , Fl -names Ar n\n.It Fl -json\n' >"$toy/man/holdfast.1"
+.Sh DESCRIPTION\n.It Fl n , Fl -names Ar n\n.It Fl -json\n.It Fl u , Fl -url Ar url\n' >"$toy/man/holdfast.1"
     printf '_holdfast() {\n    COMPREPLY=(-n --names --json -u --url -h --help --)\n}\n' \
         >"$toy/completion/holdfast.bash"
     printf "    run | top) _arguments -S \$common \$json {-n,--names}'[of --all]:n:' ;;\n" >"$toy/completion/_holdfast"
+    printf "    common=('--url[broker]:url:')\n" >>"$toy/completion/_holdfast"
     printf '.It Fl c Ar file\n.It Fl \\-dev Ns Oo = Ns Ar n Oc\n' >"$toy/man/holdfastd.8"
 }
 
@@ -279,6 +294,9 @@ try check_help completion/holdfast.bash 's/-n /-n -o /'
 try check_help completion/_holdfast 's/{-n,--names}/-n/'
 try check_help completion/_holdfast 's/.json//'
 try check_help completion/_holdfast 's/{-n,/{-o,-n,/'
+try check_help man/holdfast.1 's/ , Fl -url//'
+try check_help completion/holdfast.bash 's/ --url//'
+try check_help completion/_holdfast 's/--url/--uri/'
 
 if check_pages "$toy" >/dev/null; then
     echo 'self test: check_pages takes pages without a head'

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fails when a module of src/ includes one that stands above it in the table of src/README.md, or when
 # a file belongs to no row. Tries itself on toy trees first.
-# usage: check_layers.sh [SRC-DIR]
+# usage: check_layers.sh [SRC-DIR]     without one: src and src/cli
 set -euo pipefail
 export LC_ALL=C
 
@@ -93,4 +93,10 @@ try 1 ''
 rm "$toy/d.c"
 try 0 ''
 
-check_tree "${1:-${top_srcdir:-$(dirname "$0")/..}/src}"
+src=${top_srcdir:-$(dirname "$0")/..}/src
+status=0
+[ $# -gt 0 ] || set -- "$src" "$src/cli"
+for tree in "$@"; do
+    check_tree "$tree" || status=1
+done
+exit $status

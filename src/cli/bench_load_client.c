@@ -11,7 +11,6 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "cli.h"
 #include "clock.h"
@@ -173,8 +172,7 @@ static void client_part(struct client *c)
     if (c->load->plan->lease_ms && c->state == CLIENT_HOLDING)
         link_send(&c->link, 2, (const char *[]){"UNLOCK", c->name->text});
     c->state = CLIENT_IDLE;
-    if (link_turn(&c->link, POLLOUT) == 0 && !c->link.wants_write &&
-        shutdown(link_fd(&c->link), SHUT_WR) == 0)
+    if (link_turn(&c->link, POLLOUT) == 0 && !c->link.wants_write && link_finish(&c->link) == 0)
         return;
     bench_client_close(c);
     bench_load_settle(c->load);
@@ -198,6 +196,8 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
         client_broken(c);
         return;
     }
+    if (c->link.wants_write) /* TLS may do both */
+        event_add(c->writable, NULL);
     while (link_is_open(&c->link)) {
         if (link_next(&c->link, &reply) != 0)
             client_broken(c);

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "tls.h"
 #include "url.h"
 
 /* Those of sysexits(3) where one fits. `run` ends with the status of its command otherwise. */
@@ -38,16 +39,22 @@ struct cli_command {
 struct cli {
     const struct cli_command *command; /* the one that runs; NULL: none yet */
     struct urls urls;
+    struct tls_files tls_files; /* for rediss:// */
+    struct ssl_ctx_st *tls;
     bool json;
 };
 extern struct cli cli;
 
+enum { CLI_OPT_CACERT = 1000, CLI_OPT_CERT, CLI_OPT_KEY };
+
 /* Options that all sub-commands take; --json only those that name it. */
 #define CLI_SHORT "hu:"
 #define CLI_LONGS                                                                                  \
-    {"help", no_argument, NULL, 'h'},                                                              \
+    {"help", no_argument, NULL, 'h'}, {"url", required_argument, NULL, 'u'},                       \
+        {"cacert", required_argument, NULL, CLI_OPT_CACERT},                                       \
+        {"cert", required_argument, NULL, CLI_OPT_CERT},                                           \
     {                                                                                              \
-        "url", required_argument, NULL, 'u'                                                        \
+        "key", required_argument, NULL, CLI_OPT_KEY                                                \
     }
 #define CLI_JSON                                                                                   \
     {                                                                                              \

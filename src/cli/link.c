@@ -1,8 +1,9 @@
 /*
- * A thin skin over a redisContext in its non-blocking mode.
+ * A thin skin over a redisContext in its non-blocking mode. With TLS the context only connects, and
+ * its reader reads what has been deciphered here.
  *
- * Invariants: ctx is NULL exactly when the link is closed; wants_write is true while hiredis may
- * have unsent bytes.
+ * Invariants: ctx is NULL exactly when the link is closed; wants_write is true while there may be
+ * unsent bytes that the socket would take.
  */
 #include "link.h"
 
@@ -12,6 +13,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+
+#include "tls.h"
+
+enum { READ_MAX = 16384 }; /* a record of TLS */
 
 static int fail(struct link *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
@@ -54,18 +60,39 @@ int link_open(struct link *l, const struct url *url)
     /* A command that inherited it would keep it open, and the lock with it. */
     if (fcntl(l->ctx->fd, F_SETFD, FD_CLOEXEC) != 0)
         return fail(l, "%s: %s", url->shown, strerror(errno));
+    if (url->tls)
+        l->tls = tls_connect(url->tls, l->ctx->fd, url->host);
     l->wants_write = true; /* connected when it can be written to */
     if (url->password)
         send_auth(l, url);
     return 0;
 }
 
+static void say_goodbye(struct link *l)
+{
+    if (l->tls && l->connected)
+        tls_goodbye(l->tls);
+}
+
 void link_close(struct link *l)
 {
-    if (l->ctx)
-        redisFree(l->ctx);
+    if (!l->ctx)
+        return;
+    say_goodbye(l);
+    tls_free(l->tls);
+    buf_fini(&l->out);
+    redisFree(l->ctx);
     l->ctx = NULL;
+    l->tls = NULL;
     l->wants_write = false;
+}
+
+int link_finish(struct link *l)
+{
+    say_goodbye(l);
+    if (shutdown(l->ctx->fd, SHUT_WR) == 0)
+        return 0;
+    return fail(l, "%s: %s", l->url->shown, strerror(errno));
 }
 
 int link_fd(const struct link *l)
@@ -84,10 +111,94 @@ void link_send(struct link *l, int argc, const char *const *argv)
     if (argc > (int)(sizeof words / sizeof words[0]))
         util_die("a request of %d words", argc);
     memcpy(words, argv, (size_t)argc * sizeof words[0]);
-    if (redisAppendCommandArgv(l->ctx, argc, words, NULL) != REDIS_OK)
-        util_die("out of memory");
     l->wants_write = true;
+    if (!l->tls) {
+        if (redisAppendCommandArgv(l->ctx, argc, words, NULL) != REDIS_OK)
+            util_die("out of memory");
+        return;
+    }
+    char *request;
+    int len = (int)redisFormatCommandArgv(&request, argc, words, NULL);
+    if (len < 0)
+        util_die("out of memory");
+    buf_append(&l->out, request, (size_t)len);
+    redisFreeCommand(request);
 }
+
+/* ---- TLS ---- */
+
+/* 1: go on. 0: not before the socket is ready for more. -1: it has failed. */
+static int after(struct link *l, enum tls_result result)
+{
+    int number = errno;
+    switch (result) {
+    case TLS_DONE:
+        return 1;
+    case TLS_WANT_WRITE:
+        l->wants_write = true;
+        return 0;
+    case TLS_WANT_READ:
+        return 0;
+    case TLS_CLOSED:
+    case TLS_CUT:
+        l->connected = false; /* no goodbye */
+        return fail(l, "%s: Server closed the connection", l->url->shown);
+    case TLS_BROKEN:
+        l->connected = false;
+        return fail(l, "%s: %s", l->url->shown, strerror(number));
+    default:
+        l->connected = false;
+        return fail(l, "%s: %s", l->url->shown, tls_reason());
+    }
+}
+
+static int tls_shake_hands(struct link *l)
+{
+    int go_on = after(l, tls_shake(l->tls));
+    if (go_on == 1) {
+        (void)redisEnableKeepAlive(l->ctx);
+        l->connected = true;
+    }
+    return go_on;
+}
+
+static int tls_write_out(struct link *l)
+{
+    int go_on = 1;
+    while (go_on == 1 && buf_len(&l->out) > 0) {
+        size_t done = 0;
+        go_on = after(l, tls_write(l->tls, buf_head(&l->out), buf_len(&l->out), &done));
+        if (go_on == 1)
+            buf_consume(&l->out, done);
+    }
+    return go_on < 0 ? -1 : 0;
+}
+
+static int tls_read_in(struct link *l)
+{
+    char bytes[READ_MAX];
+    for (;;) {
+        size_t done = 0;
+        int go_on = after(l, tls_read(l->tls, bytes, sizeof bytes, &done));
+        if (go_on != 1)
+            return go_on;
+        if (redisReaderFeed(l->ctx->reader, bytes, done) != REDIS_OK)
+            util_die("out of memory");
+    }
+}
+
+static int turn_tls(struct link *l)
+{
+    l->wants_write = false;
+    if (!l->connected) {
+        int go_on = tls_shake_hands(l);
+        if (go_on != 1)
+            return go_on;
+    }
+    return tls_write_out(l) == 0 ? tls_read_in(l) : -1;
+}
+
+/* ---- without ---- */
 
 static int write_out(struct link *l)
 {
@@ -104,6 +215,8 @@ static int write_out(struct link *l)
 int link_turn(struct link *l, short revents)
 {
     bool broken = revents & (POLLERR | POLLHUP);
+    if (l->tls)
+        return revents ? turn_tls(l) : 0;
     if (!l->connected && !(revents & POLLOUT) && !broken)
         return 0;
     if (l->wants_write && (revents & POLLOUT || broken) && write_out(l) != 0)

@@ -2,31 +2,38 @@
 #define HOLDFAST_LINK_H
 /*
  * link: one connection to a broker that never blocks once it is opened (a host name is looked up
- * while it is): poll() its descriptor for link_events(), then link_turn(). Bytes go through
- * hiredis, 0.14 or later; replies are RESP2, in the order of the requests. A password in the
- * address is sent first, and its reply taken care of here.
+ * while it is): poll() its descriptor for link_events(), then link_turn(). Requests and replies go
+ * through hiredis, 0.14 or later, which need not know of TLS; replies are RESP2, in the order of
+ * the requests. A password in the address is sent first, and its reply taken care of here.
  */
 #include <hiredis/hiredis.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "buf.h"
 #include "url.h"
+
+struct ssl_st;
 
 struct link {
     redisContext *ctx; /* NULL: closed */
     const struct url *url;
     bool wants_write;
-    bool connected;  /* it could be written to */
-    bool auth_due;   /* the next reply is that to AUTH */
-    bool denied;     /* it failed because the broker refused the password */
-    char error[320]; /* why it failed; stays after link_close() */
+    bool connected;     /* it could be written to; with TLS: they have shaken hands */
+    struct ssl_st *tls; /* NULL: without */
+    struct buf out;     /* with TLS: requests that are to be written */
+    bool auth_due;      /* the next reply is that to AUTH */
+    bool denied;        /* it failed because the broker refused the password */
+    char error[320];    /* why it failed; stays after link_close() */
 };
 
 /* 0, or -1: `error` is set and it is closed. The url must outlive the link. */
 int link_open(struct link *l, const struct url *url) MUST_CHECK;
 /* An orderly close: the broker releases what this connection holds. Closed already: nothing. */
 void link_close(struct link *l);
+/* As a close for the broker, but what it still has to say can be read. 0, or -1: it is closed. */
+int link_finish(struct link *l) MUST_CHECK;
 
 static inline bool link_is_open(const struct link *l)
 {

@@ -84,9 +84,12 @@ static const struct cli_command commands[] = {
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 
 static const char common_help[] =
-    "  -u, --url URL       the broker, redis://[[USER:]PASSWORD@]HOST[:PORT] or unix:///PATH;\n"
-    "                      several, to be tried in turn: with commas, or -u again\n"
-    "                      [HOLDFAST_URL, else " URL_DEFAULT "]\n"
+    "  -u, --url URL       the broker, redis://[[USER:]PASSWORD@]HOST[:PORT], rediss:// for TLS,\n"
+    "                      or unix:///PATH; several, to be tried in turn: with commas, or -u\n"
+    "                      again [HOLDFAST_URL, else " URL_DEFAULT "]\n"
+    "      --cacert FILE   TLS: whom to believe [HOLDFAST_CACERT, else the system]\n"
+    "      --cert FILE     TLS: our certificate [HOLDFAST_CERT, else none]\n"
+    "      --key FILE      TLS: its key [HOLDFAST_KEY, else in --cert]\n"
     "  -h, --help          print this and exit\n";
 
 /* ---- messages ---- */
@@ -171,6 +174,15 @@ void cli_option(int option, char **argv)
     case 'u':
         add_urls(optarg, "-u");
         return;
+    case CLI_OPT_CACERT:
+        cli.tls_files.ca = optarg;
+        return;
+    case CLI_OPT_CERT:
+        cli.tls_files.certificate = optarg;
+        return;
+    case CLI_OPT_KEY:
+        cli.tls_files.key = optarg;
+        return;
     case 'J':
         cli.json = true;
         return;
@@ -183,6 +195,24 @@ void cli_option(int option, char **argv)
     }
 }
 
+static const char *file_of(const char *option, const char *variable)
+{
+    const char *environment = getenv(variable);
+    return option || !environment || !*environment ? option : environment;
+}
+
+static void prepare_tls(void)
+{
+    struct tls_files *files = &cli.tls_files;
+    char error[TLS_REASON_MAX];
+    files->ca = file_of(files->ca, "HOLDFAST_CACERT");
+    files->certificate = file_of(files->certificate, "HOLDFAST_CERT");
+    files->key = file_of(files->key, "HOLDFAST_KEY");
+    cli.tls = tls_client_new(files, error, sizeof error);
+    if (!cli.tls)
+        cli_usage("%s", error);
+}
+
 const struct urls *cli_urls(void)
 {
     const char *environment = getenv("HOLDFAST_URL");
@@ -190,6 +220,11 @@ const struct urls *cli_urls(void)
         add_urls(environment, "HOLDFAST_URL");
     if (cli.urls.n == 0)
         add_urls(URL_DEFAULT, "default");
+    for (size_t i = 0; i < cli.urls.n; i++) {
+        if (cli.urls.v[i].is_tls && !cli.tls)
+            prepare_tls();
+        cli.urls.v[i].tls = cli.urls.v[i].is_tls ? cli.tls : NULL;
+    }
     return &cli.urls;
 }
 
@@ -276,5 +311,6 @@ int main(int argc, char **argv)
     optind = 0; /* getopt_long() begins anew */
     int status = cli.command->main(argc, argv);
     urls_fini(&cli.urls);
+    tls_context_free(cli.tls);
     return status;
 }

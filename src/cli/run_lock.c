@@ -11,7 +11,6 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "cli.h"
 #include "clock.h"
@@ -302,9 +301,8 @@ void run_lock_cancel(struct run_lock *k, int64_t now_ms)
 {
     redisReply *reply = NULL;
     int64_t until_ms = now_ms + CANCEL_MS;
-    if (link_is_open(&k->link) && shutdown(link_fd(&k->link), SHUT_WR) != 0)
-        link_close(&k->link);
-    while (link_is_open(&k->link) && now_ms < until_ms) {
+    bool is_open = link_is_open(&k->link) && link_finish(&k->link) == 0;
+    while (is_open && link_is_open(&k->link) && now_ms < until_ms) {
         struct pollfd fd = {link_fd(&k->link), POLLIN, 0};
         if (poll(&fd, 1, (int)(until_ms - now_ms)) < 0 || link_turn(&k->link, fd.revents) != 0)
             break;

@@ -4,7 +4,6 @@
  */
 #include "url.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -113,11 +112,10 @@ static const char *parse(struct url *u, const char *text)
 {
     const char *rest, *why;
     bool is_unix = strncasecmp(text, "unix://", 7) == 0;
-    if (strncasecmp(text, "rediss://", 9) == 0)
-        return "TLS is not supported here: use a tunnel, or redis:// within a private network";
-    if (!is_unix && strncasecmp(text, "redis://", 8) != 0)
-        return "it begins neither with redis:// nor with unix://";
-    rest = text + (is_unix ? 7 : 8);
+    u->is_tls = strncasecmp(text, "rediss://", 9) == 0;
+    if (!is_unix && !u->is_tls && strncasecmp(text, "redis://", 8) != 0)
+        return "it begins with none of redis://, rediss:// and unix://";
+    rest = strstr(text, "://") + 3;
     size_t end = is_unix && rest[0] == '/' ? 0 : strcspn(rest, is_unix ? "" : "/?");
     const char *at = memrchr(rest, '@', end);
     if (at) {

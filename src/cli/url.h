@@ -1,14 +1,17 @@
 #ifndef HOLDFAST_URL_H
 #define HOLDFAST_URL_H
 /*
- * url: where a broker is: redis://[[user]:password@]host[:port][/] or
- * unix://[[user]:password@]/path. User and password may be %-encoded.
+ * url: where a broker is: redis://[[user]:password@]host[:port][/], the same with rediss:// for
+ * TLS, or unix://[[user]:password@]/path. User and password may be %-encoded.
  */
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "util.h"
 
 #define URL_DEFAULT "redis://127.0.0.1:5625"
+
+struct ssl_ctx_st;
 
 struct url {
     char *shown; /* host:port or the path: never a password */
@@ -17,6 +20,8 @@ struct url {
     char *path;
     char *user;     /* NULL: none */
     char *password; /* NULL: none */
+    bool is_tls;
+    struct ssl_ctx_st *tls; /* to be set before it is used, when is_tls; not its own */
 };
 
 struct urls {

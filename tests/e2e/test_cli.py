@@ -104,7 +104,8 @@ def is_held(broker, name):
     ["run", "--wait"], ["run", "-E", "256", "a", "true"], ["run", "--limit", "0", "a", "true"],
     ["run", "--limit", "4097", "a", "true"], ["run", "--shared", "a", "--limit", "2", "true"],
     ["bench", "--shared", "--limit", "2"], ["bench", "-c", "0"], ["bench", "--hold", "2xs"],
-    ["-u", "http://a", "ls"], ["-u", "redis://a:0", "ls"], ["-u", "rediss://a", "ls"], ["-u", "unix://a", "ls"],
+    ["-u", "http://a", "ls"], ["-u", "redis://a:0", "ls"], ["-u", "rediss://", "ls"], ["-u", "rediss://a", "--cacert", "/", "ls"],
+    ["-u", "unix://a", "ls"],
     ["-u", "redis://:secret@", "ls"],
 ], ids=" ".join)
 def test_mistakes(args):

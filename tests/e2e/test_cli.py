@@ -254,7 +254,10 @@ def test_odd_names(one, clients):
 
 def test_many_locks(one, clients):
     with clients(one.broker) as client:
-        client.pipeline(*(("LOCK", "many:%04d" % i) for i in range(3000)))
+        missing = ["many:%04d" % i for i in range(3000)]
+        while missing:  # a busy machine
+            replies = client.pipeline(*(("LOCK", name, "LEASE", 50000) for name in missing))
+            missing = [name for name, reply in zip(missing, replies) if not isinstance(reply, list)]
         assert ok(one.broker, "ls", "-1", "many:*").split() == ["many:%04d" % i for i in range(3000)]
         told = json.loads(ok(one.broker, "ls", "--json", "many:0*"))
         assert len(told) == 1000 and all(entry["held"] for entry in told)
@@ -780,8 +783,14 @@ def test_run_that_was_asleep_asks_before_it_goes_on(one, running, clients, name)
 
 # --- bench ----------------------------------------------------------------------------------------
 
-def test_bench(one, clients):
-    told = json.loads(ok(one.broker, "bench", "-c", "8", "--hold", "2ms", "--think", "5ms",
+@pytest.fixture
+def patient(make_broker, masters1):
+    """A broker that has no errors of its own on a machine that is busy with other things."""
+    return make_broker(masters1, options={"lease": "20s", "request_timeout": "10s"})
+
+
+def test_bench(patient, clients):
+    told = json.loads(ok(patient, "bench", "-c", "8", "--hold", "2ms", "--think", "5ms",
                          "--duration", "1s", "--json"))
     grants, handover = told["grant_us"], told["handover_us"]
     assert told["errors"] == told["disconnects"] == 0 and grants["count"] > 30
@@ -789,30 +798,30 @@ def test_bench(one, clients):
     assert 0 < handover["p50"] <= handover["max"] and handover["count"] >= grants["count"] // 2
     fair = told["grants_per_client"]
     assert fair["max"] - fair["min"] <= 3
-    wait_for("nothing to be left", lambda: clients(one.broker).cmd("LOCKS", "MATCH", "bench:*") == ["0", []])
+    wait_for("nothing to be left", lambda: clients(patient).cmd("LOCKS", "MATCH", "bench:*") == ["0", []])
 
 
 @pytest.mark.parametrize("lease", [[], ["--lease", "20s"]], ids=["watched", "lease"])
-def test_bench_with_many_clients_leaves_nothing_behind(one, clients, lease):
-    told = json.loads(ok(one.broker, "bench", "--clients", "300", "--names", "20", "--hold", "500us",
+def test_bench_with_many_clients_leaves_nothing_behind(patient, clients, lease):
+    told = json.loads(ok(patient, "bench", "--clients", "300", "--names", "20", "--hold", "500us",
                          "--duration", "700ms", "--prefix", "many:", "--json", *lease))
     assert told["errors"] == told["disconnects"] == 0 and told["grant_us"]["count"] > 100
-    client = clients(one.broker)
+    client = clients(patient)
     wait_for("nothing to be left", lambda: client.cmd("LOCKS", "MATCH", "many:*", "COUNT", 1000) == ["0", []], 3)
 
 
 @pytest.mark.parametrize("kind", KINDS[1:], ids=["shared", "limit"])
-def test_bench_with_kinds(one, clients, kind):
-    told = json.loads(ok(one.broker, "bench", "-c", "12", "--hold", "20ms", "--duration", "700ms", "--json", *kind))
+def test_bench_with_kinds(patient, clients, kind):
+    told = json.loads(ok(patient, "bench", "-c", "12", "--hold", "20ms", "--duration", "700ms", "--json", *kind))
     assert told["errors"] == 0 and told["handover_us"]["count"] == 0
     assert told["kind"] == kind[0][2:] and told["limit"] == (3 if kind[0] == "--limit" else None)
     assert told["grant_us"]["count"] > 12
     assert kind[0] != "--limit" or told["grant_us"]["p50"] > 20000
-    wait_for("nothing to be left", lambda: clients(one.broker).cmd("LOCKS", "MATCH", "bench:*") == ["0", []])
+    wait_for("nothing to be left", lambda: clients(patient).cmd("LOCKS", "MATCH", "bench:*") == ["0", []])
 
 
-def test_bench_counts_those_not_granted(one, clients):
-    client = clients(one.broker)
+def test_bench_counts_those_not_granted(patient, clients):
+    client = clients(patient)
     client.cmd("LOCK", "bench:0")
-    told = json.loads(ok(one.broker, "bench", "-c", "3", "--wait", "50ms", "--duration", "400ms", "--json"))
+    told = json.loads(ok(patient, "bench", "-c", "3", "--wait", "50ms", "--duration", "400ms", "--json"))
     assert told["grant_us"]["count"] == 0 and told["not_granted"] >= 9

@@ -261,6 +261,7 @@ def test_many_locks(one, clients):
         assert ok(one.broker, "ls", "-1", "many:*").split() == ["many:%04d" % i for i in range(3000)]
         told = json.loads(ok(one.broker, "ls", "--json", "many:0*"))
         assert len(told) == 1000 and all(entry["held"] for entry in told)
+        client.pipeline(*(("UNLOCK", "many:%04d" % i) for i in range(3000)))
 
 
 def test_masters(three):

@@ -87,6 +87,16 @@ void link_close(struct link *l)
     l->wants_write = false;
 }
 
+void link_abort(struct link *l)
+{
+    struct linger none = {1, 0};
+    if (!l->ctx)
+        return;
+    (void)setsockopt(l->ctx->fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
+    l->connected = false; /* no goodbye */
+    link_close(l);
+}
+
 int link_finish(struct link *l)
 {
     say_goodbye(l);

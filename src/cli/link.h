@@ -32,6 +32,8 @@ struct link {
 int link_open(struct link *l, const struct url *url) MUST_CHECK;
 /* An orderly close: the broker releases what this connection holds. Closed already: nothing. */
 void link_close(struct link *l);
+/* Closes it as a broken network would: the broker releases nothing. */
+void link_abort(struct link *l);
 /* As a close for the broker, but what it still has to say can be read. 0, or -1: it is closed. */
 int link_finish(struct link *l) MUST_CHECK;
 

@@ -55,7 +55,6 @@ static void on_kept(struct run_lock *k, const redisReply *reply, int64_t now_ms)
     k->failures = 0;
     k->verify_by_ms = 0;
     k->why[0] = k->reason[0] = '\0';
-    run_lock_close_old(k);
 }
 
 /* Granted or taken back. A grant that was long in coming may have lain unread: it is confirmed
@@ -64,6 +63,8 @@ static void on_hold(struct run_lock *k, enum verb verb, const redisReply *reply,
 {
     int64_t was = k->token;
     on_kept(k, reply, now_ms);
+    if (k->state == RUN_LOCK_RELEASING && k->recalled && k->n_asked == 0)
+        run_lock_ask(k, VERB_UNLOCK, now_ms);
     if (k->state == RUN_LOCK_HELD && was != k->token)
         cli_warn("%s: taken back, token %" PRId64, k->name, k->token);
     if (k->state != RUN_LOCK_ASKING)
@@ -84,12 +85,21 @@ static void on_unlocked(struct run_lock *k, const redisReply *reply, int64_t now
         k->state = RUN_LOCK_RELEASED;
 }
 
+/* A broker that was silent may have woken up, and have taken the lock for a RENEW that it found. */
+static void recall(struct run_lock *k, int64_t now_ms)
+{
+    k->recalled = true;
+    run_lock_ask(k, VERB_RENEW, now_ms);
+}
+
 static void on_not_held(struct run_lock *k, enum verb verb, int64_t now_ms)
 {
     if (verb == VERB_UNLOCK && k->may_be_free)
         k->state = RUN_LOCK_RELEASED; /* the first UNLOCK had come through */
     else if (k->state == RUN_LOCK_ASKING)
         run_lock_ask(k, VERB_LOCK, now_ms);
+    else if (verb == VERB_UNLOCK && k->n_old > 0 && !k->recalled)
+        recall(k, now_ms);
     else
         lose(k, k->reason[0] ? k->reason : "not held any more, says the broker");
 }

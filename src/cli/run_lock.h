@@ -50,8 +50,9 @@ struct run_lock {
 
     /* Its own. */
     struct link link; /* that of the lock */
-    struct link
-        old[RUN_LOCK_OLD_MAX]; /* silent; to close one could release: not before taken back */
+    /* Silent. A RENEW may wait there unread, which will make the lock theirs when the broker wakes
+     * up: closed in order they would release it then, so they stay open to the end. */
+    struct link old[RUN_LOCK_OLD_MAX];
     int n_old;
     struct link ear;
     char reason[32];                   /* why it is lost, as far as was heard */
@@ -67,6 +68,7 @@ struct run_lock {
     bool may_hold;    /* a LOCK was sent whose answer is not known */
     bool may_be_free; /* an UNLOCK before this one may have come through */
     bool unlocked;    /* the last question was UNLOCK */
+    bool recalled;    /* it was asked back from a broker that had been silent, to be released */
 };
 
 /* A random owner id: host/pid/100 random bits. */

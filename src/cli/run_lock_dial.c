@@ -145,11 +145,15 @@ void run_lock_drop(struct run_lock *k, const char *why, int status, int64_t now_
 void run_lock_silent(struct run_lock *k, int64_t now_ms)
 {
     char text[sizeof k->why];
-    bool keep = k->link.connected && k->asked[0] == VERB_RENEW && k->n_old < RUN_LOCK_OLD_MAX;
+    bool keep = k->link.connected && k->asked[0] == VERB_RENEW;
     snprintf(text, sizeof text, "%s: no answer", k->link.url->shown);
     if (!keep) {
         run_lock_drop(k, text, STATUS_NO_BROKER, now_ms);
         return;
+    }
+    if (k->n_old == RUN_LOCK_OLD_MAX) {
+        link_abort(&k->old[0]);
+        memmove(k->old, k->old + 1, (size_t)--k->n_old * sizeof k->old[0]);
     }
     k->old[k->n_old++] = k->link;
     k->link = (struct link){0};

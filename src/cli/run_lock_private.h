@@ -25,6 +25,6 @@ void run_lock_connect(struct run_lock *k, int64_t now_ms);
 void run_lock_drop(struct run_lock *k, const char *why, int status, int64_t now_ms);
 /* The connection has been silent for too long. */
 void run_lock_silent(struct run_lock *k, int64_t now_ms);
-/* Those that were silent: the lock is not theirs any more. */
+/* Those that were silent, at the end: nothing is ours any more that they could release. */
 void run_lock_close_old(struct run_lock *k);
 #endif

@@ -717,7 +717,8 @@ def test_run_goes_on_with_another_broker(make_broker, masters3, running, clients
         if harm == first.stop:
             first.cont()
         job.proc.stdin.write("\n")
-        assert job.end()[0] == 0
+        status, _, err = job.end()
+        assert status == 0, err
         assert not is_held(second, name)
 
 

@@ -285,8 +285,8 @@ static void refuse(struct claim *c, struct round *r, int64_t now_ms)
     c->retry_ms = t.pttl_ms;
     c->split = t.taken > 0;
     c->foreign = t.busy + t.same_owner >= need;
-    if (round_answered(r) < need) {
-        fail_round(c, r, now_ms);
+    if (round_answered(r) < need || (c->takeover && !round_is_refused(r))) {
+        fail_round(c, r, now_ms); /* some may have it, and nobody knows what the others would say */
         return;
     }
     if (c->takeover) {

@@ -85,8 +85,9 @@ local function is_turn(key, ticket)
     return call('ZSCORE', turns, ticket)
 end
 
--- What is held under this key, and not under op nor prev: code and value; nil: a try of this owner that may be replaced.
-local function held_against(hold, held, op, owner)
+-- What is held under this key, and not under op nor prev: code and value; nil: a try of this owner that may be replaced, or
+-- a hold whose release has not arrived yet: when it does, it is told that it has released.
+local function held_against(key, hold, held, op, owner)
     local its = call('HMGET', hold, 'owner', 'taken')
     local relation = its[1] == owner and age(op, held)
     if relation == 'older' then
@@ -94,6 +95,7 @@ local function held_against(hold, held, op, owner)
     elseif relation ~= 'newer' or its[2] then
         return its[1] == owner and 2 or 0, call('PTTL', hold)
     end
+    call('SET', key .. ':gone:' .. held, 'released', 'PX', math.max(1, call('PTTL', hold)))
 end
 
 -- Readers or permits that keep a lock from being taken alone. As below.
@@ -135,7 +137,7 @@ local function exclusive(key, a)
     elseif held == op then
         return 1, tonumber(call('HGET', key, 'token'))
     elseif held and held ~= prev then
-        local code, value = held_against(key, held, op, owner)
+        local code, value = held_against(key, key, held, op, owner)
         if code then
             return code, value
         end
@@ -163,7 +165,7 @@ local function shared(key, a)
     elseif call('EXISTS', key .. ':gone:' .. op) == 1 then
         return -1, 0
     elseif mine then
-        local code, value = held_against(hold, mine, op, owner)
+        local code, value = held_against(key, hold, mine, op, owner)
         if code then
             return code, value
         end
@@ -203,7 +205,7 @@ local function permit(key, a)
     local mine = call('GET', permit_key(key, owner))
     if mine and not (mine == slot and held == prev) then
         local its = hold_key(key, 's:' .. mine)
-        local code, value = held_against(its, call('HGET', its, 'op') or '', op, owner)
+        local code, value = held_against(key, its, call('HGET', its, 'op') or '', op, owner)
         if code then
             return code, value
         elseif mine == slot then

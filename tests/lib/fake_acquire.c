@@ -49,6 +49,7 @@ static struct verdict held_against(struct fake_server *s, const struct fake_lock
         return (struct verdict){.code = -1};
     if (related != FAKE_NEWER || hold->taken)
         return (struct verdict){own ? 2 : 0, fake_pttl_ms(s, hold), false};
+    fake_add_tomb(s, w->key, hold->op, fake_max(1, fake_pttl_ms(s, hold)), false)->released = true;
     return (struct verdict){.code = MAY_TAKE};
 }
 

@@ -491,6 +491,30 @@ START_TEST(a_late_take_over_is_old)
 }
 END_TEST
 
+/* One master has it, one has not, and the third, which has it too, does not answer: that is no
+ * "not held". */
+START_TEST(not_held_needs_a_majority)
+{
+    story_begin(3, 2);
+    world_connect(0, 0, "x");
+    world_connect(1, 1, "x");
+    world_say(0, "LOCK n LEASE 6000");
+    world_run_ms(10);
+    story_granted(0);
+    lose_lock(2);
+    story_cut(1, 0, true);
+    world_say(1, "RENEW n");
+    world_run_ms(500);
+    story_answers(1, "-NOQUORUM");
+    story_cut(1, 0, false);
+    world_run_ms(50);
+    world_say(1, "RENEW n");
+    world_run_ms(500);
+    story_granted(1);
+    world_end();
+}
+END_TEST
+
 /* A try that was refused arrives once more when the lock is free: its owner has not locked it. */
 START_TEST(a_late_try_counts_nothing)
 {
@@ -630,6 +654,7 @@ static Suite *forced_suite(void)
     tcase_add_test(c, a_repeated_acquire_counts_once);
     tcase_add_test(c, a_late_count_is_old);
     tcase_add_test(c, a_late_take_over_is_old);
+    tcase_add_test(c, not_held_needs_a_majority);
     tcase_add_test(c, a_late_try_counts_nothing);
     tcase_add_test(c, a_late_plant_overwrites_nobody);
     tcase_add_loop_test(c, the_next_in_line_dies, 1, 2);

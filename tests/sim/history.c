@@ -28,6 +28,7 @@ struct belief {
     int64_t void_token;        /* holds up to this one are no promise any more */
     int64_t cap_token, cap_us; /* holds up to cap_token are none after cap_us */
     int unlocking, asking;     /* requests under way */
+    int64_t doubt_us;          /* what was asked for before may have been given up since */
     int lingering;             /* UNLOCKs that brokers still have, of connections that have gone */
     int straying;              /* RENEWs likewise: they may move the hold */
     bool shaken; /* one of these was done while its owner asked for something: that may be gone */
@@ -47,9 +48,10 @@ struct name {
     int n_beliefs;
     struct grant grants[GRANTS];
     int n_grants;
-    int64_t highest;   /* token told */
-    int forcing;       /* FORCEUNLOCK under way */
-    int64_t forced_us; /* when the last one was answered: what was asked for before is none */
+    int64_t highest;         /* token told */
+    int forcing;             /* FORCEUNLOCK under way */
+    int64_t forced_us;       /* when the last one was answered: what was asked for before is none */
+    int64_t forced_until_us; /* one is still done whose connection has gone */
 };
 
 static struct name names[NAMES];
@@ -153,7 +155,7 @@ static void make_void(struct belief *bl, int64_t token)
 
 static bool is_forced(const struct name *n)
 {
-    return n->forcing > 0;
+    return n->forcing > 0 || n->forced_until_us > 0;
 }
 
 /* Those who have it at the moment: told, or kept for them by a broker. */
@@ -404,7 +406,7 @@ static void take_grant(struct name *n, struct belief *bl, struct world_app *app,
         bl->certain = h && h->token == token && bl->asking == 0 && !is_elsewhere(n, bl, app);
         bl->count = bl->certain ? (int)h->count : 0;
     }
-    bl->certain &= asked_us(h, app, ask) > data_lost_us;
+    bl->certain &= asked_us(h, app, ask) > max(data_lost_us, bl->doubt_us);
     if (asked_us(h, app, ask) <= n->forced_us)
         make_void(bl, token); /* FORCEUNLOCK has ended it, or may have */
     if (bl->certain && h && !h->busy && h->token == token && bl->asking == 0 &&
@@ -459,15 +461,26 @@ static void take_unlock(struct name *n, struct belief *bl, const struct world_ap
     bl->certain &= (is_one || not_held) && bl->asking == 0; /* sure again at the next LOCK */
 }
 
-static void take_force(struct name *n, const char *reply)
+static void end_force(struct name *n)
 {
-    n->forcing--;
-    (void)reply;
     n->forced_us = sim_now_us();
     for (int i = 0; i < n->n_beliefs; i++) {
         make_void(&n->beliefs[i], kept_token(n, &n->beliefs[i]));
         n->beliefs[i].certain = false;
     }
+}
+
+static void take_force(struct name *n)
+{
+    n->forcing--;
+    end_force(n);
+}
+
+/* Its connection has gone, and the broker does it all the same. */
+static void leave_force(struct name *n)
+{
+    n->forcing--;
+    n->forced_until_us = sim_now_us() + 4 * world.conf.broker.request_timeout_ms * 1000;
 }
 
 /* A promise that has run out, or nearly: the count may be gone. */
@@ -536,7 +549,7 @@ void history_answered(struct world_app *app, const struct world_ask *ask, const 
 {
     int64_t tokens[WORLD_NAMES], validity_ms = 0;
     if (ask->verb == WORLD_FORCE)
-        take_force(name_of(ask->name), reply);
+        take_force(name_of(ask->name));
     if (ask->verb >= WORLD_HOLDS)
         return;
     parse_grant(ask, reply, tokens, &validity_ms);
@@ -600,7 +613,7 @@ void history_closing(struct world_app *app, bool orderly)
     for (int i = 0; i < app->n_asks; i++) {
         const struct world_ask *ask = &app->asks[i];
         if (ask->verb == WORLD_FORCE)
-            take_force(name_of(ask->name), "");
+            leave_force(name_of(ask->name));
         for (int j = 0; j < ask->n_names && ask->verb < WORLD_HOLDS; j++)
             dropped(name_of(ask->names[j]), ask);
     }
@@ -668,6 +681,7 @@ static void see_lingering(struct name *n, struct belief *bl)
     if (bl->lingering == 0 || is_anywhere(n, bl->owner, false))
         return;
     bl->lingering = 0;
+    bl->doubt_us = sim_now_us();
     make_void(bl, kept_token(n, bl));
     bl->certain = false;
 }
@@ -695,6 +709,10 @@ void history_turned(struct world_broker *wb)
 {
     for (int i = 0; i < n_names; i++) {
         struct name *n = &names[i];
+        if (n->forced_until_us && sim_now_us() >= n->forced_until_us) {
+            n->forced_until_us = 0;
+            end_force(n);
+        }
         for (int j = 0; j < n->n_beliefs; j++)
             see_lingering(n, &n->beliefs[j]);
         check_exclusion(n);

@@ -22,7 +22,7 @@ from redisproc import RedisProc  # noqa: E402
 
 LEASE_MS = 1000  # so short that a run sees as many leases end as begin
 NAME = "bench:__rand_int__"
-OPTIONS = {"lease": "30s", "max_lease": "60s", "min_validity": "50ms", "request_timeout": "500ms",
+OPTIONS = {"lease": "30s", "max_lease": "60s", "min_validity": "50ms", "request_timeout": "2s",
            "quarantine": "off"}
 SECTIONS = "\n[limits]\nmax_clients = 100000\n"
 

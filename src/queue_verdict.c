@@ -151,7 +151,6 @@ void queue_on_claim_end(struct claim *c, void *arg, int64_t now_ms)
     struct lock_request *r = c->request;
     if (r)
         r->claim = NULL;
-    finish_releaser(b, c);
     free(q->failure);
     q->failure = NULL;
     if (c->end == CLAIM_GRANTED)
@@ -162,6 +161,7 @@ void queue_on_claim_end(struct claim *c, void *arg, int64_t now_ms)
         refuse_for_good(b, l, r, c, now_ms);
     else
         claim_refused(b, l, r, c, now_ms);
+    finish_releaser(b, c); /* its reply leaves after that of the one who has waited */
     defer_run(b, l, now_ms);
     broker_put(b, l);
 }

@@ -406,7 +406,7 @@ static void take_grant(struct name *n, struct belief *bl, struct world_app *app,
         bl->certain = h && h->token == token && bl->asking == 0 && !is_elsewhere(n, bl, app);
         bl->count = bl->certain ? (int)h->count : 0;
     }
-    bl->certain &= asked_us(h, app, ask) > max(data_lost_us, bl->doubt_us);
+    bl->certain &= asked_us(h, app, ask) > max(data_lost_us, bl->doubt_us) && !is_forced(n);
     if (asked_us(h, app, ask) <= n->forced_us)
         make_void(bl, token); /* FORCEUNLOCK has ended it, or may have */
     if (bl->certain && h && !h->busy && h->token == token && bl->asking == 0 &&
@@ -479,7 +479,7 @@ static void take_force(struct name *n)
 /* Its connection has gone, and the broker does it all the same. */
 static void leave_force(struct name *n)
 {
-    n->forcing--;
+    take_force(n);
     n->forced_until_us = sim_now_us() + 4 * world.conf.broker.request_timeout_ms * 1000;
 }
 

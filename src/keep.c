@@ -221,7 +221,6 @@ void keep_confirmed(struct broker *b, struct hold *h, int64_t lease_ms, int64_t 
     int64_t until_ms = now_ms + quorum_validity_ms(lease_ms, sent_ms, now_ms, b->conf.drift_ppm);
     if (until_ms > h->deadline_ms)
         h->deadline_ms = until_ms;
-    h->failures = 0;
     h->renew_ms = lease_ms < h->lease_ms || !h->watched
                       ? INT64_MAX
                       : renew_next_ms(sent_ms, h->lease_ms, broker_random(b, UINT32_MAX));
@@ -301,8 +300,6 @@ static void renewal_failed(struct broker *b, struct hold *h, const struct round 
         return;
     }
     stats.renewals_failed++;
-    if (h->failures < UINT8_MAX)
-        h->failures++;
     h->renew_ms = renew_retry_ms(now_ms, h->deadline_ms, broker_random(b, UINT32_MAX));
     if (h->state == HOLD_HELD) {
         b->n_jeopardy++;

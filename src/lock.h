@@ -91,7 +91,6 @@ struct hold {
     struct due due; /* next: renewal, end of MAXHOLD, lapse; see keep.c */
     struct broker *broker;
     struct lock *lock;
-    struct lock_part part;
     struct session *session; /* the connection that it belongs to; NULL: it has gone */
     struct round *open;      /* the last round about it, until all have answered; or NULL */
     uint64_t op;             /* number of the operation under which the masters keep it */
@@ -105,10 +104,10 @@ struct hold {
     uint32_t asked_lease_ms; /* of the renewal under way */
     uint32_t pins;           /* references besides the lock's; freed when 0 and ENDED */
     uint8_t state;           /* enum hold_state */
-    uint8_t failures;        /* renewals in a row */
-    bool watched;            /* the broker renews it while its connection lives */
-    bool tell;               /* TELL: push each renewal */
-    bool busy; /* a request of its owner is under way: later ones wait (queue->deferred) */
+    bool watched : 1;        /* the broker renews it while its connection lives */
+    bool tell : 1;           /* TELL: push each renewal */
+    bool busy : 1; /* a request of its owner is under way: later ones wait (queue->deferred) */
+    struct lock_part part;
     LIST_ENTRY(hold) of_lock;
     LIST_ENTRY(hold) of_session; /* valid while session is not NULL */
     struct owner *owner;

@@ -25,7 +25,8 @@ struct belief {
     int broker; /* that has granted it last */
     int app;    /* whose connection the hold belongs to; -1: none */
     bool watched;
-    int64_t void_token;        /* holds up to this one are no promise any more */
+    int64_t given_up_us; /* by an UNLOCK that was answered then: what was asked for before, too */
+    int64_t void_token;  /* holds up to this one are no promise any more */
     int64_t cap_token, cap_us; /* holds up to cap_token are none after cap_us */
     int unlocking, asking;     /* requests under way */
     int64_t doubt_us;          /* what was asked for before may have been given up since */
@@ -216,7 +217,9 @@ static void check_exclusion(struct name *n)
         {
             int64_t until_us = h->deadline_ms * 1000 - wb->local_us;
             const struct belief *bl = belief_of(n, h->owner->text);
-            if (h->state != HOLD_LOST && sim_now_us() < promised_us(bl, h->token, until_us))
+            bool is_given_up = h->asked_ms * 1000 - wb->local_us <= bl->given_up_us;
+            if (h->state != HOLD_LOST && !is_given_up &&
+                sim_now_us() < promised_us(bl, h->token, until_us))
                 add_holder(&all, n, h->owner->text, h->token, by);
         }
     }
@@ -407,8 +410,8 @@ static void take_grant(struct name *n, struct belief *bl, struct world_app *app,
         bl->count = bl->certain ? (int)h->count : 0;
     }
     bl->certain &= asked_us(h, app, ask) > max(data_lost_us, bl->doubt_us) && !is_forced(n);
-    if (asked_us(h, app, ask) <= n->forced_us)
-        make_void(bl, token); /* FORCEUNLOCK has ended it, or may have */
+    if (asked_us(h, app, ask) <= max(n->forced_us, bl->given_up_us))
+        make_void(bl, token); /* FORCEUNLOCK or an UNLOCK elsewhere has ended it, or may have */
     if (bl->certain && h && !h->busy && h->token == token && bl->asking == 0 &&
         (int)h->count != bl->count)
         history_fail("%s has locked '%s' %d times, the broker says %u", bl->owner, n->name,
@@ -456,6 +459,7 @@ static void take_unlock(struct name *n, struct belief *bl, const struct world_ap
         bl->count--;
         return;
     }
+    bl->given_up_us = sim_now_us();
     make_void(bl, kept_token(n, bl));
     bl->count = 0;
     bl->certain &= (is_one || not_held) && bl->asking == 0; /* sure again at the next LOCK */

@@ -137,6 +137,26 @@ def test_redis_py_pipeline(redis_py, name):
     assert len(grant) == 2 and (holds, released) == (1, 1)
 
 
+def test_redis_py_kinds(one, name):
+    redis = pytest.importorskip("redis")
+    a, b = (redis.Redis("127.0.0.1", one.broker.port, socket_timeout=15) for _ in range(2))
+    for words in (("SHARED",), ("LIMIT", 2)):
+        tokens = [c.execute_command("LOCK", name, "OWNER", o, "LEASE", 20000, *words)[0]
+                  for c, o in ((a, "a"), (b, "b"))]
+        assert tokens[0] < tokens[1]
+        third = ("LIMIT", 2) if words[0] == "LIMIT" else ()
+        assert a.execute_command("LOCK", name, "OWNER", "c", *third) is None
+        with pytest.raises(redis.ResponseError, match="KIND"):
+            b.execute_command("LOCK", name, "OWNER", "c", "LIMIT", 7)
+        for c, o in ((a, "a"), (b, "b")):
+            assert c.execute_command("UNLOCK", name, "OWNER", o) == 1
+    names = [name + str(i) for i in range(3)]
+    granted, validity = a.execute_command("MLOCK", 3, *names, "OWNER", "a", "LEASE", 20000)
+    assert len(granted) == 3 and validity > 0
+    assert b.execute_command("MLOCK", 2, names[2], name, "OWNER", "b") is None
+    assert a.execute_command("MUNLOCK", 3, *names, "OWNER", "a") == 3
+
+
 def test_redis_py_pubsub(redis_py, name):
     client = redis_py()
     pubsub = client.pubsub(ignore_subscribe_messages=True)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks the model of the protocol (locks.pml, README.md): each configuration must be searched to its end
+# Checks the models of the protocol (locks.pml, permits.pml, README.md): each configuration must be searched to its end
 # without an error, and with a rule taken out the error must be found.
 # usage: run.sh [WORD]    only the lines with this word in their name
 # MODEL_FULL=1: larger bounds (some minutes, up to 6 GB). MODEL_JOBS: how many at a time.
@@ -20,6 +20,8 @@ plant               -DTOP=3 -DSTART=0 -DRENEW                           | -DTOP=
 plant-tombstones    -DTOP=3 -DSTART=0 -DRENEW -DTOMBS                   | -DTOP=4
 plant-restart       -DTOP=3 -DSTART=0 -DRENEW -DRESTART -DNO_LATE_ACQUIRE | -DTOP=4
 plant-early         -DTOP=3 -DSTART=0 -DRENEW -DEARLY=1 -DNO_LATE_ACQUIRE | -DTOP=4
+permits             -DOPS=2 -DTOP=4                                     | -DTOP=6
+permits-three       -DOPS=3 -DTOP=3 -DSTART=0                           | -DTOP=4
 plant-prompt        -DTOP=3 -DSTART=0 -DRENEW -DEARLY=1 -DNO_LATE_ACQUIRE -DPROMPT -DNEWEST | -DTOP=4
 '
 
@@ -46,6 +48,7 @@ takeover-with-the-old-id        -DTAKEOVER -DOPS=3 -DNO_NEW_ID                 |
 takeover-with-the-old-token     -DTAKEOVER -DOPS=3 -DNO_NEW_TOKEN              | unique
 takeover-that-is-undone         -DTAKEOVER -DOPS=3 -DNO_KEEPING                | exclusion
 takeover-that-shortens          -DTAKEOVER -DOPS=3 -DNO_LASTING_LEASE          | exclusion
+permits-of-one-token            -DOPS=2 -DTOP=5 -DNO_STRICT                    | unique
 old-owner-goes-on               -DHANDOVER -DOPS=3 -DNO_END_BY_HANDOVER        | exclusion
 known-limit                     -DRENEW -DEARLY=1 -DNO_LATE_ACQUIRE -DNEWEST -DTOP=3 -DSTART=0 | newer
 known-limit-foreign-loses       -DRENEW -DEARLY=1 -DNO_LATE_ACQUIRE -DNEWEST -DTOP=3 -DSTART=0 -DFOREIGN_LOSES | newer
@@ -75,11 +78,13 @@ property_of() {
 # one KIND NAME DEFINES EXPECTED: prints one line that begins with ok or FAILED. Runs in a process of its own.
 one() {
     local level=-O2 kind=$1 name=$2 expected=$4 dir=$work/$1.$2 memory=2000 options=(-E -m100000 -w22) defines said verdict=FAILED
+    local model=locks
+    [[ $name != permits* ]] || model=permits
     read -r -a defines <<<"$3"
     [ "${MODEL_FULL-}" != 1 ] || memory=6000
     [ "$kind" = configuration ] || level=-O1 # what takes longest is to compile it
     mkdir "$dir" && cd "$dir"
-    if ! spin "${defines[@]}" -a "$here/locks.pml" >spin.log 2>&1 ||
+    if ! spin "${defines[@]}" -a "$here/$model.pml" >spin.log 2>&1 ||
         ! gcc "$level" -w -DSAFETY -DMEMLIM=$memory -o pan pan.c >>spin.log 2>&1; then
         echo "FAILED $name: $(head -n 3 spin.log | tr '\n' ' ')"
         return

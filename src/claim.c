@@ -313,7 +313,7 @@ static void refuse(struct claim *c, struct round *r, int64_t now_ms)
 /* For how long a majority has it, when these have it for so long. */
 static int64_t majority_pttl_ms(const struct round *r)
 {
-    int64_t longest[QUORUM_MASTERS_MAX];
+    int64_t longest[QUORUM_MASTERS_MAX] = {0};
     int n = 0;
     for (int i = 0; i < r->quorum.n; i++) {
         if (!(r->quorum.yes >> i & 1))

@@ -20,9 +20,9 @@ bool queue_claim(struct broker *, struct lock *, struct lock_request *, const st
 /* Its owner has this part of the lock already, through another broker: it is moved here. */
 void queue_take_over(struct broker *, struct lock *, struct lock_request *, struct lock_part,
                      int64_t now_ms);
-/* The claims of these two end here. */
-void queue_on_claim_end(struct claim *, void *lock, int64_t now_ms);
-void queue_on_takeover_end(struct claim *, void *lock, int64_t now_ms);
+/* Where the claims of these two end; arg: the lock. */
+void queue_on_claim_end(struct claim *, void *arg, int64_t now_ms);
+void queue_on_takeover_end(struct claim *, void *arg, int64_t now_ms);
 
 /* Is a claim under way for this owner? There is never a second one beside it. */
 bool queue_owner_asks(const struct lock_queue *, const struct owner *);

@@ -24,6 +24,9 @@ def pytest_configure(config):
 
 
 def pytest_sessionstart(session):
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+        if signal.getsignal(number) == signal.SIG_IGN:  # as after nohup: programs under test inherit it
+            signal.signal(number, signal.SIG_DFL)
     if find_server() is None:
         pytest.exit("redis-server is not installed", returncode=77)
 

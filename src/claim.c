@@ -284,7 +284,8 @@ static void refuse(struct claim *c, struct round *r, int64_t now_ms)
     int need = quorum_need(r->quorum.n);
     c->retry_ms = t.pttl_ms;
     c->split = t.taken > 0;
-    c->foreign = t.busy + t.same_owner >= need;
+    /* of a permit it says nothing: the next one may have another permit */
+    c->foreign = c->part.kind != LOCK_LIMIT && t.busy + t.same_owner >= need;
     if (round_answered(r) < need || (c->takeover && !round_is_refused(r))) {
         fail_round(c, r, now_ms); /* some may have it, and nobody knows what the others would say */
         return;

@@ -252,6 +252,10 @@ local function take(key, a)
     elseif mode ~= 'x' then
         part, kind = 's:' .. mode, 'limit'
         if prev ~= '-' then
+            -- a release of it that follows finds that it has been released, by this
+            if tomb ~= '0' and call('HGET', hold_key(key, part), 'op') == prev then
+                call('SET', key .. ':gone:' .. prev, 'released', 'PX', tomb)
+            end
             forget_permit(key, part)
         end
     end

@@ -204,6 +204,9 @@ static struct verdict take(struct fake_server *s, const struct wish *w)
             fake_lock_free(s, held);
     } else if (!is(w->mode, "x")) {
         snprintf(part, sizeof part, "s:%s", w->mode);
+        if (has_prev && !is(w->tomb, "0") &&
+            fake_is_op(fake_server_find_part(s, w->key, part), w->prev))
+            fake_add_tomb(s, w->key, w->prev, atoll(w->tomb), false)->released = true;
         if (has_prev)
             fake_forget_permit(s, w->key, part);
     } else if (fake_is_op(held, w->op)) {

@@ -68,6 +68,11 @@ static const struct script_case script_cases[] = {
         "GONE n gone.1 -> 1",
         "acquire n - w.1 z.1 0 W 1000 5 7 - keep - 0 x - -> 1 53 0",
         "GONE n z.1 -> 0"}},
+    {"a permit that was handed over has been released", {
+        "acquire n - x.1 - 0 X 1000 50 7 - keep - 0 2:0 - -> 1 50 0",
+        "acquire n - y.1 x.1 500 Y 1000 5 7 - keep - 0 2:0 - -> 1 51 0",
+        "release n - x.1 500 - tail wait s:2:0 -> 1 0",
+        "STATE n s:2:0 -> Y y.1 51 1 5"}},
     {"release remembers", {
         "release n - x.1 300 - tail call - -> 0 0",
         "acquire n - x.1 - 0 X 1000 50 7 - keep - 0 x - -> -1 0 0",

@@ -254,6 +254,8 @@ static void check_token(struct name *n, const struct world_app *app, const struc
     if (h && h->token == token)
         asked_us =
             h->asked_ms * 1000 - app->broker->local_us; /* that hold, however often it is told */
+    else if (limit > 0 || reads(n, ask->owner))
+        asked_us = 0; /* others may have got one since; when this one began is not known here */
     for (int i = 0; i < n->n_grants; i++) {
         const struct grant *g = &n->grants[i];
         if (g->token == token && strcmp(g->owner, ask->owner) != 0)

@@ -56,10 +56,10 @@ static void schedule(struct broker *b, struct hold *h)
 }
 
 /* It is missing somewhere, or may be. */
-static void look_soon(struct hold *h, int64_t now_ms)
+static void look_within(struct hold *h, int64_t wait_ms, int64_t now_ms)
 {
-    if (h->renew_ms > now_ms + LOOK_MS)
-        h->renew_ms = now_ms + LOOK_MS;
+    if (h->renew_ms > now_ms + wait_ms)
+        h->renew_ms = now_ms + wait_ms;
 }
 
 static void forget_open(struct hold *h)
@@ -100,7 +100,7 @@ struct hold *keep_start(struct broker *b, struct lock *l, const struct claim *c,
                       ? INT64_MAX
                       : renew_next_ms(now_ms, h->lease_ms, broker_random(b, UINT32_MAX));
     if (c->missed)
-        look_soon(h, now_ms);
+        look_within(h, LOOK_MS, now_ms);
     keep_follow(h, c->round);
     lock_add_hold(l, h);
     if (h->session) {
@@ -252,19 +252,24 @@ static void plant(struct broker *b, struct hold *h, int i, int64_t now_ms)
 
 /* Everybody has answered a round that was won: the hold goes where it is missing. Where somebody
  * else was in the way of the claim, that is looked into again when he has had time to leave.
- * Masters in quarantine are not asked to vote, but may be planted on. */
+ * Where nobody could be asked it is looked into later. Masters in quarantine are not asked to vote,
+ * but may be planted on. */
 static void on_all_answered(struct round *r, void *arg, int64_t now_ms)
 {
     struct hold *h = arg;
     struct broker *b = h->broker;
     h->open = NULL;
-    if (b->backend.closed || quorum_state(&r->quorum) != QUORUM_WON || !keep_is_valid(h, now_ms) ||
-        keep_lease_ms(h, now_ms) <= 0)
+    if (b->backend.closed || !keep_is_valid(h, now_ms) || keep_lease_ms(h, now_ms) <= 0)
         return;
     if (r->script != SCRIPT_RENEW && round_has_missed(r)) {
-        look_soon(h, now_ms);
+        look_within(h, LOOK_MS, now_ms);
+        schedule(b, h);
+    } else if (!h->watched && round_answered(r) < r->quorum.n) {
+        look_within(h, h->lease_ms / 3, now_ms); /* what is renewed gets there by its renewals */
         schedule(b, h);
     }
+    if (quorum_state(&r->quorum) != QUORUM_WON)
+        return;
     for (int i = 0; i < r->quorum.n; i++) {
         const struct vote *v = &r->votes[i];
         bool missing = r->script == SCRIPT_RENEW && v->state == VOTE_ANSWERED && v->code == 0;

@@ -243,13 +243,26 @@ static void settle(struct many *m)
     }
 }
 
-static void run_deferred(struct many *m, int64_t now_ms)
+/* The names' locks, each used once more: the request may be gone, with all that is in it, before
+ * those who wait for its end have gone on. */
+static int use_locks(const struct many *m, struct lock *locks[MANY_NAMES_MAX])
 {
-    for (int i = 0; i < m->n; i++)
-        defer_run(m->broker, m->items[i].lock, now_ms);
+    for (int i = 0; i < m->n; i++) {
+        locks[i] = m->items[i].lock;
+        broker_use(locks[i]);
+    }
+    return m->n;
 }
 
-static void all_granted(struct many *m, int64_t now_ms)
+static void run_deferred(struct broker *b, struct lock *const locks[], int n, int64_t now_ms)
+{
+    for (int i = 0; i < n; i++) {
+        defer_run(b, locks[i], now_ms);
+        broker_put(b, locks[i]);
+    }
+}
+
+static void all_granted(struct many *m)
 {
     struct lock_request *r = m->request;
     settle(m);
@@ -261,7 +274,6 @@ static void all_granted(struct many *m, int64_t now_ms)
             r->deadline_ms = m->items[i].hold->deadline_ms;
     }
     broker_finish(m->broker, r, RESULT_MANY);
-    run_deferred(m, now_ms);
 }
 
 static void claims_over(struct many *m, int64_t now_ms)
@@ -275,14 +287,19 @@ static void claims_over(struct many *m, int64_t now_ms)
     }
     if (all && enters && !m->error && r->base.session) {
         enter_others(m, now_ms);
-    } else if (all && !m->error && r->base.session) {
-        all_granted(m, now_ms);
+        return;
+    }
+    struct broker *b = m->broker;
+    struct lock *locks[MANY_NAMES_MAX];
+    int n = use_locks(m, locks);
+    if (all && !m->error && r->base.session) {
+        all_granted(m);
     } else {
         settle(m);
         many_give_back(m, now_ms);
-        run_deferred(m, now_ms);
         refused(m, item, now_ms);
     }
+    run_deferred(b, locks, n, now_ms);
 }
 
 /* ---- claims ---- */

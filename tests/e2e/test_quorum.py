@@ -49,6 +49,19 @@ def test_a_hold_that_missed_a_master_gets_there(three, clients, name):
     assert 0 < late.cli("PTTL", key) <= 20000
 
 
+def test_a_hold_that_could_not_reach_a_master_gets_there(make_redis, make_proxy, make_broker, clients, name):
+    """A lock that nobody renews, too: it stands on a bare majority no longer than it must."""
+    masters = [make_redis(n) for n in "abc"]
+    proxy = make_proxy(masters[2].address)
+    broker = make_broker({"a": masters[0].url, "b": masters[1].url, "c": proxy.url})
+    proxy.refuse()
+    proxy.cut_all()
+    broker.wait_masters(2)
+    clients(broker).cmd("LOCK", name, "OWNER", "app", "LEASE", 9000)
+    proxy.refuse(False)
+    wait_for("the hold on c", lambda: masters[2].cli("HGET", "holdfast:{%s}" % name, "owner") == "app", 8)
+
+
 def test_a_renewal_by_the_client_completes_the_hold(three, clients, name):
     late = three.masters[1]
     key = in_the_way(late, name, 60000)

@@ -25,6 +25,7 @@ DEFAULTS = {
 READY_RE = r"listening on 127\.0\.0\.1:(\d+)"
 SANITIZER_RE = r"(AddressSanitizer|LeakSanitizer|UndefinedBehaviorSanitizer|runtime error:|ERROR: .*Sanitizer)"
 # Sanitized daemons on two busy cores are slow: a bound for "it never came", not a measure.
+JOIN_S = 0.5
 START_S = 20.0
 
 
@@ -100,13 +101,18 @@ class HoldfastProc:
         return self
 
     def start(self, ready=True, argv=None):
-        """Starts it; returns when it listens and, with ready, when its masters give a quorum."""
+        """Starts it; returns when it listens and, with ready, when its masters give a quorum and those that
+        can be reached at once have joined: a lock is then on all of them."""
         self.mark = self.log_size()
         self.spawn(argv)
         match = self.wait_log(READY_RE, START_S)
         self.port = int(match.group(1))
         if ready:
             self.wait_quorum()
+            try:
+                self.wait_masters(deadline_s=JOIN_S)
+            except AssertionError:
+                pass   # the test has masters that are not there
         return self
 
     def wait_quorum(self, deadline_s=START_S):

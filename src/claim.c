@@ -67,11 +67,9 @@ static void end(struct claim *c, enum claim_end how, int64_t now_ms)
     l->queue->n_claims--;
     c->end = how;
     hist_add(&stats.acquire_us, (now_ms - c->sent_ms) * 1000);
-    if (is_share(c) && how != CLAIM_GRANTED) /* others may ask for it at once */
+    if (is_share(c)) /* it is a hold now, or others may ask for it at once */
         share_asked(l, c->part);
     c->on_end(c, c->arg, now_ms);
-    if (is_share(c) && how == CLAIM_GRANTED)
-        share_asked(l, c->part);
     owner_unref(c->owner);
     free(c->reason);
     pool_put(c, sizeof *c);
@@ -393,56 +391,69 @@ static void on_asked(struct round *r, void *arg, int64_t now_ms)
         commit(c, quorum_token(&r->quorum), now_ms);
 }
 
-/* The last arguments of acquire.lua, and of takeover.lua. */
-static void add_mode(const struct claim *c, struct item *it)
+static const char *const kind_words[LOCK_KINDS] = {"x", "s", "n"};
+
+/* The last argument of acquire.lua: nearly always there is nothing to say. */
+static void add_more(const struct claim *c, struct item *it, int64_t now_ms)
 {
-    static const char *const kinds[LOCK_KINDS] = {"x", "s", "n"};
-    char text[48];
-    if (c->takeover) {
-        item_arg_str(it, c->any ? "?" : kinds[c->part.kind]);
+    char prev[BROKER_OP_MAX + 1] = "-", mode[16], all[BROKER_OP_MAX + 32] = "-";
+    char more[sizeof prev + sizeof(struct line_words) + sizeof mode + sizeof all + 128];
+    struct line_words line;
+    if (c->part.kind == LOCK_EXCLUSIVE && !c->prev_op && !c->place.where && !c->maxhold_ms &&
+        !c->group) {
+        item_arg_str(it, "-");
         return;
     }
+    snprintf(mode, sizeof mode, "%s", kind_words[c->part.kind]);
     if (c->part.kind == LOCK_LIMIT)
-        snprintf(text, sizeof text, "%u:%u", (unsigned)c->part.limit, (unsigned)c->part.slot);
-    item_arg_str(it, c->part.kind == LOCK_LIMIT ? text : kinds[c->part.kind]);
+        snprintf(mode, sizeof mode, "%u:%u", (unsigned)c->part.limit, (unsigned)c->part.slot);
+    if (c->prev_op)
+        broker_op_text(c->broker, c->prev_op, prev);
     if (c->group)
-        snprintf(text, sizeof text, "%s.%" PRIu64 "/%d", c->broker->id, c->group, c->group_size);
-    item_arg_str(it, c->group ? text : "-");
+        snprintf(all, sizeof all, "%s.%" PRIu64 "/%d", c->broker->id, c->group, c->group_size);
+    line_words(c->broker, c->lock, &c->place, &line, now_ms);
+    snprintf(more, sizeof more, "%s,%" PRId64 ",%s,%s,%s,%" PRId64 ",%s,%s", prev,
+             c->prev_op ? broker_tomb_ms(c->broker) : 0, line.ticket, line.place, line.judge,
+             c->maxhold_ms, mode, all);
+    item_arg_str(it, more);
+}
+
+static void add_acquire(const struct claim *c, struct item *it, const char *op, int64_t now_ms)
+{
+    item_arg_str(it, op);
+    item_arg(it, c->owner->text, c->owner->len);
+    item_arg_int(it, c->lease_ms);
+    item_arg_int(it, backend_floor(&c->broker->backend, now_ms));
+    item_arg_int(it, item_bucket(c->lock->name, c->lock->name_len));
+    add_more(c, it, now_ms);
+}
+
+static void add_takeover(const struct claim *c, struct item *it, const char *op, int64_t now_ms)
+{
+    item_arg_str(it, op);
+    item_arg_int(it, broker_tomb_ms(c->broker));
+    item_arg(it, c->owner->text, c->owner->len);
+    item_arg_int(it, backend_floor(&c->broker->backend, now_ms));
+    item_arg_int(it, item_bucket(c->lock->name, c->lock->name_len));
+    item_arg_str(it, c->has_hold ? "hold" : "none");
+    item_arg_str(it, c->any ? "?" : kind_words[c->part.kind]);
 }
 
 static void ask(struct claim *c, int64_t now_ms)
 {
-    struct backend *backend = &c->broker->backend;
-    char op[BROKER_OP_MAX + 1], prev[BROKER_OP_MAX + 1] = "-";
+    char op[BROKER_OP_MAX + 1];
     sm_move(states, &c->state, c->lock->name, ASKING);
     c->sent_ms = now_ms;
     c->above = c->broker->granted[item_bucket(c->lock->name, c->lock->name_len)];
     c->count = c->takeover ? 0 : 1;
     broker_op_text(c->broker, c->op, op);
     struct item *it = item_begin(c->lock->name, c->lock->name_len);
-    item_arg_str(it, op);
-    if (!c->takeover) {
-        if (c->prev_op)
-            broker_op_text(c->broker, c->prev_op, prev);
-        item_arg_str(it, prev);
-        item_arg_int(it, c->prev_op ? broker_tomb_ms(c->broker) : 0);
-    } else {
-        item_arg_int(it, broker_tomb_ms(c->broker));
-    }
-    item_arg(it, c->owner->text, c->owner->len);
-    if (!c->takeover)
-        item_arg_int(it, c->lease_ms);
-    item_arg_int(it, backend_floor(backend, now_ms));
-    item_arg_int(it, item_bucket(c->lock->name, c->lock->name_len));
-    if (!c->takeover) {
-        line_add(c->broker, c->lock, &c->place, it, now_ms);
-        item_arg_int(it, c->maxhold_ms);
-    } else {
-        item_arg_str(it, c->has_hold ? "hold" : "none");
-    }
-    add_mode(c, it);
-    backend_ask(backend, c->takeover ? SCRIPT_TAKEOVER : SCRIPT_ACQUIRE, it, false, on_asked, c,
-                now_ms);
+    if (c->takeover)
+        add_takeover(c, it, op, now_ms);
+    else
+        add_acquire(c, it, op, now_ms);
+    backend_ask(&c->broker->backend, c->takeover ? SCRIPT_TAKEOVER : SCRIPT_ACQUIRE, it, false,
+                on_asked, c, now_ms);
 }
 
 void claim_start(struct claim *c, int64_t now_ms)

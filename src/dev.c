@@ -388,7 +388,7 @@ void dev_greet(const struct dev *d, FILE *out, const char *address)
                       : "The locks are kept by a majority of these redis-servers.",
             DEV_RESTART_MS / 1000);
     for (int i = 0; i < d->n; i++)
-        fprintf(out, "    %s  pid %-7ld redis-cli -s %s HGETALL 'holdfast:{hello}'\n",
+        fprintf(out, "    %s  pid %-7ld redis-cli -s %s GET 'holdfast:{hello}'\n",
                 d->masters[i].name, (long)d->masters[i].pid, d->masters[i].socket);
     fprintf(out, "\n  Ctrl-C ends all of it.\n\n");
     fflush(out);

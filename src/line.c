@@ -7,6 +7,7 @@
 #include "line.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "broker_state.h"
@@ -25,18 +26,19 @@ static void put_ticket(struct broker *b, struct item *it, uint64_t number)
     item_arg_str(it, ticket);
 }
 
-void line_add(struct broker *b, const struct lock *l, const struct line_place *place,
-              struct item *it, int64_t now_ms)
+void line_words(struct broker *b, const struct lock *l, const struct line_place *place,
+                struct line_words *out, int64_t now_ms)
 {
     int judge = -1;
-    if (place->where)
-        put_ticket(b, it, place->number);
-    else
-        item_arg_str(it, "-");
-    item_arg_str(it, place->where ? place->where : "keep");
-    if (place->where && place->number && !is_alone(b))
+    *out = (struct line_words){"-", "keep", "-"};
+    if (!place->where)
+        return;
+    broker_ticket_text(b, place->number, out->ticket);
+    out->place = place->where;
+    if (place->number && !is_alone(b))
         judge = backend_agreed(&b->backend, l->name, l->name_len, now_ms);
-    item_arg_str(it, judge < 0 ? "-" : master_status(b->backend.masters[judge], now_ms)->run_id);
+    if (judge >= 0)
+        out->judge = master_status(b->backend.masters[judge], now_ms)->run_id;
 }
 
 int64_t line_length(struct broker *b, const struct lock *l, const struct round *r, int64_t now_ms)
@@ -139,17 +141,22 @@ void line_release(struct broker *b, struct lock *l, const struct line_hold *hold
                   const struct line_place *place, round_fn fn, void *arg, int64_t now_ms)
 {
     struct item *it = item_begin(l->name, l->name_len);
-    item_arg_str(it, hold->op);
-    item_arg_int(it, broker_tomb_ms(b));
-    if (place)
-        put_ticket(b, it, place->number);
-    else
-        item_arg_str(it, "-");
-    item_arg_str(it, place ? place->where : "keep");
+    struct line_words words;
+    char part[LOCK_PART_MAX + 1], more[sizeof words + sizeof part + 32];
     /* who stays first himself needs no call: he asks again */
     bool calls = !place || strcmp(place->where, "front") != 0;
-    item_arg_str(it, calls && is_alone(b) ? "call" : "wait");
-    line_add_part(it, hold->part, hold->owner);
+    item_arg_str(it, hold->op);
+    item_arg_int(it, broker_tomb_ms(b));
+    if (is_alone(b) && !place && hold->part.kind == LOCK_EXCLUSIVE) {
+        item_arg_str(it, "-");
+    } else {
+        size_t part_len = lock_part_text(hold->part, hold->owner, part);
+        line_words(b, l, place ? place : &(struct line_place){0}, &words, now_ms);
+        int len = snprintf(more, sizeof more, "%s,%s,%s,", words.ticket, words.place,
+                           calls && is_alone(b) ? "call" : "wait");
+        memcpy(more + len, part, part_len); /* owners are any bytes */
+        item_arg(it, more, (size_t)len + part_len);
+    }
     struct round *r = backend_release(&b->backend, it, hold->lease_ms, fn, arg, now_ms);
     if (!calls || is_alone(b))
         return;

@@ -15,10 +15,8 @@
  */
 #include <stdint.h>
 
-#include "backend.h"
-#include "lock.h"
+#include "broker_state.h"
 
-struct broker;
 struct lock;
 struct owner;
 
@@ -28,9 +26,14 @@ struct line_place {
     const char *where; /* "tail", "front", "keep" (line_up.lua); NULL: nobody waits */
 };
 
-/* Adds the last arguments of acquire.lua: ticket, place, judge. */
-void line_add(struct broker *, const struct lock *, const struct line_place *, struct item *,
-              int64_t now_ms);
+/* A place as the scripts are told of it (acquire.lua). */
+struct line_words {
+    char ticket[BROKER_TICKET_MAX + 1];
+    const char *place, *judge; /* judge: of the master's that is its own */
+};
+
+void line_words(struct broker *, const struct lock *, const struct line_place *,
+                struct line_words *out, int64_t now_ms);
 /* What the line is by this round of acquire.lua: tickets on the agreed master, or the most that
  * anybody has when that one has not answered. */
 int64_t line_length(struct broker *, const struct lock *, const struct round *, int64_t now_ms);

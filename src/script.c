@@ -11,12 +11,12 @@
 #include "util.h"
 
 static const struct script_row table[] = {
-    [SCRIPT_ACQUIRE] = {"acquire", script_lua_acquire, 13, 3, true},
+    [SCRIPT_ACQUIRE] = {"acquire", script_lua_acquire, 6, 3, true},
     [SCRIPT_COMMIT] = {"commit", script_lua_commit, 4, 2, true},
     [SCRIPT_TAKEOVER] = {"takeover", script_lua_takeover, 7, 7, true},
     [SCRIPT_RENEW] = {"renew", script_lua_renew, 5, 1, true},
     [SCRIPT_PLANT] = {"plant", script_lua_plant, 9, 1, true},
-    [SCRIPT_RELEASE] = {"release", script_lua_release, 6, 2, false},
+    [SCRIPT_RELEASE] = {"release", script_lua_release, 3, 2, false},
     [SCRIPT_LINE] = {"line", script_lua_line, 1, 1, false},
     [SCRIPT_PASS] = {"pass", script_lua_pass, 2, 1, false},
     [SCRIPT_PEEK] = {"peek", script_lua_peek, 0, 0, false},

@@ -2,16 +2,17 @@
 -- this ends (a hand-over: owner, operation and token change in one step).
 --
 -- KEYS   one lock an item
--- ARGV   deadline call; then an item: op prev tomb owner lease floor bucket ticket place judge maxhold mode all
+-- ARGV   deadline call; then an item: op owner lease floor bucket more
 --          deadline  this server's time in ms; after it nothing is created ("" or absent: none)
 --          call      any number, returned in the reply, so that no answer is taken for that of another call
 --          op        id of this operation, never used twice by anybody
---          prev      operation whose hold may be replaced; "-": none. Of an exclusive hold, or of the very permit
---          tomb      ms for which `prev` is remembered as gone, also where it was not; 0: no late copy of it can be under
---                    way
 --          lease     ms
 --          floor     lowest token allowed
 --          bucket    field of the token counter
+--          more      "-": the lock as a whole, and nothing else; else all of these, with commas between them:
+--          prev      operation whose hold may be replaced; "-": none. Of an exclusive hold, or of the very permit
+--          tomb      ms for which `prev` is remembered as gone, also where it was not; 0: no late copy of it can be under
+--                    way
 --          ticket    who is to be called up when the lock comes free: "<broker>", or "<broker>/<n>" for one
 --                    request that wants strict order: it gets a free lock only when it is its turn, or when it has the
 --                    lock in another way already (nobody before it can get it then); "-": nobody waits
@@ -36,21 +37,18 @@
 -- What the same owner has under an older acquire of the same broker is a try that came late, or one that it has given
 -- up (it asks only while it has no hold): it is replaced.
 -- The count begins at the version `floor`, so that of two holds' counts the later one has the higher version.
--- An exclusive hold is a hash that people can read, under the key of the lock; a share is one under a key of its own (see
--- shares.lua). A token counter never goes back, and has no time to live.
+-- An exclusive hold stands under the key of the lock (see hold.lua), a share under a key of its own (shares.lua). A token
+-- counter never goes back, and has no time to live.
 --@ vote.lua
---@ call_up.lua
---@ line_up.lua
---@ shares.lua
---@ older.lua
-local WIDTH = 13
-local call, pcall = redis.call, redis.pcall
+--@ hold.lua
+local WIDTH = 6
+local call, KEYS, ARGV, n = redis.call, KEYS, ARGV, #KEYS
 
 local fields, odd = {'run_id', 'state', 'base'}, {}
-for i = 1, #KEYS do
-    local a = 2 + (i - 1) * WIDTH
-    fields[3 + i] = ARGV[a + 7]
-    odd[2 * i - 1] = KEYS[i] .. ':gone:' .. ARGV[a + 1]
+for i = 1, n do
+    local a = i * WIDTH
+    fields[3 + i] = ARGV[a + 1]
+    odd[2 * i - 1] = KEYS[i] .. ':gone:' .. ARGV[a - 3]
     odd[2 * i] = KEYS[i] .. ':shares'
 end
 local master = call('HMGET', 'holdfast:master', unpack(fields))
@@ -59,291 +57,329 @@ if no then
     return no
 end
 
-local base = tonumber(master[3]) or 0
--- Does any of these locks have readers, permits, or a tombstone? Seldom, and then each is looked at; so it is when this very
--- call has made one of them.
+-- Nearly always nobody has a share, and no op is gone: then none of these needs to be asked about for itself.
 local any_odd = call('EXISTS', unpack(odd)) > 0
-local counters, changed, m = {}, {}, 0
-for i = 1, #KEYS do
-    counters[fields[3 + i]] = tonumber(master[3 + i]) or 0
+
+-- Counters of this call, and those that have changed: written in one go at the end.
+local base, counters, changed, m = tonumber(master[3]) or 0, {}, {}, 0
+for i = 4, n + 3 do
+    counters[fields[i]] = tonumber(master[i]) or 0
 end
 
--- Is it the turn of this ticket? If it is nobody's, the first one is called up.
-local function is_turn(key, ticket)
-    local turns = key .. ':turn'
-    call('ZREMRANGEBYSCORE', turns, '-inf', string.format('%.0f', now))
-    if call('ZSCORE', turns, ticket) then
-        return true
-    elseif call('ZCARD', turns) > 0 then
-        return false
-    end
-    local first = call('LINDEX', key .. ':line', 0)
-    if not first or first == ticket then
-        return true
-    end
-    call_up(key)
-    return call('ZSCORE', turns, ticket)
-end
-
--- What is held under this key, and not under op nor prev: code and value; nil: a try of this owner that may be replaced, or
--- a hold whose release has not arrived yet: when it does, it is told that it has released.
-local function held_against(key, hold, held, op, owner)
-    local its = call('HMGET', hold, 'owner', 'taken')
-    local relation = its[1] == owner and age(op, held)
-    if relation == 'older' then
-        return -1, 0
-    elseif relation ~= 'newer' or its[2] then
-        return its[1] == owner and 2 or 0, call('PTTL', hold)
-    end
-    call('SET', key .. ':gone:' .. held, 'released', 'PX', math.max(1, call('PTTL', hold)))
-end
-
--- Readers or permits that keep a lock from being taken alone. As below.
-local function in_the_way(key, owner, ticket)
-    local n = shares(key)
-    if n == 0 then
-        return
-    end
-    local limit = limit_of(key)
-    if limit then
-        return -3, limit
-    end
-    local own = call('ZSCORE', key .. ':shares', 'r:' .. owner)
-    if own and n == 1 then
-        return nil, nil, true
-    end
-    if own then
-        local other = call('GET', key .. ':upgrade')
-        if other and other ~= owner and call('ZSCORE', key .. ':shares', 'r:' .. other) then
-            return -4, 0
-        end
-        if ticket ~= '-' then
-            call('SET', key .. ':upgrade', owner, 'PX', 2000) -- while he asks again and again
-        end
-    end
-    return 0, call('ZREVRANGE', key .. ':shares', 0, 0, 'WITHSCORES')[2] - now
-end
-
--- Each of these says what becomes of an item: code and value; nil: it may be taken. A third value: without asking whose turn
--- it is, because this owner has it already in another way. Nothing that holds is changed before all are judged: what is to
--- be taken over another operation is put down here.
-local replaced = {}
-
-local function exclusive(key, a)
-    local op, prev, owner = ARGV[a + 1], ARGV[a + 2], ARGV[a + 4]
-    local held = pcall('HGET', key, 'op')
-    if type(held) == 'table' then -- an error
-        return -2, 0
-    elseif held == op then
-        return 1, tonumber(call('HGET', key, 'token'))
-    elseif held and held ~= prev then
-        local code, value = held_against(key, key, held, op, owner)
-        if code then
-            return code, value
-        end
-    end
-    replaced[key] = held
-    if not any_odd then
-        return
-    elseif call('EXISTS', key .. ':gone:' .. op) == 1 then
-        return -1, 0
-    end
-    return in_the_way(key, owner, ARGV[a + 8])
-end
-
-local function shared(key, a)
-    local op, prev, owner = ARGV[a + 1], ARGV[a + 2], ARGV[a + 4]
-    local hold = hold_key(key, 'r:' .. owner)
-    local alone = pcall('HMGET', key, 'op', 'owner')
-    if alone.err then
-        return -2, 0
-    end
-    local n, limit = shares(key), limit_of(key)
-    local mine = call('HGET', hold, 'op')
-    if mine == op then
-        return 1, tonumber(call('HGET', hold, 'token'))
-    elseif call('EXISTS', key .. ':gone:' .. op) == 1 then
-        return -1, 0
-    elseif mine then
-        local code, value = held_against(key, hold, mine, op, owner)
-        if code then
-            return code, value
-        end
-        replaced[hold] = mine
-    end
-    if alone[1] and alone[1] ~= prev and alone[2] ~= owner then
-        return 0, call('PTTL', key)
-    elseif limit then
-        return -3, limit
-    elseif n > 0 and ARGV[a + 9] ~= 'front' and call('LLEN', key .. ':line') > 0 then
-        return 0, 0 -- whoever waits there may want it alone: readers who come later do not overtake him
-    end
-    return nil, nil, alone[2] == owner
-end
-
-local function permit(key, a)
-    local op, prev, owner, slot = ARGV[a + 1], ARGV[a + 2], ARGV[a + 4], ARGV[a + 12]
-    local alone = pcall('HGET', key, 'op')
-    if type(alone) == 'table' then -- an error
-        return -2, 0
-    end
-    local live, limit = shares(key), limit_of(key)
-    local hold = hold_key(key, 's:' .. slot)
-    local held = call('HGET', hold, 'op')
-    if held == op then
-        return 1, tonumber(call('HGET', hold, 'token'))
-    elseif call('EXISTS', key .. ':gone:' .. op) == 1 then
-        return -1, 0
-    elseif alone then
-        return -3, 0
-    end
-    local n, i = slot:match('^(%d+):(%d+)$')
-    n, i = tonumber(n), tonumber(i)
-    if live > 0 and limit ~= n then
-        return -3, limit or -1
-    end
-    local mine = call('GET', permit_key(key, owner))
-    if mine and not (mine == slot and held == prev) then
-        local its = hold_key(key, 's:' .. mine)
-        local code, value = held_against(key, its, call('HGET', its, 'op') or '', op, owner)
-        if code then
-            return code, value
-        elseif mine == slot then
-            replaced[hold] = held
-            return
-        end
-        forget_permit(key, 's:' .. mine) -- a try that came late
-        call('DEL', its)
-        call('ZREM', key .. ':shares', 's:' .. mine)
-        live = live - 1
-    end
-    if not held or held == prev then
-        replaced[hold] = held
-        return
-    elseif live >= n then
-        return 0, call('ZRANGE', key .. ':shares', 0, 0, 'WITHSCORES')[2] - now
-    end
-    repeat
-        i = (i + 1) % n
-    until not call('ZSCORE', key .. ':shares', 's:' .. n .. ':' .. i)
-    return 3, i
-end
-
-local function judge(key, a)
-    local ticket, turns, mode = ARGV[a + 8], ARGV[a + 10], ARGV[a + 12]
-    local kind = mode == 'x' and exclusive or mode == 's' and shared or permit
-    local code, value, has = kind(key, a)
-    local judged = ticket:find('/', 1, true) and (turns == '-' or turns == RUN_ID)
-    if not code and not has and judged and not is_turn(key, ticket) then
-        return 0, 0
-    end
-    return code, value
-end
-
-local function take(key, a)
-    local op, prev, tomb, owner, lease, floor, bucket = unpack(ARGV, a + 1, a + 7)
-    local maxhold, mode = ARGV[a + 11], ARGV[a + 12]
-    local part, kind, hold = '-', 'exclusive', key
-    if mode == 's' then
-        part, kind = 'r:' .. owner, 'shared'
-        if prev ~= '-' and call('HGET', key, 'op') == prev then
-            call('DEL', key)
-        end
-    elseif mode ~= 'x' then
-        part, kind = 's:' .. mode, 'limit'
-        if prev ~= '-' then
-            -- a release of it that follows finds that it has been released, by this
-            if tomb ~= '0' and call('HGET', hold_key(key, part), 'op') == prev then
-                call('SET', key .. ':gone:' .. prev, 'released', 'PX', tomb)
-            end
-            forget_permit(key, part)
-        end
-    end
-    if prev ~= '-' and tomb ~= '0' then
-        call('SET', key .. ':gone:' .. prev, '', 'PX', tomb, 'NX')
-        any_odd = true
-    end
-    -- the floor, nearly always: it is text already, and Redis is slow to make text of a number
-    local value, least, token = tonumber(floor), math.max(counters[bucket], base) + 1, floor
+-- Puts a hold there with the next token; nil: somebody has it. free: known to be so, whatever stands there.
+local function put(hold, op, owner, lease, floor, bucket, ends, free)
+    local value, least, token = tonumber(floor), counters[bucket], floor
+    least = (least < base and base or least) + 1
     if value < least then
-        value = least
-        token = string.format('%.0f', least)
+        value, token = least, string.format('%.0f', least)
+    end
+    local text = hold_text(op, token, '1', floor, lease, ends, '0', owner)
+    if free then
+        call('SET', hold, text, 'PX', lease)
+    elseif redis.pcall('SET', hold, text, 'NX', 'GET', 'PX', lease) then
+        return nil
     end
     counters[bucket] = value
-    changed[m + 1] = bucket
-    changed[m + 2] = token
+    changed[m + 1], changed[m + 2] = bucket, token
     m = m + 2
-    if part ~= '-' then
-        hold, any_odd = hold_key(key, part), true
-    end
-    if replaced[hold] then
-        call('HDEL', hold, 'end', 'taken')
-    end
-    call('HSET', hold, 'kind', kind, 'owner', owner, 'count', '1', 'seq', floor, 'token', token, 'op', op, 'lease', lease)
-    if maxhold ~= '0' then
-        call('HSET', hold, 'end', string.format('%.0f', now + tonumber(maxhold)))
-    end
-    call('PEXPIRE', hold, lease)
-    if part ~= '-' then
-        enter_share(key, part, owner, lease, true)
-    end
-    return 1, value
+    return value
 end
 
--- What becomes of the ticket; how many stand in the line then.
-local function after(key, a, code)
-    local prev, ticket = ARGV[a + 2], ARGV[a + 8]
-    if ticket == '-' and prev == '-' then
-        return 0
+-- All that is not usual: made when it is needed, because making so many functions costs more than a lock. Returns one that
+-- serves the items from i on that belong together: it puts what becomes of them into the reply, and returns the last one.
+local function special(reply)
+    --@ call_up.lua
+    --@ line_up.lua
+    --@ shares.lua
+    --@ older.lua
+
+    -- An item, its arguments by name.
+    local function wish(i)
+        local a, w = i * WIDTH, {key = KEYS[i]}
+        w.op, w.owner, w.lease, w.floor, w.bucket = ARGV[a - 3], ARGV[a - 2], ARGV[a - 1], ARGV[a], ARGV[a + 1]
+        w.prev, w.tomb, w.ticket, w.place, w.judge, w.maxhold, w.mode, w.all =
+            ARGV[a + 2]:match('^([^,]*),([^,]*),([^,]*),([^,]*),([^,]*),([^,]*),([^,]*),([^,]*)$')
+        if not w.prev then
+            w.prev, w.tomb, w.ticket, w.judge, w.maxhold, w.mode, w.all = '-', '0', '-', '-', '0', 'x', '-'
+        end
+        return w
     end
-    local line, length = key .. ':line', call('LLEN', key .. ':line')
-    if ticket == '-' then
+
+    -- A numbered ticket whose turn it is may have it. When it is nobody's, the next one is called up.
+    local function is_turn(key, ticket)
+        local turns = key .. ':turn'
+        call('ZREMRANGEBYSCORE', turns, '-inf', string.format('%.0f', now))
+        if call('ZSCORE', turns, ticket) then
+            return true
+        elseif call('ZCARD', turns) > 0 then
+            return false
+        end
+        local first = call('LINDEX', key .. ':line', 0)
+        if not first or first == ticket then
+            return true
+        end
+        call_up(key)
+        return call('ZSCORE', turns, ticket)
+    end
+
+    -- What is said to op while `held` stands there; nil: it is a try of the same broker's owner that is given up.
+    local function held_against(w, hold, held)
+        local relation = held.owner == w.owner and age(w.op, held.op)
+        if relation == 'older' then
+            return -1, 0
+        elseif relation ~= 'newer' or held.taken == '1' then
+            return held.owner == w.owner and 2 or 0, call('PTTL', hold)
+        end
+        call('SET', w.key .. ':gone:' .. held.op, 'released', 'PX', math.max(1, call('PTTL', hold)))
+    end
+
+    -- What is said to one who wants it alone while there are shares; nil: he may have it; and whether he is its only reader.
+    local function in_the_way(key, owner, ticket)
+        local live = shares(key)
+        if live == 0 then
+            return
+        end
+        local limit = limit_of(key)
+        if limit then
+            return -3, limit
+        end
+        local own = call('ZSCORE', key .. ':shares', 'r:' .. owner)
+        if own and live == 1 then
+            return nil, nil, true
+        end
+        if own then
+            local other = call('GET', key .. ':upgrade')
+            if other and other ~= owner and call('ZSCORE', key .. ':shares', 'r:' .. other) then
+                return -4, 0
+            end
+            if ticket ~= '-' then
+                call('SET', key .. ':upgrade', owner, 'PX', 2000) -- while he asks again and again
+            end
+        end
+        return 0, call('ZREVRANGE', key .. ':shares', 0, 0, 'WITHSCORES')[2] - now
+    end
+
+    -- The kinds: each returns what is to be answered, code and value; nil: it may be taken. And whether its owner has
+    -- the lock in another way already.
+
+    local function exclusive(w)
+        local held = read(w.key)
+        if held and not held.op then
+            return -2, 0
+        elseif held and held.op == w.op then
+            return 1, tonumber(held.token)
+        elseif held and held.op ~= w.prev then
+            local code, value = held_against(w, w.key, held)
+            if code then
+                return code, value
+            end
+        end
+        if not any_odd then
+            return
+        elseif call('EXISTS', w.key .. ':gone:' .. w.op) == 1 then
+            return -1, 0
+        end
+        return in_the_way(w.key, w.owner, w.ticket)
+    end
+
+    local function shared(w)
+        local key, hold, alone = w.key, hold_key(w.key, 'r:' .. w.owner), read(w.key)
+        if alone and not alone.op then
+            return -2, 0
+        end
+        local live, limit = shares(key), limit_of(key)
+        local mine = read(hold)
+        if mine and mine.op == w.op then
+            return 1, tonumber(mine.token)
+        elseif call('EXISTS', key .. ':gone:' .. w.op) == 1 then
+            return -1, 0
+        elseif mine then
+            local code, value = held_against(w, hold, mine)
+            if code then
+                return code, value
+            end
+        end
+        if alone and alone.op ~= w.prev and alone.owner ~= w.owner then
+            return 0, call('PTTL', key)
+        elseif limit then
+            return -3, limit
+        elseif live > 0 and w.place ~= 'front' and call('LLEN', key .. ':line') > 0 then
+            return 0, 0 -- whoever waits there may want it alone: readers who come later do not overtake him
+        end
+        return nil, nil, alone and alone.owner == w.owner
+    end
+
+    -- The permit that this owner has already; nil: it is given up, or is the one that he asks for.
+    local function own_permit(w, slot)
+        local its = hold_key(w.key, 's:' .. slot)
+        local held = read(its)
+        if not held then
+            return 2, call('PTTL', its)
+        end
+        local code, value = held_against(w, its, held)
+        if code then
+            return code, value
+        elseif slot ~= w.mode then
+            forget_permit(w.key, 's:' .. slot) -- a try that came late
+            call('DEL', its)
+            call('ZREM', w.key .. ':shares', 's:' .. slot)
+        end
+    end
+
+    local function permit(w)
+        local key, hold, alone = w.key, hold_key(w.key, 's:' .. w.mode), look(w.key)
+        if alone and not alone:match(OP) then
+            return -2, 0
+        end
+        local live, limit = shares(key), limit_of(key)
+        local held = read(hold)
+        if held and held.op == w.op then
+            return 1, tonumber(held.token)
+        elseif call('EXISTS', key .. ':gone:' .. w.op) == 1 then
+            return -1, 0
+        elseif alone then
+            return -3, 0
+        end
+        local most, i = w.mode:match('^(%d+):(%d+)$')
+        most, i = tonumber(most), tonumber(i)
+        if live > 0 and limit ~= most then
+            return -3, limit or -1
+        end
+        local replaces = held and held.op == w.prev
+        local mine = call('GET', permit_key(key, w.owner))
+        if mine and not (mine == w.mode and replaces) then
+            local code, value = own_permit(w, mine)
+            if code or mine == w.mode then
+                return code, value
+            end
+            live = live - 1
+        end
+        if not held or replaces then
+            return
+        elseif live >= most then
+            return 0, call('ZRANGE', key .. ':shares', 0, 0, 'WITHSCORES')[2] - now
+        end
+        repeat
+            i = (i + 1) % most
+        until not call('ZSCORE', key .. ':shares', 's:' .. most .. ':' .. i)
+        return 3, i
+    end
+
+    local function judge(w)
+        local kind = w.mode == 'x' and exclusive or w.mode == 's' and shared or permit
+        local code, value, has = kind(w)
+        local judged = w.ticket:find('/', 1, true) and (w.judge == '-' or w.judge == RUN_ID)
+        if not code and not has and judged and not is_turn(w.key, w.ticket) then
+            return 0, 0
+        end
+        return code, value
+    end
+
+    -- Takes what judge() has allowed.
+    local function take(w)
+        local key, prev, tomb, part = w.key, w.prev, w.tomb, '-'
+        if w.mode == 's' then
+            part = 'r:' .. w.owner
+            local alone = prev ~= '-' and look(key)
+            if alone and alone:match(OP) == prev then
+                call('DEL', key)
+            end
+        elseif w.mode ~= 'x' then
+            part = 's:' .. w.mode
+            if prev ~= '-' then
+                -- a repeat of the release of prev, which comes behind, is answered as what it is
+                local held = tomb ~= '0' and look(hold_key(key, part))
+                if held and held:match(OP) == prev then
+                    call('SET', key .. ':gone:' .. prev, 'released', 'PX', tomb)
+                end
+                forget_permit(key, part)
+            end
+        end
+        if prev ~= '-' and tomb ~= '0' then
+            call('SET', key .. ':gone:' .. prev, '', 'PX', tomb, 'NX')
+            any_odd = true
+        end
+        local ends = w.maxhold == '0' and '0' or string.format('%.0f', now + tonumber(w.maxhold))
+        local value = put(hold_key(key, part), w.op, w.owner, w.lease, w.floor, w.bucket, ends, true)
+        if part ~= '-' then
+            any_odd = true
+            enter_share(key, part, w.owner, w.lease, true)
+        end
+        return 1, value
+    end
+
+    -- What becomes of the ticket; how many stand in the line then.
+    local function after(w, code)
+        if w.ticket == '-' and w.prev == '-' then
+            return 0
+        end
+        local line, length = w.key .. ':line', call('LLEN', w.key .. ':line')
+        if w.ticket == '-' then
+            return length
+        end
+        local numbered = w.ticket:find('/', 1, true)
+        if code == 1 and numbered then
+            call('ZREM', w.key .. ':turn', w.ticket)
+        end
+        if code == 1 and length > 0 then
+            length = length - call('LREM', line, numbered and 1 or 0, w.ticket)
+        elseif code == 0 then
+            line_up(w.key, w.ticket, w.place)
+        end
         return length
     end
-    local numbered = ticket:find('/', 1, true)
-    if code == 1 and numbered then
-        call('ZREM', key .. ':turn', ticket)
-    end
-    if code == 1 and length > 0 then
-        length = length - call('LREM', line, numbered and 1 or 0, ticket)
-    elseif code == 0 then
-        line_up(key, ticket, ARGV[a + 9])
-    end
-    return length
-end
 
--- The last item of the group that begins at i, and whether it is there as a whole.
-local function group(i)
-    local all = ARGV[2 + i * WIDTH]
-    if all == '-' then
-        return i, true
-    end
-    local last = i
-    while last < #KEYS and ARGV[2 + (last + 1) * WIDTH] == all do
-        last = last + 1
-    end
-    return last, last - i + 1 == tonumber(all:match('/(%d+)$'))
-end
-
-local reply, r = {now, tonumber(ARGV[2])}, 2
-local i = 1
-while i <= #KEYS do
-    local last, free = group(i)
-    local codes, values = {}, {}
-    for j = i, last do
-        codes[j], values[j] = judge(KEYS[j], 2 + (j - 1) * WIDTH)
-        free = free and (codes[j] or 1) == 1
-    end
-    for j = i, last do
-        local key, a = KEYS[j], 2 + (j - 1) * WIDTH
-        local code, value = codes[j] or -5, values[j] or 0
-        if not codes[j] and free then
-            code, value = take(key, a)
+    -- Those from i on that are taken all or none, and whether they have all come.
+    local function group(i)
+        local all = wish(i)
+        local together = {all}
+        if all.all == '-' then
+            return together, true
         end
-        reply[r + 1], reply[r + 2], reply[r + 3] = code, value, after(key, a, code)
-        r = r + 3
+        while i < n do
+            i = i + 1
+            local w = wish(i)
+            if w.all ~= all.all then
+                break
+            end
+            together[#together + 1] = w
+        end
+        return together, #together == tonumber(all.all:match('/(%d+)$'))
     end
-    i = last + 1
+
+    return function(i)
+        local together, free = group(i)
+        local codes, values = {}, {}
+        for j, w in ipairs(together) do
+            codes[j], values[j] = judge(w)
+            free = free and (codes[j] or 1) == 1
+        end
+        for j, w in ipairs(together) do
+            local code, value, r = codes[j] or -5, values[j] or 0, 3 * (i + j - 1)
+            if not codes[j] and free then
+                code, value = take(w)
+            end
+            reply[r], reply[r + 1], reply[r + 2] = code, value, after(w, code)
+        end
+        return i + #together - 1
+    end
+end
+
+local serve
+local reply = {now, tonumber(ARGV[2])}
+local i = 1
+while i <= n do
+    local a, value = i * WIDTH, nil
+    if ARGV[a + 2] == '-' and not any_odd then
+        value = put(KEYS[i], ARGV[a - 3], ARGV[a - 2], ARGV[a - 1], ARGV[a], ARGV[a + 1], '0')
+    end
+    if value then
+        reply[3 * i], reply[3 * i + 1], reply[3 * i + 2] = 1, value, 0
+    else
+        serve = serve or special(reply)
+        i = serve(i)
+    end
+    i = i + 1
 end
 if m > 0 then
     call('HSET', 'holdfast:master', unpack(changed))

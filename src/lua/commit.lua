@@ -11,6 +11,7 @@
 --          0 0       the hold is not there any more under op
 -- Twice  the same again changes nothing.
 --@ vote.lua
+--@ hold.lua
 --@ shares.lua
 local WIDTH = 4
 
@@ -24,11 +25,11 @@ for i = 1, #KEYS do
     local a = 2 + (i - 1) * WIDTH
     local op, token, bucket, part = ARGV[a + 1], tonumber(ARGV[a + 2]), ARGV[a + 3], ARGV[a + 4]
     local key = hold_key(KEYS[i], part)
-    local held = redis.pcall('HMGET', key, 'op', 'token')
+    local held = read(key)
     local code, value = 0, 0
-    if held[1] == op then
+    if held and held.op == op then
         local counter = tonumber(redis.call('HGET', 'holdfast:master', bucket)) or 0
-        value = tonumber(held[2])
+        value = tonumber(held.token)
         code = value > token and 2 or 1
         if value < token then
             local shared = part ~= '-' or redis.call('EXISTS', KEYS[i] .. ':shares') == 1
@@ -36,9 +37,10 @@ for i = 1, #KEYS do
                 token, code = counter + 1, 2
             end
             value = token
-            redis.call('HSET', key, 'token', string.format('%.0f', token))
+            held.token = string.format('%.0f', token)
+            write(key, held, 'KEEPTTL')
             if counter < token then
-                redis.call('HSET', 'holdfast:master', bucket, string.format('%.0f', token))
+                redis.call('HSET', 'holdfast:master', bucket, held.token)
             end
         end
     end

@@ -59,7 +59,7 @@ FNR == 1 {
 }
 
 {
-    line = $0 ~ /^--@ / ? part($2) : stripped($0)
+    line = $0 ~ /^ *--@ / ? part($2) : stripped($0)
     if (plain) {
         print line
         next

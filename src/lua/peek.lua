@@ -9,16 +9,17 @@ local SHOWN = math.max(1, math.min(16, math.floor(128 / #KEYS)))
 
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+--@ hold.lua
 --@ shares.lua
 local reply = {now, tonumber(ARGV[2])}
 
 local function add(item, key, part)
     local hold = hold_key(key, part)
-    local held = redis.pcall('HMGET', hold, 'op', 'owner', 'token', 'count')
-    if held[1] then
+    local held = read(hold)
+    if held and held.op then
         item[1] = (item[1] or 0) + 1
-        local token, count = tonumber(held[3]) or 0, tonumber(held[4]) or 0
-        for _, value in ipairs({redis.call('PTTL', hold), held[1], held[2], token, count, part}) do
+        local token, count = tonumber(held.token), tonumber(held.count)
+        for _, value in ipairs({redis.call('PTTL', hold), held.op, held.owner, token, count, part}) do
             item[#item + 1] = value
         end
     end

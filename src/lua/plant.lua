@@ -7,9 +7,9 @@
 -- Reply  {time, call, code, ...}:  1 planted, or there already   0 taken, or op is gone
 -- Twice  the same op again changes nothing.
 --@ vote.lua
+--@ hold.lua
 --@ shares.lua
 local WIDTH = 9
-local KINDS = {['-'] = 'exclusive', r = 'shared', s = 'limit'}
 
 local no = refusal({redis.call('HGET', 'holdfast:master', 'run_id'), 'active'})
 if no then
@@ -18,9 +18,8 @@ end
 
 -- Does somebody hold it in a way that cannot be at the same time?
 local function is_taken(key, owner, part)
-    local held = redis.pcall('HMGET', key, 'op', 'owner')
-    local kind = part:byte()
-    if held.err or (held[1] and (kind ~= 114 or held[2] ~= owner)) then -- r
+    local held, kind = read(key), part:byte()
+    if held and (kind ~= 114 or held.owner ~= owner) then -- r
         return true
     end
     local n = shares(key)
@@ -40,16 +39,12 @@ for i = 1, #KEYS do
     local op, owner, token, lease = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 6]
     local bucket, maxhold, part = ARGV[a + 7], ARGV[a + 8], ARGV[a + 9]
     local hold = hold_key(key, part)
-    local held = redis.pcall('HGET', hold, 'op')
-    local code = held == op and 1 or 0
+    local held = look(hold)
+    local code = held and held:match(OP) == op and 1 or 0
     if not held and not is_taken(key, owner, part) and redis.call('EXISTS', key .. ':gone:' .. op) == 0 then
         code = 1
-        redis.call('HSET', hold, 'kind', KINDS[part:sub(1, 1)], 'owner', owner, 'count', ARGV[a + 4], 'seq', ARGV[a + 5],
-                   'token', token, 'op', op, 'lease', lease)
-        if maxhold ~= '0' then
-            redis.call('HSET', hold, 'end', string.format('%.0f', now + tonumber(maxhold)))
-        end
-        redis.call('PEXPIRE', hold, lease)
+        local ends = maxhold == '0' and '0' or string.format('%.0f', now + tonumber(maxhold))
+        redis.call('SET', hold, hold_text(op, token, ARGV[a + 4], ARGV[a + 5], lease, ends, '0', owner), 'PX', lease)
         if part ~= '-' then
             enter_share(key, part, owner, lease, true)
         end

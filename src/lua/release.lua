@@ -2,9 +2,10 @@
 -- very operation took and nothing else. Always allowed, also late and in quarantine.
 --
 -- KEYS   one lock an item
--- ARGV   (unused) call; then an item: op tomb ticket place next part
+-- ARGV   (unused) call; then an item: op tomb more
 --          tomb   ms for which op is remembered as gone, so that a late copy of the request that
 --                 creates it finds the way shut, and a repeat of this one gets the same answer; 0: it is not
+--          more   "-": the lock as a whole, and the first ticket in the line is called up; else all of these, with commas:
 --          ticket of one who lets others go first, or had it for a moment only, and lines up at its place (see
 --                 line_up.lua); "-": nobody
 --          next   "call": the first ticket in the line is called up; "wait": the broker will see to that, once the
@@ -15,46 +16,78 @@
 -- Twice  the same answer, as long as it is remembered
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+--@ hold.lua
 --@ call_up.lua
---@ line_up.lua
---@ shares.lua
-local WIDTH = 6
+local WIDTH = 3
+local call, KEYS, ARGV = redis.call, KEYS, ARGV
 
+-- Ends what is held there under op: the code, and whether it was there just now.
+local function free(key, hold, op)
+    local text = look(hold)
+    local held = text and text:match(OP)
+    if held == op then
+        call('DEL', hold)
+        return 1, true
+    elseif call('GET', key .. ':gone:' .. op) == 'released' then
+        return 1
+    end
+    return text and -1 or 0
+end
+
+local function bury(key, op, tomb, code)
+    if tomb == '0' then
+        return
+    elseif code == 1 then
+        call('SET', key .. ':gone:' .. op, 'released', 'PX', tomb)
+    else
+        call('SET', key .. ':gone:' .. op, '', 'PX', tomb, 'NX')
+    end
+end
+
+-- All that is not usual; made when it is needed.
+local function special()
+    --@ line_up.lua
+    --@ shares.lua
+    return function(key, op, more)
+        local ticket, place, turn, part = more:match('^([^,]*),([^,]*),([^,]*),(.*)$')
+        if part ~= '-' then
+            forget_permit(key, part, op)
+        end
+        local code, was_there = free(key, hold_key(key, part), op)
+        if was_there and part ~= '-' then
+            call('ZREM', key .. ':shares', part)
+        end
+        if was_there and ticket ~= '-' then
+            line_up(key, ticket, place)
+        end
+        -- among readers the last but one makes room too: for a reader who wants the lock alone
+        local room = part:byte() ~= 114 or (shares(key) <= 1 and call('EXISTS', key) == 0) -- r
+        if turn ~= 'call' then
+            return code, room and call('LLEN', key .. ':line') or 0
+        elseif was_there and room then
+            call_up(key)
+        end
+        return code, 0
+    end
+end
+
+local unusual
 local reply = {now, tonumber(ARGV[2])}
 for i = 1, #KEYS do
     local key, a = KEYS[i], 2 + (i - 1) * WIDTH
-    local op, tomb, part = ARGV[a + 1], ARGV[a + 2], ARGV[a + 6]
-    local hold = hold_key(key, part)
-    local held = redis.pcall('HGET', hold, 'op')
+    local op, more = ARGV[a + 1], ARGV[a + 3]
     local code, line = 0, 0
-    if held == op then
-        code = 1
-        forget_permit(key, part)
-        redis.call('DEL', hold)
-        if part ~= '-' then
-            redis.call('ZREM', key .. ':shares', part)
+    if more == '-' then
+        local was_there
+        code, was_there = free(key, key, op)
+        if was_there then
+            call_up(key)
         end
-        if ARGV[a + 3] ~= '-' then
-            line_up(key, ARGV[a + 3], ARGV[a + 4])
-        end
-    elseif redis.call('GET', key .. ':gone:' .. op) == 'released' then
-        code = 1
-    elseif held then
-        code = -1
+    else
+        unusual = unusual or special()
+        code, line = unusual(key, op, more)
     end
-    -- among readers the last but one makes room too: for a reader who wants the lock alone
-    local room = part:byte() ~= 114 or (shares(key) <= 1 and redis.call('EXISTS', key) == 0) -- r
-    if ARGV[a + 5] ~= 'call' then
-        line = room and redis.call('LLEN', key .. ':line') or 0
-    elseif held == op and room then
-        call_up(key)
-    end
-    if code == 1 and tomb ~= '0' then
-        redis.call('SET', key .. ':gone:' .. op, 'released', 'PX', tomb)
-    elseif tomb ~= '0' then
-        redis.call('SET', key .. ':gone:' .. op, '', 'PX', tomb, 'NX')
-    end
-    reply[#reply + 1] = code
-    reply[#reply + 1] = line
+    bury(key, op, ARGV[a + 2], code)
+    reply[2 * i + 1], reply[2 * i + 2] = code, line
 end
 return reply

@@ -9,36 +9,61 @@
 --                            -2 its owner has taken it over under another operation
 -- Twice  the same again changes nothing but the time to live.
 --@ vote.lua
---@ shares.lua
+--@ hold.lua
 local WIDTH = 5
+local call, KEYS, ARGV = redis.call, KEYS, ARGV
 
-local no = refusal(redis.call('HMGET', 'holdfast:master', 'run_id', 'state'))
+local no = refusal(call('HMGET', 'holdfast:master', 'run_id', 'state'))
 if no then
     return no
 end
 
+-- A share, whose place in the set has a time of its own: these functions are made when there is one.
+local function of_shares()
+    --@ shares.lua
+    return hold_key, enter_share
+end
+
+local function renew(hold, lease, count, seq, newer)
+    if newer then
+        local held = read(hold)
+        held.count, held.seq = count, seq
+        if lease == '0' then
+            write(hold, held, 'KEEPTTL')
+        else
+            write(hold, held, 'PX', lease)
+        end
+        return lease ~= '0'
+    end
+    return lease ~= '0' and call('PEXPIRE', hold, lease, 'GT') == 1
+end
+
+local hold_key, enter_share
 local reply = {now, tonumber(ARGV[2])}
 for i = 1, #KEYS do
-    local key, a = KEYS[i], 2 + (i - 1) * WIDTH
-    local op, lease, part = ARGV[a + 1], ARGV[a + 2], ARGV[a + 5]
-    local hold = hold_key(key, part)
-    local held = redis.pcall('HMGET', hold, 'op', 'seq', 'owner')
-    local code = 0
-    if held[1] == op then
-        code = 1
-        local newer = held[2] ~= ARGV[a + 4] and tonumber(held[2]) < tonumber(ARGV[a + 4])
-        if lease ~= '0' and (newer or tonumber(lease) > redis.call('PTTL', hold)) then
-            redis.call('PEXPIRE', hold, lease)
-            if part ~= '-' then
-                enter_share(key, part, held[3], lease, newer)
-            end
+    local a = 2 + (i - 1) * WIDTH
+    local op, lease, seq, part = ARGV[a + 1], ARGV[a + 2], ARGV[a + 4], ARGV[a + 5]
+    local hold, code = KEYS[i], 0
+    if part ~= '-' then
+        if not hold_key then
+            hold_key, enter_share = of_shares()
         end
-        if newer then
-            redis.call('HSET', hold, 'count', ARGV[a + 3], 'seq', ARGV[a + 4])
-        end
-    elseif held[1] then
-        code = redis.call('GET', key .. ':gone:' .. op) == 'moved' and -2 or -1
+        hold = hold_key(hold, part)
     end
-    reply[#reply + 1] = code
+    local text = look(hold)
+    local held, its
+    if text then
+        held, its = text:match(SEQ)
+    end
+    if held == op then
+        code = 1
+        local newer = its ~= seq and tonumber(its) < tonumber(seq)
+        if renew(hold, lease, ARGV[a + 3], seq, newer) and part ~= '-' then
+            enter_share(KEYS[i], part, read(hold).owner, lease, newer)
+        end
+    elseif held then
+        code = call('GET', KEYS[i] .. ':gone:' .. op) == 'moved' and -2 or -1
+    end
+    reply[i + 2] = code
 end
 return reply

@@ -1,7 +1,7 @@
 -- shares: part of the scripts that know of readers and permits. Who has a share of a lock stands in the sorted set
--- <key>:shares by the end of his time: "r:<owner>" a reader, "s:<n>:<i>" permit i of n. What he holds is a hash under
--- <key>:<share>, as an exclusive hold is under <key>; <key>:permit:<owner> is the "<n>:<i>" of an owner's permit.
--- Invariant: the hash of a share never ends before its place in the set does.
+-- <key>:shares by the end of his time: "r:<owner>" a reader, "s:<n>:<i>" permit i of n. His hold is under <key>:<share>, as
+-- an exclusive one is under <key>; <key>:permit:<owner> is the "<n>:<i>" of an owner's permit.
+-- Invariant: the hold of a share never ends before its place in the set does.
 
 -- Owners are any bytes: without "}" their keys cannot be those of another lock, whatever its name.
 local function no_brace(text)
@@ -16,11 +16,11 @@ local function permit_key(key, owner)
     return key .. ':permit:' .. no_brace(owner)
 end
 
--- When it is a permit, its owner has it no longer.
-local function forget_permit(key, part)
-    local owner = part:byte() == 115 and redis.call('HGET', hold_key(key, part), 'owner') -- s
-    if owner and redis.call('GET', permit_key(key, owner)) == part:sub(3) then
-        redis.call('DEL', permit_key(key, owner))
+-- When it is a permit, held under op (nil: any), its owner has it no longer.
+local function forget_permit(key, part, op)
+    local h = part:byte() == 115 and read(hold_key(key, part)) -- s
+    if h and h.op == (op or h.op) and redis.call('GET', permit_key(key, h.owner)) == part:sub(3) then
+        redis.call('DEL', permit_key(key, h.owner))
     end
 end
 

@@ -16,6 +16,7 @@
 --         -1 0     0 0 0 0 0   op has been released or undone before it came, or is older than what holds
 -- Twice  the same op again gets the same token and changes nothing.
 --@ vote.lua
+--@ hold.lua
 --@ shares.lua
 --@ older.lua
 local WIDTH = 7
@@ -26,17 +27,25 @@ if no then
     return no
 end
 
--- What this owner has: the part, and its number in the reply; nil: nothing.
+-- What this owner has: the part, its number in the reply, and the hold; nil: nothing.
 local function find(key, owner, kind)
-    if (kind == 'x' or kind == '?') and redis.pcall('HGET', key, 'owner') == owner then
-        return '-', 0
-    elseif (kind == 's' or kind == '?') and redis.call('HGET', hold_key(key, 'r:' .. owner), 'owner') == owner then
-        return 'r:' .. owner, 1
-    end
     local permit = (kind == 'n' or kind == '?') and redis.call('GET', permit_key(key, owner))
-    if permit and redis.call('HGET', hold_key(key, 's:' .. permit), 'owner') == owner then
+    local function has(part)
+        local held = read(hold_key(key, part))
+        return held and held.owner == owner and held
+    end
+    local held = (kind == 'x' or kind == '?') and has('-')
+    if held then
+        return '-', 0, held
+    end
+    held = (kind == 's' or kind == '?') and has('r:' .. owner)
+    if held then
+        return 'r:' .. owner, 1, held
+    end
+    held = permit and has('s:' .. permit)
+    if held then
         local n, i = permit:match('^(%d+):(%d+)$')
-        return 's:' .. permit, n * 65536 + i
+        return 's:' .. permit, n * 65536 + i, held
     end
 end
 
@@ -45,40 +54,39 @@ local reply = {now, tonumber(ARGV[2])}
 for i = 1, #KEYS do
     local key, a = KEYS[i], 2 + (i - 1) * WIDTH
     local op, tomb, owner = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
-    local part, share = find(key, owner, ARGV[a + 7])
+    local part, share, held = find(key, owner, ARGV[a + 7])
     local hold = part and hold_key(key, part)
-    local held = part and redis.call('HMGET', hold, 'op', 'token', 'count', 'seq', 'end', 'taken') or {}
     local code, value, count, pttl, seq, left = 0, 0, 0, 0, 0, 0
-    local relation = held[1] and held[1] ~= op and age(op, held[1])
-    if not held[1] then
+    local relation = held and held.op ~= op and age(op, held.op)
+    if not held then
         value = redis.call('PTTL', key)
-    elseif held[1] == op then
-        code, value = 1, tonumber(held[2])
+    elseif held.op == op then
+        code, value = 1, tonumber(held.token)
     elseif relation == 'older' or redis.call('EXISTS', key .. ':gone:' .. op) == 1 then
         code = -1
     else
         local bucket = ARGV[a + 5]
         local counter = tonumber(redis.call('HGET', 'holdfast:master', bucket)) or 0
         code, value = 1, math.max(counter + 1, base + 1, tonumber(ARGV[a + 4]))
-        redis.call('HSET', 'holdfast:master', bucket, value)
+        redis.call('HSET', 'holdfast:master', bucket, string.format('%.0f', value))
         -- the broker that had it hears at its next renewal that it has moved
-        redis.call('SET', key .. ':gone:' .. held[1], 'moved', 'PX', math.max(tonumber(tomb), redis.call('PTTL', hold)))
-        if relation == 'newer' and ARGV[a + 6] == 'none' and not held[6] then
-            held[3], held[4], held[5] = '0', '0', false
-            redis.call('HSET', hold, 'op', op, 'token', value, 'count', '0', 'seq', '0')
-            redis.call('HDEL', hold, 'end')
-        else
-            redis.call('HSET', hold, 'op', op, 'token', value, 'taken', '1')
-        end
+        redis.call('SET', key .. ':gone:' .. held.op, 'moved', 'PX', math.max(tonumber(tomb), redis.call('PTTL', hold)))
         -- and at once, when it listens; it asks before it believes it
-        local broker = held[1]:match('^(.*)%.')
+        local broker = held.op:match('^(.*)%.')
         if broker and relation == nil then
-            redis.call('PUBLISH', 'holdfast:wake:' .. broker, held[1] .. ' ' .. key)
+            redis.call('PUBLISH', 'holdfast:wake:' .. broker, held.op .. ' ' .. key)
         end
+        if relation == 'newer' and ARGV[a + 6] == 'none' and held.taken == '0' then
+            held.count, held.seq, held.ends = '0', '0', '0'
+        else
+            held.taken = '1'
+        end
+        held.op, held.token = op, string.format('%.0f', value)
+        write(hold, held, 'KEEPTTL')
     end
     if code == 1 then
-        count, seq, pttl = tonumber(held[3]) or 1, tonumber(held[4]) or 0, redis.call('PTTL', hold)
-        left = held[5] and math.max(1, tonumber(held[5]) - now) or 0
+        count, seq, pttl = tonumber(held.count), tonumber(held.seq), redis.call('PTTL', hold)
+        left = held.ends ~= '0' and math.max(1, tonumber(held.ends) - now) or 0
     else
         share = 0
     end

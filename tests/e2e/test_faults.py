@@ -50,9 +50,8 @@ def on_all(net, action, name, **kwargs):
 
 
 def holds_on(master, name, owner):
-    """Whether a hash of the lock on the master names the owner."""
-    return any(owner in " ".join(master.cli("HGETALL", key))
-               for key in master.keys(name) if master.cli("TYPE", key) == "hash")
+    """Whether a hold of the lock on the master names the owner."""
+    return any(hold["owner"] == owner for hold in master.holds(name).values())
 
 
 def check_exact(net, clients, name, client, owner="app"):

@@ -87,15 +87,10 @@ def test_a_token_after_a_lapse_is_larger(a, b, name):
 
 def test_a_hold_can_be_read_on_the_master(one, a, name):
     a.cmd("LOCK", name, "OWNER", "web-7:thread-3")
-    keys = [k for k in one.masters[0].keys(name) if k.startswith("holdfast:")]
-    assert keys, "no key of the lock on the master"
-    for key in keys:
-        if one.masters[0].cli("TYPE", key) == "hash":
-            assert "web-7:thread-3" in " ".join(one.masters[0].cli("HGETALL", key))
-            assert "{%s}" % name in key
-            assert 0 < one.masters[0].cli("PTTL", key) <= LEASE_MS
-            return
-    raise AssertionError("no hash among %r" % keys)
+    (key, hold), = one.masters[0].holds(name).items()
+    assert key == "holdfast:{%s}" % name
+    assert hold["owner"] == "web-7:thread-3" and hold["count"] == "1" and int(hold["lease"]) == LEASE_MS
+    assert 0 < one.masters[0].cli("PTTL", key) <= LEASE_MS
 
 
 def test_nothing_is_left_on_the_master_after_unlock(one, a, name):

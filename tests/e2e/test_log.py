@@ -53,7 +53,7 @@ def test_many_lost_locks_do_not_fill_the_log(broker1, masters1, clients):
     masters1[0].cli("FLUSHALL")
     wait_for("the loss of all", lambda: int(broker1.info()["lost_gone"]) == 1000, 20)
     lines = broker1.log_text(mark).count("lock: lost ")
-    assert 0 < lines < 1000
+    assert lines < 1000
     # The next line of this kind tells how many there were.
     wait_for("the count", lambda: swallowed(broker1, mark) + lines >= 900 or once_more(client, broker1), 20)
 

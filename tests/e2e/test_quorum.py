@@ -11,8 +11,8 @@ from respclient import as_map, flat
 LEASE_S = LEASE_MS / 1000
 
 
-def lock_keys(master, name):
-    return [k for k in master.keys(name) if master.cli("TYPE", k) == "hash"]
+def owners_on(master, name):
+    return [hold["owner"] for hold in master.holds(name).values()]
 
 
 def test_a_grant_and_a_refusal(three, clients, name):
@@ -28,15 +28,14 @@ def test_the_hold_stands_on_every_master(three, clients, name):
     """The quorum answers; the rest is topped up."""
     clients(three.broker).cmd("LOCK", name, "OWNER", "app", "LEASE", 20000)
     for master in three.masters:
-        wait_for("the hold on %s" % master.name, lambda m=master: lock_keys(m, name))
-        assert "app" in " ".join(master.cli("HGETALL", lock_keys(master, name)[0]))
+        wait_for("the hold on %s" % master.name, lambda m=master: owners_on(m, name))
+        assert owners_on(master, name) == ["app"]
 
 
 def in_the_way(master, name, ms):
     """Somebody's hold that nobody else has, for so long."""
     key = "holdfast:{%s}" % name
-    master.cli("HSET", key, "op", "else.1", "owner", "else", "token", 1, "count", 1, "seq", 0, "kind", "exclusive")
-    master.cli("PEXPIRE", key, ms)
+    master.cli("SET", key, "op=else.1 token=1 count=1 seq=0 lease=%d end=0 taken=0 owner=else" % ms, "PX", ms)
     return key
 
 
@@ -45,7 +44,7 @@ def test_a_hold_that_missed_a_master_gets_there(three, clients, name):
     late = three.masters[2]
     key = in_the_way(late, name, 5)
     clients(three.broker).cmd("LOCK", name, "OWNER", "app", "LEASE", 20000)
-    wait_for("the hold on %s" % late.name, lambda: late.cli("HGET", key, "owner") == "app")
+    wait_for("the hold on %s" % late.name, lambda: owners_on(late, name) == ["app"])
     assert 0 < late.cli("PTTL", key) <= 20000
 
 
@@ -59,7 +58,7 @@ def test_a_hold_that_could_not_reach_a_master_gets_there(make_redis, make_proxy,
     broker.wait_masters(2)
     clients(broker).cmd("LOCK", name, "OWNER", "app", "LEASE", 9000)
     proxy.refuse(False)
-    wait_for("the hold on c", lambda: masters[2].cli("HGET", "holdfast:{%s}" % name, "owner") == "app", 8)
+    wait_for("the hold on c", lambda: owners_on(masters[2], name) == ["app"], 8)
 
 
 def test_a_renewal_by_the_client_completes_the_hold(three, clients, name):
@@ -69,8 +68,8 @@ def test_a_renewal_by_the_client_completes_the_hold(three, clients, name):
     token = client.cmd("LOCK", name, "OWNER", "app", "LEASE", 20000)[0]
     late.cli("DEL", key)
     assert client.cmd("RENEW", name, "OWNER", "app", "LEASE", 20000)[0] == token
-    wait_for("the hold on %s" % late.name, lambda: late.cli("HGET", key, "owner") == "app")
-    assert late.cli("HGET", key, "token") == str(token)
+    wait_for("the hold on %s" % late.name, lambda: owners_on(late, name) == ["app"])
+    assert late.hold(key)["token"] == str(token)
 
 
 def test_unlock_frees_every_master(three, clients, name):
@@ -78,8 +77,7 @@ def test_unlock_frees_every_master(three, clients, name):
     client.cmd("LOCK", name, "OWNER", "app", "LEASE", 20000)
     assert client.cmd("UNLOCK", name, "OWNER", "app") == 1
     for master in three.masters:
-        wait_for("the release on %s" % master.name, lambda m=master: not [
-            k for k in lock_keys(m, name) if "app" in m.cli("HVALS", k)])
+        wait_for("the release on %s" % master.name, lambda m=master: not owners_on(m, name))
 
 
 def test_tokens_rise(three, clients, name):
@@ -155,7 +153,7 @@ def test_a_master_restarted_empty_gets_the_hold_again(broker3, masters3, clients
     holder, other = clients(broker3), clients(broker3)
     token = holder.cmd("LOCK", name)[0]
     masters3[0].restart()
-    wait_for("the hold on the new master", lambda: lock_keys(masters3[0], name))
+    wait_for("the hold on the new master", lambda: owners_on(masters3[0], name))
     assert other.cmd("LOCK", name) is None
     assert holder.cmd("LOCK", name)[0] == token
 
@@ -166,7 +164,7 @@ def test_every_master_restarted_in_turn(broker3, masters3, clients, name):
     token = holder.cmd("LOCK", name)[0]
     for master in masters3:
         master.restart()
-        wait_for("the hold on %s" % master.name, lambda m=master: lock_keys(m, name))
+        wait_for("the hold on %s" % master.name, lambda m=master: owners_on(m, name))
         assert other.cmd("LOCK", name) is None
     assert not [p for p in holder.pushes if p[0] == "lost"]
     assert holder.cmd("LOCK", name)[0] == token
@@ -182,11 +180,11 @@ def test_stopped_killed_and_restarted_at_once(broker3, masters3, clients, name):
     masters3[0].stop()
     assert other.cmd("LOCK", name, "WAIT", 2 * LEASE_MS) is None
     masters3[0].cont()
-    wait_for("the hold on a", lambda: lock_keys(masters3[0], name))
+    wait_for("the hold on a", lambda: owners_on(masters3[0], name))
     masters3[1].kill()
     assert other.cmd("LOCK", name, "WAIT", 2 * LEASE_MS) is None
     masters3[1].start()
-    wait_for("the hold on b", lambda: lock_keys(masters3[1], name))
+    wait_for("the hold on b", lambda: owners_on(masters3[1], name))
     assert holder.cmd("LOCK", name)[0] == token
 
 
@@ -227,8 +225,7 @@ def test_a_failed_acquire_is_undone_everywhere(broker3, masters3, clients, name)
     masters3[1].cont()
     masters3[2].cont()
     for master in masters3:
-        wait_for("the undo on %s" % master.name, lambda m=master: not [
-            k for k in lock_keys(m, name) if "ghost" in m.cli("HVALS", k)])
+        wait_for("the undo on %s" % master.name, lambda m=master: "ghost" not in owners_on(m, name))
     broker3.wait_quorum()
     other = clients(broker3)
     assert other.cmd("LOCK", name, "OWNER", "next", "WAIT", 3000)[0] > 0

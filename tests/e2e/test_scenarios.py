@@ -64,14 +64,14 @@ def commit_of(name):
 
 
 def lock_key(master, name):
-    """The hash of the lock on the master, or None."""
+    """The key of the lock on the master when it is held, or None."""
     key = "holdfast:{%s}" % name
-    return key if master.cli("TYPE", key) == "hash" else None
+    return key if master.hold(key) else None
 
 
 def holder_on(master, name):
-    key = lock_key(master, name)
-    return master.cli("HGET", key, "owner") if key else None
+    hold = master.hold("holdfast:{%s}" % name)
+    return hold["owner"] if hold else None
 
 
 def master_of(client, name):

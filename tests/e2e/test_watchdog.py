@@ -22,7 +22,7 @@ def rival(one, clients):
 
 
 def pttl(one, name):
-    keys = [k for k in one.masters[0].keys(name) if one.masters[0].cli("TYPE", k) == "hash"]
+    keys = list(one.masters[0].holds(name))
     return max((one.masters[0].cli("PTTL", k) for k in keys), default=-2)
 
 

@@ -20,10 +20,27 @@ struct verdict {
     bool has; /* in another way already */
 };
 
+/* `text` holds what the rare ones point to, until the next call. */
 static struct wish wish_of(const char *key, char *const *a)
 {
-    return (struct wish){key,  a[0], a[1], a[2], a[3],  a[4],  a[5],
-                         a[6], a[7], a[8], a[9], a[10], a[11], a[12]};
+    static char texts[128][1024];
+    static int next;
+    char *text = texts[next++ % 128], *rare[8];
+    struct wish w = {key, a[0], "-", "0", a[1], a[2], a[3], a[4], "-", "keep", "-", "0", "x", "-"};
+    if (strcmp(a[5], "-") == 0)
+        return w;
+    snprintf(text, sizeof texts[0], "%s", a[5]);
+    for (int i = 0; i < 8; i++)
+        rare[i] = strsep(&text, ",");
+    w.prev = rare[0];
+    w.tomb = rare[1];
+    w.ticket = rare[2];
+    w.place = rare[3];
+    w.judge = rare[4];
+    w.maxhold = rare[5];
+    w.mode = rare[6];
+    w.all = rare[7];
+    return w;
 }
 
 static bool is(const char *a, const char *b)
@@ -239,12 +256,12 @@ static int64_t after(struct fake_server *s, const struct wish *w, int64_t code)
 /* The last item of the group that begins at i, and whether it is there as a whole. */
 static int group(int i, int n_keys, char *const *args, int width, bool *is_whole)
 {
-    const char *all = args[(i + 1) * width - 1];
+    const char *all = wish_of("", args + i * width).all;
     int last = i;
     *is_whole = true;
     if (is(all, "-"))
         return i;
-    while (last + 1 < n_keys && is(args[(last + 2) * width - 1], all))
+    while (last + 1 < n_keys && is(wish_of("", args + (last + 1) * width).all, all))
         last++;
     *is_whole = last - i + 1 == atoi(strrchr(all, '/') + 1);
     return last;

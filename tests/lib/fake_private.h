@@ -19,10 +19,10 @@ void fake_lock_free(struct fake_server *, struct fake_lock *);
 /* As older.lua. */
 enum fake_age { FAKE_UNRELATED, FAKE_OLDER, FAKE_NEWER };
 enum fake_age fake_age(const char *op, const char *held);
-/* The fields of HMGET: all absent when there is no hold, or no hold of ours. */
+/* The fields of a hold: all absent when there is no hold, or no hold of ours. */
 bool fake_is_op(const struct fake_lock *, const char *op);
 int64_t fake_pttl_ms(const struct fake_server *, const struct fake_lock *);
-/* HSET and PEXPIRE, and what enter_share does anew. */
+/* SET, and what enter_share does anew. */
 void fake_put(struct fake_server *, const char *key, const char *part, const char *owner,
               const char *op, int64_t token, int64_t count, int64_t seq, const char *lease,
               const char *maxhold);

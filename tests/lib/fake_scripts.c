@@ -191,11 +191,13 @@ void fake_plant(struct fake_server *s, const char *key, char *const *a, struct f
     }
 }
 
-/* op tomb ticket place next part */
+/* op tomb more */
 void fake_release(struct fake_server *s, const char *key, char *const *a, struct fake_reply *r)
 {
-    const char *op = a[0], *tomb_ms = a[1], *part = a[5];
-    bool calls = strcmp(a[4], "call") == 0;
+    char usual[] = "-,keep,call,-", *more = util_strdup(strcmp(a[2], "-") == 0 ? usual : a[2]);
+    char *text = more, *ticket = strsep(&text, ","), *place = strsep(&text, ",");
+    const char *op = a[0], *tomb_ms = a[1], *turn = strsep(&text, ","), *part = text;
+    bool calls = strcmp(turn, "call") == 0;
     struct fake_lock *held = fake_server_find_part(s, key, part);
     bool any = fake_mutation == FAKE_RELEASE_ANY && held && !held->foreign;
     bool frees = fake_is_op(held, op) || any;
@@ -203,8 +205,8 @@ void fake_release(struct fake_server *s, const char *key, char *const *a, struct
     if (frees) {
         fake_forget_permit(s, key, part);
         fake_lock_free(s, held);
-        if (strcmp(a[2], "-") != 0)
-            fake_line_up(s, key, a[2], a[3]);
+        if (strcmp(ticket, "-") != 0)
+            fake_line_up(s, key, ticket, place);
     }
     const struct fake_tomb *tomb = fake_find_tomb(s, key, op);
     if (tomb && tomb->released)
@@ -216,6 +218,7 @@ void fake_release(struct fake_server *s, const char *key, char *const *a, struct
         fake_add_tomb(s, key, op, atoll(tomb_ms), false)->released = code == 1;
     fake_add(r, code, NULL);
     fake_add(r, calls || !room ? 0 : fake_line(s, key)->n, NULL);
+    free(more);
 }
 
 /* ticket next */

@@ -11,7 +11,7 @@ import sys
 import time
 
 import procs
-from respclient import RespClient
+from respclient import RespClient, RespError
 
 # Leases are short, so that tests which wait for their end are; nothing depends on their being exact.
 LEASE_MS = 800
@@ -111,8 +111,8 @@ class HoldfastProc:
             self.wait_quorum()
             try:
                 self.wait_masters(deadline_s=JOIN_S)
-            except AssertionError:
-                pass   # the test has masters that are not there
+            except (AssertionError, RespError):
+                pass   # some masters are not there on purpose, or INFO is not for everybody
         return self
 
     def wait_quorum(self, deadline_s=START_S):

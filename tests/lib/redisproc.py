@@ -90,6 +90,19 @@ class RedisProc:
         """All keys whose name contains part."""
         return sorted(k for k in self.cli("KEYS", "*") if part in k)
 
+    def hold(self, key):
+        """The hold under this key as {field: text} (src/lua/hold.lua), or None."""
+        text = self.cli("GET", key) if self.cli("TYPE", key) == "string" else None
+        if not text or not text.startswith("op="):
+            return None
+        words, _, owner = text.partition(" owner=")
+        return dict([word.split("=", 1) for word in words.split(" ")], owner=owner)
+
+    def holds(self, part=""):
+        """{key: hold} of all whose key contains part."""
+        found = {key: self.hold(key) for key in self.keys(part)}
+        return {key: hold for key, hold in found.items() if hold}
+
     def run_id(self):
         for line in self.cli("INFO", "server").splitlines():
             if line.startswith("run_id:"):

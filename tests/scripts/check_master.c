@@ -258,17 +258,17 @@ START_TEST(every_script_gets_through)
 {
     struct asked q;
 
-    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 100 7 - keep - 0 x -"), 1, 100);
-    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 100 7 - keep - 0 x -"), 1, 100);
+    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op1 me 10000 100 7 -"), 1, 100);
+    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op1 me 10000 100 7 -"), 1, 100);
     ck_assert_int_eq(master_status(m, clock_ms())->high, 100);
-    q = ask(SCRIPT_ACQUIRE, "x", "op2 - 0 you 10000 1 7 - keep - 0 x -");
+    q = ask(SCRIPT_ACQUIRE, "x", "op2 you 10000 1 7 -");
     ck_assert_int_eq(q.values[0], 0);
     ck_assert_int_gt(q.values[1], 5000);
-    ck_assert_int_eq(ask(SCRIPT_ACQUIRE, "x", "op3 - 0 me 10000 1 7 - keep - 0 x -").values[0], 2);
+    ck_assert_int_eq(ask(SCRIPT_ACQUIRE, "x", "op3 me 10000 1 7 -").values[0], 2);
     ck_codes(ask(SCRIPT_COMMIT, "x", "op1 150 7 -"), 1, 150);
     ck_codes(ask(SCRIPT_COMMIT, "x", "op1 120 7 -"), 2, 150);
     ck_codes(ask(SCRIPT_COMMIT, "x", "op9 200 7 -"), 0, 0);
-    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op4 op1 5000 you 10000 1 7 - keep - 0 x -"), 1,
+    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op4 you 10000 1 7 op1,5000,-,keep,-,0,x,-"), 1,
              151); /* hand-over */
     ck_codes(ask(SCRIPT_RENEW, "x", "op1 10000 1 0 -"), -1, 0);
     ck_codes(ask(SCRIPT_RENEW, "x", "op4 20000 2 2 -"), 1, 0);
@@ -284,10 +284,10 @@ START_TEST(every_script_gets_through)
     ck_assert_int_eq(q.nested[4].integer, 152);
     ck_assert_int_eq(q.nested[5].integer, 2);
     ck_assert_str_eq(q.texts[6], "-");
-    ck_codes(ask(SCRIPT_RELEASE, "x", "op4 0 - tail call -"), -1, 0);
-    ck_codes(ask(SCRIPT_RELEASE, "x", "op5 5000 - tail call -"), 1, 0);
-    ck_codes(ask(SCRIPT_RELEASE, "x", "op5 0 - tail call -"), 1, 0); /* the same answer again */
-    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op5 - 0 me 10000 1 7 - keep - 0 x -"), -1,
+    ck_codes(ask(SCRIPT_RELEASE, "x", "op4 0 -"), -1, 0);
+    ck_codes(ask(SCRIPT_RELEASE, "x", "op5 5000 -"), 1, 0);
+    ck_codes(ask(SCRIPT_RELEASE, "x", "op5 0 -"), 1, 0); /* the same answer again */
+    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op5 me 10000 1 7 -"), -1,
              0); /* the tombstone */
     ck_codes(ask(SCRIPT_PLANT, "x", "op6 me 300 1 0 10000 7 0 -"), 1, 0);
     ck_codes(ask(SCRIPT_PLANT, "x", "op7 me 300 1 0 10000 7 0 -"), 0, 0);
@@ -309,17 +309,17 @@ START_TEST(neighbours_travel_together)
     redis_proc_do(&redis, "CONFIG RESETSTAT");
     for (int i = 0; i < 130; i++) { /* 3 calls */
         snprintf(name, sizeof name, "n%d", i);
-        snprintf(args, sizeof args, "op%d - 0 me 10000 %d %d - keep - 0 x -", i, 1000 + i, i);
+        snprintf(args, sizeof args, "op%d me 10000 %d %d -", i, 1000 + i, i);
         ck_assert_int_eq(put(&q[i], SCRIPT_ACQUIRE, name, args), 0);
     }
     for (int i = 0; i < 130; i++) { /* 2 */
         snprintf(name, sizeof name, "n%d", i);
-        snprintf(args, sizeof args, "op%d 0 - tail call -", i);
+        snprintf(args, sizeof args, "op%d 0 -", i);
         ck_assert_int_eq(put(&q[130 + i], SCRIPT_RELEASE, name, args), 0);
     }
     for (int i = 0; i < 40; i++) /* 39: of two kinds in turn, the first joins those before it */
         ck_assert_int_eq(put(&q[260 + i], i % 2 ? SCRIPT_PEEK : SCRIPT_RELEASE, "n1",
-                             i % 2 ? "" : "o 0 - tail call -"),
+                             i % 2 ? "" : "o 0 -"),
                          0);
     ck_assert_int_eq(master_status(m, clock_ms())->in_flight, 300);
     ck_assert_int_eq(answers, 0); /* never inside master_ask */
@@ -341,7 +341,7 @@ START_TEST(what_many_readers_have_is_shown_in_part)
     char args[64];
 
     for (int i = 0; i < 20; i++) {
-        snprintf(args, sizeof args, "op%d - 0 me%d %d %d 7 - keep - 0 s -", i, i, 10000 + i,
+        snprintf(args, sizeof args, "op%d me%d %d %d 7 -,0,-,keep,-,0,s,-", i, i, 10000 + i,
                  100 + i);
         ck_codes(ask(SCRIPT_ACQUIRE, "x", args), 1, 100 + i);
     }
@@ -416,10 +416,10 @@ START_TEST(quarantine_and_its_end)
     start(redis.path);
     wait_state(MASTER_QUARANTINE);
     ck_assert_int_gt(master_status(m, clock_ms())->quarantine_left_ms, 100);
-    ck_assert_int_eq(put(&q, SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0 x -"), -1);
+    ck_assert_int_eq(put(&q, SCRIPT_ACQUIRE, "x", "op1 me 10000 1 7 -"), -1);
     ck_assert_str_eq(master_reason(m, clock_ms()), "quarantined 1s");
     ck_codes(ask(SCRIPT_PLANT, "x", "op1 me 500 1 0 10000 7 0 -"), 1, 0);
-    ck_codes(ask(SCRIPT_RELEASE, "x", "op1 0 - tail call -"), 1, 0);
+    ck_codes(ask(SCRIPT_RELEASE, "x", "op1 0 -"), 1, 0);
     master_activate(m, 5000, false); /* too early */
     run_for(100);
     ck_assert_int_eq(master_status(m, clock_ms())->state, MASTER_QUARANTINE);
@@ -427,7 +427,7 @@ START_TEST(quarantine_and_its_end)
     ck_assert_int_eq(master_status(m, clock_ms())->quarantine_left_ms, 0);
     master_activate(m, 5000, false);
     wait_state(MASTER_ACTIVE);
-    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op2 - 0 me 10000 1 7 - keep - 0 x -"), 1, 5001);
+    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op2 me 10000 1 7 -"), 1, 5001);
 }
 END_TEST
 
@@ -475,7 +475,7 @@ START_TEST(what_another_broker_does_is_seen)
     redis_proc_do(&redis, "HSET holdfast:master state active");
     wait_state(MASTER_ACTIVE);
     redis_proc_do(&redis, "HSET holdfast:master state quarantine");
-    struct asked q = ask(SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0 x -");
+    struct asked q = ask(SCRIPT_ACQUIRE, "x", "op1 me 10000 1 7 -");
     ck_assert_int_eq(q.result, MASTER_REJECTED);
     ck_assert(strncmp(q.text, "QUARANTINE", 10) == 0);
     wait_state(MASTER_QUARANTINE);
@@ -489,12 +489,12 @@ START_TEST(a_restart_is_seen)
     struct asked q;
 
     redis_proc_stop(&redis);
-    ck_assert_int_eq(put(&q, SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0 x -"), 0);
+    ck_assert_int_eq(put(&q, SCRIPT_ACQUIRE, "x", "op1 me 10000 1 7 -"), 0);
     master_flush(m, clock_ms());
     redis_proc_kill(&redis);
     wait_answer(&q);
     ck_assert_int_eq(q.result, MASTER_UNKNOWN);
-    ck_assert_int_eq(put(&q, SCRIPT_RELEASE, "x", "op1 0 - tail call -"), -1);
+    ck_assert_int_eq(put(&q, SCRIPT_RELEASE, "x", "op1 0 -"), -1);
     setup.quarantine_ms = 60000;
     master_configure(m, &setup, &address);
     redis_proc_start(&redis, NULL);
@@ -508,11 +508,11 @@ END_TEST
 START_TEST(scripts_lost)
 {
     redis_proc_do(&redis, "SCRIPT FLUSH");
-    struct asked q = ask(SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0 x -");
+    struct asked q = ask(SCRIPT_ACQUIRE, "x", "op1 me 10000 1 7 -");
     ck_assert_int_eq(q.result, MASTER_REJECTED);
     ck_assert(strncmp(q.text, "NOSCRIPT", 8) == 0);
     wait_state(MASTER_ACTIVE);
-    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0 x -"), 1, 1);
+    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op1 me 10000 1 7 -"), 1, 1);
     const struct master_status *s = master_status(m, clock_ms());
     ck_assert_int_eq(s->restarts + s->data_losses + s->reconnects, 0);
     ck_assert_int_eq(s->rejected, 1);
@@ -526,13 +526,13 @@ START_TEST(data_lost)
     setup.quarantine_ms = 60000;
     master_configure(m, &setup, &address);
     redis_proc_do(&redis, "FLUSHALL");
-    ck_assert_int_eq(put(&q[0], SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0 x -"), 0);
+    ck_assert_int_eq(put(&q[0], SCRIPT_ACQUIRE, "x", "op1 me 10000 1 7 -"), 0);
     ck_assert_int_eq(put(&q[1], SCRIPT_RENEW, "x", "op1 1000 1 1 -"), 0);
     wait_answer(&q[1]);
     ck_assert_int_eq(q[0].result, MASTER_REJECTED);
     ck_assert_int_eq(q[1].result, MASTER_REJECTED);
     ck_assert(strncmp(q[0].text, "STRANGER", 8) == 0);
-    ck_assert_int_eq(put(&q[0], SCRIPT_ACQUIRE, "x", "op2 - 0 me 10000 1 7 - keep - 0 x -"), -1);
+    ck_assert_int_eq(put(&q[0], SCRIPT_ACQUIRE, "x", "op2 me 10000 1 7 -"), -1);
     wait_state(MASTER_QUARANTINE);
     ck_assert_int_eq(master_status(m, clock_ms())->data_losses, 1);
     ck_assert_int_eq(master_status(m, clock_ms())->restarts, 0);
@@ -552,11 +552,11 @@ END_TEST
 START_TEST(an_error_in_the_middle_is_no_proof)
 {
     redis_proc_do(&redis, "CONFIG SET maxmemory 1");
-    struct asked q = ask(SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0 x -");
+    struct asked q = ask(SCRIPT_ACQUIRE, "x", "op1 me 10000 1 7 -");
     ck_assert_int_eq(q.result, MASTER_UNKNOWN);
     ck_assert(strstr(q.text, "OOM") != NULL);
     redis_proc_do(&redis, "CONFIG SET maxmemory 0");
-    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op2 - 0 me 10000 1 7 - keep - 0 x -"), 1, 1);
+    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op2 me 10000 1 7 -"), 1, 1);
 }
 END_TEST
 
@@ -565,12 +565,12 @@ START_TEST(late_items_are_turned_away)
     struct asked q, release;
 
     redis_proc_stop(&redis);
-    ck_assert_int_eq(put(&q, SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0 x -"), 0);
+    ck_assert_int_eq(put(&q, SCRIPT_ACQUIRE, "x", "op1 me 10000 1 7 -"), 0);
     run_for(TIMEOUT_MS + 50);
     ck_assert(master_status(m, clock_ms())->stalled);
-    ck_assert_int_eq(put(&release, SCRIPT_ACQUIRE, "x", "op2 - 0 me 10000 1 7 - keep - 0 x -"), -1);
+    ck_assert_int_eq(put(&release, SCRIPT_ACQUIRE, "x", "op2 me 10000 1 7 -"), -1);
     ck_assert_str_eq(master_reason(m, clock_ms()), "timeout");
-    ck_assert_int_eq(put(&release, SCRIPT_RELEASE, "x", "op1 0 - tail call -"), 0);
+    ck_assert_int_eq(put(&release, SCRIPT_RELEASE, "x", "op1 0 -"), 0);
     run_for(2 * TIMEOUT_MS);
     redis_proc_continue(&redis);
     wait_answer(&release);
@@ -587,7 +587,7 @@ START_TEST(one_that_stands_still_is_dropped)
     struct asked q;
 
     redis_proc_stop(&redis);
-    ck_assert_int_eq(put(&q, SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0 x -"), 0);
+    ck_assert_int_eq(put(&q, SCRIPT_ACQUIRE, "x", "op1 me 10000 1 7 -"), 0);
     wait_answer(&q);
     ck_assert_int_eq(q.result, MASTER_UNKNOWN);
     ck_assert_str_eq(q.text, "it does not answer");
@@ -637,7 +637,7 @@ START_TEST(a_user_with_a_password)
     address.password = (char *)(uintptr_t) "pw";
     start(redis.path);
     wait_state(MASTER_ACTIVE);
-    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0 x -"), 1, 1);
+    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op1 me 10000 1 7 -"), 1, 1);
 }
 END_TEST
 
@@ -646,7 +646,7 @@ START_TEST(a_replica)
     start(redis.path);
     wait_state(MASTER_ACTIVE);
     redis_proc_do(&redis, "REPLICAOF 127.0.0.1 1");
-    struct asked q = ask(SCRIPT_ACQUIRE, "x", "op1 - 0 me 10000 1 7 - keep - 0 x -");
+    struct asked q = ask(SCRIPT_ACQUIRE, "x", "op1 me 10000 1 7 -");
     ck_assert_int_eq(q.result, MASTER_UNKNOWN);
     ck_refused("no master");
     redis_proc_do(&redis, "REPLICAOF NO ONE");
@@ -785,7 +785,7 @@ START_TEST(a_lie_is_no_answer)
 {
     static const char *const args[SCRIPT_COUNT] = {[SCRIPT_RENEW] = "op 1000 1 1 -",
                                                    [SCRIPT_ACQUIRE] =
-                                                       "op - 0 me 1000 1 7 - keep - 0 x -",
+                                                       "op me 1000 1 7 -",
                                                    [SCRIPT_TAKEOVER] = "op 0 me 1 7 none ?",
                                                    [SCRIPT_PEEK] = "",
                                                    [SCRIPT_LINE] = "-"};
@@ -794,7 +794,7 @@ START_TEST(a_lie_is_no_answer)
     relay_replace(relay, lies[_i].bytes, strlen(lies[_i].bytes));
     for (int i = 0; i < 2; i++) { /* the second one goes down with the first */
         ck_assert_int_eq(put(&q[i], i ? SCRIPT_RELEASE : lies[_i].script, "x",
-                             i ? "op 0 - tail call -" : args[lies[_i].script]),
+                             i ? "op 0 -" : args[lies[_i].script]),
                          0);
     }
     wait_answer(&q[1]);
@@ -814,7 +814,7 @@ START_TEST(error_texts_are_made_harmless)
     static const char lie[] = "-ERR a\rb\tc\x1b[31m\xff\r\n";
 
     relay_replace(relay, lie, sizeof lie - 1);
-    ck_assert_int_eq(put(&q, SCRIPT_RELEASE, "x", "op 0 - tail call -"), 0);
+    ck_assert_int_eq(put(&q, SCRIPT_RELEASE, "x", "op 0 -"), 0);
     wait_answer(&q);
     ck_assert_int_eq(q.result, MASTER_UNKNOWN);
     for (const char *p = q.text; *p; p++)
@@ -835,7 +835,7 @@ START_TEST(a_reply_without_end_is_bounded)
     memset(flood, 'x', sizeof flood);
     flood[0] = '+';
     relay_replace(relay, flood, sizeof flood);
-    ck_assert_int_eq(put(&q, SCRIPT_RELEASE, "x", "op 0 - tail call -"), 0);
+    ck_assert_int_eq(put(&q, SCRIPT_RELEASE, "x", "op 0 -"), 0);
     wait_answer(&q);
     ck_assert_int_eq(q.result, MASTER_UNKNOWN);
     ck_assert(strstr(q.text, "longer than") != NULL);
@@ -885,11 +885,11 @@ START_TEST(a_broken_link)
     struct asked sent, unsent;
 
     relay_hold(relay, true);
-    ck_assert_int_eq(put(&sent, SCRIPT_RELEASE, "x", "op 0 - tail call -"), 0);
+    ck_assert_int_eq(put(&sent, SCRIPT_RELEASE, "x", "op 0 -"), 0);
     master_flush(m, clock_ms());
     event_base_loop(base, EVLOOP_ONCE);
     relay_cut(relay);
-    ck_assert_int_eq(put(&unsent, SCRIPT_RELEASE, "x", "op 0 - tail call -"), 0);
+    ck_assert_int_eq(put(&unsent, SCRIPT_RELEASE, "x", "op 0 -"), 0);
     while (!unsent.answers) /* nobody flushes */
         event_base_loop(base, EVLOOP_ONCE);
     ck_assert_int_eq(sent.result, MASTER_UNKNOWN);
@@ -925,7 +925,7 @@ START_TEST(a_jump_of_its_clock_is_seen)
     ck_assert_int_eq(q.result, MASTER_UNKNOWN);
     ck_assert_int_eq(master_status(m, clock_ms())->clock_jumps, 1);
     relay_replace(relay, NULL, 0);
-    ck_codes(ask(SCRIPT_RELEASE, "x", "op 0 - tail call -"), 0, 0);
+    ck_codes(ask(SCRIPT_RELEASE, "x", "op 0 -"), 0, 0);
     ck_assert_int_eq(master_status(m, clock_ms())->clock_jumps, 2);
 }
 END_TEST
@@ -946,7 +946,7 @@ START_TEST(a_jump_ahead_is_followed_by_quarantine)
     ck_assert_int_eq(master_status(m, clock_ms())->state, MASTER_QUARANTINE);
     ck_assert_int_eq(put(&q, SCRIPT_RENEW, "x", "op 1000 1 1 -"), -1);
     relay_replace(relay, NULL, 0);
-    ck_codes(ask(SCRIPT_RELEASE, "x", "op 0 - tail call -"), 0, 0);
+    ck_codes(ask(SCRIPT_RELEASE, "x", "op 0 -"), 0, 0);
     ck_assert_str_eq(redis_proc_do(&redis, "HGET holdfast:master state"), "quarantine");
 }
 END_TEST
@@ -956,9 +956,9 @@ START_TEST(nothing_is_forgotten_at_the_end)
     struct asked q[2];
 
     relay_hold(relay, true);
-    ck_assert_int_eq(put(&q[0], SCRIPT_RELEASE, "x", "op 0 - tail call -"), 0);
+    ck_assert_int_eq(put(&q[0], SCRIPT_RELEASE, "x", "op 0 -"), 0);
     master_flush(m, clock_ms());
-    ck_assert_int_eq(put(&q[1], SCRIPT_RELEASE, "x", "op 0 - tail call -"), 0);
+    ck_assert_int_eq(put(&q[1], SCRIPT_RELEASE, "x", "op 0 -"), 0);
     master_free(m);
     m = NULL;
     ck_assert_int_eq(q[0].answers, 1);

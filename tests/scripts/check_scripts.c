@@ -153,22 +153,24 @@ static void real_eval(enum script script, int n_keys, char **keys, int n_args, c
 
 static void real_state(const char *key, const char *part, char *out)
 {
-    static const char *const fields[] = {"owner", "op", "token", "count", "seq"};
-    char command[256], hold[200];
+    char command[256], hold[200], op[64], token[24], count[24], seq[24];
     if (part)
         snprintf(hold, sizeof hold, "%s:%s", key, part);
     else
         snprintf(hold, sizeof hold, "%s", key);
-    snprintf(command, sizeof command, "TYPE %s", hold);
-    const char *type = ask_text(command);
-    if (strcmp(type, "hash") != 0) {
-        add_word(out, strcmp(type, "none") == 0 ? "free" : "foreign");
+    snprintf(command, sizeof command, "EXISTS %s", hold);
+    bool is_there = strcmp(ask_text(command), "1") == 0;
+    snprintf(command, sizeof command, "GET %s", hold);
+    const char *text = ask_text(command), *owner = strstr(text, " owner=");
+    if (!owner || sscanf(text, "op=%63s token=%23s count=%23s seq=%23s", op, token, count, seq) != 4) {
+        add_word(out, is_there ? "foreign" : "free");
         return;
     }
-    for (int i = 0; i < 5; i++) {
-        snprintf(command, sizeof command, "HGET %s %s", hold, fields[i]);
-        add_word(out, ask_text(command));
-    }
+    add_word(out, owner + 7);
+    add_word(out, op);
+    add_word(out, token);
+    add_word(out, count);
+    add_word(out, seq);
 }
 
 static void real_line(const char *key, char *out)
@@ -381,10 +383,17 @@ static void run_script(const struct side *s, enum script script, char **w, int n
         args[n_args++] = script_get(script)->deadline ? deadline : empty;
         args[n_args++] = call;
     }
-    char run_id[64];
+    char run_id[64], texts[WORDS][128];
     snprintf(run_id, sizeof run_id, "%s", s->run_id());
-    for (int i = 3; i < n; i++)
-        args[n_args++] = strcmp(w[i], "RUN") == 0 ? run_id : w[i];
+    for (int i = 3; i < n; i++) {
+        const char *run = strstr(w[i], "RUN");
+        args[n_args] = w[i];
+        if (run) {
+            snprintf(texts[i], sizeof texts[i], "%.*s%s%s", (int)(run - w[i]), w[i], run_id, run + 3);
+            args[n_args] = texts[i];
+        }
+        n_args++;
+    }
     s->eval(script, n_keys, key_list, n_args, args, out);
 }
 
@@ -428,17 +437,17 @@ START_TEST(a_share_that_has_lapsed_is_not_renewed)
     const struct side *s = &sides[0];
     s->begin();
     run_step(s, &c, "join - - RUN 0 s -> active 0 s 0");
-    run_step(s, &c, "acquire n - r1.1 - 0 R 9000 50 7 - keep - 0 s - -> 1 50 0");
-    run_step(s, &c, "acquire m - p1.1 - 0 P 9000 5 7 - keep - 0 1:0 - -> 1 51 0");
+    run_step(s, &c, "acquire n - r1.1 R 9000 50 7 -,0,-,keep,-,0,s,- -> 1 50 0");
+    run_step(s, &c, "acquire m - p1.1 P 9000 5 7 -,0,-,keep,-,0,1:0,- -> 1 51 0");
     ask_text("ZADD holdfast:{n}:shares 1 r:R");
     ask_text("ZADD holdfast:{m}:shares 1 s:1:0");
-    run_step(s, &c, "acquire n - w1.1 - 0 W 1000 5 7 - keep - 0 x - -> 1 52 0");
-    run_step(s, &c, "acquire m - w2.1 - 0 W 1000 5 7 - keep - 0 x - -> 1 53 0");
+    run_step(s, &c, "acquire n - w1.1 W 1000 5 7 - -> 1 52 0");
+    run_step(s, &c, "acquire m - w2.1 W 1000 5 7 - -> 1 53 0");
     run_step(s, &c, "renew n - r1.1 9000 1 101 r:R -> 0");
     run_step(s, &c, "renew m - p1.1 9000 1 101 s:1:0 -> 0");
     run_step(s, &c, "takeover m - p2.1 0 P 5 7 none n -> 0 ~1000 0 0 0 0 0");
-    run_step(s, &c, "release m - w2.1 0 - tail call - -> 1 0");
-    run_step(s, &c, "acquire m - p3.1 - 0 P 1000 5 7 - keep - 0 2:1 - -> 1 54 0");
+    run_step(s, &c, "release m - w2.1 0 - -> 1 0");
+    run_step(s, &c, "acquire m - p3.1 P 1000 5 7 -,0,-,keep,-,0,2:1,- -> 1 54 0");
     s->end();
 }
 END_TEST
@@ -449,11 +458,11 @@ START_TEST(half_a_hold_is_none)
     const struct side *s = &sides[0];
     s->begin();
     run_step(s, &c, "join - - RUN 0 s -> active 0 s 0");
-    ask_text("HSET holdfast:{n} owner X");
+    ask_text("SET holdfast:{n} owner=X");
     run_step(s, &c, "takeover n - x1.1 0 X 5 7 none ? -> 0 -1 0 0 0 0 0");
     run_step(s, &c, "peek n - -> []");
-    ask_text("HSET holdfast:{m} owner X op x.1");
-    run_step(s, &c, "peek m - -> [1 -1 x.1 X 0 0 -]");
+    run_step(s, &c, "acquire n - x.1 X 1000 50 7 - -> -2 0 0");
+    run_step(s, &c, "release n - x.1 0 - -> -1 0");
     s->end();
 }
 END_TEST

@@ -1,0 +1,33 @@
+-- hold: part of the scripts that read or write holds. A hold is a string that people can read; it lives as long as its
+-- lease:
+--     op=<id> token=<n> count=<n> seq=<n> lease=<ms> end=<time, 0: never> taken=<1: by a take-over> owner=<any bytes>
+-- count is how often it was entered, in version seq (see renew.lua). One string and not a hash, because SET writes it,
+-- gives it its time to live and says who was there before, all in one command.
+local OP, SEQ = '^op=(%S+) ', '^op=(%S+) token=%d+ count=%d+ seq=(%d+) '
+local ALL = '^op=(%S+) token=(%d+) count=(%d+) seq=(%d+) lease=(%d+) end=(%d+) taken=(%d) owner=(.*)$'
+
+local function hold_text(op, token, count, seq, lease, ends, taken, owner)
+    return 'op=' .. op .. ' token=' .. token .. ' count=' .. count .. ' seq=' .. seq .. ' lease=' .. lease
+        .. ' end=' .. ends .. ' taken=' .. taken .. ' owner=' .. owner
+end
+
+-- The text under this key; nil: nothing is there. What is no hold gives a text that has no op.
+local function look(hold)
+    local text = redis.pcall('GET', hold)
+    return type(text) == 'table' and '' or text or nil
+end
+
+-- What is held under this key; nil: nothing. What is no hold has no op.
+local function read(hold)
+    local text = look(hold)
+    if text then
+        local h = {}
+        h.op, h.token, h.count, h.seq, h.lease, h.ends, h.taken, h.owner = text:match(ALL)
+        return h
+    end
+end
+
+-- ...: 'PX', ms or 'KEEPTTL'
+local function write(hold, h, ...)
+    redis.call('SET', hold, hold_text(h.op, h.token, h.count, h.seq, h.lease, h.ends, h.taken, h.owner), ...)
+end

@@ -81,9 +81,9 @@ struct hold *keep_start(struct broker *b, struct lock *l, const struct claim *c,
     h->due.fn = on_hold_due;
     h->op = c->op;
     h->token = c->token;
-    h->asked_ms = c->sent_ms;
+    h->asked_before_ms = (uint32_t)(now_ms - c->sent_ms);
     h->since_ms = now_ms;
-    h->inherited_ms = c->takeover ? now_ms + b->conf.max_lease_ms : 0;
+    h->inherited_ms = c->takeover ? (uint32_t)b->conf.max_lease_ms : 0;
     h->deadline_ms = c->deadline_ms;
     h->end_ms = c->takeover     ? c->end_ms /* that of the first LOCK, as with every re-entry */
                 : r->maxhold_ms ? c->sent_ms + r->maxhold_ms

@@ -112,9 +112,10 @@ struct hold {
     LIST_ENTRY(hold) of_session; /* valid while session is not NULL */
     struct owner *owner;
     int64_t token;
-    int64_t asked_ms; /* when the masters were asked for it: its first promise counts from there */
-    int64_t
-        inherited_ms; /* taken over: until then its holder may have been told more than we know */
+    uint32_t asked_before_ms; /* since_ms less the time when the masters were asked for it: its
+                               * first promise counts from there */
+    uint32_t inherited_ms;    /* taken over: until so long after since_ms its holder may have been
+                               * told more than we know */
     uint64_t released_by; /* session that said UNLOCK; 0: none */
 };
 

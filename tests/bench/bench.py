@@ -164,12 +164,22 @@ class Rows:
                 broker.close()
         return list(rows.values())
 
-    def cpu_per_lock(self, broker, conns, rate=None):
-        """At a fixed rate: how many requests share a turn of the loop depends on it."""
+    def locks(self, broker, conns, rate, seconds):
+        """At a fixed rate, as how many requests share a turn of the loop depends on it: the CPU time that
+        they took, and their number."""
         before = cpu_us(broker.pid)
-        result = self.bench.load(broker.port, [broker.lock("bench:{name}")], conns=conns,
-                                 seconds=self.seconds, rate=rate or 4000)
-        return (cpu_us(broker.pid) - before) / result["rounds"]
+        result = self.bench.load(broker.port, [broker.lock("bench:{name}")], conns=conns, seconds=seconds, rate=rate)
+        return cpu_us(broker.pid) - before, result["rounds"]
+
+    def cpu_per_lock(self, broker, conns, rate=4000):
+        cpu, rounds = self.locks(broker, conns, rate, self.seconds)
+        return cpu / rounds
+
+    def cpu_per_lock_connected(self, broker, conns, rate):
+        """Of two runs of different length the difference: without what the connections cost at the start."""
+        cpu, rounds = self.locks(broker, conns, rate, self.seconds)
+        longer_cpu, longer_rounds = self.locks(broker, conns, rate, 3 * self.seconds)
+        return (longer_cpu - cpu) / (longer_rounds - rounds)
 
     def stay(self, broker, conns, rounds, keep_s):
         """Connections that lock `rounds` names, watched, and stay."""
@@ -200,7 +210,7 @@ class Rows:
         broker = Holdfast(self.bench.dir, unix=True)
         try:
             for conns, peer in ((1, "direct"), (10000, "holdfast")) * self.rounds:
-                rows[1].add(peer, self.cpu_per_lock(broker, conns, 2000))
+                rows[1].add(peer, self.cpu_per_lock_connected(broker, conns, 2000))
                 time.sleep(LEASE_MS / 1000)
         finally:
             broker.close()

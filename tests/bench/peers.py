@@ -24,7 +24,7 @@ LEASE_MS = 1000  # so short that a run sees as many leases end as begin
 NAME = "bench:__rand_int__"
 OPTIONS = {"lease": "30s", "max_lease": "60s", "min_validity": "50ms", "request_timeout": "2s",
            "quarantine": "off"}
-SECTIONS = "\n[limits]\nmax_clients = 100000\n"
+SECTIONS = "\n[limits]\nmax_clients = 100000\nmax_clients_per_address = 100000\nmax_locks = 2000000\n"
 
 
 def cpu_us(pid):
@@ -154,12 +154,13 @@ class Twemproxy(Direct):
 
 
 class Holdfast:
-    """A broker over n redis-servers."""
+    """A broker over n redis-servers, which it reaches over Unix sockets, as one beside its Redis would. Its
+    clients come over TCP, as those of its peers do."""
 
     name = "holdfast"
 
     def __init__(self, directory, masters=1, name="broker", shared=None, unix=False):
-        self.redis = [] if shared else [RedisProc(chr(ord("a") + i), tcp=True).start() for i in range(masters)]
+        self.redis = [] if shared else [RedisProc(chr(ord("a") + i)).start() for i in range(masters)]
         self.path = os.path.join(directory, name + ".sock")
         listen = "127.0.0.1:0" + (" unix:" + self.path if unix else "")
         urls = shared or {r.name: r.url for r in self.redis}

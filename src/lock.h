@@ -116,7 +116,7 @@ struct hold {
                                * first promise counts from there */
     uint32_t inherited_ms;    /* taken over: until so long after since_ms its holder may have been
                                * told more than we know */
-    uint64_t released_by; /* session that said UNLOCK; 0: none */
+    uint64_t released_by;     /* session that said UNLOCK; 0: none */
 };
 
 /* ---- one lock ---- */

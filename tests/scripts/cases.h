@@ -1,19 +1,11 @@
 #ifndef HOLDFAST_CASES_H
 #define HOLDFAST_CASES_H
 /*
- * What the scripts answer, as one table for the real ones and for their model. A step is one line:
- *
- *   script names deadline args... -> reply
- *              names joined by commas; deadline: "-", "late" or "soon"; a reply without its time;
- *              ~n: n or up to 250 less; an error by its first word; [..]: an item of peek
- *   STATE name [share] -> owner op token count seq
- *              what a person sees there; "free", "foreign"
- *   LINE name -> tickets, and "turn:" with each one whose turn it is
- *   GONE name op -> 1 or 0: is there a tombstone
- *   SET name, FLUSHALL, SLEEP ms, LISTEN broker
+ * What the scripts answer, as one table for the real ones and for their model: a step is a line of
+ * sides.h with its answer, in which ~n stands for n or up to 250 less.
  *
  * Each case begins with an empty server that is active: joined without quarantine, unless it begins
- * with NOJOIN. "RUN" in a line is the run id.
+ * with NOJOIN.
  */
 struct script_case {
     const char *name;

@@ -286,9 +286,8 @@ START_TEST(every_script_gets_through)
     ck_assert_str_eq(q.texts[6], "-");
     ck_codes(ask(SCRIPT_RELEASE, "x", "op4 0 -"), -1, 0);
     ck_codes(ask(SCRIPT_RELEASE, "x", "op5 5000 -"), 1, 0);
-    ck_codes(ask(SCRIPT_RELEASE, "x", "op5 0 -"), 1, 0); /* the same answer again */
-    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op5 me 10000 1 7 -"), -1,
-             0); /* the tombstone */
+    ck_codes(ask(SCRIPT_RELEASE, "x", "op5 0 -"), 1, 0);             /* the same answer again */
+    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op5 me 10000 1 7 -"), -1, 0); /* the tombstone */
     ck_codes(ask(SCRIPT_PLANT, "x", "op6 me 300 1 0 10000 7 0 -"), 1, 0);
     ck_codes(ask(SCRIPT_PLANT, "x", "op7 me 300 1 0 10000 7 0 -"), 0, 0);
     ck_assert_int_eq(ask(SCRIPT_PEEK, "free", "").n_nested, 0);
@@ -318,9 +317,8 @@ START_TEST(neighbours_travel_together)
         ck_assert_int_eq(put(&q[130 + i], SCRIPT_RELEASE, name, args), 0);
     }
     for (int i = 0; i < 40; i++) /* 39: of two kinds in turn, the first joins those before it */
-        ck_assert_int_eq(put(&q[260 + i], i % 2 ? SCRIPT_PEEK : SCRIPT_RELEASE, "n1",
-                             i % 2 ? "" : "o 0 -"),
-                         0);
+        ck_assert_int_eq(
+            put(&q[260 + i], i % 2 ? SCRIPT_PEEK : SCRIPT_RELEASE, "n1", i % 2 ? "" : "o 0 -"), 0);
     ck_assert_int_eq(master_status(m, clock_ms())->in_flight, 300);
     ck_assert_int_eq(answers, 0); /* never inside master_ask */
     wait_answer(&q[299]);
@@ -784,8 +782,7 @@ static const struct {
 START_TEST(a_lie_is_no_answer)
 {
     static const char *const args[SCRIPT_COUNT] = {[SCRIPT_RENEW] = "op 1000 1 1 -",
-                                                   [SCRIPT_ACQUIRE] =
-                                                       "op me 1000 1 7 -",
+                                                   [SCRIPT_ACQUIRE] = "op me 1000 1 7 -",
                                                    [SCRIPT_TAKEOVER] = "op 0 me 1 7 none ?",
                                                    [SCRIPT_PEEK] = "",
                                                    [SCRIPT_LINE] = "-"};

@@ -1,346 +1,23 @@
 /* Runs cases.h twice: against src/lua on a redis-server of its own, and against the model of the
  * simulation. */
-#include <assert.h>
 #include <check.h>
-#include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "cases.h"
-#include "fake_server.h"
 #include "redis_proc.h"
-#include "script.h"
-#include "sim_time.h"
+#include "sides.h"
 #include "suite.h"
 
-enum { WORDS = 96, TEXT = 1024, TILDE = 250 };
-
-/* One side: what is asked, and what is answered as words. */
-struct side {
-    const char *name;
-    void (*begin)(void);
-    void (*end)(void);
-    const char *(*run_id)(void);
-    int64_t (*time_ms)(void);
-    void (*eval)(enum script, int n_keys, char **keys, int n_args, char **args, char *out);
-    void (*command)(char **words, int n,
-                    char *out); /* STATE, LINE, GONE, SET, FLUSHALL, SLEEP, LISTEN */
-};
-
-static void add_word(char *out, const char *word)
-{
-    snprintf(out + strlen(out), TEXT - strlen(out), "%s%s",
-             *out && out[strlen(out) - 1] != '[' ? " " : "", word);
-}
-
-static void add_number(char *out, long long n)
-{
-    char text[24];
-    snprintf(text, sizeof text, "%lld", n);
-    add_word(out, text);
-}
-
-static void first_word(char *out, const char *error)
-{
-    snprintf(out, TEXT, "%.*s", (int)strcspn(error, " "), error);
-}
-
-/* ---- the real one ---- */
-
-static struct redis_proc proc;
-static redisContext *link_, *listener;
-static char real_run_id[64];
-
-static redisReply *ask(int argc, const char **argv)
-{
-    redisReply *r = redisCommandArgv(link_, argc, argv, NULL);
-    ck_assert_msg(r != NULL, "no reply: %s", link_->errstr);
-    return r;
-}
-
-static const char *ask_text(const char *command)
-{
-    static char text[TEXT];
-    redisReply *r = redisCommand(link_, command);
-    ck_assert_ptr_nonnull(r);
-    text[0] = '\0';
-    if (r->type == REDIS_REPLY_INTEGER)
-        add_number(text, r->integer);
-    else if (r->str)
-        snprintf(text, sizeof text, "%s", r->str);
-    freeReplyObject(r);
-    return text;
-}
-
-static void real_begin(void)
-{
-    const char *info;
-    listener = NULL;
-    redis_proc_start(&proc, NULL);
-    link_ = redisConnectUnix(proc.path);
-    ck_assert(link_ && !link_->err);
-    redisReply *r = redisCommand(link_, "INFO server");
-    ck_assert((info = strstr(r->str, "run_id:")) != NULL);
-    snprintf(real_run_id, sizeof real_run_id, "%.40s", info + 7);
-    freeReplyObject(r);
-}
-
-static void real_end(void)
-{
-    redisFree(link_);
-    if (listener)
-        redisFree(listener);
-    redis_proc_fini(&proc);
-}
-
-static const char *real_run(void)
-{
-    return real_run_id;
-}
-
-static int64_t real_time_ms(void)
-{
-    redisReply *r = redisCommand(link_, "TIME");
-    int64_t ms = atoll(r->element[0]->str) * 1000 + atoll(r->element[1]->str) / 1000;
-    freeReplyObject(r);
-    return ms;
-}
-
-static void real_eval(enum script script, int n_keys, char **keys, int n_args, char **args,
-                      char *out)
-{
-    const char *argv[WORDS + 3] = {"EVAL"};
-    char count[16], *text = script_text(script, real_run_id);
-    bool is_items = script < SCRIPT_JOIN;
-    int argc = 3;
-    snprintf(count, sizeof count, "%d", n_keys);
-    argv[1] = text;
-    argv[2] = count;
-    for (int i = 0; i < n_keys; i++)
-        argv[argc++] = keys[i];
-    for (int i = 0; i < n_args; i++)
-        argv[argc++] = args[i];
-    redisReply *r = ask(argc, argv);
-    free(text);
-    if (r->type == REDIS_REPLY_ERROR) {
-        first_word(out, r->str);
-    } else {
-        ck_assert_int_eq(r->type, REDIS_REPLY_ARRAY);
-        ck_assert_msg(!is_items || r->element[1]->integer == atoll(args[1]),
-                      "the number of the call is not returned");
-    }
-    for (size_t i = is_items ? 2 : 1; r->type == REDIS_REPLY_ARRAY && i < r->elements; i++) {
-        const redisReply *e = r->element[i];
-        if (e->type == REDIS_REPLY_INTEGER)
-            add_number(out, e->integer);
-        else if (e->type != REDIS_REPLY_ARRAY)
-            add_word(out, e->str);
-        if (e->type != REDIS_REPLY_ARRAY)
-            continue;
-        add_word(out, "[");
-        for (size_t j = 0; j < e->elements; j++) {
-            if (e->element[j]->type == REDIS_REPLY_INTEGER)
-                add_number(out, e->element[j]->integer);
-            else
-                add_word(out, e->element[j]->str);
-        }
-        strcat(out, "]");
-    }
-    freeReplyObject(r);
-}
-
-static void real_state(const char *key, const char *part, char *out)
-{
-    char command[256], hold[200], op[64], token[24], count[24], seq[24];
-    if (part)
-        snprintf(hold, sizeof hold, "%s:%s", key, part);
-    else
-        snprintf(hold, sizeof hold, "%s", key);
-    snprintf(command, sizeof command, "EXISTS %s", hold);
-    bool is_there = strcmp(ask_text(command), "1") == 0;
-    snprintf(command, sizeof command, "GET %s", hold);
-    const char *text = ask_text(command), *owner = strstr(text, " owner=");
-    if (!owner || sscanf(text, "op=%63s token=%23s count=%23s seq=%23s", op, token, count, seq) != 4) {
-        add_word(out, is_there ? "foreign" : "free");
-        return;
-    }
-    add_word(out, owner + 7);
-    add_word(out, op);
-    add_word(out, token);
-    add_word(out, count);
-    add_word(out, seq);
-}
-
-static void real_line(const char *key, char *out)
-{
-    redisReply *r = redisCommand(link_, "LRANGE %s:line 0 -1", key);
-    for (size_t i = 0; i < r->elements; i++)
-        add_word(out, r->element[i]->str);
-    freeReplyObject(r);
-    r = redisCommand(link_, "ZRANGEBYSCORE %s:turn (%lld +inf", key, (long long)real_time_ms());
-    for (size_t i = 0; i < r->elements; i++) {
-        char turn[300];
-        snprintf(turn, sizeof turn, "turn:%s", r->element[i]->str);
-        add_word(out, turn);
-    }
-    freeReplyObject(r);
-}
-
-static void sleep_ms(long ms)
-{
-    struct timespec ts = {ms / 1000, ms % 1000 * 1000000};
-    nanosleep(&ts, NULL);
-}
-
-static void real_command(char **w, int n, char *out)
-{
-    char command[256], key[128] = "";
-    if (n > 1)
-        snprintf(key, sizeof key, "holdfast:{%s}", w[1]);
-    if (strcmp(w[0], "STATE") == 0) {
-        real_state(key, n > 2 ? w[2] : NULL, out);
-    } else if (strcmp(w[0], "LINE") == 0) {
-        real_line(key, out);
-    } else if (strcmp(w[0], "GONE") == 0) {
-        snprintf(command, sizeof command, "EXISTS %s:gone:%s", key, w[2]);
-        add_word(out, ask_text(command));
-    } else if (strcmp(w[0], "SET") == 0) {
-        snprintf(command, sizeof command, "SET %s text", key);
-        ask_text(command);
-    } else if (strcmp(w[0], "FLUSHALL") == 0) {
-        ask_text("FLUSHALL");
-    } else if (strcmp(w[0], "SLEEP") == 0) {
-        sleep_ms(atol(w[1]));
-    } else if (strcmp(w[0], "LISTEN") == 0) {
-        if (!listener)
-            listener = redisConnectUnix(proc.path);
-        freeReplyObject(redisCommand(listener, "SUBSCRIBE holdfast:wake:%s", w[1]));
-    } else {
-        ck_abort_msg("no such step: %s", w[0]);
-    }
-}
-
-/* ---- the model ---- */
-
-static struct fake_server fake;
-static char listens[8][64];
-static int n_listens;
-
-static int fake_publish(struct fake_server *s, const char *channel, const char *text)
-{
-    int n = 0;
-    (void)s;
-    (void)text;
-    for (int i = 0; i < n_listens; i++)
-        n += strcmp(listens[i], channel) == 0;
-    return n;
-}
-
-static void fake_begin(void)
-{
-    sim_begin(1);
-    fake_server_init(&fake, "fake");
-    fake.publish = fake_publish;
-    n_listens = 0;
-}
-
-static void fake_end(void)
-{
-    fake_server_fini(&fake);
-    sim_end();
-}
-
-static const char *fake_run(void)
-{
-    return fake.run_id;
-}
-
-static int64_t fake_time_ms(void)
-{
-    return fake_server_time_ms(&fake);
-}
-
-static void add_value(char *out, const struct fake_value *v)
-{
-    if (v->is_text)
-        add_word(out, v->text);
-    else
-        add_number(out, v->integer);
-}
-
-static void fake_eval(enum script script, int n_keys, char **keys, int n_args, char **args,
-                      char *out)
-{
-    struct fake_reply r;
-    int at = 0;
-    fake_server_eval(&fake, script, fake.run_id, n_keys, keys, n_args, args, &r);
-    if (r.error[0])
-        first_word(out, r.error);
-    for (int i = 0; i < r.n_nested; i++) {
-        add_word(out, "[");
-        for (int j = 0; j < r.nested[i]; j++)
-            add_value(out, &r.values[at++]);
-        strcat(out, "]");
-    }
-    while (at < r.n)
-        add_value(out, &r.values[at++]);
-    fake_reply_fini(&r);
-}
-
-static void fake_command(char **w, int n, char *out)
-{
-    char key[128] = "";
-    if (n > 1)
-        snprintf(key, sizeof key, "holdfast:{%s}", w[1]);
-    if (strcmp(w[0], "STATE") == 0) {
-        const struct fake_lock *l = fake_server_find_part(&fake, key, n > 2 ? w[2] : "-");
-        if (!l || l->foreign)
-            add_word(out, l ? "foreign" : "free");
-        else
-            snprintf(out, TEXT, "%s %s %lld %lld %lld", l->owner, l->op, (long long)l->token,
-                     (long long)l->count, (long long)l->seq);
-    } else if (strcmp(w[0], "LINE") == 0) {
-        snprintf(out, TEXT, "%s", fake_server_line(&fake, key));
-    } else if (strcmp(w[0], "GONE") == 0) {
-        add_number(out, fake_server_is_gone(&fake, key, w[2]));
-    } else if (strcmp(w[0], "SET") == 0) {
-        fake_server_set_foreign(&fake, key);
-    } else if (strcmp(w[0], "FLUSHALL") == 0) {
-        fake_server_flush(&fake);
-    } else if (strcmp(w[0], "SLEEP") == 0) {
-        sim_run_until(sim_now_us() + atol(w[1]) * 1000);
-    } else if (strcmp(w[0], "LISTEN") == 0) {
-        snprintf(listens[n_listens++], sizeof listens[0], "holdfast:wake:%s", w[1]);
-    } else {
-        ck_abort_msg("no such step: %s", w[0]);
-    }
-}
-
-static const struct side sides[] = {
-    {"redis", real_begin, real_end, real_run, real_time_ms, real_eval, real_command},
-    {"model", fake_begin, fake_end, fake_run, fake_time_ms, fake_eval, fake_command},
-};
-
-/* ---- steps ---- */
-
-static int split(char *text, char **words)
-{
-    int n = 0;
-    for (char *w = strtok(text, " "); w; w = strtok(NULL, " ")) {
-        assert(n < WORDS);
-        words[n++] = w;
-    }
-    return n;
-}
+enum { WORDS = SIDE_WORDS, TEXT = SIDE_TEXT, TILDE = 250 };
 
 static bool is_like(const char *expected, const char *got)
 {
     char a[TEXT], b[TEXT], *x[WORDS], *y[WORDS];
     snprintf(a, sizeof a, "%s", expected);
     snprintf(b, sizeof b, "%s", got);
-    int n = split(a, x), m = split(b, y);
+    int n = side_split(a, x), m = side_split(b, y);
     if (n != m)
         return false;
     for (int i = 0; i < n; i++) {
@@ -355,77 +32,28 @@ static bool is_like(const char *expected, const char *got)
     return true;
 }
 
-static int script_by_name(const char *name)
-{
-    for (int i = 0; i < SCRIPT_COUNT; i++) {
-        if (strcmp(script_get((enum script)i)->name, name) == 0)
-            return i;
-    }
-    return -1;
-}
-
-/* script names deadline args... */
-static void run_script(const struct side *s, enum script script, char **w, int n, char *out)
-{
-    char keys[8][128], *key_list[8], *args[WORDS], deadline[24] = "";
-    static char call[] = "77", empty[] = "";
-    int n_keys = 0, n_args = 0;
-    bool is_items = script < SCRIPT_JOIN;
-    if (strcmp(w[2], "late") == 0 || strcmp(w[2], "soon") == 0)
-        snprintf(deadline, sizeof deadline, "%lld",
-                 (long long)s->time_ms() + (w[2][0] == 'l' ? -1000 : 1000));
-    for (char *name = strtok(w[1], ","); is_items && name; name = strtok(NULL, ",")) {
-        snprintf(keys[n_keys], sizeof keys[0], "holdfast:{%s}", name);
-        key_list[n_keys] = keys[n_keys];
-        n_keys++;
-    }
-    if (is_items) {
-        args[n_args++] = script_get(script)->deadline ? deadline : empty;
-        args[n_args++] = call;
-    }
-    char run_id[64], texts[WORDS][128];
-    snprintf(run_id, sizeof run_id, "%s", s->run_id());
-    for (int i = 3; i < n; i++) {
-        const char *run = strstr(w[i], "RUN");
-        args[n_args] = w[i];
-        if (run) {
-            snprintf(texts[i], sizeof texts[i], "%.*s%s%s", (int)(run - w[i]), w[i], run_id, run + 3);
-            args[n_args] = texts[i];
-        }
-        n_args++;
-    }
-    s->eval(script, n_keys, key_list, n_args, args, out);
-}
-
 static void run_step(const struct side *s, const struct script_case *c, const char *step)
 {
-    char text[TEXT], out[TEXT] = "", *w[WORDS];
+    char out[TEXT];
     const char *arrow = strstr(step, " ->");
-    size_t len = arrow ? (size_t)(arrow - step) : strlen(step);
-    snprintf(text, sizeof text, "%.*s", (int)len, step);
-    int n = split(text, w), script = script_by_name(w[0]);
-    if (script >= 0)
-        run_script(s, (enum script)script, w, n, out);
-    else
-        s->command(w, n, out);
-    const char *expected = arrow ? arrow + 3 : "";
-    ck_assert_msg(is_like(expected, out), "%s, case '%s', step '%s': %s", s->name, c->name, step,
-                  out);
+    side_step(s, step, out);
+    ck_assert_msg(is_like(arrow ? arrow + 3 : "", out), "%s, case '%s', step '%s': %s",
+                  side_name(s), c->name, step, out);
 }
 
 START_TEST(a_case)
 {
-    const struct side *s = &sides[_i % 2];
-    const struct script_case *c = &script_cases[_i / 2];
+    const struct side *s = sides[_i % SIDES];
+    const struct script_case *c = &script_cases[_i / SIDES];
     int i = 0;
-    s->begin();
+    side_begin(s);
     if (strcmp(c->steps[0], "NOJOIN") == 0)
         i++;
     else
         run_step(s, c, "join - - RUN 0 s -> active 0 s 0");
     for (; c->steps[i]; i++)
         run_step(s, c, c->steps[i]);
-    s->end();
+    side_end(s);
 }
 END_TEST
 
@@ -434,13 +62,13 @@ END_TEST
 START_TEST(a_share_that_has_lapsed_is_not_renewed)
 {
     static const struct script_case c = {.name = "lapsed"};
-    const struct side *s = &sides[0];
-    s->begin();
+    const struct side *s = sides[SIDE_REDIS];
+    side_begin(s);
     run_step(s, &c, "join - - RUN 0 s -> active 0 s 0");
     run_step(s, &c, "acquire n - r1.1 R 9000 50 7 -,0,-,keep,-,0,s,- -> 1 50 0");
     run_step(s, &c, "acquire m - p1.1 P 9000 5 7 -,0,-,keep,-,0,1:0,- -> 1 51 0");
-    ask_text("ZADD holdfast:{n}:shares 1 r:R");
-    ask_text("ZADD holdfast:{m}:shares 1 s:1:0");
+    side_by_hand("ZADD holdfast:{n}:shares 1 r:R");
+    side_by_hand("ZADD holdfast:{m}:shares 1 s:1:0");
     run_step(s, &c, "acquire n - w1.1 W 1000 5 7 - -> 1 52 0");
     run_step(s, &c, "acquire m - w2.1 W 1000 5 7 - -> 1 53 0");
     run_step(s, &c, "renew n - r1.1 9000 1 101 r:R -> 0");
@@ -448,22 +76,22 @@ START_TEST(a_share_that_has_lapsed_is_not_renewed)
     run_step(s, &c, "takeover m - p2.1 0 P 5 7 none n -> 0 ~1000 0 0 0 0 0");
     run_step(s, &c, "release m - w2.1 0 - -> 1 0");
     run_step(s, &c, "acquire m - p3.1 P 1000 5 7 -,0,-,keep,-,0,2:1,- -> 1 54 0");
-    s->end();
+    side_end(s);
 }
 END_TEST
 
 START_TEST(half_a_hold_is_none)
 {
     static const struct script_case c = {.name = "half a hold"};
-    const struct side *s = &sides[0];
-    s->begin();
+    const struct side *s = sides[SIDE_REDIS];
+    side_begin(s);
     run_step(s, &c, "join - - RUN 0 s -> active 0 s 0");
-    ask_text("SET holdfast:{n} owner=X");
+    side_by_hand("SET holdfast:{n} owner=X");
     run_step(s, &c, "takeover n - x1.1 0 X 5 7 none ? -> 0 -1 0 0 0 0 0");
     run_step(s, &c, "peek n - -> []");
     run_step(s, &c, "acquire n - x.1 X 1000 50 7 - -> -2 0 0");
     run_step(s, &c, "release n - x.1 0 - -> -1 0");
-    s->end();
+    side_end(s);
 }
 END_TEST
 
@@ -472,7 +100,7 @@ static Suite *suite(void)
     Suite *s = suite_create("scripts");
     TCase *t = tcase_create("cases");
     tcase_set_timeout(t, 30);
-    tcase_add_loop_test(t, a_case, 0, 2 * SCRIPT_CASES);
+    tcase_add_loop_test(t, a_case, 0, SIDES * SCRIPT_CASES);
     tcase_add_test(t, a_share_that_has_lapsed_is_not_renewed);
     tcase_add_test(t, half_a_hold_is_none);
     suite_add_tcase(s, t);

@@ -217,7 +217,8 @@ static void check_exclusion(struct name *n)
         {
             int64_t until_us = h->deadline_ms * 1000 - wb->local_us;
             const struct belief *bl = belief_of(n, h->owner->text);
-            bool is_given_up = (h->since_ms - h->asked_before_ms) * 1000 - wb->local_us <= bl->given_up_us;
+            bool is_given_up =
+                (h->since_ms - h->asked_before_ms) * 1000 - wb->local_us <= bl->given_up_us;
             if (h->state != HOLD_LOST && !is_given_up &&
                 sim_now_us() < promised_us(bl, h->token, until_us))
                 add_holder(&all, n, h->owner->text, h->token, by);
@@ -252,8 +253,8 @@ static void check_token(struct name *n, const struct world_app *app, const struc
     int limit;
     world_kind(n->name, ask->owner, &limit);
     if (h && h->token == token)
-        asked_us =
-            (h->since_ms - h->asked_before_ms) * 1000 - app->broker->local_us; /* that hold, however often it is told */
+        asked_us = (h->since_ms - h->asked_before_ms) * 1000 -
+                   app->broker->local_us; /* that hold, however often it is told */
     else if (limit > 0 || reads(n, ask->owner))
         asked_us = 0; /* others may have got one since; when this one began is not known here */
     for (int i = 0; i < n->n_grants; i++) {
@@ -387,7 +388,8 @@ static int app_of(const struct hold *h)
 static int64_t asked_us(const struct hold *h, const struct world_app *app,
                         const struct world_ask *ask)
 {
-    return max(ask->said_us, h ? (h->since_ms - h->asked_before_ms) * 1000 - app->broker->local_us : 0);
+    return max(ask->said_us,
+               h ? (h->since_ms - h->asked_before_ms) * 1000 - app->broker->local_us : 0);
 }
 
 static void take_grant(struct name *n, struct belief *bl, struct world_app *app,

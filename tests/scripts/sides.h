@@ -1,0 +1,31 @@
+#ifndef HOLDFAST_SIDES_H
+#define HOLDFAST_SIDES_H
+/*
+ * The scripts of src/lua on a redis-server of the test's own, and their model (fake_server.h):
+ * asked by the same lines of text, so that what they answer can be compared.
+ *
+ *   script names deadline args... -> answer, without its time
+ *              names joined by commas; deadline: "-", "late" or "soon"; an error by its first word;
+ * [..]: an item of peek STATE name [share] -> owner op token count seq; "free", "foreign" LINE name
+ * -> tickets, and "turn:" with each one whose turn it is GONE name op -> 1 or 0: is there a
+ * tombstone SET name, FLUSHALL, SLEEP ms, LISTEN broker LAPSE name share -> the time of this hold
+ * is over ("-": of the exclusive one)
+ *
+ * "RUN" in a line is the run id.
+ */
+enum { SIDE_WORDS = 96, SIDE_TEXT = 1024 };
+
+struct side;
+enum { SIDE_REDIS, SIDE_MODEL, SIDES };
+extern const struct side *const sides[SIDES];
+
+const char *side_name(const struct side *);
+void side_begin(const struct side *); /* an empty server: no broker has joined */
+void side_end(const struct side *);
+/* Runs one line; what is answered as words in `out`. A line may end at " ->". */
+void side_step(const struct side *, const char *line, char out[SIDE_TEXT]);
+/* Any command to the real one: for states that only a real server can get into. */
+void side_by_hand(const char *command);
+/* Cuts text at its blanks; the words point into it. How many. */
+int side_split(char *text, char *words[SIDE_WORDS]);
+#endif

@@ -6,20 +6,14 @@
  *
  * Source of the token rule: safety R4; of the validity: quorum.h.
  */
-#include "claim.h"
-
-#include <assert.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "broker_state.h"
+#include "claim_private.h"
 #include "item.h"
 #include "lock_share.h"
 #include "log.h"
 #include "pool.h"
-#include "renew.h"
 #include "stats.h"
 #include "util.h"
 
@@ -185,29 +179,18 @@ static void ask(struct claim *c, int64_t now_ms);
 
 static void commit(struct claim *c, int64_t token, int64_t now_ms)
 {
-    char op[BROKER_OP_MAX + 1];
     sm_move(states, &c->state, c->lock->name, COMMITTING);
     c->commits++;
     c->token = token;
     stats.fence_writebacks++;
-    broker_op_text(c->broker, c->op, op);
-    struct item *it = item_begin(c->lock->name, c->lock->name_len);
-    item_arg_str(it, op);
-    item_arg_int(it, token);
-    item_arg_int(it, item_bucket(c->lock->name, c->lock->name_len));
-    line_add_part(it, c->part, c->owner);
-    backend_ask(&c->broker->backend, SCRIPT_COMMIT, it, false, on_commit, c, now_ms);
+    backend_ask(&c->broker->backend, SCRIPT_COMMIT, claim_item_commit(c), false, on_commit, c,
+                now_ms);
 }
 
 static void on_commit(struct round *r, void *arg, int64_t now_ms)
 {
     struct claim *c = arg;
-    int64_t larger = 0;
-    for (int i = 0; i < r->quorum.n; i++) {
-        const struct vote *v = &r->votes[i];
-        if (v->state == VOTE_ANSWERED && v->code == 2 && v->value > larger)
-            larger = v->value;
-    }
+    int64_t larger = claim_largest_token(r);
     if (quorum_state(&r->quorum) == QUORUM_WON)
         grant(c, r, c->token, now_ms);
     else if (larger > c->token && c->commits < COMMITS_MAX)
@@ -217,45 +200,6 @@ static void on_commit(struct round *r, void *arg, int64_t now_ms)
 }
 
 /* ---- the first round ---- */
-
-/* What a round that was not won says: is the lock held by somebody, or could nobody tell? */
-struct tally {
-    int busy, same_owner, nobody, unsure, taken;
-    int other_kind, deadlock;
-    int64_t pttl_ms; /* longest that stands in the way */
-    int64_t in_use;  /* by those who say that it is another kind; see acquire.lua */
-    int64_t other;   /* a permit that somebody knows to be free; -1: none */
-};
-
-static void count_refusal(struct tally *t, const struct vote *v)
-{
-    t->same_owner += v->code == 2;
-    t->busy += v->code == 0 || v->code == -2 || v->code == -5;
-    if ((v->code == 0 || v->code == 2) && v->value > t->pttl_ms)
-        t->pttl_ms = v->value;
-    if (v->code == 3)
-        t->other = v->value;
-    t->deadlock += v->code == -4;
-    t->other_kind += v->code == -3;
-    if (v->code == -3)
-        t->in_use = v->value;
-}
-
-static struct tally count_votes(const struct round *r)
-{
-    struct tally t = {.other = -1};
-    for (int i = 0; i < r->quorum.n; i++) {
-        const struct vote *v = &r->votes[i];
-        if (v->open || v->state == VOTE_UNKNOWN) {
-            t.unsure++;
-        } else if (v->state == VOTE_ANSWERED) {
-            t.taken += v->code == 1;
-            t.nobody += r->script == SCRIPT_TAKEOVER && v->code == 0 && v->value == -2;
-            count_refusal(&t, v);
-        }
-    }
-    return t;
-}
 
 /* The permit has gone to somebody else meanwhile, and another one is free. An operation is never
  * used again, so this is a new one. */
@@ -267,18 +211,9 @@ static void ask_for_another(struct claim *c, uint16_t slot, int64_t now_ms)
     ask(c, now_ms);
 }
 
-/* n permits; 0: one exclusive lock; -1: readers. */
-static struct lock_part in_use(int64_t n)
-{
-    struct lock_part part = {LOCK_LIMIT, (uint16_t)n, 0};
-    if (n <= 0 || n > LOCK_PERMITS_MAX)
-        part = (struct lock_part){n < 0 ? LOCK_SHARED : LOCK_EXCLUSIVE, 0, 0};
-    return part;
-}
-
 static void refuse(struct claim *c, struct round *r, int64_t now_ms)
 {
-    struct tally t = count_votes(r);
+    struct claim_tally t = claim_count(r);
     int need = quorum_need(r->quorum.n);
     c->retry_ms = t.pttl_ms;
     c->split = t.taken > 0;
@@ -300,71 +235,13 @@ static void refuse(struct claim *c, struct round *r, int64_t now_ms)
         ask_for_another(c, (uint16_t)t.other, now_ms);
         return;
     }
-    c->in_use = in_use(t.in_use);
+    c->in_use = t.in_use;
     end(c,
         t.other_kind >= need   ? CLAIM_KIND
         : t.deadlock > 0       ? CLAIM_DEADLOCK
         : t.same_owner >= need ? CLAIM_SAME_OWNER
                                : CLAIM_BUSY,
         now_ms);
-}
-
-/* For how long a majority has it, when these have it for so long. */
-static int64_t majority_pttl_ms(const struct round *r)
-{
-    int64_t longest[QUORUM_MASTERS_MAX] = {0};
-    int n = 0;
-    for (int i = 0; i < r->quorum.n; i++) {
-        if (!(r->quorum.yes >> i & 1))
-            continue;
-        int at = n++;
-        for (; at > 0 && longest[at - 1] < r->votes[i].pttl_ms; at--)
-            longest[at] = longest[at - 1];
-        longest[at] = r->votes[i].pttl_ms;
-    }
-    return longest[quorum_need(r->quorum.n) - 1];
-}
-
-/* A take-over keeps count and MAXHOLD. Masters may differ in the count: one may not have heard of
- * the last change, or may still have an older hold of the same owner. The latest version is what a
- * majority has confirmed, or an attempt after that. Attempts that none of these masters has seen
- * end below the version from which the new holder goes on. */
-static void inherit(struct claim *c, const struct round *r)
-{
-    enum { UNSEEN_MAX = 1024 };
-    const struct vote *last = NULL;
-    c->end_ms = INT64_MAX;
-    for (int i = 0; i < r->quorum.n; i++) {
-        const struct vote *v = &r->votes[i];
-        if (!(r->quorum.yes >> i & 1))
-            continue;
-        if (!last || v->seq > last->seq)
-            last = v;
-    }
-    assert(last); /* a majority has said yes */
-    if (last->left_ms)
-        c->end_ms = c->sent_ms + last->left_ms;
-    c->count = last->extra;
-    c->seq = last->seq + UNSEEN_MAX;
-    c->pttl_ms = renew_lease_ms(c->sent_ms, majority_pttl_ms(r), c->end_ms);
-}
-
-/* What the owner had, as a majority says; false: they do not agree. */
-static bool take_part(struct claim *c, const struct round *r)
-{
-    for (int i = 0; i < r->quorum.n; i++) {
-        int32_t share = r->votes[i].share;
-        int same = 0;
-        for (int j = 0; j < r->quorum.n; j++)
-            same += (r->quorum.yes >> j & 1) && r->votes[j].share == share;
-        if (!(r->quorum.yes >> i & 1) || same < quorum_need(r->quorum.n))
-            continue;
-        c->part = (struct lock_part){share ? LOCK_SHARED : LOCK_EXCLUSIVE, 0, 0};
-        if (share > 1)
-            c->part = (struct lock_part){LOCK_LIMIT, (uint16_t)(share >> 16), (uint16_t)share};
-        return share <= 1 || (c->part.limit <= LOCK_PERMITS_MAX && c->part.slot < c->part.limit);
-    }
-    return false;
 }
 
 static void on_asked(struct round *r, void *arg, int64_t now_ms)
@@ -376,13 +253,9 @@ static void on_asked(struct round *r, void *arg, int64_t now_ms)
         refuse(c, r, now_ms);
         return;
     }
-    if (c->takeover) {
-        inherit(c, r);
-        if (c->count == 0 ||
-            !take_part(c, r)) { /* a majority had tries of our own that came late */
-            end(c, CLAIM_NOBODY, now_ms);
-            return;
-        }
+    if (c->takeover && !claim_inherit(c, r)) {
+        end(c, CLAIM_NOBODY, now_ms);
+        return;
     }
     c->missed = round_has_missed(r);
     if (quorum_agreed(&r->quorum))
@@ -391,69 +264,14 @@ static void on_asked(struct round *r, void *arg, int64_t now_ms)
         commit(c, quorum_token(&r->quorum), now_ms);
 }
 
-static const char *const kind_words[LOCK_KINDS] = {"x", "s", "n"};
-
-/* The last argument of acquire.lua: nearly always there is nothing to say. */
-static void add_more(const struct claim *c, struct item *it, int64_t now_ms)
-{
-    char prev[BROKER_OP_MAX + 1] = "-", mode[16], all[BROKER_OP_MAX + 32] = "-";
-    char more[sizeof prev + sizeof(struct line_words) + sizeof mode + sizeof all + 128];
-    struct line_words line;
-    if (c->part.kind == LOCK_EXCLUSIVE && !c->prev_op && !c->place.where && !c->maxhold_ms &&
-        !c->group) {
-        item_arg_str(it, "-");
-        return;
-    }
-    snprintf(mode, sizeof mode, "%s", kind_words[c->part.kind]);
-    if (c->part.kind == LOCK_LIMIT)
-        snprintf(mode, sizeof mode, "%u:%u", (unsigned)c->part.limit, (unsigned)c->part.slot);
-    if (c->prev_op)
-        broker_op_text(c->broker, c->prev_op, prev);
-    if (c->group)
-        snprintf(all, sizeof all, "%s.%" PRIu64 "/%d", c->broker->id, c->group, c->group_size);
-    line_words(c->broker, c->lock, &c->place, &line, now_ms);
-    snprintf(more, sizeof more, "%s,%" PRId64 ",%s,%s,%s,%" PRId64 ",%s,%s", prev,
-             c->prev_op ? broker_tomb_ms(c->broker) : 0, line.ticket, line.place, line.judge,
-             c->maxhold_ms, mode, all);
-    item_arg_str(it, more);
-}
-
-static void add_acquire(const struct claim *c, struct item *it, const char *op, int64_t now_ms)
-{
-    item_arg_str(it, op);
-    item_arg(it, c->owner->text, c->owner->len);
-    item_arg_int(it, c->lease_ms);
-    item_arg_int(it, backend_floor(&c->broker->backend, now_ms));
-    item_arg_int(it, item_bucket(c->lock->name, c->lock->name_len));
-    add_more(c, it, now_ms);
-}
-
-static void add_takeover(const struct claim *c, struct item *it, const char *op, int64_t now_ms)
-{
-    item_arg_str(it, op);
-    item_arg_int(it, broker_tomb_ms(c->broker));
-    item_arg(it, c->owner->text, c->owner->len);
-    item_arg_int(it, backend_floor(&c->broker->backend, now_ms));
-    item_arg_int(it, item_bucket(c->lock->name, c->lock->name_len));
-    item_arg_str(it, c->has_hold ? "hold" : "none");
-    item_arg_str(it, c->any ? "?" : kind_words[c->part.kind]);
-}
-
 static void ask(struct claim *c, int64_t now_ms)
 {
-    char op[BROKER_OP_MAX + 1];
     sm_move(states, &c->state, c->lock->name, ASKING);
     c->sent_ms = now_ms;
     c->above = c->broker->granted[item_bucket(c->lock->name, c->lock->name_len)];
     c->count = c->takeover ? 0 : 1;
-    broker_op_text(c->broker, c->op, op);
-    struct item *it = item_begin(c->lock->name, c->lock->name_len);
-    if (c->takeover)
-        add_takeover(c, it, op, now_ms);
-    else
-        add_acquire(c, it, op, now_ms);
-    backend_ask(&c->broker->backend, c->takeover ? SCRIPT_TAKEOVER : SCRIPT_ACQUIRE, it, false,
-                on_asked, c, now_ms);
+    backend_ask(&c->broker->backend, c->takeover ? SCRIPT_TAKEOVER : SCRIPT_ACQUIRE,
+                claim_item_ask(c, now_ms), false, on_asked, c, now_ms);
 }
 
 void claim_start(struct claim *c, int64_t now_ms)

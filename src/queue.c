@@ -1,34 +1,27 @@
 /*
- * The order of those who wait, and the questions that are asked for them. Invariants: a lock has
- * one claim under way, or several of readers, or several of permits of one number; for a request
- * whose claim is under way nothing else is asked; while a client of this broker has the lock in a
- * way that keeps the first in the queue out, nobody asks for him; a request without WAIT never
- * stays behind a verdict that it has seen.
+ * The order of those who wait, and the questions that are asked for them. Invariants: for a request
+ * whose claim is under way nothing else is asked; what is asked goes along with what is under way
+ * and held (queue_admit.c); a request without WAIT never stays behind a verdict that it has seen.
  *
  * Refusals are from memory while a client of this broker holds the lock: the masters are not asked.
  */
 #include <assert.h>
-#include <stdlib.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "broker_state.h"
 #include "claim.h"
 #include "deadlock.h"
-#include "defer.h"
 #include "keep.h"
 #include "line.h"
 #include "lock_share.h"
 #include "queue_private.h"
 #include "renew.h"
 #include "stats.h"
-#include "util.h"
 
 /* Asking again for a lock that is held elsewhere: quickly when we were called up and came too late,
  * else only in case that a call was lost. */
 enum { RETRY_TURN_MS = 2, RETRY_LINED_MS = 500 };
-
-/* Readers, or permits, that are asked for at the same time. */
-enum { CLAIMS_MAX = 256 };
 
 /* ---- the line between brokers ---- */
 
@@ -50,7 +43,7 @@ static struct line_place place_of(const struct lock_queue *q, const struct lock_
     return (struct line_place){0, where(q->turn, q->lined || q->n_claims > 0)};
 }
 
-/* ---- leaving ---- */
+/* ---- those who wait ---- */
 
 struct lock_request *queue_first(const struct lock_queue *q)
 {
@@ -61,104 +54,6 @@ struct lock_request *queue_first(const struct lock_queue *q)
             return r;
     }
     return NULL;
-}
-
-void queue_remove(struct broker *b, struct lock_request *r)
-{
-    struct lock_queue *q = r->lock->queue;
-    TAILQ_REMOVE(&q->waiters, r, queued);
-    broker_due_cancel(b, &r->due); /* it may go on for a while: a take-over enters once more */
-    r->waiting = false;
-    q->n_waiters--;
-    b->n_waiters--;
-    if (q->upgrader == r)
-        q->upgrader = NULL;
-    if (r->claim)
-        r->claim->request = NULL;
-    r->claim = NULL;
-    request_unpark(&r->base);
-}
-
-/* It gives up: its place in the line goes with it. */
-static void give_up(struct broker *b, struct lock_request *r)
-{
-    struct lock *l = r->lock;
-    bool was_first = TAILQ_FIRST(&l->queue->waiters) == r;
-    queue_remove(b, r);
-    const struct lock_request *first = queue_first(l->queue);
-    if (was_first && first && !queue_same_question(r->want, first->want))
-        broker_due_cancel(b, &l->queue->retry); /* what he wants has not been asked */
-    if (r->fair && (r->lined || r->turn))
-        line_leave(b, l, r->ticket, b->now_ms);
-    else if (TAILQ_EMPTY(&l->queue->waiters) && (l->queue->lined || l->queue->turn) &&
-             l->queue->n_claims == 0)
-        line_leave(b, l, 0, b->now_ms);
-}
-
-void queue_leave(struct broker *b, struct lock_request *r, int64_t now_ms)
-{
-    give_up(b, r);
-    queue_run(b, r->lock, now_ms);
-}
-
-void queue_refuse(struct broker *b, struct lock_request *r, const char *failure)
-{
-    give_up(b, r);
-    if (failure) {
-        stats.acquires_no_quorum++;
-        broker_finish_error(b, r, "%s", failure);
-        return;
-    }
-    if (r->wait_until_ms)
-        stats.acquires_timeout++;
-    else
-        stats.acquires_busy++;
-    broker_finish(b, r, RESULT_NOT_GRANTED);
-}
-
-void queue_kind_error(struct broker *b, struct lock_request *r, const struct lock *l,
-                      struct lock_part in_use)
-{
-    char is[64], wanted[64];
-    stats.acquires_kind++;
-    broker_finish_error(b, r, "KIND '%s' is held as %s; it cannot be %s before that has ended",
-                        l->name, lock_part_words(in_use, is, sizeof is),
-                        lock_part_words(r->want, wanted, sizeof wanted));
-}
-
-void queue_refuse_kind(struct broker *b, struct lock_request *r, struct lock_part in_use)
-{
-    give_up(b, r);
-    queue_kind_error(b, r, r->lock, in_use);
-}
-
-bool queue_same_question(struct lock_part asked, struct lock_part want)
-{
-    bool is_stronger = asked.kind == LOCK_SHARED && want.kind == LOCK_EXCLUSIVE;
-    return is_stronger || (asked.kind == want.kind && asked.limit == want.limit);
-}
-
-void queue_refuse_tries(struct broker *b, struct lock *l, const struct claim *c,
-                        const char *failure)
-{
-    struct lock_request *r, *next;
-    for (r = TAILQ_FIRST(&l->queue->waiters); r; r = next) {
-        next = TAILQ_NEXT(r, queued);
-        if (r->wait_until_ms == 0 && !r->claim && (!c || queue_same_question(c->part, r->want)))
-            queue_refuse(b, r, failure);
-    }
-}
-
-static void on_wait_over(struct broker *b, struct due *due, int64_t now_ms)
-{
-    struct lock_request *r =
-        (struct lock_request *)((char *)due - offsetof(struct lock_request, due));
-    struct lock *l = r->lock;
-    broker_use(l);
-    queue_refuse(b, r, l->queue->failure);
-    queue_run(b, l, now_ms); /* those behind it may be able to share what it could not */
-    defer_run(b, l, now_ms);
-    broker_put(b, l);
 }
 
 void queue_park(struct lock_queue *q)
@@ -243,63 +138,6 @@ void queue_take_over(struct broker *b, struct lock *l, struct lock_request *r,
     claim_start(c, now_ms);
 }
 
-bool queue_owner_asks(const struct lock_queue *q, const struct owner *owner)
-{
-    const struct claim *c;
-    LIST_FOREACH(c, &q->claims, of_lock)
-    {
-        if (owner_same(c->owner, owner))
-            return true;
-    }
-    return false;
-}
-
-/* Can it be asked for besides what is under way? */
-static bool goes_along(const struct lock_queue *q, const struct lock_request *r)
-{
-    const struct claim *c = LIST_FIRST(&q->claims);
-    if (!c)
-        return true;
-    return !queue_owner_asks(q, r->owner) && q->n_claims < CLAIMS_MAX && !q->takeover_waits &&
-           !c->takeover && c->part.kind != LOCK_EXCLUSIVE && c->part.kind == r->want.kind &&
-           c->part.limit == r->want.limit;
-}
-
-/* As far as is known here. */
-static enum queue_admission admission(const struct lock *l, const struct lock_request *r,
-                                      struct lock_part *in_use)
-{
-    const struct lock_queue *q = l->queue;
-    const struct hold *alone = lock_exclusive(l);
-    bool is_lined = r->fair ? r->lined || r->turn : q->lined || q->turn;
-    if (alone) {
-        *in_use = alone->part;
-        if (r->want.kind == LOCK_LIMIT)
-            return QUEUE_WRONG_KIND;
-        return r->want.kind == LOCK_SHARED && owner_same(alone->owner, r->owner) ? QUEUE_MAY_ASK
-                                                                                 : QUEUE_MUST_WAIT;
-    }
-    if (share_count(l) == 0 || !share_kind(l, in_use))
-        return QUEUE_MAY_ASK;
-    if (!lock_kinds_mix(*in_use, r->want))
-        return QUEUE_WRONG_KIND;
-    if (in_use->kind == LOCK_LIMIT)
-        return share_count(l) < in_use->limit ? QUEUE_MAY_ASK : QUEUE_MUST_WAIT;
-    if (r->want.kind == LOCK_SHARED || (share_count(l) == 1 && lock_share_of(l, r->owner)))
-        return QUEUE_MAY_ASK;
-    /* once, for the place in the line: so that readers at other brokers see that he waits */
-    return r->wait_until_ms && !is_lined ? QUEUE_MAY_ASK : QUEUE_MUST_WAIT;
-}
-
-struct hold *queue_already_has(const struct lock *l, const struct lock_request *r)
-{
-    struct hold *h = lock_exclusive(l);
-    if (r->want.kind == LOCK_EXCLUSIVE)
-        return h && owner_same(h->owner, r->owner) ? h : NULL;
-    h = lock_share_of(l, r->owner);
-    return h && h->part.kind == r->want.kind && h->part.limit == r->want.limit ? h : NULL;
-}
-
 /* One step along the queue. False: nothing more is to be asked now. */
 static bool run_one(struct broker *b, struct lock *l, struct lock_request *r, int64_t now_ms)
 {
@@ -307,7 +145,7 @@ static bool run_one(struct broker *b, struct lock *l, struct lock_request *r, in
     struct lock_part in_use;
     if (r->claim)
         return r->want.kind != LOCK_EXCLUSIVE;
-    if (!goes_along(q, r))
+    if (!queue_goes_along(q, r))
         return false;
     const struct hold *own = queue_already_has(l, r);
     if (own &&
@@ -316,7 +154,7 @@ static bool run_one(struct broker *b, struct lock *l, struct lock_request *r, in
         b->resubmit(b, r, now_ms);
         return true;
     }
-    switch (admission(l, r, &in_use)) {
+    switch (queue_holds_admit(l, r, &in_use)) {
     case QUEUE_WRONG_KIND:
         queue_refuse_kind(b, r, in_use);
         return true;
@@ -351,14 +189,6 @@ void queue_run(struct broker *b, struct lock *l, int64_t now_ms)
             break;
     }
     broker_put(b, l);
-}
-
-enum queue_admission queue_admits(struct lock *l, const struct lock_request *r,
-                                  struct lock_part *in_use)
-{
-    struct lock_queue *q = lock_queue_get(l);
-    enum queue_admission says = admission(l, r, in_use);
-    return says == QUEUE_MAY_ASK && !goes_along(q, r) ? QUEUE_MUST_WAIT : says;
 }
 
 static bool is_upgrade(const struct lock *l, const struct lock_request *r)
@@ -398,7 +228,7 @@ static void get_in_line(struct broker *b, struct lock *l, struct lock_request *r
     if (r->wait_until_ms && is_upgrade(l, r))
         q->upgrader = r;
     if (r->wait_until_ms && r->wait_until_ms != INT64_MAX) {
-        r->due.fn = on_wait_over;
+        r->due.fn = queue_on_wait_over;
         broker_due_at(b, &r->due, r->wait_until_ms);
     }
 }
@@ -471,23 +301,11 @@ void queue_call(struct broker *b, struct lock *l, uint64_t number, int64_t now_m
     if (number) {
         r->turn = true;
         r->lined = false;
-        if (!r->claim && !r->many && goes_along(q, r) && admission(l, r, &in_use) == QUEUE_MAY_ASK)
+        if (!r->claim && !r->many && queue_admits(l, r, &in_use) == QUEUE_MAY_ASK)
             queue_claim(b, l, r, NULL, now_ms);
     } else {
         q->turn = true;
         q->lined = false;
         queue_run(b, l, now_ms);
     }
-}
-
-void queue_turn_away(struct broker *b, struct lock *l, const char *error)
-{
-    struct lock_request *r;
-    broker_use(l);
-    while (l->queue && (r = TAILQ_FIRST(&l->queue->waiters))) {
-        queue_remove(b, r);
-        broker_finish_error(b, r, "%s", error);
-    }
-    defer_run(b, l, b->now_ms);
-    broker_put(b, l);
 }

@@ -1,8 +1,9 @@
 #ifndef HOLDFAST_QUEUE_PRIVATE_H
 #define HOLDFAST_QUEUE_PRIVATE_H
 /*
- * What the files of queue share: queue.c lets requests in and out and asks for the first of them,
- * queue_verdict.c does what the masters have answered, and what follows the end of a hold.
+ * What the files of queue share: queue.c lets requests in and asks for the first of them,
+ * queue_admit.c says who may ask, queue_leave.c is how they get out, queue_verdict.c does what the
+ * masters have answered, and what follows the end of a hold.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,12 +25,19 @@ void queue_take_over(struct broker *, struct lock *, struct lock_request *, stru
 void queue_on_claim_end(struct claim *, void *arg, int64_t now_ms);
 void queue_on_takeover_end(struct claim *, void *arg, int64_t now_ms);
 
+/* The two halves of queue_admits(): can it be asked for besides the claims under way, */
+bool queue_goes_along(const struct lock_queue *, const struct lock_request *);
+/* and besides the holds? */
+enum queue_admission queue_holds_admit(const struct lock *, const struct lock_request *,
+                                       struct lock_part *in_use);
 /* Is a claim under way for this owner? There is never a second one beside it. */
 bool queue_owner_asks(const struct lock_queue *, const struct owner *);
 /* The first for whom nothing is under way; NULL: there is none. */
 struct lock_request *queue_first(const struct lock_queue *);
 /* It stands in the queue no longer: it has its answer, or is about to get it. */
 void queue_remove(struct broker *, struct lock_request *);
+/* The end of its WAIT; for r->due. */
+void queue_on_wait_over(struct broker *, struct due *, int64_t now_ms);
 /* It does not get the lock: nil, or this error; its place in the line between brokers goes too. */
 void queue_refuse(struct broker *, struct lock_request *, const char *failure);
 void queue_refuse_kind(struct broker *, struct lock_request *, struct lock_part in_use);

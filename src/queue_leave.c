@@ -1,0 +1,120 @@
+/*
+ * How a request gets out of the queue: with the lock it is only taken out, without it gets nil or
+ * an error here. Who leaves without a lock gives his place in the line between brokers away, and
+ * the broker its own when nobody is left for whom it stands there.
+ *
+ * It does not know why somebody is refused; except for the end of WAIT, whose timer ends here, the
+ * callers decide that. A request that has left is in no list and no timer of the queue any more.
+ */
+#include <stddef.h>
+
+#include "broker_state.h"
+#include "claim.h"
+#include "defer.h"
+#include "line.h"
+#include "queue_private.h"
+#include "stats.h"
+
+void queue_remove(struct broker *b, struct lock_request *r)
+{
+    struct lock_queue *q = r->lock->queue;
+    TAILQ_REMOVE(&q->waiters, r, queued);
+    broker_due_cancel(b, &r->due); /* it may go on for a while: a take-over enters once more */
+    r->waiting = false;
+    q->n_waiters--;
+    b->n_waiters--;
+    if (q->upgrader == r)
+        q->upgrader = NULL;
+    if (r->claim)
+        r->claim->request = NULL;
+    r->claim = NULL;
+    request_unpark(&r->base);
+}
+
+/* It gives up: its place in the line goes with it. */
+static void give_up(struct broker *b, struct lock_request *r)
+{
+    struct lock *l = r->lock;
+    bool was_first = TAILQ_FIRST(&l->queue->waiters) == r;
+    queue_remove(b, r);
+    const struct lock_request *first = queue_first(l->queue);
+    if (was_first && first && !queue_same_question(r->want, first->want))
+        broker_due_cancel(b, &l->queue->retry); /* what he wants has not been asked */
+    if (r->fair && (r->lined || r->turn))
+        line_leave(b, l, r->ticket, b->now_ms);
+    else if (TAILQ_EMPTY(&l->queue->waiters) && (l->queue->lined || l->queue->turn) &&
+             l->queue->n_claims == 0)
+        line_leave(b, l, 0, b->now_ms);
+}
+
+void queue_leave(struct broker *b, struct lock_request *r, int64_t now_ms)
+{
+    give_up(b, r);
+    queue_run(b, r->lock, now_ms);
+}
+
+void queue_refuse(struct broker *b, struct lock_request *r, const char *failure)
+{
+    give_up(b, r);
+    if (failure) {
+        stats.acquires_no_quorum++;
+        broker_finish_error(b, r, "%s", failure);
+        return;
+    }
+    if (r->wait_until_ms)
+        stats.acquires_timeout++;
+    else
+        stats.acquires_busy++;
+    broker_finish(b, r, RESULT_NOT_GRANTED);
+}
+
+void queue_kind_error(struct broker *b, struct lock_request *r, const struct lock *l,
+                      struct lock_part in_use)
+{
+    char is[64], wanted[64];
+    stats.acquires_kind++;
+    broker_finish_error(b, r, "KIND '%s' is held as %s; it cannot be %s before that has ended",
+                        l->name, lock_part_words(in_use, is, sizeof is),
+                        lock_part_words(r->want, wanted, sizeof wanted));
+}
+
+void queue_refuse_kind(struct broker *b, struct lock_request *r, struct lock_part in_use)
+{
+    give_up(b, r);
+    queue_kind_error(b, r, r->lock, in_use);
+}
+
+void queue_refuse_tries(struct broker *b, struct lock *l, const struct claim *c,
+                        const char *failure)
+{
+    struct lock_request *r, *next;
+    for (r = TAILQ_FIRST(&l->queue->waiters); r; r = next) {
+        next = TAILQ_NEXT(r, queued);
+        if (r->wait_until_ms == 0 && !r->claim && (!c || queue_same_question(c->part, r->want)))
+            queue_refuse(b, r, failure);
+    }
+}
+
+void queue_on_wait_over(struct broker *b, struct due *due, int64_t now_ms)
+{
+    struct lock_request *r =
+        (struct lock_request *)((char *)due - offsetof(struct lock_request, due));
+    struct lock *l = r->lock;
+    broker_use(l);
+    queue_refuse(b, r, l->queue->failure);
+    queue_run(b, l, now_ms); /* those behind it may be able to share what it could not */
+    defer_run(b, l, now_ms);
+    broker_put(b, l);
+}
+
+void queue_turn_away(struct broker *b, struct lock *l, const char *error)
+{
+    struct lock_request *r;
+    broker_use(l);
+    while (l->queue && (r = TAILQ_FIRST(&l->queue->waiters))) {
+        queue_remove(b, r);
+        broker_finish_error(b, r, "%s", error);
+    }
+    defer_run(b, l, b->now_ms);
+    broker_put(b, l);
+}

@@ -1,0 +1,104 @@
+/*
+ * Requests for one of the names: what is done for one name alone (entering again, giving back) goes
+ * through a request of its own, without a session, on the road of every other one. MUNLOCK is made
+ * of nothing else.
+ *
+ * Such a request belongs to nobody but its own end, where it frees itself; the item for which it
+ * ran hears of it there. `pending` keeps that item alive until then.
+ */
+#include "broker_state.h"
+#include "keep.h"
+#include "many_private.h"
+#include "pool.h"
+
+static void on_one_over(struct request *);
+
+static const struct request_type one_type = {NULL, NULL, on_one_over};
+
+void many_run_one(struct broker *b, struct lock *l, const struct lock_request *like,
+                  enum lock_verb verb, struct item_of *item, int64_t now_ms)
+{
+    struct lock_request *r = pool_get(sizeof *r);
+    r->base.type = &one_type;
+    r->base.arrived_us = like->base.arrived_us;
+    r->broker = b;
+    r->owner = owner_ref(like->owner);
+    r->verb = (uint8_t)verb;
+    r->want = like->want;
+    r->lease_ms = like->lease_ms;
+    r->maxhold_ms = like->maxhold_ms;
+    r->tell = like->tell;
+    r->by_session = like->by_session;
+    r->item = item;
+    r->lock = l;
+    broker_use(l);
+    if (item)
+        item->many->pending++;
+    b->resubmit(b, r, now_ms);
+}
+
+static void unlocks_over(struct many *m)
+{
+    if (m->error)
+        many_finish_error(m);
+    else
+        broker_finish_count(m->broker, m->request, m->request->count);
+}
+
+static void one_over(struct item_of *item, struct lock_request *r, int64_t now_ms)
+{
+    struct many *m = item->many;
+    m->pending--;
+    if (m->request->verb == VERB_MUNLOCK) {
+        m->request->count += r->result == RESULT_COUNT && r->count == 1;
+        if (r->result == RESULT_ERROR)
+            many_keep_error(m, r->text);
+        if (m->pending == 0)
+            unlocks_over(m);
+        return;
+    }
+    item->hold = r->told;
+    r->told = NULL; /* its pin is ours now */
+    item->end = item->hold ? CLAIM_GRANTED : CLAIM_BUSY;
+    if (r->result == RESULT_ERROR)
+        many_keep_error(m, r->text);
+    if (m->pending == 0)
+        many_claims_over(m, now_ms);
+}
+
+static void on_one_over(struct request *base)
+{
+    struct lock_request *r = (struct lock_request *)base;
+    struct broker *b = r->broker;
+    if (r->item)
+        one_over(r->item, r, b->now_ms);
+    if (r->told)
+        keep_unpin(r->told);
+    lock_request_free(r);
+}
+
+void many_give_back(struct many *m, int64_t now_ms)
+{
+    for (int i = 0; i < m->n; i++) {
+        struct item_of *item = &m->items[i];
+        if (!item->hold)
+            continue;
+        struct hold *h = item->hold;
+        item->hold = NULL;
+        if (keep_is_valid(h, now_ms))
+            many_run_one(m->broker, item->lock, m->request, VERB_UNLOCK, NULL, now_ms);
+        keep_unpin(h);
+    }
+}
+
+void many_unlock(struct broker *b, struct lock_request *r, int64_t now_ms)
+{
+    struct many *m = r->many;
+    if (many_is_deferred(m))
+        return;
+    m->pending++;
+    for (int i = 0; i < m->n; i++)
+        many_run_one(b, m->items[i].lock, r, VERB_UNLOCK, &m->items[i], now_ms);
+    if (--m->pending == 0)
+        unlocks_over(m);
+}

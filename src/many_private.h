@@ -1,0 +1,55 @@
+#ifndef HOLDFAST_MANY_PRIVATE_H
+#define HOLDFAST_MANY_PRIVATE_H
+/*
+ * What the files of many share: many.c is the request, many_try.c a try of all its names,
+ * many_one.c what is done for one of them alone. An item is one name of a request.
+ *
+ * Invariants: `pending` counts the claims and own requests that have not ended; the request is in
+ * at most one queue, and in none while something is pending.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "claim.h"
+#include "lock.h"
+#include "many.h"
+
+struct item_of {
+    struct many *many;
+    struct lock *lock;     /* one use */
+    struct hold *hold;     /* pinned: granted, or entered again; NULL: not (yet) */
+    struct lock_part part; /* asked for now */
+    bool asks, enters;     /* in this try: by a claim, or again */
+    enum claim_end end;    /* of the claim */
+    int64_t retry_ms;
+};
+
+struct many {
+    struct broker *broker;
+    struct lock_request *request;
+    int n, pending;
+    bool has_waited;
+    char *error; /* the first one; NULL: none */
+    struct item_of items[];
+};
+
+/* ---- many.c ---- */
+/* The name with which it waits, or is deferred. */
+void many_set_lock(struct broker *, struct lock_request *, struct lock *);
+/* The text is copied; only the first one counts. */
+void many_keep_error(struct many *, const char *text);
+/* Answers with it. The request may be gone afterwards, and all that is in it. */
+void many_finish_error(struct many *);
+/* An earlier request of this owner about one of the names is under way: it goes again then. */
+bool many_is_deferred(struct many *);
+
+/* ---- many_one.c ---- */
+/* A request for one name: `like` this one, but for the verb. `item` hears of the end and counts as
+ * pending until then; NULL: nobody hears of it. */
+void many_run_one(struct broker *, struct lock *, const struct lock_request *like, enum lock_verb,
+                  struct item_of *item, int64_t now_ms);
+
+/* ---- many_try.c ---- */
+/* Nothing is pending any more. The request may be gone afterwards, and all that is in it. */
+void many_claims_over(struct many *, int64_t now_ms);
+#endif

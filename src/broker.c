@@ -386,6 +386,7 @@ void broker_init(struct broker *b, const struct broker_conf *conf, const char *i
     memset(b, 0, sizeof *b);
     assert(strlen(id) <= BROKER_ID_LEN);
     strcpy(b->id, id);
+    b->first_permit = item_hash(id, strlen(id));
     b->rng = seed | 1;
     b->resubmit = run;
     b->hold_over = hold_over;

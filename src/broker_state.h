@@ -39,6 +39,8 @@ struct broker {
     struct locktab locks;
     struct wheel wheel;
     char id[BROKER_ID_LEN + 1]; /* random: distinguishes this process from every other broker */
+    uint32_t first_permit; /* where it begins to look for a free one (share_ask), from its id: so
+                              brokers seldom ask for the same one */
     uint64_t last_op;
     uint64_t last_ticket;
     int64_t granted[ITEM_BUCKETS]; /* highest token granted here, by bucket */

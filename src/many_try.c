@@ -219,7 +219,8 @@ static bool plan(struct many *m, int64_t now_ms)
             continue;
         enum queue_admission admission = queue_admits(item->lock, r, &in_use);
         if (admission == QUEUE_MAY_ASK &&
-            (r->want.kind == LOCK_EXCLUSIVE || share_ask(item->lock, &item->part, 0)))
+            (r->want.kind == LOCK_EXCLUSIVE ||
+             share_ask(item->lock, &item->part, m->broker->first_permit)))
             continue;
         item->asks = false;
         forget_asked(m, i);

@@ -7,7 +7,6 @@
  */
 #include <assert.h>
 #include <stddef.h>
-#include <string.h>
 
 #include "broker_state.h"
 #include "claim.h"
@@ -108,8 +107,7 @@ bool queue_claim(struct broker *b, struct lock *l, struct lock_request *r,
 {
     struct lock_part part = r->want;
     assert(!r->claim);
-    /* brokers begin at different permits, so that they seldom ask for the same one */
-    if (part.kind != LOCK_EXCLUSIVE && !share_ask(l, &part, item_hash(b->id, strlen(b->id))))
+    if (part.kind != LOCK_EXCLUSIVE && !share_ask(l, &part, b->first_permit))
         return false;
     if (prev && prev->part.kind == LOCK_LIMIT)
         share_ask_instead(l, &part, prev->part.slot);

@@ -287,6 +287,40 @@ START_TEST(a_short_maxhold_is_granted_first)
 }
 END_TEST
 
+/* The next name of one letter, from *c on, that is a lock of three permits. */
+static char next_of_three(char *c)
+{
+    for (int limit = 0;; ++*c) {
+        char name[2] = {*c};
+        ck_assert_int_le(*c, 'z');
+        if (world_kind(name, "x", &limit) && limit == 3)
+            return (*c)++;
+    }
+}
+
+/* Each broker begins at a permit of its own, so none of them has to be asked for another one. */
+START_TEST(permits_are_asked_for_once)
+{
+    begin(3, 3);
+    world.conf.kinds = true;
+    char c = 'a', one = next_of_three(&c), other = next_of_three(&c);
+    for (int i = 0; i < 3; i++) {
+        char owner[8] = {(char)('x' + i)};
+        world.brokers[i].b.first_permit = (uint32_t)i;
+        world_connect(i, i, owner);
+        int64_t asks = world_asks(i);
+        if (_i)
+            world_say(i, "MLOCK 2 %c %c LIMIT 3", one, other);
+        else
+            world_say(i, "LOCK %c LIMIT 3", one);
+        world_run_ms(10);
+        ck_assert_int_eq(*world_reply(i), '[');
+        ck_assert_int_eq(world_asks(i), asks + 1 + _i);
+    }
+    world_end();
+}
+END_TEST
+
 static Suite *suite(void)
 {
     Suite *s = suite_create("acquire");
@@ -303,6 +337,7 @@ static Suite *suite(void)
     tcase_add_test(t, force_takes_it_away);
     tcase_add_test(t, a_waiting_lock_blocks_what_follows);
     tcase_add_test(t, a_short_maxhold_is_granted_first);
+    tcase_add_loop_test(t, permits_are_asked_for_once, 0, 2);
     suite_add_tcase(s, t);
     return s;
 }

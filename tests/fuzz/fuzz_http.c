@@ -1,7 +1,8 @@
 /* Any bytes as a request over HTTP, as the names that strangers give to locks, clients and masters,
  * and as figures. The first line of the input is the request: a digit for the method, then the URI;
- * the rest are texts, one a line, and eight bytes of each of them a number. evhttp itself is not
- * here: its functions that would send are our own. Besides not crashing:
+ * the rest are texts, one a line, and eight bytes of each of them a number. Other bits of the digit
+ * say how many seconds there have been: mostly few, as sixty for each input would be most of the
+ * time. evhttp itself is not here: its functions that would send are our own. Besides not crashing:
  * - each request is answered once, with one of our statuses, a length, and nothing else to HEAD;
  * - whatever the texts are, the page has the tags that it has with harmless ones;
  * - each line of the metrics is one: a comment, or a name, labels in whole quotes, and a number. */
@@ -23,7 +24,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { TEXTS_MAX = 64, TEXT_MAX = 600 };
 
-static struct http *page_server; /* one for all inputs */
 static void (*handler)(struct evhttp_request *, void *);
 static void *handler_arg;
 static int answers, status;
@@ -186,16 +186,30 @@ static const struct http_hooks hooks = {
 
 /* ---- what comes out ---- */
 
-/* The names of the tags, in their order, behind what is in `to`. */
-static void note_tags(struct buf *to, const char *p, size_t len)
+/* The next tag from *p on, "<" and name, which *p is then behind; NULL: there is none. */
+static const char *next_tag(const char **p, const char *end, size_t *len)
 {
-    for (const char *end = p + len; p < end; p++) {
-        if (*p != '<')
-            continue;
-        do
-            buf_append(to, p, 1);
-        while (++p < end && *p != ' ' && *p != '>' && *p != '<');
-    }
+    const char *tag = memchr(*p, '<', (size_t)(end - *p)), *at = tag ? tag + 1 : end;
+
+    while (at < end && *at != ' ' && *at != '>' && *at != '<')
+        at++;
+    *p = at;
+    *len = tag ? (size_t)(at - tag) : 0;
+    return tag;
+}
+
+static void check_same_tags(const struct buf *a, const struct buf *b)
+{
+    const char *pa = buf_head(a), *enda = pa + buf_len(a);
+    const char *pb = buf_head(b), *endb = pb + buf_len(b);
+    const char *taga, *tagb;
+    size_t lena, lenb;
+
+    do {
+        taga = next_tag(&pa, enda, &lena);
+        tagb = next_tag(&pb, endb, &lenb);
+        require(lena == lenb && (lena == 0 || memcmp(taga, tagb, lena) == 0));
+    } while (taga);
 }
 
 static void check_quotes(const char *line, size_t len)
@@ -271,47 +285,69 @@ static void note_lost(void)
 {
     static const struct lostlog_entry entry = {.reason = "gone", .client = 1};
     size_t len;
-    const char *name = next_text(&len);
 
-    lostlog_add(&entry, name, len);
+    for (int i = 0; i < LOSTLOG_LEN; i++) {
+        const char *name = next_text(&len);
+        lostlog_add(&entry, name, len);
+    }
+}
+
+/* A new one for each input: what one finds must not depend on those before it. */
+static struct http *begin(char digit)
+{
+    static struct event_base *base;
+    const struct conf_listens nowhere = {0};
+    unsigned bits = (unsigned char)digit >> 3;
+    int64_t number = last_number;
+    char error[128];
+
+    if (!base)
+        base = event_base_new();
+    stats_reset();
+    struct http *h = http_new(base, &nowhere, &hooks, error, sizeof error);
+    require(h != NULL);
+    for (unsigned n = bits == 31 ? HTTP_SAMPLES + 3 : bits & 3; n > 0; n--) {
+        stats.acquires_granted += (uint64_t)last_number;
+        stats.commands_processed += n;
+        http_second(h);
+        last_number /= 2;
+    }
+    last_number = number;
+    return h;
+}
+
+static void check_page(const uint8_t *data, size_t size, char digit, const char *uri)
+{
+    static struct buf page;
+    struct buf last = page;
+
+    page = body;
+    body = last; /* whose room the other page takes */
+    start(data, size, true);
+    note_lost();
+    require(ask(digit, uri));
+    check_same_tags(&page, &body);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const uint8_t *lf = size > 0 ? memchr(data, '\n', size) : NULL;
     size_t len = lf ? (size_t)(lf - data) : size;
-    struct conf_listens nowhere = {0};
-    char uri[TEXT_MAX + 1] = "/", error[128];
-    struct buf tags = {0}, plain_tags = {0};
+    char uri[TEXT_MAX + 1] = "/", digit = len > 0 ? (char)*data : '0';
 
-    if (!page_server)
-        page_server = http_new(event_base_new(), &nowhere, &hooks, error, sizeof error);
-    require(page_server != NULL);
     if (len > 1)
         memcpy(uri, data + 1, len - 1 < TEXT_MAX ? len - 1 : TEXT_MAX);
     data += lf ? len + 1 : len;
     size -= lf ? len + 1 : len;
-    for (int i = 0; i < 3; i++)
-        http_second(page_server);
-    char digit = len > 0 ? (char)data[-(ptrdiff_t)(len + (lf != NULL))] : '0';
     start(data, size, false);
-    for (int i = 0; i < LOSTLOG_LEN; i++)
-        note_lost();
+    note_lost();
+    struct http *h = begin(digit);
     if (ask(digit, uri) && status == 200 && buf_len(&body) > 0) {
-        if (*buf_head(&body) == '<') {
-            note_tags(&tags, buf_head(&body), buf_len(&body));
-            start(data, size, true);
-            for (int i = 0; i < LOSTLOG_LEN; i++)
-                note_lost();
-            require(ask(digit, uri));
-            note_tags(&plain_tags, buf_head(&body), buf_len(&body));
-            require(buf_len(&tags) == buf_len(&plain_tags) &&
-                    memcmp(buf_head(&tags), buf_head(&plain_tags), buf_len(&tags)) == 0);
-        } else if (strncmp(buf_head(&body), "# HELP", 6) == 0) {
+        if (*buf_head(&body) == '<')
+            check_page(data, size, digit, uri);
+        else if (strncmp(buf_head(&body), "# HELP", 6) == 0)
             check_metrics(buf_head(&body), buf_len(&body));
-        }
     }
-    buf_fini(&tags);
-    buf_fini(&plain_tags);
+    http_free(h);
     return 0;
 }

@@ -1,8 +1,9 @@
 #ifndef HOLDFAST_CMD_ADMIN_H
 #define HOLDFAST_CMD_ADMIN_H
-/* cmd_admin: what an administrator asks of the broker: INFO, CONFIG, ACL, MASTER, SHUTDOWN; and
- * CLUSTER.
- * Each is a cmd_fn. */
+/*
+ * cmd_admin: what an administrator asks of the broker: INFO, CONFIG, ACL, MASTER, SHUTDOWN; and
+ * CLUSTER. Each is a cmd_fn.
+ */
 #include "cmd.h"
 
 void cmd_admin_info(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);

@@ -1,23 +1,14 @@
 /*
- * The life of one master: connecting and coming back, its state, what people see of it.
+ * The life of one master: how it is made, its state, what people see of it, its end. How its link
+ * comes and goes stands in master_link.c, who it is in master_greet.c, what it is asked in
+ * master_ask.c.
  *
- *   retry ----> stream_connect --on_open--> master_greet ... ACTIVE or QUARANTINE
- *     ^                 \                        |
- *     +--- back-off -----+---- master_drop, master_refuse
- *
- * Owns the stream, the timers and the state. Who the master is stands in master_greet.c, what it is
- * asked in master_ask.c. A REFUSED master is looked at again by a new connection, and stays REFUSED
- * until that one is let in.
- *
- * Invariants: `retry` is set exactly while there is no link, `tick` while there is one; nothing is
- * called back from inside a function of master.h but master_free(): what is to be told waits for
- * `turn`.
+ * Invariant: nothing is called back from inside a function of master.h but master_free(): what is
+ * to be told waits for `turn`.
  */
 #include "master.h"
 
 #include <assert.h>
-#include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,17 +19,7 @@
 #include "sm.h"
 #include "tls.h"
 
-enum {
-    BACKOFF_FIRST_MS = 50,
-    BACKOFF_MAX_MS = 2000,
-    REFUSED_FIRST_MS = 1000,
-    REFUSED_MAX_MS = 10000,
-    SETTLED_MS = 5000, /* a link that lived so long was a good one */
-    PROBE_MS = 2000,
-    KEEPALIVE_MS = 15000,
-    REFUSAL_SHOWN_MS = 1000,
-    STREAM_KEEP = 64 * 1024
-};
+enum { REFUSAL_SHOWN_MS = 1000 };
 
 #define BIT(state) (1U << (state))
 
@@ -117,165 +98,6 @@ const struct master *master_twin(const struct master *m, const char *run_id)
     return NULL;
 }
 
-/* ---- the link ends ---- */
-
-static void set_timer(struct event *timer, int64_t ms)
-{
-    struct timeval tv = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
-    event_add(timer, &tv);
-}
-
-/* Between half and all of `ms`, so that brokers do not come in step. */
-static int64_t with_jitter(int64_t ms)
-{
-    uint32_t r;
-    util_random(&r, sizeof r);
-    return ms / 2 + r % (ms / 2 + 1);
-}
-
-static int64_t doubled(int64_t *backoff_ms, int64_t first_ms, int64_t max_ms)
-{
-    *backoff_ms = *backoff_ms ? *backoff_ms * 2 : first_ms;
-    if (*backoff_ms > max_ms)
-        *backoff_ms = max_ms;
-    return with_jitter(*backoff_ms);
-}
-
-static void close_link(struct master *m)
-{
-    m->links++;
-    stream_close(&m->stream);
-    event_del(&m->tick);
-    if (m->joined)
-        m->old_client_id = m->client_id;
-    m->client_id = 0;
-    m->joined = false;
-    snprintf(m->loss, sizeof m->loss, "%s", m->error);
-    master_bury(m);
-    if (!TAILQ_EMPTY(&m->dead))
-        event_active(&m->turn, EV_TIMEOUT, 0);
-}
-
-/* One line for each different trouble, not for each try. */
-static void say_trouble(struct master *m, const char *text)
-{
-    if (strcmp(m->logged, m->error) == 0)
-        return;
-    log_warn(m->object, "%s: %s", text, m->error);
-    strcpy(m->logged, m->error);
-}
-
-void master_drop(struct master *m, const char *fmt, ...)
-{
-    bool was_in = m->state == MASTER_ACTIVE || m->state == MASTER_QUARANTINE;
-    int64_t now_ms = clock_ms();
-    va_list ap;
-
-    va_start(ap, fmt);
-    vsnprintf(m->error, sizeof m->error, fmt, ap);
-    va_end(ap);
-    if (m->opened_ms && now_ms - m->opened_ms > SETTLED_MS)
-        m->down_backoff_ms = 0;
-    say_trouble(m, was_in ? "link lost" : "cannot be used");
-    m->status.reconnects += was_in;
-    close_link(m);
-    master_move(m, MASTER_DOWN);
-    set_timer(&m->retry, doubled(&m->down_backoff_ms, BACKOFF_FIRST_MS, BACKOFF_MAX_MS));
-}
-
-void master_refuse(struct master *m, const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    vsnprintf(m->error, sizeof m->error, fmt, ap);
-    va_end(ap);
-    say_trouble(m, "refused");
-    close_link(m);
-    if (m->state != MASTER_REFUSED)
-        master_move(m, MASTER_REFUSED);
-    set_timer(&m->retry, doubled(&m->refused_backoff_ms, REFUSED_FIRST_MS, REFUSED_MAX_MS));
-}
-
-/* ---- the link begins ---- */
-
-static int64_t connect_timeout_ms(const struct master *m)
-{
-    int64_t ms = 4 * m->setup.request_timeout_ms;
-    return ms < 1000 ? 1000 : ms;
-}
-
-static void on_open(void *arg)
-{
-    struct master *m = arg;
-    struct stream_keepalive k = {.idle_ms = KEEPALIVE_MS, .timeout_ms = master_patience_ms(m)};
-
-    stream_keepalive(&m->stream, &k);
-    m->opened_ms = m->heard_ms = clock_ms();
-    reply_start(&m->reply, (size_t)m->setup.max_reply);
-    if (m->state == MASTER_CONNECTING)
-        master_move(m, MASTER_GREETING);
-    master_greet(m);
-}
-
-static void on_end(void *arg, enum stream_end end, int err, const char *text)
-{
-    (void)end, (void)err;
-    master_drop(arg, "%s", text);
-}
-
-static const struct stream_events stream_events = {
-    .on_open = on_open,
-    .on_bytes = master_on_bytes,
-    .on_end = on_end,
-};
-
-static void on_retry(evutil_socket_t fd, short what, void *arg)
-{
-    struct master *m = arg;
-
-    (void)fd, (void)what;
-    m->started_ms = m->ticked_ms = clock_ms();
-    m->opened_ms = 0;
-    if (m->state == MASTER_DOWN)
-        master_move(m, MASTER_CONNECTING);
-    set_timer(&m->tick, MASTER_TICK_MS);
-    if (m->secure && !m->tls) {
-        master_drop(m, "its files for TLS are not good");
-        return;
-    }
-    stream_connect(&m->stream, m->setup.dns, m->host, m->is_unix ? 0 : m->port);
-}
-
-static void look_after(struct master *m, int64_t now_ms)
-{
-    const struct master_batch *oldest = TAILQ_FIRST(&m->sent);
-    bool is_in = m->state == MASTER_ACTIVE || m->state == MASTER_QUARANTINE;
-
-    if (!stream_is_open(&m->stream)) {
-        if (now_ms - m->started_ms > connect_timeout_ms(m))
-            master_drop(m, "no connection within %" PRId64 " ms", connect_timeout_ms(m));
-    } else if (oldest && now_ms - oldest->sent_us / 1000 > master_patience_ms(m)) {
-        m->status.timeouts += m->n_items;
-        master_drop(m, "it does not answer");
-    } else if (is_in && !oldest && now_ms - m->heard_ms > PROBE_MS) {
-        master_probe(m);
-    }
-}
-
-static void on_tick(evutil_socket_t fd, short what, void *arg)
-{
-    struct master *m = arg;
-    int64_t now_ms = clock_ms();
-    bool late = now_ms - m->ticked_ms > 5 * MASTER_TICK_MS;
-
-    (void)fd, (void)what;
-    m->ticked_ms = now_ms;
-    set_timer(&m->tick, MASTER_TICK_MS);
-    if (!late) /* we stood still ourselves: what has come meanwhile is read first */
-        look_after(m, now_ms);
-}
-
 /* ---- its life ---- */
 
 static char *copy(const char *s)
@@ -333,12 +155,9 @@ struct master *master_new(const struct master_setup *setup, const struct conf_ma
     TAILQ_INIT(&m->sent);
     TAILQ_INIT(&m->dead);
     TAILQ_INIT(&m->spare);
-    stream_init(&m->stream, setup->base, &stream_events, m);
-    m->stream.keep_max = STREAM_KEEP;
+    master_link_init(m);
     m->secure = conf->tls;
     set_tls(m, conf);
-    event_assign(&m->retry, setup->base, -1, 0, on_retry, m);
-    event_assign(&m->tick, setup->base, -1, 0, on_tick, m);
     event_assign(&m->turn, setup->base, -1, 0, on_turn, m);
     TAILQ_INSERT_TAIL(&masters, m, all);
     return m;
@@ -362,7 +181,7 @@ void master_free(struct master *m)
 {
     assert(!m->in_calls);
     snprintf(m->error, sizeof m->error, "shutting down");
-    close_link(m);
+    master_link_close(m);
     m->state = MASTER_DOWN;
     master_deliver(m, clock_ms());
     master_forget(m);
@@ -378,11 +197,6 @@ void master_free(struct master *m)
     free(m->server_name);
     free(m->looking);
     free(m);
-}
-
-void master_start(struct master *m)
-{
-    set_timer(&m->retry, 0);
 }
 
 const char *master_name(const struct master *m)

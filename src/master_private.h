@@ -1,10 +1,10 @@
 #ifndef HOLDFAST_MASTER_PRIVATE_H
 #define HOLDFAST_MASTER_PRIVATE_H
 /*
- * Between the files of master: master.c (its life and its link), master_greet.c (who it is,
- * scripts), master_judge.c (whether it may be used), master_join.c (quarantine), master_ask.c
- * (items), master_answer.c (replies), master_clock.c (its time and ours), master_look.c (only
- * looking).
+ * Between the files of master: master.c (its life), master_link.c (its link), master_greet.c (who
+ * it is, scripts), master_judge.c (whether it may be used), master_join.c (quarantine),
+ * master_ask.c (items), master_answer.c (replies), master_clock.c (its time and ours),
+ * master_look.c (only looking).
  */
 #include <event2/event_struct.h>
 
@@ -140,11 +140,6 @@ struct master {
 
 /* ---- master.c ---- */
 void master_move(struct master *, enum master_state to);
-/* The link is of no use any more: back to DOWN, with the next try set. Nothing when there is none.
- */
-void master_drop(struct master *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* It must not be used: to REFUSED, until somebody has put it right. */
-void master_refuse(struct master *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Another master of the set that is the server with this run_id; NULL: none. */
 const struct master *master_twin(const struct master *, const char *run_id);
 static inline int64_t master_patience_ms(const struct master *m)
@@ -152,6 +147,18 @@ static inline int64_t master_patience_ms(const struct master *m)
     int64_t ms = 5 * m->setup.request_timeout_ms;
     return ms < 3000 ? 3000 : ms;
 }
+
+/* ---- master_link.c ---- */
+/* Its stream and the timers of its link, none of them running. */
+void master_link_init(struct master *);
+/* Ends the link, if there is one, and sets no timer: what was under way waits for
+ * master_deliver(). */
+void master_link_close(struct master *);
+/* The link is of no use any more: back to DOWN, with the next try set. Nothing when there is none.
+ */
+void master_drop(struct master *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* It must not be used: to REFUSED, until somebody has put it right. */
+void master_refuse(struct master *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- master_greet.c ---- */
 /* The link is new: says who we are and asks who it is. */

@@ -1,8 +1,9 @@
 /* Any bytes as a request over HTTP, as the names that strangers give to locks, clients and masters,
  * and as figures. The first line of the input is the request: a digit for the method, then the URI;
  * the rest are texts, one a line, and eight bytes of each of them a number. Other bits of the digit
- * say how many seconds there have been: mostly few, as sixty for each input would be most of the
- * time. evhttp itself is not here: its functions that would send are our own. Besides not crashing:
+ * say how many seconds there have been and how many locks were lost: mostly few, as all that there
+ * can be would be most of the time. evhttp itself is not here: its functions that would send are
+ * our own. Besides not crashing:
  * - each request is answered once, with one of our statuses, a length, and nothing else to HEAD;
  * - whatever the texts are, the page has the tags that it has with harmless ones;
  * - each line of the metrics is one: a comment, or a name, labels in whole quotes, and a number. */
@@ -35,6 +36,7 @@ static bool harmless; /* the texts are letters, as many as there were bytes */
 static char texts[TEXTS_MAX][TEXT_MAX + 1];
 static size_t n_texts;
 static int64_t last_number;
+static size_t n_lost, n_seconds;
 
 static void require(bool ok)
 {
@@ -76,6 +78,15 @@ void evhttp_send_reply(struct evhttp_request *req, int code, const char *reason,
         evbuffer_copyout(text, buf_reserve(&body, len), (ev_ssize_t)len);
         buf_commit(&body, len);
     }
+}
+
+/* ---- in the place of lostlog's, which never forgets ---- */
+
+size_t __wrap_lostlog_count(void); /* the linker's --wrap */
+
+size_t __wrap_lostlog_count(void)
+{
+    return n_lost;
 }
 
 /* ---- texts and numbers from the input ---- */
@@ -286,18 +297,26 @@ static void note_lost(void)
     static const struct lostlog_entry entry = {.reason = "gone", .client = 1};
     size_t len;
 
-    for (int i = 0; i < LOSTLOG_LEN; i++) {
+    for (size_t i = 0; i < n_lost; i++) {
         const char *name = next_text(&len);
         lostlog_add(&entry, name, len);
     }
 }
 
+static void set_amounts(char digit)
+{
+    static const size_t few[] = {0, 1, 3, LOSTLOG_LEN};
+    unsigned bits = (unsigned char)digit >> 3;
+
+    n_lost = few[bits & 3];
+    n_seconds = bits == 31 ? HTTP_SAMPLES + 3 : bits & 3;
+}
+
 /* A new one for each input: what one finds must not depend on those before it. */
-static struct http *begin(char digit)
+static struct http *begin(void)
 {
     static struct event_base *base;
     const struct conf_listens nowhere = {0};
-    unsigned bits = (unsigned char)digit >> 3;
     int64_t number = last_number;
     char error[128];
 
@@ -306,7 +325,7 @@ static struct http *begin(char digit)
     stats_reset();
     struct http *h = http_new(base, &nowhere, &hooks, error, sizeof error);
     require(h != NULL);
-    for (unsigned n = bits == 31 ? HTTP_SAMPLES + 3 : bits & 3; n > 0; n--) {
+    for (size_t n = n_seconds; n > 0; n--) {
         stats.acquires_granted += (uint64_t)last_number;
         stats.commands_processed += n;
         http_second(h);
@@ -339,9 +358,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         memcpy(uri, data + 1, len - 1 < TEXT_MAX ? len - 1 : TEXT_MAX);
     data += lf ? len + 1 : len;
     size -= lf ? len + 1 : len;
+    set_amounts(digit);
     start(data, size, false);
     note_lost();
-    struct http *h = begin(digit);
+    struct http *h = begin();
     if (ask(digit, uri) && status == 200 && buf_len(&body) > 0) {
         if (*buf_head(&body) == '<')
             check_page(data, size, digit, uri);

@@ -154,6 +154,30 @@ static void taken_over(struct broker *b, struct claim *c, struct lock_request *r
     b->resubmit(b, r, now_ms); /* UNLOCK: what it came for; RENEW: the lease begins now */
 }
 
+/* The masters know of no hold of this owner: that answers also those of its requests that came
+ * before they were asked. Not later ones: by then it may have got the lock through another broker.
+ */
+static void answer_alike(struct broker *b, struct lock *l, const struct claim *c)
+{
+    TAILQ_HEAD(, lock_request) same = TAILQ_HEAD_INITIALIZER(same);
+    struct lock_request *r, *next;
+    for (r = TAILQ_FIRST(&l->queue->deferred); r; r = next) {
+        next = TAILQ_NEXT(r, queued);
+        if (!owner_same(r->owner, c->owner))
+            continue;
+        if ((r->verb != VERB_UNLOCK && r->verb != VERB_RENEW) ||
+            r->base.arrived_us >= c->sent_ms * 1000)
+            break;
+        TAILQ_REMOVE(&l->queue->deferred, r, queued);
+        TAILQ_INSERT_TAIL(&same, r, queued);
+        r->deferred = false;
+    }
+    while ((r = TAILQ_FIRST(&same))) {
+        TAILQ_REMOVE(&same, r, queued);
+        broker_finish(b, r, RESULT_NOT_HELD);
+    }
+}
+
 static void on_taken_over(struct claim *c, void *arg, int64_t now_ms)
 {
     struct lock_request *r = arg;
@@ -174,9 +198,15 @@ static void on_taken_over(struct claim *c, void *arg, int64_t now_ms)
         broker_finish_error(b, r, "%s; if '%s' was held it still is", c->reason, l->name);
     } else {
         broker_finish(b, r, RESULT_NOT_HELD);
+        if (!old)
+            answer_alike(b, l, c);
     }
-    defer_run(b, l, now_ms);
+    /* those who wait for the lock come first: otherwise many who ask for what they do not have
+     * would keep everybody from it */
+    if (l->queue)
+        l->queue->takeover_waits = false;
     queue_run(b, l, now_ms);
+    defer_run(b, l, now_ms);
     broker_put(b, l);
 }
 

@@ -536,3 +536,23 @@ def test_a_lost_call_is_made_good(pair, masters, clients, name):
         master.cli("CLIENT", "KILL", "TYPE", "pubsub")
     holder.cmd("UNLOCK", name)
     assert waiter.recv()[0] > token
+
+
+def test_those_who_release_what_they_do_not_have_keep_nobody_out(make_redis, make_proxy, make_broker, clients, name):
+    """Each of them is a question to the masters, one after the other; a LOCK comes in between."""
+    master = make_redis("a")
+    proxy = make_proxy(master.address)
+    broker = make_broker({"a": proxy.url})
+    wrong, right = clients(broker), clients(broker)
+    proxy.latency_s = 0.003
+    before = scripts_run(master)
+    for i in range(300):
+        wrong.send("UNLOCK", name, "OWNER", "o%d" % i)
+    assert right.cmd("LOCK", name, "WAIT", 20000)
+    assert scripts_run(master) - before < 300
+    assert [wrong.recv().code for _ in range(300)] == ["NOTHELD"] * 300
+
+
+def scripts_run(master):
+    stats = master.cli("INFO", "commandstats").splitlines()
+    return sum(int(line.split("calls=")[1].split(",")[0]) for line in stats if line.startswith("cmdstat_evalsha:"))

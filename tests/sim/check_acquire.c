@@ -1,82 +1,41 @@
 /* Acquire, order, re-entry, release: each as one short story in virtual time. */
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "history.h"
+#include "story.h"
 #include "suite.h"
-#include "world.h"
-
-static struct world_conf conf;
-
-static void begin(int n_servers, int n_brokers)
-{
-    world_defaults(&conf, 1);
-    conf.n_servers = n_servers;
-    conf.n_brokers = n_brokers;
-    world_begin(&conf);
-    world_settle();
-}
-
-/* The token of the next reply, which has to be a grant. */
-static int64_t granted(int app)
-{
-    int64_t token = 0, validity_ms = 0;
-    const char *reply = world_reply(app);
-    ck_assert_msg(sscanf(reply, "[%ld %ld]", &token, &validity_ms) == 2, "no grant: '%s'", reply);
-    ck_assert_int_gt(validity_ms, 0);
-    return token;
-}
-
-static void answers(int app, const char *expected)
-{
-    const char *reply = world_reply(app);
-    ck_assert_msg(strncmp(reply, expected, strlen(expected)) == 0 && (*expected || !*reply),
-                  "'%s', not '%s'", reply, expected);
-}
 
 START_TEST(one_round_each)
 {
-    begin(_i, 1);
-    world_connect(0, 0, "x");
+    story_begin(_i, 1, "x");
     int64_t asks = world_asks(0);
-    world_say(0, "LOCK n");
-    world_run_ms(10);
-    int64_t token = granted(0);
+    int64_t token = story_gets(0, "LOCK n");
     ck_assert_int_eq(world_asks(0), asks + 1);
     ck_assert_int_eq(world_copies("n"), _i);
-    world_say(0, "UNLOCK n");
-    world_run_ms(10);
-    answers(0, "1");
+    story_frees(0);
     ck_assert_int_eq(world_asks(0), asks + 2);
     ck_assert_int_eq(world_copies("n"), 0);
-    world_say(0, "LOCK n");
-    world_run_ms(10);
-    ck_assert_int_gt(granted(0), token);
+    ck_assert_int_gt(story_gets(0, "LOCK n"), token);
     world_end();
 }
 END_TEST
 
 START_TEST(busy_is_nil)
 {
-    begin(3, 2);
-    world_connect(0, 0, "x");
+    story_begin(3, 2, "x");
     world_connect(1, 0, "y");
     world_connect(2, 1, "z");
-    world_say(0, "LOCK n");
-    world_run_ms(10);
-    granted(0);
+    story_gets(0, "LOCK n");
     world_say(1, "LOCK n");
     world_say(2, "LOCK n");
     world_run_ms(20);
-    answers(1, "nil");
-    answers(2, "nil");
+    story_answers(1, "nil");
+    story_answers(2, "nil");
     world_say(1, "UNLOCK n");
     world_say(2, "UNLOCK n");
     world_run_ms(20);
-    answers(1, "-NOTHELD");
-    answers(2, "-NOTHELD");
+    story_answers(1, "-NOTHELD");
+    story_answers(2, "-NOTHELD");
     ck_assert_int_eq(world_copies("n"), 3);
     world_end();
 }
@@ -84,22 +43,18 @@ END_TEST
 
 START_TEST(first_come_first_served)
 {
-    begin(3, 1);
+    story_begin(3, 1, "wxyz");
     for (int i = 0; i < 4; i++) {
-        char owner[8] = {(char)('w' + i)};
-        world_connect(i, 0, owner);
         world_say(i, "LOCK n WAIT 0");
         world_run_ms(5);
     }
-    int64_t last = granted(0);
+    int64_t last = story_granted(0);
     for (int i = 0; i < 4; i++) {
         for (int j = i + 1; j < 4; j++)
-            answers(j, "");
-        world_say(i, "UNLOCK n");
-        world_run_ms(10);
-        answers(i, "1");
+            story_answers(j, "");
+        story_frees(i);
         if (i < 3) {
-            int64_t token = granted(i + 1);
+            int64_t token = story_granted(i + 1);
             ck_assert_int_gt(token, last);
             last = token;
         }
@@ -111,60 +66,46 @@ END_TEST
 
 START_TEST(waits_for_another_broker)
 {
-    begin(3, 2);
-    world_connect(0, 0, "x");
-    world_connect(1, 1, "y");
-    world_say(0, "LOCK n");
-    world_run_ms(10);
-    granted(0);
+    story_begin(3, 2, "xy");
+    story_gets(0, "LOCK n");
     world_say(1, "LOCK n WAIT 0");
     world_run_ms(1000);
-    answers(1, "");
-    world_say(0, "UNLOCK n");
-    world_run_ms(20);
-    answers(0, "1");
-    granted(1);
+    story_answers(1, "");
+    story_frees(0);
+    story_granted(1);
     world_end();
 }
 END_TEST
 
 START_TEST(wait_ends)
 {
-    begin(3, 1);
-    world_connect(0, 0, "x");
-    world_connect(1, 0, "y");
-    world_say(0, "LOCK n");
-    world_run_ms(10);
-    granted(0);
+    story_begin(3, 1, "xy");
+    story_gets(0, "LOCK n");
     world_say(1, "LOCK n WAIT 500");
     world_run_ms(490);
-    answers(1, "");
+    story_answers(1, "");
     world_run_ms(20);
-    answers(1, "nil");
+    story_answers(1, "nil");
     world_end();
 }
 END_TEST
 
 START_TEST(enters_again)
 {
-    begin(3, 2);
-    world_connect(0, 0, "x");
-    world_connect(1, 1, "x");
+    story_begin(3, 2, "xx");
     world_say(0, "LOCK n");
-    world_say(0, "LOCK n");
-    world_run_ms(20);
-    int64_t token = granted(0);
-    ck_assert_int_eq(granted(0), token);
+    int64_t token = story_gets(0, "LOCK n");
+    ck_assert_int_eq(story_granted(0), token);
     world_say(0, "HOLDS n");
     world_say(0, "UNLOCK n");
     world_run_ms(20);
-    answers(0, "2");
-    answers(0, "0");
+    story_answers(0, "2");
+    story_answers(0, "0");
     world_say(1, "HOLDS n");
     world_say(1, "RENEW n");
     world_run_ms(20);
-    answers(1, "1");
-    ck_assert_int_gt(granted(1), token);
+    story_answers(1, "1");
+    ck_assert_int_gt(story_granted(1), token);
     world_run_ms(1500);
     char lost[64];
     snprintf(lost, sizeof lost, "lost n %ld moved", token);
@@ -175,33 +116,27 @@ END_TEST
 
 START_TEST(without_a_majority_nothing_stays)
 {
-    begin(3, 1);
-    world_connect(0, 0, "x");
+    story_begin(3, 1, "x");
     fake_server_stop(&world.servers[1], true);
     fake_server_stop(&world.servers[2], true);
     world_say(0, "LOCK n");
     world_run_ms(1000);
-    answers(0, "-NOQUORUM only 1 of 3");
+    story_answers(0, "-NOQUORUM only 1 of 3");
     ck_assert_int_eq(world_copies("n"), 0);
     fake_server_stop(&world.servers[1], false);
     fake_server_stop(&world.servers[2], false);
     world_run_ms(1000);
     ck_assert_int_eq(world_copies("n"), 0);
-    world_say(0, "LOCK n");
-    world_run_ms(10);
-    granted(0);
+    story_gets(0, "LOCK n");
     world_end();
 }
 END_TEST
 
 START_TEST(one_slow_master_does_not_slow)
 {
-    begin(5, 1);
-    world_connect(0, 0, "x");
+    story_begin(5, 1, "x");
     fake_server_stop(&world.servers[4], true);
-    world_say(0, "LOCK n");
-    world_run_ms(5);
-    granted(0);
+    story_gets(0, "LOCK n");
     ck_assert_int_eq(world_copies("n"), 4);
     fake_server_stop(&world.servers[4], false);
     world_run_ms(5);
@@ -212,9 +147,7 @@ END_TEST
 
 START_TEST(quit_frees_and_reset_lapses)
 {
-    begin(3, 1);
-    world_connect(0, 0, "x");
-    world_connect(1, 0, "y");
+    story_begin(3, 1, "xy");
     world_say(0, "LOCK a");
     world_say(1, "LOCK b");
     world_run_ms(10);
@@ -223,7 +156,7 @@ START_TEST(quit_frees_and_reset_lapses)
     world_run_ms(10);
     ck_assert_int_eq(world_copies("a"), 0);
     ck_assert_int_eq(world_copies("b"), 3);
-    world_run_ms(conf.broker.lease_ms);
+    world_run_ms(story_conf.broker.lease_ms);
     ck_assert_int_eq(world_copies("b"), 0);
     world_end();
 }
@@ -231,58 +164,48 @@ END_TEST
 
 START_TEST(force_takes_it_away)
 {
-    begin(3, 2);
-    world_connect(0, 0, "x");
+    story_begin(3, 2, "x");
     world_connect(1, 1, "admin");
-    world_say(0, "LOCK n");
-    world_run_ms(10);
-    int64_t token = granted(0);
+    int64_t token = story_gets(0, "LOCK n");
     char lost[64];
     snprintf(lost, sizeof lost, "lost n %ld gone", token);
     world_say(1, "FORCEUNLOCK n");
     world_run_ms(20);
-    answers(1, "1");
+    story_answers(1, "1");
     ck_assert_int_eq(world_copies("n"), 0);
-    world_run_ms(conf.broker.lease_ms / 3 + 50);
+    world_run_ms(story_conf.broker.lease_ms / 3 + 50);
     ck_assert_str_eq(world_push(0), lost);
     world_say(1, "FORCEUNLOCK n");
     world_run_ms(20);
-    answers(1, "0");
+    story_answers(1, "0");
     world_end();
 }
 END_TEST
 
 START_TEST(a_waiting_lock_blocks_what_follows)
 {
-    begin(3, 2);
-    world_connect(0, 0, "x");
-    world_connect(1, 1, "y");
-    world_say(0, "LOCK n");
-    world_run_ms(10);
-    granted(0);
+    story_begin(3, 2, "xy");
+    story_gets(0, "LOCK n");
     world_say(1, "LOCK n WAIT 0");
     world_say(1, "UNLOCK n");
     world_run_ms(1000);
-    answers(1, "");
+    story_answers(1, "");
     world_say(0, "UNLOCK n");
     world_run_ms(100);
-    granted(1);
-    answers(1, "1");
+    story_granted(1);
+    story_answers(1, "1");
     world_end();
 }
 END_TEST
 
 START_TEST(a_short_maxhold_is_granted_first)
 {
-    begin(3, 1);
-    world_connect(0, 0, "x");
+    story_begin(3, 1, "x");
     world_say(0, "LOCK n MAXHOLD 200");
     world_run_ms(100);
-    granted(0);
+    story_granted(0);
     ck_assert_str_eq(world_push(0), "");
-    world_say(0, "UNLOCK n");
-    world_run_ms(10);
-    answers(0, "1");
+    story_frees(0);
     world_end();
 }
 END_TEST
@@ -301,13 +224,11 @@ static char next_of_three(char *c)
 /* Each broker begins at a permit of its own, so none of them has to be asked for another one. */
 START_TEST(permits_are_asked_for_once)
 {
-    begin(3, 3);
+    story_begin(3, 3, "xyz");
     world.conf.kinds = true;
     char c = 'a', one = next_of_three(&c), other = next_of_three(&c);
     for (int i = 0; i < 3; i++) {
-        char owner[8] = {(char)('x' + i)};
         world.brokers[i].b.first_permit = (uint32_t)i;
-        world_connect(i, i, owner);
         int64_t asks = world_asks(i);
         if (_i)
             world_say(i, "MLOCK 2 %c %c LIMIT 3", one, other);

@@ -6,11 +6,8 @@
  * The counters of tokens are set far above the clocks of the brokers, so that they alone decide.
  */
 #include <check.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "history.h"
 #include "item.h"
 #include "stats.h"
 #include "story.h"
@@ -63,11 +60,9 @@ static void stays_free(int64_t ms)
 START_TEST(no_token_twice_by_commit)
 {
     static const int64_t counts[] = {4, 2, 2, 4, 4};
-    story_begin(5, 2);
+    story_begin(5, 2, "xy");
     for (int i = 0; i < 5; i++)
         count_from(i, counts[i]);
-    world_connect(0, 0, "x");
-    world_connect(1, 1, "y");
     story_cut(0, 3, true);
     story_cut(0, 4, true);
     story_cut(1, 0, true);
@@ -77,9 +72,7 @@ START_TEST(no_token_twice_by_commit)
     for (int i = 0; i < 3; i++)
         story_cut(0, i, true);
     lose_lock(2);
-    world_say(1, "LOCK n");
-    world_run_ms(10);
-    ck_assert_int_eq(story_granted(1), K + 5);
+    ck_assert_int_eq(story_gets(1, "LOCK n"), K + 5);
     for (int i = 0; i < 3; i++)
         story_cut(0, i, false);
     world_run_ms(400);
@@ -93,12 +86,10 @@ END_TEST
  * lands on the third master, with 3. To lower that to 2 gives 2 twice. */
 START_TEST(no_token_twice_by_lowering)
 {
-    story_begin(3, 2);
+    story_begin(3, 2, "xy");
     count_from(0, 0);
     count_from(1, 1);
     count_from(2, 1);
-    world_connect(0, 0, "x");
-    world_connect(1, 1, "y");
     story_cut(0, 2, true);
     story_cut(1, 1, true);
     world_say(0, "LOCK n");
@@ -106,12 +97,8 @@ START_TEST(no_token_twice_by_lowering)
     story_cut(0, 0, true);
     story_cut(0, 1, true);
     lose_lock(0);
-    world_say(1, "LOCK n");
-    world_run_ms(10);
-    ck_assert_int_eq(story_granted(1), K + 2);
-    world_say(1, "UNLOCK n");
-    world_run_ms(10);
-    story_answers(1, "1");
+    ck_assert_int_eq(story_gets(1, "LOCK n"), K + 2);
+    story_frees(1);
     for (int i = 2; i >= 0; i--)
         story_cut(0, i, false);
     world_run_ms(20);
@@ -123,15 +110,11 @@ END_TEST
 /* A master restarts empty, and somebody who has never seen a token asks. */
 START_TEST(tokens_rise_over_lost_data)
 {
-    story_begin(_i, 2);
+    story_begin(_i, 2, "x");
     for (int i = 0; _i > 1 && i < _i; i++) /* a single one goes by the clocks */
         count_from(i, 0);
-    world_connect(0, 0, "x");
-    world_say(0, "LOCK n");
-    world_run_ms(10);
-    int64_t token = story_granted(0);
-    world_say(0, "UNLOCK n");
-    world_run_ms(10);
+    int64_t token = story_gets(0, "LOCK n");
+    story_frees(0);
     for (int i = 0; i < _i; i++) {
         story_restart_empty(i);
         world_settle();
@@ -140,9 +123,7 @@ START_TEST(tokens_rise_over_lost_data)
     world_broker_start(1);
     world_settle();
     world_connect(1, 1, "y");
-    world_say(1, "LOCK n");
-    world_run_ms(20);
-    ck_assert_int_gt(story_granted(1), token);
+    ck_assert_int_gt(story_gets(1, "LOCK n"), token);
     world_end();
 }
 END_TEST
@@ -150,14 +131,9 @@ END_TEST
 /* What should not be possible: the one who was told a higher token before sees it. */
 START_TEST(a_token_that_goes_back_is_refused)
 {
-    story_begin(3, 1);
-    world_connect(0, 0, "x");
-    world_say(0, "LOCK n");
-    world_run_ms(10);
-    int64_t token = story_granted(0);
-    world_say(0, "UNLOCK n");
-    world_run_ms(10);
-    story_answers(0, "1");
+    story_begin(3, 1, "x");
+    int64_t token = story_gets(0, "LOCK n");
+    story_frees(0);
     world.brokers[0].b.granted[item_bucket("n", 1)] = token + K;
     world_say(0, "LOCK n");
     world_run_ms(10);
@@ -170,15 +146,9 @@ END_TEST
 
 START_TEST(a_take_over_has_a_new_token)
 {
-    story_begin(3, 2);
-    world_connect(0, 0, "x");
-    world_connect(1, 1, "x");
-    world_say(0, "LOCK n");
-    world_run_ms(10);
-    int64_t token = story_granted(0);
-    world_say(1, "RENEW n");
-    world_run_ms(20);
-    ck_assert_int_gt(story_granted(1), token);
+    story_begin(3, 2, "xx");
+    int64_t token = story_gets(0, "LOCK n");
+    ck_assert_int_gt(story_gets(1, "RENEW n"), token);
     world_end();
 }
 END_TEST
@@ -188,9 +158,7 @@ END_TEST
 /* One broker sees one master, the other one the other two. */
 START_TEST(a_minority_is_no_majority)
 {
-    story_begin(3, 2);
-    world_connect(0, 0, "x");
-    world_connect(1, 1, "y");
+    story_begin(3, 2, "xy");
     for (int i = 1; i < 3; i++) {
         story_cut(0, i, true);
         fake_master_break(world.brokers[0].masters[i]);
@@ -211,9 +179,7 @@ END_TEST
  */
 START_TEST(a_failed_try_is_undone)
 {
-    story_begin(3, 2);
-    world_connect(0, 0, "x");
-    world_connect(1, 1, "y");
+    story_begin(3, 2, "xy");
     story_cut(0, 1, true);
     story_cut(0, 2, true);
     world_say(0, "LOCK n LEASE 6000");
@@ -227,8 +193,7 @@ END_TEST
 /* The masters answer late: what is left of the lease counts from the question. */
 START_TEST(a_slow_answer_shortens_the_validity)
 {
-    story_begin(3, 1);
-    world_connect(0, 0, "x");
+    story_begin(3, 1, "x");
     fake_net.latency_min_us = fake_net.latency_max_us = 90000;
     world_say(0, "LOCK n LEASE 3000");
     world_run_ms(300);
@@ -241,23 +206,15 @@ END_TEST
 /* Two masters know of token 5 and 3: the larger one counts only when a majority has it. */
 START_TEST(a_majority_has_the_token)
 {
-    story_begin(3, 2);
+    story_begin(3, 2, "xy");
     count_from(0, 4);
     count_from(1, 2);
     count_from(2, 2);
-    world_connect(0, 0, "x");
-    world_connect(1, 1, "y");
     story_cut(0, 2, true);
-    world_say(0, "LOCK n");
-    world_run_ms(10);
-    ck_assert_int_eq(story_granted(0), K + 5);
-    world_say(0, "UNLOCK n");
-    world_run_ms(10);
-    story_answers(0, "1");
+    ck_assert_int_eq(story_gets(0, "LOCK n"), K + 5);
+    story_frees(0);
     story_cut(1, 0, true);
-    world_say(1, "LOCK n");
-    world_run_ms(10);
-    ck_assert_int_gt(story_granted(1), K + 5);
+    ck_assert_int_gt(story_gets(1, "LOCK n"), K + 5);
     world_end();
 }
 END_TEST
@@ -267,13 +224,9 @@ END_TEST
 /* Two of three masters hold it, one of them forgets it: with the third that is a majority again. */
 START_TEST(a_forgotten_hold_is_not_given)
 {
-    story_begin(3, 2);
-    world_connect(0, 0, "x");
-    world_connect(1, 1, "y");
+    story_begin(3, 2, "xy");
     story_cut(0, 2, true);
-    world_say(0, "LOCK n LEASE 5000");
-    world_run_ms(10);
-    story_granted(0);
+    story_gets(0, "LOCK n LEASE 5000");
     story_restart_empty(1);
     world_run_ms(900);
     world_say(1, "LOCK n");
@@ -287,12 +240,10 @@ END_TEST
 /* One master has voted, restarts before the second vote is heard, and votes for somebody else. */
 START_TEST(a_forgotten_vote_does_not_count)
 {
-    story_begin(3, 2);
+    story_begin(3, 2, "xy");
     story_conf.broker.request_timeout_ms = 4000;
     for (int i = 0; i < 2; i++) /* patient enough to see the master come back */
         broker_configure(&world.brokers[i].b, &story_conf.broker);
-    world_connect(0, 0, "x");
-    world_connect(1, 1, "y");
     story_cut(0, 2, true);
     story_cut(1, 1, true);
     world_say(0, "LOCK n LEASE 6000");
@@ -314,15 +265,13 @@ END_TEST
 /* The same, but the tokens differ: the commit must not count on a master that has forgotten. */
 START_TEST(a_commit_after_a_restart_is_none)
 {
-    story_begin(3, 2);
+    story_begin(3, 2, "xy");
     count_from(0, 6);
     count_from(1, 2);
     count_from(2, 1);
     story_conf.broker.request_timeout_ms = 9000;
     for (int i = 0; i < 2; i++)
         broker_configure(&world.brokers[i].b, &story_conf.broker);
-    world_connect(0, 0, "x");
-    world_connect(1, 1, "y");
     story_cut(0, 2, true);
     world_say(0, "LOCK n LEASE 6000");
     story_run_there();
@@ -341,12 +290,8 @@ END_TEST
 /* A clock jumps ahead, and leases end before their holders think so. */
 START_TEST(a_jump_ends_no_lease)
 {
-    story_begin(_i, 2);
-    world_connect(0, 0, "x");
-    world_connect(1, 1, "y");
-    world_say(0, "LOCK n LEASE 5000");
-    world_run_ms(20);
-    story_granted(0);
+    story_begin(_i, 2, "xy");
+    story_gets(0, "LOCK n LEASE 5000");
     for (int i = 0; i < _i; i++)
         fake_server_jump(&world.servers[i], 6000);
     world_say(1, "LOCK n WAIT 2000");
@@ -361,16 +306,11 @@ END_TEST
 
 START_TEST(a_late_acquire_finds_the_way_shut)
 {
-    story_begin(3, 1);
-    world_connect(0, 0, "x");
+    story_begin(3, 1, "x");
     copy_all(_i);
-    world_say(0, "LOCK n LEASE 6000");
-    world_run_ms(5);
-    story_granted(0);
+    story_gets(0, "LOCK n LEASE 6000");
     copy_all(0);
-    world_say(0, "UNLOCK n");
-    world_run_ms(5);
-    story_answers(0, "1");
+    story_frees(0);
     stays_free(_i + 100);
     world_end();
 }
@@ -378,19 +318,12 @@ END_TEST
 
 START_TEST(a_late_renewal_creates_nothing)
 {
-    story_begin(3, 1);
-    world_connect(0, 0, "x");
-    world_say(0, "LOCK n LEASE 6000");
-    world_run_ms(5);
-    story_granted(0);
+    story_begin(3, 1, "x");
+    story_gets(0, "LOCK n LEASE 6000");
     copy_all(300);
-    world_say(0, "RENEW n LEASE 5000");
-    world_run_ms(5);
-    story_granted(0);
+    story_gets(0, "RENEW n LEASE 5000");
     copy_all(0);
-    world_say(0, "UNLOCK n");
-    world_run_ms(5);
-    story_answers(0, "1");
+    story_frees(0);
     stays_free(400);
     world_end();
 }
@@ -398,16 +331,10 @@ END_TEST
 
 START_TEST(a_late_release_frees_nobody_else)
 {
-    story_begin(3, 1);
-    world_connect(0, 0, "x");
-    world_connect(1, 0, "y");
-    world_say(0, "LOCK n");
-    world_run_ms(5);
-    story_granted(0);
+    story_begin(3, 1, "xy");
+    story_gets(0, "LOCK n");
     copy_all(300);
-    world_say(0, "UNLOCK n");
-    world_run_ms(5);
-    story_answers(0, "1");
+    story_frees(0);
     copy_all(0);
     world_say(1, "LOCK n LEASE 6000");
     world_run_ms(400);
@@ -420,12 +347,9 @@ END_TEST
 
 START_TEST(a_repeated_acquire_counts_once)
 {
-    story_begin(3, 1);
-    world_connect(0, 0, "x");
+    story_begin(3, 1, "x");
     copy_all(300);
-    world_say(0, "LOCK n LEASE 6000");
-    world_run_ms(5);
-    int64_t token = story_granted(0);
+    int64_t token = story_gets(0, "LOCK n LEASE 6000");
     copy_all(0);
     world_run_ms(400);
     for (int i = 0; i < 3; i++) {
@@ -433,9 +357,7 @@ START_TEST(a_repeated_acquire_counts_once)
         ck_assert_int_eq(world_lock_at(i, "n")->token, token);
         ck_assert_int_eq(world_lock_at(i, "n")->count, 1);
     }
-    world_say(0, "UNLOCK n");
-    world_run_ms(5);
-    story_answers(0, "1");
+    story_frees(0);
     ck_assert_int_eq(world_copies("n"), 0);
     world_end();
 }
@@ -444,26 +366,16 @@ END_TEST
 /* Its count of two arrives once more after the count of one. */
 START_TEST(a_late_count_is_old)
 {
-    story_begin(3, 2);
-    world_connect(0, 0, "x");
-    world_connect(1, 1, "x");
-    world_say(0, "LOCK n");
-    world_run_ms(5);
-    story_granted(0);
+    story_begin(3, 2, "xx");
+    story_gets(0, "LOCK n");
     copy_all(300);
-    world_say(0, "LOCK n");
-    world_run_ms(5);
-    story_granted(0);
+    story_gets(0, "LOCK n");
     copy_all(0);
     world_say(0, "UNLOCK n");
     world_run_ms(400);
     story_answers(0, "0");
-    world_say(1, "RENEW n");
-    world_run_ms(10);
-    story_granted(1);
-    world_say(1, "UNLOCK n");
-    world_run_ms(10);
-    story_answers(1, "1");
+    story_gets(1, "RENEW n");
+    story_frees(1);
     ck_assert_int_eq(world_copies("n"), 0);
     world_end();
 }
@@ -473,8 +385,7 @@ END_TEST
  * the same owner gets afterwards. */
 START_TEST(a_late_take_over_is_old)
 {
-    story_begin(3, 1);
-    world_connect(0, 0, "x");
+    story_begin(3, 1, "x");
     copy_all(300);
     world_say(0, "UNLOCK n");
     world_run_ms(5);
@@ -483,9 +394,7 @@ START_TEST(a_late_take_over_is_old)
     world_say(0, "LOCK n LEASE 6000");
     world_run_ms(400);
     story_granted(0);
-    world_say(0, "UNLOCK n");
-    world_run_ms(10);
-    story_answers(0, "1");
+    story_frees(0);
     ck_assert_int_eq(world_copies("n"), 0);
     world_end();
 }
@@ -495,12 +404,8 @@ END_TEST
  * "not held". */
 START_TEST(not_held_needs_a_majority)
 {
-    story_begin(3, 2);
-    world_connect(0, 0, "x");
-    world_connect(1, 1, "x");
-    world_say(0, "LOCK n LEASE 6000");
-    world_run_ms(10);
-    story_granted(0);
+    story_begin(3, 2, "xx");
+    story_gets(0, "LOCK n LEASE 6000");
     lose_lock(2);
     story_cut(1, 0, true);
     world_say(1, "RENEW n");
@@ -518,12 +423,8 @@ END_TEST
 /* A try that was refused arrives once more when the lock is free: its owner has not locked it. */
 START_TEST(a_late_try_counts_nothing)
 {
-    story_begin(3, 2);
-    world_connect(0, 0, "x");
-    world_connect(1, 1, "y");
-    world_say(0, "LOCK n");
-    world_run_ms(5);
-    story_granted(0);
+    story_begin(3, 2, "xy");
+    story_gets(0, "LOCK n");
     copy_all(300);
     world_say(1, "LOCK n");
     world_run_ms(5);
@@ -532,12 +433,8 @@ START_TEST(a_late_try_counts_nothing)
     world_say(0, "UNLOCK n");
     world_run_ms(400);
     story_answers(0, "1");
-    world_say(1, "LOCK n");
-    world_run_ms(20);
-    story_granted(1);
-    world_say(1, "UNLOCK n");
-    world_run_ms(20);
-    story_answers(1, "1");
+    story_gets(1, "LOCK n");
+    story_frees(1);
     ck_assert_int_eq(world_copies("n"), 0);
     world_end();
 }
@@ -547,7 +444,7 @@ END_TEST
  * there. */
 START_TEST(a_late_plant_overwrites_nobody)
 {
-    story_begin(3, 2);
+    story_begin(3, 2, "xy");
     story_conf.broker.request_timeout_ms = 1000;
     for (int i = 0; i < 2; i++)
         broker_configure(&world.brokers[i].b, &story_conf.broker);
@@ -555,11 +452,7 @@ START_TEST(a_late_plant_overwrites_nobody)
         for (int j = 0; j < 2; j++)
             master_configure(world.brokers[j].masters[i],
                              &(struct master_setup){.request_timeout_ms = 1000}, NULL);
-    world_connect(0, 0, "x");
-    world_connect(1, 1, "y");
-    world_say(0, "LOCK n LEASE 500");
-    world_run_ms(5);
-    story_granted(0);
+    story_gets(0, "LOCK n LEASE 500");
     lose_lock(2);
     world_say(0, "RENEW n LEASE 500");
     sim_run_until(sim_now_us() + 2500); /* answered: missing on the third */
@@ -567,9 +460,7 @@ START_TEST(a_late_plant_overwrites_nobody)
     world_run_ms(600);
     story_granted(0);
     ck_assert_int_eq(world_copies("n"), 0);
-    world_say(1, "LOCK n LEASE 3000");
-    world_run_ms(10);
-    story_granted(1);
+    story_gets(1, "LOCK n LEASE 3000");
     story_cut(0, 2, false);
     world_run_ms(20);
     for (int i = 0; i < 3; i++)
@@ -583,14 +474,8 @@ END_TEST
 /* The broker that is next in line dies: those behind it are served all the same. */
 START_TEST(the_next_in_line_dies)
 {
-    story_begin(_i, 3);
-    for (int i = 0; i < 3; i++) {
-        char owner[8] = {(char)('x' + i)};
-        world_connect(i, i, owner);
-    }
-    world_say(0, "LOCK n");
-    world_run_ms(10);
-    story_granted(0);
+    story_begin(_i, 3, "xyz");
+    story_gets(0, "LOCK n");
     world_say(1, "LOCK n WAIT 0");
     world_run_ms(10);
     world_say(2, "LOCK n WAIT 0 FAIR");
@@ -608,12 +493,8 @@ END_TEST
 START_TEST(several_names_or_none)
 {
     int bucket = item_bucket("n", 1);
-    story_begin(1, 1);
-    world_connect(0, 0, "x");
-    world_connect(1, 0, "y");
-    world_say(1, "LOCK m LEASE 6000");
-    world_run_ms(5);
-    story_granted(1);
+    story_begin(1, 1, "xy");
+    story_gets(1, "LOCK m LEASE 6000");
     world_close(1, false); /* so that the broker has to ask */
     world_broker_kill(0);
     world_broker_start(0);

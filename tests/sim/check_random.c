@@ -111,69 +111,84 @@ static void jump(struct fake_server *one)
     history_data_lost();
 }
 
-static bool begin_fault(struct fault *f)
+static void spoil_net(void)
 {
-    struct world_broker *wb = &world.brokers[f->broker];
+    fake_net.slow_per_mille = (int)sim_random(200);
+    fake_net.slow_us = sim_between(1, 2 * world.conf.broker.request_timeout_ms) * 1000;
+    fake_net.loss_per_mille = (int)sim_random(30);
+    fake_net.copy_per_mille = (int)sim_random(100);
+    fake_net.copy_us = sim_between(1, 4 * world.conf.broker.request_timeout_ms) * 1000;
+}
+
+/* Can it be now, and may it be in this plan? */
+static bool is_possible(const struct fault *f)
+{
+    const struct world_broker *wb = &world.brokers[f->broker];
+    const struct fake_server *s = &world.servers[f->server];
+    switch (f->kind) {
+    case CUT:
+        return wb->alive && !fake_master_is_cut(wb->masters[f->server]);
+    case STOP:
+        return s->up && !s->stopped;
+    case KILL:
+    case FLUSH:
+        return plan.restarts && s->up && may_lose_data(f->server);
+    case BREAK:
+        return wb->alive;
+    case PAUSE:
+        return plan.pauses && wb->alive && !wb->paused;
+    case BROKER_KILL:
+        return plan.kills && wb->alive && !wb->paused;
+    case NET:
+        return plan.bad_net;
+    case JUMP:
+        return plan.jumps;
+    case REFUSE:
+        return plan.refuses && !s->refuses;
+    default:
+        return false;
+    }
+}
+
+static void begin_fault(const struct fault *f)
+{
+    struct master *m = world.brokers[f->broker].masters[f->server];
     struct fake_server *s = &world.servers[f->server];
     switch (f->kind) {
     case CUT:
-        if (!wb->alive || fake_master_is_cut(wb->masters[f->server]))
-            return false;
-        fake_master_cut(wb->masters[f->server], true);
-        return true;
+        fake_master_cut(m, true);
+        break;
     case STOP:
-        if (!s->up || s->stopped)
-            return false;
         fake_server_stop(s, true);
-        return true;
+        break;
     case KILL:
-        if (!plan.restarts || !s->up || !may_lose_data(f->server))
-            return false;
         fake_server_kill(s);
         history_data_lost();
-        return true;
+        break;
     case FLUSH:
-        if (!plan.restarts || !s->up || !may_lose_data(f->server))
-            return false;
         fake_server_flush(s);
         history_data_lost();
-        return true;
+        break;
     case BREAK:
-        if (!wb->alive)
-            return false;
-        fake_master_break(wb->masters[f->server]);
-        return true;
+        fake_master_break(m);
+        break;
     case PAUSE:
-        if (!plan.pauses || !wb->alive || wb->paused)
-            return false;
         world_broker_pause(f->broker, true);
-        return true;
+        break;
     case BROKER_KILL:
-        if (!plan.kills || !wb->alive || wb->paused)
-            return false;
         world_broker_kill(f->broker);
-        return true;
+        break;
     case NET:
-        if (!plan.bad_net)
-            return false;
-        fake_net.slow_per_mille = (int)sim_random(200);
-        fake_net.slow_us = sim_between(1, 2 * world.conf.broker.request_timeout_ms) * 1000;
-        fake_net.loss_per_mille = (int)sim_random(30);
-        fake_net.copy_per_mille = (int)sim_random(100);
-        fake_net.copy_us = sim_between(1, 4 * world.conf.broker.request_timeout_ms) * 1000;
-        return true;
+        spoil_net();
+        break;
     case JUMP:
-        if (!plan.jumps)
-            return false;
         jump(s);
-        return true;
+        break;
     case REFUSE:
-        if (!plan.refuses || s->refuses)
-            return false;
         s->refuses = refusals[sim_random(sizeof refusals / sizeof refusals[0])];
-        return true;
+        break;
     default:
-        return false;
+        break;
     }
 }
 
@@ -186,7 +201,8 @@ static void on_fault(void *arg)
     *f = (struct fault){overtime ? BREAK : (int)sim_random(FAULTS),
                         (int)sim_random(world.conf.n_brokers),
                         (int)sim_random(world.conf.n_servers)};
-    if (begin_fault(f)) {
+    if (is_possible(f)) {
+        begin_fault(f);
         log_trace("world", "fault %d of broker %d server %d", f->kind, f->broker, f->server);
         history_faults++;
         int64_t ms = overtime ? plan.fault_gap_ms : sim_between(1, plan.fault_ms);

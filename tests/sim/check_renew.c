@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "history.h"
 #include "stats.h"
 #include "story.h"
 #include "suite.h"
@@ -22,11 +21,8 @@ static void cut_all(int broker, int n, bool cut)
 
 START_TEST(kept_for_as_long_as_wanted)
 {
-    story_begin(_i, 1);
-    world_connect(0, 0, "x");
-    world_say(0, "LOCK n TELL");
-    world_run_ms(10);
-    story_granted(0);
+    story_begin(_i, 1, "x");
+    story_gets(0, "LOCK n TELL");
     int64_t asks = world_asks(0);
     for (int told = 0; told < 30; told++) {
         world_run_ms(LEASE_MS / 3);
@@ -38,9 +34,7 @@ START_TEST(kept_for_as_long_as_wanted)
     }
     asks = world_asks(0) - asks;
     ck_assert_msg(asks >= 29 && asks <= 36, "%" PRId64 " renewals in ten leases", asks);
-    world_say(0, "UNLOCK n");
-    world_run_ms(10);
-    story_answers(0, "1");
+    story_frees(0);
     ck_assert_int_eq(world_copies("n"), 0);
     world_end();
 }
@@ -48,11 +42,8 @@ END_TEST
 
 START_TEST(jeopardy_and_safe_again)
 {
-    story_begin(3, 1);
-    world_connect(0, 0, "x");
-    world_say(0, "LOCK n");
-    world_run_ms(10);
-    story_granted(0);
+    story_begin(3, 1, "x");
+    story_gets(0, "LOCK n");
     cut_all(0, 2, true);
     world_run_ms(LEASE_MS / 2);
     story_pushed(0, "jeopardy n");
@@ -61,9 +52,7 @@ START_TEST(jeopardy_and_safe_again)
     story_pushed(0, "safe n");
     world_run_ms(2 * LEASE_MS);
     story_pushed(0, "");
-    world_say(0, "UNLOCK n");
-    world_run_ms(10);
-    story_answers(0, "1");
+    story_frees(0);
     world_end();
 }
 END_TEST
@@ -71,12 +60,8 @@ END_TEST
 /* It is told before its time is over, nobody gets it before, and the next token is larger. */
 START_TEST(lost_in_time)
 {
-    story_begin(3, 2);
-    world_connect(0, 0, "x");
-    world_connect(1, 1, "y");
-    world_say(0, "LOCK n");
-    world_run_ms(10);
-    int64_t token = story_granted(0);
+    story_begin(3, 2, "xy");
+    int64_t token = story_gets(0, "LOCK n");
     cut_all(0, 3, true);
     int64_t cut_us = sim_now_us();
     world_say(1, "LOCK n WAIT 0");
@@ -97,11 +82,8 @@ END_TEST
 /* What a renewal brings after the deadline is too late, even from a majority. */
 START_TEST(too_late_is_lost)
 {
-    story_begin(3, 1);
-    world_connect(0, 0, "x");
-    world_say(0, "LOCK n");
-    world_run_ms(10);
-    story_granted(0);
+    story_begin(3, 1, "x");
+    story_gets(0, "LOCK n");
     world_run_ms(LEASE_MS / 2);
     for (int i = 0; i < 3; i++) /* renewed there, and nobody hears of it */
         story_cut(0, i, true);
@@ -122,12 +104,8 @@ END_TEST
 
 START_TEST(stopped_for_three_leases)
 {
-    story_begin(3, 2);
-    world_connect(0, 0, "x");
-    world_connect(1, 1, "y");
-    world_say(0, "LOCK n");
-    world_run_ms(10);
-    int64_t token = story_granted(0);
+    story_begin(3, 2, "xy");
+    int64_t token = story_gets(0, "LOCK n");
     world_say(1, "LOCK n WAIT 0");
     world_run_ms(10);
     int64_t pauses = (int64_t)stats.pauses_detected;
@@ -141,9 +119,7 @@ START_TEST(stopped_for_three_leases)
     story_pushed(0, _i ? "" : "lost n");
     story_answers(0, _i ? "-NOTHELD" : "");
     ck_assert_int_gt((int64_t)stats.pauses_detected, pauses);
-    world_say(1, "UNLOCK n");
-    world_run_ms(20);
-    story_answers(1, "1");
+    story_frees(1);
     world_end();
 }
 END_TEST
@@ -151,16 +127,12 @@ END_TEST
 /* The masters have said yes, and the broker stands still before it can say so. */
 START_TEST(no_late_grant)
 {
-    story_begin(3, 2);
-    world_connect(0, 0, "x");
-    world_connect(1, 1, "y");
+    story_begin(3, 2, "xy");
     world_say(0, "LOCK n");
     story_run_there();
     world_broker_pause(0, true);
     world_run_ms(3 * LEASE_MS);
-    world_say(1, "LOCK n LEASE 6000");
-    world_run_ms(20);
-    story_granted(1);
+    story_gets(1, "LOCK n LEASE 6000");
     world_broker_pause(0, false);
     world_run_ms(500);
     story_answers(0, "-NOQUORUM");
@@ -182,12 +154,8 @@ static void sleep_for(int broker, int64_t ms, bool clock_goes_on)
 
 static void tell_of_sleep(bool clock_goes_on)
 {
-    story_begin(3, 2);
-    world_connect(0, 0, "x");
-    world_connect(1, 1, "y");
-    world_say(0, "LOCK n");
-    world_run_ms(10);
-    int64_t token = story_granted(0);
+    story_begin(3, 2, "xy");
+    int64_t token = story_gets(0, "LOCK n");
     world_say(1, "LOCK n WAIT 0 LEASE 6000");
     sleep_for(0, 2 * LEASE_MS, clock_goes_on);
     story_pushed(0, "lost n");
@@ -212,16 +180,12 @@ END_TEST
 
 START_TEST(maxhold_ends_it)
 {
-    story_begin(3, 2);
-    world_connect(0, 0, "x");
-    world_connect(1, 1, "x");
+    story_begin(3, 2, "xx");
     world_say(0, "LOCK n MAXHOLD 8000");
     world_run_ms(4000);
     story_granted(0);
     if (_i) { /* taken over by another broker half way */
-        world_say(1, "RENEW n");
-        world_run_ms(10);
-        story_granted(1);
+        story_gets(1, "RENEW n");
         world_run_ms(1500); /* the first broker hears of it at its next renewal */
         story_pushed(0, "lost n");
     }
@@ -238,13 +202,8 @@ END_TEST
 /* Taken back at the very end of its MAXHOLD: there is nothing left to be told of. */
 START_TEST(taken_back_when_maxhold_ends)
 {
-    story_begin(3, 3);
-    world_connect(0, 0, "x");
-    world_connect(1, 1, "x");
-    world_connect(2, 2, "y");
-    world_say(0, "LOCK n MAXHOLD 4000 LEASE 6000");
-    world_run_ms(10);
-    story_granted(0);
+    story_begin(3, 3, "xxy");
+    story_gets(0, "LOCK n MAXHOLD 4000 LEASE 6000");
     for (int i = 0; i < 3; i++) /* the masters would have it for longer */
         world_lock_at(i, "n")->expires_ms += 3000;
     world_run_ms(3980 + _i);
@@ -264,16 +223,11 @@ END_TEST
 /* A renewal is under way when it is given back: nothing raises it again. */
 START_TEST(nothing_after_the_release)
 {
-    story_begin(3, 1);
-    world_connect(0, 0, "x");
-    world_say(0, "LOCK n");
-    world_run_ms(10);
-    story_granted(0);
+    story_begin(3, 1, "x");
+    story_gets(0, "LOCK n");
     story_cut(0, 2, true);
     world_run_ms(LEASE_MS / 3 + 10); /* the renewal is held up on its way to the third */
-    world_say(0, "UNLOCK n");
-    world_run_ms(5);
-    story_answers(0, "1");
+    story_frees(0);
     story_cut(0, 2, false);
     for (int i = 0; i < 100; i++) {
         world_run_ms(20);
@@ -285,12 +239,8 @@ END_TEST
 
 START_TEST(a_broken_connection_is_not_renewed)
 {
-    story_begin(3, 1);
-    world_connect(0, 0, "x");
-    world_connect(1, 0, "y");
-    world_say(0, "LOCK n");
-    world_run_ms(10);
-    int64_t token = story_granted(0);
+    story_begin(3, 1, "xy");
+    int64_t token = story_gets(0, "LOCK n");
     world_close(0, false);
     world_say(1, "LOCK n WAIT 0");
     world_run_ms(LEASE_MS - 100);
@@ -303,8 +253,7 @@ END_TEST
 
 START_TEST(a_shorter_lease_counts_at_once)
 {
-    story_begin(3, 1);
-    world_connect(0, 0, "x");
+    story_begin(3, 1, "x");
     world_say(0, "LOCK n LEASE 6000");
     world_run_ms(10);
     ck_assert_int_gt(story_validity_ms(0), 5500);
@@ -323,11 +272,8 @@ END_TEST
 /* A release that a master turns away reaches it as soon as it would take one. */
 START_TEST(a_refused_release_is_tried_again)
 {
-    story_begin(3, 1);
-    world_connect(0, 0, "x");
-    world_say(0, "LOCK n LEASE 6000");
-    world_run_ms(10);
-    story_granted(0);
+    story_begin(3, 1, "x");
+    story_gets(0, "LOCK n LEASE 6000");
     for (int i = 0; i < 2; i++)
         world.servers[i].refuses = "MISCONF Redis is configured to save RDB snapshots";
     world_say(0, "UNLOCK n");

@@ -1,11 +1,7 @@
 /* Restarts, lost data and clocks that jump, as stories in virtual time: quarantine, its end, what
  * lives through it, and from where the tokens go on. */
 #include <check.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "history.h"
 #include "item.h"
 #include "story.h"
 #include "suite.h"
@@ -37,7 +33,7 @@ static void lose(int how, int server)
 
 START_TEST(quarantine_and_its_end)
 {
-    story_begin(3, 2);
+    story_begin(3, 2, "");
     int64_t at_us = sim_now_us();
     lose(_i, 1);
     all_are(1, MASTER_QUARANTINE);
@@ -56,12 +52,8 @@ END_TEST
  * are planted there meanwhile, and live. */
 START_TEST(every_master_in_turn)
 {
-    story_begin(_i, 2);
-    world_connect(0, 0, "x");
-    world_connect(1, 1, "y");
-    world_say(0, "LOCK n");
-    world_run_ms(10);
-    int64_t token = story_granted(0);
+    story_begin(_i, 2, "xy");
+    int64_t token = story_gets(0, "LOCK n");
     for (int i = 0; i < _i; i++) {
         story_restart_empty(i);
         world_say(1, "LOCK n");
@@ -72,35 +64,24 @@ START_TEST(every_master_in_turn)
         ck_assert_int_eq(world_copies("n"), _i);
     }
     story_pushed(0, "");
-    world_say(0, "RENEW n");
-    world_run_ms(10);
-    ck_assert_int_eq(story_granted(0), token);
-    world_say(0, "UNLOCK n");
-    world_run_ms(10);
-    story_answers(0, "1");
-    world_say(1, "LOCK n");
-    world_run_ms(10);
-    ck_assert_int_gt(story_granted(1), token);
+    ck_assert_int_eq(story_gets(0, "RENEW n"), token);
+    story_frees(0);
+    ck_assert_int_gt(story_gets(1, "LOCK n"), token);
     world_end();
 }
 END_TEST
 
 START_TEST(a_single_master_stays_out)
 {
-    story_begin(1, 1);
-    world_connect(0, 0, "x");
-    world_say(0, "LOCK n LEASE 4000");
-    world_run_ms(10);
-    int64_t token = story_granted(0);
+    story_begin(1, 1, "x");
+    int64_t token = story_gets(0, "LOCK n LEASE 4000");
     story_restart_empty(0);
     world_connect(1, 0, "y");
     world_say(1, "LOCK n WAIT 5000");
     world_run_ms(5200);
     story_answers(1, "-NOQUORUM");
     world_settle();
-    world_say(1, "LOCK n");
-    world_run_ms(10);
-    ck_assert_int_gt(story_granted(1), token);
+    ck_assert_int_gt(story_gets(1, "LOCK n"), token);
     world_end();
 }
 END_TEST
@@ -108,7 +89,7 @@ END_TEST
 /* Two that end nearly together do not keep each other out. */
 START_TEST(two_that_end_together)
 {
-    story_begin(3, 1);
+    story_begin(3, 1, "");
     story_restart_empty(0);
     fake_server_kill(&world.servers[1]);
     fake_server_start(&world.servers[1], false);
@@ -126,7 +107,7 @@ END_TEST
 /* A broker that has just started does not guess. */
 START_TEST(a_new_broker_sees_it)
 {
-    story_begin(3, 2);
+    story_begin(3, 2, "");
     story_restart_empty(1);
     world_run_ms(3000);
     world_broker_kill(1);
@@ -143,7 +124,7 @@ END_TEST
 
 START_TEST(trust_ends_it)
 {
-    story_begin(3, 2);
+    story_begin(3, 2, "");
     story_restart_empty(1);
     ck_assert_ptr_null(
         rejoin_trust(&world.brokers[0].rejoin, "b", world_local_ms(&world.brokers[0])));
@@ -160,7 +141,7 @@ START_TEST(the_floor_is_asked_at_the_end)
 {
     int bucket = item_bucket("n", 1);
     int64_t high = (int64_t)1 << 52;
-    story_begin(3, 1);
+    story_begin(3, 1, "");
     story_restart_empty(1);
     world_run_ms(QUARANTINE_MS - 1000);
     world.servers[0].mark.counters[bucket] = high; /* given by another broker meanwhile */
@@ -173,7 +154,7 @@ END_TEST
 /* Too few others to ask: it waits for them, and goes by the clocks in the end. */
 START_TEST(too_few_to_ask)
 {
-    story_begin(3, 1);
+    story_begin(3, 1, "");
     story_restart_empty(1);
     fake_server_kill(&world.servers[0]);
     world_run_ms(QUARANTINE_MS + 2000);
@@ -183,9 +164,7 @@ START_TEST(too_few_to_ask)
     ck_assert_int_eq(story_state(0, 1), MASTER_QUARANTINE);
     world_settle();
     world_connect(0, 0, "x");
-    world_say(0, "LOCK n");
-    world_run_ms(10);
-    story_granted(0);
+    story_gets(0, "LOCK n");
     world_end();
 }
 END_TEST
@@ -195,11 +174,8 @@ END_TEST
 /* Ahead: its leases have ended early. Everybody keeps it out for as long as one may last. */
 START_TEST(a_jump_ahead)
 {
-    story_begin(3, 2);
-    world_connect(0, 0, "x");
-    world_say(0, "LOCK n");
-    world_run_ms(10);
-    story_granted(0);
+    story_begin(3, 2, "x");
+    story_gets(0, "LOCK n");
     fake_server_jump(&world.servers[2], 60000);
     world_run_ms(4500);
     all_are(2, MASTER_QUARANTINE);
@@ -214,7 +190,7 @@ END_TEST
 /* In the middle of a quarantine: by that clock it would be over at once. */
 START_TEST(a_jump_in_quarantine)
 {
-    story_begin(3, 2);
+    story_begin(3, 2, "");
     story_restart_empty(1);
     world_run_ms(1000);
     fake_server_jump(&world.servers[1], 60000);
@@ -229,11 +205,8 @@ END_TEST
 /* Back: leases last longer there, which is no danger. */
 START_TEST(a_jump_back)
 {
-    story_begin(3, 1);
-    world_connect(0, 0, "x");
-    world_say(0, "LOCK n");
-    world_run_ms(10);
-    story_granted(0);
+    story_begin(3, 1, "x");
+    story_gets(0, "LOCK n");
     fake_server_jump(&world.servers[2], -60000);
     world_run_ms(6000);
     all_are(2, MASTER_ACTIVE);

@@ -9,7 +9,7 @@
 
 struct world_conf story_conf;
 
-void story_begin(int n_servers, int n_brokers)
+void story_begin(int n_servers, int n_brokers, const char *owners)
 {
     const char *mutation = getenv("SIM_MUTATION");
     fake_mutation = mutation ? (enum fake_mutation)atoi(mutation) : FAKE_AS_IT_SHOULD_BE;
@@ -19,6 +19,10 @@ void story_begin(int n_servers, int n_brokers)
     fake_net = (struct fake_net){.latency_min_us = 1000, .latency_max_us = 1000};
     world_begin(&story_conf);
     world_settle();
+    for (int i = 0; owners[i]; i++) {
+        char owner[2] = {owners[i]};
+        world_connect(i, i < n_brokers ? i : n_brokers - 1, owner);
+    }
 }
 
 void story_cut(int broker, int server, bool cut)
@@ -44,6 +48,7 @@ static int64_t grant(int app, int64_t *validity_ms)
     const char *reply = world_reply(app);
     ck_assert_msg(sscanf(reply, "[%" SCNd64 " %" SCNd64 "]", &token, validity_ms) == 2,
                   "no grant: '%s'", reply);
+    ck_assert_int_gt(*validity_ms, 0);
     return token;
 }
 
@@ -69,6 +74,20 @@ static void begins(const char *what, const char *expected)
 void story_answers(int app, const char *expected)
 {
     begins(world_reply(app), expected);
+}
+
+int64_t story_gets(int app, const char *words)
+{
+    world_say(app, "%s", words);
+    world_run_ms(10);
+    return story_granted(app);
+}
+
+void story_frees(int app)
+{
+    world_say(app, "UNLOCK n");
+    world_run_ms(10);
+    story_answers(app, "1");
 }
 
 void story_pushed(int app, const char *expected)

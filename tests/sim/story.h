@@ -10,8 +10,10 @@
 
 extern struct world_conf story_conf; /* of the world that story_begin() has made */
 
-/* A world with these, all masters active; SIM_MUTATION as in check_random.c. */
-void story_begin(int n_servers, int n_brokers);
+/* A world with these, all masters active; SIM_MUTATION as in check_random.c. For each letter of
+ * `owners` there is an application of this owner: the first at broker 0, the second at broker 1,
+ * and so on; where there are not so many, at the last one. */
+void story_begin(int n_servers, int n_brokers, const char *owners);
 /* Cuts the link of one broker to one master, or heals it. */
 void story_cut(int broker, int server, bool cut);
 /* Until a request that was just said has run on the servers, and its answers are on their way. */
@@ -19,6 +21,11 @@ void story_run_there(void);
 /* kill -9, started again at once without its data, and everybody has noticed. */
 void story_restart_empty(int server);
 
+/* This application says it, LOCK or RENEW, and is granted it within some milliseconds: the token.
+ */
+int64_t story_gets(int app, const char *words);
+/* It gives lock `n` back, which it has once. */
+void story_frees(int app);
 /* The next reply of this application is a grant: its token. */
 int64_t story_granted(int app);
 /* The same, and the validity that it was told. */

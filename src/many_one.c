@@ -60,6 +60,8 @@ static void one_over(struct item_of *item, struct lock_request *r, int64_t now_m
     item->hold = r->told;
     r->told = NULL; /* its pin is ours now */
     item->end = item->hold ? CLAIM_GRANTED : CLAIM_BUSY;
+    if (item->hold)
+        item->hold->busy = true; /* as many_try.c's settle() says */
     if (r->result == RESULT_ERROR)
         many_keep_error(m, r->text);
     if (m->pending == 0)

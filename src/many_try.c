@@ -73,12 +73,12 @@ static void enter_others(struct many *m, int64_t now_ms)
         many_claims_over(m, now_ms);
 }
 
-/* What was granted counts from now on, or is about to be given back: until now other requests of
- * its owner had to wait, for nobody could tell them which. */
+/* What was granted or entered again counts from now on, or is about to be given back: until now
+ * other requests of its owner had to wait, for nobody could tell them which. */
 static void settle(struct many *m)
 {
     for (int i = 0; i < m->n; i++) {
-        if (m->items[i].hold && m->items[i].asks)
+        if (m->items[i].hold)
             m->items[i].hold->busy = false;
     }
 }

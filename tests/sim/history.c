@@ -252,11 +252,13 @@ static void check_token(struct name *n, const struct world_app *app, const struc
     bool is_void = token <= bl->void_token || bl->unlocking > 0; /* or has said so already */
     int limit;
     world_kind(n->name, ask->owner, &limit);
-    if (h && h->token == token)
+    if (h && h->token == token) {
         asked_us = (h->since_ms - h->asked_before_ms) * 1000 -
                    app->broker->local_us; /* that hold, however often it is told */
-    else if (limit > 0 || reads(n, ask->owner))
+        is_void |= asked_us <= bl->given_up_us;
+    } else if (limit > 0 || reads(n, ask->owner)) {
         asked_us = 0; /* others may have got one since; when this one began is not known here */
+    }
     for (int i = 0; i < n->n_grants; i++) {
         const struct grant *g = &n->grants[i];
         if (g->token == token && strcmp(g->owner, ask->owner) != 0)

@@ -16,6 +16,7 @@
 #include "log.h"
 #include "password.h"
 #include "rejoin.h"
+#include "resp_value.h"
 #include "sim_time.h"
 #include "stats.h"
 #include "user.h"
@@ -75,57 +76,14 @@ bool password_fits(const char *hash, const char *password, size_t len)
 
 /* ---- what comes out ---- */
 
-static const char *line_end(const char *p, const char *end)
-{
-    const char *lf = memchr(p, '\n', (size_t)(end - p));
-
-    require(lf && lf > p && lf[-1] == '\r' && !memchr(p, '\r', (size_t)(lf - 1 - p)));
-    require(!memchr(p, '\0', (size_t)(lf - p)));
-    return lf + 1;
-}
-
-/* What is behind one whole value. */
-static const char *value_end(const char *p, const char *end, int depth)
-{
-    const char *next = line_end(p, end);
-    long n = strtol(p + 1, NULL, 10);
-
-    require(depth < 16);
-    switch (*p) {
-    case '+':
-    case '-':
-    case ':':
-    case '_':
-    case ',':
-    case '#':
-        return next;
-    case '$':
-    case '=':
-        if (n < 0)
-            return next;
-        require(n + 2 <= end - next && next[n] == '\r' && next[n + 1] == '\n');
-        return next + n + 2;
-    case '*':
-    case '%':
-    case '>':
-    case '~':
-        for (long left = *p == '%' ? 2 * n : n; left > 0; left--) {
-            require(next < end);
-            next = value_end(next, end, depth + 1);
-        }
-        return next;
-    default:
-        abort();
-    }
-}
-
 static void read_out(struct fuzz_client *c)
 {
     session_flush(&c->s, now_ms());
     const char *p = buf_head(&c->out), *end = p + buf_len(&c->out);
     while (p < end) {
         c->answered += *p != '>';
-        p = value_end(p, end, 0);
+        p = resp_value_end(p, end);
+        require(p);
     }
     buf_consume(&c->out, buf_len(&c->out));
     buf_trim(&c->out);

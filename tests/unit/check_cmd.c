@@ -14,6 +14,7 @@
 #include "latency.h"
 #include "monitor.h"
 #include "pubsub.h"
+#include "resp_value.h"
 #include "slowlog.h"
 #include "stats.h"
 #include "suite.h"
@@ -301,50 +302,13 @@ static void expect(struct client *c, const char *line, const char *want)
     ck_assert_msg(strcmp(got, want) == 0, "%s\n got: %s\nwant: %s", line, got, want);
 }
 
-/* The end of one RESP value at p, NULL when there is none. */
-static const char *skip_value(const char *p, const char *end)
-{
-    const char *line = memmem(p, (size_t)(end - p), "\r\n", 2);
-    if (line == NULL)
-        return NULL;
-    long n = strtol(p + 1, NULL, 10);
-    const char *next = line + 2;
-
-    switch (*p) {
-    case '+':
-    case '-':
-    case ':':
-    case '_':
-    case '#':
-    case ',':
-        return next;
-    case '$':
-    case '=':
-        if (n < 0)
-            return next;
-        return end - next >= n + 2 && memcmp(next + n, "\r\n", 2) == 0 ? next + n + 2 : NULL;
-    case '%':
-        n *= 2;
-        break;
-    case '*':
-    case '~':
-    case '>':
-        break;
-    default:
-        return NULL;
-    }
-    for (; n > 0 && next != NULL; n--)
-        next = next < end ? skip_value(next, end) : NULL;
-    return next;
-}
-
 static int count_values(const char *text)
 {
     const char *end = text + strlen(text);
     int n = 0;
 
     for (const char *p = text; p < end; n++) {
-        p = skip_value(p, end);
+        p = resp_value_end(p, end);
         ck_assert_msg(p != NULL, "no RESP: %s", text);
     }
     return n;

@@ -219,7 +219,9 @@ static void check_exclusion(struct name *n)
             const struct belief *bl = belief_of(n, h->owner->text);
             bool is_given_up =
                 (h->since_ms - h->asked_before_ms) * 1000 - wb->local_us <= bl->given_up_us;
-            if (h->state != HOLD_LOST && !is_given_up &&
+            /* its connection has gone: nobody is told any more, and who was told is judged above */
+            bool is_orphan = h->watched && !h->session;
+            if (h->state != HOLD_LOST && !is_given_up && !is_orphan &&
                 sim_now_us() < promised_us(bl, h->token, until_us))
                 add_holder(&all, n, h->owner->text, h->token, by);
         }

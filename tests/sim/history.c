@@ -531,7 +531,8 @@ static void answered_of(struct name *n, struct world_app *app, const struct worl
         take_grant(n, bl, app, ask, token, validity_ms);
     } else if (strcmp(reply, "nil") == 0) {
         history_counts.nils++;
-        bl->certain &= bl->count == 0;
+        /* it may have been granted, released behind, and told only when its time was over */
+        bl->certain &= bl->count == 0 && bl->unlocking == 0;
     } else {
         bl->certain = false;
     }

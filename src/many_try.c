@@ -238,10 +238,15 @@ static void try_all(struct many *m, int64_t now_ms)
 {
     struct lock_request *r = m->request;
     struct broker *b = m->broker;
+    struct lock *locks[MANY_NAMES_MAX];
     uint64_t group = b->last_op + 1;
-    int n = 0;
-    if (!plan(m, now_ms))
+    int n = 0, n_locks = use_locks(m, locks);
+    if (!plan(m, now_ms)) { /* it is over, or waits elsewhere: for others this one may be free */
+        run_deferred(b, locks, n_locks, now_ms);
         return;
+    }
+    for (int i = 0; i < n_locks; i++)
+        broker_put(b, locks[i]);
     for (int i = 0; i < m->n; i++)
         n += m->items[i].asks;
     backend_together(&b->backend, SCRIPT_ACQUIRE, n, now_ms);

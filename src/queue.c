@@ -11,6 +11,7 @@
 #include "broker_state.h"
 #include "claim.h"
 #include "deadlock.h"
+#include "defer.h"
 #include "keep.h"
 #include "line.h"
 #include "lock_share.h"
@@ -180,12 +181,15 @@ void queue_run(struct broker *b, struct lock *l, int64_t now_ms)
     struct lock_request *r, *next;
     if (!l->queue || b->paused)
         return;
+    const struct lock_request *first = TAILQ_FIRST(&l->queue->waiters);
     broker_use(l);
     for (r = TAILQ_FIRST(&l->queue->waiters); r; r = next) {
         next = TAILQ_NEXT(r, queued);
         if (!run_one(b, l, r, now_ms))
             break;
     }
+    if (first != TAILQ_FIRST(&l->queue->waiters)) /* what was said behind it waits no longer */
+        defer_run(b, l, now_ms);
     broker_put(b, l);
 }
 
@@ -249,8 +253,11 @@ void queue_join(struct broker *b, struct lock *l, struct lock_request *r, int64_
     /* while a retry is set for those who stand before him, a waiter waits for it like them */
     if (r->wait_until_ms == 0)
         broker_due_cancel(b, &q->retry);
+    struct queue_joining joining = {r, b->joining};
+    b->joining = &joining;
     queue_run(b, l, now_ms);
-    if (r->waiting && !r->claim)
+    b->joining = joining.outer;
+    if (joining.request && !r->claim)
         request_park(&r->base);
     broker_put(b, l);
 }

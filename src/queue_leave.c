@@ -21,6 +21,8 @@ void queue_remove(struct broker *b, struct lock_request *r)
     TAILQ_REMOVE(&q->waiters, r, queued);
     broker_due_cancel(b, &r->due); /* it may go on for a while: a take-over enters once more */
     r->waiting = false;
+    for (struct queue_joining *j = b->joining; j; j = j->outer)
+        j->request = j->request == r ? NULL : j->request;
     q->n_waiters--;
     b->n_waiters--;
     if (q->upgrader == r)

@@ -36,6 +36,11 @@ bool queue_owner_asks(const struct lock_queue *, const struct owner *);
 struct lock_request *queue_first(const struct lock_queue *);
 /* It stands in the queue no longer: it has its answer, or is about to get it. */
 void queue_remove(struct broker *, struct lock_request *);
+/* A call of queue_join(): what joins may leave again, and be freed, before the call is over. */
+struct queue_joining {
+    struct lock_request *request; /* NULL: it has left */
+    struct queue_joining *outer;
+};
 /* The end of its WAIT; for r->due. */
 void queue_on_wait_over(struct broker *, struct due *, int64_t now_ms);
 /* It does not get the lock: nil, or this error; its place in the line between brokers goes too. */

@@ -260,7 +260,9 @@ def test_too_much_for_a_master(make_broker, masters1, clients, name):
     client = clients(broker)
     masters1[0].stop()
     client.send_raw(b"".join(encode("LOCK", "%s:%d" % (name, i), "LEASE", 60000) for i in range(40)))
-    wait_for("the bound", lambda: as_map(clients(broker).cmd("MASTERS")[0])["in_flight"] == 16)
+    other = clients(broker)
+    wait_for("the bound", lambda: as_map(other.cmd("MASTERS")[0])["in_flight"] == 16)
+    wait_for("the others", lambda: info(other, "acquires_no_quorum") == [24])
     masters1[0].cont()
     replies = [client.recv() for _ in range(40)]
     errors = [reply for reply in replies if isinstance(reply, RespError)]

@@ -152,7 +152,7 @@ def test_an_acquire_repeated_after_its_release(net, clients, client, name):
     for rule in rules:
         rule.release()
     for proxy, master in zip(net.proxies, net.masters):
-        assert proxy.count(about(name)) >= 2
+        wait_for("acquire and release on %s" % master.name, lambda p=proxy: p.count(about(name)) >= 2)
         wait_for("quiet on %s" % master.name, lambda m=master: not holds_on(m, name, "app"))
     other = clients(net.straight())
     assert other.cmd("LOCK", name, "WAIT", 3000)[0] > token

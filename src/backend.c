@@ -9,6 +9,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,6 +55,15 @@ void backend_saw_token(struct backend *b, int64_t token)
 {
     if (token > b->highest_token)
         b->highest_token = token;
+}
+
+void backend_counter(const struct backend *b, const char *name, size_t name_len,
+                     char out[BACKEND_COUNTER_MAX + 1])
+{
+    if (b->n == 1)
+        strcpy(out, "base");
+    else
+        sprintf(out, "%d", item_bucket(name, name_len));
 }
 
 /* ---- votes ---- */

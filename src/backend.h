@@ -102,6 +102,12 @@ void backend_set_wall(struct backend *, int64_t wall_ms, int64_t now_ms);
 /* The floor for a new token: above every one given or seen here before, and near wall_ms << 10. */
 int64_t backend_floor(struct backend *, int64_t now_ms);
 void backend_saw_token(struct backend *, int64_t token);
+/* The counter that the tokens of this name come from, a field of holdfast:master. Several masters
+ * have to agree on a token, so a name shares its counter with few others; one master alone has a
+ * single one, "base", below which no counter is. */
+enum { BACKEND_COUNTER_MAX = 10 };
+void backend_counter(const struct backend *, const char *name, size_t name_len,
+                     char out[BACKEND_COUNTER_MAX + 1]);
 
 /* Asks all masters. `all`: see struct round. Never NULL. */
 struct round *backend_ask(struct backend *, enum script, const struct item *, bool all, round_fn,

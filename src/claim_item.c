@@ -1,36 +1,81 @@
 /*
  * What a claim says to the masters: the arguments of acquire.lua, takeover.lua and commit.lua, in
- * the order in which those scripts read them. The operation is always the first.
+ * the order in which those scripts read them.
  *
  * It looks at the claim and changes nothing; it does not know in which round the claim is.
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "broker_state.h"
 #include "claim_private.h"
 #include "item.h"
+#include "util.h"
 
 static const char *const kind_words[LOCK_KINDS] = {"x", "s", "n"};
 
 static struct item *begin(const struct claim *c)
 {
-    char op[BROKER_OP_MAX + 1];
-    broker_op_text(c->broker, c->op, op);
-    struct item *it = item_begin(c->lock->name, c->lock->name_len);
-    item_arg_str(it, op);
-    return it;
+    return item_begin(c->lock->name, c->lock->name_len);
 }
 
-/* The last argument of acquire.lua: nearly always there is nothing to say. */
+static void add_op(const struct claim *c, struct item *it)
+{
+    char op[BROKER_OP_MAX + 1];
+    broker_op_text(c->broker, c->op, op);
+    item_arg_str(it, op);
+}
+
+static void add_counter(const struct claim *c, struct item *it)
+{
+    char counter[BACKEND_COUNTER_MAX + 1];
+    backend_counter(&c->broker->backend, c->lock->name, c->lock->name_len, counter);
+    item_arg_str(it, counter);
+}
+
+static char *put_int(char *to, int64_t n)
+{
+    char digits[20], *end = digits + sizeof digits;
+    const char *first = util_digits(end, (uint64_t)n);
+    memcpy(to, first, (size_t)(end - first));
+    return to + (end - first);
+}
+
+/* A hold as it stands on the masters: see lua/hold.lua. */
+static void add_hold(const struct claim *c, struct item *it)
+{
+    char op[BROKER_OP_MAX + 1], text[sizeof op + LOCK_OWNER_MAX + 160], *p = text;
+    broker_op_text(c->broker, c->op, op);
+    p = stpcpy(stpcpy(p, "op="), op);
+    p = put_int(stpcpy(p, " token="), it->floor);
+    p = put_int(stpcpy(p, " count=1 seq="), it->floor);
+    p = put_int(stpcpy(p, " lease="), c->lease_ms);
+    p = stpcpy(p, " end=0 taken=0 owner=");
+    memcpy(p, c->owner->text, c->owner->len); /* any bytes */
+    item_arg(it, text, (size_t)(p - text) + c->owner->len);
+}
+
+/* Of a hold that is handed over. The one master that has granted it has no late copy of the request
+ * for it to come; only of a permit it must know that it was released, and not lost. */
+static int64_t tomb_ms(const struct claim *c)
+{
+    if (!c->prev_op || (c->broker->backend.n == 1 && c->part.kind == LOCK_EXCLUSIVE))
+        return 0;
+    return broker_tomb_ms(c->broker);
+}
+
+/* The last argument of acquire.lua: nearly always there is nothing to say but the counter. */
 static void add_more(const struct claim *c, struct item *it, int64_t now_ms)
 {
+    char counter[BACKEND_COUNTER_MAX + 1];
     char prev[BROKER_OP_MAX + 1] = "-", mode[16], all[BROKER_OP_MAX + 32] = "-";
-    char more[sizeof prev + sizeof(struct line_words) + sizeof mode + sizeof all + 128];
+    char more[sizeof counter + sizeof prev + sizeof(struct line_words) + sizeof mode + sizeof all +
+              128];
     struct line_words line;
     if (c->part.kind == LOCK_EXCLUSIVE && !c->prev_op && !c->place.where && !c->maxhold_ms &&
         !c->group) {
-        item_arg_str(it, "-");
+        add_counter(c, it);
         return;
     }
     snprintf(mode, sizeof mode, "%s", kind_words[c->part.kind]);
@@ -41,27 +86,19 @@ static void add_more(const struct claim *c, struct item *it, int64_t now_ms)
     if (c->group)
         snprintf(all, sizeof all, "%s.%" PRIu64 "/%d", c->broker->id, c->group, c->group_size);
     line_words(c->broker, c->lock, &c->place, &line, now_ms);
-    snprintf(more, sizeof more, "%s,%" PRId64 ",%s,%s,%s,%" PRId64 ",%s,%s", prev,
-             c->prev_op ? broker_tomb_ms(c->broker) : 0, line.ticket, line.place, line.judge,
-             c->maxhold_ms, mode, all);
+    backend_counter(&c->broker->backend, c->lock->name, c->lock->name_len, counter);
+    snprintf(more, sizeof more, "%s,%s,%" PRId64 ",%s,%s,%s,%" PRId64 ",%s,%s", counter, prev,
+             tomb_ms(c), line.ticket, line.place, line.judge, c->maxhold_ms, mode, all);
     item_arg_str(it, more);
-}
-
-static void add_acquire(const struct claim *c, struct item *it, int64_t now_ms)
-{
-    item_arg(it, c->owner->text, c->owner->len);
-    item_arg_int(it, c->lease_ms);
-    item_arg_int(it, backend_floor(&c->broker->backend, now_ms));
-    item_arg_int(it, item_bucket(c->lock->name, c->lock->name_len));
-    add_more(c, it, now_ms);
 }
 
 static void add_takeover(const struct claim *c, struct item *it, int64_t now_ms)
 {
+    add_op(c, it);
     item_arg_int(it, broker_tomb_ms(c->broker));
     item_arg(it, c->owner->text, c->owner->len);
     item_arg_int(it, backend_floor(&c->broker->backend, now_ms));
-    item_arg_int(it, item_bucket(c->lock->name, c->lock->name_len));
+    add_counter(c, it);
     item_arg_str(it, c->has_hold ? "hold" : "none");
     item_arg_str(it, c->any ? "?" : kind_words[c->part.kind]);
 }
@@ -69,18 +106,24 @@ static void add_takeover(const struct claim *c, struct item *it, int64_t now_ms)
 struct item *claim_item_ask(const struct claim *c, int64_t now_ms)
 {
     struct item *it = begin(c);
-    if (c->takeover)
+    if (c->takeover) {
         add_takeover(c, it, now_ms);
-    else
-        add_acquire(c, it, now_ms);
+        return it;
+    }
+    it->floor = backend_floor(&c->broker->backend, now_ms);
+    add_hold(c, it);
+    item_arg_int(it, c->lease_ms);
+    item_arg_int(it, it->floor);
+    add_more(c, it, now_ms);
     return it;
 }
 
 struct item *claim_item_commit(const struct claim *c)
 {
     struct item *it = begin(c);
+    add_op(c, it);
     item_arg_int(it, c->token);
-    item_arg_int(it, item_bucket(c->lock->name, c->lock->name_len));
+    add_counter(c, it);
     line_add_part(it, c->part, c->owner);
     return it;
 }

@@ -18,6 +18,7 @@ struct master_item;
 
 struct item {
     struct buf key, args;
+    int64_t floor; /* see struct master_item */
 };
 
 struct item *item_begin(const char *name, size_t name_len);

@@ -234,7 +234,7 @@ void keep_confirmed(struct broker *b, struct hold *h, int64_t lease_ms, int64_t 
 
 static void plant(struct broker *b, struct hold *h, int i, int64_t now_ms)
 {
-    char op[BROKER_OP_MAX + 1];
+    char op[BROKER_OP_MAX + 1], counter[BACKEND_COUNTER_MAX + 1];
     const struct lock *l = h->lock;
     broker_op_text(b, h->op, op);
     struct item *it = item_begin(l->name, l->name_len);
@@ -244,7 +244,8 @@ static void plant(struct broker *b, struct hold *h, int i, int64_t now_ms)
     item_arg_int(it, h->count);
     item_arg_int(it, h->seq);
     item_arg_int(it, h->watched ? keep_lease_ms(h, now_ms) : h->deadline_ms - now_ms);
-    item_arg_int(it, item_bucket(l->name, l->name_len));
+    backend_counter(&b->backend, l->name, l->name_len, counter);
+    item_arg_str(it, counter);
     item_arg_int(it, h->end_ms == INT64_MAX ? 0 : h->end_ms - now_ms);
     line_add_part(it, h->part, h->owner);
     backend_tell(&b->backend, i, SCRIPT_PLANT, it, now_ms);

@@ -146,7 +146,8 @@ void line_release(struct broker *b, struct lock *l, const struct line_hold *hold
     /* who stays first himself needs no call: he asks again */
     bool calls = !place || strcmp(place->where, "front") != 0;
     item_arg_str(it, hold->op);
-    item_arg_int(it, broker_tomb_ms(b));
+    /* one master that has granted it has no late copy of that request to come */
+    item_arg_int(it, hold->granted && is_alone(b) ? 0 : broker_tomb_ms(b));
     if (is_alone(b) && !place && hold->part.kind == LOCK_EXCLUSIVE) {
         item_arg_str(it, "-");
     } else {

@@ -13,6 +13,7 @@
  * The line is order, never safety: who is called up must still be granted the lock, and if a call
  * is lost everybody asks again by himself.
  */
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "broker_state.h"
@@ -29,9 +30,11 @@ struct line_place {
 /* A place as the scripts are told of it (acquire.lua). */
 struct line_words {
     char ticket[BROKER_TICKET_MAX + 1];
-    const char *place, *judge; /* judge: of the master's that is its own */
+    const char *place;
+    const char *judge; /* run id of the master whose line decides on turns; "-": each its own */
 };
 
+/* What it points to is valid until the masters are asked. */
 void line_words(struct broker *, const struct lock *, const struct line_place *,
                 struct line_words *out, int64_t now_ms);
 /* What the line is by this round of acquire.lua: tickets on the agreed master, or the most that
@@ -52,6 +55,7 @@ struct line_hold {
     struct lock_part part;
     const struct owner *owner; /* of a reader's share; else not looked at */
     int64_t lease_ms;          /* so long its release is owed to a master that cannot be reached */
+    bool granted;              /* a majority has answered the request that created it */
 };
 
 /* Adds the part of a hold, the last argument of several scripts. */

@@ -71,6 +71,7 @@ struct master_call {
     TAILQ_ENTRY(master_call) link;
     void (*on_answer)(struct master_call *, const struct master_answer *, int64_t now_ms);
     int64_t sent_us;
+    int64_t floor; /* the item's */
 };
 
 /* One item, written as it goes over the wire: bulk strings one after the other. */
@@ -79,6 +80,7 @@ struct master_item {
     size_t key_len;
     const char *args; /* script_row.args bulk strings; NULL: none */
     size_t args_len;
+    int64_t floor; /* of acquire.lua, whose answer says how far above it the token is; else 0 */
 };
 
 struct master_status {

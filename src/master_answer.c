@@ -115,17 +115,22 @@ static bool is_flat_answer(const struct master_batch *b, const struct reply_valu
 {
     int width = script_get(b->script)->width;
     bool gives = b->script != SCRIPT_RELEASE; /* a token, where there are two integers */
+    const struct master_call *call;
 
-    for (int i = 0; i < b->n_items; i++, v += width) {
+    TAILQ_FOREACH(call, &b->calls, link)
+    {
+        int64_t floor = v->integer == 1 ? call->floor : 0;
+        int64_t least = gives && v->integer == 1 ? (floor == 0) : -2;
         if (!is_int(v, codes[b->script][0], codes[b->script][1]))
             return false;
-        if (width > 1 && !is_int(v + 1, gives && v->integer == 1 ? 1 : -2, MASTER_TOKEN_MAX))
+        if (width > 1 && !is_int(v + 1, least, MASTER_TOKEN_MAX - floor))
             return false;
         if (width > 2 && !is_int(v + 2, 0, INT32_MAX))
             return false;
         for (int j = 3; j < width; j++)
             if (!is_int(v + j, 0, MASTER_TOKEN_MAX))
                 return false;
+        v += width;
     }
     return true;
 }
@@ -184,6 +189,7 @@ static void answer_flat(struct master *m, struct master_batch *b, int64_t now_ms
     while ((call = TAILQ_FIRST(&b->calls)) != NULL) {
         for (int i = 0; i < width; i++)
             values[i] = (v++)->integer;
+        values[1] += values[0] == 1 ? call->floor : 0;
         see_token(m, b->script, values);
         TAILQ_REMOVE(&b->calls, call, link);
         call->on_answer(call, &answer, now_ms);

@@ -181,6 +181,7 @@ int master_ask(struct master *m, enum script script, const struct master_item *i
     if (item->args)
         buf_append(&m->args, item->args, item->args_len);
     call->sent_us = now_ms * 1000;
+    call->floor = item->floor;
     TAILQ_INSERT_TAIL(&m->open->calls, call, link);
     m->open->n_items++;
     m->n_items++;

@@ -94,7 +94,7 @@ static void on_owed_answer(struct master_call *call, const struct master_answer 
 
 static int try_send(struct owed *o, int64_t now_ms)
 {
-    struct master_item bytes = {o->bytes, o->key_len, o->bytes + o->key_len, o->args_len};
+    struct master_item bytes = {o->bytes, o->key_len, o->bytes + o->key_len, o->args_len, 0};
     return o->list->closed ? -1
                            : master_ask(o->list->master, SCRIPT_RELEASE, &bytes, &o->call, now_ms);
 }

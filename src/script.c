@@ -11,7 +11,7 @@
 #include "util.h"
 
 static const struct script_row table[] = {
-    [SCRIPT_ACQUIRE] = {"acquire", script_lua_acquire, 6, 3, true},
+    [SCRIPT_ACQUIRE] = {"acquire", script_lua_acquire, 4, 3, true},
     [SCRIPT_COMMIT] = {"commit", script_lua_commit, 4, 2, true},
     [SCRIPT_TAKEOVER] = {"takeover", script_lua_takeover, 7, 7, true},
     [SCRIPT_RENEW] = {"renew", script_lua_renew, 5, 1, true},

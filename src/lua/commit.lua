@@ -12,6 +12,7 @@
 -- Twice  the same again changes nothing.
 --@ vote.lua
 --@ hold.lua
+--@ rare.lua
 --@ shares.lua
 local WIDTH = 4
 

@@ -21,24 +21,28 @@ local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local ABOUT = 'state and token counters of holdfast, a lock broker: tokens go on from here, so leave it alone'
 
 local mark = redis.call('HMGET', 'holdfast:master', 'run_id', 'state', 'until', 'settings')
-if mark[1] ~= RUN then
-    mark = {RUN, QUARANTINE > 0 and 'quarantine' or 'active', tostring(now + QUARANTINE), SETTINGS}
-    redis.call('HSET', 'holdfast:master', 'run_id', mark[1], 'state', mark[2],
-               'until', string.format('%.0f', now + QUARANTINE), 'settings', SETTINGS, 'about', ABOUT)
-end
-if FORCE and mark[4] ~= SETTINGS then
-    mark[4] = SETTINGS
-    redis.call('HSET', 'holdfast:master', 'settings', SETTINGS)
-end
-local left = 0
-if mark[2] ~= 'active' then
-    left = math.max(0, tonumber(mark[3]) - now)
-end
 local high = 0
 local all = redis.call('HGETALL', 'holdfast:master')
 for i = 1, #all, 2 do
     if all[i] == 'base' or all[i]:match('^%d+$') then
         high = math.max(high, tonumber(all[i + 1]))
     end
+end
+
+-- How many masters there are decides which counter a lock has (acquire.lua): whichever it was, no token comes again.
+local function write(...)
+    redis.call('HSET', 'holdfast:master', 'settings', SETTINGS, 'base', string.format('%.0f', high), ...)
+    mark[4] = SETTINGS
+end
+
+if mark[1] ~= RUN then
+    mark = {RUN, QUARANTINE > 0 and 'quarantine' or 'active', now + QUARANTINE}
+    write('run_id', RUN, 'state', mark[2], 'until', string.format('%.0f', mark[3]), 'about', ABOUT)
+elseif FORCE and mark[4] ~= SETTINGS then
+    write()
+end
+local left = 0
+if mark[2] ~= 'active' then
+    left = math.max(0, tonumber(mark[3]) - now)
 end
 return {now, mark[2], left, mark[4], high}

@@ -10,6 +10,7 @@ local SHOWN = math.max(1, math.min(16, math.floor(128 / #KEYS)))
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 --@ hold.lua
+--@ rare.lua
 --@ shares.lua
 local reply = {now, tonumber(ARGV[2])}
 

@@ -8,6 +8,7 @@
 -- Twice  the same op again changes nothing.
 --@ vote.lua
 --@ hold.lua
+--@ rare.lua
 --@ shares.lua
 local WIDTH = 9
 
@@ -41,7 +42,7 @@ for i = 1, #KEYS do
     local hold = hold_key(key, part)
     local held = look(hold)
     local code = held and held:match(OP) == op and 1 or 0
-    if not held and not is_taken(key, owner, part) and redis.call('EXISTS', key .. ':gone:' .. op) == 0 then
+    if not held and not is_taken(key, owner, part) and redis.call('EXISTS', gone_key(key, op)) == 0 then
         code = 1
         local ends = maxhold == '0' and '0' or string.format('%.0f', now + tonumber(maxhold))
         redis.call('SET', hold, hold_text(op, token, ARGV[a + 4], ARGV[a + 5], lease, ends, '0', owner), 'PX', lease)

@@ -17,9 +17,11 @@
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 --@ hold.lua
+--@ rare.lua
 --@ call_up.lua
 local WIDTH = 3
-local call, KEYS, ARGV = redis.call, KEYS, ARGV
+local call, KEYS, ARGV, n = redis.call, KEYS, ARGV, #KEYS
+local reply = {now, tonumber(ARGV[2])}
 
 -- Ends what is held there under op: the code, and whether it was there just now.
 local function free(key, hold, op)
@@ -28,27 +30,50 @@ local function free(key, hold, op)
     if held == op then
         call('DEL', hold)
         return 1, true
-    elseif call('GET', key .. ':gone:' .. op) == 'released' then
+    elseif call('GET', gone_key(key, op)) == 'released' then
         return 1
     end
     return text and -1 or 0
 end
 
-local function bury(key, op, tomb, code)
-    if tomb == '0' then
-        return
-    elseif code == 1 then
-        call('SET', key .. ':gone:' .. op, 'released', 'PX', tomb)
-    else
-        call('SET', key .. ':gone:' .. op, '', 'PX', tomb, 'NX')
+-- The usual call: exclusive holds, each of another lock, that nobody needs to remember. What one command can do for all of
+-- them is not asked one by one. False: it is no such call, and nothing has been done.
+local function is_usual()
+    local seen = {}
+    for i = 1, n do
+        local a, key = i * WIDTH, KEYS[i]
+        if ARGV[a + 2] ~= '-' or ARGV[a + 1] ~= '0' or seen[key] then
+            return false
+        end
+        seen[key] = true
     end
+    local texts, ended, lines = call('MGET', unpack(KEYS)), {}, {}
+    for i = 1, n do
+        local key, op, text, code = KEYS[i], ARGV[i * WIDTH], texts[i], 1
+        if text and text:match(OP) == op then
+            ended[#ended + 1], lines[#lines + 1] = key, key .. ':line'
+        else
+            code = free(key, key, op)
+        end
+        reply[2 * i + 1], reply[2 * i + 2] = code, 0
+    end
+    if #ended == 0 then
+        return true
+    end
+    call('DEL', unpack(ended))
+    if call('EXISTS', unpack(lines)) > 0 then
+        for _, key in ipairs(ended) do
+            call_up(key)
+        end
+    end
+    return true
 end
 
 -- All that is not usual; made when it is needed.
 local function special()
     --@ line_up.lua
     --@ shares.lua
-    return function(key, op, more)
+    local function of_more(key, op, more)
         local ticket, place, turn, part = more:match('^([^,]*),([^,]*),([^,]*),(.*)$')
         if part ~= '-' then
             forget_permit(key, part, op)
@@ -69,25 +94,30 @@ local function special()
         end
         return code, 0
     end
+
+    for i = 1, n do
+        local key, a = KEYS[i], i * WIDTH
+        local op, tomb, more = ARGV[a], ARGV[a + 1], ARGV[a + 2]
+        local code, line = 0, 0
+        if more == '-' then
+            local was_there
+            code, was_there = free(key, key, op)
+            if was_there then
+                call_up(key)
+            end
+        else
+            code, line = of_more(key, op, more)
+        end
+        if tomb ~= '0' and code == 1 then
+            bury(key, op, 'released', tomb)
+        elseif tomb ~= '0' then
+            bury(key, op, '', tomb, 'NX')
+        end
+        reply[2 * i + 1], reply[2 * i + 2] = code, line
+    end
 end
 
-local unusual
-local reply = {now, tonumber(ARGV[2])}
-for i = 1, #KEYS do
-    local key, a = KEYS[i], 2 + (i - 1) * WIDTH
-    local op, more = ARGV[a + 1], ARGV[a + 3]
-    local code, line = 0, 0
-    if more == '-' then
-        local was_there
-        code, was_there = free(key, key, op)
-        if was_there then
-            call_up(key)
-        end
-    else
-        unusual = unusual or special()
-        code, line = unusual(key, op, more)
-    end
-    bury(key, op, ARGV[a + 2], code)
-    reply[2 * i + 1], reply[2 * i + 2] = code, line
+if not is_usual() then
+    special()
 end
 return reply

@@ -20,6 +20,7 @@ end
 
 -- A share, whose place in the set has a time of its own: these functions are made when there is one.
 local function of_shares()
+    --@ rare.lua
     --@ shares.lua
     return hold_key, enter_share
 end

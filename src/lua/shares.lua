@@ -1,6 +1,7 @@
 -- shares: part of the scripts that know of readers and permits. Who has a share of a lock stands in the sorted set
 -- <key>:shares by the end of his time: "r:<owner>" a reader, "s:<n>:<i>" permit i of n. His hold is under <key>:<share>, as
 -- an exclusive one is under <key>; <key>:permit:<owner> is the "<n>:<i>" of an owner's permit.
+-- Needs rare.lua.
 -- Invariant: the hold of a share never ends before its place in the set does.
 
 -- Owners are any bytes: without "}" their keys cannot be those of another lock, whatever its name.
@@ -60,4 +61,5 @@ local function enter_share(key, part, owner, lease, anew)
         end
     end
     at_least(key .. ':shares', lease)
+    rare_for(lease)
 end

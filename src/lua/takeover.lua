@@ -17,6 +17,7 @@
 -- Twice  the same op again gets the same token and changes nothing.
 --@ vote.lua
 --@ hold.lua
+--@ rare.lua
 --@ shares.lua
 --@ older.lua
 local WIDTH = 7
@@ -62,7 +63,7 @@ for i = 1, #KEYS do
         value = redis.call('PTTL', key)
     elseif held.op == op then
         code, value = 1, tonumber(held.token)
-    elseif relation == 'older' or redis.call('EXISTS', key .. ':gone:' .. op) == 1 then
+    elseif relation == 'older' or redis.call('EXISTS', gone_key(key, op)) == 1 then
         code = -1
     else
         local bucket = ARGV[a + 5]
@@ -70,7 +71,7 @@ for i = 1, #KEYS do
         code, value = 1, math.max(counter + 1, base + 1, tonumber(ARGV[a + 4]))
         redis.call('HSET', 'holdfast:master', bucket, string.format('%.0f', value))
         -- the broker that had it hears at its next renewal that it has moved
-        redis.call('SET', key .. ':gone:' .. held.op, 'moved', 'PX', math.max(tonumber(tomb), redis.call('PTTL', hold)))
+        bury(key, held.op, 'moved', math.max(tonumber(tomb), redis.call('PTTL', hold)))
         -- and at once, when it listens; it asks before it believes it
         local broker = held.op:match('^(.*)%.')
         if broker and relation == nil then

@@ -20,26 +20,30 @@ struct verdict {
     bool has; /* in another way already */
 };
 
-/* `text` holds what the rare ones point to, until the next call. */
+/* `texts` holds what it points to, until the next call. */
 static struct wish wish_of(const char *key, char *const *a)
 {
-    static char texts[128][1024];
+    static char texts[128][2048];
     static int next;
-    char *text = texts[next++ % 128], *rare[8];
-    struct wish w = {key, a[0], "-", "0", a[1], a[2], a[3], a[4], "-", "keep", "-", "0", "x", "-"};
-    if (strcmp(a[5], "-") == 0)
+    char *text = texts[next++ % 128], *more = text + 1024, *rare[9];
+    struct wish w = {key, NULL, "-", "0", NULL, a[1], a[2], a[3], "-", "keep", "-", "0", "x", "-"};
+    snprintf(text, 1024, "%s", a[0] + strlen("op="));
+    w.op = strsep(&text, " ");
+    w.owner = strstr(text, " owner=") + strlen(" owner=");
+    if (!strchr(a[3], ','))
         return w;
-    snprintf(text, sizeof texts[0], "%s", a[5]);
-    for (int i = 0; i < 8; i++)
-        rare[i] = strsep(&text, ",");
-    w.prev = rare[0];
-    w.tomb = rare[1];
-    w.ticket = rare[2];
-    w.place = rare[3];
-    w.judge = rare[4];
-    w.maxhold = rare[5];
-    w.mode = rare[6];
-    w.all = rare[7];
+    snprintf(more, 1024, "%s", a[3]);
+    for (int i = 0; i < 9; i++)
+        rare[i] = strsep(&more, ",");
+    w.bucket = rare[0];
+    w.prev = rare[1];
+    w.tomb = rare[2];
+    w.ticket = rare[3];
+    w.place = rare[4];
+    w.judge = rare[5];
+    w.maxhold = rare[6];
+    w.mode = rare[7];
+    w.all = rare[8];
     return w;
 }
 
@@ -101,7 +105,7 @@ static struct verdict exclusive(struct fake_server *s, const struct wish *w)
     if (held && held->foreign)
         return (struct verdict){.code = -2};
     if (again && fake_mutation != FAKE_REPEAT_COUNTS)
-        return (struct verdict){1, held->token, false};
+        return (struct verdict){1, held->token - atoll(w->floor), false};
     if (held && !is(held->op, w->prev) && !again) {
         struct verdict v = held_against(s, held, w);
         if (v.code != MAY_TAKE)
@@ -119,7 +123,7 @@ static struct verdict shared(struct fake_server *s, const struct wish *w)
     if (alone && alone->foreign)
         return (struct verdict){.code = -2};
     if (fake_is_op(mine, w->op))
-        return (struct verdict){1, mine->token, false};
+        return (struct verdict){1, mine->token - atoll(w->floor), false};
     if (fake_server_is_gone(s, w->key, w->op))
         return (struct verdict){.code = -1};
     if (mine) {
@@ -176,7 +180,7 @@ static struct verdict permit(struct fake_server *s, const struct wish *w)
     if (alone && alone->foreign)
         return (struct verdict){.code = -2};
     if (fake_is_op(held, w->op))
-        return (struct verdict){1, held->token, false};
+        return (struct verdict){1, held->token - atoll(w->floor), false};
     if (fake_server_is_gone(s, w->key, w->op))
         return (struct verdict){.code = -1};
     if (alone)
@@ -233,7 +237,7 @@ static struct verdict take(struct fake_server *s, const struct wish *w)
         fake_add_tomb(s, w->key, w->prev, atoll(w->tomb), false);
     int64_t token = fake_next_token(s, w->bucket, w->floor);
     fake_put(s, w->key, part, w->owner, w->op, token, count, atoll(w->floor), w->lease, w->maxhold);
-    return (struct verdict){1, token, false};
+    return (struct verdict){1, token - atoll(w->floor), false};
 }
 
 /* What becomes of the ticket; how many stand in the line then. */

@@ -489,6 +489,7 @@ int master_ask(struct master *m, enum script script, const struct master_item *i
         push_wire(&p->args, &p->n_args, &p->cap_args, item->args, item->args_len);
     assert(p->n_keys == m->open->n_items + 1);
     call->sent_us = sim_now_us();
+    call->floor = item->floor;
     TAILQ_INSERT_TAIL(&m->open->calls, call, link);
     m->open->n_items++;
     m->n_items++;
@@ -600,7 +601,7 @@ static void answer_item(const struct batch *b, const struct fake_reply *r, int i
     for (int i = 0; i < width; i++) {
         const struct fake_value *v = &r->values[at + i];
         if (b->script != SCRIPT_PEEK)
-            values[i] = v->integer;
+            values[i] = v->integer + (i == 1 && values[0] == 1 ? call->floor : 0);
         else
             nested[i] = (struct master_value){v->is_text, v->integer, v->text,
                                               v->is_text ? strlen(v->text) : 0};
@@ -739,10 +740,15 @@ static void take_greeting(struct master *m, const struct batch *b, const struct 
 /* As the real one: what it has answered raises what is known of its tokens. */
 static void see_tokens(struct master *m, const struct batch *b, const struct fake_reply *r)
 {
-    int width = script_get(b->script)->width;
-    for (int i = 0; b->script <= SCRIPT_TAKEOVER && i < r->n; i += width) {
-        if (r->values[i].integer == 1 && r->values[i + 1].integer > m->status.high)
-            m->status.high = r->values[i + 1].integer;
+    const struct fake_value *v = r->values;
+    const struct master_call *call;
+    if (b->script > SCRIPT_TAKEOVER || r->n == 0)
+        return;
+    TAILQ_FOREACH(call, &b->calls, link)
+    {
+        if (v[0].integer == 1 && v[1].integer + call->floor > m->status.high)
+            m->status.high = v[1].integer + call->floor;
+        v += script_get(b->script)->width;
     }
 }
 

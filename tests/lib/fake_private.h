@@ -41,6 +41,8 @@ int fake_limit_of(struct fake_server *, const char *key); /* 0: not in use as pe
 struct fake_permit *fake_permit(struct fake_server *, const char *key, const char *owner);
 void fake_forget_permit(struct fake_server *, const char *key, const char *part);
 
+/* By its name: "base", or a number. */
+int64_t *fake_counter(struct fake_server *, const char *name);
 int64_t fake_next_token(struct fake_server *, const char *bucket, const char *least);
 void fake_raise_counter(struct fake_server *, const char *bucket, int64_t token);
 

@@ -42,7 +42,7 @@ void fake_commit(struct fake_server *s, const char *key, char *const *a, struct 
         return;
     }
     bool larger = held->token > token && fake_mutation != FAKE_COMMIT_LOWERS;
-    int64_t counter = s->mark.counters[atoi(a[2])];
+    int64_t counter = *fake_counter(s, a[2]);
     bool is_shared = strcmp(a[3], "-") != 0 || fake_share(s, key, 0) != NULL;
     if (held->token < token && is_shared && counter >= token) {
         larger = true;

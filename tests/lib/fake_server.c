@@ -132,6 +132,7 @@ static void join(struct fake_server *s, char *const *a, struct fake_reply *r)
 {
     int64_t quarantine_ms = fake_mutation == FAKE_NO_QUARANTINE ? 0 : atoll(a[1]);
     if (strcmp(s->mark.run_id, a[0]) != 0) {
+        s->mark.base = fake_server_high(s);
         snprintf(s->mark.run_id, sizeof s->mark.run_id, "%s", a[0]);
         snprintf(s->mark.settings, sizeof s->mark.settings, "%s", a[2]);
         s->mark.active = quarantine_ms <= 0;

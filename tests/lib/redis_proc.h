@@ -13,7 +13,7 @@ struct redis_proc {
     char path[80]; /* of the socket */
 };
 
-/* Whether there is a redis-server to be run. Without one a test exits 77. */
+/* Whether there is a redis-server to be run. */
 bool redis_proc_available(void);
 
 /* Starts it and waits until it answers. `options` are more arguments, ended by NULL; or NULL. The

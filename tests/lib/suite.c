@@ -5,6 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "redis_proc.h"
+
+enum { LEFT_OUT = 77 };
+
 int suite_run(Suite *s)
 {
     SRunner *runner = srunner_create(s);
@@ -18,4 +22,13 @@ int suite_run(Suite *s)
     if (run == 0)
         fprintf(stderr, "no check ran\n");
     return run > 0 && failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int suite_run_with_redis(Suite *s)
+{
+    if (redis_proc_available())
+        return suite_run(s);
+    fprintf(stderr, "redis-server is not there\n");
+    srunner_free(srunner_create(s));
+    return LEFT_OUT;
 }

@@ -11,12 +11,12 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "clock.h"
-#include "redis_proc.h"
 #include "sides.h"
 #include "suite.h"
 #include "util.h"
@@ -394,9 +394,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-    if (!redis_proc_available()) {
-        fprintf(stderr, "redis-server is not there\n");
-        return 77;
-    }
-    return suite_run(suite());
+    return suite_run_with_redis(suite());
 }

@@ -1,12 +1,12 @@
 /* Runs cases.h twice: against src/lua on a redis-server of its own, and against the model of the
  * simulation. */
 #include <check.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cases.h"
-#include "redis_proc.h"
 #include "sides.h"
 #include "suite.h"
 
@@ -95,6 +95,28 @@ START_TEST(half_a_hold_is_none)
 }
 END_TEST
 
+/* One master has a single counter, several have many: no token comes again when their number
+ * changes. */
+START_TEST(no_token_comes_again_with_new_settings)
+{
+    static const struct script_case c = {.name = "new settings"};
+    const struct side *s = sides[SIDE_REDIS];
+    side_begin(s);
+    run_step(s, &c, "join - - RUN 0 three -> active 0 three 0");
+    run_step(s, &c, "acquire n - x.1 X 1000 50 7 - -> 1 50 0");
+    run_step(s, &c, "join - - RUN 0 one -> active 0 three 50");
+    run_step(s, &c, "join - - RUN 0 one 1 -> active 0 one 50");
+    run_step(s, &c, "acquire m - x.2 X 1000 5 base - -> 1 51 0");
+    run_step(s, &c, "join - - RUN 0 three 1 -> active 0 three 51");
+    run_step(s, &c, "acquire k - x.3 X 1000 5 8 - -> 1 52 0");
+    side_by_hand(
+        "HSET holdfast:master run_id another 7 70"); /* as it was before it started again */
+    run_step(s, &c, "join - - RUN 0 one -> active 0 one 70");
+    run_step(s, &c, "acquire j - x.4 X 1000 5 base - -> 1 71 0");
+    side_end(s);
+}
+END_TEST
+
 static Suite *suite(void)
 {
     Suite *s = suite_create("scripts");
@@ -103,15 +125,12 @@ static Suite *suite(void)
     tcase_add_loop_test(t, a_case, 0, SIDES * SCRIPT_CASES);
     tcase_add_test(t, a_share_that_has_lapsed_is_not_renewed);
     tcase_add_test(t, half_a_hold_is_none);
+    tcase_add_test(t, no_token_comes_again_with_new_settings);
     suite_add_tcase(s, t);
     return s;
 }
 
 int main(void)
 {
-    if (!redis_proc_available()) {
-        fprintf(stderr, "redis-server is not there\n");
-        return 77;
-    }
-    return suite_run(suite());
+    return suite_run_with_redis(suite());
 }

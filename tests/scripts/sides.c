@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "acquire_args.h"
 #include "fake_server.h"
 #include "redis_proc.h"
 #include "script.h"
@@ -386,6 +387,25 @@ static int script_by_name(const char *name)
     return -1;
 }
 
+/* In the words of acquire_args.h. */
+static void acquire(const struct side *s, int n_keys, char **keys, char **args, char *out)
+{
+    static struct acquire_args items[8];
+    char *wire[2 + 8 * ACQUIRE_ARGS] = {args[0], args[1]}, told[TEXT] = "", *words[WORDS];
+    for (int i = 0; i < n_keys; i++) {
+        acquire_args(&items[i], args + 2 + i * ACQUIRE_WORDS);
+        memcpy(wire + 2 + i * ACQUIRE_ARGS, items[i].list, sizeof items[i].list);
+    }
+    s->eval(SCRIPT_ACQUIRE, n_keys, keys, 2 + n_keys * ACQUIRE_ARGS, wire, told);
+    int n = side_split(told, words);
+    for (int i = 0; i < n; i++) {
+        if (i % 3 == 1 && strcmp(words[i - 1], "1") == 0)
+            add_number(out, atoll(words[i]) + items[i / 3].floor_value);
+        else
+            add_word(out, words[i]);
+    }
+}
+
 /* script names deadline args... */
 static void run_script(const struct side *s, enum script script, char **w, int n, char *out)
 {
@@ -417,7 +437,10 @@ static void run_script(const struct side *s, enum script script, char **w, int n
         }
         n_args++;
     }
-    s->eval(script, n_keys, key_list, n_args, args, out);
+    if (script == SCRIPT_ACQUIRE)
+        acquire(s, n_keys, key_list, args, out);
+    else
+        s->eval(script, n_keys, key_list, n_args, args, out);
 }
 
 void side_step(const struct side *s, const char *line, char out[SIDE_TEXT])

@@ -5,11 +5,21 @@
  * asked by the same lines of text, so that what they answer can be compared.
  *
  *   script names deadline args... -> answer, without its time
- *              names joined by commas; deadline: "-", "late" or "soon"; an error by its first word;
- * [..]: an item of peek STATE name [share] -> owner op token count seq; "free", "foreign" LINE name
- * -> tickets, and "turn:" with each one whose turn it is GONE name op -> 1 or 0: is there a
- * tombstone SET name, FLUSHALL, SLEEP ms, LISTEN broker LAPSE name share -> the time of this hold
- * is over ("-": of the exclusive one)
+ *
+ *     names      joined by commas
+ *     deadline   "-", "late" or "soon"
+ *     args       those of acquire as in acquire_args.h
+ *     answer     an error by its first word; [..]: an item of peek
+ *
+ *   STATE name [share] -> owner op token count seq; or "free", "foreign"
+ *
+ *   LINE name -> tickets, and "turn:" with each one whose turn it is
+ *
+ *   GONE name op -> 1 or 0: is there a tombstone
+ *
+ *   LAPSE name share: the time of this hold is over ("-": of the exclusive one)
+ *
+ *   SET name, FLUSHALL, SLEEP ms, LISTEN broker
  *
  * "RUN" in a line is the run id.
  */

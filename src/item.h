@@ -9,6 +9,7 @@
  *
  * One item is under construction at a time: the memory is the module's and is used again.
  */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,6 +20,7 @@ struct master_item;
 struct item {
     struct buf key, args;
     int64_t floor; /* see struct master_item */
+    bool early;
 };
 
 struct item *item_begin(const char *name, size_t name_len);

@@ -147,8 +147,10 @@ void line_release(struct broker *b, struct lock *l, const struct line_hold *hold
     bool calls = !place || strcmp(place->where, "front") != 0;
     item_arg_str(it, hold->op);
     /* one master that has granted it has no late copy of that request to come */
-    item_arg_int(it, hold->granted && is_alone(b) ? 0 : broker_tomb_ms(b));
+    bool is_settled = hold->granted && is_alone(b);
+    item_arg_int(it, is_settled ? 0 : broker_tomb_ms(b));
     if (is_alone(b) && !place && hold->part.kind == LOCK_EXCLUSIVE) {
+        it->early = is_settled;
         item_arg_str(it, "-");
     } else {
         size_t part_len = lock_part_text(hold->part, hold->owner, part);

@@ -81,6 +81,7 @@ struct master_item {
     const char *args; /* script_row.args bulk strings; NULL: none */
     size_t args_len;
     int64_t floor; /* of acquire.lua, whose answer says how far above it the token is; else 0 */
+    bool early;    /* of release.lua: it may run before what acquire.lua was asked in this turn */
 };
 
 struct master_status {

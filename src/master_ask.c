@@ -1,15 +1,15 @@
 /*
  * Items to one master and their answers.
  *
- *   master_ask -> open batch --another script, full, flush--> out/unsent --flush--> stream/sent
- * --reply--> answers
- *                                                                 \--link lost--> dead --loop-->
- * REJECTED or UNKNOWN
+ *   master_ask --> early or open --another script, full, flush--> out/unsent --flush--> stream/sent
+ *   sent --reply--> answers
+ *   any of them --link lost--> dead --loop--> REJECTED or UNKNOWN
  *
  * Owns the batches and the bytes that the stream has not seen yet. Does not know what the scripts
  * mean, only the shape of their replies: whatever a script cannot say ends the link.
  *
- * Invariants: replies come in the order of `sent`; nothing of `unsent`, `open` and `out` has left;
+ * Invariants: replies come in the order of `sent`; nothing of `unsent`, `early`,
+ * `open` and `out` has left;
  * a call is in exactly one batch until its on_answer runs. Batches and their buffers are used
  * again: nothing is allocated while things run evenly.
  */
@@ -109,10 +109,9 @@ static void drop_bytes(struct buf *b)
     buf_consume(b, buf_len(b));
 }
 
-/* Writes the open batch. */
-static void close_open(struct master *m, int64_t now_ms)
+static void write_open(struct master *m, struct master_open *o, int64_t now_ms)
 {
-    struct master_batch *b = m->open;
+    struct master_batch *b = o->batch;
 
     if (!b)
         return;
@@ -120,19 +119,25 @@ static void close_open(struct master *m, int64_t now_ms)
     master_put_array(&m->out, 5 + b->n_items + (int64_t)b->n_items * row->args);
     buf_append(&m->out, m->head[b->script], (size_t)m->head_len[b->script]);
     master_put_int(&m->out, b->n_items);
-    buf_append(&m->out, buf_head(&m->keys), buf_len(&m->keys));
+    buf_append(&m->out, buf_head(&o->keys), buf_len(&o->keys));
     if (row->deadline)
         master_put_int(&m->out, deadline_ms(m, now_ms));
     else
         master_put_text(&m->out, "", 0);
     b->number = ++m->last_number;
     master_put_int(&m->out, b->number);
-    buf_append(&m->out, buf_head(&m->args), buf_len(&m->args));
-    drop_bytes(&m->keys);
-    drop_bytes(&m->args);
+    buf_append(&m->out, buf_head(&o->args), buf_len(&o->args));
+    drop_bytes(&o->keys);
+    drop_bytes(&o->args);
     TAILQ_INSERT_TAIL(&m->unsent, b, link);
-    m->open = NULL;
+    o->batch = NULL;
     stats.renewal_batches += b->script == SCRIPT_RENEW;
+}
+
+static void close_open(struct master *m, int64_t now_ms)
+{
+    write_open(m, &m->early, now_ms);
+    write_open(m, &m->open, now_ms);
 }
 
 struct master_batch *master_batch_add(struct master *m, enum master_ask_kind kind)
@@ -165,25 +170,35 @@ static bool takes(struct master *m, enum script script, int64_t now_ms)
     return false;
 }
 
+/* Unlocks and locks come mixed. Were each to end the call of the other kind, calls would be short;
+ * so those releases that may go first are gathered in a call of their own. */
+static bool has_room(const struct master_open *o, enum script script, int n)
+{
+    const struct master_batch *b = o->batch;
+    return !b || (b->script == script && b->n_items + n <= items_max(script));
+}
+
 int master_ask(struct master *m, enum script script, const struct master_item *item,
                struct master_call *call, int64_t now_ms)
 {
     assert(script <= SCRIPT_PEEK);
+    bool early = item->early && (!m->open.batch || m->open.batch->script == SCRIPT_ACQUIRE);
+    struct master_open *o = early ? &m->early : &m->open;
     if (!takes(m, script, now_ms))
         return -1;
-    if (m->open && (m->open->script != script || m->open->n_items == items_max(script)))
+    if (!has_room(o, script, 1))
         close_open(m, now_ms);
-    if (!m->open) {
-        m->open = new_batch(m, MASTER_ASK_ITEMS);
-        m->open->script = (uint8_t)script;
+    if (!o->batch) {
+        o->batch = new_batch(m, MASTER_ASK_ITEMS);
+        o->batch->script = (uint8_t)script;
     }
-    buf_append(&m->keys, item->key, item->key_len);
+    buf_append(&o->keys, item->key, item->key_len);
     if (item->args)
-        buf_append(&m->args, item->args, item->args_len);
+        buf_append(&o->args, item->args, item->args_len);
     call->sent_us = now_ms * 1000;
     call->floor = item->floor;
-    TAILQ_INSERT_TAIL(&m->open->calls, call, link);
-    m->open->n_items++;
+    TAILQ_INSERT_TAIL(&o->batch->calls, call, link);
+    o->batch->n_items++;
     m->n_items++;
     return 0;
 }
@@ -191,7 +206,7 @@ int master_ask(struct master *m, enum script script, const struct master_item *i
 void master_together(struct master *m, enum script script, int n, int64_t now_ms)
 {
     assert(n <= ITEMS_MAX);
-    if (m->open && (m->open->script != script || m->open->n_items + n > items_max(script)))
+    if (!has_room(&m->open, script, n))
         close_open(m, now_ms);
 }
 
@@ -235,16 +250,21 @@ static void bury_all(struct master *m, struct master_batches *from, enum master_
     }
 }
 
+static void bury_open(struct master *m, struct master_open *o)
+{
+    if (o->batch)
+        TAILQ_INSERT_TAIL(&m->unsent, o->batch, link);
+    o->batch = NULL;
+    drop_bytes(&o->keys);
+    drop_bytes(&o->args);
+}
+
 void master_bury(struct master *m)
 {
-    if (m->open) {
-        TAILQ_INSERT_TAIL(&m->unsent, m->open, link);
-        m->open = NULL;
-    }
+    bury_open(m, &m->early);
+    bury_open(m, &m->open);
     bury_all(m, &m->sent, MASTER_UNKNOWN);
     bury_all(m, &m->unsent, MASTER_REJECTED);
-    drop_bytes(&m->keys);
-    drop_bytes(&m->args);
     drop_bytes(&m->out);
 }
 
@@ -263,12 +283,15 @@ void master_forget(struct master *m)
 {
     struct master_batch *b;
 
-    assert(TAILQ_EMPTY(&m->dead) && TAILQ_EMPTY(&m->sent) && TAILQ_EMPTY(&m->unsent) && !m->open);
+    assert(TAILQ_EMPTY(&m->dead) && TAILQ_EMPTY(&m->sent) && TAILQ_EMPTY(&m->unsent));
+    assert(!m->early.batch && !m->open.batch);
     while ((b = TAILQ_FIRST(&m->spare)) != NULL) {
         TAILQ_REMOVE(&m->spare, b, link);
         free(b);
     }
-    buf_fini(&m->keys);
-    buf_fini(&m->args);
+    buf_fini(&m->early.keys);
+    buf_fini(&m->early.args);
+    buf_fini(&m->open.keys);
+    buf_fini(&m->open.args);
     buf_fini(&m->out);
 }

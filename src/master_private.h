@@ -61,6 +61,12 @@ struct master_batch {
 };
 TAILQ_HEAD(master_batches, master_batch);
 
+/* A call that takes more items of its script. */
+struct master_open {
+    struct master_batch *batch; /* NULL: none */
+    struct buf keys, args;
+};
+
 /* What INFO has said. */
 struct master_facts {
     char run_id[MASTER_RUN_ID_MAX + 1];
@@ -116,9 +122,8 @@ struct master {
     bool stranger; /* a script has found the mark missing */
     int64_t quarantine_end_ms;
 
-    struct master_batch *open; /* takes more items of its script; NULL: none */
-    struct buf keys, args;     /* of the open batch */
-    struct buf out;            /* requests that stream has not seen */
+    struct master_open early, open; /* in this order they will be sent */
+    struct buf out;                 /* requests that stream has not seen */
     struct master_batches unsent, sent, dead, spare;
     int64_t last_number; /* of a call with items */
     int64_t n_items;     /* of all batches but the spare ones */

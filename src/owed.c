@@ -28,6 +28,7 @@ struct owed {
     struct master_call *for_call; /* the caller's */
     int64_t expires_ms;
     bool may_have_run; /* an earlier try of it */
+    bool early;        /* see struct master_item */
     size_t key_len, args_len;
     char bytes[]; /* key, then args */
 };
@@ -94,7 +95,8 @@ static void on_owed_answer(struct master_call *call, const struct master_answer 
 
 static int try_send(struct owed *o, int64_t now_ms)
 {
-    struct master_item bytes = {o->bytes, o->key_len, o->bytes + o->key_len, o->args_len, 0};
+    struct master_item bytes = {o->bytes,    o->key_len, o->bytes + o->key_len,
+                                o->args_len, 0,          o->early};
     return o->list->closed ? -1
                            : master_ask(o->list->master, SCRIPT_RELEASE, &bytes, &o->call, now_ms);
 }
@@ -111,6 +113,7 @@ void owed_send(struct owed_list *list, const struct item *item, struct master_ca
     o->expires_ms = expires_ms;
     o->key_len = bytes.key_len;
     o->args_len = bytes.args_len;
+    o->early = bytes.early;
     memcpy(o->bytes, bytes.key, bytes.key_len);
     memcpy(o->bytes + bytes.key_len, bytes.args, bytes.args_len);
     if (try_send(o, now_ms) != 0)

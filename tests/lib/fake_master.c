@@ -73,7 +73,7 @@ struct master {
     struct fake_conn *conn;
     bool cut;
     struct packet_list held_out, held_in, inbox;
-    struct batch *open;
+    struct batch *early, *open;
     struct batch_list unsent, sent, dead;
     struct sim_event *retry, *tick;
     int64_t backoff_ms, opened_us, heard_us, quarantine_end_us, offset_us;
@@ -443,9 +443,11 @@ static void batch_free(struct batch *b)
 
 static void close_open(struct master *m)
 {
+    if (m->early)
+        TAILQ_INSERT_TAIL(&m->unsent, m->early, link);
     if (m->open)
         TAILQ_INSERT_TAIL(&m->unsent, m->open, link);
-    m->open = NULL;
+    m->early = m->open = NULL;
 }
 
 static bool is_stalled(const struct master *m)
@@ -477,21 +479,23 @@ int master_ask(struct master *m, enum script script, const struct master_item *i
     assert(script <= SCRIPT_PEEK);
     if (!takes(m, script))
         return -1;
-    if (m->open && (m->open->script != script || m->open->n_items == ITEMS_MAX))
+    bool early = item->early && (!m->open || m->open->script == SCRIPT_ACQUIRE);
+    struct batch **open = early ? &m->early : &m->open;
+    if (*open && ((*open)->script != script || (*open)->n_items == ITEMS_MAX))
         close_open(m);
-    if (!m->open) {
-        m->open = batch_new(m, ITEMS, script);
-        begin_args(m, m->open, now_ms);
+    if (!*open) {
+        *open = batch_new(m, ITEMS, script);
+        begin_args(m, *open, now_ms);
     }
-    struct fake_packet *p = m->open->packet;
+    struct fake_packet *p = (*open)->packet;
     push_wire(&p->keys, &p->n_keys, &p->cap_keys, item->key, item->key_len);
     if (item->args)
         push_wire(&p->args, &p->n_args, &p->cap_args, item->args, item->args_len);
-    assert(p->n_keys == m->open->n_items + 1);
+    assert(p->n_keys == (*open)->n_items + 1);
     call->sent_us = sim_now_us();
     call->floor = item->floor;
-    TAILQ_INSERT_TAIL(&m->open->calls, call, link);
-    m->open->n_items++;
+    TAILQ_INSERT_TAIL(&(*open)->calls, call, link);
+    (*open)->n_items++;
     m->n_items++;
     return 0;
 }

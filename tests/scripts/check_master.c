@@ -140,7 +140,8 @@ static void wait_error(const char *text)
 
 /* Puts a question with its arguments, separated by blanks; those of acquire.lua in the words of
  * acquire_args.h. */
-static int put(struct asked *q, enum script script, const char *name, const char *args)
+static int put_at(struct asked *q, enum script script, const char *name, const char *args,
+                  bool early)
 {
     struct item *it = item_begin(name, strlen(name));
     char text[256], *at = text, *words[16], *word;
@@ -148,6 +149,7 @@ static int put(struct asked *q, enum script script, const char *name, const char
     int n = 0;
 
     *q = (struct asked){.call.on_answer = on_answer, .script = script};
+    it->early = early;
     snprintf(text, sizeof text, "%s", args);
     while (at && *at && (word = strsep(&at, " ")) != NULL && n < 16)
         words[n++] = word;
@@ -163,6 +165,11 @@ static int put(struct asked *q, enum script script, const char *name, const char
     }
     item_bytes(it, &bytes);
     return master_ask(m, script, &bytes, &q->call, clock_ms());
+}
+
+static int put(struct asked *q, enum script script, const char *name, const char *args)
+{
+    return put_at(q, script, name, args, false);
 }
 
 static void wait_answer(struct asked *q)
@@ -342,6 +349,37 @@ START_TEST(neighbours_travel_together)
     }
     ck_assert_int_eq(redis_proc_info(&redis, "commandstats", "cmdstat_evalsha:calls="), 44);
     ck_assert_int_eq(master_status(m, clock_ms())->answered, 300);
+}
+END_TEST
+
+/* Locks and unlocks in turn: two calls, and only what may go first does. */
+START_TEST(early_releases_go_first)
+{
+    static struct asked q[64];
+    char name[16];
+
+    redis_proc_do(&redis, "CONFIG RESETSTAT");
+    for (int i = 0; i < 40; i++) {
+        snprintf(name, sizeof name, "n%d", i / 2);
+        ck_assert_int_eq(put_at(&q[i], i % 2 ? SCRIPT_RELEASE : SCRIPT_ACQUIRE, name,
+                                i % 2 ? "op 0 -" : "op me 10000 5 7 -", i % 2),
+                         0);
+    }
+    wait_answer(&q[38]);
+    for (int i = 0; i < 40; i++) {
+        ck_assert_int_eq(q[i].order, i % 2 ? i / 2 : 20 + i / 2);
+        ck_codes(q[i], !(i % 2), i % 2 ? 0 : 5 + i / 2); /* there was nothing to release yet */
+    }
+    ck_assert_int_eq(put(&q[40], SCRIPT_RENEW, "n0", "op 10000 1 0 -"), 0);
+    ck_assert_int_eq(put_at(&q[41], SCRIPT_RELEASE, "n0", "op 0 -", true), 0);
+    ck_assert_int_eq(put(&q[42], SCRIPT_ACQUIRE, "n0", "op2 me 10000 5 7 -"), 0);
+    ck_assert_int_eq(put(&q[43], SCRIPT_RELEASE, "n0", "op2 0 -"), 0);
+    wait_answer(&q[43]);
+    for (int i = 40; i < 44; i++) {
+        ck_assert_int_eq(q[i].order, i);
+        ck_assert_int_eq(q[i].values[0], 1);
+    }
+    ck_assert_int_eq(redis_proc_info(&redis, "commandstats", "cmdstat_evalsha:calls="), 6);
 }
 END_TEST
 
@@ -996,6 +1034,7 @@ int main(void)
     tcase_add_test(c, joins);
     tcase_add_test(c, every_script_gets_through);
     tcase_add_test(c, neighbours_travel_together);
+    tcase_add_test(c, early_releases_go_first);
     tcase_add_test(c, what_many_readers_have_is_shown_in_part);
     tcase_add_test(c, more_than_its_bound_is_turned_away);
     tcase_add_test(c, an_answer_may_ask_again);

@@ -30,6 +30,7 @@ void bench_load_begin(struct load *l)
     struct timeval second = {1, 0},
                    end = {l->plan->duration_ms / 1000, l->plan->duration_ms % 1000 * 1000};
     l->begun_us = clock_us();
+    event_base_update_cache_time(l->base); /* this turn may have begun long ago, with handshakes */
     evtimer_del(l->end);
     evtimer_add(l->end, &end);
     event_add(l->tick, &second);

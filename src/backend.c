@@ -63,7 +63,7 @@ void backend_counter(const struct backend *b, const char *name, size_t name_len,
     if (b->n == 1)
         strcpy(out, "base");
     else
-        sprintf(out, "%d", item_bucket(name, name_len));
+        *util_put_digits(out, (uint64_t)item_bucket(name, name_len)) = '\0';
 }
 
 /* ---- votes ---- */

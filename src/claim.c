@@ -76,7 +76,7 @@ static void undo_op(struct claim *c, uint64_t op, struct lock_part part,
 {
     char text[BROKER_OP_MAX + 1];
     broker_op_text(c->broker, op, text);
-    struct line_hold hold = {text, part, c->owner, lease_ms, false};
+    struct line_hold hold = {text, part, c->owner, lease_ms, LINE_ASKED};
     line_release(c->broker, c->lock, &hold, place, releaser ? c->on_undone : NULL, releaser,
                  now_ms);
 }

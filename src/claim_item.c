@@ -34,35 +34,47 @@ static void add_counter(const struct claim *c, struct item *it)
     item_arg_str(it, counter);
 }
 
-static char *put_int(char *to, int64_t n)
+/* The digits of a number, made once where they are needed several times. */
+struct digits {
+    char text[20];
+    size_t len;
+};
+
+static struct digits digits_of(int64_t n)
 {
-    char digits[20], *end = digits + sizeof digits;
-    const char *first = util_digits(end, (uint64_t)n);
-    memcpy(to, first, (size_t)(end - first));
-    return to + (end - first);
+    struct digits d;
+    d.len = (size_t)(util_put_digits(d.text, (uint64_t)n) - d.text);
+    return d;
 }
 
-/* A hold as it stands on the masters: see lua/hold.lua. */
+static char *put(char *to, const struct digits *d)
+{
+    memcpy(to, d->text, d->len);
+    return to + d->len;
+}
+
+/* A hold as it is to stand on the masters (lua/hold.lua), how long, and its floor. */
 static void add_hold(const struct claim *c, struct item *it)
 {
+    const struct digits floor = digits_of(it->floor), lease = digits_of(c->lease_ms);
     char op[BROKER_OP_MAX + 1], text[sizeof op + LOCK_OWNER_MAX + 160], *p = text;
     broker_op_text(c->broker, c->op, op);
     p = stpcpy(stpcpy(p, "op="), op);
-    p = put_int(stpcpy(p, " token="), it->floor);
-    p = put_int(stpcpy(p, " count=1 seq="), it->floor);
-    p = put_int(stpcpy(p, " lease="), c->lease_ms);
+    p = put(stpcpy(p, " token="), &floor);
+    p = put(stpcpy(p, " count=1 seq="), &floor);
+    p = put(stpcpy(p, " lease="), &lease);
     p = stpcpy(p, " end=0 taken=0 owner=");
     memcpy(p, c->owner->text, c->owner->len); /* any bytes */
     item_arg(it, text, (size_t)(p - text) + c->owner->len);
+    item_arg(it, lease.text, lease.len);
+    item_arg(it, floor.text, floor.len);
 }
 
-/* Of a hold that is handed over. The one master that has granted it has no late copy of the request
- * for it to come; only of a permit it must know that it was released, and not lost. */
+/* Of a hold that is handed over no late copy can be created; but of a permit it must be known that
+ * it was released, and not lost. */
 static int64_t tomb_ms(const struct claim *c)
 {
-    if (!c->prev_op || (c->broker->backend.n == 1 && c->part.kind == LOCK_EXCLUSIVE))
-        return 0;
-    return broker_tomb_ms(c->broker);
+    return c->prev_op && c->prev_part.kind == LOCK_LIMIT ? broker_tomb_ms(c->broker) : 0;
 }
 
 /* The last argument of acquire.lua: nearly always there is nothing to say but the counter. */
@@ -112,8 +124,6 @@ struct item *claim_item_ask(const struct claim *c, int64_t now_ms)
     }
     it->floor = backend_floor(&c->broker->backend, now_ms);
     add_hold(c, it);
-    item_arg_int(it, c->lease_ms);
-    item_arg_int(it, it->floor);
     add_more(c, it, now_ms);
     return it;
 }

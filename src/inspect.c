@@ -312,7 +312,7 @@ static void on_force_peeked(struct round *round, void *arg, int64_t now_ms)
         for (int j = 0; j < m->n_seen; j++) {
             const struct lock_info_seen *seen = &m->seen[j];
             struct line_hold hold = {seen->op, seen->part, seen->owner, b->conf.max_lease_ms,
-                                     false};
+                                     LINE_FOREIGN};
             if (!lock_info_is_first(r->info, i, j))
                 continue;
             r->count = 1;

@@ -16,15 +16,11 @@ enum { LEN_MAX = 24 }; /* "$", 20 digits, CR LF */
 /* "$", the digits, CR LF; returns what is behind. */
 static char *put_len(char *to, size_t len)
 {
-    char digits[20], *end = digits + sizeof digits;
     *to++ = '$';
-    if (len < 10) {
+    if (len < 10)
         *to++ = (char)('0' + len);
-    } else {
-        const char *first = util_digits(end, len);
-        memcpy(to, first, (size_t)(end - first));
-        to += end - first;
-    }
+    else
+        to = util_put_digits(to, len);
     *to++ = '\r';
     *to++ = '\n';
     return to;

@@ -146,11 +146,9 @@ void line_release(struct broker *b, struct lock *l, const struct line_hold *hold
     /* who stays first himself needs no call: he asks again */
     bool calls = !place || strcmp(place->where, "front") != 0;
     item_arg_str(it, hold->op);
-    /* one master that has granted it has no late copy of that request to come */
-    bool is_settled = hold->granted && is_alone(b);
-    item_arg_int(it, is_settled ? 0 : broker_tomb_ms(b));
+    item_arg_int(it, hold->origin == LINE_FOREIGN ? broker_tomb_ms(b) : 0);
     if (is_alone(b) && !place && hold->part.kind == LOCK_EXCLUSIVE) {
-        it->early = is_settled;
+        it->early = hold->origin == LINE_GRANTED;
         item_arg_str(it, "-");
     } else {
         size_t part_len = lock_part_text(hold->part, hold->owner, part);

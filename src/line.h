@@ -13,7 +13,6 @@
  * The line is order, never safety: who is called up must still be granted the lock, and if a call
  * is lost everybody asks again by himself.
  */
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "broker_state.h"
@@ -49,13 +48,21 @@ void line_leave(struct broker *, const struct lock *, uint64_t number, int64_t n
  */
 void line_call_next(struct broker *, const struct lock *, int64_t now_ms);
 
+/* Where a hold that is to end comes from. Of an operation of our own no late copy of a request can
+ * create it anew (lua/vote.lua); of another broker's the masters keep a tombstone. */
+enum line_origin {
+    LINE_FOREIGN, /* another broker's, or it is not known */
+    LINE_ASKED,   /* ours: the request that creates it may not have been answered */
+    LINE_GRANTED, /* ours, and it was */
+};
+
 /* A hold that is to end, as the masters know it. */
 struct line_hold {
     const char *op;
     struct lock_part part;
     const struct owner *owner; /* of a reader's share; else not looked at */
     int64_t lease_ms;          /* so long its release is owed to a master that cannot be reached */
-    bool granted;              /* a majority has answered the request that created it */
+    enum line_origin origin;
 };
 
 /* Adds the part of a hold, the last argument of several scripts. */

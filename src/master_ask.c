@@ -116,7 +116,10 @@ static void write_open(struct master *m, struct master_open *o, int64_t now_ms)
     if (!b)
         return;
     const struct script_row *row = script_get(b->script);
-    master_put_array(&m->out, 5 + b->n_items + (int64_t)b->n_items * row->args);
+    int64_t time_us = now_ms * 1000 + m->setup.wall_us;
+    m->last_number = time_us > m->last_number ? time_us : m->last_number + 1;
+    b->number = m->last_number;
+    master_put_array(&m->out, 6 + b->n_items + (int64_t)b->n_items * row->args);
     buf_append(&m->out, m->head[b->script], (size_t)m->head_len[b->script]);
     master_put_int(&m->out, b->n_items);
     buf_append(&m->out, buf_head(&o->keys), buf_len(&o->keys));
@@ -124,8 +127,8 @@ static void write_open(struct master *m, struct master_open *o, int64_t now_ms)
         master_put_int(&m->out, deadline_ms(m, now_ms));
     else
         master_put_text(&m->out, "", 0);
-    b->number = ++m->last_number;
     master_put_int(&m->out, b->number);
+    master_put_text(&m->out, m->setup.broker, strlen(m->setup.broker));
     buf_append(&m->out, buf_head(&o->args), buf_len(&o->args));
     drop_bytes(&o->keys);
     drop_bytes(&o->args);

@@ -259,7 +259,7 @@ static void release(struct broker *b, struct lock *l, const struct queue_passed 
     static const struct line_place tail = {0, "tail"};
     char op[BROKER_OP_MAX + 1];
     broker_op_text(b, passed->op, op);
-    struct line_hold hold = {op, passed->part, passed->owner, passed->lease_ms, true};
+    struct line_hold hold = {op, passed->part, passed->owner, passed->lease_ms, LINE_GRANTED};
     line_release(b, l, &hold, lines_up ? &tail : NULL, releaser ? on_released : NULL, releaser,
                  now_ms);
 }

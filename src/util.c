@@ -118,6 +118,14 @@ char *util_digits(char *end, uint64_t n)
     return end;
 }
 
+char *util_put_digits(char *to, uint64_t n)
+{
+    char digits[20], *end = digits + sizeof digits;
+    const char *first = util_digits(end, n);
+    memcpy(to, first, (size_t)(end - first));
+    return to + (end - first);
+}
+
 /* From large to small: the order in which they are written and must be read. */
 static const struct {
     const char *name;

@@ -21,6 +21,8 @@ int util_parse_int(const char *s, size_t len, int64_t min, int64_t max, int64_t 
 
 /* Writes the decimal digits of n so that they end before `end`, 20 at most; returns the first. */
 char *util_digits(char *end, uint64_t n);
+/* The same from `to` on, 20 bytes at most and no NUL; returns what is behind. */
+char *util_put_digits(char *to, uint64_t n);
 
 /* "250ms" "30s" "5m" "1h" "2d", and joined from large to small, each unit once: "1m30s". A bare
  * number is in ms. Never negative. Reads whatever util_format_duration writes for ms >= 0.

@@ -2,9 +2,10 @@
 -- this ends (a hand-over: owner, operation and token change in one step).
 --
 -- KEYS   one lock an item
--- ARGV   deadline call; then an item: hold lease floor more
+-- ARGV   deadline call broker; then an item: hold lease floor more
 --          deadline  this server's time in ms; after it nothing is created ("" or absent: none)
---          call      any number, returned in the reply, so that no answer is taken for that of another call
+--          call      number of this call, higher than that of every call of this broker before; it is returned in the
+--                    reply, so that no answer is taken for that of another call
 --          hold      what is to stand there (hold.lua): with a new id of this operation, never used twice by anybody, the
 --                    token `floor`, and a count of 1 in version `floor`
 --          lease     ms
@@ -44,9 +45,9 @@
 local WIDTH = 4
 local KEYS, ARGV, n = KEYS, ARGV, #KEYS
 
-local fields = {'run_id', 'state', 'rare', 'base'}
+local fields = {'run_id', 'state', LAST, 'rare', 'base'}
 for i = 1, n do
-    local more = ARGV[i * WIDTH + 2]
+    local more = ARGV[i * WIDTH + 3]
     if more ~= 'base' then
         fields[#fields + 1] = more:match('^[^,]*')
     end
@@ -59,23 +60,23 @@ end
 
 -- The counters, as they are written: in decimal digits. Numbers would have to be made of them, and digits again.
 local counters, changed = {}, {}
-for i = 4, #fields do
+for i = 5, #fields do
     counters[fields[i]] = master[i] or '0'
 end
 
 -- The usual: exclusive, nobody has it, and no counter has reached floor. Written without functions: to make those takes
 -- longer than to serve a lock.
-local reply, i = {now, tonumber(ARGV[2]), 1, 0, 0}, 1
+local reply, i = {now, CALL, 1, 0, 0}, 1
 local pcall = redis.pcall
-local may_be_rare = tonumber(master[3] or 0) >= now
+local may_be_rare = tonumber(master[4] or 0) >= now
 local usual = not may_be_rare
 while usual and i <= n do
     local a = i * WIDTH
-    local floor, more, base = ARGV[a + 1], ARGV[a + 2], counters.base
+    local floor, more, base = ARGV[a + 2], ARGV[a + 3], counters.base
     local last = counters[more]
     usual = last and (#floor > #last or #floor == #last and floor > last)
         and (#floor > #base or #floor == #base and floor > base)
-        and not pcall('SET', KEYS[i], ARGV[a - 1], 'NX', 'GET', 'PX', ARGV[a])
+        and not pcall('SET', KEYS[i], ARGV[a], 'NX', 'GET', 'PX', ARGV[a + 1])
     if usual then
         counters[more], changed[more] = floor, floor
         reply[3 * i], reply[3 * i + 1], reply[3 * i + 2] = 1, 0, 0
@@ -93,7 +94,7 @@ if i <= n then -- all that is not usual
     local function any_rare()
         local keys = {}
         for j = 1, n do
-            keys[2 * j - 1] = gone_key(KEYS[j], ARGV[j * WIDTH - 1]:match(OP))
+            keys[2 * j - 1] = gone_key(KEYS[j], ARGV[j * WIDTH]:match(OP))
             keys[2 * j] = KEYS[j] .. ':shares'
         end
         return call('EXISTS', unpack(keys)) > 0
@@ -129,13 +130,13 @@ if i <= n then -- all that is not usual
         -- An item, its arguments by name.
         local function wish(i)
             local a, w = i * WIDTH, {key = KEYS[i]}
-            w.hold, w.lease, w.floor = ARGV[a - 1], ARGV[a], ARGV[a + 1]
+            w.hold, w.lease, w.floor = ARGV[a], ARGV[a + 1], ARGV[a + 2]
             w.op, w.owner = w.hold:match('^op=(%S+) .- owner=(.*)$')
             w.counter, w.prev, w.tomb, w.ticket, w.place, w.judge, w.maxhold, w.mode, w.all =
-                ARGV[a + 2]:match('^([^,]*),([^,]*),([^,]*),([^,]*),([^,]*),([^,]*),([^,]*),([^,]*),([^,]*)$')
+                ARGV[a + 3]:match('^([^,]*),([^,]*),([^,]*),([^,]*),([^,]*),([^,]*),([^,]*),([^,]*),([^,]*)$')
             if not w.prev then
                 w.counter, w.prev, w.tomb, w.ticket, w.judge, w.maxhold, w.mode, w.all =
-                    ARGV[a + 2], '-', '0', '-', '-', '0', 'x', '-'
+                    ARGV[a + 3], '-', '0', '-', '-', '0', 'x', '-'
             end
             return w
         end
@@ -413,9 +414,9 @@ if i <= n then -- all that is not usual
     local tried, serve = not may_be_rare and i, nil
     while i <= n do
         local a, above = i * WIDTH, nil
-        local more = ARGV[a + 2]
+        local more = ARGV[a + 3]
         if counters[more] and not rare and i ~= tried then
-            above = put(KEYS[i], ARGV[a - 1], ARGV[a], ARGV[a + 1], more)
+            above = put(KEYS[i], ARGV[a], ARGV[a + 1], ARGV[a + 2], more)
         end
         if above then
             reply[3 * i], reply[3 * i + 1], reply[3 * i + 2] = 1, above, 0
@@ -427,12 +428,10 @@ if i <= n then -- all that is not usual
     end
 end
 
-local written = {}
+local written = {LAST, ARGV[2]}
 for counter, token in pairs(changed) do
     written[#written + 1] = counter
     written[#written + 1] = token
 end
-if #written > 0 then
-    redis.call('HSET', 'holdfast:master', unpack(written))
-end
+redis.call('HSET', 'holdfast:master', unpack(written))
 return reply

@@ -4,7 +4,7 @@
 -- for two of them may be committed at the same time: of the same token only one gets a majority.
 --
 -- KEYS   one lock an item
--- ARGV   deadline call; then an item: op token bucket part    (part: as in release.lua)
+-- ARGV   deadline call broker; then an item: op token bucket part    (part: as in release.lua)
 -- Reply  {time, call, code, value, ...}:
 --          1 token   the hold has this token now
 --          2 token   the hold has this larger one: raise yours and commit again
@@ -16,14 +16,14 @@
 --@ shares.lua
 local WIDTH = 4
 
-local no = refusal(redis.call('HMGET', 'holdfast:master', 'run_id', 'state'))
+local no = refusal(redis.call('HMGET', 'holdfast:master', 'run_id', 'state', LAST))
 if no then
     return no
 end
 
-local reply = {now, tonumber(ARGV[2])}
+local reply = {now, CALL}
 for i = 1, #KEYS do
-    local a = 2 + (i - 1) * WIDTH
+    local a = 3 + (i - 1) * WIDTH
     local op, token, bucket, part = ARGV[a + 1], tonumber(ARGV[a + 2]), ARGV[a + 3], ARGV[a + 4]
     local key = hold_key(KEYS[i], part)
     local held = read(key)

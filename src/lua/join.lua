@@ -16,6 +16,9 @@ local RUN, QUARANTINE, SETTINGS, FORCE = ARGV[1], tonumber(ARGV[2]), ARGV[3], AR
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
+-- Calls are numbered by the time in us, and their deadlines are seconds: nothing that old is still under way.
+local FORGET_MS = 3600000
+
 -- For people who find the key. It is longer than 64 bytes: Redis then keeps the hash as a table at once, and not as a
 -- list that each call would go through as long as it has few counters.
 local ABOUT = 'state and token counters of holdfast, a lock broker: tokens go on from here, so leave it alone'
@@ -26,6 +29,8 @@ local all = redis.call('HGETALL', 'holdfast:master')
 for i = 1, #all, 2 do
     if all[i] == 'base' or all[i]:match('^%d+$') then
         high = math.max(high, tonumber(all[i + 1]))
+    elseif all[i]:match('^last:') and all[i + 1] / 1000 < now - FORGET_MS then
+        redis.call('HDEL', 'holdfast:master', all[i])
     end
 end
 

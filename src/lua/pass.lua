@@ -2,7 +2,7 @@
 -- when nobody has the lock alone, the first of those who are left is called up (see call_up.lua).
 --
 -- KEYS   one lock an item
--- ARGV   (unused) call; then an item: ticket next
+-- ARGV   (unused) call broker; then an item: ticket next
 --          ticket   "-": none is to be taken out
 --          next     "wait": nobody is called up, as in release.lua
 -- Reply  {time, call, code, ...}:  1 nobody has it alone   0 it is held
@@ -14,7 +14,7 @@ local WIDTH = 2
 
 local reply = {now, tonumber(ARGV[2])}
 for i = 1, #KEYS do
-    local key, a = KEYS[i], 2 + (i - 1) * WIDTH
+    local key, a = KEYS[i], 3 + (i - 1) * WIDTH
     local ticket = ARGV[a + 1]
     local code = 1 - redis.call('EXISTS', key)
     if ticket ~= '-' then

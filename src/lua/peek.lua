@@ -1,7 +1,7 @@
 -- peek: what this server knows of locks. Changes nothing.
 --
 -- KEYS   one lock an item
--- ARGV   (unused) call
+-- ARGV   (unused) call broker
 -- Reply  {time, call, item, ...}; an item is {} for a free lock, else {n, pttl, op, owner, token, count, part, ...}: how many
 --        holds there are, and of the first of them (16, or fewer when many locks are asked for) six values each; part as in
 --        release.lua

@@ -2,7 +2,7 @@
 -- and the lock is free. Its answer is never a vote. Also works while the server is in quarantine.
 --
 -- KEYS   one lock an item
--- ARGV   deadline call; then an item: op owner token count seq lease bucket maxhold part    (maxhold as in acquire.lua,
+-- ARGV   deadline call broker; then an item: op owner token count seq lease bucket maxhold part    (maxhold as in acquire.lua,
 --        part as in release.lua)
 -- Reply  {time, call, code, ...}:  1 planted, or there already   0 taken, or op is gone
 -- Twice  the same op again changes nothing.
@@ -12,7 +12,8 @@
 --@ shares.lua
 local WIDTH = 9
 
-local no = refusal({redis.call('HGET', 'holdfast:master', 'run_id'), 'active'})
+local master = redis.call('HMGET', 'holdfast:master', 'run_id', LAST)
+local no = refusal({master[1], 'active', master[2]})
 if no then
     return no
 end
@@ -34,9 +35,9 @@ local function is_taken(key, owner, part)
     return kind ~= 114 and not (n == 1 and redis.call('ZSCORE', key .. ':shares', 'r:' .. owner))
 end
 
-local reply = {now, tonumber(ARGV[2])}
+local reply = {now, CALL}
 for i = 1, #KEYS do
-    local key, a = KEYS[i], 2 + (i - 1) * WIDTH
+    local key, a = KEYS[i], 3 + (i - 1) * WIDTH
     local op, owner, token, lease = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 6]
     local bucket, maxhold, part = ARGV[a + 7], ARGV[a + 8], ARGV[a + 9]
     local hold = hold_key(key, part)

@@ -2,9 +2,9 @@
 -- very operation took and nothing else. Always allowed, also late and in quarantine.
 --
 -- KEYS   one lock an item
--- ARGV   (unused) call; then an item: op tomb more
---          tomb   ms for which op is remembered as gone, so that a late copy of the request that
---                 creates it finds the way shut, and a repeat of this one gets the same answer; 0: it is not
+-- ARGV   (unused) call broker; then an item: op tomb more
+--          tomb   0 for an operation of this broker; of another one: ms for which op is remembered as gone, so that a late
+--                 copy of the request that creates it finds the way shut, and a repeat of this one gets the same answer
 --          more   "-": the lock as a whole, and the first ticket in the line is called up; else all of these, with commas:
 --          ticket of one who lets others go first, or had it for a moment only, and lines up at its place (see
 --                 line_up.lua); "-": nobody
@@ -21,7 +21,13 @@ local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 --@ call_up.lua
 local WIDTH = 3
 local call, KEYS, ARGV, n = redis.call, KEYS, ARGV, #KEYS
-local reply = {now, tonumber(ARGV[2])}
+local CALL, LAST = tonumber(ARGV[2]), 'last:' .. ARGV[3]
+local reply = {now, CALL}
+
+-- From now on no copy of an earlier call of this broker takes anything (see vote.lua).
+if CALL > tonumber(call('HGET', 'holdfast:master', LAST) or 0) then
+    call('HSET', 'holdfast:master', LAST, ARGV[2])
+end
 
 -- Ends what is held there under op: the code, and whether it was there just now.
 local function free(key, hold, op)
@@ -42,14 +48,14 @@ local function is_usual()
     local seen = {}
     for i = 1, n do
         local a, key = i * WIDTH, KEYS[i]
-        if ARGV[a + 2] ~= '-' or ARGV[a + 1] ~= '0' or seen[key] then
+        if ARGV[a + 3] ~= '-' or ARGV[a + 2] ~= '0' or seen[key] then
             return false
         end
         seen[key] = true
     end
     local texts, ended, lines = call('MGET', unpack(KEYS)), {}, {}
     for i = 1, n do
-        local key, op, text, code = KEYS[i], ARGV[i * WIDTH], texts[i], 1
+        local key, op, text, code = KEYS[i], ARGV[i * WIDTH + 1], texts[i], 1
         if text and text:match(OP) == op then
             ended[#ended + 1], lines[#lines + 1] = key, key .. ':line'
         else
@@ -97,7 +103,7 @@ local function special()
 
     for i = 1, n do
         local key, a = KEYS[i], i * WIDTH
-        local op, tomb, more = ARGV[a], ARGV[a + 1], ARGV[a + 2]
+        local op, tomb, more = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
         local code, line = 0, 0
         if more == '-' then
             local was_there

@@ -1,7 +1,7 @@
 -- renew: extends holds, and writes how often each has been entered. It never creates a hold.
 --
 -- KEYS   one lock an item
--- ARGV   deadline call; then an item: op lease count seq part    (part: as in release.lua)
+-- ARGV   deadline call broker; then an item: op lease count seq part    (part: as in release.lua)
 --          lease   ms from now; 0: the time to live stays. Shortens it only with a newer seq: a late copy must not
 --          count   the absolute count, from the one broker that has the hold; seq: its version, written
 --                  only when newer than what is there
@@ -13,7 +13,7 @@
 local WIDTH = 5
 local call, KEYS, ARGV = redis.call, KEYS, ARGV
 
-local no = refusal(call('HMGET', 'holdfast:master', 'run_id', 'state'))
+local no = refusal(call('HMGET', 'holdfast:master', 'run_id', 'state', LAST))
 if no then
     return no
 end
@@ -40,9 +40,9 @@ local function renew(hold, lease, count, seq, newer)
 end
 
 local hold_key, enter_share
-local reply = {now, tonumber(ARGV[2])}
+local reply = {now, CALL}
 for i = 1, #KEYS do
-    local a = 2 + (i - 1) * WIDTH
+    local a = 3 + (i - 1) * WIDTH
     local op, lease, seq, part = ARGV[a + 1], ARGV[a + 2], ARGV[a + 4], ARGV[a + 5]
     local hold, code = KEYS[i], 0
     if part ~= '-' then

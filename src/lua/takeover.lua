@@ -3,7 +3,7 @@
 -- majority has been taken, nothing may live longer by it. The one who has got it renews it at once.
 --
 -- KEYS   one lock an item
--- ARGV   deadline call; then an item: op tomb owner floor bucket mine kind    (as in acquire; tomb: for the old op)
+-- ARGV   deadline call broker; then an item: op tomb owner floor bucket mine kind    (as in acquire; tomb: for the old op)
 --          mine   "hold": the broker of op has this hold itself; "none": what is held under an acquire of this broker is a
 --                 try that it has given up: it is taken, and tells nothing of the count
 --          kind   "x" exclusive, "s" shared, "n" a permit; "?": whatever this owner has, the first in that order
@@ -22,7 +22,7 @@
 --@ older.lua
 local WIDTH = 7
 
-local master = redis.call('HMGET', 'holdfast:master', 'run_id', 'state', 'base')
+local master = redis.call('HMGET', 'holdfast:master', 'run_id', 'state', LAST, 'base')
 local no = refusal(master)
 if no then
     return no
@@ -50,10 +50,10 @@ local function find(key, owner, kind)
     end
 end
 
-local base = tonumber(master[3]) or 0
-local reply = {now, tonumber(ARGV[2])}
+local base = tonumber(master[4]) or 0
+local reply = {now, CALL}
 for i = 1, #KEYS do
-    local key, a = KEYS[i], 2 + (i - 1) * WIDTH
+    local key, a = KEYS[i], 3 + (i - 1) * WIDTH
     local op, tomb, owner = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
     local part, share, held = find(key, owner, ARGV[a + 7])
     local hold = part and hold_key(key, part)

@@ -402,6 +402,7 @@ static void begin(bool users)
                                  .quarantine_ms = 0,
                                  .max_lease_ms = 10000,
                                  .drift_ppm = 5000,
+                                 .broker = "fuzz",
                                  .settings = "fuzz",
                                  .on_state = on_state};
     struct fake_link link = {0, channel, wake, on_call, NULL};

@@ -76,6 +76,7 @@ struct master {
     struct batch *early, *open;
     struct batch_list unsent, sent, dead;
     struct sim_event *retry, *tick;
+    int64_t last_call;
     int64_t backoff_ms, opened_us, heard_us, quarantine_end_us, offset_us;
     struct { /* as in master_clock.c */
         bool known;
@@ -441,13 +442,23 @@ static void batch_free(struct batch *b)
     free(b);
 }
 
+/* Calls are numbered in the order in which they leave. */
+static void close_batch(struct master *m, struct batch **open)
+{
+    char number[24];
+    if (!*open)
+        return;
+    snprintf(number, sizeof number, "%" PRId64, ++m->last_call);
+    free((*open)->packet->args[1]);
+    (*open)->packet->args[1] = util_strdup(number);
+    TAILQ_INSERT_TAIL(&m->unsent, *open, link);
+    *open = NULL;
+}
+
 static void close_open(struct master *m)
 {
-    if (m->early)
-        TAILQ_INSERT_TAIL(&m->unsent, m->early, link);
-    if (m->open)
-        TAILQ_INSERT_TAIL(&m->unsent, m->open, link);
-    m->early = m->open = NULL;
+    close_batch(m, &m->early);
+    close_batch(m, &m->open);
 }
 
 static bool is_stalled(const struct master *m)
@@ -470,7 +481,8 @@ static void begin_args(struct master *m, struct batch *b, int64_t now_ms)
         push_int(b->packet, now_ms + m->offset_us / 1000 + 2 * m->setup.request_timeout_ms);
     else
         push_arg(b->packet, "");
-    push_int(b->packet, b->n_items); /* call: any number */
+    push_arg(b->packet, "?"); /* close_batch() */
+    push_arg(b->packet, m->setup.broker);
 }
 
 int master_ask(struct master *m, enum script script, const struct master_item *item,

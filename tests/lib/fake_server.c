@@ -12,6 +12,7 @@
 #include "fake_private.h"
 #include "log.h"
 #include "sim_time.h"
+#include "util.h"
 
 enum fake_mutation fake_mutation;
 const char *const fake_mutation_names[FAKE_MUTATIONS] = {
@@ -19,6 +20,7 @@ const char *const fake_mutation_names[FAKE_MUTATIONS] = {
     [FAKE_COMMIT_ANYWHERE] = "commit anywhere",
     [FAKE_COMMIT_LOWERS] = "commit lowers",
     [FAKE_NO_TOMBS] = "no tombstones",
+    [FAKE_OLD_CALLS] = "copies of earlier calls run",
     [FAKE_NO_DEADLINE] = "no deadline",
     [FAKE_NO_QUARANTINE] = "no quarantine",
     [FAKE_RELEASE_ANY] = "release frees any hold",
@@ -70,8 +72,13 @@ void fake_server_init(struct fake_server *s, const char *name)
 
 void fake_server_flush(struct fake_server *s)
 {
+    struct fake_last *l;
     fake_lines_clear(s);
     fake_keys_clear(s);
+    while ((l = LIST_FIRST(&s->mark.lasts))) {
+        LIST_REMOVE(l, link);
+        free(l);
+    }
     memset(&s->mark, 0, sizeof s->mark);
 }
 
@@ -195,14 +202,34 @@ static const struct {
     [SCRIPT_PEEK] = {NULL, fake_peek, false, false},
 };
 
-static const char *refusal(const struct fake_server *s, enum script script, const char *run_id,
-                           const char *deadline, int64_t now_ms)
+/* last:<broker>; made when it is not there. */
+static int64_t *last_call(struct fake_server *s, const char *broker)
 {
+    struct fake_last *l;
+    LIST_FOREACH(l, &s->mark.lasts, link)
+    {
+        if (strcmp(l->broker, broker) == 0)
+            return &l->call;
+    }
+    l = util_alloc(sizeof *l);
+    snprintf(l->broker, sizeof l->broker, "%s", broker);
+    LIST_INSERT_HEAD(&s->mark.lasts, l, link);
+    return &l->call;
+}
+
+/* head: deadline, call, broker */
+static const char *refusal(struct fake_server *s, enum script script, const char *run_id,
+                           char *const *head, int64_t now_ms)
+{
+    const char *deadline = head[0];
     if (script_get(script)->deadline && deadline[0] && now_ms > atoll(deadline) &&
         fake_mutation != FAKE_NO_DEADLINE)
         return "LATE the request came after its deadline";
     if (scripts[script].knows_run && strcmp(s->mark.run_id, run_id) != 0)
         return "STRANGER this server has lost its data";
+    if (scripts[script].knows_run && atoll(head[1]) < *last_call(s, head[2]) &&
+        fake_mutation != FAKE_OLD_CALLS)
+        return "REPEATED a later call of this broker has come before";
     if (scripts[script].votes && !s->mark.active)
         return "QUARANTINE this server may not vote yet";
     return NULL;
@@ -249,7 +276,7 @@ void fake_server_eval(struct fake_server *s, enum script script, const char *run
         activate(s, args, r);
         return;
     }
-    const char *no = refusal(s, script, run_id, n_args ? args[0] : "", r->time_ms);
+    const char *no = refusal(s, script, run_id, args, r->time_ms);
     if (no) {
         snprintf(r->error, sizeof r->error, "%s", no);
         if (log_enabled(LOG_LEVEL_TRACE))
@@ -259,6 +286,10 @@ void fake_server_eval(struct fake_server *s, enum script script, const char *run
     int width = script_get(script)->args;
     assert(n_args == FAKE_HEAD + n_keys * width);
     r->call = atoll(args[1]);
+    if (script == SCRIPT_ACQUIRE || script == SCRIPT_RELEASE) {
+        int64_t *last = last_call(s, args[2]);
+        *last = fake_max(*last, r->call);
+    }
     if (scripts[script].all)
         scripts[script].all(s, n_keys, keys, args + FAKE_HEAD, r);
     for (int i = 0; i < n_keys && scripts[script].item; i++)

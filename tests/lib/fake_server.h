@@ -63,6 +63,13 @@ struct fake_line {
     int64_t upgrade_expires_ms;
 };
 
+/* The number of a broker's last call. */
+struct fake_last {
+    LIST_ENTRY(fake_last) link;
+    char broker[16];
+    int64_t call;
+};
+
 struct fake_server {
     char name[16];
     char run_id[FAKE_RUN_ID_LEN + 1];
@@ -78,6 +85,7 @@ struct fake_server {
         int64_t until_ms, base;
         char settings[64];
         int64_t counters[ITEM_BUCKETS];
+        LIST_HEAD(, fake_last) lasts;
     } mark;
     int64_t clock_us, clock_at_us; /* its time was clock_us at clock_at_us of the simulation */
     int32_t drift_ppm;             /* how much faster it runs */
@@ -95,6 +103,7 @@ enum fake_mutation {
     FAKE_COMMIT_ANYWHERE, /* writes the token back without looking who holds */
     FAKE_COMMIT_LOWERS,
     FAKE_NO_TOMBS,
+    FAKE_OLD_CALLS, /* a copy of an earlier call does what it says */
     FAKE_NO_DEADLINE,
     FAKE_NO_QUARANTINE,
     FAKE_RELEASE_ANY, /* an undo frees whatever is there */
@@ -167,7 +176,7 @@ struct fake_reply {
     int n_nested;
 };
 
-enum { FAKE_HEAD = 2 }; /* arguments before the items: deadline, call */
+enum { FAKE_HEAD = 3 }; /* arguments before the items: deadline, call, broker */
 
 /* Runs the text of this script that was loaded in the run `run_id`. */
 void fake_server_eval(struct fake_server *, enum script, const char *run_id, int n_keys,

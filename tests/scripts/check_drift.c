@@ -227,7 +227,9 @@ static void make_line(char *line)
 {
     unsigned dice = rnd(20);
     *line = '\0';
-    if (dice < 8 || n_ops == 0)
+    if (one_in(12))
+        snprintf(line, LINE, "CALL %u", 76 + rnd(3));
+    else if (dice < 8 || n_ops == 0)
         make_acquire(line);
     else if (dice < 11)
         make_release(line);

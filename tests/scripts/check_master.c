@@ -220,6 +220,8 @@ static void begin_with(const char *const *options)
                                   .request_timeout_ms = TIMEOUT_MS,
                                   .max_lease_ms = 60000,
                                   .drift_ppm = 5000,
+                                  .broker = "test",
+                                  .wall_us = INT64_MIN / 2, /* calls are numbered from 1 */
                                   .settings = "max_lease=60000",
                                   .max_reply = 1 << 20,
                                   .max_in_flight = 1000,

@@ -16,7 +16,9 @@
 #include "script.h"
 #include "sim_time.h"
 
-enum { WORDS = SIDE_WORDS, TEXT = SIDE_TEXT };
+enum { WORDS = SIDE_WORDS, TEXT = SIDE_TEXT, SIDE_HEAD = 3 /* deadline, call, broker */ };
+
+static char call[24]; /* the number that the next ones have */
 
 struct side {
     const char *name;
@@ -358,6 +360,7 @@ void side_by_hand(const char *command)
 
 void side_begin(const struct side *s)
 {
+    strcpy(call, "77");
     s->begin();
 }
 
@@ -391,12 +394,13 @@ static int script_by_name(const char *name)
 static void acquire(const struct side *s, int n_keys, char **keys, char **args, char *out)
 {
     static struct acquire_args items[8];
-    char *wire[2 + 8 * ACQUIRE_ARGS] = {args[0], args[1]}, told[TEXT] = "", *words[WORDS];
+    char *wire[SIDE_HEAD + 8 * ACQUIRE_ARGS] = {args[0], args[1], args[2]}, told[TEXT] = "",
+                               *words[WORDS];
     for (int i = 0; i < n_keys; i++) {
-        acquire_args(&items[i], args + 2 + i * ACQUIRE_WORDS);
-        memcpy(wire + 2 + i * ACQUIRE_ARGS, items[i].list, sizeof items[i].list);
+        acquire_args(&items[i], args + SIDE_HEAD + i * ACQUIRE_WORDS);
+        memcpy(wire + SIDE_HEAD + i * ACQUIRE_ARGS, items[i].list, sizeof items[i].list);
     }
-    s->eval(SCRIPT_ACQUIRE, n_keys, keys, 2 + n_keys * ACQUIRE_ARGS, wire, told);
+    s->eval(SCRIPT_ACQUIRE, n_keys, keys, SIDE_HEAD + n_keys * ACQUIRE_ARGS, wire, told);
     int n = side_split(told, words);
     for (int i = 0; i < n; i++) {
         if (i % 3 == 1 && strcmp(words[i - 1], "1") == 0)
@@ -410,7 +414,7 @@ static void acquire(const struct side *s, int n_keys, char **keys, char **args, 
 static void run_script(const struct side *s, enum script script, char **w, int n, char *out)
 {
     char keys[8][128], *key_list[8], *args[WORDS], deadline[24] = "";
-    static char call[] = "77", empty[] = "";
+    static char broker[] = "b", empty[] = "";
     int n_keys = 0, n_args = 0;
     bool is_items = script < SCRIPT_JOIN;
     if (strcmp(w[2], "late") == 0 || strcmp(w[2], "soon") == 0)
@@ -424,6 +428,7 @@ static void run_script(const struct side *s, enum script script, char **w, int n
     if (is_items) {
         args[n_args++] = script_get(script)->deadline ? deadline : empty;
         args[n_args++] = call;
+        args[n_args++] = broker;
     }
     char run_id[64], texts[WORDS][128];
     snprintf(run_id, sizeof run_id, "%s", s->run_id());
@@ -452,6 +457,8 @@ void side_step(const struct side *s, const char *line, char out[SIDE_TEXT])
     *out = '\0';
     if (script >= 0)
         run_script(s, (enum script)script, w, n, out);
+    else if (strcmp(w[0], "CALL") == 0)
+        snprintf(call, sizeof call, "%s", w[1]);
     else
         s->command(w, n, out);
 }

@@ -19,6 +19,8 @@
  *
  *   LAPSE name share: the time of this hold is over ("-": of the exclusive one)
  *
+ *   CALL n: the number of the calls that follow, at first 77; all are of broker "b"
+ *
  *   SET name, FLUSHALL, SLEEP ms, LISTEN broker
  *
  * "RUN" in a line is the run id.

@@ -406,6 +406,7 @@ void world_broker_start(int index)
         .quarantine_ms = conf->quarantine_ms,
         .max_lease_ms = conf->broker.max_lease_ms,
         .drift_ppm = conf->broker.drift_ppm,
+        .broker = wb->b.id,
         .settings = "sim",
         .on_state = on_state,
         .arg = wb,

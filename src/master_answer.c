@@ -151,6 +151,11 @@ static bool is_nested_answer(const struct master_batch *b, const struct reply_va
     return v == end;
 }
 
+static bool is_brief(const struct master_batch *b, const struct reply *r)
+{
+    return script_get(b->script)->brief && r->count == 3 && r->values->integer == 2;
+}
+
 /* Whether the reply is one that the script of this batch can give, and to this very call: one that
  * got lost on the way must not shift the answers of all that follow. */
 static bool is_answer(const struct master_batch *b, const struct reply *r)
@@ -159,9 +164,11 @@ static bool is_answer(const struct master_batch *b, const struct reply *r)
     const struct reply_value *v = r->values;
     int64_t n = 2 + (int64_t)b->n_items * (row->width ? row->width : 1);
 
-    if (v->type != REPLY_ARRAY || v->integer != n || !is_int(v + 1, 1, TIME_MAX_MS) ||
-        !is_int(v + 2, b->number, b->number))
+    if (v->type != REPLY_ARRAY || (v->integer != n && !is_brief(b, r)) ||
+        !is_int(v + 1, 1, TIME_MAX_MS) || !is_int(v + 2, b->number, b->number))
         return false;
+    if (is_brief(b, r))
+        return true;
     if (row->width == 0)
         return is_nested_answer(b, v + 3, v + r->count);
     return r->count == 1 + n && is_flat_answer(b, v + 3);
@@ -182,13 +189,14 @@ static void answer_flat(struct master *m, struct master_batch *b, int64_t now_ms
 {
     int width = script_get(b->script)->width;
     const struct reply_value *v = m->reply.values + 3;
+    bool brief = is_brief(b, &m->reply);
     int64_t values[SCRIPT_WIDTH_MAX] = {0};
     struct master_answer answer = {.result = MASTER_ANSWERED, .values = values, .text = ""};
     struct master_call *call;
 
     while ((call = TAILQ_FIRST(&b->calls)) != NULL) {
         for (int i = 0; i < width; i++)
-            values[i] = (v++)->integer;
+            values[i] = brief ? i == 0 : (v++)->integer;
         values[1] += values[0] == 1 ? call->floor : 0;
         see_token(m, b->script, values);
         TAILQ_REMOVE(&b->calls, call, link);

@@ -31,6 +31,7 @@ struct script_row {
     int args;      /* arguments an item, 0: not in items (join, activate) */
     int width;     /* integers an item in the reply; 0: an array an item */
     bool deadline; /* refuses to run late */
+    bool brief;    /* may leave the items out of its reply: each of them is 1, and the rest zeros */
 };
 
 const struct script_row *script_get(enum script);

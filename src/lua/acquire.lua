@@ -24,7 +24,7 @@
 --          mode      "x" exclusive; "s" shared; "<n>:<i>" permit i (from 0) of n
 --          all       "<group>/<k>": it and the others of this group, which stand beside it, are taken all k or none; "-": it
 --                    stands alone
--- Reply  {time, call, code, value, line, ...}; line is how many tickets stand in the line (counted for those with a ticket
+-- Reply  {time, call}: each item 1 0 0; or {time, call, code, value, line, ...}; line is how many tickets stand in the line (counted for those with a ticket
 --        and for hand-overs, else 0); code and value of each item:
 --          1 above   held under op; its token is so much above floor
 --          0 pttl    held by somebody else, for so many ms; 0: it is free, and another one's turn
@@ -66,7 +66,7 @@ end
 
 -- The usual: exclusive, nobody has it, and no counter has reached floor. Written without functions: to make those takes
 -- longer than to serve a lock.
-local reply, i = {now, CALL, 1, 0, 0}, 1
+local reply, i = {now, CALL}, 1
 local pcall = redis.pcall
 local may_be_rare = tonumber(master[4] or 0) >= now
 local usual = not may_be_rare
@@ -79,12 +79,15 @@ while usual and i <= n do
         and not pcall('SET', KEYS[i], ARGV[a], 'NX', 'GET', 'PX', ARGV[a + 1])
     if usual then
         counters[more], changed[more] = floor, floor
-        reply[3 * i], reply[3 * i + 1], reply[3 * i + 2] = 1, 0, 0
         i = i + 1
     end
 end
 
 if i <= n then -- all that is not usual
+    for j = 3, 3 * i - 1, 3 do
+        reply[j], reply[j + 1], reply[j + 2] = 1, 0, 0
+    end
+
     --@ hold.lua
     --@ rare.lua
     local call, rare = redis.call, false

@@ -11,7 +11,7 @@
 --          next   "call": the first ticket in the line is called up; "wait": the broker will see to that, once the
 --                 other servers know too (pass.lua)
 --          part   which share (shares.lua); "-": the lock as a whole
--- Reply  {time, call, code, line, ...}:  1 released   0 nothing was there   -1 there under another operation;
+-- Reply  {time, call}: each item 1 0; or {time, call, code, line, ...}:  1 released   0 nothing was there   -1 there under another operation;
 --        line: with "wait", how many tickets stand in the line, of which one may be called up
 -- Twice  the same answer, as long as it is remembered
 local clock = redis.call('TIME')
@@ -65,6 +65,8 @@ local function is_usual()
     end
     if #ended == 0 then
         return true
+    elseif #ended == n then
+        reply = {now, CALL}
     end
     call('DEL', unpack(ended))
     if call('EXISTS', unpack(lines)) > 0 then

@@ -5,7 +5,7 @@
 --          lease   ms from now; 0: the time to live stays. Shortens it only with a newer seq: a late copy must not
 --          count   the absolute count, from the one broker that has the hold; seq: its version, written
 --                  only when newer than what is there
--- Reply  {time, call, code, ...}:  1 held under op   0 not there   -1 there under another operation
+-- Reply  {time, call}: each item 1; or {time, call, code, ...}:  1 held under op   0 not there   -1 there under another operation
 --                            -2 its owner has taken it over under another operation
 -- Twice  the same again changes nothing but the time to live.
 --@ vote.lua
@@ -40,7 +40,7 @@ local function renew(hold, lease, count, seq, newer)
 end
 
 local hold_key, enter_share
-local reply = {now, CALL}
+local reply, all = {now, CALL}, true
 for i = 1, #KEYS do
     local a = 3 + (i - 1) * WIDTH
     local op, lease, seq, part = ARGV[a + 1], ARGV[a + 2], ARGV[a + 4], ARGV[a + 5]
@@ -65,6 +65,6 @@ for i = 1, #KEYS do
     elseif held then
         code = call('GET', KEYS[i] .. ':gone:' .. op) == 'moved' and -2 or -1
     end
-    reply[i + 2] = code
+    reply[i + 2], all = code, all and code == 1
 end
-return reply
+return all and {now, CALL} or reply

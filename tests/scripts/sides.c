@@ -132,6 +132,10 @@ static void real_eval(enum script script, int n_keys, char **keys, int n_args, c
         ck_assert_msg(!is_items || r->element[1]->integer == atoll(args[1]),
                       "the number of the call is not returned");
     }
+    if (script_get(script)->brief && r->type == REDIS_REPLY_ARRAY && r->elements == 2) {
+        for (int i = 0; i < n_keys * script_get(script)->width; i++)
+            add_number(out, i % script_get(script)->width == 0);
+    }
     for (size_t i = is_items ? 2 : 1; r->type == REDIS_REPLY_ARRAY && i < r->elements; i++) {
         const redisReply *e = r->element[i];
         if (e->type == REDIS_REPLY_INTEGER)

@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,11 @@ static void numbered(const struct broker *b, char separator, uint64_t number, ch
     out[id_len] = separator;
     memcpy(out + id_len + 1, p, (size_t)(end - p));
     out[id_len + 1 + (size_t)(end - p)] = '\0';
+}
+
+struct broker *broker_of_round(const struct round *r)
+{
+    return (struct broker *)((char *)r->backend - offsetof(struct broker, backend));
 }
 
 void broker_op_text(const struct broker *b, uint64_t op, char out[BROKER_OP_MAX + 1])

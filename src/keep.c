@@ -73,7 +73,6 @@ struct hold *keep_start(struct broker *b, struct lock *l, const struct claim *c,
                         const struct lock_request *r, int64_t now_ms)
 {
     struct hold *h = pool_get(sizeof *h);
-    h->broker = b;
     h->lock = l;
     h->owner = owner_ref(c->owner);
     h->part = c->part;
@@ -258,7 +257,7 @@ static void plant(struct broker *b, struct hold *h, int i, int64_t now_ms)
 static void on_all_answered(struct round *r, void *arg, int64_t now_ms)
 {
     struct hold *h = arg;
-    struct broker *b = h->broker;
+    struct broker *b = broker_of_round(r);
     h->open = NULL;
     if (b->backend.closed || !keep_is_valid(h, now_ms) || keep_lease_ms(h, now_ms) <= 0)
         return;
@@ -318,7 +317,7 @@ static void renewal_failed(struct broker *b, struct hold *h, const struct round 
 static void on_renewed(struct round *r, void *arg, int64_t now_ms)
 {
     struct hold *h = arg;
-    struct broker *b = h->broker;
+    struct broker *b = broker_of_round(r);
     if (h->busy || !keep_is_valid(h, now_ms)) {
         schedule(b, h); /* being taken over, or too late: what is due decides */
         return;
@@ -349,7 +348,7 @@ static void on_looked(struct round *r, void *arg, int64_t now_ms)
 {
     struct hold *h = arg;
     if (!h->busy && keep_is_valid(h, now_ms) && round_is_refused(r))
-        keep_lose(h->broker, h, keep_why_gone(r), true, now_ms);
+        keep_lose(broker_of_round(r), h, keep_why_gone(r), true, now_ms);
 }
 
 /* Asks whether and where a hold that is not renewed stands; what is missing is planted when all

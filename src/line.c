@@ -6,7 +6,6 @@
  */
 #include "line.h"
 
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -92,17 +91,12 @@ void line_call_next(struct broker *b, const struct lock *l, int64_t now_ms)
 
 /* ---- release ---- */
 
-static struct broker *broker_of(const struct round *r)
-{
-    return (struct broker *)((char *)r->backend - offsetof(struct broker, backend));
-}
-
 static void settle(struct round *r)
 {
     struct lock *l = r->about;
     r->about = NULL;
     if (l)
-        broker_put(broker_of(r), l);
+        broker_put(broker_of_round(r), l);
 }
 
 static void on_released_everywhere(struct round *r, void *arg, int64_t now_ms)
@@ -116,7 +110,7 @@ static void on_released_everywhere(struct round *r, void *arg, int64_t now_ms)
 static void on_release_vote(struct round *r, int i, const struct master_answer *answer,
                             int64_t now_ms)
 {
-    struct broker *b = broker_of(r);
+    struct broker *b = broker_of_round(r);
     const struct lock *l = r->about;
     (void)i;
     (void)answer;

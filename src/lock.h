@@ -89,7 +89,6 @@ extern const struct sm_state hold_states[HOLD_STATES];
 /* What a renewal needs stands together in front: a million of them do not fit into any cache. */
 struct hold {
     struct due due; /* next: renewal, end of MAXHOLD, lapse; see keep.c */
-    struct broker *broker;
     struct lock *lock;
     struct session *session; /* the connection that it belongs to; NULL: it has gone */
     struct round *open;      /* the last round about it, until all have answered; or NULL */

@@ -117,6 +117,29 @@ START_TEST(no_token_comes_again_with_new_settings)
 }
 END_TEST
 
+/* Calls are numbered by the time: that of a broker which has not been heard of for an hour is
+ * dropped. */
+START_TEST(numbers_of_long_ago_are_forgotten)
+{
+    static const struct script_case c = {.name = "numbers"};
+    const struct side *s = sides[SIDE_REDIS];
+    side_begin(s);
+    run_step(s, &c, "join - - RUN 0 s -> active 0 s 0");
+    run_step(s, &c, "CALL 80");
+    run_step(s, &c, "acquire n - x.1 X 1000 50 7 - -> 1 50 0");
+    run_step(s, &c, "CALL 77");
+    run_step(s, &c, "acquire m - x.2 X 1000 60 7 - -> REPEATED");
+    run_step(s, &c, "join - - RUN 0 s -> active 0 s 50");
+    run_step(s, &c, "acquire m - x.2 X 1000 60 7 - -> 1 60 0");
+    run_step(s, &c, "CALL 9007199254740000");
+    run_step(s, &c, "acquire k - x.3 X 1000 70 7 - -> 1 70 0");
+    run_step(s, &c, "join - - RUN 0 s -> active 0 s 70");
+    run_step(s, &c, "CALL 77");
+    run_step(s, &c, "acquire j - x.4 X 1000 80 7 - -> REPEATED");
+    side_end(s);
+}
+END_TEST
+
 static Suite *suite(void)
 {
     Suite *s = suite_create("scripts");
@@ -126,6 +149,7 @@ static Suite *suite(void)
     tcase_add_test(t, a_share_that_has_lapsed_is_not_renewed);
     tcase_add_test(t, half_a_hold_is_none);
     tcase_add_test(t, no_token_comes_again_with_new_settings);
+    tcase_add_test(t, numbers_of_long_ago_are_forgotten);
     suite_add_tcase(s, t);
     return s;
 }

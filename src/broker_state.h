@@ -60,9 +60,9 @@ struct broker {
                       int64_t now_ms); /* see many.h: its turn in a queue */
 };
 
-/* The text of an operation id: "<broker>.<number>". */
 /* Whose question it is. */
 struct broker *broker_of_round(const struct round *);
+/* The text of an operation id: "<broker>.<number>". */
 void broker_op_text(const struct broker *, uint64_t op, char out[BROKER_OP_MAX + 1]);
 /* "<broker>", or "<broker>/<number>" for a number other than 0. */
 void broker_ticket_text(const struct broker *, uint64_t number, char out[BROKER_TICKET_MAX + 1]);

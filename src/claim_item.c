@@ -85,9 +85,10 @@ static void add_more(const struct claim *c, struct item *it, int64_t now_ms)
     char more[sizeof counter + sizeof prev + sizeof(struct line_words) + sizeof mode + sizeof all +
               128];
     struct line_words line;
+    backend_counter(&c->broker->backend, c->lock->name, c->lock->name_len, counter);
     if (c->part.kind == LOCK_EXCLUSIVE && !c->prev_op && !c->place.where && !c->maxhold_ms &&
         !c->group) {
-        add_counter(c, it);
+        item_arg_str(it, counter);
         return;
     }
     snprintf(mode, sizeof mode, "%s", kind_words[c->part.kind]);
@@ -98,7 +99,6 @@ static void add_more(const struct claim *c, struct item *it, int64_t now_ms)
     if (c->group)
         snprintf(all, sizeof all, "%s.%" PRIu64 "/%d", c->broker->id, c->group, c->group_size);
     line_words(c->broker, c->lock, &c->place, &line, now_ms);
-    backend_counter(&c->broker->backend, c->lock->name, c->lock->name_len, counter);
     snprintf(more, sizeof more, "%s,%s,%" PRId64 ",%s,%s,%s,%" PRId64 ",%s,%s", counter, prev,
              tomb_ms(c), line.ticket, line.place, line.judge, c->maxhold_ms, mode, all);
     item_arg_str(it, more);

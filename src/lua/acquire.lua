@@ -24,8 +24,8 @@
 --          mode      "x" exclusive; "s" shared; "<n>:<i>" permit i (from 0) of n
 --          all       "<group>/<k>": it and the others of this group, which stand beside it, are taken all k or none; "-": it
 --                    stands alone
--- Reply  {time, call}: each item 1 0 0; or {time, call, code, value, line, ...}; line is how many tickets stand in the line (counted for those with a ticket
---        and for hand-overs, else 0); code and value of each item:
+-- Reply  {time, call}: each item 1 0 0; or {time, call, code, value, line, ...}; line is how many tickets stand in the
+--        line (counted for those with a ticket and for hand-overs, else 0); code and value of each item:
 --          1 above   held under op; its token is so much above floor
 --          0 pttl    held by somebody else, for so many ms; 0: it is free, and another one's turn
 --          2 pttl    held by the same owner under an operation of another broker
@@ -144,11 +144,6 @@ if i <= n then -- all that is not usual
             return w
         end
 
-        -- It has come before: the token is the same.
-        local function again(w, held)
-            return 1, held.token - w.floor
-        end
-
         -- A numbered ticket whose turn it is may have it. When it is nobody's, the next one is called up.
         local function is_turn(key, ticket)
             local turns = key .. ':turn'
@@ -204,6 +199,20 @@ if i <= n then -- all that is not usual
             return 0, call('ZREVRANGE', key .. ':shares', 0, 0, 'WITHSCORES')[2] - now
         end
 
+        -- It has come before: the token is the same.
+        local function again(w, held)
+            return 1, held.token - w.floor
+        end
+
+        -- What is said to op when it has come before, or has ended; nil: it is new. held: what its owner has.
+        local function seen(w, held)
+            if held and held.op == w.op then
+                return again(w, held)
+            elseif call('EXISTS', gone_key(w.key, w.op)) == 1 then
+                return -1, 0
+            end
+        end
+
         -- The kinds: each returns what is to be answered, code and value; nil: it may be taken. And whether its owner
         -- has the lock in another way already.
 
@@ -234,15 +243,12 @@ if i <= n then -- all that is not usual
             end
             local live, limit = shares(key), limit_of(key)
             local mine = read(hold)
-            if mine and mine.op == w.op then
-                return again(w, mine)
-            elseif call('EXISTS', gone_key(key, w.op)) == 1 then
-                return -1, 0
-            elseif mine then
-                local code, value = held_against(w, hold, mine)
-                if code then
-                    return code, value
-                end
+            local code, value = seen(w, mine)
+            if mine and not code then
+                code, value = held_against(w, hold, mine)
+            end
+            if code then
+                return code, value
             end
             if alone and alone.op ~= w.prev and alone.owner ~= w.owner then
                 return 0, call('PTTL', key)
@@ -278,10 +284,9 @@ if i <= n then -- all that is not usual
             end
             local live, limit = shares(key), limit_of(key)
             local held = read(hold)
-            if held and held.op == w.op then
-                return again(w, held)
-            elseif call('EXISTS', gone_key(key, w.op)) == 1 then
-                return -1, 0
+            local said, its = seen(w, held)
+            if said then
+                return said, its
             elseif alone then
                 return -3, 0
             end

@@ -2,8 +2,8 @@
 -- and the lock is free. Its answer is never a vote. Also works while the server is in quarantine.
 --
 -- KEYS   one lock an item
--- ARGV   deadline call broker; then an item: op owner token count seq lease bucket maxhold part    (maxhold as in acquire.lua,
---        part as in release.lua)
+-- ARGV   deadline call broker; then an item: op owner token count seq lease bucket maxhold part
+--          maxhold as in acquire.lua, part as in release.lua
 -- Reply  {time, call, code, ...}:  1 planted, or there already   0 taken, or op is gone
 -- Twice  the same op again changes nothing.
 --@ vote.lua

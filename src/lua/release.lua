@@ -11,8 +11,9 @@
 --          next   "call": the first ticket in the line is called up; "wait": the broker will see to that, once the
 --                 other servers know too (pass.lua)
 --          part   which share (shares.lua); "-": the lock as a whole
--- Reply  {time, call}: each item 1 0; or {time, call, code, line, ...}:  1 released   0 nothing was there   -1 there under another operation;
---        line: with "wait", how many tickets stand in the line, of which one may be called up
+-- Reply  {time, call}: each item 1 0; or {time, call, code, line, ...}:
+--          1 released   0 nothing was there   -1 there under another operation
+--          line   with "wait", how many tickets stand in the line, of which one may be called up
 -- Twice  the same answer, as long as it is remembered
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)

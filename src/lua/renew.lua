@@ -5,8 +5,9 @@
 --          lease   ms from now; 0: the time to live stays. Shortens it only with a newer seq: a late copy must not
 --          count   the absolute count, from the one broker that has the hold; seq: its version, written
 --                  only when newer than what is there
--- Reply  {time, call}: each item 1; or {time, call, code, ...}:  1 held under op   0 not there   -1 there under another operation
---                            -2 its owner has taken it over under another operation
+-- Reply  {time, call}: each item 1; or {time, call, code, ...}:
+--          1 held under op   0 not there   -1 there under another operation
+--         -2 its owner has taken it over under another operation
 -- Twice  the same again changes nothing but the time to live.
 --@ vote.lua
 --@ hold.lua

@@ -181,8 +181,8 @@ def test_a_reader_is_taken_back_at_another_broker(people, name):
     assert other.cmd("UNLOCK", name) == 1
     assert people(1).cmd("LOCK", name) is None
     assert again.cmd("UNLOCK", name, "OWNER", "app") == 1
-    # the broker that had it may only now hear that it has moved
-    assert people(0).cmd("LOCK", name, "WAIT", 5000)
+    wait_for("the broker that had it to hear of it", lambda: first.cmd("HOLDS", name, "OWNER", "app") == 0)
+    assert people(0).cmd("LOCK", name)
 
 
 # Permits

@@ -55,19 +55,21 @@ int run_child_start(struct run_child *c, char **argv, const sigset_t *mask)
     return 0;
 }
 
-void run_child_reap(struct run_child *c)
+bool run_child_reap(struct run_child *c)
 {
     pid_t pid;
     int status;
+    bool has_stopped = false;
     while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0) {
         if (pid != c->pid)
             continue;
-        c->stopped = WIFSTOPPED(status);
+        has_stopped = WIFSTOPPED(status);
         if (WIFEXITED(status) || WIFSIGNALED(status)) {
             c->pid = 0;
             c->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
         }
     }
+    return has_stopped;
 }
 
 void run_child_signal(const struct run_child *c, int number)

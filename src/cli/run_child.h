@@ -11,17 +11,17 @@
 #include "util.h"
 
 struct run_child {
-    pid_t pid;    /* 0: not started, or ended */
-    bool stopped; /* by a signal, and not continued yet */
-    int status;   /* exit status as a shell tells it, once it has ended */
+    pid_t pid;  /* 0: not started, or ended */
+    int status; /* exit status as a shell tells it, once it has ended */
 };
 
 /* Runs argv with the signal mask and dispositions of before. The kernel kills it when this process
  * dies. 0, or -1: errno says why it cannot be run. */
 int run_child_start(struct run_child *c, char **argv, const sigset_t *mask) MUST_CHECK;
 
-/* After SIGCHLD: takes in what has happened to it, and buries other descendants. */
-void run_child_reap(struct run_child *c);
+/* After SIGCHLD: takes in what has happened to it, and buries other descendants. True: a signal has
+ * stopped it since the last call, and it still is as far as is known. */
+bool run_child_reap(struct run_child *c);
 
 /* Sends a signal to the command alone, if it runs. */
 void run_child_signal(const struct run_child *c, int number);

@@ -566,6 +566,19 @@ def test_run_on_a_terminal(one, terminal, name):
     assert not is_held(one.broker, name)
 
 
+def test_run_follows_a_stop_once(one, running, name):
+    """News of its children that waits when it is continued is no reason to stop again."""
+    job = running(one.broker, name, "sh", "-c", "echo $$; exec sleep 60")
+    child = int(job.line())
+    os.kill(child, signal.SIGSTOP)
+    wait_for("the job to stop", lambda: procs.state(job.proc.pid) == "T")
+    os.kill(job.proc.pid, signal.SIGCHLD)
+    os.kill(job.proc.pid, signal.SIGCONT)
+    wait_for("the job to go on", lambda: procs.state(child) == "S" and procs.state(job.proc.pid) == "S")
+    os.kill(job.proc.pid, signal.SIGTERM)
+    assert job.end()[0] == 128 + signal.SIGTERM
+
+
 # --- run: loss ------------------------------------------------------------------------------------
 
 STUBBORN = 'trap "" TERM; sleep 60 & echo $$ $!; wait; sleep 60'

@@ -35,13 +35,18 @@ def wait_for(what, probe, deadline_s=10.0, every_s=0.005):
         time.sleep(every_s)
 
 
-def alive(pid):
-    """Whether a process runs (a zombie does not)."""
+def state(pid):
+    """The letter of proc(5) for what a process does; X: there is none."""
     try:
         with open("/proc/%d/stat" % pid, encoding="ascii", errors="replace") as stat:
-            return stat.read().rpartition(")")[2].split()[0] not in ("Z", "X")
+            return stat.read().rpartition(")")[2].split()[0]
     except OSError:
-        return False
+        return "X"
+
+
+def alive(pid):
+    """Whether a process runs (a zombie does not)."""
+    return state(pid) not in ("Z", "X")
 
 
 def children(pid):

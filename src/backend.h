@@ -66,6 +66,7 @@ struct round {
     int64_t sent_ms, timeout_ms;
     struct quorum quorum;
     int n_open;
+    uint32_t lease_ms;   /* the asker's: what it has asked for */
     struct vote votes[]; /* one a master */
 };
 

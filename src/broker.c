@@ -47,7 +47,7 @@ static void hold_over(struct broker *b, struct hold *h, int64_t now_ms)
     /* Gone from a majority: some may hold it still, or under the operation of a take-over that
      * failed, and that keeps others out for as long as its owner was told. */
     bool is_early = h->state == HOLD_LOST && now_ms < h->deadline_ms && now_ms < h->end_ms;
-    bool inherits = h->inherited_ms > 0 && now_ms <= h->since_ms + h->inherited_ms;
+    bool inherits = h->inherits && now_ms <= h->since_ms + b->conf.max_lease_ms;
     if (!is_early && !inherits) {
         stats.releases_expired += h->state != HOLD_LOST;
         end_hold(b, h, NULL, !may_linger, now_ms);

@@ -66,7 +66,7 @@ static void on_written(struct round *round, void *arg, int64_t now_ms)
     if (!won && step)
         set_count(h, h->count - (uint32_t)step);
     if (won && !ended && r->verb != VERB_UNLOCK) {
-        keep_confirmed(b, h, r->asked_lease_ms, round->sent_ms, now_ms);
+        keep_confirmed(b, h, round, now_ms);
         keep_follow(h, round);
     }
     keep_pin(h);
@@ -99,8 +99,7 @@ void enter_again(struct broker *b, struct hold *h, struct lock_request *r, int64
     if (r->lease_ms)
         h->lease_ms = (uint32_t)r->lease_ms;
     set_count(h, h->count + 1);
-    r->asked_lease_ms = keep_lease_ms(h, now_ms);
-    keep_write(b, h, r->asked_lease_ms, on_written, r, now_ms);
+    keep_write(b, h, keep_lease_ms(h, now_ms), on_written, r, now_ms);
 }
 
 void enter_leave(struct broker *b, struct hold *h, struct lock_request *r, int64_t now_ms)
@@ -118,8 +117,7 @@ void enter_renew(struct broker *b, struct hold *h, struct lock_request *r, int64
         h->lease_ms = (uint32_t)r->lease_ms;
         set_count(h, h->count); /* a new version, which may also shorten */
     }
-    r->asked_lease_ms = keep_lease_ms(h, now_ms);
-    keep_write(b, h, r->asked_lease_ms, on_written, r, now_ms);
+    keep_write(b, h, keep_lease_ms(h, now_ms), on_written, r, now_ms);
 }
 
 /* ---- take-over ---- */
@@ -223,8 +221,10 @@ void enter_take_over(struct broker *b, struct lock *l, struct lock_request *r, i
     }
     q = lock_queue_get(l);
     q->takeover_waits = q->n_claims > 0;
-    if (q->takeover_waits) { /* one at a time: their end runs what is deferred */
-        defer_request(l, r);
+    /* One at a time. And an UNLOCK that is under way would say that nothing was held, if this took
+     * the hold away from before it. */
+    if (q->takeover_waits || (l->refs > 1 && queue_is_releasing(b, l, r->owner))) {
+        defer_request(l, r); /* goes again at the end of those */
         return;
     }
     if (h)

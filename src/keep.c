@@ -82,7 +82,7 @@ struct hold *keep_start(struct broker *b, struct lock *l, const struct claim *c,
     h->token = c->token;
     h->asked_before_ms = (uint32_t)(now_ms - c->sent_ms);
     h->since_ms = now_ms;
-    h->inherited_ms = c->takeover ? (uint32_t)b->conf.max_lease_ms : 0;
+    h->inherits = c->takeover;
     h->deadline_ms = c->deadline_ms;
     h->end_ms = c->takeover     ? c->end_ms /* that of the first LOCK, as with every re-entry */
                 : r->maxhold_ms ? c->sent_ms + r->maxhold_ms
@@ -211,18 +211,20 @@ struct round *keep_write(struct broker *b, struct hold *h, int64_t lease_ms, rou
     item_arg_int(it, h->count);
     item_arg_int(it, h->seq);
     line_add_part(it, h->part, h->owner);
-    return backend_ask(&b->backend, SCRIPT_RENEW, it, false, fn, arg, now_ms);
+    struct round *r = backend_ask(&b->backend, SCRIPT_RENEW, it, false, fn, arg, now_ms);
+    r->lease_ms = (uint32_t)lease_ms;
+    return r;
 }
 
-void keep_confirmed(struct broker *b, struct hold *h, int64_t lease_ms, int64_t sent_ms,
-                    int64_t now_ms)
+void keep_confirmed(struct broker *b, struct hold *h, const struct round *r, int64_t now_ms)
 {
-    int64_t until_ms = now_ms + quorum_validity_ms(lease_ms, sent_ms, now_ms, b->conf.drift_ppm);
+    int64_t until_ms =
+        now_ms + quorum_validity_ms(r->lease_ms, r->sent_ms, now_ms, b->conf.drift_ppm);
     if (until_ms > h->deadline_ms)
         h->deadline_ms = until_ms;
-    h->renew_ms = lease_ms < h->lease_ms || !h->watched
+    h->renew_ms = r->lease_ms < h->lease_ms || !h->watched
                       ? INT64_MAX
-                      : renew_next_ms(sent_ms, h->lease_ms, broker_random(b, UINT32_MAX));
+                      : renew_next_ms(r->sent_ms, h->lease_ms, broker_random(b, UINT32_MAX));
     if (h->state == HOLD_JEOPARDY) {
         b->n_jeopardy--;
         sm_move(hold_states, &h->state, h->lock->name, HOLD_HELD);
@@ -327,7 +329,7 @@ static void on_renewed(struct round *r, void *arg, int64_t now_ms)
         return;
     }
     stats.renewals_ok++;
-    keep_confirmed(b, h, h->asked_lease_ms, r->sent_ms, now_ms);
+    keep_confirmed(b, h, r, now_ms);
     if (h->tell)
         notify_renewed(h, now_ms);
 }
@@ -339,9 +341,8 @@ static void renew(struct broker *b, struct hold *h, int64_t now_ms)
         return;
     }
     hist_add(&stats.renewal_lateness_us, (now_ms - h->renew_ms) * 1000);
-    h->asked_lease_ms = (uint32_t)keep_lease_ms(h, now_ms);
     h->renew_ms = now_ms + b->conf.request_timeout_ms + 1; /* the verdict sets a better one */
-    keep_follow(h, keep_write(b, h, h->asked_lease_ms, on_renewed, h, now_ms));
+    keep_follow(h, keep_write(b, h, keep_lease_ms(h, now_ms), on_renewed, h, now_ms));
 }
 
 static void on_looked(struct round *r, void *arg, int64_t now_ms)

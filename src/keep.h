@@ -47,10 +47,8 @@ struct round *keep_write(struct broker *, struct hold *, int64_t lease_ms, round
 /* A majority has the hold by this round, whose verdict is being delivered: when the last answer is
  * in, it is planted where it is missing (safety R3). The round belongs to the hold from now on. */
 void keep_follow(struct hold *, struct round *);
-/* A majority has confirmed keep_write(lease_ms > 0), which was sent at sent_ms: the promise is
- * longer now. */
-void keep_confirmed(struct broker *, struct hold *, int64_t lease_ms, int64_t sent_ms,
-                    int64_t now_ms);
+/* A majority has confirmed this round of keep_write(lease_ms > 0): the promise is longer now. */
+void keep_confirmed(struct broker *, struct hold *, const struct round *, int64_t now_ms);
 /* What to ask for: the lease, less where MAXHOLD ends earlier; 0 when that is over. */
 int64_t keep_lease_ms(const struct hold *, int64_t now_ms);
 

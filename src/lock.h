@@ -8,9 +8,10 @@
  *   a hold:
  *             renewal failed              renewed
  *     HELD ------------------> JEOPARDY ----------> HELD
- *       |   \                   |    |
- *       |    \------------------+---/|   it cannot be kept: the holder is told, and nobody else
- * gets it |            v               |   before its deadline |           LOST             | v v v
+ *      | \                     | |
+ *      |  \--------------------|-+--> LOST   it cannot be kept: the holder is told,
+ *      |                       |       |     and nobody else gets it before its deadline
+ *      v                       v       v
  *     ENDED: released, moved, gone or lapsed; freed when nothing refers to it any more
  *
  * An owner has a lock alone, or a share of it: with the other readers, or one of n permits. He may
@@ -100,22 +101,20 @@ struct hold {
     int64_t seq;         /* version of count on the masters */
     uint32_t count;      /* entered so often */
     uint32_t lease_ms;
-    uint32_t asked_lease_ms; /* of the renewal under way */
-    uint32_t pins;           /* references besides the lock's; freed when 0 and ENDED */
-    uint8_t state;           /* enum hold_state */
-    bool watched : 1;        /* the broker renews it while its connection lives */
-    bool tell : 1;           /* TELL: push each renewal */
-    bool busy : 1; /* a request of its owner is under way: later ones wait (queue->deferred) */
+    uint32_t pins;     /* references besides the lock's; freed when 0 and ENDED */
+    uint8_t state;     /* enum hold_state */
+    bool watched : 1;  /* the broker renews it while its connection lives */
+    bool tell : 1;     /* TELL: push each renewal */
+    bool busy : 1;     /* a request of its owner is under way: later ones wait (queue->deferred) */
+    bool inherits : 1; /* taken over: its holder may have been told more than we know */
     struct lock_part part;
+    uint32_t asked_before_ms; /* since_ms less the time when the masters were asked for it: its
+                               * first promise counts from there */
     LIST_ENTRY(hold) of_lock;
     LIST_ENTRY(hold) of_session; /* valid while session is not NULL */
     struct owner *owner;
     int64_t token;
-    uint32_t asked_before_ms; /* since_ms less the time when the masters were asked for it: its
-                               * first promise counts from there */
-    uint32_t inherited_ms;    /* taken over: until so long after since_ms its holder may have been
-                               * told more than we know */
-    uint64_t released_by;     /* session that said UNLOCK; 0: none */
+    uint64_t released_by; /* session that said UNLOCK; 0: none */
 };
 
 /* ---- one lock ---- */
@@ -198,7 +197,6 @@ struct lock_request {
     bool lined, turn;      /* fair: its ticket stands in the line; it has been called up */
     uint64_t ticket;       /* fair: its number */
     int64_t token, deadline_ms;
-    int64_t asked_lease_ms; /* of the write under way */
     int64_t count;
     bool failed;            /* one of the releases of FORCEUNLOCK could not be confirmed */
     int pending;            /* answers still to come (FORCEUNLOCK) */

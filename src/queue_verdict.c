@@ -192,10 +192,9 @@ void queue_on_takeover_end(struct claim *c, void *arg, int64_t now_ms)
 
 /* ---- the end of a hold ---- */
 
-static void on_released(struct round *round, void *arg, int64_t now_ms)
+static void say_released(struct broker *b, struct lock_request *r, struct round *round,
+                         int64_t now_ms)
 {
-    struct lock_request *r = arg;
-    struct broker *b = r->broker;
     bool was_there = false;
     for (int i = 0; i < round->quorum.n; i++)
         was_there |= round->votes[i].state == VOTE_ANSWERED && round->votes[i].code == 1;
@@ -213,6 +212,29 @@ static void on_released(struct round *round, void *arg, int64_t now_ms)
         "NOQUORUM %.*s; '%s' is given up and will be free at the end of its lease at the latest",
         (int)buf_len(&why), buf_head(&why), r->lock->name);
     buf_fini(&why);
+}
+
+static void on_released(struct round *round, void *arg, int64_t now_ms)
+{
+    struct lock_request *r = arg;
+    struct broker *b = r->broker;
+    struct lock *l = r->lock;
+    broker_use(l);
+    say_released(b, r, round, now_ms);
+    defer_run(b, l, now_ms);
+    broker_put(b, l);
+}
+
+bool queue_is_releasing(const struct broker *b, const struct lock *l, const struct owner *owner)
+{
+    const struct round *round;
+    TAILQ_FOREACH(round, &b->backend.asked, by_age)
+    {
+        const struct lock_request *r = round->arg;
+        if (round->on_verdict == on_released && r->lock == l && owner_same(r->owner, owner))
+            return true;
+    }
+    return false;
 }
 
 /* Others have been passed over often or long enough, or order is strict: the lock is released, and

@@ -415,6 +415,26 @@ START_TEST(a_late_take_over_is_old)
 }
 END_TEST
 
+/* The master refuses for a moment, so that UNLOCK has to be repeated there. The same said by
+ * another connection asks by take-over, which must not get in between. */
+START_TEST(an_unlock_comes_before_the_next)
+{
+    story_begin(1, 1, "xx");
+    story_gets(0, "LOCK n");
+    world.brokers[0].b.backend.request_timeout_ms = 1000; /* the time to repeat it in */
+    world.servers[0].refuses = "MISCONF Errors writing to the AOF file";
+    world_say(0, "UNLOCK n");
+    story_run_there();
+    world.servers[0].refuses = NULL;
+    world_say(1, "UNLOCK n");
+    world_run_ms(300);
+    story_answers(0, "1");
+    story_answers(1, "-NOTHELD");
+    ck_assert_int_eq(world_copies("n"), 0);
+    world_end();
+}
+END_TEST
+
 /* One master has it, one has not, and the third, which has it too, does not answer: that is no
  * "not held". */
 START_TEST(not_held_needs_a_majority)
@@ -551,6 +571,7 @@ static Suite *forced_suite(void)
     tcase_add_test(c, a_repeated_acquire_counts_once);
     tcase_add_test(c, a_late_count_is_old);
     tcase_add_test(c, a_late_take_over_is_old);
+    tcase_add_test(c, an_unlock_comes_before_the_next);
     tcase_add_test(c, not_held_needs_a_majority);
     tcase_add_test(c, a_late_try_counts_nothing);
     tcase_add_test(c, a_late_plant_overwrites_nobody);

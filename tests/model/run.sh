@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks the models of the protocol (locks.pml, permits.pml, README.md): each configuration must be searched to its end
+# Checks the models of the protocol (locks.pml, permits.pml, calls.pml, README.md): each configuration must be searched to its end
 # without an error, and with a rule taken out the error must be found.
 # usage: run.sh [WORD]    only the lines with this word in their name
 # MODEL_FULL=1: larger bounds (some minutes, up to 6 GB). MODEL_JOBS: how many at a time.
@@ -22,6 +22,8 @@ plant-restart       -DTOP=3 -DSTART=0 -DRENEW -DRESTART -DNO_LATE_ACQUIRE | -DTO
 plant-early         -DTOP=3 -DSTART=0 -DRENEW -DEARLY=1 -DNO_LATE_ACQUIRE | -DTOP=4
 permits             -DOPS=2 -DTOP=4                                     | -DTOP=6
 permits-three       -DOPS=3 -DTOP=3 -DSTART=0                           | -DTOP=4
+calls               -DOPS=2 -DCALLS=7                                   | -DCALLS=9
+calls-three         -DOPS=3 -DCALLS=8                                   | -DCALLS=10
 plant-prompt        -DTOP=3 -DSTART=0 -DRENEW -DEARLY=1 -DNO_LATE_ACQUIRE -DPROMPT -DNEWEST | -DTOP=4
 '
 
@@ -49,6 +51,13 @@ takeover-with-the-old-token     -DTAKEOVER -DOPS=3 -DNO_NEW_TOKEN              |
 takeover-that-is-undone         -DTAKEOVER -DOPS=3 -DNO_KEEPING                | exclusion
 takeover-that-shortens          -DTAKEOVER -DOPS=3 -DNO_LASTING_LEASE          | exclusion
 permits-of-one-token            -DOPS=2 -DTOP=5 -DNO_STRICT                    | unique
+calls-without-numbers           -DNO_NUMBERS                                   | comes-back
+calls-releases-not-numbered     -DNO_NUMBER_OF_RELEASES                        | comes-back
+calls-plants-not-numbered       -DNO_NUMBERS_FOR_PLANTS                        | comes-back
+calls-number-used-again         -DNO_NEW_NUMBER                                | comes-back
+calls-number-forgotten          -DNO_HOUR                                      | comes-back
+calls-force-without-tombstone   -DNO_TOMB                                      | comes-back
+calls-plant-after-the-release   -DNO_LAST_WORD                                 | comes-back
 old-owner-goes-on               -DHANDOVER -DOPS=3 -DNO_END_BY_HANDOVER        | exclusion
 known-limit                     -DRENEW -DEARLY=1 -DNO_LATE_ACQUIRE -DNEWEST -DTOP=3 -DSTART=0 | newer
 known-limit-foreign-loses       -DRENEW -DEARLY=1 -DNO_LATE_ACQUIRE -DNEWEST -DTOP=3 -DSTART=0 -DFOREIGN_LOSES | newer
@@ -70,6 +79,7 @@ property_of() {
     *rival*) echo rival ;;
     *newer*) echo newer ;;
     *released*) echo released ;;
+    *gone*) echo comes-back ;;
     *assertion*) echo exclusion ;;
     *) echo none ;;
     esac
@@ -79,7 +89,7 @@ property_of() {
 one() {
     local level=-O2 kind=$1 name=$2 expected=$4 dir=$work/$1.$2 memory=2000 options=(-E -m100000 -w22) defines said verdict=FAILED
     local model=locks
-    [[ $name != permits* ]] || model=permits
+    case $name in permits* | calls*) model=${name%%-*} ;; esac
     read -r -a defines <<<"$3"
     [ "${MODEL_FULL-}" != 1 ] || memory=6000
     [ "$kind" = configuration ] || level=-O1 # what takes longest is to compile it

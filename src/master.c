@@ -209,6 +209,13 @@ int master_index(const struct master *m)
     return m->index;
 }
 
+bool master_is_active(const struct master *m, int *fd, int64_t *in_flight)
+{
+    *fd = m->stream.fd;
+    *in_flight = m->n_items;
+    return m->state == MASTER_ACTIVE;
+}
+
 /* ---- what people see ---- */
 
 static int64_t quarantine_left_ms(const struct master *m, int64_t now_ms)

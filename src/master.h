@@ -152,6 +152,8 @@ void master_configure(struct master *, const struct master_setup *setup,
 /* Starts to connect, and to reconnect for ever. */
 void master_start(struct master *);
 int master_index(const struct master *);
+/* Is it ACTIVE? Then its socket, to wait for an answer, and how many items are under way. */
+bool master_is_active(const struct master *, int *fd, int64_t *in_flight);
 const char *master_name(const struct master *);
 
 /* Asks for one item. Returns -1 when it cannot be sent (nothing will happen; master_reason says

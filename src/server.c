@@ -131,8 +131,10 @@ static int64_t wait_for_events(struct server *s, int64_t due_ms)
     int64_t start_ms = clock_ms();
     bool waits = due_ms > start_ms;
 
-    if (waits)
+    if (waits) {
         set_timer(s, due_ms);
+        server_let_masters_answer(s);
+    }
     event_base_loop(s->base, waits ? EVLOOP_ONCE : EVLOOP_ONCE | EVLOOP_NONBLOCK);
     int64_t now_ms = clock_ms(), late_ms = now_ms - (waits ? due_ms : start_ms);
     if (late_ms >= 0)
@@ -149,7 +151,8 @@ static int64_t wait_for_events(struct server *s, int64_t due_ms)
 
 /* One turn. The order matters:
  *
- * 1. events: commands are run and answers of masters taken in, but nothing is sent yet;
+ * 1. events, when the masters have had a moment to answer: commands are run and answers of masters
+ * taken in, but nothing is sent yet;
  * 2. after a pause of our own (stopped, suspended, starved) every promise is looked at again,
  * before any reply goes out that was made from what we believed before it;
  * 3. broker_turn: what is due, verdicts; all that was asked of the masters since the last turn

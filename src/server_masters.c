@@ -3,6 +3,7 @@
  * its state, and whether there are enough of them. How a master is talked to is master's business.
  */
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,9 @@
 #include "server_private.h"
 #include "systemd.h"
 #include "wake.h"
+
+/* A master that has BUSY_ITEMS to do takes about as long as BUSY_WAIT_NS. */
+enum { BUSY_ITEMS = 32, BUSY_WAIT_NS = 300 * 1000 };
 
 /* ---- making them ---- */
 
@@ -230,4 +234,26 @@ void server_update_ready(struct server *s, int64_t now_ms)
         s->told_ready = true;
         systemd_notify("READY=1");
     }
+}
+
+/* ---- waiting for them ---- */
+
+void server_let_masters_answer(struct server *s)
+{
+    const struct backend *b = &s->broker.backend;
+    struct timespec wait = {.tv_nsec = BUSY_WAIT_NS};
+    struct pollfd fds[CONF_MASTERS_MAX];
+    nfds_t n = 0;
+
+    for (int i = 0; i < b->n; i++) {
+        int64_t in_flight;
+        fds[n] = (struct pollfd){.events = POLLIN};
+        if (!master_is_active(b->masters[i], &fds[n].fd, &in_flight))
+            continue;
+        if (in_flight < BUSY_ITEMS)
+            return;
+        n++;
+    }
+    if (n > 0)
+        (void)ppoll(fds, n, &wait, NULL);
 }

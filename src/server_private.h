@@ -91,6 +91,10 @@ char *server_settings(const struct conf *);
 void server_start_masters(struct server *);
 void server_configure_masters(struct server *);
 void server_free_masters(struct server *);
+/* While all masters have much to do for us, waits a moment for one of them to answer. What clients
+ * say meanwhile would only queue up there; read later, it is read in larger lots, and takes fewer
+ * turns, wake-ups and calls. */
+void server_let_masters_answer(struct server *);
 /* Looks whether a majority is there, and tells the log and systemd what has changed. */
 void server_update_ready(struct server *, int64_t now_ms);
 void server_update_status(struct server *, int64_t now_ms);

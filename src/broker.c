@@ -240,8 +240,7 @@ static bool parse_ours(const struct broker *b, const char *text, size_t len, cha
 static void moved(struct broker *b, struct lock *l, uint64_t op, int64_t now_ms)
 {
     struct hold *h;
-    LIST_FOREACH(h, &l->holds, of_lock)
-    {
+    LIST_FOREACH(h, &l->holds, of_lock) {
         if (h->op == op) {
             keep_check(b, h, now_ms);
             return;

@@ -223,7 +223,7 @@ void master_flush(struct master *m, int64_t now_ms)
         return;
     int64_t now_us = clock_us();
     TAILQ_FOREACH(b, &m->unsent, link)
-    b->sent_us = now_us;
+        b->sent_us = now_us;
     TAILQ_CONCAT(&m->sent, &m->unsent, link);
     if (buf_len(out) == 0) {
         struct buf swapped = *out;

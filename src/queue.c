@@ -48,8 +48,7 @@ static struct line_place place_of(const struct lock_queue *q, const struct lock_
 struct lock_request *queue_first(const struct lock_queue *q)
 {
     struct lock_request *r;
-    TAILQ_FOREACH(r, &q->waiters, queued)
-    {
+    TAILQ_FOREACH(r, &q->waiters, queued) {
         if (!r->claim)
             return r;
     }

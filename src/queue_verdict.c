@@ -228,8 +228,7 @@ static void on_released(struct round *round, void *arg, int64_t now_ms)
 bool queue_is_releasing(const struct broker *b, const struct lock *l, const struct owner *owner)
 {
     const struct round *round;
-    TAILQ_FOREACH(round, &b->backend.asked, by_age)
-    {
+    TAILQ_FOREACH(round, &b->backend.asked, by_age) {
         const struct lock_request *r = round->arg;
         if (round->on_verdict == on_released && r->lock == l && owner_same(r->owner, owner))
             return true;

@@ -5,8 +5,9 @@
  * becomes of a hold. Owners are never told to others: an owner's id is what proves that a hold is
  * his.
  *
- *   push      ["renewed", name, token, validity]  ["jeopardy", name, token, validity]  ["safe",
- * name, token, validity]
+ *   push      ["renewed", name, token, validity]
+ *             ["jeopardy", name, token, validity]
+ *             ["safe", name, token, validity]
  *             ["lost", name, token, reason]
  *   lost      "<name> <token> <reason>"
  *   lock:x    "granted <token>", "released <token>", "lost <token> <reason>"

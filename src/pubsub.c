@@ -6,8 +6,9 @@
  * entry lives as long as somebody is subscribed. It does not know what a message means, nor
  * sockets.
  *
- *     session->subscriptions --- subscription --- entry->listeners     (entry: a channel or a
- * pattern)
+ *     session->subscriptions --- subscription --- entry->listeners
+ *
+ * An entry is a channel or a pattern.
  */
 #include "pubsub.h"
 

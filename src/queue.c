@@ -19,8 +19,8 @@
 #include "renew.h"
 #include "stats.h"
 
-/* Asking again for a lock that is held elsewhere: quickly when we were called up and came too late,
- * else only in case that a call was lost. */
+/* Asking again for a lock that is held elsewhere: quickly when we were called up and came too
+ * early, or when votes were split, else only in case that a call was lost. */
 enum { RETRY_TURN_MS = 2, RETRY_LINED_MS = 500 };
 
 /* ---- the line between brokers ---- */

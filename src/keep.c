@@ -19,7 +19,6 @@
 #include "pool.h"
 #include "renew.h"
 #include "stats.h"
-#include "util.h"
 
 /* Who was in the way of a claim on some master has released it there by then. */
 enum { LOOK_MS = 20 };

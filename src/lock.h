@@ -31,7 +31,7 @@
 struct broker;
 struct claim;
 struct round;
-struct item_of;
+struct many_name;
 struct lock_info;
 struct lock_queue;
 struct lock_request;
@@ -203,7 +203,7 @@ struct lock_request {
     char *text;             /* of RESULT_ERROR and RESULT_NOT_HELD; heap */
     struct lock_info *info; /* lock_info.h */
     struct many *many;      /* MLOCK, MUNLOCK: the names; see many.h */
-    struct item_of *item;   /* one name's part of such a request, which hears of its end */
+    struct many_name *item; /* one name's part of such a request, which hears of its end */
     uint64_t by_session;    /* id of the session that has asked, also for others */
 };
 

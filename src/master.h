@@ -99,8 +99,8 @@ struct master_status {
     int64_t restarts;        /* seen as another run of the server */
     int64_t data_losses;     /* seen without its mark in the same run: FLUSHALL or alike */
     int64_t reconnects, errors;
-    int64_t clock_jumps; /* its clock and ours disagreed on how much time had passed */
-    int64_t answered, rejected, unknown; /* items, by what became of them */
+    int64_t clock_jumps;        /* its clock and ours disagreed on how much time had passed */
+    int64_t answered, rejected; /* items, by what became of them */
     int64_t timeouts; /* items turned away because it is stalled, or lost as it did not answer */
     int64_t high;     /* highest token seen from it */
     int64_t high_asked_ms;      /* when the question that `high` answers was sent; 0: never */

@@ -26,8 +26,6 @@ void master_answer_calls(struct master *m, struct master_batch *b, enum master_r
 
     if (result == MASTER_REJECTED)
         m->status.rejected += b->n_items;
-    else
-        m->status.unknown += b->n_items;
     m->n_items -= b->n_items;
     m->in_calls = true;
     while ((call = TAILQ_FIRST(&b->calls)) != NULL) {

@@ -26,7 +26,6 @@ enum lost_reason {
     LOST_PAUSE,  /* this process stood still for longer than the lease */
     LOST_REASONS
 };
-const char *lost_reason_name(enum lost_reason);
 
 void notify_granted(const struct hold *, int64_t now_ms);
 void notify_released(const struct hold *, int64_t now_ms);

@@ -99,8 +99,6 @@ static void decide(struct round *r)
     TAILQ_INSERT_TAIL(&r->backend->decided, r, by_age);
 }
 
-/* Lost because they could not be asked is told when the others have answered too, so that the error
- * can say who did and who did not; see decide_if_possible. */
 bool round_is_refused(const struct round *r)
 {
     int said_no = 0;
@@ -109,6 +107,8 @@ bool round_is_refused(const struct round *r)
     return r->quorum.n - said_no < quorum_need(r->quorum.n);
 }
 
+/* Lost because they could not be asked is told when the others have answered too, so that the error
+ * can say who did and who did not. */
 static void decide_if_possible(struct round *r)
 {
     if (r->decided)

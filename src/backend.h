@@ -3,10 +3,11 @@
 /*
  * backend: one question to all masters of a group, and one verdict exactly once.
  *
- *   backend_ask --> ASKED --majority, or none possible, or request_timeout--> DECIDED -->
- * on_verdict
- *                                                                                |
- *                             the last answer has come, or never will: on_done <-+--> freed
+ *   backend_ask --> ASKED --majority, or none possible, or request_timeout--> DECIDED
+ *                                                                               |
+ *                                                                           on_verdict
+ *                                                                               |
+ *             freed <-- on_done <-- the last answer has come, or never will ----+
  *
  * It also owes: a release that could not be delivered to a master is kept for it until it is back
  * or the lease it ends has passed (safety R2). And it keeps the hybrid clock that is the floor of
@@ -44,7 +45,7 @@ struct vote {
     int64_t value; /* second integer of the item: token, pttl, tickets in the line */
     /* of a take-over, see there */
     int64_t pttl_ms, seq, left_ms;
-    int32_t extra; /* third: count */
+    int32_t extra; /* third: count of a take-over; tickets in the line (acquire) */
     int32_t share; /* seventh of a take-over: which share it was */
     int8_t code;   /* first */
     uint8_t index;

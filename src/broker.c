@@ -19,7 +19,6 @@
 #include "many.h"
 #include "queue.h"
 #include "stats.h"
-#include "util.h"
 
 static const char draining[] = "DRAINING this broker is going down: ask another one";
 
@@ -86,14 +85,19 @@ static bool is_refused(struct broker *b, struct lock_request *r)
                             "LIMIT this connection has %" PRIu32
                             " locks, no more are allowed (max_locks_per_client)",
                             s->n_holds);
-    } else if (r->wait_until_ms &&
-               ((l->queue && l->queue->n_waiters >= b->conf.max_waiters_per_lock) ||
-                b->n_waiters >= b->conf.max_waiters)) {
+    } else if (r->wait_until_ms && l->queue &&
+               l->queue->n_waiters >= b->conf.max_waiters_per_lock) {
         stats.acquires_limit++;
-        broker_finish_error(
-            b, r,
-            "LIMIT too many wait already, for '%s' or in all (max_waiters_per_lock, max_waiters)",
-            l->name);
+        broker_finish_error(b, r,
+                            "LIMIT %" PRIu32 " requests wait for '%s', no more are allowed "
+                            "(max_waiters_per_lock)",
+                            l->queue->n_waiters, l->name);
+    } else if (r->wait_until_ms && b->n_waiters >= b->conf.max_waiters) {
+        stats.acquires_limit++;
+        broker_finish_error(b, r,
+                            "LIMIT %" PRIu32
+                            " requests wait at this broker, no more are allowed (max_waiters)",
+                            b->n_waiters);
     } else {
         return false;
     }
@@ -240,8 +244,7 @@ static bool parse_ours(const struct broker *b, const char *text, size_t len, cha
 static void moved(struct broker *b, struct lock *l, uint64_t op, int64_t now_ms)
 {
     struct hold *h;
-    LIST_FOREACH(h, &l->holds, of_lock)
-    {
+    LIST_FOREACH(h, &l->holds, of_lock) {
         if (h->op == op) {
             keep_check(b, h, now_ms);
             return;

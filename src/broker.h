@@ -28,7 +28,8 @@ void broker_abandon(struct broker *, struct lock_request *, int64_t now_ms);
  * lapse. Before session_fini(). */
 void broker_session_end(struct broker *, struct session *, bool orderly, int64_t now_ms);
 
-/* Master i has called this broker up: `text` is "<ticket> holdfast:{name}" (release.lua). */
+/* Master i has called this broker up: `text` is "<ticket> holdfast:{name}" (call_up.lua), whose
+ * turn it is, or "<op> holdfast:{name}" (takeover.lua), the operation whose hold was taken over. */
 void broker_called(struct broker *, int i, const char *text, size_t len, int64_t now_ms);
 /* The channel on which they do. */
 void broker_channel(const struct broker *, char *out, size_t size);

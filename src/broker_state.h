@@ -2,7 +2,7 @@
 #define HOLDFAST_BROKER_STATE_H
 /*
  * broker_state: what the flows of one broker share: its configuration, masters, locks, wheel and
- * identity. The flows (broker, enter, queue, keep, claim, notify) each own a part of what is done
+ * identity. The flows (those above it in layer 3 of src/README.md) each own a part of what is done
  * with it.
  */
 #include <stdbool.h>
@@ -66,8 +66,9 @@ struct broker *broker_of_round(const struct round *);
 void broker_op_text(const struct broker *, uint64_t op, char out[BROKER_OP_MAX + 1]);
 /* "<broker>", or "<broker>/<number>" for a number other than 0. */
 void broker_ticket_text(const struct broker *, uint64_t number, char out[BROKER_TICKET_MAX + 1]);
-/* For how long an operation that has ended must be remembered as gone, in ms: as long as a copy of
- * the request that created it can be under way. */
+/* For how long the masters remember as gone an operation of another broker, or of a permit that was
+ * handed over, in ms: as long as a copy of the request that created it can be under way. Late
+ * copies of all others are known by the numbers of calls (lua/vote.lua). */
 int64_t broker_tomb_ms(const struct broker *);
 /* A number below `below`, for jitter; the same sequence for the same seed. */
 uint64_t broker_random(struct broker *, uint64_t below);

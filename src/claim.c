@@ -116,8 +116,10 @@ static void fail_round(struct claim *c, struct round *r, int64_t now_ms)
 static void fail_late(struct claim *c, int64_t now_ms)
 {
     struct buf why = {0};
-    buf_printf(&why, "NOQUORUM the masters took %lld ms, too little of the lease is left",
-               (long long)(now_ms - c->sent_ms));
+    buf_printf(
+        &why,
+        "NOQUORUM the masters took %lld ms, less than min_validity of the lease would be left",
+        (long long)(now_ms - c->sent_ms));
     stats.acquires_late++;
     fail(c, &why, now_ms);
 }

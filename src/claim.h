@@ -5,11 +5,12 @@
  * (acquire with `prev`), or by take-over of the owner's own hold. Agrees on the token, computes the
  * validity, and leaves nothing behind when it fails.
  *
- *   ASKING --majority with one token----------------------------------------> GRANTED
- *     |  \--majority, different tokens--> COMMITTING --majority has it------> GRANTED
- *     |                                     |    ^--a larger one was seen: again with that
- *     +--no majority possible, time-out-----+--------------------------------> REFUSED (undone
- * everywhere)
+ *   ASKING --majority with one token-------------------------------------> GRANTED
+ *    | | \---majority, different tokens--> COMMITTING --majority has it--> GRANTED
+ *    | |                                     |  \--a larger one was seen: COMMITTING that
+ *    | +--another permit is free: ASKING     |
+ *    +--no majority, time-out, too late------+---------------------------> REFUSED, and undone
+ *                                                                          on all masters
  */
 #include <stdbool.h>
 #include <stdint.h>

@@ -70,8 +70,8 @@ static void add_hold(const struct claim *c, struct item *it)
     item_arg(it, floor.text, floor.len);
 }
 
-/* Of a hold that is handed over no late copy can be created; but of a permit it must be known that
- * it was released, and not lost. */
+/* No late copy of what took a hold that is handed over can create anything (lua/vote.lua); but of a
+ * permit it must be known that it was released, and not lost. */
 static int64_t tomb_ms(const struct claim *c)
 {
     return c->prev_op && c->prev_part.kind == LOCK_LIMIT ? broker_tomb_ms(c->broker) : 0;

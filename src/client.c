@@ -95,8 +95,8 @@ static void on_unpause(evutil_socket_t fd, short what, void *arg)
     (void)what;
     set->paused_until_ms = 0;
     TAILQ_FOREACH(c, &set->all, link)
-    if (c->stall == CLIENT_PAUSED)
-        client_ready(c);
+        if (c->stall == CLIENT_PAUSED)
+            client_ready(c);
 }
 
 void client_pause_all(struct clients *set, int64_t until_ms, unsigned classes)
@@ -166,8 +166,7 @@ void client_set_limits(struct clients *set, const struct client_limits *limits)
     struct client *c;
 
     set->limits = *limits;
-    TAILQ_FOREACH(c, &set->all, link)
-    {
+    TAILQ_FOREACH(c, &set->all, link) {
         stream_keepalive(&c->stream, &limits->keepalive);
         client_ready(c); /* a wider limit may let it go on */
     }
@@ -307,8 +306,7 @@ void client_users_changed(struct clients *set)
 {
     struct client *c;
 
-    TAILQ_FOREACH(c, &set->all, link)
-    {
+    TAILQ_FOREACH(c, &set->all, link) {
         struct session *s = &c->session;
         bool gone = s->user && s->user->gone, unknown = !s->user && !c->stranger;
         if (s->own_user && s->own_user->gone) {
@@ -390,7 +388,7 @@ void client_each(struct clients *set, void (*each)(struct session *, void *arg),
     struct client *c;
 
     TAILQ_FOREACH(c, &set->all, link)
-    each(&c->session, arg);
+        each(&c->session, arg);
 }
 
 size_t client_count(const struct clients *set)

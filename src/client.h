@@ -59,7 +59,6 @@ static inline bool client_end_is_orderly(enum client_end end)
 {
     return end == CLIENT_END_EOF || end == CLIENT_END_QUIT;
 }
-const char *client_end_name(enum client_end);
 
 /* What the configuration says, in the form needed here. */
 struct client_limits {

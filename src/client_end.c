@@ -44,11 +44,6 @@ static const struct {
     [CLIENT_END_SHUTDOWN] = {"shutdown", LOG_LEVEL_DEBUG, &stats.disconnects_shutdown},
 };
 
-const char *client_end_name(enum client_end end)
-{
-    return ends[end].name;
-}
-
 /* Strangers can come and go without end, the log is finite. */
 static void log_end(const struct client *c, enum client_end end, const char *reason, int64_t now_ms)
 {

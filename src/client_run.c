@@ -146,8 +146,7 @@ void client_on_undelay(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    TAILQ_FOREACH(c, &set->all, link)
-    {
+    TAILQ_FOREACH(c, &set->all, link) {
         if (c->stall != CLIENT_DELAYED)
             continue;
         if (c->delayed_until_ms <= now_ms)

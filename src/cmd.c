@@ -254,8 +254,7 @@ void cmd_reply_syntax(struct session *s)
 
 /* ---- the way of one request ---- */
 
-/* A NUL would end the text early and a line end split the reply: control bytes are shown as spaces.
- */
+/* A NUL would end the text early: it is shown as a space, as resp_error() shows line ends. */
 static size_t append_word(char *to, size_t room, const struct resp_arg *word)
 {
     size_t n = word->len < room ? word->len : room;

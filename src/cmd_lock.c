@@ -13,7 +13,6 @@
 #include "cmd.h"
 #include "many.h"
 #include "pool.h"
-#include "user.h"
 #include "util.h"
 
 /* ---- words ---- */
@@ -115,6 +114,12 @@ static int take_option(struct session *s, struct lock_request *r, unsigned optio
     }
 }
 
+/* How many bytes of a word an error shows. */
+static int shown(const struct resp_arg *word)
+{
+    return (int)(word->len < 64 ? word->len : 64);
+}
+
 /* From word `first` on. */
 static int take_options(struct session *s, struct lock_request *r, unsigned allowed, int first,
                         int argc, const struct resp_arg *argv, int64_t now_ms)
@@ -123,8 +128,8 @@ static int take_options(struct session *s, struct lock_request *r, unsigned allo
     for (int i = first; i < argc; i++) {
         unsigned option = find_option(&argv[i]) & allowed;
         if (!option || (seen & option)) {
-            cmd_reply_error(s, "ERR syntax error: %s '%.*s'", option ? "twice" : "unknown option",
-                            (int)(argv[i].len < 64 ? argv[i].len : 64), argv[i].ptr);
+            cmd_reply_error(s, "ERR syntax error: %s'%.*s'%s", option ? "" : "unknown option ",
+                            shown(&argv[i]), argv[i].ptr, option ? " stands there twice" : "");
             return -1;
         }
         seen |= option;
@@ -190,30 +195,32 @@ static void ask_one(struct session *s, enum lock_verb verb, unsigned allowed, in
     ask(s, verb, allowed, 1, 1, argc, argv, now_ms);
 }
 
-static bool is_twice(const struct resp_arg *names, int n)
+/* The first name that stands there a second time; NULL: none. */
+static const struct resp_arg *find_twice(const struct resp_arg *names, int n)
 {
     for (int i = 1; i < n; i++) {
         for (int j = 0; j < i; j++) {
             if (names[i].len == names[j].len &&
                 memcmp(names[i].ptr, names[j].ptr, names[i].len) == 0)
-                return true;
+                return &names[i];
         }
     }
-    return false;
+    return NULL;
 }
 
 /* numnames name [name ...] options */
 static void ask_many(struct session *s, enum lock_verb verb, unsigned allowed, int argc,
                      const struct resp_arg *argv, int64_t now_ms)
 {
+    const struct resp_arg *twice;
     int64_t n;
     if (util_parse_int(argv[1].ptr, argv[1].len, 1, MANY_NAMES_MAX, &n) != 0)
         cmd_reply_error(s, "ERR numnames '%.*s' is not a number from 1 to %d",
                         (int)(argv[1].len < 32 ? argv[1].len : 32), argv[1].ptr, MANY_NAMES_MAX);
     else if (n > argc - 2)
         cmd_reply_error(s, "ERR numnames is %d, but %d names follow", (int)n, argc - 2);
-    else if (is_twice(&argv[2], (int)n))
-        cmd_reply_error(s, "ERR a name stands there twice");
+    else if ((twice = find_twice(&argv[2], (int)n)))
+        cmd_reply_error(s, "ERR the name '%.*s' stands there twice", shown(twice), twice->ptr);
     else
         ask(s, verb, allowed, 2, (int)n, argc, argv, now_ms);
 }

@@ -1,7 +1,6 @@
 #ifndef HOLDFAST_CMD_TRACE_H
 #define HOLDFAST_CMD_TRACE_H
-/* cmd_trace: what commands come and which took long: MONITOR, SLOWLOG. Each is a
- * cmd_fn. */
+/* cmd_trace: what commands come and which took long: MONITOR, SLOWLOG. Each is a cmd_fn. */
 #include "cmd.h"
 
 void cmd_trace_monitor(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);

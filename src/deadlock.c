@@ -16,8 +16,7 @@ enum { STEPS_MAX = 64 };
 static const struct lock *waits_for(const struct session *s)
 {
     const struct request *r;
-    TAILQ_FOREACH(r, &s->requests, link)
-    {
+    TAILQ_FOREACH(r, &s->requests, link) {
         const struct lock_request *waiter = (const struct lock_request *)r;
         if (r->parked)
             return waiter->wait_until_ms ? waiter->lock : NULL;
@@ -59,8 +58,7 @@ static bool holds_up(struct walk *w, const struct lock *l, const struct hold *h)
 static bool leads_back(struct walk *w, const struct lock *l)
 {
     const struct hold *h;
-    LIST_FOREACH(h, &l->holds, of_lock)
-    {
+    LIST_FOREACH(h, &l->holds, of_lock) {
         if (h->part.kind == LOCK_LIMIT || ++w->steps > STEPS_MAX)
             return false;
         if (holds_up(w, l, h))
@@ -74,8 +72,7 @@ bool deadlock_find(const struct lock_request *r, const struct lock *wanted, stru
     struct walk w = {.start = r->base.session};
     const struct hold *h;
     bool found = false;
-    LIST_FOREACH(h, &wanted->holds, of_lock)
-    {
+    LIST_FOREACH(h, &wanted->holds, of_lock) {
         if (found || !w.start || h->part.kind == LOCK_LIMIT || ++w.steps > STEPS_MAX)
             break;
         found =

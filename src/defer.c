@@ -25,14 +25,12 @@ bool defer_needed(const struct lock *l, const struct lock_request *r)
     /* The order of one connection is kept, not that of several: one that waits behind its own LOCK
      * must not keep another's UNLOCK for a hold that does not exist yet. */
     const struct lock_request *earlier;
-    TAILQ_FOREACH(earlier, &q->deferred, queued)
-    {
+    TAILQ_FOREACH(earlier, &q->deferred, queued) {
         if (earlier->base.session == r->base.session && owner_same(earlier->owner, r->owner))
             return true;
     }
     const struct claim *c;
-    LIST_FOREACH(c, &q->claims, of_lock)
-    {
+    LIST_FOREACH(c, &q->claims, of_lock) {
         if (c->request && c->request != r && owner_same(c->owner, r->owner))
             return true;
     }

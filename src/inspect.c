@@ -149,8 +149,7 @@ static void list(struct lock_info *info, const struct lock_info_holder *holder,
 static void add_local(struct lock_info *info, const struct lock *l, int64_t now_ms)
 {
     const struct hold *h;
-    LIST_FOREACH(h, &l->holds, of_lock)
-    {
+    LIST_FOREACH(h, &l->holds, of_lock) {
         struct lock_info_holder holder = {
             .owner = h->owner,
             .here = true,

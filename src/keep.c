@@ -1,6 +1,6 @@
 /*
  * Renewals go out a third of the lease after the last success; all that are due in one turn of the
- * loop travel in a few script calls (master.c gathers them).
+ * loop travel in a few script calls (master_ask.c gathers them).
  *
  * Invariants: a hold's promise (deadline_ms) only ever comes from a majority that confirmed the
  * very same hold in one round, counted from before that round was sent. After its deadline a hold
@@ -19,7 +19,6 @@
 #include "pool.h"
 #include "renew.h"
 #include "stats.h"
-#include "util.h"
 
 /* Who was in the way of a claim on some master has released it there by then. */
 enum { LOOK_MS = 20 };

@@ -8,7 +8,8 @@
  *
  *   one master:   the release itself calls up, in the same script
  *   a quorum:     the agreed master's line counts (backend_agreed); the releasing broker has it
- * call up (pass.lua) as soon as a majority is free, so that nobody is called too early
+ *                 call up (pass.lua) when a majority is free and this one has answered, so that
+ *                 nobody is called too early
  *
  * The line is order, never safety: who is called up must still be granted the lock, and if a call
  * is lost everybody asks again by himself.

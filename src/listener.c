@@ -87,7 +87,7 @@ static void rest(struct listeners *set)
     arm(set);
 }
 
-/* No descriptor is left. */
+/* No descriptor is left, or no memory for it. */
 static void refuse(struct listeners *set, const struct listener *l, int err)
 {
     static const char text[] = "-ERR max number of clients reached\r\n";
@@ -95,8 +95,8 @@ static void refuse(struct listeners *set, const struct listener *l, int err)
 
     stats.connections_rejected_fds++;
     if (log_limited(&limit, clock_ms()))
-        log_error("listener", "cannot accept a connection: %s (LimitNOFILE=) swallowed=%" PRIu64,
-                  strerror(err), limit.swallowed);
+        log_error("listener", "cannot accept a connection: %s%s swallowed=%" PRIu64, strerror(err),
+                  err == EMFILE ? " (LimitNOFILE=)" : "", limit.swallowed);
     if (set->reserve >= 0) {
         close(set->reserve);
         int peer = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);

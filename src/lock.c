@@ -111,8 +111,7 @@ struct hold *lock_share_of(const struct lock *l, const struct owner *owner)
 struct hold *lock_hold_of(const struct lock *l, const struct owner *owner)
 {
     struct hold *h;
-    LIST_FOREACH(h, &l->holds, of_lock)
-    {
+    LIST_FOREACH(h, &l->holds, of_lock) {
         if (h->part.kind != LOCK_EXCLUSIVE)
             break;
         if (owner_same(h->owner, owner))

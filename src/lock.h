@@ -31,7 +31,7 @@
 struct broker;
 struct claim;
 struct round;
-struct item_of;
+struct many_name;
 struct lock_info;
 struct lock_queue;
 struct lock_request;
@@ -108,8 +108,8 @@ struct hold {
     bool busy : 1;     /* a request of its owner is under way: later ones wait (queue->deferred) */
     bool inherits : 1; /* taken over: its holder may have been told more than we know */
     struct lock_part part;
-    uint32_t asked_before_ms; /* since_ms less the time when the masters were asked for it: its
-                               * first promise counts from there */
+    uint32_t asked_before_ms; /* since_ms less the time when the masters were asked for it; only the
+                               * judge of the simulation wants to know */
     LIST_ENTRY(hold) of_lock;
     LIST_ENTRY(hold) of_session; /* valid while session is not NULL */
     struct owner *owner;
@@ -122,7 +122,7 @@ struct lock {
     struct lock *next;        /* in its bucket of the table */
     LIST_HEAD(, hold) holds;  /* an exclusive one first */
     struct lock_queue *queue; /* NULL: nobody waits and nothing is under way */
-    struct shares *shares;    /* readers and permits (share.h); NULL: none */
+    struct shares *shares;    /* readers and permits (lock_share.h); NULL: none */
     uint32_t hash;
     uint32_t refs; /* requests and claims that point here besides holds and queue */
     uint16_t name_len;
@@ -142,7 +142,7 @@ struct lock_queue {
     struct lock_request *upgrader; /* a reader who waits to have the lock alone; NULL: none */
     struct due retry;              /* asks again, when it is held elsewhere */
     bool hurried;                  /* it has asked quickly again, after votes were split */
-    uint32_t hurry;          /* quick retries left, after we were called up and came too early */
+    uint32_t hurry;          /* quick retries left: called up too early, or votes were split */
     int64_t line;            /* tickets of others in the line, as the masters last said */
     uint32_t passed;         /* hand-overs here while others stood in the line */
     int64_t passed_since_ms; /* the first of them */
@@ -203,7 +203,7 @@ struct lock_request {
     char *text;             /* of RESULT_ERROR and RESULT_NOT_HELD; heap */
     struct lock_info *info; /* lock_info.h */
     struct many *many;      /* MLOCK, MUNLOCK: the names; see many.h */
-    struct item_of *item;   /* one name's part of such a request, which hears of its end */
+    struct many_name *item; /* one name's part of such a request, which hears of its end */
     uint64_t by_session;    /* id of the session that has asked, also for others */
 };
 

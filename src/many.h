@@ -3,10 +3,10 @@
 /*
  * many: several names at once, all or none (MLOCK), or given back (MUNLOCK).
  *
- *   MLOCK:  TRYING --all claims granted--> ENTERING those that its owner has already --> granted
- *             ^  \--one was refused: the others are given back--> nil, an error, or
- *             |                                                   WAITING in the queue of that one
- *             +---------------its turn there, all others look free------------+
+ *   MLOCK:  TRYING --all claims granted--> ENTERING what its owner has already --> granted
+ *             ^  \---one was refused: the others are given back--> nil, an error, or
+ *             |                                          WAITING in the queue of that one
+ *             +--its turn there----------------------------+
  *
  * While it waits it holds nothing, so two of them never wait for each other, whatever the order of
  * their names. The items of one try travel in one script call, which takes all or none

@@ -16,7 +16,7 @@ static void on_one_over(struct request *);
 static const struct request_type one_type = {NULL, NULL, on_one_over};
 
 void many_run_one(struct broker *b, struct lock *l, const struct lock_request *like,
-                  enum lock_verb verb, struct item_of *item, int64_t now_ms)
+                  enum lock_verb verb, struct many_name *item, int64_t now_ms)
 {
     struct lock_request *r = pool_get(sizeof *r);
     r->base.type = &one_type;
@@ -45,7 +45,7 @@ static void unlocks_over(struct many *m)
         broker_finish_count(m->broker, m->request, m->request->count);
 }
 
-static void one_over(struct item_of *item, struct lock_request *r, int64_t now_ms)
+static void one_over(struct many_name *item, struct lock_request *r, int64_t now_ms)
 {
     struct many *m = item->many;
     m->pending--;
@@ -82,7 +82,7 @@ static void on_one_over(struct request *base)
 void many_give_back(struct many *m, int64_t now_ms)
 {
     for (int i = 0; i < m->n; i++) {
-        struct item_of *item = &m->items[i];
+        struct many_name *item = &m->items[i];
         if (!item->hold)
             continue;
         struct hold *h = item->hold;

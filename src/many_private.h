@@ -2,7 +2,8 @@
 #define HOLDFAST_MANY_PRIVATE_H
 /*
  * What the files of many share: many.c is the request, many_try.c a try of all its names,
- * many_one.c what is done for one of them alone. An item is one name of a request.
+ * many_one.c what is done for one of them alone. A `struct many_name` (an item) is one name of a
+ * request.
  *
  * Invariants: `pending` counts the claims and own requests that have not ended; the request is in
  * at most one queue, and in none while something is pending.
@@ -14,7 +15,7 @@
 #include "lock.h"
 #include "many.h"
 
-struct item_of {
+struct many_name {
     struct many *many;
     struct lock *lock;     /* one use */
     struct hold *hold;     /* pinned: granted, or entered again; NULL: not (yet) */
@@ -30,7 +31,7 @@ struct many {
     int n, pending;
     bool has_waited;
     char *error; /* the first one; NULL: none */
-    struct item_of items[];
+    struct many_name items[];
 };
 
 /* ---- many.c ---- */
@@ -47,7 +48,7 @@ bool many_is_deferred(struct many *);
 /* A request for one name: `like` this one, but for the verb. `item` hears of the end and counts as
  * pending until then; NULL: nobody hears of it. */
 void many_run_one(struct broker *, struct lock *, const struct lock_request *like, enum lock_verb,
-                  struct item_of *item, int64_t now_ms);
+                  struct many_name *item, int64_t now_ms);
 
 /* ---- many_try.c ---- */
 /* Nothing is pending any more. The request may be gone afterwards, and all that is in it. */

@@ -19,7 +19,7 @@
 /* ---- the end of a try ---- */
 
 /* It waits where it was refused. Whoever has waited before goes to the head there. */
-static void wait_at(struct many *m, struct item_of *item, int64_t now_ms)
+static void wait_at(struct many *m, struct many_name *item, int64_t now_ms)
 {
     struct lock_request *r = m->request;
     bool was_in_line = m->has_waited;
@@ -28,7 +28,7 @@ static void wait_at(struct many *m, struct item_of *item, int64_t now_ms)
     queue_wait(m->broker, item->lock, r, was_in_line, item->retry_ms, now_ms);
 }
 
-static void refused(struct many *m, struct item_of *item, int64_t now_ms)
+static void refused(struct many *m, struct many_name *item, int64_t now_ms)
 {
     struct lock_request *r = m->request;
     if (m->error) {
@@ -45,7 +45,7 @@ static void refused(struct many *m, struct item_of *item, int64_t now_ms)
 }
 
 /* The first that was in the way; NULL: none. */
-static struct item_of *find_refused(struct many *m)
+static struct many_name *find_refused(struct many *m)
 {
     for (int i = 0; i < m->n; i++) {
         if (!m->items[i].hold && m->items[i].end == CLAIM_BUSY && m->items[i].retry_ms > 0)
@@ -63,7 +63,7 @@ static void enter_others(struct many *m, int64_t now_ms)
 {
     m->pending++;
     for (int i = 0; i < m->n; i++) {
-        struct item_of *item = &m->items[i];
+        struct many_name *item = &m->items[i];
         if (item->enters && !item->hold) {
             item->enters = false;
             many_run_one(m->broker, item->lock, m->request, VERB_LOCK, item, now_ms);
@@ -119,7 +119,7 @@ static void all_granted(struct many *m)
 void many_claims_over(struct many *m, int64_t now_ms)
 {
     struct lock_request *r = m->request;
-    struct item_of *item = m->error ? NULL : find_refused(m);
+    struct many_name *item = m->error ? NULL : find_refused(m);
     bool enters = false, all = true;
     for (int i = 0; i < m->n; i++) {
         enters |= m->items[i].enters;
@@ -144,7 +144,7 @@ void many_claims_over(struct many *m, int64_t now_ms)
 
 /* ---- claims ---- */
 
-static void note_refusal(struct item_of *item, const struct claim *c)
+static void note_refusal(struct many_name *item, const struct claim *c)
 {
     struct many *m = item->many;
     char is[64], text[LOCK_NAME_MAX + 128];
@@ -173,7 +173,7 @@ static void note_refusal(struct item_of *item, const struct claim *c)
 
 static void on_claim_end(struct claim *c, void *arg, int64_t now_ms)
 {
-    struct item_of *item = arg;
+    struct many_name *item = arg;
     struct many *m = item->many;
     struct broker *b = m->broker;
     struct lock *l = c->lock;
@@ -207,7 +207,7 @@ static bool plan(struct many *m, int64_t now_ms)
 {
     struct lock_request *r = m->request;
     for (int i = 0; i < m->n; i++) {
-        struct item_of *item = &m->items[i];
+        struct many_name *item = &m->items[i];
         const struct hold *own = queue_already_has(item->lock, r);
         struct lock_part in_use;
         item->part = r->want;
@@ -252,7 +252,7 @@ static void try_all(struct many *m, int64_t now_ms)
     backend_together(&b->backend, SCRIPT_ACQUIRE, n, now_ms);
     m->pending++;
     for (int i = 0; i < m->n; i++) {
-        struct item_of *item = &m->items[i];
+        struct many_name *item = &m->items[i];
         if (!item->asks)
             continue;
         struct claim *c = queue_new_claim(b, item->lock, r, item->part, on_claim_end, item);

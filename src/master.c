@@ -89,8 +89,7 @@ const struct master *master_twin(const struct master *m, const char *run_id)
 {
     const struct master *other;
 
-    TAILQ_FOREACH(other, &masters, all)
-    {
+    TAILQ_FOREACH(other, &masters, all) {
         if (other != m && other->setup.arg == m->setup.arg && other->state != MASTER_REFUSED &&
             strcmp(other->run_id, run_id) == 0)
             return other;

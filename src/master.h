@@ -8,11 +8,15 @@
  * travel together: consecutive items of one script in one EVALSHA, everything in one write. Answers
  * come in order.
  *
- *              +--------------------------- link lost: back off, again -------------------------+
- *              v                                                                                |
- *   DOWN -> CONNECTING -> GREETING -> LOADING -> JOINING -+-> ACTIVE -------------------------->+
- *                            |                            |     ^                               |
- *                            +-> REFUSED (looks again)    +-> QUARANTINE (votes on nothing) --->+
+ *   DOWN -> CONNECTING -> GREETING -> LOADING -> JOINING --> ACTIVE, or
+ *                                                            QUARANTINE (votes on nothing)
+ *
+ *   QUARANTINE -> ACTIVE             it has been activated
+ *   ACTIVE -> QUARANTINE             its clock has jumped ahead
+ *   both -> JOINING                  it stands otherwise than was known here
+ *   both -> GREETING                 its data or scripts are gone
+ *   GREETING and later -> REFUSED    it must not be used; tried again, which leads to LOADING
+ *   all others -> DOWN               link lost: backs off, then CONNECTING
  *
  * This header is the seam of the tests: tests/lib/fake_master.c implements it in virtual time.
  */
@@ -76,7 +80,7 @@ struct master_call {
 
 /* One item, written as it goes over the wire: bulk strings one after the other. */
 struct master_item {
-    const char *key; /* "$10\r\nholdfast:x\r\n" */
+    const char *key; /* "$12\r\nholdfast:{x}\r\n" */
     size_t key_len;
     const char *args; /* script_row.args bulk strings; NULL: none */
     size_t args_len;
@@ -95,8 +99,8 @@ struct master_status {
     int64_t restarts;        /* seen as another run of the server */
     int64_t data_losses;     /* seen without its mark in the same run: FLUSHALL or alike */
     int64_t reconnects, errors;
-    int64_t clock_jumps; /* its clock and ours disagreed on how much time had passed */
-    int64_t answered, rejected, unknown; /* items, by what became of them */
+    int64_t clock_jumps;        /* its clock and ours disagreed on how much time had passed */
+    int64_t answered, rejected; /* items, by what became of them */
     int64_t timeouts; /* items turned away because it is stalled, or lost as it did not answer */
     int64_t high;     /* highest token seen from it */
     int64_t high_asked_ms;      /* when the question that `high` answers was sent; 0: never */

@@ -26,8 +26,6 @@ void master_answer_calls(struct master *m, struct master_batch *b, enum master_r
 
     if (result == MASTER_REJECTED)
         m->status.rejected += b->n_items;
-    else
-        m->status.unknown += b->n_items;
     m->n_items -= b->n_items;
     m->in_calls = true;
     while ((call = TAILQ_FIRST(&b->calls)) != NULL) {
@@ -117,8 +115,7 @@ static bool is_flat_answer(const struct master_batch *b, const struct reply_valu
     bool gives = b->script != SCRIPT_RELEASE; /* a token, where there are two integers */
     const struct master_call *call;
 
-    TAILQ_FOREACH(call, &b->calls, link)
-    {
+    TAILQ_FOREACH(call, &b->calls, link) {
         int64_t floor = v->integer == 1 ? call->floor : 0;
         int64_t least = gives && v->integer == 1 ? (floor == 0) : -2;
         if (!is_int(v, codes[b->script][0], codes[b->script][1]))

@@ -8,10 +8,9 @@
  * Owns the batches and the bytes that the stream has not seen yet. Does not know what the scripts
  * mean, only the shape of their replies: whatever a script cannot say ends the link.
  *
- * Invariants: replies come in the order of `sent`; nothing of `unsent`, `early`,
- * `open` and `out` has left;
- * a call is in exactly one batch until its on_answer runs. Batches and their buffers are used
- * again: nothing is allocated while things run evenly.
+ * Invariants: replies come in the order of `sent`; nothing of `unsent`, `early`, `open` and `out`
+ * has left; a call is in exactly one batch until its on_answer runs. Batches and their buffers are
+ * used again: nothing is allocated while things run evenly.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -223,7 +222,7 @@ void master_flush(struct master *m, int64_t now_ms)
         return;
     int64_t now_us = clock_us();
     TAILQ_FOREACH(b, &m->unsent, link)
-    b->sent_us = now_us;
+        b->sent_us = now_us;
     TAILQ_CONCAT(&m->sent, &m->unsent, link);
     if (buf_len(out) == 0) {
         struct buf swapped = *out;

@@ -1,11 +1,12 @@
 /*
  * Who a master is, whether it may be used, and how it is joined.
  *
- *   greet:  AUTH, SELECT, CLIENT..., INFO, CONFIG GET -> judge -> CLIENT KILL the old link, SCRIPT
- * LOAD all -> join greet_again (its data or scripts are gone):  INFO, CONFIG GET -> judge -> ...
+ *   greet:        AUTH, SELECT, CLIENT...; then as greet_again
+ *   greet_again:  INFO, CONFIG GET -> judge -> CLIENT KILL the old link, SCRIPT LOAD all -> join
  *
- * Knows the texts of Redis' answers to these; nothing about items. Does not trust INFO: each word
- * is bounded, and the run id goes into the text of scripts only when it is letters and digits.
+ * greet begins a link; greet_again is for when the data or scripts of the server are gone. Knows
+ * the texts of Redis' answers to these; nothing about items. What INFO must say for a master to be
+ * used is in master_judge.c.
  */
 #include <assert.h>
 #include <inttypes.h>

@@ -10,7 +10,7 @@
 
 #include "master_private.h"
 
-enum { OLDEST_MAJOR = 5 };
+enum { OLDEST_MAJOR = 7 }; /* SET with NX and GET, PEXPIRE with GT */
 
 static void copy_word(char *out, size_t size, const char *value, size_t len)
 {
@@ -84,7 +84,7 @@ bool master_judge(struct master *m)
     }
     if (atoi(f->version) < OLDEST_MAJOR) {
         reply_words(words, sizeof words, f->version, strlen(f->version));
-        master_refuse(m, "its version %s is too old: Redis %d or newer is needed", words,
+        master_refuse(m, "its version %s is too old: Redis %d.0 or newer is needed", words,
                       OLDEST_MAJOR);
         return false;
     }

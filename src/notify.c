@@ -27,11 +27,6 @@ static const struct {
     [LOST_PAUSE] = {"pause", &stats.locks_lost_pause},
 };
 
-const char *lost_reason_name(enum lost_reason reason)
-{
-    return reasons[reason].name;
-}
-
 /* ["what", name, token, text or number] */
 static void push(const struct hold *h, const char *what, const char *text, int64_t number,
                  int64_t now_ms)

@@ -5,8 +5,9 @@
  * becomes of a hold. Owners are never told to others: an owner's id is what proves that a hold is
  * his.
  *
- *   push      ["renewed", name, token, validity]  ["jeopardy", name, token, validity]  ["safe",
- * name, token, validity]
+ *   push      ["renewed", name, token, validity]
+ *             ["jeopardy", name, token, validity]
+ *             ["safe", name, token, validity]
  *             ["lost", name, token, reason]
  *   lost      "<name> <token> <reason>"
  *   lock:x    "granted <token>", "released <token>", "lost <token> <reason>"
@@ -25,7 +26,6 @@ enum lost_reason {
     LOST_PAUSE,  /* this process stood still for longer than the lease */
     LOST_REASONS
 };
-const char *lost_reason_name(enum lost_reason);
 
 void notify_granted(const struct hold *, int64_t now_ms);
 void notify_released(const struct hold *, int64_t now_ms);

@@ -6,10 +6,10 @@
  * sent again as soon as the master is back, until the lease that it ends has passed anyway.
  * Repeating a release does no harm.
  *
- *   owed_send --> SENT --answered--> on_answer
- *                  ^ \--link lost, not sent, rejected--> KEPT --expired--> on_answer
- * (MASTER_UNKNOWN)
- *                  +------------- owed_resend -----------+
+ *   owed_send --> SENT --answered--------------------------------------> on_answer
+ *                  ^ \---link lost, not sent, rejected--> KEPT --expired--> on_answer
+ *                  |                                       |              (MASTER_UNKNOWN)
+ *                  +----owed_resend, or after a moment-----+
  */
 #include <stdint.h>
 

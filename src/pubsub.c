@@ -6,8 +6,9 @@
  * entry lives as long as somebody is subscribed. It does not know what a message means, nor
  * sockets.
  *
- *     session->subscriptions --- subscription --- entry->listeners     (entry: a channel or a
- * pattern)
+ *     session->subscriptions --- subscription --- entry->listeners
+ *
+ * An entry is a channel or a pattern.
  */
 #include "pubsub.h"
 
@@ -87,12 +88,12 @@ static struct subscription *subscription_find(const struct session *s, struct en
 
     if (e->n_listeners < s->n_subscriptions) {
         TAILQ_FOREACH(sub, &e->listeners, of_entry)
-        if (sub->session == s)
-            return sub;
+            if (sub->session == s)
+                return sub;
     } else {
         TAILQ_FOREACH(sub, &s->subscriptions, of_session)
-        if (sub->entry == e)
-            return sub;
+            if (sub->entry == e)
+                return sub;
     }
     return NULL;
 }
@@ -184,7 +185,7 @@ uint32_t pubsub_count_session(const struct session *s, bool is_pattern)
     uint32_t n = 0;
 
     TAILQ_FOREACH(sub, &s->subscriptions, of_session)
-    n += sub->is_pattern == is_pattern;
+        n += sub->is_pattern == is_pattern;
     return n;
 }
 
@@ -210,8 +211,7 @@ static uint32_t send_to_all(struct entry *e, bool is_pattern, const struct messa
 {
     struct subscription *sub;
 
-    TAILQ_FOREACH(sub, &e->listeners, of_entry)
-    {
+    TAILQ_FOREACH(sub, &e->listeners, of_entry) {
         struct resp_writer w = session_push(sub->session, m->now_ms);
         resp_push(&w, is_pattern ? 4 : 3);
         resp_str(&w, is_pattern ? "pmessage" : "message");

@@ -19,8 +19,8 @@
 #include "renew.h"
 #include "stats.h"
 
-/* Asking again for a lock that is held elsewhere: quickly when we were called up and came too late,
- * else only in case that a call was lost. */
+/* Asking again for a lock that is held elsewhere: quickly when we were called up and came too
+ * early, or when votes were split, else only in case that a call was lost. */
 enum { RETRY_TURN_MS = 2, RETRY_LINED_MS = 500 };
 
 /* ---- the line between brokers ---- */
@@ -48,8 +48,7 @@ static struct line_place place_of(const struct lock_queue *q, const struct lock_
 struct lock_request *queue_first(const struct lock_queue *q)
 {
     struct lock_request *r;
-    TAILQ_FOREACH(r, &q->waiters, queued)
-    {
+    TAILQ_FOREACH(r, &q->waiters, queued) {
         if (!r->claim)
             return r;
     }

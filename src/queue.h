@@ -5,15 +5,16 @@
  * time is under way for the first of them, whatever their number.
  *
  *              join                      claim granted
- *   request ---------> WAITING (head: asked) ----------> holds it
- *                        |   |  \- end of WAIT: nil, or the last NOQUORUM
- *                        |   \---- its connection has ended: gone
- *                        \-------- LOCK without WAIT: the next verdict decides, nil when it is not
- * his
+ *   request ---------> WAITING (head: asked) ---------> holds it
+ *                        |  |  |
+ *                        |  |  +-- end of WAIT: nil, or the last NOQUORUM
+ *                        |  +----- its connection has ended: gone
+ *                        +-------- LOCK without WAIT: the next verdict decides, nil or an
+ *                                  error when the lock is not his
  *
- *   a hold ends ----> next waiter: one script ends the old hold and gives him the lock (hand-over)
- *               \---> nobody waits here, or others have waited long enough: release, which calls up
- * the next one
+ *   a hold ends --+--> next waiter: one script ends it and gives him the lock (hand-over)
+ *                 +--> nobody here whom it fits, or others have waited long enough, or FAIR:
+ *                      release, which calls up the next one in the line between brokers
  *
  * Whether it is this broker's turn, while others wait at other brokers, is the business of line.h.
  */

@@ -24,8 +24,7 @@ bool queue_same_question(struct lock_part asked, struct lock_part want)
 bool queue_owner_asks(const struct lock_queue *q, const struct owner *owner)
 {
     const struct claim *c;
-    LIST_FOREACH(c, &q->claims, of_lock)
-    {
+    LIST_FOREACH(c, &q->claims, of_lock) {
         if (owner_same(c->owner, owner))
             return true;
     }

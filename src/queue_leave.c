@@ -60,7 +60,7 @@ void queue_refuse(struct broker *b, struct lock_request *r, const char *failure)
     give_up(b, r);
     if (failure) {
         stats.acquires_no_quorum++;
-        broker_finish_error(b, r, "%s", failure);
+        broker_finish_error(b, r, "%s; '%s' was not taken", failure, r->lock->name);
         return;
     }
     if (r->wait_until_ms)

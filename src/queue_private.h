@@ -53,8 +53,6 @@ void queue_refuse_tries(struct broker *, struct lock *, const struct claim *, co
 void queue_park(struct lock_queue *);
 /* They are asked for again some time later; pttl_ms: what is left of the hold in the way, or 0. */
 void queue_retry_later(struct broker *, struct lock_queue *, int64_t pttl_ms, int64_t now_ms);
-/* What has become of the ticket of a claim that was refused. `r`: whose claim it was, or NULL. */
-void queue_keep_ticket(struct lock_queue *, struct lock_request *r, const struct claim *);
 /* Does the answer to who asked for one hold for who wants the other? */
 bool queue_same_question(struct lock_part asked, struct lock_part want);
 #endif

@@ -83,8 +83,9 @@ static void claim_granted(struct broker *b, struct lock *l, struct lock_request 
     queue_run(b, l, now_ms);
 }
 
-/* A line that has been forgotten is joined anew; called up meanwhile: it is our turn again. */
-void queue_keep_ticket(struct lock_queue *q, struct lock_request *r, const struct claim *c)
+/* What has become of the ticket of a claim that was refused. `r`: whose claim it was, or NULL. A
+ * line that has been forgotten is joined anew; called up meanwhile: it is our turn again. */
+static void keep_ticket(struct lock_queue *q, struct lock_request *r, const struct claim *c)
 {
     if (c->place.where && c->place.number && r) {
         r->lined = true;
@@ -98,7 +99,7 @@ void queue_keep_ticket(struct lock_queue *q, struct lock_request *r, const struc
 void queue_note_ticket(struct lock *l, const struct claim *c)
 {
     if (c->end == CLAIM_BUSY && c->retry_ms > 0)
-        queue_keep_ticket(l->queue, NULL, c);
+        keep_ticket(l->queue, NULL, c);
 }
 
 static void claim_refused(struct broker *b, struct lock *l, struct lock_request *r,
@@ -109,7 +110,7 @@ static void claim_refused(struct broker *b, struct lock *l, struct lock_request 
     if (is_failure)
         q->failure = util_strdup(c->reason);
     else
-        queue_keep_ticket(q, r, c);
+        keep_ticket(q, r, c);
     queue_refuse_tries(b, l, is_failure ? NULL : c, q->failure);
     const struct lock_request *first = queue_first(q);
     if (!first)
@@ -228,8 +229,7 @@ static void on_released(struct round *round, void *arg, int64_t now_ms)
 bool queue_is_releasing(const struct broker *b, const struct lock *l, const struct owner *owner)
 {
     const struct round *round;
-    TAILQ_FOREACH(round, &b->backend.asked, by_age)
-    {
+    TAILQ_FOREACH(round, &b->backend.asked, by_age) {
         const struct lock_request *r = round->arg;
         if (round->on_verdict == on_released && r->lock == l && owner_same(r->owner, owner))
             return true;

@@ -3,8 +3,7 @@
 /*
  * renew: when a hold is next due, as arithmetic on times in ms. Knows neither clocks nor masters.
  *
- *   told --------- lease/3 (less jitter) ---------> renew ... retry ... retry ........ lost |
- * deadline
+ *   told --- lease/3 (less jitter) ---> renew ... retry ... retry ..... lost ... deadline
  */
 #include <stdint.h>
 

@@ -28,7 +28,7 @@ enum { SCRIPT_WIDTH_MAX = 7 };
 struct script_row {
     const char *name;
     const char *text;
-    int args;      /* arguments an item, 0: not in items (join, activate) */
+    int args;      /* arguments an item; 0: none (peek), or no items (join, activate, suspend) */
     int width;     /* integers an item in the reply; 0: an array an item */
     bool deadline; /* refuses to run late */
     bool brief;    /* may leave the items out of its reply: each of them is 1, and the rest zeros */

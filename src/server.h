@@ -4,8 +4,10 @@
  * server: the broker as a whole. Makes the parts and ties them together, turns the loop, and goes
  * through the phases
  *
- *     RUNS --TERM, INT, SHUTDOWN--> DRAINS --no watched lock left, or drain_timeout, or a second
- * signal--> ENDS
+ *     RUNS --TERM, INT, SHUTDOWN--> DRAINS --no watched lock left,--> ENDS
+ *      |                                     drain_timeout, or            ^
+ *      |                                     a second signal              |
+ *      +--SHUTDOWN NOW----------------------------------------------------+
  *
  * One a process: it has the process's signals.
  */

@@ -23,7 +23,7 @@ static void count_held(struct session *s, void *arg)
     const struct hold *h;
 
     LIST_FOREACH(h, &s->holds, of_session)
-    *n += h->watched && h->state != HOLD_LOST;
+        *n += h->watched && h->state != HOLD_LOST;
 }
 
 static int64_t count_all_held(struct server *s)

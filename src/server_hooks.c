@@ -84,8 +84,7 @@ static void count_client(struct session *session, void *arg)
     c->g->clients_waiting += session_is_blocked(session);
     c->g->clients_pubsub += session->n_subscriptions > 0;
     c->g->memory_clients += (int64_t)(client_input_len(session) + client_output_len(session));
-    LIST_FOREACH(h, &session->holds, of_session)
-    {
+    LIST_FOREACH(h, &session->holds, of_session) {
         if (++c->looked_at > HOLDS_LOOKED_AT)
             return;
         if (h->deadline_ms < c->first_end_ms)

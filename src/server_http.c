@@ -99,8 +99,7 @@ static void look_at_holds(struct looking *l, struct session *session, struct htt
 {
     const struct hold *h;
 
-    LIST_FOREACH(h, &session->holds, of_session)
-    {
+    LIST_FOREACH(h, &session->holds, of_session) {
         if (++l->n_holds > HOLDS_LOOKED_AT)
             return;
         row.name = h->lock->name;
@@ -122,8 +121,7 @@ static void look_at(struct session *session, void *arg)
     look_at_holds(l, session, row);
     if (!session_is_blocked(session))
         return;
-    TAILQ_FOREACH(r, &session->requests, link)
-    {
+    TAILQ_FOREACH(r, &session->requests, link) {
         if (!r->parked)
             continue;
         row.name = r->subject;

@@ -12,7 +12,6 @@
 #include "clock.h"
 #include "log.h"
 #include "master.h"
-#include "quorum.h"
 #include "server_private.h"
 #include "systemd.h"
 #include "wake.h"

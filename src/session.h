@@ -80,7 +80,7 @@ struct session {
     struct request_list requests;
     uint32_t n_requests; /* in the list */
     uint32_t n_parked;
-    LIST_HEAD(, hold) holds; /* watched by this connection */
+    LIST_HEAD(, hold) holds; /* that belong to this connection, those with LEASE too */
     uint32_t n_holds;
     TAILQ_HEAD(, subscription) subscriptions; /* pubsub.h */
     uint32_t n_subscriptions;

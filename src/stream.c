@@ -6,9 +6,9 @@
  *
  * Invariants: `readable` is armed exactly while the stream is open, not paused and not at its end;
  * `writable` while connecting or while `out` holds what the socket did not take. A handshake arms
- * them as it needs, and so does a read that waits to write (read_waits). A CLOSED stream
- * has no memory, no descriptor and no event. After each callback the stream may be closed, or even
- * another connection: `closes` tells. The connect itself is in stream_dial.c. */
+ * them as it needs, and so does a read that waits to write (read_waits). A CLOSED stream has no
+ * memory, no descriptor and no event. After each callback the stream may be closed, or even another
+ * connection: `closes` tells. The connect itself is in stream_dial.c. */
 #include "stream.h"
 
 #include <arpa/inet.h>

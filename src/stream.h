@@ -144,8 +144,8 @@ static inline size_t stream_kept(const struct stream *s)
 
 /* Looks whether the peer of a paused stream is still there, which nothing else would notice. on_end
  * runs inside this call when the connection is broken, or with TLS when it has ended, since whether
- * in order cannot be seen without reading. True: the peer has sent FIN, behind bytes
- * that may not have been read yet. */
+ * in order cannot be seen without reading. True: the peer has sent FIN, behind bytes that may not
+ * have been read yet. */
 bool stream_probe(struct stream *);
 
 /* True while a stream waits for the handshake of TLS. */

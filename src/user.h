@@ -55,8 +55,8 @@ struct user *user_ref(struct user *);
 void user_unref(struct user *); /* also NULL */
 
 /* After a wrong password the next try for this user, and for every sixteenth other name, from
- * this address has to wait: 200 ms, twice as
- * long after each further one, at most 2 s. Returns until when, 0: not at all. */
+ * this address has to wait: 200 ms, twice as long after each further one, at most 2 s. Returns
+ * until when, 0: not at all. */
 int64_t user_penalty_until(const char *address, const char *name, size_t name_len, int64_t now_ms);
 void user_penalty_add(const char *address, const char *name, size_t name_len, int64_t now_ms);
 #endif

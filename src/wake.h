@@ -1,7 +1,7 @@
 #ifndef HOLDFAST_WAKE_H
 #define HOLDFAST_WAKE_H
 /*
- * wake: hears from one master that it is this broker's turn for a lock (src/lua/release.lua). A
+ * wake: hears from one master that it is this broker's turn for a lock (src/lua/call_up.lua). A
  * connection of its own, subscribed to the broker's channel, because one that has subscribed cannot
  * run scripts (RESP2).
  *

@@ -182,7 +182,7 @@ static void on_signal(struct run *r, const struct signalfd_siginfo *info)
     int number = (int)info->ssi_signo;
     bool from_process = info->ssi_code <= 0;
     if (number == SIGCHLD) {
-        /* Once for each stop: that it goes on may never be told, when it dies of what comes next. */
+        /* Once for each stop: that it goes on is never told when it dies of what comes next. */
         if (run_child_reap(&r->child) && !r->ending)
             raise(SIGSTOP); /* a job stops as a whole */
     } else if (r->child.pid) {

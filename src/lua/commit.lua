@@ -4,7 +4,7 @@
 -- for two of them may be committed at the same time: of the same token only one gets a majority.
 --
 -- KEYS   one lock an item
--- ARGV   deadline call broker; then an item: op token bucket part    (part: as in release.lua)
+-- ARGV   deadline call broker; then an item: op token counter part    (part: as in release.lua)
 -- Reply  {time, call, code, value, ...}:
 --          1 token   the hold has this token now
 --          2 token   the hold has this larger one: raise yours and commit again
@@ -24,24 +24,24 @@ end
 local reply = {now, CALL}
 for i = 1, #KEYS do
     local a = 3 + (i - 1) * WIDTH
-    local op, token, bucket, part = ARGV[a + 1], tonumber(ARGV[a + 2]), ARGV[a + 3], ARGV[a + 4]
+    local op, token, counter, part = ARGV[a + 1], tonumber(ARGV[a + 2]), ARGV[a + 3], ARGV[a + 4]
     local key = hold_key(KEYS[i], part)
     local held = read(key)
     local code, value = 0, 0
     if held and held.op == op then
-        local counter = tonumber(redis.call('HGET', 'holdfast:master', bucket)) or 0
+        local last = tonumber(redis.call('HGET', 'holdfast:master', counter)) or 0
         value = tonumber(held.token)
         code = value > token and 2 or 1
         if value < token then
             local shared = part ~= '-' or redis.call('EXISTS', KEYS[i] .. ':shares') == 1
-            if shared and counter >= token then
-                token, code = counter + 1, 2
+            if shared and last >= token then
+                token, code = last + 1, 2
             end
             value = token
             held.token = string.format('%.0f', token)
             write(key, held, 'KEEPTTL')
-            if counter < token then
-                redis.call('HSET', 'holdfast:master', bucket, held.token)
+            if last < token then
+                redis.call('HSET', 'holdfast:master', counter, held.token)
             end
         end
     end

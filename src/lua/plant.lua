@@ -2,7 +2,7 @@
 -- and the lock is free. Its answer is never a vote. Also works while the server is in quarantine.
 --
 -- KEYS   one lock an item
--- ARGV   deadline call broker; then an item: op owner token count seq lease bucket maxhold part
+-- ARGV   deadline call broker; then an item: op owner token count seq lease counter maxhold part
 --          maxhold as in acquire.lua, part as in release.lua
 -- Reply  {time, call, code, ...}:  1 planted, or there already   0 taken, or op is gone
 -- Twice  the same op again changes nothing.
@@ -39,7 +39,7 @@ local reply = {now, CALL}
 for i = 1, #KEYS do
     local key, a = KEYS[i], 3 + (i - 1) * WIDTH
     local op, owner, token, lease = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 6]
-    local bucket, maxhold, part = ARGV[a + 7], ARGV[a + 8], ARGV[a + 9]
+    local counter, maxhold, part = ARGV[a + 7], ARGV[a + 8], ARGV[a + 9]
     local hold = hold_key(key, part)
     local held = look(hold)
     local code = held and held:match(OP) == op and 1 or 0
@@ -50,9 +50,9 @@ for i = 1, #KEYS do
         if part ~= '-' then
             enter_share(key, part, owner, lease, true)
         end
-        local counter = tonumber(redis.call('HGET', 'holdfast:master', bucket)) or 0
-        if counter < tonumber(token) then
-            redis.call('HSET', 'holdfast:master', bucket, token)
+        local last = tonumber(redis.call('HGET', 'holdfast:master', counter)) or 0
+        if last < tonumber(token) then
+            redis.call('HSET', 'holdfast:master', counter, token)
         end
     end
     reply[#reply + 1] = code

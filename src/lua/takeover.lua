@@ -3,7 +3,7 @@
 -- majority has been taken, nothing may live longer by it. The one who has got it renews it at once.
 --
 -- KEYS   one lock an item
--- ARGV   deadline call broker; then an item: op tomb owner floor bucket mine kind    (as in acquire; tomb: for the old op)
+-- ARGV   deadline call broker; then an item: op tomb owner floor counter mine kind   (as in acquire; tomb: for the old op)
 --          mine   "hold": the broker of op has this hold itself; "none": what is held under an acquire of this broker is a
 --                 try that it has given up: it is taken, and tells nothing of the count
 --          kind   "x" exclusive, "s" shared, "n" a permit; "?": whatever this owner has, the first in that order
@@ -66,10 +66,10 @@ for i = 1, #KEYS do
     elseif relation == 'older' or redis.call('EXISTS', gone_key(key, op)) == 1 then
         code = -1
     else
-        local bucket = ARGV[a + 5]
-        local counter = tonumber(redis.call('HGET', 'holdfast:master', bucket)) or 0
-        code, value = 1, math.max(counter + 1, base + 1, tonumber(ARGV[a + 4]))
-        redis.call('HSET', 'holdfast:master', bucket, string.format('%.0f', value))
+        local counter = ARGV[a + 5]
+        local last = tonumber(redis.call('HGET', 'holdfast:master', counter)) or 0
+        code, value = 1, math.max(last + 1, base + 1, tonumber(ARGV[a + 4]))
+        redis.call('HSET', 'holdfast:master', counter, string.format('%.0f', value))
         -- the broker that had it hears at its next renewal that it has moved
         bury(key, held.op, 'moved', math.max(tonumber(tomb), redis.call('PTTL', hold)))
         -- and at once, when it listens; it asks before it believes it

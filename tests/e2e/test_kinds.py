@@ -417,6 +417,13 @@ def test_wrong_words_of_mlock(people, words):
     assert people(0).err("MLOCK", *words).code == "ERR"
 
 
+def test_wrong_words_are_named(people):
+    a = people(0)
+    assert str(a.err("MLOCK", 3, "a", "b", "a")) == "ERR the name 'a' stands there twice"
+    assert str(a.err("LOCK", "a", "wait", 1, "WAIT", 2)) == "ERR syntax error: 'WAIT' stands there twice"
+    assert str(a.err("LOCK", "a", "FOR", 1)) == "ERR syntax error: unknown option 'FOR'"
+
+
 def test_munlock_counts_what_was_held(people, name):
     names = names_of(name, 3)
     a = people(0)

@@ -195,8 +195,8 @@ def test_a_cluster(look, make_broker, make_redis):
 
 
 def test_an_old_server(look, make_redis, make_proxy):
-    status, said, _ = look(with_info(make_redis, make_proxy, redis_version="4.0.14"))
-    assert status == 1 and finding(said, "error", "a: its version 4.0.14 is too old")
+    status, said, _ = look(with_info(make_redis, make_proxy, redis_version="6.2.14"))
+    assert status == 1 and finding(said, "error", "a: its version 6.2.14 is too old: Redis 7.0 or newer is needed")
 
 
 def test_one_that_loads(look, make_redis, make_proxy):

@@ -199,7 +199,7 @@ def test_two_masters_out_is_noquorum_and_names_them(broker3, masters3, clients, 
     err = client.err("LOCK", name)
     assert time.monotonic() - start < 2
     assert err.code == "NOQUORUM"
-    assert "1 of 3" in str(err)
+    assert "1 of 3" in str(err) and str(err).endswith("; '%s' was not taken" % name)
     assert "b:" in str(err) and "c:" in str(err) and "a:" not in str(err)
     assert client.cmd("PING") == "PONG"
 

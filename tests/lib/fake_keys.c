@@ -76,8 +76,7 @@ struct fake_lock *fake_server_find_part(struct fake_server *s, const char *key, 
 {
     struct fake_lock *l;
     expire(s);
-    TAILQ_FOREACH(l, &s->locks, link)
-    {
+    TAILQ_FOREACH(l, &s->locks, link) {
         if (strcmp(l->key, key) == 0 && strcmp(l->part, part) == 0)
             return l;
     }
@@ -95,7 +94,7 @@ int fake_server_count_locks(struct fake_server *s)
     int n = 0;
     expire(s);
     TAILQ_FOREACH(l, &s->locks, link)
-    n++;
+        n++;
     return n;
 }
 
@@ -185,7 +184,7 @@ int fake_shares(struct fake_server *s, const char *key)
     int n = 0;
     expire(s);
     TAILQ_FOREACH(l, &s->locks, link)
-    n += is_share(l, key);
+        n += is_share(l, key);
     return n;
 }
 
@@ -193,13 +192,12 @@ struct fake_lock *fake_share(struct fake_server *s, const char *key, int i)
 {
     struct fake_lock *l, *before;
     expire(s);
-    TAILQ_FOREACH(l, &s->locks, link)
-    {
+    TAILQ_FOREACH(l, &s->locks, link) {
         int place = 0;
         if (!is_share(l, key))
             continue;
         TAILQ_FOREACH(before, &s->locks, link)
-        place += is_share(before, key) && is_before(before, l);
+            place += is_share(before, key) && is_before(before, l);
         if (place == i)
             return l;
     }
@@ -218,8 +216,7 @@ struct fake_permit *fake_permit(struct fake_server *s, const char *key, const ch
 {
     struct fake_permit *p;
     expire(s);
-    TAILQ_FOREACH(p, &s->permits, link)
-    {
+    TAILQ_FOREACH(p, &s->permits, link) {
         if (strcmp(p->key, key) == 0 && strcmp(p->owner, owner) == 0)
             return p;
     }
@@ -265,8 +262,7 @@ struct fake_tomb *fake_find_tomb(struct fake_server *s, const char *key, const c
     char *text = tomb_key(key, op);
     struct fake_tomb *t;
     expire(s);
-    TAILQ_FOREACH(t, &s->tombs, link)
-    {
+    TAILQ_FOREACH(t, &s->tombs, link) {
         if (strcmp(t->key, text) == 0)
             break;
     }

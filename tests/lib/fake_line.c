@@ -47,8 +47,7 @@ struct fake_line *fake_line(struct fake_server *s, const char *key)
 {
     int64_t now_ms = fake_server_time_ms(s);
     struct fake_line *line;
-    TAILQ_FOREACH(line, &s->lines, link)
-    {
+    TAILQ_FOREACH(line, &s->lines, link) {
         if (strcmp(line->key, key) == 0)
             break;
     }

@@ -214,10 +214,9 @@ static void doom_some(struct fake_conn *c)
     struct fake_packet *p;
     int64_t n = 0;
     TAILQ_FOREACH(p, &c->flying, link)
-    n++;
+        n++;
     n = sim_random(n + 1);
-    TAILQ_FOREACH(p, &c->flying, link)
-    {
+    TAILQ_FOREACH(p, &c->flying, link) {
         if (n-- <= 0)
             p->doomed = true;
     }
@@ -302,8 +301,7 @@ static int publish(struct fake_server *s, const char *channel, const char *text)
 {
     struct fake_conn *c;
     int n = 0;
-    LIST_FOREACH(c, &s->conns, of_server)
-    {
+    LIST_FOREACH(c, &s->conns, of_server) {
         if (!c->master || !c->master->link.channel || strcmp(c->master->link.channel, channel) != 0)
             continue;
         n++;
@@ -760,8 +758,7 @@ static void see_tokens(struct master *m, const struct batch *b, const struct fak
     const struct master_call *call;
     if (b->script > SCRIPT_TAKEOVER || r->n == 0)
         return;
-    TAILQ_FOREACH(call, &b->calls, link)
-    {
+    TAILQ_FOREACH(call, &b->calls, link) {
         if (v[0].integer == 1 && v[1].integer + call->floor > m->status.high)
             m->status.high = v[1].integer + call->floor;
         v += script_get(b->script)->width;
@@ -884,10 +881,10 @@ static void close_link(struct master *m)
         /* what the partition holds back may still arrive when it is over; see fake_master_cut() */
         int64_t n = 0;
         TAILQ_FOREACH(p, &m->held_out, link)
-        n += p->conn == c;
+            n += p->conn == c;
         n = sim_random(n + 1);
         TAILQ_FOREACH(p, &m->held_out, link)
-        p->doomed |= p->conn == c && n-- <= 0;
+            p->doomed |= p->conn == c && n-- <= 0;
         conn_close_by_master(c);
     }
 }

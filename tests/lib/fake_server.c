@@ -206,8 +206,7 @@ static const struct {
 static int64_t *last_call(struct fake_server *s, const char *broker)
 {
     struct fake_last *l;
-    LIST_FOREACH(l, &s->mark.lasts, link)
-    {
+    LIST_FOREACH(l, &s->mark.lasts, link) {
         if (strcmp(l->broker, broker) == 0)
             return &l->call;
     }

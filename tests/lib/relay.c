@@ -142,8 +142,8 @@ void relay_say(struct relay *r, const char *bytes, size_t len)
 {
     struct pipe *p;
     TAILQ_FOREACH(p, &r->pipes, link)
-    if (p->client)
-        bufferevent_write(p->client, bytes, len);
+        if (p->client)
+            bufferevent_write(p->client, bytes, len);
 }
 
 void relay_replace(struct relay *r, const char *bytes, size_t len)
@@ -158,15 +158,15 @@ void relay_hold(struct relay *r, bool hold)
 
     r->hold = hold;
     TAILQ_FOREACH(p, &r->pipes, link)
-    if (!hold && p->server)
-        on_server_bytes(p->server, p);
+        if (!hold && p->server)
+            on_server_bytes(p->server, p);
 }
 
 void relay_cut(struct relay *r)
 {
     struct pipe *p;
     TAILQ_FOREACH(p, &r->pipes, link)
-    end_side(&p->client);
+        end_side(&p->client);
 }
 
 int relay_servers(const struct relay *r)
@@ -174,6 +174,6 @@ int relay_servers(const struct relay *r)
     const struct pipe *p;
     int n = 0;
     TAILQ_FOREACH(p, &r->pipes, link)
-    n += p->server != NULL;
+        n += p->server != NULL;
     return n;
 }

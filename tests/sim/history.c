@@ -213,8 +213,7 @@ static void check_exclusion(struct name *n)
         if (!l)
             continue;
         snprintf(by, sizeof by, "kept by broker %d", i);
-        LIST_FOREACH(h, &l->holds, of_lock)
-        {
+        LIST_FOREACH(h, &l->holds, of_lock) {
             int64_t until_us = h->deadline_ms * 1000 - wb->local_us;
             const struct belief *bl = belief_of(n, h->owner->text);
             bool is_given_up =
@@ -236,8 +235,7 @@ static struct hold *hold_at(struct world_broker *wb, const struct name *n, const
     struct hold *h;
     if (!l)
         return NULL;
-    LIST_FOREACH(h, &l->holds, of_lock)
-    {
+    LIST_FOREACH(h, &l->holds, of_lock) {
         if (strcmp(h->owner->text, owner) == 0)
             return h;
     }
@@ -614,8 +612,7 @@ void history_closing(struct world_app *app, bool orderly)
     const struct hold *h;
     bool releases = world.conf.broker.on_disconnect == BROKER_DISCONNECT_RELEASE ||
                     (orderly && world.conf.broker.on_disconnect == BROKER_DISCONNECT_AUTO);
-    LIST_FOREACH(h, &app->session.holds, of_session)
-    {
+    LIST_FOREACH(h, &app->session.holds, of_session) {
         struct belief *bl = belief_of(name_of(h->lock->name), h->owner->text);
         bl->certain = false;
         if (releases && h->watched)
@@ -660,13 +657,11 @@ static bool has_request(struct world_broker *wb, const struct name *n, const cha
     const struct claim *c;
     if (!l || !l->queue)
         return false;
-    LIST_FOREACH(c, &l->queue->claims, of_lock)
-    {
+    LIST_FOREACH(c, &l->queue->claims, of_lock) {
         if (is_by(c->request, owner, renews))
             return true;
     }
-    TAILQ_FOREACH(r, &l->queue->deferred, queued)
-    {
+    TAILQ_FOREACH(r, &l->queue->deferred, queued) {
         if (is_by(r, owner, renews))
             return true;
     }

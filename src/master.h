@@ -124,11 +124,9 @@ struct master_setup {
     struct evdns_base *dns;
     int64_t request_timeout_ms;
     int64_t quarantine_ms; /* after a restart; -1: by itself (max_lease and drift; none when the
-                              master persists each write), 0: off */
+                              master persists each write and has its data still), 0: off */
     int64_t max_lease_ms, drift_ppm;
     const char *broker;      /* its id: no other broker has it */
-    int64_t wall_us;         /* wall clock less BOOTTIME when the broker started: calls are numbered
-                                by the time, and never backwards */
     const char *settings;    /* what all brokers must agree on, "max_lease=60000 drift=5000 ..." */
     int64_t max_reply;       /* bytes; a longer one ends the link */
     int64_t max_in_flight;   /* items; more are turned away */

@@ -108,6 +108,15 @@ static void drop_bytes(struct buf *b)
     buf_consume(b, buf_len(b));
 }
 
+/* Calls are numbered by the master's own time in us, by which it forgets them (join.lua), and never
+ * backwards. */
+static int64_t next_number(struct master *m, int64_t now_ms)
+{
+    int64_t time_us = now_ms * 1000 + m->clock.offset_us;
+    m->last_number = time_us > m->last_number ? time_us : m->last_number + 1;
+    return m->last_number;
+}
+
 static void write_open(struct master *m, struct master_open *o, int64_t now_ms)
 {
     struct master_batch *b = o->batch;
@@ -115,9 +124,7 @@ static void write_open(struct master *m, struct master_open *o, int64_t now_ms)
     if (!b)
         return;
     const struct script_row *row = script_get(b->script);
-    int64_t time_us = now_ms * 1000 + m->setup.wall_us;
-    m->last_number = time_us > m->last_number ? time_us : m->last_number + 1;
-    b->number = m->last_number;
+    b->number = next_number(m, now_ms);
     master_put_array(&m->out, 6 + b->n_items + (int64_t)b->n_items * row->args);
     buf_append(&m->out, m->head[b->script], (size_t)m->head_len[b->script]);
     master_put_int(&m->out, b->n_items);

@@ -35,9 +35,15 @@ static int64_t quarantine_ms(const struct master *m)
 
     if (s->quarantine_ms >= 0)
         return s->quarantine_ms;
-    if (m->facts.aof && m->facts.fsync_always)
-        return 0;
     return s->max_lease_ms + s->max_lease_ms * s->drift_ppm / 1000000 + 1000;
+}
+
+/* Whatever it has ever answered it still knows after a restart. One that has been a replica may
+ * lack what its master had answered. */
+static bool keeps_all(const struct master *m)
+{
+    const struct master_facts *f = &m->facts;
+    return f->aof && f->fsync_always && strcmp(f->replica_until, "-1") == 0;
 }
 
 static void ask_join(struct master *m, enum master_ask_kind kind)
@@ -45,10 +51,11 @@ static void ask_join(struct master *m, enum master_ask_kind kind)
     const char *settings = m->setup.settings ? m->setup.settings : "";
 
     master_batch_add(m, kind);
-    put_call(m, SCRIPT_JOIN, 4);
+    put_call(m, SCRIPT_JOIN, 5);
     master_put_int(&m->out, quarantine_ms(m));
     master_put_text(&m->out, settings, strlen(settings));
     master_put_int(&m->out, m->adopt ? 1 : 0);
+    master_put_int(&m->out, keeps_all(m) ? 1 : 0);
     m->adopt = false;
     master_flush(m, m->heard_ms);
 }
@@ -83,9 +90,6 @@ void master_suspend(struct master *m)
 {
     int64_t ms = quarantine_ms(m);
 
-    if (ms == 0 &&
-        m->setup.quarantine_ms < 0) /* what was persisted has expired early all the same */
-        ms = m->setup.max_lease_ms + m->setup.max_lease_ms * m->setup.drift_ppm / 1000000 + 1000;
     if (ms == 0 || (m->state != MASTER_ACTIVE && m->state != MASTER_QUARANTINE))
         return; /* a quarantine begins anew: by a clock that has jumped it would be over too early
                  */

@@ -74,6 +74,7 @@ struct master_facts {
     char role[16];
     char policy[32];
     char memory_used[24], memory_max[24];
+    char replica_until[24]; /* second_repl_offset; -1: it has not been a replica in this run */
     bool loading, aof, fsync_always, cluster;
 };
 

@@ -88,7 +88,6 @@ static struct master_setup setup_of(struct server *s)
         .max_lease_ms = s->conf.max_lease_ms,
         .drift_ppm = s->conf.drift_ppm,
         .broker = s->id,
-        .wall_us = (s->start_wall_ms - s->start_ms) * 1000,
         .settings = s->settings,
         .max_reply = s->conf.max_master_reply,
         .max_in_flight = s->conf.max_master_inflight,

@@ -12,6 +12,7 @@
 #include "item.h"
 #include "log.h"
 #include "master.h"
+#include "master_private.h" /* the number of a call, for a false answer to it */
 #include "redis_proc.h"
 #include "relay.h"
 #include "stats.h"
@@ -221,7 +222,6 @@ static void begin_with(const char *const *options)
                                   .max_lease_ms = 60000,
                                   .drift_ppm = 5000,
                                   .broker = "test",
-                                  .wall_us = INT64_MIN / 2, /* calls are numbered from 1 */
                                   .settings = "max_lease=60000",
                                   .max_reply = 1 << 20,
                                   .max_in_flight = 1000,
@@ -511,9 +511,38 @@ START_TEST(no_quarantine_when_each_write_is_kept)
 {
     redis_proc_do(&redis, "CONFIG SET appendonly yes");
     redis_proc_do(&redis, "CONFIG SET appendfsync always");
+    redis_proc_do(&redis, "HSET holdfast:master run_id before"); /* the mark of another run */
     setup.quarantine_ms = -1;
     start(redis.path);
     wait_state(MASTER_ACTIVE);
+}
+END_TEST
+
+/* It persists each write; but what has been written is gone. */
+START_TEST(quarantine_when_what_was_kept_is_gone)
+{
+    redis_proc_do(&redis, "CONFIG SET appendonly yes");
+    redis_proc_do(&redis, "CONFIG SET appendfsync always");
+    redis_proc_do(&redis, "HSET holdfast:master run_id before");
+    setup.quarantine_ms = -1;
+    start(redis.path);
+    wait_state(MASTER_ACTIVE);
+    redis_proc_do(&redis, "FLUSHALL");
+    wait_state(MASTER_QUARANTINE);
+}
+END_TEST
+
+/* It may have been behind when it was promoted. */
+START_TEST(quarantine_when_it_has_been_a_replica)
+{
+    redis_proc_do(&redis, "CONFIG SET appendonly yes");
+    redis_proc_do(&redis, "CONFIG SET appendfsync always");
+    redis_proc_do(&redis, "REPLICAOF 127.0.0.1 1");
+    redis_proc_do(&redis, "REPLICAOF NO ONE");
+    redis_proc_do(&redis, "HSET holdfast:master run_id before");
+    setup.quarantine_ms = -1;
+    start(redis.path);
+    wait_state(MASTER_QUARANTINE);
 }
 END_TEST
 
@@ -964,16 +993,26 @@ START_TEST(the_old_link_is_killed)
 }
 END_TEST
 
+/* Asks for a renewal that is answered at a time far ahead. */
+static void ask_far_ahead(struct asked *q, int code)
+{
+    static char text[100];
+
+    ck_assert_int_eq(put(q, SCRIPT_RENEW, "x", "op 1000 1 1 -"), 0);
+    master_flush(m, clock_ms());
+    int len = snprintf(text, sizeof text, "*3\r\n:9000000000000\r\n:%" PRId64 "\r\n:%d\r\n",
+                       m->last_number, code);
+    relay_replace(relay, text, (size_t)len);
+    wait_answer(q);
+    ck_assert_int_eq(q->result, MASTER_UNKNOWN);
+}
+
 START_TEST(a_jump_of_its_clock_is_seen)
 {
-    static const char ahead[] = "*3\r\n:9000000000000\r\n:2\r\n:0\r\n";
     struct asked q;
 
     ck_codes(ask(SCRIPT_RENEW, "x", "op 1000 1 1 -"), 0, 0);
-    relay_replace(relay, ahead, sizeof ahead - 1);
-    ck_assert_int_eq(put(&q, SCRIPT_RENEW, "x", "op 1000 1 1 -"), 0);
-    wait_answer(&q);
-    ck_assert_int_eq(q.result, MASTER_UNKNOWN);
+    ask_far_ahead(&q, 0);
     ck_assert_int_eq(master_status(m, clock_ms())->clock_jumps, 1);
     relay_replace(relay, NULL, 0);
     ck_codes(ask(SCRIPT_RELEASE, "x", "op 0 -"), 0, 0);
@@ -983,17 +1022,13 @@ END_TEST
 
 START_TEST(a_jump_ahead_is_followed_by_quarantine)
 {
-    static const char ahead[] = "*3\r\n:9000000000000\r\n:2\r\n:1\r\n";
     struct asked q;
     struct master_setup longer = setup;
 
     longer.quarantine_ms = 5000;
     master_configure(m, &longer, &address);
     ck_codes(ask(SCRIPT_RENEW, "x", "op 1000 1 1 -"), 0, 0);
-    relay_replace(relay, ahead, sizeof ahead - 1);
-    ck_assert_int_eq(put(&q, SCRIPT_RENEW, "x", "op 1000 1 1 -"), 0);
-    wait_answer(&q);
-    ck_assert_int_eq(q.result, MASTER_UNKNOWN);
+    ask_far_ahead(&q, 1);
     ck_assert_int_eq(master_status(m, clock_ms())->state, MASTER_QUARANTINE);
     ck_assert_int_eq(put(&q, SCRIPT_RENEW, "x", "op 1000 1 1 -"), -1);
     relay_replace(relay, NULL, 0);
@@ -1054,6 +1089,8 @@ int main(void)
     tcase_add_test(c, quarantine_and_its_end);
     tcase_add_test(c, quarantine_by_itself_and_by_force);
     tcase_add_test(c, no_quarantine_when_each_write_is_kept);
+    tcase_add_test(c, quarantine_when_what_was_kept_is_gone);
+    tcase_add_test(c, quarantine_when_it_has_been_a_replica);
     tcase_add_test(c, settings_that_change_are_seen_and_can_be_adopted);
     tcase_add_test(c, what_another_broker_does_is_seen);
     c = add_case(s, "refused", begin, end);

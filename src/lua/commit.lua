@@ -40,9 +40,9 @@ for i = 1, #KEYS do
             value = token
             held.token = string.format('%.0f', token)
             write(key, held, 'KEEPTTL')
-            if last < token then
-                redis.call('HSET', 'holdfast:master', counter, held.token)
-            end
+        end
+        if last < value then
+            redis.call('HSET', 'holdfast:master', counter, held.token)
         end
     end
     reply[#reply + 1] = code

@@ -25,11 +25,6 @@ local call, KEYS, ARGV, n = redis.call, KEYS, ARGV, #KEYS
 local CALL, LAST = tonumber(ARGV[2]), 'last:' .. ARGV[3]
 local reply = {now, CALL}
 
--- From now on no copy of an earlier call of this broker takes anything (see vote.lua).
-if CALL > tonumber(call('HGET', 'holdfast:master', LAST) or 0) then
-    call('HSET', 'holdfast:master', LAST, ARGV[2])
-end
-
 -- Ends what is held there under op: the code, and whether it was there just now.
 local function free(key, hold, op)
     local text = look(hold)
@@ -128,5 +123,10 @@ end
 
 if not is_usual() then
     special()
+end
+-- From now on no copy of an earlier call of this broker takes anything (see vote.lua). At the end: a server whose memory
+-- is full lets a script write only when it has deleted something.
+if CALL > tonumber(call('HGET', 'holdfast:master', LAST) or 0) then
+    call('HSET', 'holdfast:master', LAST, ARGV[2])
 end
 return reply

@@ -57,6 +57,56 @@ START_TEST(a_case)
 }
 END_TEST
 
+/* What is there can be given back when there is no room for more, or there never would be. */
+START_TEST(a_full_server_lets_go)
+{
+    static const struct script_case c = {.name = "full"};
+    const struct side *s = sides[SIDE_REDIS];
+    side_begin(s);
+    run_step(s, &c, "join - - RUN 0 s -> active 0 s 0");
+    run_step(s, &c, "acquire n - r1.1 R 9000 50 7 - -> 1 50 0");
+    run_step(s, &c, "acquire m - p1.1 P 9000 5 7 -,0,-,keep,-,0,1:0,- -> 1 51 0");
+    side_by_hand("CONFIG SET maxmemory 1");
+    run_step(s, &c, "CALL 1000000");
+    run_step(s, &c, "release n - r1.1 0 - -> 1 0");
+    run_step(s, &c, "CALL 1000001");
+    run_step(s, &c, "release m - p1.1 0 -,keep,call,s:1:0 -> 1 0");
+    side_by_hand("CONFIG SET maxmemory 0");
+    side_end(s);
+}
+END_TEST
+
+/* A counter that an acquire, failing in the middle, has not written, is made good by commit. */
+START_TEST(a_commit_raises_the_counter)
+{
+    static const struct script_case c = {.name = "counter"};
+    const struct side *s = sides[SIDE_REDIS];
+    side_begin(s);
+    run_step(s, &c, "join - - RUN 0 s -> active 0 s 0");
+    run_step(s, &c, "acquire n - r1.1 R 9000 50 7 - -> 1 50 0");
+    side_by_hand("HSET holdfast:master 7 3");
+    run_step(s, &c, "commit n - r1.1 50 7 - -> 1 50");
+    run_step(s, &c, "acquire m - r1.2 R 9000 5 7 - -> 1 51 0");
+    side_end(s);
+}
+END_TEST
+
+/* A server that persists each write has forgotten nothing when the mark of its last run is there.
+ */
+START_TEST(what_is_kept_needs_no_quarantine)
+{
+    static const struct script_case c = {.name = "kept"};
+    const struct side *s = sides[SIDE_REDIS];
+    side_begin(s);
+    run_step(s, &c, "join - - RUN 9000 s 0 1 -> quarantine ~9000 s 0");
+    side_by_hand("HSET holdfast:master run_id before");
+    run_step(s, &c, "join - - RUN 9000 s 0 0 -> quarantine ~9000 s 0");
+    side_by_hand("HSET holdfast:master run_id before");
+    run_step(s, &c, "join - - RUN 9000 s 0 1 -> active 0 s 0");
+    side_end(s);
+}
+END_TEST
+
 /* The place of a share in the set ends a moment before its hash: whoever takes the lock then must
  * end the hash too. Only a real server has such moments; here they are made by hand. */
 START_TEST(a_share_that_has_lapsed_is_not_renewed)
@@ -147,6 +197,9 @@ static Suite *suite(void)
     tcase_set_timeout(t, 30);
     tcase_add_loop_test(t, a_case, 0, SIDES * SCRIPT_CASES);
     tcase_add_test(t, a_share_that_has_lapsed_is_not_renewed);
+    tcase_add_test(t, a_full_server_lets_go);
+    tcase_add_test(t, a_commit_raises_the_counter);
+    tcase_add_test(t, what_is_kept_needs_no_quarantine);
     tcase_add_test(t, half_a_hold_is_none);
     tcase_add_test(t, no_token_comes_again_with_new_settings);
     tcase_add_test(t, numbers_of_long_ago_are_forgotten);

@@ -267,6 +267,15 @@ struct round *backend_release(struct backend *b, const struct item *it, int64_t 
     return r;
 }
 
+bool backend_resend(struct backend *b, const char *name, size_t name_len, int64_t now_ms)
+{
+    const struct item *it = item_begin(name, name_len);
+    bool sent = false;
+    for (int i = 0; i < b->n; i++)
+        sent |= owed_resend_key(b->owed[i], it, now_ms);
+    return sent;
+}
+
 void backend_master_back(struct backend *b, int i, int64_t now_ms)
 {
     owed_resend(b->owed[i], now_ms);

@@ -127,6 +127,9 @@ void round_forget(struct round *);
 struct round *backend_release(struct backend *, const struct item *, int64_t lease_ms, round_fn fn,
                               void *arg, int64_t now_ms);
 
+/* What is owed about this lock leaves now, where it was turned away before: its owner asks for it
+ * anew, and must not find what he has given back. Was there any? */
+bool backend_resend(struct backend *, const char *name, size_t name_len, int64_t now_ms);
 /* Master i is back (active or in quarantine): what is owed to it leaves. */
 void backend_master_back(struct backend *, int i, int64_t now_ms);
 

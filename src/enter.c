@@ -221,12 +221,12 @@ void enter_take_over(struct broker *b, struct lock *l, struct lock_request *r, i
     }
     q = lock_queue_get(l);
     q->takeover_waits = q->n_claims > 0;
-    /* One at a time. And an UNLOCK that is under way would say that nothing was held, if this took
-     * the hold away from before it. */
-    if (q->takeover_waits || (l->refs > 1 && queue_is_releasing(b, l, r->owner))) {
-        defer_request(l, r); /* goes again at the end of those */
+    if (q->takeover_waits) { /* one at a time: their end runs what is deferred */
+        defer_request(l, r);
         return;
     }
+    /* What has been given back here is released before it can be found. */
+    (void)backend_resend(&b->backend, l->name, l->name_len, now_ms);
     if (h)
         begin(h, r);
     struct claim *c = claim_new(b, l, r->owner, lease_ms, on_taken_over, r);

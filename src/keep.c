@@ -68,6 +68,13 @@ static void forget_open(struct hold *h)
     h->open = NULL;
 }
 
+/* Of its lease: less than all of it when it was taken over. */
+static int64_t time_left_ms(const struct hold *h, int64_t now_ms)
+{
+    int64_t left_ms = h->deadline_ms > now_ms ? h->deadline_ms - now_ms : 0;
+    return h->inherits && left_ms < h->lease_ms ? left_ms : h->lease_ms;
+}
+
 struct hold *keep_start(struct broker *b, struct lock *l, const struct claim *c,
                         const struct lock_request *r, int64_t now_ms)
 {
@@ -94,9 +101,10 @@ struct hold *keep_start(struct broker *b, struct lock *l, const struct claim *c,
     h->state = HOLD_HELD;
     h->watched = r->lease_ms == 0;
     h->tell = r->tell;
-    h->renew_ms = c->lease_ms < h->lease_ms || !h->watched
-                      ? INT64_MAX
-                      : renew_next_ms(now_ms, h->lease_ms, broker_random(b, UINT32_MAX));
+    h->renew_ms =
+        c->lease_ms < h->lease_ms || !h->watched
+            ? INT64_MAX
+            : renew_next_ms(now_ms, time_left_ms(h, now_ms), broker_random(b, UINT32_MAX));
     if (c->missed)
         look_within(h, LOOK_MS, now_ms);
     keep_follow(h, c->round);

@@ -33,9 +33,11 @@ struct owed {
     char bytes[]; /* key, then args */
 };
 
+TAILQ_HEAD(owed_queue, owed);
+
 struct owed_list {
     struct master *master;
-    TAILQ_HEAD(, owed) kept;
+    struct owed_queue kept;
     bool closed;
     int64_t sweep_ms; /* next look for expired ones; INT64_MAX: none kept */
     int64_t retry_ms; /* not tried again before */
@@ -120,16 +122,42 @@ void owed_send(struct owed_list *list, const struct item *item, struct master_ca
         keep(o, now_ms);
 }
 
-void owed_resend(struct owed_list *list, int64_t now_ms)
+/* True: some have been sent. */
+static bool send_or_keep(struct owed_queue *some, int64_t now_ms)
 {
-    TAILQ_HEAD(, owed) kept = TAILQ_HEAD_INITIALIZER(kept);
     struct owed *o;
-    TAILQ_CONCAT(&kept, &list->kept, link);
-    while ((o = TAILQ_FIRST(&kept))) {
-        TAILQ_REMOVE(&kept, o, link);
-        if (try_send(o, now_ms) != 0)
+    bool sent = false;
+    while ((o = TAILQ_FIRST(some))) {
+        TAILQ_REMOVE(some, o, link);
+        if (try_send(o, now_ms) == 0)
+            sent = true;
+        else
             keep(o, now_ms);
     }
+    return sent;
+}
+
+void owed_resend(struct owed_list *list, int64_t now_ms)
+{
+    struct owed_queue all = TAILQ_HEAD_INITIALIZER(all);
+    TAILQ_CONCAT(&all, &list->kept, link);
+    (void)send_or_keep(&all, now_ms);
+}
+
+bool owed_resend_key(struct owed_list *list, const struct item *item, int64_t now_ms)
+{
+    struct owed_queue same = TAILQ_HEAD_INITIALIZER(same);
+    struct owed *o, *next;
+    struct master_item bytes;
+    item_bytes(item, &bytes);
+    for (o = TAILQ_FIRST(&list->kept); o; o = next) {
+        next = TAILQ_NEXT(o, link);
+        if (o->key_len != bytes.key_len || memcmp(o->bytes, bytes.key, bytes.key_len) != 0)
+            continue;
+        TAILQ_REMOVE(&list->kept, o, link);
+        TAILQ_INSERT_TAIL(&same, o, link);
+    }
+    return send_or_keep(&same, now_ms);
 }
 
 static void give_up(struct owed_list *list, int64_t until_ms, int64_t now_ms)

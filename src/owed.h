@@ -11,6 +11,7 @@
  *                  |                                       |              (MASTER_UNKNOWN)
  *                  +----owed_resend, or after a moment-----+
  */
+#include <stdbool.h>
 #include <stdint.h>
 
 struct item;
@@ -32,6 +33,9 @@ void owed_send(struct owed_list *, const struct item *, struct master_call *call
                int64_t expires_ms, int64_t now_ms);
 /* The master is back: sends everything that is kept. */
 void owed_resend(struct owed_list *, int64_t now_ms);
+/* Sends what is kept for the key of this item, at once: its next owner may be about to ask for it.
+ * Was anything sent? */
+bool owed_resend_key(struct owed_list *, const struct item *, int64_t now_ms);
 /* Gives up what is past its time. */
 void owed_expire(struct owed_list *, int64_t now_ms);
 /* Nothing expires before this time; INT64_MAX: nothing is kept. */

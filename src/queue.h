@@ -47,10 +47,6 @@ struct queue_passed {
 void queue_pass_on(struct broker *, struct lock *, const struct queue_passed *,
                    struct lock_request *releaser, bool is_lapsing, int64_t now_ms);
 
-/* Is an UNLOCK of this owner under way that has ended a hold here? Its end runs what is deferred.
- * Looks through all that the masters are asked. */
-bool queue_is_releasing(const struct broker *, const struct lock *, const struct owner *);
-
 /* Starts what can be started, e.g. after a hold has ended without being passed on. */
 void queue_run(struct broker *, struct lock *, int64_t now_ms);
 

@@ -144,6 +144,17 @@ static void refuse_for_good(struct broker *b, struct lock *l, struct lock_reques
     queue_run(b, l, now_ms);
 }
 
+/* Through another broker; or here, and the masters have not been told yet that it was given back.
+ */
+static void same_owner(struct broker *b, struct lock *l, struct lock_request *r,
+                       const struct claim *c, int64_t now_ms)
+{
+    if (backend_resend(&b->backend, l->name, l->name_len, now_ms))
+        queue_run(b, l, now_ms);
+    else
+        queue_take_over(b, l, r, c->part, now_ms);
+}
+
 void queue_on_claim_end(struct claim *c, void *arg, int64_t now_ms)
 {
     struct lock *l = arg;
@@ -157,7 +168,7 @@ void queue_on_claim_end(struct claim *c, void *arg, int64_t now_ms)
     if (c->end == CLAIM_GRANTED)
         claim_granted(b, l, r, c, now_ms);
     else if (c->end == CLAIM_SAME_OWNER && r)
-        queue_take_over(b, l, r, c->part, now_ms);
+        same_owner(b, l, r, c, now_ms);
     else if ((c->end == CLAIM_KIND || c->end == CLAIM_DEADLOCK) && r)
         refuse_for_good(b, l, r, c, now_ms);
     else
@@ -193,9 +204,10 @@ void queue_on_takeover_end(struct claim *c, void *arg, int64_t now_ms)
 
 /* ---- the end of a hold ---- */
 
-static void say_released(struct broker *b, struct lock_request *r, struct round *round,
-                         int64_t now_ms)
+static void on_released(struct round *round, void *arg, int64_t now_ms)
 {
+    struct lock_request *r = arg;
+    struct broker *b = r->broker;
     bool was_there = false;
     for (int i = 0; i < round->quorum.n; i++)
         was_there |= round->votes[i].state == VOTE_ANSWERED && round->votes[i].code == 1;
@@ -213,28 +225,6 @@ static void say_released(struct broker *b, struct lock_request *r, struct round 
         "NOQUORUM %.*s; '%s' is given up and will be free at the end of its lease at the latest",
         (int)buf_len(&why), buf_head(&why), r->lock->name);
     buf_fini(&why);
-}
-
-static void on_released(struct round *round, void *arg, int64_t now_ms)
-{
-    struct lock_request *r = arg;
-    struct broker *b = r->broker;
-    struct lock *l = r->lock;
-    broker_use(l);
-    say_released(b, r, round, now_ms);
-    defer_run(b, l, now_ms);
-    broker_put(b, l);
-}
-
-bool queue_is_releasing(const struct broker *b, const struct lock *l, const struct owner *owner)
-{
-    const struct round *round;
-    TAILQ_FOREACH(round, &b->backend.asked, by_age) {
-        const struct lock_request *r = round->arg;
-        if (round->on_verdict == on_released && r->lock == l && owner_same(r->owner, owner))
-            return true;
-    }
-    return false;
 }
 
 /* Others have been passed over often or long enough, or order is strict: the lock is released, and

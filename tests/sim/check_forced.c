@@ -415,21 +415,86 @@ START_TEST(a_late_take_over_is_old)
 }
 END_TEST
 
-/* The master refuses for a moment, so that UNLOCK has to be repeated there. The same said by
- * another connection asks by take-over, which must not get in between. */
+/* A master refuses for a moment, so that UNLOCK has to be repeated there. */
+static void refuse_unlock(int app)
+{
+    world.brokers[0].b.backend.request_timeout_ms = 1000; /* the time to repeat it in */
+    world.servers[0].refuses = "MISCONF Errors writing to the AOF file";
+    world_say(app, "UNLOCK n");
+    world_run_ms(5);
+    world.servers[0].refuses = NULL;
+}
+
+/* The same said by another connection asks by take-over, which must not get in between. */
 START_TEST(an_unlock_comes_before_the_next)
 {
     story_begin(1, 1, "xx");
     story_gets(0, "LOCK n");
-    world.brokers[0].b.backend.request_timeout_ms = 1000; /* the time to repeat it in */
-    world.servers[0].refuses = "MISCONF Errors writing to the AOF file";
-    world_say(0, "UNLOCK n");
-    story_run_there();
-    world.servers[0].refuses = NULL;
+    refuse_unlock(0);
     world_say(1, "UNLOCK n");
-    world_run_ms(300);
+    world_run_ms(10);
     story_answers(0, "1");
     story_answers(1, "-NOTHELD");
+    ck_assert_int_eq(world_copies("n"), 0);
+    world_end();
+}
+END_TEST
+
+/* Nor must a LOCK find what its owner has given back, and enter it a second time; not when he was
+ * told that nobody knows either. (What has been taken over counts as held elsewhere.) */
+START_TEST(an_unlock_comes_before_the_next_lock)
+{
+    bool in_vain = _i;
+    story_begin(1, 1, "xx");
+    story_gets(0, "LOCK n");
+    story_gets(1, "RENEW n");
+    if (in_vain) {
+        world.servers[0].refuses = "MISCONF Errors writing to the AOF file";
+        world_say(1, "UNLOCK n");
+        world_run_ms(450);
+        story_answers(1, "-NOQUORUM");
+        world.servers[0].refuses = NULL;
+    } else {
+        refuse_unlock(1);
+    }
+    story_gets(0, "LOCK n");
+    if (!in_vain)
+        story_answers(1, "1");
+    story_frees(0);
+    ck_assert_int_eq(world_copies("n"), 0);
+    world_end();
+}
+END_TEST
+
+/* A watched hold that UNLOCK has taken over, as it was entered twice, is renewed before what was
+ * left of its lease is over. */
+START_TEST(what_unlock_takes_over_is_renewed)
+{
+    story_begin(3, 2, "xx");
+    story_gets(0, "LOCK n");
+    story_gets(0, "LOCK n");
+    world_broker_kill(0);
+    world_run_ms(story_conf.broker.lease_ms * 8 / 10);
+    world_say(1, "UNLOCK n");
+    world_run_ms(20);
+    story_answers(1, "0");
+    world_run_ms(2 * story_conf.broker.lease_ms);
+    story_pushed(1, "");
+    story_frees(1);
+    ck_assert_int_eq(world_copies("n"), 0);
+    world_end();
+}
+END_TEST
+
+/* What a master has lost is not there, whoever says that he renews it. */
+START_TEST(a_renewal_creates_nothing)
+{
+    story_begin(1, 1, "x");
+    story_gets(0, "LOCK n");
+    lose_lock(0);
+    world_say(0, "RENEW n");
+    world_run_ms(20);
+    story_answers(0, "-NOTHELD");
     ck_assert_int_eq(world_copies("n"), 0);
     world_end();
 }
@@ -572,6 +637,9 @@ static Suite *forced_suite(void)
     tcase_add_test(c, a_late_count_is_old);
     tcase_add_test(c, a_late_take_over_is_old);
     tcase_add_test(c, an_unlock_comes_before_the_next);
+    tcase_add_loop_test(c, an_unlock_comes_before_the_next_lock, 0, 2);
+    tcase_add_test(c, what_unlock_takes_over_is_renewed);
+    tcase_add_test(c, a_renewal_creates_nothing);
     tcase_add_test(c, not_held_needs_a_majority);
     tcase_add_test(c, a_late_try_counts_nothing);
     tcase_add_test(c, a_late_plant_overwrites_nobody);

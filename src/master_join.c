@@ -38,12 +38,13 @@ static int64_t quarantine_ms(const struct master *m)
     return s->max_lease_ms + s->max_lease_ms * s->drift_ppm / 1000000 + 1000;
 }
 
-/* Whatever it has ever answered it still knows after a restart. One that has been a replica may
- * lack what its master had answered. */
+/* Whatever it has ever answered it still knows after a restart, and nobody has said how long it is
+ * to be kept out. One that has been a replica may lack what its master had answered. */
 static bool keeps_all(const struct master *m)
 {
     const struct master_facts *f = &m->facts;
-    return f->aof && f->fsync_always && strcmp(f->replica_until, "-1") == 0;
+    return m->setup.quarantine_ms < 0 && f->aof && f->fsync_always &&
+           strcmp(f->replica_until, "-1") == 0;
 }
 
 static void ask_join(struct master *m, enum master_ask_kind kind)

@@ -270,6 +270,18 @@ def test_too_much_for_a_master(make_broker, masters1, clients, name):
     assert sum(isinstance(reply, list) for reply in replies) == 16
 
 
+def test_a_busy_master_keeps_nobody_waiting(make_broker, masters1, clients, name):
+    """While every master has much to do, the broker looks for their answers first; it does not wait for them."""
+    broker = make_broker(masters1, options={"request_timeout": "60s"})
+    client, other = clients(broker), clients(broker)
+    masters1[0].stop()
+    client.send_raw(b"".join(encode("LOCK", "%s:%d" % (name, i), "LEASE", 60000) for i in range(40)))
+    wait_for("much to do", lambda: as_map(other.cmd("MASTERS")[0])["in_flight"] == 40)
+    assert other.cmd("PING") == "PONG"
+    masters1[0].cont()
+    assert all(isinstance(client.recv(), list) for _ in range(40))
+
+
 def test_a_watcher_that_does_not_read(make_broker, masters1, clients):
     """What it did not ask for counts as well: the hard limit ends it."""
     broker = make_broker(masters1, args=["-o", "limits.output_buffer_hard=16k", "-o", "limits.output_buffer_soft=16k"])

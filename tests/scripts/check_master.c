@@ -507,24 +507,26 @@ START_TEST(settings_that_change_are_seen_and_can_be_adopted)
 }
 END_TEST
 
-START_TEST(no_quarantine_when_each_write_is_kept)
-{
-    redis_proc_do(&redis, "CONFIG SET appendonly yes");
-    redis_proc_do(&redis, "CONFIG SET appendfsync always");
-    redis_proc_do(&redis, "HSET holdfast:master run_id before"); /* the mark of another run */
-    setup.quarantine_ms = -1;
-    start(redis.path);
-    wait_state(MASTER_ACTIVE);
-}
-END_TEST
-
-/* It persists each write; but what has been written is gone. */
-START_TEST(quarantine_when_what_was_kept_is_gone)
+/* It persists each write, and has the mark of another run: as after a restart. */
+static void keep_each_write(void)
 {
     redis_proc_do(&redis, "CONFIG SET appendonly yes");
     redis_proc_do(&redis, "CONFIG SET appendfsync always");
     redis_proc_do(&redis, "HSET holdfast:master run_id before");
     setup.quarantine_ms = -1;
+}
+
+START_TEST(no_quarantine_when_each_write_is_kept)
+{
+    keep_each_write();
+    start(redis.path);
+    wait_state(MASTER_ACTIVE);
+}
+END_TEST
+
+START_TEST(quarantine_when_what_was_kept_is_gone)
+{
+    keep_each_write();
     start(redis.path);
     wait_state(MASTER_ACTIVE);
     redis_proc_do(&redis, "FLUSHALL");
@@ -535,14 +537,33 @@ END_TEST
 /* It may have been behind when it was promoted. */
 START_TEST(quarantine_when_it_has_been_a_replica)
 {
-    redis_proc_do(&redis, "CONFIG SET appendonly yes");
-    redis_proc_do(&redis, "CONFIG SET appendfsync always");
     redis_proc_do(&redis, "REPLICAOF 127.0.0.1 1");
     redis_proc_do(&redis, "REPLICAOF NO ONE");
-    redis_proc_do(&redis, "HSET holdfast:master run_id before");
-    setup.quarantine_ms = -1;
+    keep_each_write();
     start(redis.path);
     wait_state(MASTER_QUARANTINE);
+}
+END_TEST
+
+/* A length that was asked for counts, whatever the server keeps. */
+START_TEST(quarantine_when_it_is_asked_for)
+{
+    keep_each_write();
+    setup.quarantine_ms = 60000;
+    start(redis.path);
+    wait_state(MASTER_QUARANTINE);
+}
+END_TEST
+
+/* By which it knows what is too old to be still under way. */
+START_TEST(calls_are_numbered_by_its_time)
+{
+    start(redis.path);
+    wait_state(MASTER_ACTIVE);
+    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op1 me 10000 1 7 -"), 1, 1);
+    int64_t off_us =
+        atoll(redis_proc_do(&redis, "HGET holdfast:master last:test")) - clock_wall_ms() * 1000;
+    ck_assert_int_lt(llabs(off_us), 60 * 1000000);
 }
 END_TEST
 
@@ -1091,6 +1112,8 @@ int main(void)
     tcase_add_test(c, no_quarantine_when_each_write_is_kept);
     tcase_add_test(c, quarantine_when_what_was_kept_is_gone);
     tcase_add_test(c, quarantine_when_it_has_been_a_replica);
+    tcase_add_test(c, quarantine_when_it_is_asked_for);
+    tcase_add_test(c, calls_are_numbered_by_its_time);
     tcase_add_test(c, settings_that_change_are_seen_and_can_be_adopted);
     tcase_add_test(c, what_another_broker_does_is_seen);
     c = add_case(s, "refused", begin, end);

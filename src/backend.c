@@ -56,13 +56,19 @@ void backend_saw_token(struct backend *b, int64_t token)
         b->highest_token = token;
 }
 
+int backend_bucket(const struct backend *b, const char *name, size_t name_len)
+{
+    return b->n == 1 ? -1 : item_bucket(name, name_len);
+}
+
 void backend_counter(const struct backend *b, const char *name, size_t name_len,
                      char out[BACKEND_COUNTER_MAX + 1])
 {
-    if (b->n == 1)
+    int bucket = backend_bucket(b, name, name_len);
+    if (bucket < 0)
         strcpy(out, "base");
     else
-        *util_put_digits(out, (uint64_t)item_bucket(name, name_len)) = '\0';
+        *util_put_digits(out, (uint64_t)bucket) = '\0';
 }
 
 /* ---- votes ---- */

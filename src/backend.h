@@ -108,6 +108,7 @@ void backend_saw_token(struct backend *, int64_t token);
  * have to agree on a token, so a name shares its counter with few others; one master alone has a
  * single one, "base", below which no counter is. */
 enum { BACKEND_COUNTER_MAX = 10 };
+int backend_bucket(const struct backend *, const char *name, size_t name_len); /* -1: base */
 void backend_counter(const struct backend *, const char *name, size_t name_len,
                      char out[BACKEND_COUNTER_MAX + 1]);
 

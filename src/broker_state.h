@@ -68,7 +68,7 @@ void broker_op_text(const struct broker *, uint64_t op, char out[BROKER_OP_MAX +
 void broker_ticket_text(const struct broker *, uint64_t number, char out[BROKER_TICKET_MAX + 1]);
 /* For how long the masters remember as gone an operation of another broker, or of a permit that was
  * handed over, in ms: as long as a copy of the request that created it can be under way. Late
- * copies of all others are known by the numbers of calls (lua/vote.lua). */
+ * copies of all others are known by the numbers of calls (lua/call.lua). */
 int64_t broker_tomb_ms(const struct broker *);
 /* A number below `below`, for jitter; the same sequence for the same seed. */
 uint64_t broker_random(struct broker *, uint64_t below);

@@ -53,42 +53,38 @@ static char *put(char *to, const struct digits *d)
     return to + d->len;
 }
 
-/* A hold as it is to stand on the masters (lua/hold.lua), how long, and its floor. */
-static void add_hold(const struct claim *c, struct item *it)
+/* A hold as it is to stand on the masters (lua/hold.lua). */
+static void add_hold(const struct claim *c, struct item *it, const struct digits *lease)
 {
-    const struct digits floor = digits_of(it->floor), lease = digits_of(c->lease_ms);
+    const struct digits floor = digits_of(it->floor);
     char op[BROKER_OP_MAX + 1], text[sizeof op + LOCK_OWNER_MAX + 160], *p = text;
     broker_op_text(c->broker, c->op, op);
     p = stpcpy(stpcpy(p, "op="), op);
     p = put(stpcpy(p, " token="), &floor);
     p = put(stpcpy(p, " count=1 seq="), &floor);
-    p = put(stpcpy(p, " lease="), &lease);
+    p = put(stpcpy(p, " lease="), lease);
     p = stpcpy(p, " end=0 taken=0 owner=");
     memcpy(p, c->owner->text, c->owner->len); /* any bytes */
     item_arg(it, text, (size_t)(p - text) + c->owner->len);
-    item_arg(it, lease.text, lease.len);
-    item_arg(it, floor.text, floor.len);
 }
 
-/* No late copy of what took a hold that is handed over can create anything (lua/vote.lua); but of a
+/* No late copy of what took a hold that is handed over can create anything (lua/call.lua); but of a
  * permit it must be known that it was released, and not lost. */
 static int64_t tomb_ms(const struct claim *c)
 {
     return c->prev_op && c->prev_part.kind == LOCK_LIMIT ? broker_tomb_ms(c->broker) : 0;
 }
 
-/* The last argument of acquire.lua: nearly always there is nothing to say but the counter. */
-static void add_more(const struct claim *c, struct item *it, int64_t now_ms)
+/* How long; nearly always there is nothing else to say. */
+static void add_more(const struct claim *c, struct item *it, const struct digits *lease,
+                     int64_t now_ms)
 {
-    char counter[BACKEND_COUNTER_MAX + 1];
     char prev[BROKER_OP_MAX + 1] = "-", mode[16], all[BROKER_OP_MAX + 32] = "-";
-    char more[sizeof counter + sizeof prev + sizeof(struct line_words) + sizeof mode + sizeof all +
-              128];
+    char more[sizeof prev + sizeof(struct line_words) + sizeof mode + sizeof all + 128];
     struct line_words line;
-    backend_counter(&c->broker->backend, c->lock->name, c->lock->name_len, counter);
     if (c->part.kind == LOCK_EXCLUSIVE && !c->prev_op && !c->place.where && !c->maxhold_ms &&
         !c->group) {
-        item_arg_str(it, counter);
+        item_arg(it, lease->text, lease->len);
         return;
     }
     snprintf(mode, sizeof mode, "%s", kind_words[c->part.kind]);
@@ -99,8 +95,9 @@ static void add_more(const struct claim *c, struct item *it, int64_t now_ms)
     if (c->group)
         snprintf(all, sizeof all, "%s.%" PRIu64 "/%d", c->broker->id, c->group, c->group_size);
     line_words(c->broker, c->lock, &c->place, &line, now_ms);
-    snprintf(more, sizeof more, "%s,%s,%" PRId64 ",%s,%s,%s,%" PRId64 ",%s,%s", counter, prev,
-             tomb_ms(c), line.ticket, line.place, line.judge, c->maxhold_ms, mode, all);
+    snprintf(more, sizeof more, "%" PRId64 ",%s,%" PRId64 ",%s,%s,%s,%" PRId64 ",%s,%s",
+             c->lease_ms, prev, tomb_ms(c), line.ticket, line.place, line.judge, c->maxhold_ms,
+             mode, all);
     item_arg_str(it, more);
 }
 
@@ -122,9 +119,11 @@ struct item *claim_item_ask(const struct claim *c, int64_t now_ms)
         add_takeover(c, it, now_ms);
         return it;
     }
+    const struct digits lease = digits_of(c->lease_ms);
     it->floor = backend_floor(&c->broker->backend, now_ms);
-    add_hold(c, it);
-    add_more(c, it, now_ms);
+    it->bucket = backend_bucket(&c->broker->backend, c->lock->name, c->lock->name_len);
+    add_hold(c, it, &lease);
+    add_more(c, it, &lease, now_ms);
     return it;
 }
 

@@ -37,6 +37,7 @@ static void set_count(struct hold *h, uint32_t count)
 {
     h->count = count;
     h->seq++;
+    h->recounted = true;
 }
 
 static void no_quorum(struct broker *b, struct lock_request *r, const struct hold *h,

@@ -38,6 +38,7 @@ struct item *item_begin(const char *name, size_t name_len)
     buf_consume(&one.key, buf_len(&one.key));
     buf_consume(&one.args, buf_len(&one.args));
     one.floor = 0;
+    one.bucket = -1;
     one.early = false;
     char *begin = buf_reserve(&one.key, LEN_MAX + sizeof prefix + name_len + 3);
     char *p = put_len(begin, sizeof prefix - 1 + name_len + 1);
@@ -78,6 +79,7 @@ void item_bytes(const struct item *it, struct master_item *out)
     out->args = buf_head(&it->args);
     out->args_len = buf_len(&it->args);
     out->floor = it->floor;
+    out->bucket = it->bucket;
     out->early = it->early;
 }
 

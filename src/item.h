@@ -20,6 +20,7 @@ struct master_item;
 struct item {
     struct buf key, args;
     int64_t floor; /* see struct master_item */
+    int bucket;
     bool early;
 };
 

@@ -9,7 +9,9 @@
 #include "keep.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,7 +90,7 @@ struct hold *keep_start(struct broker *b, struct lock *l, const struct claim *c,
     h->token = c->token;
     h->asked_before_ms = (uint32_t)(now_ms - c->sent_ms);
     h->since_ms = now_ms;
-    h->inherits = c->takeover;
+    h->inherits = h->recounted = c->takeover;
     h->deadline_ms = c->deadline_ms;
     h->end_ms = c->takeover     ? c->end_ms /* that of the first LOCK, as with every re-entry */
                 : r->maxhold_ms ? c->sent_ms + r->maxhold_ms
@@ -202,6 +204,15 @@ int64_t keep_lease_ms(const struct hold *h, int64_t now_ms)
     return lease_ms > 0 ? lease_ms : 0; /* a negative one would delete it on the masters */
 }
 
+static void add_count(struct item *it, const char *op, const struct hold *h)
+{
+    char part[LOCK_PART_MAX + 1], what[BROKER_OP_MAX + sizeof part + 64];
+    size_t part_len = lock_part_text(h->part, h->owner, part);
+    int len = snprintf(what, sizeof what, "%s %" PRIu32 ",%" PRId64 ",", op, h->count, h->seq);
+    memcpy(what + len, part, part_len); /* any bytes */
+    item_arg(it, what, (size_t)len + part_len);
+}
+
 struct round *keep_write(struct broker *b, struct hold *h, int64_t lease_ms, round_fn fn, void *arg,
                          int64_t now_ms)
 {
@@ -213,11 +224,11 @@ struct round *keep_write(struct broker *b, struct hold *h, int64_t lease_ms, rou
     }
     broker_op_text(b, h->op, op);
     struct item *it = item_begin(h->lock->name, h->lock->name_len);
-    item_arg_str(it, op);
+    if (h->part.kind == LOCK_EXCLUSIVE && !h->recounted)
+        item_arg_str(it, op);
+    else
+        add_count(it, op, h);
     item_arg_int(it, lease_ms);
-    item_arg_int(it, h->count);
-    item_arg_int(it, h->seq);
-    line_add_part(it, h->part, h->owner);
     struct round *r = backend_ask(&b->backend, SCRIPT_RENEW, it, false, fn, arg, now_ms);
     r->lease_ms = (uint32_t)lease_ms;
     return r;

@@ -6,6 +6,7 @@
  */
 #include "line.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -131,27 +132,37 @@ void line_add_part(struct item *it, struct lock_part part, const struct owner *o
     item_arg(it, text, lock_part_text(part, owner, text));
 }
 
+/* With all that release.lua can be told, in memory that is used again: an operation of another
+ * broker, and an owner, are of any length. */
+static void add_release(struct item *it, struct broker *b, const struct lock *l,
+                        const struct line_hold *hold, const struct line_place *place,
+                        const char *next, int64_t now_ms)
+{
+    static struct buf what;
+    struct line_words words;
+    char part[LOCK_PART_MAX + 1];
+    size_t part_len = lock_part_text(hold->part, hold->owner, part);
+    int64_t tomb_ms = hold->origin == LINE_FOREIGN ? broker_tomb_ms(b) : 0;
+    line_words(b, l, place ? place : &(struct line_place){0}, &words, now_ms);
+    buf_consume(&what, buf_len(&what));
+    buf_printf(&what, "%s %" PRId64 ",%s,%s,%s,", hold->op, tomb_ms, words.ticket, words.place,
+               next);
+    buf_append(&what, part, part_len); /* any bytes */
+    item_arg(it, buf_head(&what), buf_len(&what));
+}
+
 void line_release(struct broker *b, struct lock *l, const struct line_hold *hold,
                   const struct line_place *place, round_fn fn, void *arg, int64_t now_ms)
 {
     struct item *it = item_begin(l->name, l->name_len);
-    struct line_words words;
-    char part[LOCK_PART_MAX + 1], more[sizeof words + sizeof part + 32];
     /* who stays first himself needs no call: he asks again */
     bool calls = !place || strcmp(place->where, "front") != 0;
-    item_arg_str(it, hold->op);
-    item_arg_int(it, hold->origin == LINE_FOREIGN ? broker_tomb_ms(b) : 0);
-    if (is_alone(b) && !place && hold->part.kind == LOCK_EXCLUSIVE) {
-        it->early = hold->origin == LINE_GRANTED;
-        item_arg_str(it, "-");
-    } else {
-        size_t part_len = lock_part_text(hold->part, hold->owner, part);
-        line_words(b, l, place ? place : &(struct line_place){0}, &words, now_ms);
-        int len = snprintf(more, sizeof more, "%s,%s,%s,", words.ticket, words.place,
-                           calls && is_alone(b) ? "call" : "wait");
-        memcpy(more + len, part, part_len); /* owners are any bytes */
-        item_arg(it, more, (size_t)len + part_len);
-    }
+    bool is_usual = is_alone(b) && !place && hold->part.kind == LOCK_EXCLUSIVE;
+    it->early = is_usual && hold->origin == LINE_GRANTED;
+    if (is_usual && hold->origin != LINE_FOREIGN)
+        item_arg_str(it, hold->op);
+    else
+        add_release(it, b, l, hold, place, calls && is_alone(b) ? "call" : "wait", now_ms);
     struct round *r = backend_release(&b->backend, it, hold->lease_ms, fn, arg, now_ms);
     if (!calls || is_alone(b))
         return;

@@ -50,7 +50,7 @@ void line_leave(struct broker *, const struct lock *, uint64_t number, int64_t n
 void line_call_next(struct broker *, const struct lock *, int64_t now_ms);
 
 /* Where a hold that is to end comes from. Of an operation of our own no late copy of a request can
- * create it anew (lua/vote.lua); of another broker's the masters keep a tombstone. */
+ * create it anew (lua/call.lua); of another broker's the masters keep a tombstone. */
 enum line_origin {
     LINE_FOREIGN, /* another broker's, or it is not known */
     LINE_ASKED,   /* ours: the request that creates it may not have been answered */

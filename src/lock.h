@@ -101,12 +101,13 @@ struct hold {
     int64_t seq;         /* version of count on the masters */
     uint32_t count;      /* entered so often */
     uint32_t lease_ms;
-    uint32_t pins;     /* references besides the lock's; freed when 0 and ENDED */
-    uint8_t state;     /* enum hold_state */
-    bool watched : 1;  /* the broker renews it while its connection lives */
-    bool tell : 1;     /* TELL: push each renewal */
-    bool busy : 1;     /* a request of its owner is under way: later ones wait (queue->deferred) */
-    bool inherits : 1; /* taken over: its holder may have been told more than we know */
+    uint32_t pins;      /* references besides the lock's; freed when 0 and ENDED */
+    uint8_t state;      /* enum hold_state */
+    bool watched : 1;   /* the broker renews it while its connection lives */
+    bool tell : 1;      /* TELL: push each renewal */
+    bool busy : 1;      /* a request of its owner is under way: later ones wait (queue->deferred) */
+    bool inherits : 1;  /* taken over: its holder may have been told more than we know */
+    bool recounted : 1; /* its count is not the 1 with which the masters have begun */
     struct lock_part part;
     uint32_t asked_before_ms; /* since_ms less the time when the masters were asked for it; only the
                                * judge of the simulation wants to know */

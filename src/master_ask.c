@@ -117,6 +117,14 @@ static int64_t next_number(struct master *m, int64_t now_ms)
     return m->last_number;
 }
 
+static void drop_open(struct master_open *o)
+{
+    drop_bytes(&o->keys);
+    drop_bytes(&o->args);
+    drop_bytes(&o->counters);
+    o->batch = NULL;
+}
+
 static void write_open(struct master *m, struct master_open *o, int64_t now_ms)
 {
     struct master_batch *b = o->batch;
@@ -125,7 +133,8 @@ static void write_open(struct master *m, struct master_open *o, int64_t now_ms)
         return;
     const struct script_row *row = script_get(b->script);
     b->number = next_number(m, now_ms);
-    master_put_array(&m->out, 6 + b->n_items + (int64_t)b->n_items * row->args);
+    bool has_counters = buf_len(&o->counters) > 0;
+    master_put_array(&m->out, 3 + row->head + b->n_items * (1 + (int64_t)row->args) + has_counters);
     buf_append(&m->out, m->head[b->script], (size_t)m->head_len[b->script]);
     master_put_int(&m->out, b->n_items);
     buf_append(&m->out, buf_head(&o->keys), buf_len(&o->keys));
@@ -135,11 +144,15 @@ static void write_open(struct master *m, struct master_open *o, int64_t now_ms)
         master_put_text(&m->out, "", 0);
     master_put_int(&m->out, b->number);
     master_put_text(&m->out, m->setup.broker, strlen(m->setup.broker));
+    if (b->script == SCRIPT_ACQUIRE) {
+        master_put_int(&m->out, TAILQ_FIRST(&b->calls)->floor);
+        master_put_int(&m->out, TAILQ_LAST(&b->calls, master_calls)->floor);
+    }
     buf_append(&m->out, buf_head(&o->args), buf_len(&o->args));
-    drop_bytes(&o->keys);
-    drop_bytes(&o->args);
+    if (has_counters)
+        master_put_text(&m->out, buf_head(&o->counters), buf_len(&o->counters));
+    drop_open(o);
     TAILQ_INSERT_TAIL(&m->unsent, b, link);
-    o->batch = NULL;
     stats.renewal_batches += b->script == SCRIPT_RENEW;
 }
 
@@ -201,7 +214,11 @@ int master_ask(struct master *m, enum script script, const struct master_item *i
         o->batch = new_batch(m, MASTER_ASK_ITEMS);
         o->batch->script = (uint8_t)script;
     }
+    struct master_call *last = TAILQ_LAST(&o->batch->calls, master_calls);
+    assert(script != SCRIPT_ACQUIRE || !last || last->floor < item->floor);
     buf_append(&o->keys, item->key, item->key_len);
+    if (script == SCRIPT_ACQUIRE && item->bucket >= 0)
+        buf_printf(&o->counters, "%s%d", last ? " " : "", item->bucket);
     if (item->args)
         buf_append(&o->args, item->args, item->args_len);
     call->sent_us = now_ms * 1000;
@@ -263,9 +280,7 @@ static void bury_open(struct master *m, struct master_open *o)
 {
     if (o->batch)
         TAILQ_INSERT_TAIL(&m->unsent, o->batch, link);
-    o->batch = NULL;
-    drop_bytes(&o->keys);
-    drop_bytes(&o->args);
+    drop_open(o);
 }
 
 void master_bury(struct master *m)
@@ -288,6 +303,13 @@ void master_deliver(struct master *m, int64_t now_ms)
     }
 }
 
+static void fini_open(struct master_open *o)
+{
+    buf_fini(&o->keys);
+    buf_fini(&o->args);
+    buf_fini(&o->counters);
+}
+
 void master_forget(struct master *m)
 {
     struct master_batch *b;
@@ -298,9 +320,7 @@ void master_forget(struct master *m)
         TAILQ_REMOVE(&m->spare, b, link);
         free(b);
     }
-    buf_fini(&m->early.keys);
-    buf_fini(&m->early.args);
-    buf_fini(&m->open.keys);
-    buf_fini(&m->open.args);
+    fini_open(&m->early);
+    fini_open(&m->open);
     buf_fini(&m->out);
 }

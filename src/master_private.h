@@ -65,6 +65,7 @@ TAILQ_HEAD(master_batches, master_batch);
 struct master_open {
     struct master_batch *batch; /* NULL: none */
     struct buf keys, args;
+    struct buf counters; /* of acquire.lua for a quorum */
 };
 
 /* What INFO has said. */

@@ -97,8 +97,11 @@ static void on_owed_answer(struct master_call *call, const struct master_answer 
 
 static int try_send(struct owed *o, int64_t now_ms)
 {
-    struct master_item bytes = {o->bytes,    o->key_len, o->bytes + o->key_len,
-                                o->args_len, 0,          o->early};
+    struct master_item bytes = {.key = o->bytes,
+                                .key_len = o->key_len,
+                                .args = o->bytes + o->key_len,
+                                .args_len = o->args_len,
+                                .early = o->early};
     return o->list->closed ? -1
                            : master_ask(o->list->master, SCRIPT_RELEASE, &bytes, &o->call, now_ms);
 }

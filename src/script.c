@@ -11,18 +11,18 @@
 #include "util.h"
 
 static const struct script_row table[] = {
-    [SCRIPT_ACQUIRE] = {"acquire", script_lua_acquire, 4, 3, true, true},
-    [SCRIPT_COMMIT] = {"commit", script_lua_commit, 4, 2, true, false},
-    [SCRIPT_TAKEOVER] = {"takeover", script_lua_takeover, 7, 7, true, false},
-    [SCRIPT_RENEW] = {"renew", script_lua_renew, 5, 1, true, true},
-    [SCRIPT_PLANT] = {"plant", script_lua_plant, 9, 1, true, false},
-    [SCRIPT_RELEASE] = {"release", script_lua_release, 3, 2, false, true},
-    [SCRIPT_LINE] = {"line", script_lua_line, 1, 1, false, false},
-    [SCRIPT_PASS] = {"pass", script_lua_pass, 2, 1, false, false},
-    [SCRIPT_PEEK] = {"peek", script_lua_peek, 0, 0, false, false},
-    [SCRIPT_JOIN] = {"join", script_lua_join, 0, 0, false, false},
-    [SCRIPT_ACTIVATE] = {"activate", script_lua_activate, 0, 0, false, false},
-    [SCRIPT_SUSPEND] = {"suspend", script_lua_suspend, 0, 0, false, false},
+    [SCRIPT_ACQUIRE] = {"acquire", script_lua_acquire, 5, 2, 3, true, true},
+    [SCRIPT_COMMIT] = {"commit", script_lua_commit, 3, 4, 2, true, false},
+    [SCRIPT_TAKEOVER] = {"takeover", script_lua_takeover, 3, 7, 7, true, false},
+    [SCRIPT_RENEW] = {"renew", script_lua_renew, 3, 2, 1, true, true},
+    [SCRIPT_PLANT] = {"plant", script_lua_plant, 3, 9, 1, true, false},
+    [SCRIPT_RELEASE] = {"release", script_lua_release, 3, 1, 2, false, true},
+    [SCRIPT_LINE] = {"line", script_lua_line, 3, 1, 1, false, false},
+    [SCRIPT_PASS] = {"pass", script_lua_pass, 3, 2, 1, false, false},
+    [SCRIPT_PEEK] = {"peek", script_lua_peek, 3, 0, 0, false, false},
+    [SCRIPT_JOIN] = {"join", script_lua_join, 0, 0, 0, false, false},
+    [SCRIPT_ACTIVATE] = {"activate", script_lua_activate, 0, 0, 0, false, false},
+    [SCRIPT_SUSPEND] = {"suspend", script_lua_suspend, 0, 0, 0, false, false},
 };
 _Static_assert(sizeof table / sizeof table[0] == SCRIPT_COUNT, "a row for each script");
 

@@ -2,16 +2,15 @@
 -- this ends (a hand-over: owner, operation and token change in one step).
 --
 -- KEYS   one lock an item
--- ARGV   deadline call broker; then an item: hold lease floor more
+-- ARGV   deadline call broker lowest highest; then an item: hold more; then, for a quorum: counters
 --          deadline  this server's time in ms; after it nothing is created ("" or absent: none)
 --          call      number of this call, higher than that of every call of this broker before; it is returned in the
 --                    reply, so that no answer is taken for that of another call
+--          lowest    token asked for in the first item, and `highest` in the last one: they ascend
 --          hold      what is to stand there (hold.lua): with a new id of this operation, never used twice by anybody, the
---                    token `floor`, and a count of 1 in version `floor`
---          lease     ms
---          floor     lowest token allowed
---          more      field of the token counter: the lock as a whole, and nothing else; or that and all of these, with
---                    commas between them:
+--                    lowest token allowed, called floor below, and a count of 1 in version `floor`
+--          more      lease in ms: the lock as a whole, and nothing else; or that and all of these, with commas between
+--                    them:
 --          prev      operation whose hold may be replaced; "-": none. Of an exclusive hold, or of the very permit
 --          tomb      ms for which `prev` is remembered as gone, also where it was not; 0: no late copy of it can be under
 --                    way
@@ -24,6 +23,7 @@
 --          mode      "x" exclusive; "s" shared; "<n>:<i>" permit i (from 0) of n
 --          all       "<group>/<k>": it and the others of this group, which stand beside it, are taken all k or none; "-": it
 --                    stands alone
+--          counters  field of the token counter of each item, with blanks between; absent: `base` for all
 -- Reply  {time, call}: each item 1 0 0; or {time, call, code, value, line, ...}; line is how many tickets stand in the
 --        line (counted for those with a ticket and for hand-overs, else 0); code and value of each item:
 --          1 above   held under op; its token is so much above floor
@@ -41,405 +41,425 @@
 -- The count begins at the version `floor`, so that of two holds' counts the later one has the higher version.
 -- An exclusive hold stands under the key of the lock (see hold.lua), a share under a key of its own (shares.lua). A token
 -- counter never goes back, and has no time to live.
+--@ call.lua
 --@ vote.lua
-local WIDTH = 4
-local KEYS, ARGV, n = KEYS, ARGV, #KEYS
+local HEAD, WIDTH, LEASE_DIGITS, TOKEN = 5, 2, 13, ' token=(%d+) '
+local KEYS, ARGV, n, call = KEYS, ARGV, #KEYS, redis.call
+local LOWEST, HIGHEST, names = ARGV[4], ARGV[5], ARGV[HEAD + WIDTH * #KEYS + 1]
 
-local fields = {'run_id', 'state', LAST, 'rare', 'base'}
-for i = 1, n do
-    local more = ARGV[i * WIDTH + 3]
-    if more ~= 'base' then
-        fields[#fields + 1] = more:match('^[^,]*')
+-- The counters: field by item, and value by item, as they were.
+local counter_of, were
+local base = master[5] or '0'
+local below = LOWEST - base > 0 -- they are below all that is asked for
+if names then
+    counter_of = {}
+    for name in names:gmatch('%S+') do
+        counter_of[#counter_of + 1] = name
+    end
+    were = call('HMGET', 'holdfast:master', unpack(counter_of))
+    for j = 1, n do
+        below = below and LOWEST - (were[j] or 0) > 0
     end
 end
-local master = redis.call('HMGET', 'holdfast:master', unpack(fields))
-local no = refusal(master)
-if no then
-    return no
-end
 
--- The counters, as they are written: in decimal digits. Numbers would have to be made of them, and digits again.
-local counters, changed = {}, {}
-for i = 5, #fields do
-    counters[fields[i]] = master[i] or '0'
-end
-
--- The usual: exclusive, nobody has it, and no counter has reached floor. Written without functions: to make those takes
--- longer than to serve a lock.
-local reply, i = {now, CALL}, 1
-local pcall = redis.pcall
-local may_be_rare = tonumber(master[4] or 0) >= now
-local usual = not may_be_rare
-while usual and i <= n do
-    local a = i * WIDTH
-    local floor, more, base = ARGV[a + 2], ARGV[a + 3], counters.base
-    local last = counters[more]
-    usual = last and (#floor > #last or #floor == #last and floor > last)
-        and (#floor > #base or #floor == #base and floor > base)
-        and not pcall('SET', KEYS[i], ARGV[a], 'NX', 'GET', 'PX', ARGV[a + 1])
-    if usual then
-        counters[more], changed[more] = floor, floor
+-- The usual: exclusive, nobody has it, and its token is the one asked for. Written without functions, and without a look at
+-- the tokens: to make those takes longer than to serve a lock.
+local may_be_rare = (master[4] or 0) - now >= 0
+local pcall, i, refused = redis.pcall, 1, nil
+if below and not may_be_rare then
+    while i <= n do
+        local a = HEAD + WIDTH * i
+        local lease = ARGV[a]
+        if #lease > LEASE_DIGITS then -- there is more
+            break
+        elseif pcall('SET', KEYS[i], ARGV[a - 1], 'NX', 'GET', 'PX', lease) then
+            refused = i
+            break
+        end
         i = i + 1
     end
+    if i > n and not names then
+        call('HSET', 'holdfast:master', LAST, ARGV[2], 'base', HIGHEST)
+        return {now, CALL}
+    elseif i > n then
+        local written = {LAST, ARGV[2]}
+        for j = 1, n do
+            written[2 * j + 1], written[2 * j + 2] = counter_of[j], ARGV[HEAD + WIDTH * j - 1]:match(TOKEN)
+        end
+        call('HSET', 'holdfast:master', unpack(written))
+        return {now, CALL}
+    end
 end
 
-if i <= n then -- all that is not usual
-    for j = 3, 3 * i - 1, 3 do
-        reply[j], reply[j + 1], reply[j + 2] = 1, 0, 0
+-- All that is not usual.
+
+--@ hold.lua
+--@ rare.lua
+local reply, rare = {now, CALL}, false
+local counters, changed = {base = base}, {}
+for j = 1, names and n or 0 do
+    counters[counter_of[j]] = were[j] or '0'
+end
+
+local function counter(j)
+    return names and counter_of[j] or 'base'
+end
+
+local function set_counter(j, token)
+    counters[counter(j)], changed[counter(j)] = token, token
+end
+
+-- Is one of these operations gone, or has somebody a share of one of these locks? Nearly always not: then they need not
+-- be asked about one by one.
+local function any_rare()
+    local keys = {}
+    for j = 1, n do
+        keys[2 * j - 1] = gone_key(KEYS[j], ARGV[HEAD + WIDTH * j - 1]:match(OP))
+        keys[2 * j] = KEYS[j] .. ':shares'
+    end
+    return call('EXISTS', unpack(keys)) > 0
+end
+
+-- Puts the hold of item j there with the next token; how much that is above its floor, or nil: somebody has it. free:
+-- known to be so, whatever stands there.
+local function put(j, key, hold, lease, free)
+    local last = math.max(tonumber(counters[counter(j)]), tonumber(counters.base))
+    local token = hold:match(TOKEN)
+    local above = math.max(0, last + 1 - token)
+    if above > 0 then
+        token = string.format('%.0f', last + 1)
+        hold = hold:gsub(TOKEN, ' token=' .. token .. ' ', 1)
+    end
+    if free then
+        call('SET', key, hold, 'PX', lease)
+    elseif pcall('SET', key, hold, 'NX', 'GET', 'PX', lease) then
+        return nil
+    end
+    set_counter(j, token)
+    return above
+end
+
+-- All that is not usual: made when it is needed, because making so many functions costs more than a lock. Returns
+-- one that serves the items from i on that belong together: it puts what becomes of them into the reply, and
+-- returns the last one.
+local function special(reply)
+    --@ call_up.lua
+    --@ line_up.lua
+    --@ shares.lua
+    --@ older.lua
+
+    -- An item, its arguments by name.
+    local function wish(i)
+        local a, w = HEAD + WIDTH * i, {key = KEYS[i], i = i}
+        w.hold, w.lease = ARGV[a - 1], ARGV[a]
+        w.floor = w.hold:match(TOKEN)
+        w.op, w.owner = w.hold:match('^op=(%S+) .- owner=(.*)$')
+        w.prev, w.tomb, w.ticket, w.judge, w.maxhold, w.mode, w.all = '-', '0', '-', '-', '0', 'x', '-'
+        if #w.lease > LEASE_DIGITS then
+            w.lease, w.prev, w.tomb, w.ticket, w.place, w.judge, w.maxhold, w.mode, w.all =
+                w.lease:match('^(%d+),([^,]*),([^,]*),([^,]*),([^,]*),([^,]*),([^,]*),([^,]*),([^,]*)$')
+        end
+        return w
     end
 
-    --@ hold.lua
-    --@ rare.lua
-    local call, rare = redis.call, false
-
-    -- Is one of these operations gone, or has somebody a share of one of these locks? Nearly always not: then they need
-    -- not be asked about one by one.
-    local function any_rare()
-        local keys = {}
-        for j = 1, n do
-            keys[2 * j - 1] = gone_key(KEYS[j], ARGV[j * WIDTH]:match(OP))
-            keys[2 * j] = KEYS[j] .. ':shares'
+    -- A numbered ticket whose turn it is may have it. When it is nobody's, the next one is called up.
+    local function is_turn(key, ticket)
+        local turns = key .. ':turn'
+        call('ZREMRANGEBYSCORE', turns, '-inf', string.format('%.0f', now))
+        if call('ZSCORE', turns, ticket) then
+            return true
+        elseif call('ZCARD', turns) > 0 then
+            return false
         end
-        return call('EXISTS', unpack(keys)) > 0
+        local first = call('LINDEX', key .. ':line', 0)
+        if not first or first == ticket then
+            return true
+        end
+        call_up(key)
+        return call('ZSCORE', turns, ticket)
     end
 
-    -- Puts a hold there with the next token; how much that is above floor, or nil: somebody has it. free: known to be
-    -- so, whatever stands there.
-    local function put(key, hold, lease, floor, counter, free)
-        local last = math.max(tonumber(counters[counter]), tonumber(counters.base))
-        local token, above = floor, math.max(0, last + 1 - floor)
-        if above > 0 then
-            token = string.format('%.0f', last + 1)
-            hold = hold:gsub(' token=%d+', ' token=' .. token, 1)
+    -- What is said to op while `held` stands there; nil: it is a try of the same broker's owner that is given up.
+    local function held_against(w, hold, held)
+        local relation = held.owner == w.owner and age(w.op, held.op)
+        if relation == 'older' then
+            return -1, 0
+        elseif relation ~= 'newer' or held.taken == '1' then
+            return held.owner == w.owner and 2 or 0, call('PTTL', hold)
         end
-        if free then
-            call('SET', key, hold, 'PX', lease)
-        elseif pcall('SET', key, hold, 'NX', 'GET', 'PX', lease) then
-            return nil
-        end
-        counters[counter], changed[counter] = token, token
-        return above
+        bury(w.key, held.op, 'released', math.max(1, call('PTTL', hold)))
     end
 
-    -- All that is not usual: made when it is needed, because making so many functions costs more than a lock. Returns
-    -- one that serves the items from i on that belong together: it puts what becomes of them into the reply, and
-    -- returns the last one.
-    local function special(reply)
-        --@ call_up.lua
-        --@ line_up.lua
-        --@ shares.lua
-        --@ older.lua
-
-        -- An item, its arguments by name.
-        local function wish(i)
-            local a, w = i * WIDTH, {key = KEYS[i]}
-            w.hold, w.lease, w.floor = ARGV[a], ARGV[a + 1], ARGV[a + 2]
-            w.op, w.owner = w.hold:match('^op=(%S+) .- owner=(.*)$')
-            w.counter, w.prev, w.tomb, w.ticket, w.place, w.judge, w.maxhold, w.mode, w.all =
-                ARGV[a + 3]:match('^([^,]*),([^,]*),([^,]*),([^,]*),([^,]*),([^,]*),([^,]*),([^,]*),([^,]*)$')
-            if not w.prev then
-                w.counter, w.prev, w.tomb, w.ticket, w.judge, w.maxhold, w.mode, w.all =
-                    ARGV[a + 3], '-', '0', '-', '-', '0', 'x', '-'
-            end
-            return w
+    -- What is said to one who wants it alone while there are shares; nil: he may have it; and whether he is its
+    -- only reader.
+    local function in_the_way(key, owner, ticket)
+        local live = shares(key)
+        if live == 0 then
+            return
         end
-
-        -- A numbered ticket whose turn it is may have it. When it is nobody's, the next one is called up.
-        local function is_turn(key, ticket)
-            local turns = key .. ':turn'
-            call('ZREMRANGEBYSCORE', turns, '-inf', string.format('%.0f', now))
-            if call('ZSCORE', turns, ticket) then
-                return true
-            elseif call('ZCARD', turns) > 0 then
-                return false
-            end
-            local first = call('LINDEX', key .. ':line', 0)
-            if not first or first == ticket then
-                return true
-            end
-            call_up(key)
-            return call('ZSCORE', turns, ticket)
+        local limit = limit_of(key)
+        if limit then
+            return -3, limit
         end
-
-        -- What is said to op while `held` stands there; nil: it is a try of the same broker's owner that is given up.
-        local function held_against(w, hold, held)
-            local relation = held.owner == w.owner and age(w.op, held.op)
-            if relation == 'older' then
-                return -1, 0
-            elseif relation ~= 'newer' or held.taken == '1' then
-                return held.owner == w.owner and 2 or 0, call('PTTL', hold)
-            end
-            bury(w.key, held.op, 'released', math.max(1, call('PTTL', hold)))
+        local own = call('ZSCORE', key .. ':shares', 'r:' .. owner)
+        if own and live == 1 then
+            return nil, nil, true
         end
-
-        -- What is said to one who wants it alone while there are shares; nil: he may have it; and whether he is its
-        -- only reader.
-        local function in_the_way(key, owner, ticket)
-            local live = shares(key)
-            if live == 0 then
-                return
+        if own then
+            local other = call('GET', key .. ':upgrade')
+            if other and other ~= owner and call('ZSCORE', key .. ':shares', 'r:' .. other) then
+                return -4, 0
             end
-            local limit = limit_of(key)
-            if limit then
-                return -3, limit
-            end
-            local own = call('ZSCORE', key .. ':shares', 'r:' .. owner)
-            if own and live == 1 then
-                return nil, nil, true
-            end
-            if own then
-                local other = call('GET', key .. ':upgrade')
-                if other and other ~= owner and call('ZSCORE', key .. ':shares', 'r:' .. other) then
-                    return -4, 0
-                end
-                if ticket ~= '-' then
-                    call('SET', key .. ':upgrade', owner, 'PX', 2000) -- while he asks again and again
-                end
-            end
-            return 0, call('ZREVRANGE', key .. ':shares', 0, 0, 'WITHSCORES')[2] - now
-        end
-
-        -- It has come before: the token is the same.
-        local function again(w, held)
-            return 1, held.token - w.floor
-        end
-
-        -- What is said to op when it has come before, or has ended; nil: it is new. held: what its owner has.
-        local function seen(w, held)
-            if held and held.op == w.op then
-                return again(w, held)
-            elseif call('EXISTS', gone_key(w.key, w.op)) == 1 then
-                return -1, 0
+            if ticket ~= '-' then
+                call('SET', key .. ':upgrade', owner, 'PX', 2000) -- while he asks again and again
             end
         end
+        return 0, call('ZREVRANGE', key .. ':shares', 0, 0, 'WITHSCORES')[2] - now
+    end
 
-        -- The kinds: each returns what is to be answered, code and value; nil: it may be taken. And whether its owner
-        -- has the lock in another way already.
+    -- It has come before: the token is the same.
+    local function again(w, held)
+        return 1, held.token - w.floor
+    end
 
-        local function exclusive(w)
-            local held = read(w.key)
-            if held and not held.op then
-                return -2, 0
-            elseif held and held.op == w.op then
-                return again(w, held)
-            elseif held and held.op ~= w.prev then
-                local code, value = held_against(w, w.key, held)
-                if code then
-                    return code, value
-                end
-            end
-            if not rare then
-                return
-            elseif call('EXISTS', gone_key(w.key, w.op)) == 1 then
-                return -1, 0
-            end
-            return in_the_way(w.key, w.owner, w.ticket)
+    -- What is said to op when it has come before, or has ended; nil: it is new. held: what its owner has.
+    local function seen(w, held)
+        if held and held.op == w.op then
+            return again(w, held)
+        elseif call('EXISTS', gone_key(w.key, w.op)) == 1 then
+            return -1, 0
         end
+    end
 
-        local function shared(w)
-            local key, hold, alone = w.key, hold_key(w.key, 'r:' .. w.owner), read(w.key)
-            if alone and not alone.op then
-                return -2, 0
-            end
-            local live, limit = shares(key), limit_of(key)
-            local mine = read(hold)
-            local code, value = seen(w, mine)
-            if mine and not code then
-                code, value = held_against(w, hold, mine)
-            end
+    -- The kinds: each returns what is to be answered, code and value; nil: it may be taken. And whether its owner
+    -- has the lock in another way already.
+
+    local function exclusive(w)
+        local held = read(w.key)
+        if held and not held.op then
+            return -2, 0
+        elseif held and held.op == w.op then
+            return again(w, held)
+        elseif held and held.op ~= w.prev then
+            local code, value = held_against(w, w.key, held)
             if code then
                 return code, value
             end
-            if alone and alone.op ~= w.prev and alone.owner ~= w.owner then
-                return 0, call('PTTL', key)
-            elseif limit then
-                return -3, limit
-            elseif live > 0 and w.place ~= 'front' and call('LLEN', key .. ':line') > 0 then
-                return 0, 0 -- whoever waits there may want it alone: readers who come later do not overtake him
-            end
-            return nil, nil, alone and alone.owner == w.owner
         end
-
-        -- The permit that this owner has already; nil: it is given up, or is the one that he asks for.
-        local function own_permit(w, slot)
-            local its = hold_key(w.key, 's:' .. slot)
-            local held = read(its)
-            if not held then
-                return 2, call('PTTL', its)
-            end
-            local code, value = held_against(w, its, held)
-            if code then
-                return code, value
-            elseif slot ~= w.mode then
-                forget_permit(w.key, 's:' .. slot) -- a try that came late
-                call('DEL', its)
-                call('ZREM', w.key .. ':shares', 's:' .. slot)
-            end
+        if not rare then
+            return
+        elseif call('EXISTS', gone_key(w.key, w.op)) == 1 then
+            return -1, 0
         end
+        return in_the_way(w.key, w.owner, w.ticket)
+    end
 
-        local function permit(w)
-            local key, hold, alone = w.key, hold_key(w.key, 's:' .. w.mode), look(w.key)
-            if alone and not alone:match(OP) then
-                return -2, 0
-            end
-            local live, limit = shares(key), limit_of(key)
-            local held = read(hold)
-            local said, its = seen(w, held)
-            if said then
-                return said, its
-            elseif alone then
-                return -3, 0
-            end
-            local most, i = w.mode:match('^(%d+):(%d+)$')
-            most, i = tonumber(most), tonumber(i)
-            if live > 0 and limit ~= most then
-                return -3, limit or -1
-            end
-            local replaces = held and held.op == w.prev
-            local mine = call('GET', permit_key(key, w.owner))
-            if mine and not (mine == w.mode and replaces) then
-                local code, value = own_permit(w, mine)
-                if code or mine == w.mode then
-                    return code, value
-                end
-                live = live - 1
-            end
-            if not held or replaces then
-                return
-            elseif live >= most then
-                return 0, call('ZRANGE', key .. ':shares', 0, 0, 'WITHSCORES')[2] - now
-            end
-            repeat
-                i = (i + 1) % most
-            until not call('ZSCORE', key .. ':shares', 's:' .. most .. ':' .. i)
-            return 3, i
+    local function shared(w)
+        local key, hold, alone = w.key, hold_key(w.key, 'r:' .. w.owner), read(w.key)
+        if alone and not alone.op then
+            return -2, 0
         end
-
-        local function judge(w)
-            local kind = w.mode == 'x' and exclusive or w.mode == 's' and shared or permit
-            local code, value, has = kind(w)
-            local judged = w.ticket:find('/', 1, true) and (w.judge == '-' or w.judge == RUN_ID)
-            if not code and not has and judged and not is_turn(w.key, w.ticket) then
-                return 0, 0
-            end
+        local live, limit = shares(key), limit_of(key)
+        local mine = read(hold)
+        local code, value = seen(w, mine)
+        if mine and not code then
+            code, value = held_against(w, hold, mine)
+        end
+        if code then
             return code, value
         end
-
-        -- Takes what judge() has allowed.
-        local function take(w)
-            local key, prev, tomb, part = w.key, w.prev, w.tomb, '-'
-            if w.mode == 's' then
-                part = 'r:' .. w.owner
-                local alone = prev ~= '-' and look(key)
-                if alone and alone:match(OP) == prev then
-                    call('DEL', key)
-                end
-            elseif w.mode ~= 'x' then
-                part = 's:' .. w.mode
-                if prev ~= '-' then
-                    -- a repeat of the release of prev, which comes behind, is answered as what it is
-                    local held = tomb ~= '0' and look(hold_key(key, part))
-                    if held and held:match(OP) == prev then
-                        bury(key, prev, 'released', tomb)
-                    end
-                    forget_permit(key, part)
-                end
-            end
-            if prev ~= '-' and tomb ~= '0' then
-                bury(key, prev, '', tomb, 'NX')
-                rare = true
-            end
-            local hold = w.hold
-            if w.maxhold ~= '0' then
-                hold = hold:gsub(' end=0', ' end=' .. string.format('%.0f', now + w.maxhold), 1)
-            end
-            local above = put(hold_key(key, part), hold, w.lease, w.floor, w.counter, true)
-            if part ~= '-' then
-                rare = true
-                enter_share(key, part, w.owner, w.lease, true)
-            end
-            return 1, above
+        if alone and alone.op ~= w.prev and alone.owner ~= w.owner then
+            return 0, call('PTTL', key)
+        elseif limit then
+            return -3, limit
+        elseif live > 0 and w.place ~= 'front' and call('LLEN', key .. ':line') > 0 then
+            return 0, 0 -- whoever waits there may want it alone: readers who come later do not overtake him
         end
+        return nil, nil, alone and alone.owner == w.owner
+    end
 
-        -- What becomes of the ticket; how many stand in the line then.
-        local function after(w, code)
-            if w.ticket == '-' and w.prev == '-' then
-                return 0
+    -- The permit that this owner has already; nil: it is given up, or is the one that he asks for.
+    local function own_permit(w, slot)
+        local its = hold_key(w.key, 's:' .. slot)
+        local held = read(its)
+        if not held then
+            return 2, call('PTTL', its)
+        end
+        local code, value = held_against(w, its, held)
+        if code then
+            return code, value
+        elseif slot ~= w.mode then
+            forget_permit(w.key, 's:' .. slot) -- a try that came late
+            call('DEL', its)
+            call('ZREM', w.key .. ':shares', 's:' .. slot)
+        end
+    end
+
+    local function permit(w)
+        local key, hold, alone = w.key, hold_key(w.key, 's:' .. w.mode), look(w.key)
+        if alone and not alone:match(OP) then
+            return -2, 0
+        end
+        local live, limit = shares(key), limit_of(key)
+        local held = read(hold)
+        local said, its = seen(w, held)
+        if said then
+            return said, its
+        elseif alone then
+            return -3, 0
+        end
+        local most, i = w.mode:match('^(%d+):(%d+)$')
+        most, i = tonumber(most), tonumber(i)
+        if live > 0 and limit ~= most then
+            return -3, limit or -1
+        end
+        local replaces = held and held.op == w.prev
+        local mine = call('GET', permit_key(key, w.owner))
+        if mine and not (mine == w.mode and replaces) then
+            local code, value = own_permit(w, mine)
+            if code or mine == w.mode then
+                return code, value
             end
-            local line, length = w.key .. ':line', call('LLEN', w.key .. ':line')
-            if w.ticket == '-' then
-                return length
+            live = live - 1
+        end
+        if not held or replaces then
+            return
+        elseif live >= most then
+            return 0, call('ZRANGE', key .. ':shares', 0, 0, 'WITHSCORES')[2] - now
+        end
+        repeat
+            i = (i + 1) % most
+        until not call('ZSCORE', key .. ':shares', 's:' .. most .. ':' .. i)
+        return 3, i
+    end
+
+    local function judge(w)
+        local kind = w.mode == 'x' and exclusive or w.mode == 's' and shared or permit
+        local code, value, has = kind(w)
+        local judged = w.ticket:find('/', 1, true) and (w.judge == '-' or w.judge == RUN_ID)
+        if not code and not has and judged and not is_turn(w.key, w.ticket) then
+            return 0, 0
+        end
+        return code, value
+    end
+
+    -- Takes what judge() has allowed.
+    local function take(w)
+        local key, prev, tomb, part = w.key, w.prev, w.tomb, '-'
+        if w.mode == 's' then
+            part = 'r:' .. w.owner
+            local alone = prev ~= '-' and look(key)
+            if alone and alone:match(OP) == prev then
+                call('DEL', key)
             end
-            local numbered = w.ticket:find('/', 1, true)
-            if code == 1 and numbered then
-                call('ZREM', w.key .. ':turn', w.ticket)
+        elseif w.mode ~= 'x' then
+            part = 's:' .. w.mode
+            if prev ~= '-' then
+                -- a repeat of the release of prev, which comes behind, is answered as what it is
+                local held = tomb ~= '0' and look(hold_key(key, part))
+                if held and held:match(OP) == prev then
+                    bury(key, prev, 'released', tomb)
+                end
+                forget_permit(key, part)
             end
-            if code == 1 and length > 0 then
-                length = length - call('LREM', line, numbered and 1 or 0, w.ticket)
-            elseif code == 0 then
-                line_up(w.key, w.ticket, w.place)
-            end
+        end
+        if prev ~= '-' and tomb ~= '0' then
+            bury(key, prev, '', tomb, 'NX')
+            rare = true
+        end
+        local hold = w.hold
+        if w.maxhold ~= '0' then
+            hold = hold:gsub(' end=0', ' end=' .. string.format('%.0f', now + w.maxhold), 1)
+        end
+        local above = put(w.i, hold_key(key, part), hold, w.lease, true)
+        if part ~= '-' then
+            rare = true
+            enter_share(key, part, w.owner, w.lease, true)
+        end
+        return 1, above
+    end
+
+    -- What becomes of the ticket; how many stand in the line then.
+    local function after(w, code)
+        if w.ticket == '-' and w.prev == '-' then
+            return 0
+        end
+        local line, length = w.key .. ':line', call('LLEN', w.key .. ':line')
+        if w.ticket == '-' then
             return length
         end
-
-        -- Those from i on that are taken all or none, and whether they have all come.
-        local function group(i)
-            local all = wish(i)
-            local together = {all}
-            if all.all == '-' then
-                return together, true
-            end
-            while i < n do
-                i = i + 1
-                local w = wish(i)
-                if w.all ~= all.all then
-                    break
-                end
-                together[#together + 1] = w
-            end
-            return together, #together == tonumber(all.all:match('/(%d+)$'))
+        local numbered = w.ticket:find('/', 1, true)
+        if code == 1 and numbered then
+            call('ZREM', w.key .. ':turn', w.ticket)
         end
-
-        return function(i)
-            local together, free = group(i)
-            local codes, values = {}, {}
-            for j, w in ipairs(together) do
-                codes[j], values[j] = judge(w)
-                free = free and (codes[j] or 1) == 1
-            end
-            for j, w in ipairs(together) do
-                local code, value, r = codes[j] or -5, values[j] or 0, 3 * (i + j - 1)
-                if not codes[j] and free then
-                    code, value = take(w)
-                end
-                reply[r], reply[r + 1], reply[r + 2] = code, value, after(w, code)
-            end
-            return i + #together - 1
+        if code == 1 and length > 0 then
+            length = length - call('LREM', line, numbered and 1 or 0, w.ticket)
+        elseif code == 0 then
+            line_up(w.key, w.ticket, w.place)
         end
+        return length
     end
 
-    rare = may_be_rare and any_rare()
-    local tried, serve = not may_be_rare and i, nil
-    while i <= n do
-        local a, above = i * WIDTH, nil
-        local more = ARGV[a + 3]
-        if counters[more] and not rare and i ~= tried then
-            above = put(KEYS[i], ARGV[a], ARGV[a + 1], ARGV[a + 2], more)
+    -- Those from i on that are taken all or none, and whether they have all come.
+    local function group(i)
+        local all = wish(i)
+        local together = {all}
+        if all.all == '-' then
+            return together, true
         end
-        if above then
-            reply[3 * i], reply[3 * i + 1], reply[3 * i + 2] = 1, above, 0
-        else
-            serve = serve or special(reply)
-            i = serve(i)
+        while i < n do
+            i = i + 1
+            local w = wish(i)
+            if w.all ~= all.all then
+                break
+            end
+            together[#together + 1] = w
         end
-        i = i + 1
+        return together, #together == tonumber(all.all:match('/(%d+)$'))
     end
+
+    return function(i)
+        local together, free = group(i)
+        local codes, values = {}, {}
+        for j, w in ipairs(together) do
+            codes[j], values[j] = judge(w)
+            free = free and (codes[j] or 1) == 1
+        end
+        for j, w in ipairs(together) do
+            local code, value, r = codes[j] or -5, values[j] or 0, 3 * (i + j - 1)
+            if not codes[j] and free then
+                code, value = take(w)
+            end
+            reply[r], reply[r + 1], reply[r + 2] = code, value, after(w, code)
+        end
+        return i + #together - 1
+    end
+end
+
+for j = 1, i - 1 do -- has been served above
+    reply[3 * j], reply[3 * j + 1], reply[3 * j + 2] = 1, 0, 0
+    set_counter(j, ARGV[HEAD + WIDTH * j - 1]:match(TOKEN))
+end
+rare = may_be_rare and any_rare()
+local serve
+while i <= n do
+    local a, above = HEAD + WIDTH * i, nil
+    if #ARGV[a] <= LEASE_DIGITS and not rare and i ~= refused then
+        above = put(i, KEYS[i], ARGV[a - 1], ARGV[a])
+    end
+    if above then
+        reply[3 * i], reply[3 * i + 1], reply[3 * i + 2] = 1, above, 0
+    else
+        serve = serve or special(reply)
+        i = serve(i)
+    end
+    i = i + 1
 end
 
 local written = {LAST, ARGV[2]}
-for counter, token in pairs(changed) do
-    written[#written + 1] = counter
+for name, token in pairs(changed) do
+    written[#written + 1] = name
     written[#written + 1] = token
 end
-redis.call('HSET', 'holdfast:master', unpack(written))
+call('HSET', 'holdfast:master', unpack(written))
 return reply

@@ -10,16 +10,12 @@
 --          2 token   the hold has this larger one: raise yours and commit again
 --          0 0       the hold is not there any more under op
 -- Twice  the same again changes nothing.
+--@ call.lua
 --@ vote.lua
 --@ hold.lua
 --@ rare.lua
 --@ shares.lua
 local WIDTH = 4
-
-local no = refusal(redis.call('HMGET', 'holdfast:master', 'run_id', 'state', LAST))
-if no then
-    return no
-end
 
 local reply = {now, CALL}
 for i = 1, #KEYS do

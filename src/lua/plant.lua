@@ -6,17 +6,11 @@
 --          maxhold as in acquire.lua, part as in release.lua
 -- Reply  {time, call, code, ...}:  1 planted, or there already   0 taken, or op is gone
 -- Twice  the same op again changes nothing.
---@ vote.lua
+--@ call.lua
 --@ hold.lua
 --@ rare.lua
 --@ shares.lua
 local WIDTH = 9
-
-local master = redis.call('HMGET', 'holdfast:master', 'run_id', LAST)
-local no = refusal({master[1], 'active', master[2]})
-if no then
-    return no
-end
 
 -- Does somebody hold it in a way that cannot be at the same time?
 local function is_taken(key, owner, part)

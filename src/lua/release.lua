@@ -2,10 +2,11 @@
 -- very operation took and nothing else. Always allowed, also late and in quarantine.
 --
 -- KEYS   one lock an item
--- ARGV   (unused) call broker; then an item: op tomb more
+-- ARGV   (unused) call broker; then an item: what
+--          what   op: an exclusive hold of an operation of this broker; the first ticket in the line is called up. Or op, a
+--                 blank, and all of these, with commas between them:
 --          tomb   0 for an operation of this broker; of another one: ms for which op is remembered as gone, so that a late
 --                 copy of the request that creates it finds the way shut, and a repeat of this one gets the same answer
---          more   "-": the lock as a whole, and the first ticket in the line is called up; else all of these, with commas:
 --          ticket of one who lets others go first, or had it for a moment only, and lines up at its place (see
 --                 line_up.lua); "-": nobody
 --          next   "call": the first ticket in the line is called up; "wait": the broker will see to that, once the
@@ -15,70 +16,51 @@
 --          1 released   0 nothing was there   -1 there under another operation
 --          line   with "wait", how many tickets stand in the line, of which one may be called up
 -- Twice  the same answer, as long as it is remembered
-local clock = redis.call('TIME')
-local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
---@ hold.lua
---@ rare.lua
---@ call_up.lua
-local WIDTH = 3
+local HEAD, OPERATION = 3, '^op=(%S+) '
 local call, KEYS, ARGV, n = redis.call, KEYS, ARGV, #KEYS
-local CALL, LAST = tonumber(ARGV[2]), 'last:' .. ARGV[3]
+local CALL, LAST = ARGV[2] + 0, 'last:' .. ARGV[3]
+local clock = call('TIME')
+local now = clock[1] * 1000 + clock[2] / 1000
+now = now - now % 1
 local reply = {now, CALL}
 
--- Ends what is held there under op: the code, and whether it was there just now.
-local function free(key, hold, op)
-    local text = look(hold)
-    local held = text and text:match(OP)
-    if held == op then
-        call('DEL', hold)
-        return 1, true
-    elseif call('GET', gone_key(key, op)) == 'released' then
-        return 1
-    end
-    return text and -1 or 0
+-- The usual: exclusive holds that are all there. What one command can do for all of them is not asked one by one; and all
+-- functions are made when they are needed, because to make them takes longer than to serve a lock.
+local texts, lines, usual = call('MGET', unpack(KEYS)), {}, true
+for i = 1, n do
+    local text = texts[i]
+    usual = usual and text and text:match(OPERATION) == ARGV[HEAD + i]
+    lines[i] = KEYS[i] .. ':line'
 end
 
--- The usual call: exclusive holds, each of another lock, that nobody needs to remember. What one command can do for all of
--- them is not asked one by one. False: it is no such call, and nothing has been done.
-local function is_usual()
-    local seen = {}
-    for i = 1, n do
-        local a, key = i * WIDTH, KEYS[i]
-        if ARGV[a + 3] ~= '-' or ARGV[a + 2] ~= '0' or seen[key] then
-            return false
-        end
-        seen[key] = true
-    end
-    local texts, ended, lines = call('MGET', unpack(KEYS)), {}, {}
-    for i = 1, n do
-        local key, op, text, code = KEYS[i], ARGV[i * WIDTH + 1], texts[i], 1
-        if text and text:match(OP) == op then
-            ended[#ended + 1], lines[#lines + 1] = key, key .. ':line'
-        else
-            code = free(key, key, op)
-        end
-        reply[2 * i + 1], reply[2 * i + 2] = code, 0
-    end
-    if #ended == 0 then
-        return true
-    elseif #ended == n then
-        reply = {now, CALL}
-    end
-    call('DEL', unpack(ended))
+if usual then
+    call('DEL', unpack(KEYS))
     if call('EXISTS', unpack(lines)) > 0 then
-        for _, key in ipairs(ended) do
-            call_up(key)
+        --@ call_up.lua
+        for i = 1, n do
+            call_up(KEYS[i])
         end
     end
-    return true
-end
-
--- All that is not usual; made when it is needed.
-local function special()
+else
+    --@ hold.lua
+    --@ rare.lua
+    --@ call_up.lua
     --@ line_up.lua
     --@ shares.lua
-    local function of_more(key, op, more)
-        local ticket, place, turn, part = more:match('^([^,]*),([^,]*),([^,]*),(.*)$')
+
+    -- Ends what is held there under op: the code, and whether it was there just now.
+    local function free(key, hold, op)
+        local text = look(hold)
+        if text and text:match(OP) == op then
+            call('DEL', hold)
+            return 1, true
+        elseif call('GET', gone_key(key, op)) == 'released' then
+            return 1
+        end
+        return text and -1 or 0
+    end
+
+    local function release(key, op, ticket, place, turn, part)
         if part ~= '-' then
             forget_permit(key, part, op)
         end
@@ -100,18 +82,12 @@ local function special()
     end
 
     for i = 1, n do
-        local key, a = KEYS[i], i * WIDTH
-        local op, tomb, more = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
-        local code, line = 0, 0
-        if more == '-' then
-            local was_there
-            code, was_there = free(key, key, op)
-            if was_there then
-                call_up(key)
-            end
-        else
-            code, line = of_more(key, op, more)
+        local key, what = KEYS[i], ARGV[HEAD + i]
+        local op, tomb, ticket, place, turn, part = what:match('^(%S+) (%d+),([^,]*),([^,]*),([^,]*),(.*)$')
+        if not op then
+            op, tomb, ticket, place, turn, part = what, '0', '-', 'keep', 'call', '-'
         end
+        local code, line = release(key, op, ticket, place, turn, part)
         if tomb ~= '0' and code == 1 then
             bury(key, op, 'released', tomb)
         elseif tomb ~= '0' then
@@ -120,13 +96,9 @@ local function special()
         reply[2 * i + 1], reply[2 * i + 2] = code, line
     end
 end
-
-if not is_usual() then
-    special()
-end
--- From now on no copy of an earlier call of this broker takes anything (see vote.lua). At the end: a server whose memory
+-- From now on no copy of an earlier call of this broker takes anything (see call.lua). At the end: a server whose memory
 -- is full lets a script write only when it has deleted something.
-if CALL > tonumber(call('HGET', 'holdfast:master', LAST) or 0) then
+if CALL - (call('HGET', 'holdfast:master', LAST) or 0) > 0 then
     call('HSET', 'holdfast:master', LAST, ARGV[2])
 end
 return reply

@@ -15,18 +15,13 @@
 --          0 pttl  0 0 0 0 0   held by another owner, for so many ms; -2: by nobody
 --         -1 0     0 0 0 0 0   op has been released or undone before it came, or is older than what holds
 -- Twice  the same op again gets the same token and changes nothing.
+--@ call.lua
 --@ vote.lua
 --@ hold.lua
 --@ rare.lua
 --@ shares.lua
 --@ older.lua
 local WIDTH = 7
-
-local master = redis.call('HMGET', 'holdfast:master', 'run_id', 'state', LAST, 'base')
-local no = refusal(master)
-if no then
-    return no
-end
 
 -- What this owner has: the part, its number in the reply, and the hold; nil: nothing.
 local function find(key, owner, kind)
@@ -50,7 +45,7 @@ local function find(key, owner, kind)
     end
 end
 
-local base = tonumber(master[4]) or 0
+local base = tonumber(master[5]) or 0
 local reply = {now, CALL}
 for i = 1, #KEYS do
     local key, a = KEYS[i], 3 + (i - 1) * WIDTH

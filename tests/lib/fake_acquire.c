@@ -11,8 +11,8 @@ enum { UPGRADE_MS = 2000, MAY_TAKE = 99 /* no code of the script */ };
 /* The arguments of an item. */
 struct wish {
     const char *key;
-    const char *op, *prev, *tomb, *owner, *lease, *floor, *bucket, *ticket, *place, *judge;
-    const char *maxhold, *mode, *all;
+    const char *op, *owner, *floor, *bucket;
+    const char *lease, *prev, *tomb, *ticket, *place, *judge, *maxhold, *mode, *all; /* `more` */
 };
 
 struct verdict {
@@ -20,30 +20,31 @@ struct verdict {
     bool has; /* in another way already */
 };
 
-/* `texts` holds what it points to, until the next call. */
-static struct wish wish_of(const char *key, char *const *a)
+/* `texts` holds what it points to, until the next call. counters: NULL, or of each item. */
+static struct wish wish_of(const char *key, char *const *a, const char *counters, int i)
 {
-    static char texts[128][2048];
+    static char texts[128][3072];
     static int next;
-    char *text = texts[next++ % 128], *more = text + 1024, *rare[9];
-    struct wish w = {key, NULL, "-", "0", NULL, a[1], a[2], a[3], "-", "keep", "-", "0", "x", "-"};
+    char *text = texts[next++ % 128], *more = text + 1024, *counter = text + 2048;
+    struct wish w = {key, NULL, NULL,   NULL, "base", a[1], "-",
+                     "0", "-",  "keep", "-",  "0",    "x",  "-"};
+    const char **words[] = {&w.lease, &w.prev,    &w.tomb, &w.ticket, &w.place,
+                            &w.judge, &w.maxhold, &w.mode, &w.all};
     snprintf(text, 1024, "%s", a[0] + strlen("op="));
     w.op = strsep(&text, " ");
     w.owner = strstr(text, " owner=") + strlen(" owner=");
-    if (!strchr(a[3], ','))
+    text += strlen("token=");
+    w.floor = strsep(&text, " ");
+    if (counters) {
+        snprintf(counter, 1024, "%s", counters);
+        for (int j = 0; j <= i; j++)
+            w.bucket = strsep(&counter, " ");
+    }
+    if (!strchr(a[1], ','))
         return w;
-    snprintf(more, 1024, "%s", a[3]);
-    for (int i = 0; i < 9; i++)
-        rare[i] = strsep(&more, ",");
-    w.bucket = rare[0];
-    w.prev = rare[1];
-    w.tomb = rare[2];
-    w.ticket = rare[3];
-    w.place = rare[4];
-    w.judge = rare[5];
-    w.maxhold = rare[6];
-    w.mode = rare[7];
-    w.all = rare[8];
+    snprintf(more, 1024, "%s", a[1]);
+    for (size_t j = 0; j < sizeof words / sizeof words[0]; j++)
+        *words[j] = strsep(&more, ",");
     return w;
 }
 
@@ -258,42 +259,45 @@ static int64_t after(struct fake_server *s, const struct wish *w, int64_t code)
 }
 
 /* The last item of the group that begins at i, and whether it is there as a whole. */
-static int group(int i, int n_keys, char *const *args, int width, bool *is_whole)
+static int group(int i, int n, const struct wish *wishes, bool *is_whole)
 {
-    const char *all = wish_of("", args + i * width).all;
+    const char *all = wishes[i].all;
     int last = i;
     *is_whole = true;
     if (is(all, "-"))
         return i;
-    while (last + 1 < n_keys && is(wish_of("", args + (last + 1) * width).all, all))
+    while (last + 1 < n && is(wishes[last + 1].all, all))
         last++;
     *is_whole = last - i + 1 == atoi(strrchr(all, '/') + 1);
     return last;
 }
 
-void fake_acquire(struct fake_server *s, int n_keys, char *const *keys, char *const *args,
-                  struct fake_reply *r)
+/* args: lowest, highest, the items, the counters. */
+void fake_acquire(struct fake_server *s, int n_keys, char *const *keys, int n_args,
+                  char *const *args, struct fake_reply *r)
 {
     int width = script_get(SCRIPT_ACQUIRE)->args;
+    const char *counters = n_args > 2 + n_keys * width ? args[2 + n_keys * width] : NULL;
+    struct wish wishes[64];
+    for (int i = 0; i < n_keys; i++)
+        wishes[i] = wish_of(keys[i], args + 2 + i * width, counters, i);
     for (int i = 0, last; i < n_keys; i = last + 1) {
         struct verdict verdicts[64];
         bool is_free;
-        last = group(i, n_keys, args, width, &is_free);
+        last = group(i, n_keys, wishes, &is_free);
         for (int j = i; j <= last; j++) {
-            struct wish w = wish_of(keys[j], args + j * width);
-            verdicts[j - i] = judge(s, &w);
+            verdicts[j - i] = judge(s, &wishes[j]);
             is_free &= verdicts[j - i].code == MAY_TAKE || verdicts[j - i].code == 1;
         }
         for (int j = i; j <= last; j++) {
-            struct wish w = wish_of(keys[j], args + j * width);
             struct verdict v = verdicts[j - i];
             if (v.code == MAY_TAKE && (is_free || fake_mutation == FAKE_GROUP_IN_PARTS))
-                v = take(s, &w);
+                v = take(s, &wishes[j]);
             else if (v.code == MAY_TAKE)
                 v = (struct verdict){.code = -5};
             fake_add(r, v.code, NULL);
             fake_add(r, v.value, NULL);
-            fake_add(r, after(s, &w, v.code), NULL);
+            fake_add(r, after(s, &wishes[j], v.code), NULL);
         }
     }
 }

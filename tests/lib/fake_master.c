@@ -59,7 +59,8 @@ struct batch {
     enum script script;
     int n_items;
     int64_t sent_us;
-    TAILQ_HEAD(, master_call) calls;
+    TAILQ_HEAD(call_list, master_call) calls;
+    struct buf counters;
     struct fake_packet *packet; /* until it has been sent */
 };
 TAILQ_HEAD(batch_list, batch);
@@ -437,19 +438,33 @@ static void batch_free(struct batch *b)
     assert(TAILQ_EMPTY(&b->calls));
     if (b->packet)
         packet_free(b->packet);
+    buf_fini(&b->counters);
     free(b);
+}
+
+static void set_int(struct fake_packet *p, int i, int64_t n)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%" PRId64, n);
+    free(p->args[i]);
+    p->args[i] = util_strdup(text);
 }
 
 /* Calls are numbered in the order in which they leave. */
 static void close_batch(struct master *m, struct batch **open)
 {
-    char number[24];
-    if (!*open)
+    struct batch *b = *open;
+    if (!b)
         return;
-    snprintf(number, sizeof number, "%" PRId64, ++m->last_call);
-    free((*open)->packet->args[1]);
-    (*open)->packet->args[1] = util_strdup(number);
-    TAILQ_INSERT_TAIL(&m->unsent, *open, link);
+    set_int(b->packet, 1, ++m->last_call);
+    if (b->script == SCRIPT_ACQUIRE) {
+        set_int(b->packet, 3, TAILQ_FIRST(&b->calls)->floor);
+        set_int(b->packet, 4, TAILQ_LAST(&b->calls, call_list)->floor);
+        if (buf_len(&b->counters) > 0)
+            push(&b->packet->args, &b->packet->n_args, &b->packet->cap_args,
+                 util_memdup(buf_head(&b->counters), buf_len(&b->counters)));
+    }
+    TAILQ_INSERT_TAIL(&m->unsent, b, link);
     *open = NULL;
 }
 
@@ -479,8 +494,10 @@ static void begin_args(struct master *m, struct batch *b, int64_t now_ms)
         push_int(b->packet, now_ms + m->offset_us / 1000 + 2 * m->setup.request_timeout_ms);
     else
         push_arg(b->packet, "");
-    push_arg(b->packet, "?"); /* close_batch() */
+    push_arg(b->packet, "?"); /* this and the rest of acquire.lua's: close_batch() */
     push_arg(b->packet, m->setup.broker);
+    for (int i = FAKE_HEAD; i < script_get(b->script)->head; i++)
+        push_arg(b->packet, "?");
 }
 
 int master_ask(struct master *m, enum script script, const struct master_item *item,
@@ -502,6 +519,8 @@ int master_ask(struct master *m, enum script script, const struct master_item *i
     if (item->args)
         push_wire(&p->args, &p->n_args, &p->cap_args, item->args, item->args_len);
     assert(p->n_keys == (*open)->n_items + 1);
+    if (script == SCRIPT_ACQUIRE && item->bucket >= 0)
+        buf_printf(&(*open)->counters, "%s%d", p->n_keys > 1 ? " " : "", item->bucket);
     call->sent_us = sim_now_us();
     call->floor = item->floor;
     TAILQ_INSERT_TAIL(&(*open)->calls, call, link);

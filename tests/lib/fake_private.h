@@ -59,8 +59,8 @@ void fake_end_turn(struct fake_line *, const char *ticket);
 /* ---- the scripts; args: the first argument of the first item ---- */
 
 void fake_add(struct fake_reply *, int64_t integer, const char *text);
-void fake_acquire(struct fake_server *, int n_keys, char *const *keys, char *const *args,
-                  struct fake_reply *);
+void fake_acquire(struct fake_server *, int n_keys, char *const *keys, int n_args,
+                  char *const *args, struct fake_reply *);
 void fake_commit(struct fake_server *, const char *key, char *const *a, struct fake_reply *);
 void fake_takeover(struct fake_server *, const char *key, char *const *a, struct fake_reply *);
 void fake_renew(struct fake_server *, const char *key, char *const *a, struct fake_reply *);
@@ -68,6 +68,6 @@ void fake_plant(struct fake_server *, const char *key, char *const *a, struct fa
 void fake_release(struct fake_server *, const char *key, char *const *a, struct fake_reply *);
 void fake_line_script(struct fake_server *, const char *key, char *const *a, struct fake_reply *);
 void fake_pass(struct fake_server *, const char *key, char *const *a, struct fake_reply *);
-void fake_peek(struct fake_server *, int n_keys, char *const *keys, char *const *args,
+void fake_peek(struct fake_server *, int n_keys, char *const *keys, int n_args, char *const *args,
                struct fake_reply *);
 #endif

@@ -132,28 +132,36 @@ void fake_takeover(struct fake_server *s, const char *key, char *const *a, struc
 }
 
 /* op lease count seq part */
+static int64_t renew(struct fake_server *s, const char *key, char *what, const char *lease)
+{
+    const char *op = strsep(&what, " "), *count = what ? strsep(&what, ",") : NULL;
+    const char *seq = what ? strsep(&what, ",") : NULL, *part = what ? what : "-";
+    struct fake_lock *held = fake_server_find_part(s, key, part);
+    if (!held && fake_mutation == FAKE_RENEW_CREATES && strcmp(lease, "0") != 0) {
+        fake_put(s, key, part, "?", op, 1, count ? atoll(count) : 1, seq ? atoll(seq) : 1, lease,
+                 "0");
+        return 1;
+    }
+    if (!fake_is_op(held, op)) {
+        const struct fake_tomb *t = held ? fake_find_tomb(s, key, op) : NULL;
+        return !held || held->foreign ? 0 : t && t->moved ? -2 : -1;
+    }
+    bool newer = seq && held->seq < atoll(seq);
+    int64_t expires_ms = fake_server_time_ms(s) + atoll(lease);
+    if (strcmp(lease, "0") != 0 && (newer || expires_ms > held->expires_ms))
+        fake_last_until(s, held, expires_ms, newer);
+    if (newer || (seq && fake_mutation == FAKE_SEQ_IGNORED)) {
+        held->count = atoll(count);
+        held->seq = atoll(seq);
+    }
+    return 1;
+}
+
 void fake_renew(struct fake_server *s, const char *key, char *const *a, struct fake_reply *r)
 {
-    struct fake_lock *held = fake_server_find_part(s, key, a[4]);
-    if (!held && fake_mutation == FAKE_RENEW_CREATES && strcmp(a[1], "0") != 0) {
-        fake_put(s, key, a[4], "?", a[0], 1, atoll(a[2]), atoll(a[3]), a[1], "0");
-        fake_add(r, 1, NULL);
-        return;
-    }
-    if (!fake_is_op(held, a[0])) {
-        const struct fake_tomb *t = held ? fake_find_tomb(s, key, a[0]) : NULL;
-        fake_add(r, !held || held->foreign ? 0 : t && t->moved ? -2 : -1, NULL);
-        return;
-    }
-    bool newer = held->seq < atoll(a[3]);
-    int64_t expires_ms = fake_server_time_ms(s) + atoll(a[1]);
-    if (strcmp(a[1], "0") != 0 && (newer || expires_ms > held->expires_ms))
-        fake_last_until(s, held, expires_ms, newer);
-    if (newer || fake_mutation == FAKE_SEQ_IGNORED) {
-        held->count = atoll(a[2]);
-        held->seq = atoll(a[3]);
-    }
-    fake_add(r, 1, NULL);
+    char *what = util_strdup(a[0]);
+    fake_add(r, renew(s, key, what, a[1]), NULL);
+    free(what);
 }
 
 /* Does somebody hold it in a way that cannot be at the same time? */
@@ -194,9 +202,16 @@ void fake_plant(struct fake_server *s, const char *key, char *const *a, struct f
 /* op tomb more */
 void fake_release(struct fake_server *s, const char *key, char *const *a, struct fake_reply *r)
 {
-    char usual[] = "-,keep,call,-", *more = util_strdup(strcmp(a[2], "-") == 0 ? usual : a[2]);
-    char *text = more, *ticket = strsep(&text, ","), *place = strsep(&text, ",");
-    const char *op = a[0], *tomb_ms = a[1], *turn = strsep(&text, ","), *part = text;
+    char *what = util_strdup(a[0]), *text = what;
+    const char *op = strsep(&text, " "), *tomb_ms = "0", *ticket = "-", *place = "keep";
+    const char *turn = "call", *part = "-";
+    if (text) {
+        tomb_ms = strsep(&text, ",");
+        ticket = strsep(&text, ",");
+        place = strsep(&text, ",");
+        turn = strsep(&text, ",");
+        part = text;
+    }
     bool calls = strcmp(turn, "call") == 0;
     struct fake_lock *held = fake_server_find_part(s, key, part);
     bool any = fake_mutation == FAKE_RELEASE_ANY && held && !held->foreign;
@@ -218,7 +233,7 @@ void fake_release(struct fake_server *s, const char *key, char *const *a, struct
         fake_add_tomb(s, key, op, atoll(tomb_ms), false)->released = code == 1;
     fake_add(r, code, NULL);
     fake_add(r, calls || !room ? 0 : fake_line(s, key)->n, NULL);
-    free(more);
+    free(what);
 }
 
 /* ticket next */
@@ -245,10 +260,11 @@ static void show(struct fake_server *s, const struct fake_lock *held, struct fak
     fake_add(r, 0, held->part);
 }
 
-void fake_peek(struct fake_server *s, int n_keys, char *const *keys, char *const *args,
+void fake_peek(struct fake_server *s, int n_keys, char *const *keys, int n_args, char *const *args,
                struct fake_reply *r)
 {
     int shown = 128 / n_keys > 16 ? 16 : 128 / n_keys > 1 ? 128 / n_keys : 1;
+    (void)n_args;
     (void)args;
     for (int i = 0; i < n_keys; i++) {
         const struct fake_lock *alone = fake_server_find(s, keys[i]);

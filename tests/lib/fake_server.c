@@ -187,7 +187,7 @@ static void activate(struct fake_server *s, char *const *a, struct fake_reply *r
 
 static const struct {
     void (*item)(struct fake_server *, const char *key, char *const *args, struct fake_reply *);
-    void (*all)(struct fake_server *, int n_keys, char *const *keys, char *const *args,
+    void (*all)(struct fake_server *, int n_keys, char *const *keys, int n_args, char *const *args,
                 struct fake_reply *); /* instead: looks at more than one item at a time */
     bool knows_run, votes;            /* its text has the run id in it; refused in quarantine */
 } scripts[SCRIPT_COUNT] = {
@@ -216,7 +216,7 @@ static int64_t *last_call(struct fake_server *s, const char *broker)
     return &l->call;
 }
 
-/* head: deadline, call, broker */
+/* head: deadline, call, broker; what else is in the head of acquire.lua is read there */
 static const char *refusal(struct fake_server *s, enum script script, const char *run_id,
                            char *const *head, int64_t now_ms)
 {
@@ -237,10 +237,10 @@ static const char *refusal(struct fake_server *s, enum script script, const char
 static void trace(const struct fake_server *s, enum script script, int n_keys, char *const *keys,
                   int n_args, char *const *args, const struct fake_reply *r)
 {
-    int width = script_get(script)->args;
+    int width = script_get(script)->args, head = script_get(script)->head;
     for (int i = 0; i < n_keys; i++) {
         char text[512] = "";
-        for (int j = FAKE_HEAD + i * width; j < FAKE_HEAD + (i + 1) * width && j < n_args; j++)
+        for (int j = head + i * width; j < head + (i + 1) * width && j < n_args; j++)
             snprintf(text + strlen(text), sizeof text - strlen(text), " %s", args[j]);
         int at = i * script_get(script)->width;
         long long code = !r->error[0] && at < r->n ? (long long)r->values[at].integer : -99;
@@ -282,17 +282,18 @@ void fake_server_eval(struct fake_server *s, enum script script, const char *run
             trace(s, script, n_keys, keys, n_args, args, r);
         return;
     }
-    int width = script_get(script)->args;
-    assert(n_args == FAKE_HEAD + n_keys * width);
+    int width = script_get(script)->args, head = script_get(script)->head;
+    int more = script == SCRIPT_ACQUIRE && n_args > head + n_keys * width; /* counters */
+    assert(n_args == head + n_keys * width + more);
     r->call = atoll(args[1]);
     if (script == SCRIPT_ACQUIRE || script == SCRIPT_RELEASE) {
         int64_t *last = last_call(s, args[2]);
         *last = fake_max(*last, r->call);
     }
     if (scripts[script].all)
-        scripts[script].all(s, n_keys, keys, args + FAKE_HEAD, r);
+        scripts[script].all(s, n_keys, keys, n_args - FAKE_HEAD, args + FAKE_HEAD, r);
     for (int i = 0; i < n_keys && scripts[script].item; i++)
-        scripts[script].item(s, keys[i], args + FAKE_HEAD + i * width, r);
+        scripts[script].item(s, keys[i], args + head + i * width, r);
     if (log_enabled(LOG_LEVEL_TRACE))
         trace(s, script, n_keys, keys, n_args, args, r);
 }

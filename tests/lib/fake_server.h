@@ -176,7 +176,7 @@ struct fake_reply {
     int n_nested;
 };
 
-enum { FAKE_HEAD = 3 }; /* arguments before the items: deadline, call, broker */
+enum { FAKE_HEAD = 3 }; /* arguments of every script with items: deadline, call, broker */
 
 /* Runs the text of this script that was loaded in the run `run_id`. */
 void fake_server_eval(struct fake_server *, enum script, const char *run_id, int n_keys,

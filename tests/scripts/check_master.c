@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "acquire_args.h"
 #include "clock.h"
 #include "conf.h"
 #include "item.h"
@@ -15,6 +14,7 @@
 #include "master_private.h" /* the number of a call, for a false answer to it */
 #include "redis_proc.h"
 #include "relay.h"
+#include "script_args.h"
 #include "stats.h"
 #include "suite.h"
 #include "util.h"
@@ -139,8 +139,8 @@ static void wait_error(const char *text)
 
 /* ---- asking ---- */
 
-/* Puts a question with its arguments, separated by blanks; those of acquire.lua in the words of
- * acquire_args.h. */
+/* Puts a question with its arguments, separated by blanks; those of acquire.lua, release.lua and
+ * renew.lua in the words of script_args.h. */
 static int put_at(struct asked *q, enum script script, const char *name, const char *args,
                   bool early)
 {
@@ -158,8 +158,17 @@ static int put_at(struct asked *q, enum script script, const char *name, const c
         struct acquire_args acquire;
         acquire_args(&acquire, words);
         it->floor = acquire.floor_value;
+        it->bucket = strcmp(acquire.counter, "base") == 0 ? -1 : atoi(acquire.counter);
         for (int i = 0; i < ACQUIRE_ARGS; i++)
             item_arg_str(it, acquire.list[i]);
+    } else if (script == SCRIPT_RENEW) {
+        char what[RENEW_ARG], *list[RENEW_ARGS];
+        renew_args(what, list, words);
+        for (int i = 0; i < RENEW_ARGS; i++)
+            item_arg_str(it, list[i]);
+    } else if (script == SCRIPT_RELEASE) {
+        char what[RELEASE_ARG];
+        item_arg_str(it, release_arg(what, words));
     } else {
         for (int i = 0; i < n; i++)
             item_arg_str(it, words[i]);
@@ -358,13 +367,13 @@ END_TEST
 START_TEST(early_releases_go_first)
 {
     static struct asked q[64];
-    char name[16];
+    char name[16], args[64];
 
     redis_proc_do(&redis, "CONFIG RESETSTAT");
     for (int i = 0; i < 40; i++) {
         snprintf(name, sizeof name, "n%d", i / 2);
-        ck_assert_int_eq(put_at(&q[i], i % 2 ? SCRIPT_RELEASE : SCRIPT_ACQUIRE, name,
-                                i % 2 ? "op 0 -" : "op me 10000 5 7 -", i % 2),
+        snprintf(args, sizeof args, i % 2 ? "op 0 -" : "op me 10000 %d 7 -", 5 + i / 2);
+        ck_assert_int_eq(put_at(&q[i], i % 2 ? SCRIPT_RELEASE : SCRIPT_ACQUIRE, name, args, i % 2),
                          0);
     }
     wait_answer(&q[38]);

@@ -10,10 +10,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "acquire_args.h"
 #include "fake_server.h"
 #include "redis_proc.h"
 #include "script.h"
+#include "script_args.h"
 #include "sim_time.h"
 
 enum { WORDS = SIDE_WORDS, TEXT = SIDE_TEXT, SIDE_HEAD = 3 /* deadline, call, broker */ };
@@ -394,17 +394,27 @@ static int script_by_name(const char *name)
     return -1;
 }
 
-/* In the words of acquire_args.h. */
+/* In the words of script_args.h. */
 static void acquire(const struct side *s, int n_keys, char **keys, char **args, char *out)
 {
     static struct acquire_args items[8];
-    char *wire[SIDE_HEAD + 8 * ACQUIRE_ARGS] = {args[0], args[1], args[2]}, told[TEXT] = "",
-                               *words[WORDS];
+    char *wire[SIDE_HEAD + 2 + 8 * ACQUIRE_ARGS + 1] = {args[0], args[1], args[2]};
+    char floors[2][24], counters[8 * 25] = "", told[TEXT] = "", *words[WORDS];
+    int n_wire = SIDE_HEAD;
+    wire[n_wire++] = floors[0];
+    wire[n_wire++] = floors[1];
     for (int i = 0; i < n_keys; i++) {
         acquire_args(&items[i], args + SIDE_HEAD + i * ACQUIRE_WORDS);
-        memcpy(wire + SIDE_HEAD + i * ACQUIRE_ARGS, items[i].list, sizeof items[i].list);
+        memcpy(wire + n_wire, items[i].list, sizeof items[i].list);
+        n_wire += ACQUIRE_ARGS;
+        snprintf(counters + strlen(counters), sizeof counters - strlen(counters), "%s%s",
+                 i ? " " : "", items[i].counter);
     }
-    s->eval(SCRIPT_ACQUIRE, n_keys, keys, SIDE_HEAD + n_keys * ACQUIRE_ARGS, wire, told);
+    snprintf(floors[0], sizeof floors[0], "%lld", (long long)items[0].floor_value);
+    snprintf(floors[1], sizeof floors[1], "%lld", (long long)items[n_keys - 1].floor_value);
+    if (strspn(counters, "base ") < strlen(counters)) /* with `base` alone there need be none */
+        wire[n_wire++] = counters;
+    s->eval(SCRIPT_ACQUIRE, n_keys, keys, n_wire, wire, told);
     int n = side_split(told, words);
     for (int i = 0; i < n; i++) {
         if (i % 3 == 1 && strcmp(words[i - 1], "1") == 0)
@@ -412,6 +422,26 @@ static void acquire(const struct side *s, int n_keys, char **keys, char **args, 
         else
             add_word(out, words[i]);
     }
+}
+
+/* In the words of release_arg(). */
+static void release(const struct side *s, int n_keys, char **keys, char **args, char *out)
+{
+    static char items[8][RELEASE_ARG];
+    char *wire[SIDE_HEAD + 8] = {args[0], args[1], args[2]};
+    for (int i = 0; i < n_keys; i++)
+        wire[SIDE_HEAD + i] = release_arg(items[i], args + SIDE_HEAD + i * RELEASE_WORDS);
+    s->eval(SCRIPT_RELEASE, n_keys, keys, SIDE_HEAD + n_keys, wire, out);
+}
+
+/* In the words of renew_args(). */
+static void renew(const struct side *s, int n_keys, char **keys, char **args, char *out)
+{
+    static char items[8][RENEW_ARG];
+    char *wire[SIDE_HEAD + 8 * RENEW_ARGS] = {args[0], args[1], args[2]};
+    for (int i = 0; i < n_keys; i++)
+        renew_args(items[i], wire + SIDE_HEAD + i * RENEW_ARGS, args + SIDE_HEAD + i * RENEW_WORDS);
+    s->eval(SCRIPT_RENEW, n_keys, keys, SIDE_HEAD + n_keys * RENEW_ARGS, wire, out);
 }
 
 /* script names deadline args... */
@@ -448,6 +478,10 @@ static void run_script(const struct side *s, enum script script, char **w, int n
     }
     if (script == SCRIPT_ACQUIRE)
         acquire(s, n_keys, key_list, args, out);
+    else if (script == SCRIPT_RELEASE)
+        release(s, n_keys, key_list, args, out);
+    else if (script == SCRIPT_RENEW)
+        renew(s, n_keys, key_list, args, out);
     else
         s->eval(script, n_keys, key_list, n_args, args, out);
 }

@@ -1,0 +1,31 @@
+#ifndef HOLDFAST_SCRIPT_ARGS_H
+#define HOLDFAST_SCRIPT_ARGS_H
+/*
+ * acquire.lua is given a hold as it is to stand on the master, and says how far its token is above
+ * the floor; the counters stand behind all items. Tests are easier to read by the parts of the
+ * hold, and by the token:
+ *
+ *   op owner lease floor counter more    (more: from `prev` on; "-": there is nothing to say)
+ */
+#include <stdint.h>
+
+enum { ACQUIRE_WORDS = 6, ACQUIRE_ARGS = 2 };
+
+struct acquire_args {
+    char hold[640], more[512], counter[24];
+    char *list[ACQUIRE_ARGS]; /* into the above */
+    int64_t floor_value;
+};
+
+/* And what release.lua is told, by the words  op tomb more  (more: from `ticket` on; "-": there is
+ * nothing to say). Returns out. */
+enum { RELEASE_WORDS = 3, RELEASE_ARG = 512 };
+char *release_arg(char out[RELEASE_ARG], char *const words[RELEASE_WORDS]);
+
+/* And what renew.lua is told, by the words  op lease count seq part  (count "-": there is nothing
+ * to say of it). */
+enum { RENEW_WORDS = 5, RENEW_ARGS = 2, RENEW_ARG = 512 };
+void renew_args(char what[RENEW_ARG], char *list[RENEW_ARGS], char *const words[RENEW_WORDS]);
+
+void acquire_args(struct acquire_args *, char *const words[ACQUIRE_WORDS]);
+#endif

@@ -65,6 +65,7 @@ static bool is_refused(struct broker *b, struct lock_request *r)
 {
     const struct lock *l = r->lock;
     const struct session *s = r->base.session;
+    uint32_t n_waiters = l->queue ? l->queue->n_waiters : 0;
     uint32_t wanted = r->many ? (uint32_t)many_count(r->many) : 1;
     if (b->draining) {
         stats.acquires_draining++;
@@ -85,13 +86,12 @@ static bool is_refused(struct broker *b, struct lock_request *r)
                             "LIMIT this connection has %" PRIu32
                             " locks, no more are allowed (max_locks_per_client)",
                             s->n_holds);
-    } else if (r->wait_until_ms && l->queue &&
-               l->queue->n_waiters >= b->conf.max_waiters_per_lock) {
+    } else if (r->wait_until_ms && n_waiters >= b->conf.max_waiters_per_lock) {
         stats.acquires_limit++;
         broker_finish_error(b, r,
                             "LIMIT %" PRIu32 " requests wait for '%s', no more are allowed "
                             "(max_waiters_per_lock)",
-                            l->queue->n_waiters, l->name);
+                            n_waiters, l->name);
     } else if (r->wait_until_ms && b->n_waiters >= b->conf.max_waiters) {
         stats.acquires_limit++;
         broker_finish_error(b, r,

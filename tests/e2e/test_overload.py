@@ -163,6 +163,14 @@ def test_limits_of_locks(make_broker, masters1, clients, name):
     assert info(three, "acquires_limit") == [4]
 
 
+def test_nobody_may_wait(make_broker, masters1, clients, name):
+    broker = make_broker(masters1, args=["-o", "limits.max_waiters_per_lock=0"])
+    client = clients(broker)
+    err = client.err("LOCK", name, "WAIT", 0)
+    assert str(err) == "LIMIT 0 requests wait for '%s', no more are allowed (max_waiters_per_lock)" % name
+    assert client.cmd("LOCK", name)
+
+
 def test_limit_of_one_address(make_broker, masters1, clients):
     broker = make_broker(masters1, args=["-o", "limits.max_clients_per_address=4"])
     kept = [clients(broker) for _ in range(3)]

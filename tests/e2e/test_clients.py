@@ -209,8 +209,11 @@ def node_modules():
         where.mkdir(parents=True, exist_ok=True)
         for file in ("package.json", "package-lock.json"):
             shutil.copy(HERE / file, where)
-        done = subprocess.run([npm, "ci", "--no-audit", "--no-fund", "--ignore-scripts"], cwd=where,
-                              capture_output=True, text=True, timeout=50, check=False)
+        try:
+            done = subprocess.run([npm, "ci", "--no-audit", "--no-fund", "--ignore-scripts"], cwd=where,
+                                  capture_output=True, text=True, timeout=50, check=False)
+        except subprocess.TimeoutExpired:
+            pytest.skip("npm ci did not end within 50 s: can this machine reach the registry?")
         if done.returncode != 0:
             pytest.skip("npm ci failed: %s" % done.stderr.strip()[-300:])
         (where / ".complete").touch()

@@ -16,10 +16,11 @@ def find_server():
 
 
 class RedisProc:
-    def __init__(self, name="a", tcp=False, persist=False, args=(), password=None):
+    def __init__(self, name="a", tcp=False, persist=False, args=(), password=None, wrapper=()):
         self.name = name
         self.persist = persist
         self.args = list(args)
+        self.wrapper = list(wrapper)
         self.password = password
         self.proc = None
         # Socket paths are limited to some 100 bytes: pytest's directories are too deep.
@@ -51,7 +52,7 @@ class RedisProc:
             argv += ["--appendonly", "yes", "--appendfsync", "always"]
         if self.password:
             argv += ["--requirepass", self.password]
-        return argv + self.args
+        return self.wrapper + argv + self.args
 
     def start(self):
         """Starts it and returns when it answers."""

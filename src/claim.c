@@ -149,6 +149,16 @@ static void fail_back(struct claim *c, int64_t token, int64_t now_ms)
     fail(c, &why, now_ms);
 }
 
+/* The version of the count with which the new hold goes on. They begin at the token of their hold;
+ * a take-over leaves room for attempts that none of the masters asked has seen. */
+static int64_t first_version(const struct claim *c, int64_t token)
+{
+    enum { UNSEEN_MAX = 1024 };
+    if (!c->takeover)
+        return token;
+    return (c->seq > token ? c->seq : token) + UNSEEN_MAX;
+}
+
 /* A take-over goes on with what is left, however little; it is renewed at once. */
 static void grant(struct claim *c, struct round *r, int64_t token, int64_t now_ms)
 {
@@ -164,8 +174,7 @@ static void grant(struct claim *c, struct round *r, int64_t token, int64_t now_m
         fail_back(c, token, now_ms);
         return;
     }
-    if (!c->takeover)
-        c->seq = token;
+    c->seq = first_version(c, token);
     c->token = token;
     c->deadline_ms = now_ms + left;
     c->round = r;
@@ -272,8 +281,10 @@ static void ask(struct claim *c, int64_t now_ms)
     c->sent_ms = now_ms;
     c->above = c->broker->granted[item_bucket(c->lock->name, c->lock->name_len)];
     c->count = c->takeover ? 0 : 1;
-    backend_ask(&c->broker->backend, c->takeover ? SCRIPT_TAKEOVER : SCRIPT_ACQUIRE,
-                claim_item_ask(c, now_ms), false, on_asked, c, now_ms);
+    struct item *it = claim_item_ask(c, now_ms);
+    c->floor = it->floor;
+    backend_ask(&c->broker->backend, c->takeover ? SCRIPT_TAKEOVER : SCRIPT_ACQUIRE, it, false,
+                on_asked, c, now_ms);
 }
 
 void claim_start(struct claim *c, int64_t now_ms)

@@ -61,6 +61,7 @@ struct claim {
     LIST_ENTRY(claim) of_lock; /* in queue->claims from claim_start until on_end is called */
     uint64_t op;
     int64_t sent_ms; /* before the first request */
+    int64_t floor;   /* acquire: the token asked for */
     int64_t token, deadline_ms, count;
     int64_t seq;             /* version of the count: later than any that the masters have */
     int64_t pttl_ms;         /* take-over: for so long a majority has it */

@@ -80,11 +80,9 @@ static int64_t majority_pttl_ms(const struct round *r)
 
 /* A take-over keeps count and MAXHOLD. Masters may differ in the count: one may not have heard of
  * the last change, or may still have an older hold of the same owner. The latest version is what a
- * majority has confirmed, or an attempt after that. Attempts that none of these masters has seen
- * end below the version from which the new holder goes on. */
+ * majority has confirmed, or an attempt after that. */
 static void inherit_hold(struct claim *c, const struct round *r)
 {
-    enum { UNSEEN_MAX = 1024 };
     const struct vote *last = NULL;
     c->end_ms = INT64_MAX;
     for (int i = 0; i < r->quorum.n; i++) {
@@ -98,7 +96,7 @@ static void inherit_hold(struct claim *c, const struct round *r)
     if (last->left_ms)
         c->end_ms = c->sent_ms + last->left_ms;
     c->count = last->extra;
-    c->seq = last->seq + UNSEEN_MAX;
+    c->seq = last->seq;
     c->pttl_ms = renew_lease_ms(c->sent_ms, majority_pttl_ms(r), c->end_ms);
 }
 

@@ -90,7 +90,8 @@ struct hold *keep_start(struct broker *b, struct lock *l, const struct claim *c,
     h->token = c->token;
     h->asked_before_ms = (uint32_t)(now_ms - c->sent_ms);
     h->since_ms = now_ms;
-    h->inherits = h->recounted = c->takeover;
+    h->inherits = c->takeover;
+    h->recounted = c->takeover || c->token != c->floor;
     h->deadline_ms = c->deadline_ms;
     h->end_ms = c->takeover     ? c->end_ms /* that of the first LOCK, as with every re-entry */
                 : r->maxhold_ms ? c->sent_ms + r->maxhold_ms

@@ -84,11 +84,10 @@ struct master_item {
     size_t key_len;
     const char *args; /* script_row.args bulk strings; NULL: none */
     size_t args_len;
-    /* Of acquire.lua: the token asked for, higher with each item; its answer says how far above it
-     * the token is. And the counter that it is taken from, see item_bucket(); -1: base. Else 0. */
-    int64_t floor;
-    int bucket;
-    bool early; /* of release.lua: it may run before what acquire.lua was asked in this turn */
+    int64_t floor; /* of acquire.lua: the token asked for, higher with each item, and the answer
+                    * says how far above it the token is; of others 0 */
+    int bucket;    /* of acquire.lua: the counter of the token, see item_bucket(); -1: base */
+    bool early;    /* of release.lua: it may run before what acquire.lua was asked in this turn */
 };
 
 struct master_status {

@@ -148,9 +148,13 @@ static bool is_nested_answer(const struct master_batch *b, const struct reply_va
     return v == end;
 }
 
+/* The items are left out: see struct script_row. */
 static bool is_brief(const struct master_batch *b, const struct reply *r)
 {
-    return script_get(b->script)->brief && r->count == 3 && r->values->integer == 2;
+    const struct reply_value *v = r->values;
+    if (b->script == SCRIPT_ACQUIRE && r->count == 4 && v->integer == 3)
+        return is_int(v + 3, 1, MASTER_TOKEN_MAX - TAILQ_LAST(&b->calls, master_calls)->floor);
+    return script_get(b->script)->brief && r->count == 3 && v->integer == 2;
 }
 
 /* Whether the reply is one that the script of this batch can give, and to this very call: one that
@@ -187,13 +191,14 @@ static void answer_flat(struct master *m, struct master_batch *b, int64_t now_ms
     int width = script_get(b->script)->width;
     const struct reply_value *v = m->reply.values + 3;
     bool brief = is_brief(b, &m->reply);
+    int64_t same[SCRIPT_WIDTH_MAX] = {1, m->reply.count == 4 ? v->integer : 0};
     int64_t values[SCRIPT_WIDTH_MAX] = {0};
     struct master_answer answer = {.result = MASTER_ANSWERED, .values = values, .text = ""};
     struct master_call *call;
 
     while ((call = TAILQ_FIRST(&b->calls)) != NULL) {
         for (int i = 0; i < width; i++)
-            values[i] = brief ? i == 0 : (v++)->integer;
+            values[i] = brief ? same[i] : (v++)->integer;
         values[1] += values[0] == 1 ? call->floor : 0;
         see_token(m, b->script, values);
         TAILQ_REMOVE(&b->calls, call, link);

@@ -32,7 +32,8 @@ struct script_row {
     int args;      /* arguments an item; 0: none (peek), or no items (join, activate, suspend) */
     int width;     /* integers an item in the reply; 0: an array an item */
     bool deadline; /* refuses to run late */
-    bool brief;    /* may leave the items out of its reply: each of them is 1, and the rest zeros */
+    bool brief; /* may leave the items out of its reply: each of them is 1, and the rest zeros; or,
+                 * acquire: each is 1 and the one number that stands there, and 0 */
 };
 
 const struct script_row *script_get(enum script);

@@ -24,8 +24,9 @@
 --          all       "<group>/<k>": it and the others of this group, which stand beside it, are taken all k or none; "-": it
 --                    stands alone
 --          counters  field of the token counter of each item, with blanks between; absent: `base` for all
--- Reply  {time, call}: each item 1 0 0; or {time, call, code, value, line, ...}; line is how many tickets stand in the
---        line (counted for those with a ticket and for hand-overs, else 0); code and value of each item:
+-- Reply  {time, call}: each item 1 0 0; {time, call, above}: each item 1 above 0; or {time, call, code, value, line, ...};
+--        line is how many tickets stand in the line (counted for those with a ticket and for hand-overs, else 0); code and
+--        value of each item:
 --          1 above   held under op; its token is so much above floor
 --          0 pttl    held by somebody else, for so many ms; 0: it is free, and another one's turn
 --          2 pttl    held by the same owner under an operation of another broker
@@ -38,7 +39,8 @@
 -- Twice  the same op again gets the same token and changes nothing.
 -- What the same owner has under an older acquire of the same broker is a try that came late, or one that it has given
 -- up (it asks only while it has no hold): it is replaced.
--- The count begins at the version `floor`, so that of two holds' counts the later one has the higher version.
+-- The count begins at the version `floor`; who is given a higher token writes that as its version when he renews, so that
+-- of two holds' counts the later one has the higher version.
 -- An exclusive hold stands under the key of the lock (see hold.lua), a share under a key of its own (shares.lua). A token
 -- counter never goes back, and has no time to live.
 --@ call.lua
@@ -47,38 +49,54 @@ local HEAD, WIDTH, LEASE_DIGITS, TOKEN = 5, 2, 13, ' token=(%d+) '
 local KEYS, ARGV, n, call = KEYS, ARGV, #KEYS, redis.call
 local LOWEST, HIGHEST, names = ARGV[4], ARGV[5], ARGV[HEAD + WIDTH * #KEYS + 1]
 
--- The counters: field by item, and value by item, as they were.
+-- So much above what is asked for are all tokens at least: other brokers may have been given higher ones. For a quorum each
+-- item has a counter of its own instead: its field and its value, as they were.
+local base, above = master[5] or '0', 0
 local counter_of, were
-local base = master[5] or '0'
-local below = LOWEST - base > 0 -- they are below all that is asked for
-if names then
+local simple = not names or LOWEST - base > 0
+if not names and LOWEST - base <= 0 then
+    above = base - LOWEST + 1
+elseif names then
     counter_of = {}
     for name in names:gmatch('%S+') do
         counter_of[#counter_of + 1] = name
     end
     were = call('HMGET', 'holdfast:master', unpack(counter_of))
     for j = 1, n do
-        below = below and LOWEST - (were[j] or 0) > 0
+        simple = simple and LOWEST - (were[j] or 0) > 0
     end
 end
 
--- The usual: exclusive, nobody has it, and its token is the one asked for. Written without functions, and without a look at
--- the tokens: to make those takes longer than to serve a lock.
+-- The hold with a token that is so much higher, and that token.
+local function raise(hold, by)
+    local from, to, token = hold:find(TOKEN)
+    token = string.format('%.0f', token + by)
+    return hold:sub(1, from) .. 'token=' .. token .. hold:sub(to), token
+end
+
+-- The usual: exclusive, and nobody has it. Written without more functions, and without a look at the tokens one by one: to
+-- make those takes longer than to serve a lock.
 local may_be_rare = (master[4] or 0) - now >= 0
 local pcall, i, refused = redis.pcall, 1, nil
-if below and not may_be_rare then
+if simple and not may_be_rare then
     while i <= n do
         local a = HEAD + WIDTH * i
-        local lease = ARGV[a]
+        local hold, lease = ARGV[a - 1], ARGV[a]
         if #lease > LEASE_DIGITS then -- there is more
             break
-        elseif pcall('SET', KEYS[i], ARGV[a - 1], 'NX', 'GET', 'PX', lease) then
+        elseif above > 0 then
+            hold = raise(hold, above)
+        end
+        if pcall('SET', KEYS[i], hold, 'NX', 'GET', 'PX', lease) then
             refused = i
             break
         end
         i = i + 1
     end
-    if i > n and not names then
+    if i > n and above > 0 then
+        call('HSET', 'holdfast:master', LAST, ARGV[2], 'base', string.format('%.0f', HIGHEST + above))
+        return {now, CALL, above}
+    elseif i > n and not names then
         call('HSET', 'holdfast:master', LAST, ARGV[2], 'base', HIGHEST)
         return {now, CALL}
     elseif i > n then
@@ -91,7 +109,7 @@ if below and not may_be_rare then
     end
 end
 
--- All that is not usual.
+-- Some of them are not usual.
 
 --@ hold.lua
 --@ rare.lua
@@ -125,10 +143,9 @@ end
 local function put(j, key, hold, lease, free)
     local last = math.max(tonumber(counters[counter(j)]), tonumber(counters.base))
     local token = hold:match(TOKEN)
-    local above = math.max(0, last + 1 - token)
-    if above > 0 then
-        token = string.format('%.0f', last + 1)
-        hold = hold:gsub(TOKEN, ' token=' .. token .. ' ', 1)
+    local higher = math.max(above, last + 1 - token)
+    if higher > 0 then
+        hold, token = raise(hold, higher)
     end
     if free then
         call('SET', key, hold, 'PX', lease)
@@ -136,11 +153,11 @@ local function put(j, key, hold, lease, free)
         return nil
     end
     set_counter(j, token)
-    return above
+    return higher
 end
 
--- All that is not usual: made when it is needed, because making so many functions costs more than a lock. Returns
--- one that serves the items from i on that belong together: it puts what becomes of them into the reply, and
+-- What serves those: made when it is needed, because making so many functions costs more than a lock. Returns one that
+-- serves the items from i on that belong together: it puts what becomes of them into the reply, and
 -- returns the last one.
 local function special(reply)
     --@ call_up.lua
@@ -436,19 +453,20 @@ local function special(reply)
     end
 end
 
-for j = 1, i - 1 do -- has been served above
-    reply[3 * j], reply[3 * j + 1], reply[3 * j + 2] = 1, 0, 0
-    set_counter(j, ARGV[HEAD + WIDTH * j - 1]:match(TOKEN))
+for j = 1, i - 1 do -- have been served
+    local _, token = raise(ARGV[HEAD + WIDTH * j - 1], above)
+    reply[3 * j], reply[3 * j + 1], reply[3 * j + 2] = 1, above, 0
+    set_counter(j, token)
 end
 rare = may_be_rare and any_rare()
 local serve
 while i <= n do
-    local a, above = HEAD + WIDTH * i, nil
+    local a, higher = HEAD + WIDTH * i, nil
     if #ARGV[a] <= LEASE_DIGITS and not rare and i ~= refused then
-        above = put(i, KEYS[i], ARGV[a - 1], ARGV[a])
+        higher = put(i, KEYS[i], ARGV[a - 1], ARGV[a])
     end
-    if above then
-        reply[3 * i], reply[3 * i + 1], reply[3 * i + 2] = 1, above, 0
+    if higher then
+        reply[3 * i], reply[3 * i + 1], reply[3 * i + 2] = 1, higher, 0
     else
         serve = serve or special(reply)
         i = serve(i)

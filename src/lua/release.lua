@@ -1,7 +1,7 @@
 -- release: ends holds; also the undo of an acquire. By operation, never by owner alone: it frees what that
 -- very operation took and nothing else. Always allowed, also late and in quarantine.
 --
--- KEYS   one lock an item
+-- KEYS   one lock an item; an operation comes once in a call
 -- ARGV   (unused) call broker; then an item: what
 --          what   op: an exclusive hold of an operation of this broker; the first ticket in the line is called up. Or op, a
 --                 blank, and all of these, with commas between them:

@@ -12,6 +12,7 @@ enum { UPGRADE_MS = 2000, MAY_TAKE = 99 /* no code of the script */ };
 struct wish {
     const char *key;
     const char *op, *owner, *floor, *bucket;
+    int64_t above; /* of the floor is the token at least */
     const char *lease, *prev, *tomb, *ticket, *place, *judge, *maxhold, *mode, *all; /* `more` */
 };
 
@@ -26,8 +27,17 @@ static struct wish wish_of(const char *key, char *const *a, const char *counters
     static char texts[128][3072];
     static int next;
     char *text = texts[next++ % 128], *more = text + 1024, *counter = text + 2048;
-    struct wish w = {key, NULL, NULL,   NULL, "base", a[1], "-",
-                     "0", "-",  "keep", "-",  "0",    "x",  "-"};
+    struct wish w = {.key = key,
+                     .bucket = "base",
+                     .lease = a[1],
+                     .prev = "-",
+                     .tomb = "0",
+                     .ticket = "-",
+                     .place = "keep",
+                     .judge = "-",
+                     .maxhold = "0",
+                     .mode = "x",
+                     .all = "-"};
     const char **words[] = {&w.lease, &w.prev,    &w.tomb, &w.ticket, &w.place,
                             &w.judge, &w.maxhold, &w.mode, &w.all};
     snprintf(text, 1024, "%s", a[0] + strlen("op="));
@@ -236,7 +246,7 @@ static struct verdict take(struct fake_server *s, const struct wish *w)
     }
     if (has_prev && !is(w->tomb, "0") && !fake_find_tomb(s, w->key, w->prev))
         fake_add_tomb(s, w->key, w->prev, atoll(w->tomb), false);
-    int64_t token = fake_next_token(s, w->bucket, w->floor);
+    int64_t token = fake_next_token(s, w->bucket, atoll(w->floor) + w->above);
     fake_put(s, w->key, part, w->owner, w->op, token, count, atoll(w->floor), w->lease, w->maxhold);
     return (struct verdict){1, token - atoll(w->floor), false};
 }
@@ -279,8 +289,11 @@ void fake_acquire(struct fake_server *s, int n_keys, char *const *keys, int n_ar
     int width = script_get(SCRIPT_ACQUIRE)->args;
     const char *counters = n_args > 2 + n_keys * width ? args[2 + n_keys * width] : NULL;
     struct wish wishes[64];
-    for (int i = 0; i < n_keys; i++)
+    int64_t above = counters ? 0 : fake_max(0, s->mark.base + 1 - atoll(args[0]));
+    for (int i = 0; i < n_keys; i++) {
         wishes[i] = wish_of(keys[i], args + 2 + i * width, counters, i);
+        wishes[i].above = above;
+    }
     for (int i = 0, last; i < n_keys; i = last + 1) {
         struct verdict verdicts[64];
         bool is_free;

@@ -300,12 +300,12 @@ int64_t *fake_counter(struct fake_server *s, const char *counter)
     return strcmp(counter, "base") == 0 ? &s->mark.base : &s->mark.counters[atoi(counter)];
 }
 
-int64_t fake_next_token(struct fake_server *s, const char *bucket, const char *least)
+int64_t fake_next_token(struct fake_server *s, const char *bucket, int64_t least)
 {
     int64_t *counter = fake_counter(s, bucket);
     if (fake_mutation == FAKE_NO_FLOOR)
         return *counter = *counter + 1;
-    return *counter = fake_max(fake_max(*counter + 1, s->mark.base + 1), atoll(least));
+    return *counter = fake_max(fake_max(*counter + 1, s->mark.base + 1), least);
 }
 
 void fake_raise_counter(struct fake_server *s, const char *bucket, int64_t token)

@@ -43,7 +43,7 @@ void fake_forget_permit(struct fake_server *, const char *key, const char *part)
 
 /* By its name: "base", or a number. */
 int64_t *fake_counter(struct fake_server *, const char *name);
-int64_t fake_next_token(struct fake_server *, const char *bucket, const char *least);
+int64_t fake_next_token(struct fake_server *, const char *bucket, int64_t least);
 void fake_raise_counter(struct fake_server *, const char *bucket, int64_t token);
 
 /* ---- fake_line.c ---- */

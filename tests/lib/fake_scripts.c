@@ -109,7 +109,7 @@ void fake_takeover(struct fake_server *s, const char *key, char *const *a, struc
     } else {
         bool keeps = fake_mutation == FAKE_TAKEOVER_KEEPS_TOKEN;
         code = 1;
-        value = keeps ? held->token : fake_next_token(s, a[4], a[3]);
+        value = keeps ? held->token : fake_next_token(s, a[4], atoll(a[3]));
         fake_add_tomb(s, key, held->op, fake_max(atoll(a[1]), fake_pttl_ms(s, held)), true);
         if (related == FAKE_NEWER && strcmp(a[5], "none") == 0 && !held->taken)
             held->count = held->seq = held->end_ms = 0;
@@ -131,7 +131,7 @@ void fake_takeover(struct fake_server *s, const char *key, char *const *a, struc
     fake_add(r, code == 1 ? share_number(held) : 0, NULL);
 }
 
-/* op lease count seq part */
+/* what lease */
 static int64_t renew(struct fake_server *s, const char *key, char *what, const char *lease)
 {
     const char *op = strsep(&what, " "), *count = what ? strsep(&what, ",") : NULL;
@@ -199,7 +199,7 @@ void fake_plant(struct fake_server *s, const char *key, char *const *a, struct f
     }
 }
 
-/* op tomb more */
+/* what */
 void fake_release(struct fake_server *s, const char *key, char *const *a, struct fake_reply *r)
 {
     char *what = util_strdup(a[0]), *text = what;

@@ -10,6 +10,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+enum { CALL_DIGITS = 16 };
+
 struct pipe {
     struct relay *relay;
     struct bufferevent *client, *server; /* NULL: ended */
@@ -22,6 +24,7 @@ struct relay {
     char path[108], upstream[108];
     const char *lie;
     size_t lie_len;
+    char call[CALL_DIGITS];
     bool hold;
     TAILQ_HEAD(, pipe) pipes;
 };
@@ -40,9 +43,31 @@ static void end_side(struct bufferevent **side)
     *side = NULL;
 }
 
+/* The number of the first call in what a broker has sent: a time in us, which nothing else is. */
+static void note_call(struct relay *r, struct evbuffer *in)
+{
+    static const char number[] = "\r\n$16\r\n";
+    struct evbuffer_ptr at = evbuffer_search(in, number, sizeof number - 1, NULL);
+    if (at.pos < 0)
+        return;
+    evbuffer_ptr_set(in, &at, sizeof number - 1, EVBUFFER_PTR_ADD);
+    evbuffer_copyout_from(in, &at, r->call, CALL_DIGITS);
+}
+
+static void lie(struct relay *r, struct bufferevent *client)
+{
+    const char *p = r->lie, *end = r->lie + r->lie_len, *at;
+    for (; (at = memchr(p, '@', (size_t)(end - p))); p = at + 1) {
+        bufferevent_write(client, p, (size_t)(at - p));
+        bufferevent_write(client, r->call, CALL_DIGITS);
+    }
+    bufferevent_write(client, p, (size_t)(end - p));
+}
+
 static void on_client_bytes(struct bufferevent *side, void *arg)
 {
     struct pipe *p = arg;
+    note_call(p->relay, bufferevent_get_input(side));
     if (p->server)
         bufferevent_read_buffer(side, bufferevent_get_output(p->server));
 }
@@ -57,7 +82,7 @@ static void on_server_bytes(struct bufferevent *side, void *arg)
     if (p->relay->lie || !p->client) {
         evbuffer_drain(in, evbuffer_get_length(in));
         if (p->client)
-            bufferevent_write(p->client, p->relay->lie, p->relay->lie_len);
+            lie(p->relay, p->client);
         return;
     }
     bufferevent_write_buffer(p->client, in);

@@ -14,8 +14,8 @@ struct relay *relay_new(struct event_base *, const char *path, const char *upstr
 void relay_free(struct relay *);
 /* Says something to each client, out of turn. */
 void relay_say(struct relay *, const char *bytes, size_t len);
-/* From now on each lot of the server's bytes is thrown away and this said in its place; NULL:
- * relays again. */
+/* From now on each lot of the server's bytes is thrown away and this said in its place, with the
+ * number of the call that was answered for each @; NULL: relays again. */
 void relay_replace(struct relay *, const char *bytes, size_t len);
 /* Keeps what the server says, until it is let go. */
 void relay_hold(struct relay *, bool hold);

@@ -37,6 +37,13 @@ static const struct script_case script_cases[] = {
         "acquire a,h - x.1 X 1000 50 base - x.2 X 1000 51 base - -> 1 50 0 0 ~1000 0",
         "acquire b,c,d - x.3 X 1000 51 base - x.4 X 1000 52 base -,0,-,keep,-,9000,x,- x.5 X 1000 53 base - -> 1 51 0 1 52 0 1 53 0",
         "acquire e - x.6 X 1000 5 base - -> 1 54 0"}},
+    {"tokens of a call rise together", {
+        "acquire h - z.1 Z 1000 52 base - -> 1 52 0",
+        "acquire a,b - x.1 X 1000 50 base - x.2 X 1000 60 base - -> 1 53 0 1 63 0",
+        "STATE b -> X x.2 63 1 60",
+        "acquire c,h,d - x.3 X 1000 62 base - x.4 X 1000 63 base - x.5 X 1000 64 base -,0,-,keep,-,9000,x,- -> 1 64 0 0 ~1000 0 1 66 0",
+        "acquire e - x.6 X 1000 66 base - -> 1 67 0",
+        "acquire f - x.7 X 1000 69 base - -> 1 69 0"}},
     {"one master's counter", {
         "acquire n - x.1 X 1000 50 base - -> 1 50 0",
         "acquire m - x.2 X 1000 10 base - -> 1 51 0",

@@ -394,6 +394,22 @@ START_TEST(early_releases_go_first)
 }
 END_TEST
 
+/* One number is said for all that rise together: see acquire.lua. */
+START_TEST(tokens_of_a_call_rise_together)
+{
+    struct asked q[2];
+
+    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op1 me 10000 50 base -"), 1, 50);
+    ck_codes(ask(SCRIPT_ACQUIRE, "y", "op2 me 10000 30 base -"), 1, 51);
+    ck_assert_int_eq(put(&q[0], SCRIPT_ACQUIRE, "n", "op3 me 10000 40 base -"), 0);
+    ck_assert_int_eq(put(&q[1], SCRIPT_ACQUIRE, "m", "op4 me 10000 45 base -"), 0);
+    wait_answer(&q[1]);
+    ck_codes(q[0], 1, 52);
+    ck_codes(q[1], 1, 57);
+    ck_assert_int_eq(master_status(m, clock_ms())->high, 57);
+}
+END_TEST
+
 START_TEST(what_many_readers_have_is_shown_in_part)
 {
     static struct asked q[64];
@@ -858,38 +874,41 @@ static const struct {
     {SCRIPT_RENEW, "$-1\r\n", "none that the script"},
     {SCRIPT_RENEW, "*-1\r\n", "none that the script"},
     {SCRIPT_RENEW, "*0\r\n", "none that the script"},
-    {SCRIPT_TAKEOVER, "*2\r\n:1700000000000\r\n:1\r\n", "none that the script"},
+    {SCRIPT_TAKEOVER, "*2\r\n:1700000000000\r\n:@\r\n", "none that the script"},
     {SCRIPT_RENEW, "*2\r\n:1700000000000\r\n:2\r\n", "none that the script"},
     {SCRIPT_RENEW, "*2\r\n:1700000000000\r\n*0\r\n", "none that the script"},
-    {SCRIPT_RENEW, "*3\r\n:1700000000000\r\n:1\r\n$1\r\n1\r\n", "none that the script"},
-    {SCRIPT_RENEW, "*3\r\n:1700000000000\r\n:1\r\n*1\r\n:1\r\n", "none that the script"},
-    {SCRIPT_RENEW, "*3\r\n:1700000000000\r\n:1\r\n:2\r\n", "none that the script"},
-    {SCRIPT_RENEW, "*3\r\n:1700000000000\r\n:1\r\n:257\r\n", "none that the script"},
+    {SCRIPT_RENEW, "*3\r\n:1700000000000\r\n:@\r\n$1\r\n1\r\n", "none that the script"},
+    {SCRIPT_RENEW, "*3\r\n:1700000000000\r\n:@\r\n*1\r\n:1\r\n", "none that the script"},
+    {SCRIPT_RENEW, "*3\r\n:1700000000000\r\n:@\r\n:2\r\n", "none that the script"},
+    {SCRIPT_RENEW, "*3\r\n:1700000000000\r\n:@\r\n:257\r\n", "none that the script"},
     {SCRIPT_RENEW, "*3\r\n:-1\r\n:1\r\n:1\r\n", "none that the script"},
-    {SCRIPT_RENEW, "*4\r\n:1700000000000\r\n:1\r\n:1\r\n:1\r\n", "none that the script"},
-    {SCRIPT_ACQUIRE, "*5\r\n:1700000000000\r\n:1\r\n:1\r\n:-1\r\n:0\r\n",
+    {SCRIPT_RENEW, "*4\r\n:1700000000000\r\n:@\r\n:1\r\n:1\r\n", "none that the script"},
+    {SCRIPT_ACQUIRE, "*5\r\n:1700000000000\r\n:@\r\n:1\r\n:-1\r\n:0\r\n",
      "none that the script acquire gives"},
-    {SCRIPT_ACQUIRE, "*5\r\n:1700000000000\r\n:1\r\n:1\r\n:9007199254740992\r\n:0\r\n",
+    {SCRIPT_ACQUIRE, "*5\r\n:1700000000000\r\n:@\r\n:1\r\n:9007199254740992\r\n:0\r\n",
      "none that the script"},
-    {SCRIPT_ACQUIRE, "*5\r\n:1700000000000\r\n:1\r\n:-6\r\n:0\r\n:0\r\n", "none that the script"},
-    {SCRIPT_ACQUIRE, "*5\r\n:1700000000000\r\n:1\r\n:4\r\n:0\r\n:0\r\n", "none that the script"},
-    {SCRIPT_ACQUIRE, "*5\r\n:1700000000000\r\n:1\r\n:1\r\n:5\r\n:-1\r\n", "none that the script"},
-    {SCRIPT_TAKEOVER, "*9\r\n:1700000000000\r\n:1\r\n:1\r\n:9\r\n:1\r\n:8\r\n:0\r\n:0\r\n:-1\r\n",
+    {SCRIPT_ACQUIRE, "*3\r\n:1700000000000\r\n:@\r\n:0\r\n", "none that the script"},
+    {SCRIPT_ACQUIRE, "*3\r\n:1700000000000\r\n:@\r\n:9007199254740992\r\n", "none that the script"},
+    {SCRIPT_ACQUIRE, "*3\r\n:1700000000000\r\n:@\r\n+1\r\n", "none that the script"},
+    {SCRIPT_ACQUIRE, "*5\r\n:1700000000000\r\n:@\r\n:-6\r\n:0\r\n:0\r\n", "none that the script"},
+    {SCRIPT_ACQUIRE, "*5\r\n:1700000000000\r\n:@\r\n:4\r\n:0\r\n:0\r\n", "none that the script"},
+    {SCRIPT_ACQUIRE, "*5\r\n:1700000000000\r\n:@\r\n:1\r\n:5\r\n:-1\r\n", "none that the script"},
+    {SCRIPT_TAKEOVER, "*9\r\n:1700000000000\r\n:@\r\n:1\r\n:9\r\n:1\r\n:8\r\n:0\r\n:0\r\n:-1\r\n",
      "none that the script takeover gives"},
-    {SCRIPT_TAKEOVER, "*8\r\n:1700000000000\r\n:1\r\n:1\r\n:9\r\n:1\r\n:8\r\n:0\r\n:0\r\n",
+    {SCRIPT_TAKEOVER, "*8\r\n:1700000000000\r\n:@\r\n:1\r\n:9\r\n:1\r\n:8\r\n:0\r\n:0\r\n",
      "none that the script takeover gives"},
-    {SCRIPT_LINE, "*3\r\n:1700000000000\r\n:1\r\n:-1\r\n", "none that the script line gives"},
+    {SCRIPT_LINE, "*3\r\n:1700000000000\r\n:@\r\n:-1\r\n", "none that the script line gives"},
     {SCRIPT_RENEW, "*3\r\n:1700000000000\r\n:2\r\n:1\r\n",
      "none that the script"}, /* of another call */
     {SCRIPT_ACQUIRE, "*2000000000\r\n", "too many elements"},
     {SCRIPT_ACQUIRE, "*1\r\n*1\r\n*1\r\n", "nested too deeply"},
     {SCRIPT_ACQUIRE, "%1\r\n+a\r\n+b\r\n", ""},
-    {SCRIPT_PEEK, "*3\r\n:1700000000000\r\n:1\r\n:1\r\n", "none that the script"},
+    {SCRIPT_PEEK, "*3\r\n:1700000000000\r\n:@\r\n:1\r\n", "none that the script"},
     {SCRIPT_PEEK,
-     "*3\r\n:1700000000000\r\n:1\r\n*98\r\n" ONES_14 ONES_14 ONES_14 ONES_14 ONES_14 ONES_14
+     "*3\r\n:1700000000000\r\n:@\r\n*98\r\n" ONES_14 ONES_14 ONES_14 ONES_14 ONES_14 ONES_14
          ONES_14,
      "none that the script"},
-    {SCRIPT_PEEK, "*3\r\n:1700000000000\r\n:1\r\n*1\r\n+OK\r\n", "none that the script"},
+    {SCRIPT_PEEK, "*3\r\n:1700000000000\r\n:@\r\n*1\r\n+OK\r\n", "none that the script"},
 };
 
 START_TEST(a_lie_is_no_answer)
@@ -1104,6 +1123,7 @@ int main(void)
     tcase_add_test(c, every_script_gets_through);
     tcase_add_test(c, neighbours_travel_together);
     tcase_add_test(c, early_releases_go_first);
+    tcase_add_test(c, tokens_of_a_call_rise_together);
     tcase_add_test(c, what_many_readers_have_is_shown_in_part);
     tcase_add_test(c, more_than_its_bound_is_turned_away);
     tcase_add_test(c, an_answer_may_ask_again);

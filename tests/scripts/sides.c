@@ -132,11 +132,15 @@ static void real_eval(enum script script, int n_keys, char **keys, int n_args, c
         ck_assert_msg(!is_items || r->element[1]->integer == atoll(args[1]),
                       "the number of the call is not returned");
     }
-    if (script_get(script)->brief && r->type == REDIS_REPLY_ARRAY && r->elements == 2) {
-        for (int i = 0; i < n_keys * script_get(script)->width; i++)
-            add_number(out, i % script_get(script)->width == 0);
+    int width = script_get(script)->width;
+    bool brief = script_get(script)->brief && r->type == REDIS_REPLY_ARRAY &&
+                 (r->elements == 2 || (script == SCRIPT_ACQUIRE && r->elements == 3));
+    for (int i = 0; brief && i < n_keys * width; i++) {
+        bool is_above = i % width == 1 && r->elements == 3;
+        add_number(out, is_above ? r->element[2]->integer : i % width == 0);
     }
-    for (size_t i = is_items ? 2 : 1; r->type == REDIS_REPLY_ARRAY && i < r->elements; i++) {
+    for (size_t i = is_items ? 2 : 1; !brief && r->type == REDIS_REPLY_ARRAY && i < r->elements;
+         i++) {
         const redisReply *e = r->element[i];
         if (e->type == REDIS_REPLY_INTEGER)
             add_number(out, e->integer);

@@ -486,6 +486,66 @@ START_TEST(what_unlock_takes_over_is_renewed)
 }
 END_TEST
 
+/* Three masters and three brokers, and the tokens of `n` are far ahead of the clocks. */
+static void begin_with_high_tokens(void)
+{
+    story_begin(3, 3, "xxx");
+    story_gets(0, "LOCK n");
+    story_frees(0);
+    for (int i = 0; i < 3; i++)
+        world.servers[i].mark.counters[item_bucket("n", 1)] += (int64_t)5000 << 10;
+}
+
+/* A hold was planted on one master: the count that the next broker tells counts there too. */
+START_TEST(a_count_is_told_to_all)
+{
+    begin_with_high_tokens();
+    story_gets(0, "LOCK n");
+    lose_lock(2);
+    world_run_ms(_i ? story_conf.broker.lease_ms : 0); /* renewed, and planted there */
+    story_cut(1, 2, true);
+    story_gets(1, "RENEW n");
+    story_cut(1, 2, false);
+    world_run_ms(20);
+    story_gets(1, "LOCK n");
+    world_run_ms(story_conf.broker.lease_ms);
+    story_cut(2, 0, true);
+    story_gets(2, "RENEW n");
+    story_cut(2, 0, false);
+    world_say(2, "UNLOCK n");
+    world_run_ms(20);
+    story_answers(2, "0");
+    story_frees(2);
+    ck_assert_int_eq(world_copies("n"), 0);
+    world_end();
+}
+END_TEST
+
+/* One master has an older hold of the same owner, entered more often: that count is over. */
+START_TEST(an_older_count_is_over)
+{
+    begin_with_high_tokens();
+    for (int i = 0; i < 3; i++)
+        story_gets(0, "LOCK n LEASE 6000");
+    story_cut(0, 2, true);
+    for (int i = 2; i >= 0; i--) {
+        world_say(0, "UNLOCK n");
+        world_run_ms(20);
+        story_answers(0, i ? "0" : "1");
+    }
+    for (int i = 0; i < 3; i++) /* later tokens are later by more than there were entries */
+        world.servers[i].mark.counters[item_bucket("n", 1)] += 10;
+    story_gets(1, "LOCK n");
+    world_run_ms(story_conf.broker.lease_ms);
+    story_cut(2, 0, true);
+    story_gets(2, "RENEW n");
+    story_cut(2, 0, false);
+    story_frees(2);
+    story_cut(0, 2, false);
+    world_end();
+}
+END_TEST
+
 /* What a master has lost is not there, whoever says that he renews it. */
 START_TEST(a_renewal_creates_nothing)
 {
@@ -614,6 +674,8 @@ static Suite *forced_suite(void)
     TCase *c = tcase_create("forced");
     tcase_add_test(c, no_token_twice_by_commit);
     tcase_add_test(c, no_token_twice_by_lowering);
+    tcase_add_loop_test(c, a_count_is_told_to_all, 0, 2);
+    tcase_add_test(c, an_older_count_is_over);
     tcase_add_loop_test(c, tokens_rise_over_lost_data, 1, 2);
     tcase_add_loop_test(c, tokens_rise_over_lost_data, 3, 4);
     tcase_add_test(c, a_token_that_goes_back_is_refused);

@@ -156,7 +156,23 @@ local function put(j, key, hold, lease, free)
     return higher
 end
 
--- What serves those: made when it is needed, because making so many functions costs more than a lock. Returns one that
+-- Hands item j over from the operation that has it, when that is all: how much the token is above its floor, and how many
+-- stand in the line; nil: it is something else. What follows does the same; but this is what waiters wait for.
+local function hand_over(j)
+    local key, a = KEYS[j], HEAD + WIDTH * j
+    local lease, prev, ticket = ARGV[a]:match('^(%d+),([^,]+),0,([^,/]*),[^,]*,[^,]*,0,x,%-$')
+    local text = prev and not rare and look(key)
+    if not text or text:match(OP) ~= prev then
+        return nil
+    end
+    local higher, length = put(j, key, ARGV[a - 1], lease, true), call('LLEN', key .. ':line')
+    if length > 0 and ticket ~= '-' then
+        length = length - call('LREM', key .. ':line', 0, ticket)
+    end
+    return higher, length
+end
+
+-- What serves all the rest: made when it is needed, because making so many functions costs more than a lock. Returns one that
 -- serves the items from i on that belong together: it puts what becomes of them into the reply, and
 -- returns the last one.
 local function special(reply)
@@ -461,12 +477,14 @@ end
 rare = may_be_rare and any_rare()
 local serve
 while i <= n do
-    local a, higher = HEAD + WIDTH * i, nil
-    if #ARGV[a] <= LEASE_DIGITS and not rare and i ~= refused then
+    local a, higher, line = HEAD + WIDTH * i, nil, 0
+    if #ARGV[a] > LEASE_DIGITS then
+        higher, line = hand_over(i)
+    elseif not rare and i ~= refused then
         higher = put(i, KEYS[i], ARGV[a - 1], ARGV[a])
     end
     if higher then
-        reply[3 * i], reply[3 * i + 1], reply[3 * i + 2] = 1, higher, 0
+        reply[3 * i], reply[3 * i + 1], reply[3 * i + 2] = 1, higher, line
     else
         serve = serve or special(reply)
         i = serve(i)

@@ -37,6 +37,15 @@ static const struct script_case script_cases[] = {
         "acquire a,h - x.1 X 1000 50 base - x.2 X 1000 51 base - -> 1 50 0 0 ~1000 0",
         "acquire b,c,d - x.3 X 1000 51 base - x.4 X 1000 52 base -,0,-,keep,-,9000,x,- x.5 X 1000 53 base - -> 1 51 0 1 52 0 1 53 0",
         "acquire e - x.6 X 1000 5 base - -> 1 54 0"}},
+    {"handed over in one step", {
+        "LISTEN b1", "LISTEN b2",
+        "acquire n - x.1 X 1000 50 7 - -> 1 50 0",
+        "acquire n - y.1 Y 1000 5 7 -,0,b1,tail,-,0,x,- -> 0 ~1000 0",
+        "acquire n - z.1 Z 1000 5 7 -,0,b2,tail,-,0,x,- -> 0 ~1000 1",
+        "acquire n - y.2 Y 1000 5 7 x.1,0,b1,keep,-,0,x,- -> 1 51 1",
+        "acquire n - z.2 Z 1000 5 7 y.2,0,-,keep,-,0,x,- -> 1 52 1",
+        "acquire n - x.2 X 1000 5 7 y.2,0,-,keep,-,0,x,- -> 0 ~1000 1",
+        "STATE n -> Z z.2 52 1 5"}},
     {"tokens of a call rise together", {
         "acquire h - z.1 Z 1000 52 base - -> 1 52 0",
         "acquire a,b - x.1 X 1000 50 base - x.2 X 1000 60 base - -> 1 53 0 1 63 0",

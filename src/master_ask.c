@@ -200,6 +200,15 @@ static bool has_room(const struct master_open *o, enum script script, int n)
     return !b || (b->script == script && b->n_items + n <= items_max(script));
 }
 
+static void add_counter(struct buf *counters, int bucket)
+{
+    char text[24], *end = text + sizeof text;
+    char *p = digits(end, bucket);
+    if (buf_len(counters) > 0)
+        *--p = ' ';
+    buf_append(counters, p, (size_t)(end - p));
+}
+
 int master_ask(struct master *m, enum script script, const struct master_item *item,
                struct master_call *call, int64_t now_ms)
 {
@@ -218,7 +227,7 @@ int master_ask(struct master *m, enum script script, const struct master_item *i
     assert(script != SCRIPT_ACQUIRE || !last || last->floor < item->floor);
     buf_append(&o->keys, item->key, item->key_len);
     if (script == SCRIPT_ACQUIRE && item->bucket >= 0)
-        buf_printf(&o->counters, "%s%d", last ? " " : "", item->bucket);
+        add_counter(&o->counters, item->bucket);
     if (item->args)
         buf_append(&o->args, item->args, item->args_len);
     call->sent_us = now_ms * 1000;

@@ -172,9 +172,9 @@ local function hand_over(j)
     return higher, length
 end
 
--- What serves all the rest: made when it is needed, because making so many functions costs more than a lock. Returns one that
--- serves the items from i on that belong together: it puts what becomes of them into the reply, and
--- returns the last one.
+-- What serves all the rest: made when it is needed, because making so many functions costs more than a lock. Returns one
+-- that serves the items from i on that belong together: it puts what becomes of them into the reply, and returns the
+-- last one.
 local function special(reply)
     --@ call_up.lua
     --@ line_up.lua

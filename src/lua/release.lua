@@ -16,7 +16,7 @@
 --          1 released   0 nothing was there   -1 there under another operation
 --          line   with "wait", how many tickets stand in the line, of which one may be called up
 -- Twice  the same answer, as long as it is remembered
-local HEAD, OPERATION = 3, '^op=(%S+) '
+local HEAD, OPERATION = 3, '^op=(%S+) ' -- the latter as in hold.lua, which the usual way does without
 local call, KEYS, ARGV, n = redis.call, KEYS, ARGV, #KEYS
 local CALL, LAST = ARGV[2] + 0, 'last:' .. ARGV[3]
 local clock = call('TIME')

@@ -14,7 +14,7 @@
 -- Twice  the same again changes nothing but the time to live.
 --@ call.lua
 --@ vote.lua
-local HEAD, WIDTH, OPERATION = 3, 2, '^op=(%S+) '
+local HEAD, WIDTH, OPERATION = 3, 2, '^op=(%S+) ' -- the last as in hold.lua, which the usual way does without
 local call, KEYS, ARGV = redis.call, KEYS, ARGV
 
 -- All that is not usual: made when it is needed.

@@ -2,7 +2,7 @@
 """Counts the instructions that holdfastd, and then redis-server, executes for a LOCK and its UNLOCK, by callgrind.
 
     tests/cost/cost.py              against the figures beside it: 1 when one is over by 5 %
-    tests/cost/cost.py --update     writes what it has counted as the figure of this compiler
+    tests/cost/cost.py --update     writes what it has counted as the figures of this compiler and this Redis
     tests/cost/cost.py --profile    shows where they go
 
 Instructions do not depend on what else the machine does, as times do. The daemon runs twice with different

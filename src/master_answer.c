@@ -148,28 +148,73 @@ static bool is_nested_answer(const struct master_batch *b, const struct reply_va
     return v == end;
 }
 
-/* The items are left out: see struct script_row. */
-static bool is_brief(const struct master_batch *b, const struct reply *r)
+/* What a reply says beside its items. */
+struct heading {
+    int64_t time_ms, number;
+    int64_t above; /* second integer of all items of a brief one */
+    bool brief;    /* the items are left out: see struct script_row */
+};
+
+/* Up to max numbers with one blank between them, none beyond what Lua can count exactly; how many
+ * there are, 0: it is something else. */
+static int read_numbers(const char *text, size_t len, int64_t *out, int max)
+{
+    const char *p = text, *end = text + len;
+
+    for (int n = 0; n < max; n++) {
+        const char *blank = memchr(p, ' ', (size_t)(end - p));
+        if (util_parse_int(p, (size_t)((blank ? blank : end) - p), 0, MASTER_TOKEN_MAX, &out[n]) != 0)
+            return 0;
+        if (!blank)
+            return n + 1;
+        p = blank + 1;
+    }
+    return 0;
+}
+
+static bool read_heading(const struct reply *r, struct heading *out)
 {
     const struct reply_value *v = r->values;
-    if (b->script == SCRIPT_ACQUIRE && r->count == 4 && v->integer == 3)
-        return is_int(v + 3, 1, MASTER_TOKEN_MAX - TAILQ_LAST(&b->calls, master_calls)->floor);
-    return script_get(b->script)->brief && r->count == 3 && v->integer == 2;
+    int64_t numbers[4] = {0};
+
+    *out = (struct heading){.brief = v->type == REPLY_TEXT};
+    if (out->brief) {
+        int n = read_numbers(reply_text(r, v), v->len, numbers, 4);
+        out->time_ms = numbers[0] * 1000 + numbers[1] / 1000;
+        out->number = numbers[2];
+        out->above = numbers[3];
+        return n == 3 || (n == 4 && out->above > 0);
+    }
+    if (v->type != REPLY_ARRAY || v->integer < 2 || v[1].type != REPLY_INTEGER ||
+        v[2].type != REPLY_INTEGER)
+        return false;
+    out->time_ms = v[1].integer;
+    out->number = v[2].integer;
+    return true;
+}
+
+static bool is_brief_answer(const struct master_batch *b, const struct heading *h)
+{
+    int64_t max = 0;
+    if (b->script == SCRIPT_ACQUIRE)
+        max = MASTER_TOKEN_MAX - TAILQ_LAST(&b->calls, master_calls)->floor;
+    return script_get(b->script)->brief && h->above <= max;
 }
 
 /* Whether the reply is one that the script of this batch can give, and to this very call: one that
  * got lost on the way must not shift the answers of all that follow. */
-static bool is_answer(const struct master_batch *b, const struct reply *r)
+static bool is_answer(const struct master_batch *b, const struct reply *r, struct heading *h)
 {
     const struct script_row *row = script_get(b->script);
     const struct reply_value *v = r->values;
     int64_t n = 2 + (int64_t)b->n_items * (row->width ? row->width : 1);
 
-    if (v->type != REPLY_ARRAY || (v->integer != n && !is_brief(b, r)) ||
-        !is_int(v + 1, 1, TIME_MAX_MS) || !is_int(v + 2, b->number, b->number))
+    if (!read_heading(r, h) || h->number != b->number || h->time_ms < 1 || h->time_ms > TIME_MAX_MS)
         return false;
-    if (is_brief(b, r))
-        return true;
+    if (h->brief)
+        return is_brief_answer(b, h);
+    if (v->integer != n)
+        return false;
     if (row->width == 0)
         return is_nested_answer(b, v + 3, v + r->count);
     return r->count == 1 + n && is_flat_answer(b, v + 3);
@@ -186,19 +231,19 @@ static void see_token(struct master *m, enum script script, const int64_t *value
         m->status.high = values[1];
 }
 
-static void answer_flat(struct master *m, struct master_batch *b, int64_t now_ms)
+static void answer_flat(struct master *m, struct master_batch *b, const struct heading *h,
+                        int64_t now_ms)
 {
     int width = script_get(b->script)->width;
     const struct reply_value *v = m->reply.values + 3;
-    bool brief = is_brief(b, &m->reply);
-    int64_t same[SCRIPT_WIDTH_MAX] = {1, m->reply.count == 4 ? v->integer : 0};
+    const int64_t same[SCRIPT_WIDTH_MAX] = {1, h->above};
     int64_t values[SCRIPT_WIDTH_MAX] = {0};
     struct master_answer answer = {.result = MASTER_ANSWERED, .values = values, .text = ""};
     struct master_call *call;
 
     while ((call = TAILQ_FIRST(&b->calls)) != NULL) {
         for (int i = 0; i < width; i++)
-            values[i] = brief ? same[i] : (v++)->integer;
+            values[i] = h->brief ? same[i] : (v++)->integer;
         values[1] += values[0] == 1 ? call->floor : 0;
         see_token(m, b->script, values);
         TAILQ_REMOVE(&b->calls, call, link);
@@ -226,9 +271,10 @@ static void answer_nested(struct master *m, struct master_batch *b, int64_t now_
     }
 }
 
-static void answer_items(struct master *m, struct master_batch *b, int64_t now_ms, int64_t now_us)
+static void answer_items(struct master *m, struct master_batch *b, const struct heading *h,
+                         int64_t now_ms, int64_t now_us)
 {
-    if (master_clock_take(m, m->reply.values[1].integer, b->sent_us, now_us)) {
+    if (master_clock_take(m, h->time_ms, b->sent_us, now_us)) {
         master_suspend(m);
         master_answer_calls(m, b, MASTER_UNKNOWN, "its clock has jumped ahead", now_ms);
         return;
@@ -237,7 +283,7 @@ static void answer_items(struct master *m, struct master_batch *b, int64_t now_m
     m->n_items -= b->n_items;
     m->in_calls = true;
     if (script_get(b->script)->width)
-        answer_flat(m, b, now_ms);
+        answer_flat(m, b, h, now_ms);
     else
         answer_nested(m, b, now_ms);
     m->in_calls = false;
@@ -249,6 +295,7 @@ static void answer_items(struct master *m, struct master_batch *b, int64_t now_m
 static void on_reply(struct master *m, int64_t now_ms, int64_t now_us)
 {
     struct master_batch *b = TAILQ_FIRST(&m->sent);
+    struct heading heading;
 
     if (!b) {
         master_drop(m, "it said something that nobody had asked");
@@ -262,7 +309,7 @@ static void on_reply(struct master *m, int64_t now_ms, int64_t now_us)
             master_drop(m, "its reply is none to what was asked");
         return;
     }
-    if (m->reply.values[0].type != REPLY_ERROR && !is_answer(b, &m->reply)) {
+    if (m->reply.values[0].type != REPLY_ERROR && !is_answer(b, &m->reply, &heading)) {
         m->status.errors++;
         master_drop(m, "its reply is none that the script %s gives", script_get(b->script)->name);
         return;
@@ -271,7 +318,7 @@ static void on_reply(struct master *m, int64_t now_ms, int64_t now_us)
     if (m->reply.values[0].type == REPLY_ERROR)
         answer_error(m, b, now_ms);
     else
-        answer_items(m, b, now_ms, now_us);
+        answer_items(m, b, &heading, now_ms, now_us);
 }
 
 size_t master_on_bytes(void *arg, const char *data, size_t len)

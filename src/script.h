@@ -32,8 +32,9 @@ struct script_row {
     int args;      /* arguments an item; 0: none (peek), or no items (join, activate, suspend) */
     int width;     /* integers an item in the reply; 0: an array an item */
     bool deadline; /* refuses to run late */
-    bool brief; /* may leave the items out of its reply: each of them is 1, and the rest zeros; or,
-                 * acquire: each is 1 and the one number that stands there, and 0 */
+    bool brief; /* may answer in brief: a text of the server's time in s and us and the number of the
+                 * call, when each item is 1 and the rest zeros; acquire: with one number more, which
+                 * is the second integer of each item */
 };
 
 const struct script_row *script_get(enum script);

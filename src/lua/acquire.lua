@@ -24,7 +24,7 @@
 --          all       "<group>/<k>": it and the others of this group, which stand beside it, are taken all k or none; "-": it
 --                    stands alone
 --          counters  field of the token counter of each item, with blanks between; absent: `base` for all
--- Reply  {time, call}: each item 1 0 0; {time, call, above}: each item 1 above 0; or {time, call, code, value, line, ...};
+-- Reply  in brief (call.lua), `above` behind it unless that is 0: each item 1 above 0; or {time, call, code, value, line, ...};
 --        line is how many tickets stand in the line (counted for those with a ticket and for hand-overs, else 0); code and
 --        value of each item:
 --          1 above   held under op; its token is so much above floor
@@ -45,19 +45,22 @@
 -- counter never goes back, and has no time to live.
 --@ call.lua
 --@ vote.lua
+if master[1] ~= RUN_ID and not may_be_rare then
+    call('HSET', 'holdfast:master', 'ready', RUN_ID)
+end
 local HEAD, WIDTH, LEASE_DIGITS, TOKEN = 5, 2, 13, ' token=(%d+) '
-local KEYS, ARGV, n, call = KEYS, ARGV, #KEYS, redis.call
-local LOWEST, HIGHEST, names = ARGV[4], ARGV[5], ARGV[HEAD + WIDTH * #KEYS + 1]
+local n = #KEYS
+local LOWEST, HIGHEST, names = ARGV[4], ARGV[5], ARGV[HEAD + WIDTH * n + 1]
 
 -- So much above what is asked for are all tokens at least: other brokers may have been given higher ones. For a quorum each
 -- item has a counter of its own instead: its field and its value, as they were.
-local base, above = master[5] or '0', 0
+local base, above = master[3] or '0', 0
 local counter_of, were
-local simple = not names or LOWEST - base > 0
-if not names and LOWEST - base <= 0 then
-    above = base - LOWEST + 1
+local simple, margin = true, LOWEST - base
+if not names and margin <= 0 then
+    above = 1 - margin
 elseif names then
-    counter_of = {}
+    simple, counter_of = margin > 0, {}
     for name in names:gmatch('%S+') do
         counter_of[#counter_of + 1] = name
     end
@@ -76,7 +79,6 @@ end
 
 -- The usual: exclusive, and nobody has it. Written without more functions, and without a look at the tokens one by one: to
 -- make those takes longer than to serve a lock.
-local may_be_rare = (master[4] or 0) - now >= 0
 local pcall, i, refused = redis.pcall, 1, nil
 if simple and not may_be_rare then
     while i <= n do
@@ -95,17 +97,17 @@ if simple and not may_be_rare then
     end
     if i > n and above > 0 then
         call('HSET', 'holdfast:master', LAST, ARGV[2], 'base', string.format('%.0f', HIGHEST + above))
-        return {now, CALL, above}
+        return BRIEF .. string.format(' %.0f', above)
     elseif i > n and not names then
         call('HSET', 'holdfast:master', LAST, ARGV[2], 'base', HIGHEST)
-        return {now, CALL}
+        return BRIEF
     elseif i > n then
         local written = {LAST, ARGV[2]}
         for j = 1, n do
             written[2 * j + 1], written[2 * j + 2] = counter_of[j], ARGV[HEAD + WIDTH * j - 1]:match(TOKEN)
         end
         call('HSET', 'holdfast:master', unpack(written))
-        return {now, CALL}
+        return BRIEF
     end
 end
 

@@ -43,6 +43,7 @@ local function write(...)
 end
 
 if mark[1] ~= RUN then
+    redis.call('HDEL', 'holdfast:master', 'ready')
     local ms = KEPT and mark[1] and 0 or QUARANTINE
     mark = {RUN, ms > 0 and 'quarantine' or 'active', now + ms}
     write('run_id', RUN, 'state', mark[2], 'until', string.format('%.0f', mark[3]), 'about', ABOUT)

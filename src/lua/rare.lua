@@ -13,6 +13,7 @@ local function rare_for(ms)
     rare_until = rare_until or tonumber(redis.call('HGET', 'holdfast:master', 'rare') or 0)
     if till > rare_until then
         rare_until = till
+        redis.call('HDEL', 'holdfast:master', 'ready') -- see call.lua
         redis.call('HSET', 'holdfast:master', 'rare', string.format('%.0f', till))
     end
 end

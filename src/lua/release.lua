@@ -12,7 +12,7 @@
 --          next   "call": the first ticket in the line is called up; "wait": the broker will see to that, once the
 --                 other servers know too (pass.lua)
 --          part   which share (shares.lua); "-": the lock as a whole
--- Reply  {time, call}: each item 1 0; or {time, call, code, line, ...}:
+-- Reply  in brief (call.lua): each item 1 0; or {time, call, code, line, ...}:
 --          1 released   0 nothing was there   -1 there under another operation
 --          line   with "wait", how many tickets stand in the line, of which one may be called up
 -- Twice  the same answer, as long as it is remembered
@@ -22,7 +22,7 @@ local CALL, LAST = ARGV[2] + 0, 'last:' .. ARGV[3]
 local clock = call('TIME')
 local now = clock[1] * 1000 + clock[2] / 1000
 now = now - now % 1
-local reply = {now, CALL}
+local reply
 
 -- The usual: exclusive holds that are all there. What one command can do for all of them is not asked one by one; and all
 -- functions are made when they are needed, because to make them takes longer than to serve a lock.
@@ -42,6 +42,7 @@ if usual then
         end
     end
 else
+    reply = {now, CALL}
     --@ hold.lua
     --@ rare.lua
     --@ call_up.lua
@@ -101,4 +102,4 @@ end
 if CALL - (call('HGET', 'holdfast:master', LAST) or 0) > 0 then
     call('HSET', 'holdfast:master', LAST, ARGV[2])
 end
-return reply
+return reply or clock[1] .. ' ' .. clock[2] .. ' ' .. ARGV[2]

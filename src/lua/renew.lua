@@ -8,14 +8,13 @@
 --                  only when newer than what is there
 --          part    as in release.lua
 --          lease   ms from now; 0: the time to live stays. Shortens it only with a newer seq: a late copy must not
--- Reply  {time, call}: each item 1; or {time, call, code, ...}:
+-- Reply  in brief (call.lua): each item 1; or {time, call, code, ...}:
 --          1 held under op   0 not there   -1 there under another operation
 --         -2 its owner has taken it over under another operation
 -- Twice  the same again changes nothing but the time to live.
 --@ call.lua
 --@ vote.lua
 local HEAD, WIDTH, OPERATION = 3, 2, '^op=(%S+) ' -- the last as in hold.lua, which the usual way does without
-local call, KEYS, ARGV = redis.call, KEYS, ARGV
 
 -- All that is not usual: made when it is needed.
 local function special()
@@ -73,4 +72,4 @@ for i = 1, #KEYS do
     end
     reply[i + 2], all = code, all and code == 1
 end
-return all and {now, CALL} or reply
+return all and BRIEF or reply

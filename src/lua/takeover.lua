@@ -45,7 +45,7 @@ local function find(key, owner, kind)
     end
 end
 
-local base = tonumber(master[5]) or 0
+local base = tonumber(master[3]) or 0
 local reply = {now, CALL}
 for i = 1, #KEYS do
     local key, a = KEYS[i], 3 + (i - 1) * WIDTH

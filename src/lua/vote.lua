@@ -1,4 +1,4 @@
 -- vote: behind call.lua in the scripts whose answer is a vote: there is none in quarantine.
-if master[2] ~= 'active' then
+if state ~= 'active' then
     return redis.error_reply('QUARANTINE this server may not vote yet')
 end

@@ -293,11 +293,12 @@ static const struct script_case script_cases[] = {
         "NOJOIN",
         "join - - RUN 60000 s -> quarantine ~60000 s 0",
         "activate - - RUN 500 1 -> active 0",
+        "acquire k - x.0 X 1000 50 7 - -> 1 501 0",
         "suspend - - RUN 5000 -> quarantine ~5000",
         "suspend - - RUN 100 -> quarantine ~5000",
         "acquire m - x.1 X 1000 50 7 - -> QUARANTINE",
         "activate - - RUN 100 1 -> active 0",
-        "acquire m - x.1 X 1000 50 7 - -> 1 501 0"}},
+        "acquire m - x.1 X 1000 50 7 - -> 1 502 0"}},
     {"take-over", {
         "acquire n - x.1 X 1000 50 7 - -> 1 50 0",
         "renew n - x.1 0 3 55 - -> 1",

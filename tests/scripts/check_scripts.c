@@ -103,6 +103,10 @@ START_TEST(what_is_kept_needs_no_quarantine)
     run_step(s, &c, "join - - RUN 9000 s 0 0 -> quarantine ~9000 s 0");
     side_by_hand("HSET holdfast:master run_id before");
     run_step(s, &c, "join - - RUN 9000 s 0 1 -> active 0 s 0");
+    run_step(s, &c, "acquire n - x.1 X 1000 50 7 - -> 1 50 0");
+    side_by_hand("HSET holdfast:master run_id before");
+    run_step(s, &c, "join - - RUN 9000 s 0 0 -> quarantine ~9000 s 50");
+    run_step(s, &c, "acquire m - x.2 X 1000 51 7 - -> QUARANTINE");
     side_end(s);
 }
 END_TEST

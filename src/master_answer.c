@@ -163,7 +163,8 @@ static int read_numbers(const char *text, size_t len, int64_t *out, int max)
 
     for (int n = 0; n < max; n++) {
         const char *blank = memchr(p, ' ', (size_t)(end - p));
-        if (util_parse_int(p, (size_t)((blank ? blank : end) - p), 0, MASTER_TOKEN_MAX, &out[n]) != 0)
+        if (util_parse_int(p, (size_t)((blank ? blank : end) - p), 0, MASTER_TOKEN_MAX, &out[n]) !=
+            0)
             return 0;
         if (!blank)
             return n + 1;

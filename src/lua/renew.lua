@@ -67,7 +67,7 @@ for i = 1, #KEYS do
     if not text or text:match(OPERATION) ~= what then
         serve = serve or special()
         code = serve(KEYS[i], what, lease)
-    elseif lease ~= '0' then
+    else -- GT: never shorter, and not by 0 either
         call('PEXPIRE', KEYS[i], lease, 'GT')
     end
     reply[i + 2], all = code, all and code == 1

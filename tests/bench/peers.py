@@ -24,7 +24,8 @@ LEASE_MS = 1000  # so short that a run sees as many leases end as begin
 NAME = "bench:__rand_int__"
 OPTIONS = {"lease": "30s", "max_lease": "60s", "min_validity": "50ms", "request_timeout": "2s",
            "quarantine": "off"}
-SECTIONS = "\n[limits]\nmax_clients = 100000\nmax_clients_per_address = 100000\nmax_locks = 2000000\n"
+SECTIONS = "\n[limits]\nmax_clients = 100000\nmax_clients_per_address = 100000\nmax_locks = 2000000\n" \
+    "max_locks_per_client = 1000000\n"
 
 
 def cpu_us(pid):

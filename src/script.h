@@ -32,9 +32,10 @@ struct script_row {
     int args;      /* arguments an item; 0: none (peek), or no items (join, activate, suspend) */
     int width;     /* integers an item in the reply; 0: an array an item */
     bool deadline; /* refuses to run late */
-    bool brief; /* may answer in brief: a text of the server's time in s and us and the number of the
-                 * call, when each item is 1 and the rest zeros; acquire: with one number more, which
-                 * is the second integer of each item */
+    /* May answer in brief when each item is 1 and the rest zeros: a text of the server's time in s
+     * and us and the number of the call; acquire: and of one number more, the second of each item.
+     */
+    bool brief;
 };
 
 const struct script_row *script_get(enum script);

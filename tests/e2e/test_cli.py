@@ -546,7 +546,8 @@ def test_run_killed_with_a_lease(one, running, name, kind):
 def test_run_on_a_terminal(one, terminal, name):
     """Ctrl-Z stops both, and the lock is kept; input goes to the command; Ctrl-C ends it."""
     job = terminal(one.broker, "run", name, "--", "sh", "-c",
-                   'tty; ps -o pgid= -o tpgid= -p $$; read line; echo "read $line"; exec cat')
+                   'tty; read _ _ _ _ group _ _ front _ </proc/$$/stat; echo $group $front; '
+                   'read line; echo "read $line"; exec cat')
     job.expect(r"/dev/pts/\d+")
     group, foreground = job.expect(r"(\d+) +(\d+)\r").groups()
     assert group == foreground == str(os.getpgid(job.pid))

@@ -6,15 +6,22 @@ local function gone_key(key, op)
     return key .. ':gone:' .. op
 end
 
--- To be called whenever one is written that stays for so long.
+-- To be called whenever one is written that stays for so long. The server is not `ready` then (call.lua); when its clock
+-- has gone back it may have been, though `rare` is not over. HDEL comes last: behind any write Redis no longer refuses
+-- what a full server has no room for.
 local rare_until
 local function rare_for(ms)
-    local till = now + ms + SLACK_MS
-    rare_until = rare_until or tonumber(redis.call('HGET', 'holdfast:master', 'rare') or 0)
+    local till, ready = now + ms + SLACK_MS, false
+    if not rare_until then
+        local mark = redis.call('HMGET', 'holdfast:master', 'rare', 'ready')
+        rare_until, ready = tonumber(mark[1] or 0), mark[2]
+    end
     if till > rare_until then
         rare_until = till
-        redis.call('HDEL', 'holdfast:master', 'ready') -- see call.lua
         redis.call('HSET', 'holdfast:master', 'rare', string.format('%.0f', till))
+    end
+    if ready then
+        redis.call('HDEL', 'holdfast:master', 'ready')
     end
 end
 

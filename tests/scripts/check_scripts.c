@@ -194,6 +194,38 @@ START_TEST(numbers_of_long_ago_are_forgotten)
 }
 END_TEST
 
+/* When its clock has gone back, the server may count as ready and yet as one with rare things, which
+ * no share need prolong. Made by hand. */
+START_TEST(a_share_is_seen_when_the_clock_goes_back)
+{
+    static const struct script_case c = {.name = "clock back"};
+    const struct side *s = sides[SIDE_REDIS];
+    side_begin(s);
+    run_step(s, &c, "join - - RUN 0 s -> active 0 s 0");
+    run_step(s, &c, "acquire z - x.1 X 9000 50 base - -> 1 50 0");
+    side_by_hand("HSET holdfast:master rare 9999999999999");
+    run_step(s, &c, "acquire n - r1.1 R 9000 51 base -,0,-,keep,-,0,s,- -> 1 51 0");
+    run_step(s, &c, "acquire n - w1.1 W 9000 52 base - -> 0 ~9000 0");
+    side_end(s);
+}
+END_TEST
+
+/* And a full server takes nothing that has to be remembered as rare. */
+START_TEST(a_full_server_takes_nothing)
+{
+    static const struct script_case c = {.name = "full"};
+    const struct side *s = sides[SIDE_REDIS];
+    side_begin(s);
+    run_step(s, &c, "join - - RUN 0 s -> active 0 s 0");
+    run_step(s, &c, "acquire z - x.0 X 9000 50 base - -> 1 50 0");
+    side_by_hand("CONFIG SET maxmemory 1");
+    run_step(s, &c, "acquire n - x.1 X 9000 50 base - -> OOM");
+    run_step(s, &c, "acquire n - x.2 X 9000 50 base gone.1,500,-,keep,-,0,x,- -> OOM");
+    side_by_hand("CONFIG SET maxmemory 0");
+    side_end(s);
+}
+END_TEST
+
 static Suite *suite(void)
 {
     Suite *s = suite_create("scripts");
@@ -202,6 +234,8 @@ static Suite *suite(void)
     tcase_add_loop_test(t, a_case, 0, SIDES * SCRIPT_CASES);
     tcase_add_test(t, a_share_that_has_lapsed_is_not_renewed);
     tcase_add_test(t, a_full_server_lets_go);
+    tcase_add_test(t, a_full_server_takes_nothing);
+    tcase_add_test(t, a_share_is_seen_when_the_clock_goes_back);
     tcase_add_test(t, a_commit_raises_the_counter);
     tcase_add_test(t, what_is_kept_needs_no_quarantine);
     tcase_add_test(t, half_a_hold_is_none);

@@ -194,8 +194,8 @@ START_TEST(numbers_of_long_ago_are_forgotten)
 }
 END_TEST
 
-/* When its clock has gone back, the server may count as ready and yet as one with rare things, which
- * no share need prolong. Made by hand. */
+/* When its clock has gone back, the server may count as ready and yet as one with rare things,
+ * which no share need prolong. Made by hand. */
 START_TEST(a_share_is_seen_when_the_clock_goes_back)
 {
     static const struct script_case c = {.name = "clock back"};

@@ -15,6 +15,7 @@ local till = now + tonumber(ARGV[2])
 if mark[2] ~= 'active' then
     till = math.max(till, tonumber(mark[3]))
 end
+-- First: behind it a full server takes the mark as well.
 redis.call('HDEL', 'holdfast:master', 'ready')
 redis.call('HSET', 'holdfast:master', 'state', 'quarantine', 'until', string.format('%.0f', till))
 return {now, 'quarantine', till - now}

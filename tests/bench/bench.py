@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Measures holdfast side by side with Redis asked directly, and through twemproxy.
 
-    make bench                       every row, five rounds: some ten minutes
+    make bench                       every row, five rounds: some twenty minutes
     make bench BENCH=--quick         three short rounds, without the rows of a million leases
     make bench BENCH='--only pairs'  rows whose name has this in it
 

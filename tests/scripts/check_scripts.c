@@ -210,7 +210,8 @@ START_TEST(a_share_is_seen_when_the_clock_goes_back)
 }
 END_TEST
 
-/* And a full server takes nothing that has to be remembered as rare. */
+/* And a full server takes nothing, whether it has to be remembered as rare or not; but it can be
+ * put into quarantine. */
 START_TEST(a_full_server_takes_nothing)
 {
     static const struct script_case c = {.name = "full"};
@@ -221,6 +222,7 @@ START_TEST(a_full_server_takes_nothing)
     side_by_hand("CONFIG SET maxmemory 1");
     run_step(s, &c, "acquire n - x.1 X 9000 50 base - -> OOM");
     run_step(s, &c, "acquire n - x.2 X 9000 50 base gone.1,500,-,keep,-,0,x,- -> OOM");
+    run_step(s, &c, "suspend - - RUN 5000 -> quarantine ~5000");
     side_by_hand("CONFIG SET maxmemory 0");
     side_end(s);
 }

@@ -125,8 +125,7 @@ struct master_setup {
     struct event_base *base;
     struct evdns_base *dns;
     int64_t request_timeout_ms;
-    int64_t quarantine_ms; /* after a restart; -1: by itself (max_lease and drift; none when the
-                              master persists each write and has its data still), 0: off */
+    int64_t quarantine_ms; /* after a restart; -1: by itself (max_lease and drift), 0: off */
     int64_t max_lease_ms, drift_ppm;
     const char *broker;      /* its id: no other broker has it */
     const char *settings;    /* what all brokers must agree on, "max_lease=60000 drift=5000 ..." */

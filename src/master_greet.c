@@ -2,7 +2,7 @@
  * Who a master is, whether it may be used, and how it is joined.
  *
  *   greet:        AUTH, SELECT, CLIENT...; then as greet_again
- *   greet_again:  INFO, CONFIG GET -> judge -> CLIENT KILL the old link, SCRIPT LOAD all -> join
+ *   greet_again:  INFO -> judge -> CLIENT KILL the old link, SCRIPT LOAD all -> join
  *
  * greet begins a link; greet_again is for when the data or scripts of the server are gone. Knows
  * the texts of Redis' answers to these; nothing about items. What INFO must say for a master to be
@@ -28,7 +28,6 @@ static void ask_identity(struct master *m)
 {
     m->facts = (struct master_facts){0};
     master_ask_words(m, MASTER_ASK_INFO, "INFO");
-    master_ask_words(m, MASTER_ASK_FSYNC, "CONFIG GET appendfsync");
 }
 
 static void ask_auth(struct master *m)
@@ -130,18 +129,6 @@ static bool is_error(const struct master *m)
 
 /* ---- who it is ---- */
 
-static int on_info(struct master *m)
-{
-    const struct reply_value *v = m->reply.values;
-
-    if (is_error(m))
-        return master_give_up(m, "INFO");
-    if (v->type != REPLY_TEXT)
-        return -1;
-    master_take_info(&m->facts, reply_text(&m->reply, v), v->len);
-    return 0;
-}
-
 static void kill_old_link(struct master *m)
 {
     char words[64];
@@ -182,13 +169,15 @@ static void judge(struct master *m)
         load_scripts(m);
 }
 
-static int on_fsync(struct master *m)
+static int on_info(struct master *m)
 {
-    const struct reply *r = &m->reply;
+    const struct reply_value *v = m->reply.values;
 
-    /* Often forbidden: then nothing is known to be kept. */
-    m->facts.fsync_always = r->values[0].type == REPLY_ARRAY && r->count == 3 &&
-                            reply_is_text(r, &r->values[2], "always");
+    if (is_error(m))
+        return master_give_up(m, "INFO");
+    if (v->type != REPLY_TEXT)
+        return -1;
+    master_take_info(&m->facts, reply_text(&m->reply, v), v->len);
     judge(m);
     return 0;
 }
@@ -253,8 +242,6 @@ int master_greet_reply(struct master *m, const struct master_batch *b, int64_t n
         return on_client_id(m);
     case MASTER_ASK_INFO:
         return on_info(m);
-    case MASTER_ASK_FSYNC:
-        return on_fsync(m);
     case MASTER_ASK_LOAD:
         return on_load(m, b->script);
     case MASTER_ASK_JOIN:
@@ -269,6 +256,7 @@ int master_greet_reply(struct master *m, const struct master_batch *b, int64_t n
         return master_on_mark(m);
     case MASTER_ASK_OPTIONAL:
         return on_optional(m);
+    case MASTER_ASK_LOOK_FSYNC:
     case MASTER_ASK_LOOK_MARK:
     case MASTER_ASK_LOOK_SCRIPTS:
     case MASTER_ASK_LOOK_CHANNELS:

@@ -38,25 +38,15 @@ static int64_t quarantine_ms(const struct master *m)
     return s->max_lease_ms + s->max_lease_ms * s->drift_ppm / 1000000 + 1000;
 }
 
-/* Whatever it has ever answered it still knows after a restart, and nobody has said how long it is
- * to be kept out. One that has been a replica may lack what its master had answered. */
-static bool keeps_all(const struct master *m)
-{
-    const struct master_facts *f = &m->facts;
-    return m->setup.quarantine_ms < 0 && f->aof && f->fsync_always &&
-           strcmp(f->replica_until, "-1") == 0;
-}
-
 static void ask_join(struct master *m, enum master_ask_kind kind)
 {
     const char *settings = m->setup.settings ? m->setup.settings : "";
 
     master_batch_add(m, kind);
-    put_call(m, SCRIPT_JOIN, 5);
+    put_call(m, SCRIPT_JOIN, 4);
     master_put_int(&m->out, quarantine_ms(m));
     master_put_text(&m->out, settings, strlen(settings));
     master_put_int(&m->out, m->adopt ? 1 : 0);
-    master_put_int(&m->out, keeps_all(m) ? 1 : 0);
     m->adopt = false;
     master_flush(m, m->heard_ms);
 }

@@ -35,7 +35,6 @@ static void take_fact(struct master_facts *f, const char *key, size_t key_len, c
         {"maxmemory_policy", f->policy, sizeof f->policy, NULL},
         {"used_memory", f->memory_used, sizeof f->memory_used, NULL},
         {"maxmemory", f->memory_max, sizeof f->memory_max, NULL},
-        {"second_repl_offset", f->replica_until, sizeof f->replica_until, NULL},
         {"loading", NULL, 0, &f->loading},
         {"aof_enabled", NULL, 0, &f->aof},
         {"cluster_enabled", NULL, 0, &f->cluster},

@@ -2,7 +2,7 @@
  * A look at a server that is not to be used now: what would be in the way of using it, without a
  * trace left there.
  *
- *   judge -> {mark, a script, a channel} -> TIME, again and again -> on_look
+ *   judge -> {persistence, mark, a script, a channel} -> TIME, again and again -> on_look
  *
  * The questions are such that what a broker needs (the key of the mark, scripts, channels) is
  * tried, as a user of Redis may be allowed less. The trips of TIME are taken one after the other,
@@ -38,7 +38,6 @@ void master_look(struct master *m)
     *l = (struct master_looking){.trips_left = TRIPS, .end_ms = m->heard_ms + TRIPS_MS};
     l->found = (struct master_look){
         .aof = f->aof,
-        .fsync_always = f->aof && f->fsync_always,
         .memory_used = number_of(f->memory_used),
         .memory_max = number_of(f->memory_max),
         .settings = l->settings,
@@ -47,6 +46,7 @@ void master_look(struct master *m)
         .no_channels = l->no_channels,
     };
     m->looking = l;
+    master_ask_words(m, MASTER_ASK_LOOK_FSYNC, "CONFIG GET appendfsync");
     master_ask_words(m, MASTER_ASK_LOOK_MARK, "HMGET holdfast:master run_id state until settings");
     master_batch_add(m, MASTER_ASK_LOOK_SCRIPTS);
     master_put_array(&m->out, 3);
@@ -56,6 +56,16 @@ void master_look(struct master *m)
     /* Nobody listens there. */
     master_ask_words(m, MASTER_ASK_LOOK_CHANNELS, "PUBLISH holdfast:wake: look");
     ask_time(m);
+}
+
+/* Often forbidden: then it is not known to. */
+static int on_fsync(struct master *m)
+{
+    const struct reply *r = &m->reply;
+
+    m->looking->found.fsync_always = m->facts.aof && r->values[0].type == REPLY_ARRAY &&
+                                     r->count == 3 && reply_is_text(r, &r->values[2], "always");
+    return 0;
 }
 
 static bool is_text(const struct master *m, int i)
@@ -121,6 +131,8 @@ static void take_refusal(struct master *m, char *out)
 int master_on_look(struct master *m, const struct master_batch *b, int64_t now_us)
 {
     switch ((enum master_ask_kind)b->kind) {
+    case MASTER_ASK_LOOK_FSYNC:
+        return on_fsync(m);
     case MASTER_ASK_LOOK_MARK:
         take_refusal(m, m->looking->no_keys);
         return m->looking->no_keys[0] ? 0 : on_mark(m);

@@ -34,13 +34,13 @@ enum master_ask_kind {
     MASTER_ASK_OPTIONAL, /* whatever it says is good */
     MASTER_ASK_CLIENT_ID,
     MASTER_ASK_INFO,
-    MASTER_ASK_FSYNC,
     MASTER_ASK_LOAD,
     MASTER_ASK_JOIN,
     MASTER_ASK_HIGH,
     MASTER_ASK_ACTIVATE,
     MASTER_ASK_TIME,
     MASTER_ASK_MARK,
+    MASTER_ASK_LOOK_FSYNC,
     MASTER_ASK_LOOK_MARK,
     MASTER_ASK_LOOK_SCRIPTS,
     MASTER_ASK_LOOK_CHANNELS,
@@ -75,8 +75,7 @@ struct master_facts {
     char role[16];
     char policy[32];
     char memory_used[24], memory_max[24];
-    char replica_until[24]; /* second_repl_offset; -1: it has not been a replica in this run */
-    bool loading, aof, fsync_always, cluster;
+    bool loading, aof, cluster;
 };
 
 /* What is known of a server that is only looked at. */

@@ -85,27 +85,25 @@ static void judge_memory(struct findings *f, const char *name, const struct mast
             percent);
 }
 
-static void judge_persistence(struct findings *f, const char *name, const struct master_look *look)
+static int64_t quarantine_ms(const struct conf *c)
 {
-    int64_t ms = f->conf->quarantine_ms;
-    char span[48];
-    const char *how = look->aof ? "appendfsync is not always" : "appendonly is no";
+    if (c->quarantine_ms != CONF_QUARANTINE_AUTO)
+        return c->quarantine_ms;
+    return c->max_lease_ms + c->max_lease_ms * c->drift_ppm / 1000000 + 1000;
+}
 
-    if (look->fsync_always)
-        return;
-    if (ms == CONF_QUARANTINE_AUTO)
-        ms = f->conf->max_lease_ms + f->conf->max_lease_ms * f->conf->drift_ppm / 1000000 + 1000;
+static void judge_restart(struct findings *f, const char *name, const struct master_look *look)
+{
+    int64_t ms = quarantine_ms(f->conf);
+    char span[48];
+
     util_format_duration(span, sizeof span, ms / 1000 * 1000);
     if (ms == 0)
         say(f, WARNING, name,
-            "it forgets locks when it restarts (%s), and quarantine is off: then a second holder "
-            "can get them",
-            how);
-    else
-        say(f, HINT, name, "after a restart it has no vote for %s, as it may forget locks (%s)",
-            span, how);
-    if (!look->marked && ms > 0)
-        say(f, HINT, name, "no broker has used it since it started: it begins with these %s", span);
+            "quarantine is off: a second holder can get what it forgets when it restarts");
+    else if (!look->marked)
+        say(f, HINT, name,
+            "no broker has used it since it started: it begins with a quarantine of %s", span);
 }
 
 static void judge_quarantine(struct findings *f, const char *name, const struct master_look *look)
@@ -163,7 +161,7 @@ static void judge(struct findings *f, const struct server_seen *seen)
     judge_memory(f, name, &seen->look);
     judge_latency(f, name, seen->status.trip_us);
     judge_clock(f, name, seen->clock_offset_ms);
-    judge_persistence(f, name, &seen->look);
+    judge_restart(f, name, &seen->look);
     judge_quarantine(f, name, &seen->look);
 }
 
@@ -233,10 +231,15 @@ static void tell_table(const struct conf *conf, const struct server_seen *seen, 
 static void judge_number(struct findings *f, int good)
 {
     int n = (int)f->conf->master_count, need = quorum_need(n);
+    int64_t ms = quarantine_ms(f->conf);
+    char span[48];
 
+    util_format_duration(span, sizeof span, ms / 1000 * 1000);
     if (good < need)
         say(f, ERROR, "", "%d of %d masters can be used, and %d are needed: no lock can be had",
             good, n, need);
+    if (n == 1 && ms > 0)
+        say(f, HINT, "", "after each restart of the one master nobody gets a lock for %s", span);
     if (n > 1 && n % 2 == 0)
         say(f, HINT, "", "%d masters can do without as many of them as %d can", n, n - 1);
 }

@@ -1,20 +1,18 @@
 -- join: a broker greets this server. The first one after a start, or after the data was lost, finds no
 -- mark of this run and puts the server into quarantine: leases that it has forgotten may still be
--- out. The mark is on the server, so that every broker sees the same.
+-- out, whatever it was told to persist. The mark is on the server, so that every broker sees the same.
 --
--- ARGV   run_id quarantine settings force kept
+-- ARGV   run_id quarantine settings force
 --          quarantine   ms; 0: none is needed
 --          settings     what all brokers in front of these masters must agree on
 --          force        1: these settings count from now on (an administrator's word)
---          kept         1: it persists each write before it answers, so that one that has only restarted, and finds the
---                       mark of its run before, has forgotten nothing
 -- Reply  {time, state, left, settings, high}
 --          state        "active" or "quarantine"
 --          left         ms of the quarantine that are left; 0: it is over and `activate` may follow
 --          settings     those in force: the first broker's
 --          high         highest token that this server has given
 -- Twice  a repeat finds the mark and changes nothing.
-local RUN, QUARANTINE, SETTINGS, FORCE, KEPT = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4] == '1', ARGV[5] == '1'
+local RUN, QUARANTINE, SETTINGS, FORCE = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4] == '1'
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
@@ -44,8 +42,11 @@ end
 
 if mark[1] ~= RUN then
     redis.call('HDEL', 'holdfast:master', 'ready')
-    local ms = KEPT and mark[1] and 0 or QUARANTINE
-    mark = {RUN, ms > 0 and 'quarantine' or 'active', now + ms}
+    local till = now + QUARANTINE
+    if mark[2] == 'quarantine' then -- of the run before
+        till = math.max(till, tonumber(mark[3]))
+    end
+    mark = {RUN, till > now and 'quarantine' or 'active', till}
     write('run_id', RUN, 'state', mark[2], 'until', string.format('%.0f', mark[3]), 'about', ABOUT)
 elseif FORCE and mark[4] ~= SETTINGS then
     write()

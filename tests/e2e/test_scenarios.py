@@ -20,7 +20,8 @@ What has to be survived, and where that is shown (here when no file is named):
   a vote that its master has forgotten                      test_a_vote_that_was_forgotten_does_not_count,
                                                             test_a_vote_that_was_forgotten_is_no_second_majority
   FLUSHALL, a lost mark, an old dump, SCRIPT FLUSH, a
-    promoted replica                                        test_lost_data_is_noticed and those behind it
+    promoted replica, a disk that kept all, a second
+    restart                                                 test_lost_data_is_noticed and those behind it
   the same server twice, eviction, replicas, brokers that
     disagree                                                test_the_same_server_twice and those behind it
   each error instead of a vote                              test_a_majority_that_refuses_is_no_vote;
@@ -554,6 +555,37 @@ def test_a_master_from_an_old_dump_is_out(make_redis, make_settled, clients, nam
     wait_for("the hold on c", lambda: lock_key(masters[2], name))
     assert holder.cmd("LOCK", name)[0] == token
     assert not [p for p in holder.pushes if p[0] == "lost"]
+
+
+def test_a_master_that_keeps_each_write_is_out_as_well(make_redis, make_settled, clients, name):
+    """What it was told to keep yesterday, and what its disk and its clock did since, nobody can know."""
+    master = make_redis("a", persist=True)
+    client = clients(make_settled([master], options={"quarantine": "auto", "max_lease": "1s"}))
+    client.cmd("LOCK", name, "LEASE", 600)
+    master.cli("CONFIG", "SET", "appendonly", "no")
+    assert client.cmd("LOCK", name + "2", "LEASE", 1000)[0] > 0
+    master.restart()
+    wait_state(client, "a", "quarantine")
+    assert client.err("LOCK", name + "3").code == "NOQUORUM"
+    wait_state(client, "a", "active")
+    assert client.cmd("LOCK", name + "2", "OWNER", "other", "WAIT", 2000)[0] > 0
+
+
+def test_a_second_restart_ends_no_quarantine(make_redis, make_settled, clients, name):
+    """c is out of reach; a comes back empty, then keeps the mark of its quarantine, and restarts with it."""
+    masters = [make_redis(n, persist=True) for n in "abc"]
+    client = clients(make_settled(masters, options={"quarantine": "auto", "max_lease": "4s"}))
+    masters[2].stop()
+    masters[0].kill()
+    masters[0].lose_data()
+    masters[0].start()
+    wait_state(client, "a", "quarantine")
+    wait_for("a second of it", lambda: master_of(client, "a")["quarantine_left_ms"] < 4000)
+    masters[0].restart()
+    wait_for("all of it anew", lambda: master_of(client, "a")["quarantine_left_ms"] > 4000)
+    assert client.err("LOCK", name).code == "NOQUORUM"
+    masters[2].cont()
+    wait_state(client, "a", "active")
 
 
 def test_script_flush_costs_nothing(make_redis, make_settled, clients, name):

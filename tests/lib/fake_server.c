@@ -138,12 +138,16 @@ int64_t fake_server_high(const struct fake_server *s)
 static void join(struct fake_server *s, char *const *a, struct fake_reply *r)
 {
     int64_t quarantine_ms = fake_mutation == FAKE_NO_QUARANTINE ? 0 : atoll(a[1]);
+    bool was_marked = s->mark.run_id[0] != '\0';
     if (strcmp(s->mark.run_id, a[0]) != 0) {
         s->mark.base = fake_server_high(s);
         snprintf(s->mark.run_id, sizeof s->mark.run_id, "%s", a[0]);
         snprintf(s->mark.settings, sizeof s->mark.settings, "%s", a[2]);
-        s->mark.active = quarantine_ms <= 0;
-        s->mark.until_ms = r->time_ms + quarantine_ms;
+        int64_t till_ms = r->time_ms + quarantine_ms;
+        if (was_marked && !s->mark.active)
+            till_ms = fake_max(till_ms, s->mark.until_ms);
+        s->mark.active = till_ms <= r->time_ms;
+        s->mark.until_ms = till_ms;
     }
     fake_add(r, 0, s->mark.active ? "active" : "quarantine");
     fake_add(r, s->mark.active ? 0 : fake_max(0, s->mark.until_ms - r->time_ms), NULL);

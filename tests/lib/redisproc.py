@@ -143,6 +143,10 @@ class RedisProc:
         self.kill()
         return self.start()
 
+    def lose_data(self):
+        """While it is down: another disk."""
+        shutil.rmtree(os.path.join(self.dir, "appendonlydir"))
+
     def close(self):
         self.kill()
         shutil.rmtree(self.dir, ignore_errors=True)

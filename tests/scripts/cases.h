@@ -289,6 +289,15 @@ static const struct script_case script_cases[] = {
         "acquire m - x.1 X 1000 50 7 - -> 1 501 0",
         "renew n - x.1 1000 1 0 - -> 1",
         "join - - RUN 200 s -> active 0 s 501"}},
+    {"another process is a restarted one", {
+        "join - - RUN 0 s -> active 0 s 0",
+        "acquire n - x.1 X 1000 50 7 - -> 1 50 0",
+        "join - - another 9000 s -> quarantine ~9000 s 50",
+        "activate - - another 50 1 -> active 0",
+        "join - - RUN 9000 s -> quarantine ~9000 s 50",
+        "join - - another 0 s -> quarantine ~9000 s 50",
+        "join - - RUN 5000 s -> quarantine ~9000 s 50",
+        "join - - another 20000 s -> quarantine ~20000 s 50"}},
     {"an administrator ends it", {
         "NOJOIN",
         "join - - RUN 60000 s -> quarantine ~60000 s 0",

@@ -91,26 +91,6 @@ START_TEST(a_commit_raises_the_counter)
 }
 END_TEST
 
-/* A server that persists each write has forgotten nothing when the mark of its last run is there.
- */
-START_TEST(what_is_kept_needs_no_quarantine)
-{
-    static const struct script_case c = {.name = "kept"};
-    const struct side *s = sides[SIDE_REDIS];
-    side_begin(s);
-    run_step(s, &c, "join - - RUN 9000 s 0 1 -> quarantine ~9000 s 0");
-    side_by_hand("HSET holdfast:master run_id before");
-    run_step(s, &c, "join - - RUN 9000 s 0 0 -> quarantine ~9000 s 0");
-    side_by_hand("HSET holdfast:master run_id before");
-    run_step(s, &c, "join - - RUN 9000 s 0 1 -> active 0 s 0");
-    run_step(s, &c, "acquire n - x.1 X 1000 50 7 - -> 1 50 0");
-    side_by_hand("HSET holdfast:master run_id before");
-    run_step(s, &c, "join - - RUN 9000 s 0 0 -> quarantine ~9000 s 50");
-    run_step(s, &c, "acquire m - x.2 X 1000 51 7 - -> QUARANTINE");
-    side_end(s);
-}
-END_TEST
-
 /* The place of a share in the set ends a moment before its hash: whoever takes the lock then must
  * end the hash too. Only a real server has such moments; here they are made by hand. */
 START_TEST(a_share_that_has_lapsed_is_not_renewed)
@@ -239,7 +219,6 @@ static Suite *suite(void)
     tcase_add_test(t, a_full_server_takes_nothing);
     tcase_add_test(t, a_share_is_seen_when_the_clock_goes_back);
     tcase_add_test(t, a_commit_raises_the_counter);
-    tcase_add_test(t, what_is_kept_needs_no_quarantine);
     tcase_add_test(t, half_a_hold_is_none);
     tcase_add_test(t, no_token_comes_again_with_new_settings);
     tcase_add_test(t, numbers_of_long_ago_are_forgotten);

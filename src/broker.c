@@ -322,6 +322,7 @@ static void run_due(struct broker *b, int64_t now_ms)
 void broker_turn(struct broker *b, int64_t now_ms)
 {
     b->now_ms = now_ms;
+    many_settle(b, now_ms);
     run_due(b, now_ms);
     backend_turn(&b->backend, now_ms);
 }
@@ -329,6 +330,8 @@ void broker_turn(struct broker *b, int64_t now_ms)
 int64_t broker_next_ms(const struct broker *b)
 {
     int64_t wheel_ms = wheel_next_ms(&b->wheel), backend_ms = backend_next_ms(&b->backend);
+    if (b->untold)
+        return 0;
     return wheel_ms < backend_ms ? wheel_ms : backend_ms;
 }
 
@@ -413,6 +416,7 @@ static void forget_lock(void *arg, struct lock *l)
 void broker_fini(struct broker *b, int64_t now_ms)
 {
     uint64_t cursor = 0;
+    many_settle(b, now_ms);
     backend_fini(&b->backend, now_ms);
     while (b->locks.count > 0)
         cursor = locktab_scan(&b->locks, cursor, forget_lock, b);

@@ -40,6 +40,7 @@ struct broker {
     struct wheel wheel;
     char id[BROKER_ID_LEN + 1];    /* random: distinguishes this process from every other broker */
     struct queue_joining *joining; /* calls of queue_join(), the innermost first; queue_private.h */
+    struct many *untold;           /* what no reply could say, to be given back; many.h */
     uint32_t first_permit; /* where it begins to look for a free one (share_ask), from its id: so
                               brokers seldom ask for the same one */
     uint64_t last_op;

@@ -34,7 +34,7 @@ static void write_granted(struct lock_request *r, struct resp_writer *w, int64_t
 }
 
 /* [[token, ...], validity], or nil when one of them has ended meanwhile: then the others are given
- * back, for nobody knows that he has them. */
+ * back in the next turn, for nobody knows that he has them. */
 static void write_many(struct lock_request *r, struct resp_writer *w, int64_t now_ms)
 {
     int n = many_count(r->many);
@@ -44,7 +44,8 @@ static void write_many(struct lock_request *r, struct resp_writer *w, int64_t no
         until_ms = one_ms < until_ms ? one_ms : until_ms;
     }
     if (until_ms <= now_ms) {
-        many_give_back(r->many, now_ms);
+        many_untold(r->many);
+        r->many = NULL;
         resp_null_array(w);
         return;
     }

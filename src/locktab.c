@@ -109,15 +109,20 @@ void locktab_drop(struct locktab *t, struct lock *l)
     struct lock **at = place(t, l->name, l->name_len, l->hash);
     assert(*at == l);
     *at = l->next;
+    if (t->scan_next == l)
+        t->scan_next = l->next;
     pool_put(l, offsetof(struct lock, name) + l->name_len + 1);
     if (--t->count < t->mask / 8)
         resize(t, (t->mask + 1) / 2);
 }
 
-static void each_of(struct lock *chain, void (*each)(void *, struct lock *), void *arg)
+static void each_of(struct locktab *t, struct lock *chain, void (*each)(void *, struct lock *),
+                    void *arg)
 {
-    for (struct lock *l = chain, *next; l; l = next) {
-        next = l->next;
+    t->scan_next = chain;
+    while (t->scan_next) {
+        struct lock *l = t->scan_next;
+        t->scan_next = l->next;
         each(arg, l);
     }
 }
@@ -138,7 +143,7 @@ uint64_t locktab_scan(struct locktab *t, uint64_t cursor, void (*each)(void *, s
     while (t->old)
         move_some(t);
     t->scanning = true; /* `each` may drop locks: the chain stays where it is meanwhile */
-    each_of(t->buckets[cursor & t->mask], each, arg);
+    each_of(t, t->buckets[cursor & t->mask], each, arg);
     t->scanning = false;
     cursor |= ~(uint64_t)t->mask;
     return reverse(reverse(cursor) + 1);

@@ -18,6 +18,7 @@ struct locktab {
     size_t moved;                 /* buckets of old that are empty already */
     size_t count;
     bool scanning;
+    struct lock *scan_next; /* behind the one that is being looked at; NULL: none */
 };
 
 void locktab_init(struct locktab *);
@@ -30,8 +31,8 @@ void locktab_drop(struct locktab *, struct lock *);
 
 /* Walks over the table in pieces, as SCAN does: calls `each` for the locks of one more bucket and
  * returns the cursor for the next call; 0: the walk is complete. What is there all the time is seen
- * at least once, also when the table is resized meanwhile. `each` may drop the lock that it is
- * given. */
+ * at least once, also when the table is resized meanwhile. `each` may drop any lock and
+ * make others. */
 uint64_t locktab_scan(struct locktab *, uint64_t cursor, void (*each)(void *arg, struct lock *),
                       void *arg);
 #endif

@@ -19,6 +19,7 @@ void many_begin(struct broker *b, struct lock_request *r, const struct resp_arg 
     struct many *m = util_alloc(sizeof *m + (size_t)n * sizeof m->items[0]);
     m->broker = b;
     m->request = r;
+    m->by_session = r->by_session;
     m->n = n;
     for (int i = 0; i < n; i++) {
         m->items[i].many = m;
@@ -49,6 +50,23 @@ int many_count(const struct many *m)
 struct hold *many_hold(const struct many *m, int i)
 {
     return m->items[i].hold;
+}
+
+void many_untold(struct many *m)
+{
+    m->request = NULL;
+    m->next = m->broker->untold;
+    m->broker->untold = m;
+}
+
+void many_settle(struct broker *b, int64_t now_ms)
+{
+    struct many *m;
+    while ((m = b->untold)) {
+        b->untold = m->next;
+        many_give_back(m, now_ms);
+        many_free(m);
+    }
 }
 
 void many_set_lock(struct broker *b, struct lock_request *r, struct lock *l)

@@ -39,6 +39,9 @@ void many_turn(struct broker *, struct lock_request *, int64_t now_ms);
 /* The holds that were granted, in the order of the names, for the reply. */
 int many_count(const struct many *);
 struct hold *many_hold(const struct many *, int i);
-/* The reply could not say that they are held: they are released. */
-void many_give_back(struct many *, int64_t now_ms);
+/* The reply could not say that they are held. Takes it away from its request, which may be freed;
+ * many_settle() gives them back. */
+void many_untold(struct many *);
+/* Gives back what no reply could say, once a turn. */
+void many_settle(struct broker *, int64_t now_ms);
 #endif

@@ -15,26 +15,33 @@ static void on_one_over(struct request *);
 
 static const struct request_type one_type = {NULL, NULL, on_one_over};
 
-void many_run_one(struct broker *b, struct lock *l, const struct lock_request *like,
-                  enum lock_verb verb, struct many_name *item, int64_t now_ms)
+static struct lock_request *new_one(struct broker *b, struct lock *l, struct owner *owner,
+                                    enum lock_verb verb)
 {
     struct lock_request *r = pool_get(sizeof *r);
     r->base.type = &one_type;
-    r->base.arrived_us = like->base.arrived_us;
     r->broker = b;
-    r->owner = owner_ref(like->owner);
+    r->owner = owner_ref(owner);
     r->verb = (uint8_t)verb;
+    r->lock = l;
+    broker_use(l);
+    return r;
+}
+
+void many_run_one(struct many_name *item, enum lock_verb verb, int64_t now_ms)
+{
+    struct many *m = item->many;
+    const struct lock_request *like = m->request;
+    struct lock_request *r = new_one(m->broker, item->lock, like->owner, verb);
+    r->base.arrived_us = like->base.arrived_us;
     r->want = like->want;
     r->lease_ms = like->lease_ms;
     r->maxhold_ms = like->maxhold_ms;
     r->tell = like->tell;
-    r->by_session = like->by_session;
+    r->by_session = m->by_session;
     r->item = item;
-    r->lock = l;
-    broker_use(l);
-    if (item)
-        item->many->pending++;
-    b->resubmit(b, r, now_ms);
+    m->pending++;
+    m->broker->resubmit(m->broker, r, now_ms);
 }
 
 static void unlocks_over(struct many *m)
@@ -87,8 +94,12 @@ void many_give_back(struct many *m, int64_t now_ms)
             continue;
         struct hold *h = item->hold;
         item->hold = NULL;
-        if (keep_is_valid(h, now_ms))
-            many_run_one(m->broker, item->lock, m->request, VERB_UNLOCK, NULL, now_ms);
+        if (keep_is_valid(h, now_ms)) {
+            struct lock_request *r = new_one(m->broker, item->lock, h->owner, VERB_UNLOCK);
+            r->base.arrived_us = now_ms * 1000;
+            r->by_session = m->by_session;
+            m->broker->resubmit(m->broker, r, now_ms);
+        }
         keep_unpin(h);
     }
 }
@@ -96,11 +107,12 @@ void many_give_back(struct many *m, int64_t now_ms)
 void many_unlock(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
     struct many *m = r->many;
+    (void)b;
     if (many_is_deferred(m))
         return;
     m->pending++;
     for (int i = 0; i < m->n; i++)
-        many_run_one(b, m->items[i].lock, r, VERB_UNLOCK, &m->items[i], now_ms);
+        many_run_one(&m->items[i], VERB_UNLOCK, now_ms);
     if (--m->pending == 0)
         unlocks_over(m);
 }

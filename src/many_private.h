@@ -27,7 +27,9 @@ struct many_name {
 
 struct many {
     struct broker *broker;
-    struct lock_request *request;
+    struct lock_request *request; /* NULL: untold, its reply has left */
+    struct many *next;            /* broker->untold */
+    uint64_t by_session;          /* as in its request */
     int n, pending;
     bool has_waited;
     char *error; /* the first one; NULL: none */
@@ -45,10 +47,11 @@ void many_finish_error(struct many *);
 bool many_is_deferred(struct many *);
 
 /* ---- many_one.c ---- */
-/* A request for one name: `like` this one, but for the verb. `item` hears of the end and counts as
- * pending until then; NULL: nobody hears of it. */
-void many_run_one(struct broker *, struct lock *, const struct lock_request *like, enum lock_verb,
-                  struct many_name *item, int64_t now_ms);
+/* Releases what it was granted. */
+void many_give_back(struct many *, int64_t now_ms);
+/* A request for this name alone, like that for all of them but for the verb. The item hears of the
+ * end and counts as pending until then. */
+void many_run_one(struct many_name *item, enum lock_verb, int64_t now_ms);
 
 /* ---- many_try.c ---- */
 /* Nothing is pending any more. The request may be gone afterwards, and all that is in it. */

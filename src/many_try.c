@@ -66,7 +66,7 @@ static void enter_others(struct many *m, int64_t now_ms)
         struct many_name *item = &m->items[i];
         if (item->enters && !item->hold) {
             item->enters = false;
-            many_run_one(m->broker, item->lock, m->request, VERB_LOCK, item, now_ms);
+            many_run_one(item, VERB_LOCK, now_ms);
         }
     }
     if (--m->pending == 0)

@@ -175,18 +175,36 @@ static bool run_one(struct broker *b, struct lock *l, struct lock_request *r, in
     }
 }
 
+static void run_all(struct broker *b, struct lock *l, int64_t now_ms)
+{
+    struct lock_queue *q = l->queue;
+    struct lock_request *r;
+    struct queue_walk walk;
+    q->again = false;
+    queue_walk_begin(q, &walk);
+    while (!q->again && (r = queue_walk_next(&walk)) && run_one(b, l, r, now_ms)) {
+    }
+    queue_walk_end(q, &walk);
+}
+
+/* A step may change anything, also this queue, and come back here (many_turn, what was deferred):
+ * then the first run begins anew. */
 void queue_run(struct broker *b, struct lock *l, int64_t now_ms)
 {
-    struct lock_request *r, *next;
-    if (!l->queue || b->paused)
+    struct lock_queue *q = l->queue;
+    if (!q || b->paused)
         return;
-    const struct lock_request *first = TAILQ_FIRST(&l->queue->waiters);
-    broker_use(l);
-    for (r = TAILQ_FIRST(&l->queue->waiters); r; r = next) {
-        next = TAILQ_NEXT(r, queued);
-        if (!run_one(b, l, r, now_ms))
-            break;
+    if (q->running) {
+        q->again = true;
+        return;
     }
+    const struct lock_request *first = TAILQ_FIRST(&q->waiters);
+    broker_use(l);
+    q->running = true;
+    do {
+        run_all(b, l, now_ms);
+    } while (q->again);
+    q->running = false;
     if (first != TAILQ_FIRST(&l->queue->waiters)) /* what was said behind it waits no longer */
         defer_run(b, l, now_ms);
     broker_put(b, l);

@@ -6,6 +6,7 @@
  * It does not know why somebody is refused; except for the end of WAIT, whose timer ends here, the
  * callers decide that. A request that has left is in no list and no timer of the queue any more.
  */
+#include <assert.h>
 #include <stddef.h>
 
 #include "broker_state.h"
@@ -15,9 +16,33 @@
 #include "queue_private.h"
 #include "stats.h"
 
+void queue_walk_begin(struct lock_queue *q, struct queue_walk *walk)
+{
+    *walk = (struct queue_walk){TAILQ_FIRST(&q->waiters), q->walks};
+    q->walks = walk;
+}
+
+struct lock_request *queue_walk_next(struct queue_walk *walk)
+{
+    struct lock_request *r = walk->next;
+    if (r)
+        walk->next = TAILQ_NEXT(r, queued);
+    return r;
+}
+
+void queue_walk_end(struct lock_queue *q, struct queue_walk *walk)
+{
+    assert(q->walks == walk);
+    q->walks = walk->outer;
+}
+
 void queue_remove(struct broker *b, struct lock_request *r)
 {
     struct lock_queue *q = r->lock->queue;
+    for (struct queue_walk *walk = q->walks; walk; walk = walk->outer) {
+        if (walk->next == r)
+            walk->next = TAILQ_NEXT(r, queued);
+    }
     TAILQ_REMOVE(&q->waiters, r, queued);
     broker_due_cancel(b, &r->due); /* it may go on for a while: a take-over enters once more */
     r->waiting = false;
@@ -89,12 +114,15 @@ void queue_refuse_kind(struct broker *b, struct lock_request *r, struct lock_par
 void queue_refuse_tries(struct broker *b, struct lock *l, const struct claim *c,
                         const char *failure)
 {
-    struct lock_request *r, *next;
-    for (r = TAILQ_FIRST(&l->queue->waiters); r; r = next) {
-        next = TAILQ_NEXT(r, queued);
+    struct lock_queue *q = l->queue;
+    struct lock_request *r;
+    struct queue_walk walk;
+    queue_walk_begin(q, &walk);
+    while ((r = queue_walk_next(&walk))) {
         if (r->wait_until_ms == 0 && !r->claim && (!c || queue_same_question(c->part, r->want)))
             queue_refuse(b, r, failure);
     }
+    queue_walk_end(q, &walk);
 }
 
 void queue_on_wait_over(struct broker *b, struct due *due, int64_t now_ms)

@@ -36,6 +36,15 @@ bool queue_owner_asks(const struct lock_queue *, const struct owner *);
 struct lock_request *queue_first(const struct lock_queue *);
 /* It stands in the queue no longer: it has its answer, or is about to get it. */
 void queue_remove(struct broker *, struct lock_request *);
+/* A walk along those who wait: any of them may leave at each step, and others may come. The lock is
+ * used by the caller until the end. */
+struct queue_walk {
+    struct lock_request *next;
+    struct queue_walk *outer;
+};
+void queue_walk_begin(struct lock_queue *, struct queue_walk *);
+struct lock_request *queue_walk_next(struct queue_walk *); /* NULL: it has been the last one */
+void queue_walk_end(struct lock_queue *, struct queue_walk *);
 /* A call of queue_join(): what joins may leave again, and be freed, before the call is over. */
 struct queue_joining {
     struct lock_request *request; /* NULL: it has left */

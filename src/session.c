@@ -216,14 +216,28 @@ void request_finish(struct request *r)
         announce(s);
 }
 
+static void write_reply(struct session *s, struct request *r, int64_t now_ms)
+{
+    struct resp_writer w = {.out = s->out, .proto = s->proto};
+
+    s->writing = true;
+    r->type->write(r, &w, now_ms);
+    s->writing = false;
+    if (buf_len(&s->held) > 0) {
+        buf_append(s->out, buf_head(&s->held), buf_len(&s->held));
+        buf_consume(&s->held, buf_len(&s->held));
+    }
+}
+
 void session_flush(struct session *s, int64_t now_ms)
 {
     struct request *r;
 
+    if (s->writing)
+        return;
     s->ready = false;
     while ((r = TAILQ_FIRST(&s->requests)) != NULL && r->done) {
-        struct resp_writer w = {.out = s->out, .proto = s->proto};
-        r->type->write(r, &w, now_ms);
+        write_reply(s, r, now_ms);
         unlink_request(s, r);
         if (s->events->on_written && r->type != &held_type)
             s->events->on_written(r);
@@ -236,7 +250,7 @@ void session_flush(struct session *s, int64_t now_ms)
 struct resp_writer session_push(struct session *s, int64_t now_ms)
 {
     session_flush(s, now_ms);
-    return (struct resp_writer){.out = s->out, .proto = s->proto};
+    return (struct resp_writer){.out = s->writing ? &s->held : s->out, .proto = s->proto};
 }
 
 void session_push_end(struct session *s)

@@ -30,7 +30,8 @@ struct user;  /* user.h */
 
 /* What kind of request it is: one constant table for each. */
 struct request_type {
-    /* Appends the reply. Once, at the head of the queue, after request_finish. */
+    /* Appends the reply. Once, at the head of the queue, after request_finish. It changes nothing
+     * else: what follows from a reply is done later. */
     void (*write)(struct request *, struct resp_writer *, int64_t now_ms);
     /* The session has ended and the request is not done: nobody waits for it any more. From now on
      * it belongs to whoever runs it (request->session is NULL), who frees it when its road ends. */
@@ -90,10 +91,13 @@ struct session {
     uint16_t last_cmd;
     uint8_t proto; /* 2 or 3 */
     bool ready;    /* on_ready has been called, session_flush not yet */
+    bool writing;  /* a reply is being written */
     bool closing;  /* no further command is run (QUIT, kill) */
     bool monitor, no_evict, no_touch;
     int64_t n_commands;
-    struct buf held; /* an immediate reply that has to wait for its turn; see session_reply */
+    /* an immediate reply that has to wait for its turn (session_reply), or messages that have to
+     * wait for the end of the reply that is being written (session_push) */
+    struct buf held;
     size_t held_len; /* bytes of all immediate replies that wait for their turn */
 };
 
@@ -126,11 +130,12 @@ void request_unpark(struct request *);
 void request_finish(struct request *);
 
 /* Writes the replies that are finished and at the head of the queue; on_written follows for each.
- */
+ * Does nothing while one is being written. */
 void session_flush(struct session *, int64_t now_ms);
 
 /* The writer for a message that answers nothing (push, published message): finished replies go
- * first. session_push_end() follows the one whole message. */
+ * first, and while one is being written the message goes behind it. session_push_end() follows the
+ * one whole message. */
 struct resp_writer session_push(struct session *, int64_t now_ms);
 void session_push_end(struct session *);
 

@@ -4,7 +4,7 @@ import pytest
 
 from holdfastproc import LEASE_MS
 from procs import wait_for
-from respclient import as_map
+from respclient import as_map, encode
 
 LONG = 30000
 
@@ -409,6 +409,47 @@ def test_mlock_of_sixty_four(people, name):
     assert len(a.cmd("MLOCK", 64, *names)[0]) == 64
     assert a.cmd("MUNLOCK", 64, *names) == 64
     assert a.err("MLOCK", 65, *names, name).code == "ERR"
+
+
+def test_a_grant_that_cannot_be_told_is_given_back(two_brokers, clients, name):
+    """One of the names is released by another connection before the reply can leave; giving back the other
+    one sends a message to the very connection whose reply is being written."""
+    here, there = two_brokers
+    m1, m2, busy = names_of(name, 3)
+    a, b = clients(here, resp3=True), clients(here)
+    elsewhere = clients(there)
+    assert elsewhere.cmd("LOCK", busy, "LEASE", LONG)
+    a.send("SUBSCRIBE", "lock:" + m2)
+    a.recv_push()
+    a.send_raw(encode("LOCK", busy, "WAIT", 0, "LEASE", LONG) + encode("MLOCK", 2, m1, m2, "OWNER", "o", "LEASE", LONG))
+    wait_for("the grant", lambda: b.cmd("HOLDS", m1, "OWNER", "o"))
+    assert b.cmd("UNLOCK", m1, "OWNER", "o") == 1
+    assert elsewhere.cmd("UNLOCK", busy) == 1
+    assert a.recv()
+    assert a.recv() is None
+    messages = [a.recv_push()[2].split()[0] for _ in range(2)]
+    assert messages == ["granted", "released"]
+    assert clients(there).cmd("LOCK", m2, "WAIT", 10000)
+
+
+def test_a_queue_that_changes_while_it_is_served(make_broker, masters1, clients, name):
+    """MLOCK's turn comes in one queue, it goes to wait in another one, and a request that had to wait for it
+    comes in where the first queue is being served: the one behind it is then refused twice."""
+    broker = make_broker(masters1, options={"request_timeout": "10s"})
+    x, y = names_of(name, 2)
+    holder, reader, many, late = [clients(broker) for _ in range(4)]
+    assert holder.cmd("LOCK", y, "LEASE", LONG)
+    masters1[0].stop()
+    reader.send_raw(encode("LOCK", x, "SHARED", "LEASE", LONG) + encode("LOCK", x, "LIMIT", 2))
+    waits(broker, 1)
+    waiting(many, broker, 2, "MLOCK", 2, x, y, "WAIT", 0, "LEASE", LONG)
+    waiting(late, broker, 3, "LOCK", x, "LIMIT", 2)
+    masters1[0].cont()
+    assert reader.recv()
+    assert reader.recv().code == "KIND" and late.recv().code == "KIND"
+    assert reader.cmd("UNLOCK", x) == 1
+    assert holder.cmd("UNLOCK", y) == 1
+    assert len(many.recv()[0]) == 2
 
 
 @pytest.mark.parametrize("words", [(0,), ("x", "a"), (2, "a"), (2, "a", "a"), (1, "a", "FAIR"), (2, "a", "b", "WAIT"),

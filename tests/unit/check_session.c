@@ -230,6 +230,35 @@ START_TEST(messages_follow_finished_replies)
 }
 END_TEST
 
+/* A reply that is written sends messages to its own connection. */
+static void chatty_write(struct request *r, struct resp_writer *w, int64_t now_ms)
+{
+    resp_array(w, 2);
+    resp_int(w, 1);
+    for (int i = 0; i < 2; i++) {
+        struct resp_writer message = session_push(r->session, now_ms);
+        resp_simple(&message, i ? "second" : "first");
+        session_push_end(r->session);
+    }
+    resp_int(w, 2);
+}
+
+START_TEST(messages_do_not_interrupt_a_reply)
+{
+    static const struct request_type chatty = {chatty_write, question_abandon, question_free};
+    struct request *a = ask(1), *b = ask(2);
+
+    a->type = &chatty;
+    request_finish(a);
+    request_finish(b);
+    session_flush(&s, 0);
+    expect("*2\r\n:1\r\n:2\r\n+first\r\n+second\r\n:2000\r\n");
+    ck_assert_int_eq(n_written, 2);
+    ck_assert_int_eq(n_freed, 2);
+    ck_assert_uint_eq(s.held.cap, 0);
+}
+END_TEST
+
 START_TEST(resp3_is_written_as_such)
 {
     struct resp_writer w;
@@ -298,6 +327,7 @@ int main(void)
     tcase_add_test(tc, parked_requests_block);
     tcase_add_test(tc, end_abandons_what_is_not_done);
     tcase_add_test(tc, messages_follow_finished_replies);
+    tcase_add_test(tc, messages_do_not_interrupt_a_reply);
     tcase_add_test(tc, resp3_is_written_as_such);
     tcase_add_test(tc, random_order);
     suite_add_tcase(suite, tc);

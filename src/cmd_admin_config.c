@@ -213,7 +213,8 @@ void cmd_admin_config_rewrite(struct session *s, int argc, const struct resp_arg
         log_warn("config", "CONFIG REWRITE: %s", err.text);
         cmd_reply_error(s, "ERR Rewriting config file: %s", err.text);
     } else {
-        log_info("config", "%s: %d options written by CONFIG REWRITE", conf->path, changed);
+        log_info("config", "%s: %d option%s written by CONFIG REWRITE", conf->path, changed,
+                 util_plural(changed));
         cmd_reply_ok(s);
     }
 }

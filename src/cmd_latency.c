@@ -9,6 +9,7 @@
 
 #include "latency.h"
 #include "stats_private.h"
+#include "util.h"
 
 enum { HIST_EXPONENTS = 32 };
 
@@ -158,9 +159,10 @@ static void describe(struct buf *out, enum latency_event event)
     for (uint32_t i = 0; i < count; i++)
         sum_ms += latency_get(event, i).worst_ms;
     buf_printf(out,
-               "- %s: %" PRIu32 " seconds with an event, on average %" PRId64
+               "- %s: %" PRIu32 " second%s with an event, on average %" PRId64
                " ms, the worst %" PRId64 " ms. %s\n",
-               latency_name(event), count, sum_ms / count, latency_worst_ms(event), advice[event]);
+               latency_name(event), count, util_plural(count), sum_ms / count,
+               latency_worst_ms(event), advice[event]);
 }
 
 /* What it is counted in is milliseconds. */

@@ -94,7 +94,7 @@ static void write_master(struct resp_writer *w, const struct broker *broker,
     resp_str(w, "address");
     resp_str(w, m->address);
     resp_str(w, "state");
-    resp_str(w, m->stalled ? "stalled" : master_state_name(m->state));
+    resp_str(w, master_status_name(m));
     resp_str(w, "new_locks");
     resp_str(w, new_locks(broker, m));
     resp_str(w, "quarantine_left_ms");

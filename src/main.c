@@ -192,6 +192,9 @@ static void parse_options(struct options *o, int argc, char **argv)
         take_option(o, option, argv);
     if (optind < argc)
         refuse("%s: no arguments are expected", argv[optind]);
+    for (size_t i = 0; o->n_dev && i < o->n_assignments; i++)
+        if (strncmp(o->assignments[i], "masters.", 8) == 0)
+            refuse("-o %s: --dev brings masters of its own", o->assignments[i]);
 }
 
 /* ---- configuration ---- */

@@ -235,7 +235,7 @@ const struct master_status *master_status(struct master *m, int64_t now_ms)
     s->trip_us = &m->trip_us;
     s->clock_offset_ms = m->clock.known ? m->clock.offset_us / 1000 : 0;
     s->in_flight = (uint32_t)m->n_items;
-    s->stalled = master_is_stalled(m, now_ms * 1000);
+    s->stalled = m->silent || master_is_stalled(m, now_ms * 1000);
     s->run_id = m->run_id;
     s->version = m->facts.version;
     s->error = m->error;
@@ -246,10 +246,12 @@ const char *master_reason(struct master *m, int64_t now_ms)
 {
     char left[48];
 
+    if (m->silent)
+        return "stalled";
     switch (m->state) {
     case MASTER_ACTIVE:
         if (master_is_stalled(m, now_ms * 1000))
-            return "timeout";
+            return "stalled";
         if (m->refusal[0] && now_ms - m->refusal_ms < REFUSAL_SHOWN_MS)
             return m->refusal;
         return m->n_items >= m->setup.max_in_flight ? "overloaded" : "active";

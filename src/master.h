@@ -97,7 +97,8 @@ struct master_status {
     int64_t latency_us;      /* moving average of the answers */
     int64_t clock_offset_ms; /* its TIME less ours */
     uint32_t in_flight;      /* items asked and not answered */
-    bool stalled;            /* the oldest of them is older than request_timeout */
+    bool stalled;            /* it takes connections and does not answer: the oldest of these items
+                              * is older than request_timeout, or the link was given up for that */
     int64_t restarts;        /* seen as another run of the server */
     int64_t data_losses;     /* seen without its mark in the same run: FLUSHALL or alike */
     int64_t reconnects, errors;
@@ -187,6 +188,12 @@ const struct master_status *master_status(struct master *, int64_t now_ms);
 /* Why it does not vote now, in a few words: "down", "timeout", "quarantined 12s". */
 const char *master_reason(struct master *, int64_t now_ms);
 const char *master_state_name(enum master_state);
+/* As people see it: "stalled" where it is, else the name of its state. */
+static inline const char *master_status_name(const struct master_status *s)
+{
+    return s->stalled ? "stalled" : master_state_name(s->state);
+}
+
 static inline bool master_state_votes(enum master_state s)
 {
     return s == MASTER_ACTIVE;

@@ -330,6 +330,7 @@ size_t master_on_bytes(void *arg, const char *data, size_t len)
     enum reply_result result = REPLY_MORE;
 
     m->heard_ms = now_ms;
+    m->silent = false;
     for (size_t done = 0, n; done < len && m->links == links; done += n) {
         n = len - done < REPLY_FEED_MAX ? len - done : REPLY_FEED_MAX;
         reply_feed(&m->reply, data + done, n);

@@ -88,6 +88,7 @@ void master_drop(struct master *m, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(m->error, sizeof m->error, fmt, ap);
     va_end(ap);
+    m->silent = false;
     if (m->opened_ms && now_ms - m->opened_ms > SETTLED_MS)
         m->down_backoff_ms = 0;
     say_trouble(m, was_in ? "link lost" : "cannot be used");
@@ -172,6 +173,7 @@ static void look_after(struct master *m, int64_t now_ms)
     } else if (oldest && now_ms - oldest->sent_us / 1000 > master_patience_ms(m)) {
         m->status.timeouts += m->n_items;
         master_drop(m, "it does not answer");
+        m->silent = true;
     } else if (is_in && !oldest && now_ms - m->heard_ms > PROBE_MS) {
         master_probe(m);
     }

@@ -110,6 +110,7 @@ struct master {
     struct reply reply;
     struct event retry, tick, turn;
     int64_t started_ms, opened_ms, heard_ms, ticked_ms;
+    bool silent; /* a link was given up as it did not answer, and it has not answered since */
     int64_t down_backoff_ms, refused_backoff_ms;
     bool joined;   /* this link has sent scripts */
     bool in_calls; /* on_answer or on_state is running */

@@ -71,8 +71,10 @@ void server_begin_to_accept(struct server *s)
 
 static void look_after(struct server *s, int64_t now_ms)
 {
-    if (now_ms >= s->accept_ms)
+    if (now_ms >= s->accept_ms) {
+        server_log_ready(s, now_ms); /* nothing changes, which would be logged, when none comes */
         server_begin_to_accept(s);
+    }
     rejoin_turn(&s->rejoin, now_ms);
     if (now_ms >= s->second_ms)
         on_second(s, now_ms);
@@ -171,8 +173,11 @@ void server_turn(struct server *s, int64_t due_ms)
         client_flush_all(s->clients);
 }
 
+/* Ready is who listens: whoever starts this service goes on when the masters are not there. */
 void server_run(struct server *s)
 {
+    server_update_status(s, clock_ms());
+    systemd_notify("READY=1");
     while (s->phase != SERVER_ENDS)
         server_turn(s, INT64_MAX);
 }

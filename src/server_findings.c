@@ -13,6 +13,7 @@
 #include "quorum.h"
 #include "server_private.h"
 #include "stats.h"
+#include "util.h"
 
 enum severity { ERROR, WARNING, HINT, SEVERITIES };
 
@@ -236,8 +237,8 @@ static void judge_number(struct findings *f, int good)
 
     util_format_duration(span, sizeof span, ms / 1000 * 1000);
     if (good < need)
-        say(f, ERROR, "", "%d of %d masters can be used, and %d are needed: no lock can be had",
-            good, n, need);
+        say(f, ERROR, "", "%d of %d masters can be used, and %d %s needed: no lock can be had",
+            good, n, need, need == 1 ? "is" : "are");
     if (n == 1 && ms > 0)
         say(f, HINT, "", "after each restart of the one master nobody gets a lock for %s", span);
     if (n > 1 && n % 2 == 0)
@@ -265,7 +266,8 @@ int server_tell_findings(const struct conf *conf, const struct server_seen *seen
             fwrite(buf_head(&f.text[i]), 1, buf_len(&f.text[i]), out);
         buf_fini(&f.text[i]);
     }
-    fprintf(out, "%d of %d masters can be used: %d errors, %d warnings, %d hints\n", good,
-            (int)conf->master_count, f.count[ERROR], f.count[WARNING], f.count[HINT]);
+    fprintf(out, "%d of %d masters can be used: %d error%s, %d warning%s, %d hint%s\n", good,
+            (int)conf->master_count, f.count[ERROR], util_plural(f.count[ERROR]), f.count[WARNING],
+            util_plural(f.count[WARNING]), f.count[HINT], util_plural(f.count[HINT]));
     return f.count[ERROR];
 }

@@ -183,7 +183,7 @@ static void gauge_masters(struct server *s, struct stats_gauges *g, struct stats
         g->quorum_available += votes;
         out[i] = (struct stats_master){
             .name = m->name,
-            .state = master_state_name(m->state),
+            .state = master_status_name(m),
             .up = votes,
             .quarantine_remaining_ms = m->quarantine_left_ms,
             .clock_offset_ms = backend_clock_offset_ms(b, m),

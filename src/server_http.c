@@ -143,8 +143,7 @@ static void view_masters(struct server *s, struct http_view *view, int64_t now_m
         view->masters[view->n_masters++] = (struct http_master){
             .name = m->name,
             .address = m->address,
-            .state = m->stalled && master_state_votes(m->state) ? "stalled"
-                                                                : master_state_name(m->state),
+            .state = master_status_name(m),
             .error = m->error,
             .votes = votes,
             .quarantine_left_ms = m->quarantine_left_ms,

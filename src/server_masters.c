@@ -14,6 +14,7 @@
 #include "master.h"
 #include "server_private.h"
 #include "systemd.h"
+#include "util.h"
 #include "wake.h"
 
 /* A master that has BUSY_ITEMS to do takes about as long as BUSY_WAIT_NS. */
@@ -201,7 +202,8 @@ void server_update_status(struct server *s, int64_t now_ms)
                           : b->paused ? "paused, no new locks until RESUME: "
                                       : "ready: ");
     describe_masters(&s->broker.backend, &text, now_ms);
-    buf_printf(&text, ", %" PRIu32 " locks, %" PRIu32 " waiting", b->n_holds, b->n_waiters);
+    buf_printf(&text, ", %" PRIu32 " lock%s, %" PRIu32 " waiting", b->n_holds,
+               util_plural(b->n_holds), b->n_waiters);
     buf_append(&text, "", 1);
     if (strncmp(s->status, buf_head(&text), sizeof s->status - 1) != 0) {
         snprintf(s->status, sizeof s->status, "%s", buf_head(&text));
@@ -210,28 +212,30 @@ void server_update_status(struct server *s, int64_t now_ms)
     buf_fini(&text);
 }
 
-void server_update_ready(struct server *s, int64_t now_ms)
+void server_log_ready(struct server *s, int64_t now_ms)
 {
-    bool ready = backend_has_quorum(&s->broker.backend, now_ms);
     struct buf text = {0};
 
-    if (ready == s->ready || s->phase != SERVER_RUNS)
-        return;
-    s->ready = ready;
     describe_masters(&s->broker.backend, &text, now_ms);
-    if (ready)
+    if (s->ready)
         log_info("server", "ready: %.*s", (int)buf_len(&text), buf_head(&text));
     else
         log_warn("server", "not ready, no lock can be granted: %.*s", (int)buf_len(&text),
                  buf_head(&text));
     buf_fini(&text);
+}
+
+void server_update_ready(struct server *s, int64_t now_ms)
+{
+    bool ready = backend_has_quorum(&s->broker.backend, now_ms);
+
+    if (ready == s->ready || s->phase != SERVER_RUNS)
+        return;
+    s->ready = ready;
+    server_log_ready(s, now_ms);
     server_update_status(s, now_ms);
     if (ready)
         server_begin_to_accept(s);
-    if (ready && !s->told_ready) {
-        s->told_ready = true;
-        systemd_notify("READY=1");
-    }
 }
 
 /* ---- waiting for them ---- */

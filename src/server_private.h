@@ -55,7 +55,6 @@ struct server {
     int64_t n_asks_sent; /* of broker.backend.n_asks, those that have left */
     uint8_t phase;       /* enum server_phase */
     bool ready;          /* a majority of the masters can vote */
-    bool told_ready;
     int64_t start_ms, start_wall_ms, reload_wall_ms;
     int64_t accept_ms;   /* when the first clients are let in at the latest; INT64_MAX: they are */
     int64_t second_ms;   /* when the next round of what is done once a second is due */
@@ -95,6 +94,8 @@ void server_free_masters(struct server *);
  * say meanwhile would only queue up there; read later, it is read in larger lots, and takes fewer
  * turns, wake-ups and calls. */
 void server_let_masters_answer(struct server *);
+/* Logs whether a majority is there, and who is missing. */
+void server_log_ready(struct server *, int64_t now_ms);
 /* Looks whether a majority is there, and tells the log and systemd what has changed. */
 void server_update_ready(struct server *, int64_t now_ms);
 void server_update_status(struct server *, int64_t now_ms);

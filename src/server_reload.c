@@ -18,6 +18,7 @@
 #include "stats.h"
 #include "systemd.h"
 #include "user.h"
+#include "util.h"
 
 /* ---- forms that the parts want ---- */
 
@@ -224,7 +225,8 @@ static void take_over(struct server *s, const struct conf *from)
         server_use_tls(s, tls);
         apply(s);
         stats.config_reloads_ok++;
-        log_info("config", "configuration read again, %d changes", t.changes);
+        log_info("config", "configuration read again, %d change%s", t.changes,
+                 util_plural(t.changes));
     }
     free(t.into);
 }
@@ -233,8 +235,7 @@ void server_reload(struct server *s)
 {
     struct conf from;
 
-    if (s->told_ready)
-        systemd_notify_reloading();
+    systemd_notify_reloading();
     if (s->setup.load(s->setup.arg, &from, to_log, NULL) != 0) {
         stats.config_reloads_failed++;
         log_error("config", "configuration unchanged: the new one has errors");
@@ -242,8 +243,7 @@ void server_reload(struct server *s)
         take_over(s, &from);
         conf_fini(&from);
     }
-    if (s->told_ready)
-        systemd_notify("READY=1");
+    systemd_notify("READY=1");
 }
 
 /* ---- CONFIG SET ---- */

@@ -14,6 +14,7 @@
 #include "log.h"
 #include "server_private.h"
 #include "tls.h"
+#include "util.h"
 
 enum { DAY_S = 24 * 60 * 60, TELL_DAYS = 14, LOOK_EVERY_MS = DAY_S * 1000 };
 
@@ -76,8 +77,8 @@ void server_tls_say_end(int64_t expiry_s, int64_t wall_ms, char *out, size_t siz
     if (left_s <= 0)
         snprintf(out, size, "the certificate for clients has expired at %s", stamp);
     else if (left_s < 2 * DAY_S)
-        snprintf(out, size, "the certificate for clients expires in %" PRId64 " hours, at %s",
-                 left_s / 3600, stamp);
+        snprintf(out, size, "the certificate for clients expires in %" PRId64 " hour%s, at %s",
+                 left_s / 3600, util_plural(left_s / 3600), stamp);
     else
         snprintf(out, size, "the certificate for clients expires in %" PRId64 " days, at %s",
                  left_s / DAY_S, stamp);

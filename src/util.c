@@ -212,6 +212,11 @@ int util_parse_size(const char *s, int64_t *out_bytes)
     return -1;
 }
 
+const char *util_plural(int64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
 void util_random(void *buf, size_t n)
 {
     char *p = buf;

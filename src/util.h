@@ -37,6 +37,9 @@ int util_parse_size(const char *s, int64_t *out_bytes) MUST_CHECK;
  * bytes are enough for every value. */
 int util_format_duration(char *buf, size_t size, int64_t ms);
 
+/* What a noun ends in behind n of it: "s", or "" for one. */
+const char *util_plural(int64_t n);
+
 /* Bytes from getrandom(2): good for secrets. */
 void util_random(void *buf, size_t n);
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Fails when systemd finds a mistake in the units or in sysusers.d, or rates the exposure of the service
-# above 1.2. Tries itself on a service without any protection first. Exits 77 without systemd-analyze.
+# Fails when systemd finds a mistake in the units or in sysusers.d, rates the exposure of the service above 1.2, or
+# when what tests/boot.sh has found to be needed in a running systemd is missing. Tries itself on bad units first.
+# Exits 77 without systemd-analyze.
 set -euo pipefail
 export LC_ALL=C
 
@@ -37,6 +38,18 @@ check_exposure() {
     return 1
 }
 
+# Enabled beside a running service, the socket gets the port in its next restart, as the service wants it then; a
+# start does not wait for masters without end; and the socket opens where IPv6 is switched off.
+check_needs() {
+    local need
+    for need in WantedBy=holdfastd.service WantedBy=sockets.target FreeBind=yes; do
+        grep -qx "$need" "$work/holdfastd.socket" || { echo "holdfastd.socket: no $need"; return 1; }
+    done
+    if grep '^TimeoutStartSec=' "$work/holdfastd.service"; then
+        return 1
+    fi
+}
+
 # self test
 make_units
 sed -i -e '/^Protect/d' "$work/holdfastd.service"
@@ -51,8 +64,16 @@ if check_words >/dev/null; then
     exit 1
 fi
 
+make_units
+sed -i -e '/^FreeBind=/d' "$work/holdfastd.socket"
+if check_needs >/dev/null; then
+    echo 'self test: check_needs takes a socket that wants IPv6'
+    exit 1
+fi
+
 status=0
 make_units
+check_needs || status=1
 check_words || status=1
 check_exposure || status=1
 if ! systemd-sysusers --dry-run --replace=/usr/lib/sysusers.d/holdfast.conf "$root/systemd/holdfast.conf" \

@@ -86,7 +86,8 @@ def test_nothing_listens(look):
     status, said, out = look({"a": "redis://127.0.0.1:%d" % port})
     assert status == 1
     assert finding(said, "error", "a: cannot be reached: Connection refused")
-    assert finding(said, "error", "0 of 1 masters can be used, and 1 are needed")
+    assert finding(said, "error", "0 of 1 masters can be used, and 1 is needed")
+    assert "0 of 1 masters can be used: 2 errors, 0 warnings" in out
     assert re.search(r"(?m)^a +127.0.0.1:%d +down$" % port, out)
 
 

@@ -388,6 +388,15 @@ def test_dev_three_lives_with_one_master_out(tmp_path, clients, name):
         broker.close()
 
 
+@pytest.mark.parametrize("args", [("--dev", "-o", "masters.a=redis://127.0.0.1:1"),
+                                  ("-o", "masters.a.id=x", "--dev=3")])
+def test_dev_takes_no_masters_of_others(args):
+    """They would be passed over in silence."""
+    status, out, err = run(*args, "-p", "0", "-t")
+    assert status == 1 and out == ""
+    assert "masters.a" in err and "--dev" in err and len(err.splitlines()) == 1, err
+
+
 def test_dev_without_redis_server_says_so(tmp_path):
     status, _, err = run("--dev", "-p", "0", PATH=str(tmp_path))
     assert status == 1 and "redis-server" in err
@@ -453,18 +462,20 @@ def test_ready_is_told(make_broker, masters1, notify):
 
 
 @needs_systemd
-def test_ready_only_with_a_quorum(make_broker, masters1, make_redis, notify):
+def test_ready_without_a_quorum(make_broker, masters1, make_redis, notify):
+    """Ready is who listens: a start, and with it the boot, does not hang on masters that are not there. Who
+    is missing stands in the status and in the log."""
     masters = masters1 + [make_redis("b"), make_redis("c")]
     masters[1].kill()
     masters[2].kill()
     broker = make_broker(masters, ready=False, env={"NOTIFY_SOCKET": notify.path})
+    notify.wait("READY=1")
+    notify.wait(r"STATUS=not ready: 1 of 3 masters \(b: down, c: down\)")
+    broker.wait_log(r"not ready, no lock can be granted: 1 of 3 masters \(b: down, c: down\)")
     with broker.connect() as client:
         assert client.err("LOCK", "n").code == "NOQUORUM"
-    # Two round trips later still nothing: the state is known by now.
-    wait_for("a state of a", lambda: "active" in str(broker.connect().cmd("MASTERS")).lower())
-    assert "READY=1" not in notify.drain(0.3)
     masters[1].start()
-    notify.wait("READY=1")
+    notify.wait("STATUS=ready: 2 of 3 masters")
 
 
 @needs_systemd

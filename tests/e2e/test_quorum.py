@@ -1,5 +1,6 @@
 """Three masters and a quorum of two: what may fail, and what is left behind."""
 
+import re
 import time
 
 import pytest
@@ -186,6 +187,35 @@ def test_stopped_killed_and_restarted_at_once(broker3, masters3, clients, name):
     masters3[1].start()
     wait_for("the hold on b", lambda: owners_on(masters3[1], name))
     assert holder.cmd("LOCK", name)[0] == token
+
+
+def test_a_stopped_master_is_stalled_until_it_answers(make_broker, masters3, clients):
+    """Also while the broker connects to it anew, which its kernel lets it; and when it is gone it is down."""
+    broker = make_broker(masters3, args=["-vv"]).wait_masters()
+    client = clients(broker)
+
+    def state():
+        return as_map(client.cmd("MASTERS")[1])["state"]
+
+    def figure():
+        return re.search(r"name=b,.*state=(\w+),", broker.info()["master1"]).group(1)
+    masters3[1].stop()
+    wait_for("b is stalled", lambda: state() == "stalled")
+    mark, states, figures = broker.log_size(), set(), set()
+
+    def connected_twice():
+        states.add(state())
+        figures.add(figure())
+        return broker.log_text(mark).count("master b: state connecting -> greeting") >= 2
+    wait_for("two connections more", connected_twice, 30)
+    assert states == {"stalled"} and figures == {"stalled"}
+    assert "b: no answer: stalled" in ": ".join(flat(client.cmd("LOCKINFO", "x")))
+    masters3[1].cont()
+    wait_for("b is active", lambda: state() == "active")
+    masters3[1].stop()
+    wait_for("b is stalled again", lambda: state() == "stalled")
+    masters3[1].kill()
+    wait_for("b is down", lambda: state() == "down")
 
 
 # Two masters out

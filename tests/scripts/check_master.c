@@ -658,7 +658,7 @@ START_TEST(late_items_are_turned_away)
     run_for(TIMEOUT_MS + 50);
     ck_assert(master_status(m, clock_ms())->stalled);
     ck_assert_int_eq(put(&release, SCRIPT_ACQUIRE, "x", "op2 me 10000 1 7 -"), -1);
-    ck_assert_str_eq(master_reason(m, clock_ms()), "timeout");
+    ck_assert_str_eq(master_reason(m, clock_ms()), "stalled");
     ck_assert_int_eq(put(&release, SCRIPT_RELEASE, "x", "op1 0 -"), 0);
     run_for(2 * TIMEOUT_MS);
     redis_proc_continue(&redis);

@@ -134,11 +134,11 @@ struct clients *client_init(struct event_base *base, const struct client_limits 
     event_assign(&set->turn, base, -1, 0, client_on_turn, set);
     set->strict = (struct resp_limits){
         .max_args = 8, .max_arg_len = 1024, .max_request_len = 8 * 1024, .max_inline_len = 1024};
-    event_assign(&set->undelay, base, -1, 0, client_on_undelay, set);
     event_assign(&set->unpause, base, -1, 0, on_unpause, set);
     event_assign(&set->watch, base, -1, 0, client_on_watch, set);
     event_assign(&set->tick, base, -1, EV_PERSIST, client_on_tick, set);
     event_add(&set->tick, &second);
+    client_login_init(set);
     return set;
 }
 
@@ -154,7 +154,7 @@ void client_fini(struct clients *set)
     client_free_dead(set);
     event_del(&set->turn);
     event_del(&set->unpause);
-    event_del(&set->undelay);
+    client_login_fini(set);
     event_del(&set->tick);
     event_del(&set->watch);
     resp_scratch_fini(&set->scratch);
@@ -254,15 +254,22 @@ static char *peer_address(int fd, const struct sockaddr *peer, socklen_t len)
     return util_strdup(text);
 }
 
-/* Who it is by the way it comes; NULL: nobody. */
-static struct user *user_of_peer(int fd, const struct sockaddr *peer)
+/* The uid of a peer over a Unix socket; -1: it has none. */
+static int64_t uid_of_peer(int fd, const struct sockaddr *peer)
 {
     struct ucred cred;
     socklen_t len = sizeof cred;
-    struct user *user = NULL;
 
-    if (peer->sa_family == AF_UNIX && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0)
-        user = user_of_uid(cred.uid);
+    if (peer->sa_family != AF_UNIX || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0)
+        return -1;
+    return cred.uid;
+}
+
+/* Who it is by the way it comes; NULL: nobody. */
+static struct user *user_of_peer(int64_t uid)
+{
+    struct user *user = uid >= 0 ? user_of_uid(uid) : NULL;
+
     return user ? user : user_of_nobody();
 }
 
@@ -325,6 +332,7 @@ void client_users_changed(struct clients *set)
             client_finish(c, CLIENT_END_KILLED, "users have to say now who they are");
         client_look_at_user(c);
     }
+    client_login_turn(set);
 }
 
 /* True: there are too many already, and it is closed. */
@@ -355,7 +363,8 @@ void client_accept(void *clients, int fd, bool tls, const struct sockaddr *peer,
     int64_t now_ms = clock_ms();
 
     stats.connections_received++;
-    struct user *user = user_of_peer(fd, peer);
+    int64_t uid = uid_of_peer(fd, peer);
+    struct user *user = user_of_peer(uid);
     if (is_one_too_many(set, fd, tls, peer, peer_len, users_active() && !user))
         return;
     struct client *c = util_alloc(sizeof *c);
@@ -364,6 +373,7 @@ void client_accept(void *clients, int fd, bool tls, const struct sockaddr *peer,
     c->peer = peer_address(fd, peer, peer_len);
     stream_init(&c->stream, set->base, &stream_events, c);
     session_init(&c->session, ++set->last_id, &session_events, stream_out(&c->stream), now_ms);
+    c->session.origin = client_peer_origin(peer, uid);
     resp_parser_init(&c->parser, &set->limits.resp);
     TAILQ_INSERT_TAIL(&set->all, c, link);
     set->n_all++;

@@ -2,7 +2,7 @@
  *
  * An entry lives as long as it has a connection, so there are never more of them than clients. Of
  * IPv6 the first 64 bits count as the address: whoever has one of a network has all of it. Peers
- * over Unix sockets have no address and are not counted. */
+ * over Unix sockets have no address and are not counted; their uid says where they come from. */
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +41,15 @@ static bool key_of(const struct sockaddr *addr, unsigned char key[CLIENT_PEER_KE
         return true;
     }
     return false;
+}
+
+uint64_t client_peer_origin(const struct sockaddr *addr, int64_t uid)
+{
+    unsigned char key[CLIENT_PEER_KEY];
+
+    if (!key_of(addr, key))
+        memcpy(key + 1, &uid, sizeof uid);
+    return util_hash(key, sizeof key);
 }
 
 static struct client_peer *find(struct clients *set, const unsigned char *key)

@@ -13,7 +13,7 @@ enum client_stall {
     CLIENT_RUNS,
     CLIENT_BUSY,    /* a request is parked, too many are in flight, or too much is to be sent */
     CLIENT_BARRIER, /* the next command wants nothing in flight */
-    CLIENT_DELAYED, /* wrong passwords came from there: until delayed_until_ms */
+    CLIENT_LOGIN,   /* its password is being looked at: client_login.c */
     CLIENT_PAUSED   /* client_pause_all() */
 };
 
@@ -38,7 +38,7 @@ struct client {
     int64_t full_since_ms;    /* 0: the peer takes its replies */
     bool stranger;            /* users are asked for, and it has not said who it is */
     bool certificate_seen;    /* who it is by its certificate has been looked for */
-    int64_t stranger_since_ms, delayed_until_ms;
+    int64_t stranger_since_ms;
     size_t unsent;                   /* bytes that the last flush had to leave */
     int64_t counted_in, counted_out; /* of stream's, in the statistics */
     char *peer, *local;
@@ -66,7 +66,8 @@ struct clients {
     struct client_peer *peers; /* by address */
     int turn_left;             /* commands that may still run in this turn, of all clients */
     struct resp_limits strict; /* for strangers */
-    struct event turn, tick, watch, unpause, undelay;
+    struct event turn, tick, watch, unpause;
+    struct event login_due, login_done; /* client_login.c */
     int64_t http_logged_ms, tls_logged_ms;
     struct log_burst ends_logged;
 };
@@ -110,10 +111,18 @@ void client_peer_count(struct clients *, const struct sockaddr *, int64_t *n_cli
 struct client_peer *client_peer_join(struct clients *, const struct sockaddr *);
 void client_peer_stranger(struct client_peer *, int change); /* +1, -1; NULL is allowed */
 void client_peer_leave(struct clients *, struct client_peer *);
+/* Where it comes from, for login.h; `uid` counts for peers without an address. */
+uint64_t client_peer_origin(const struct sockaddr *, int64_t uid);
+
+/* client_login.c */
+void client_login_init(struct clients *);
+void client_login_fini(struct clients *);
+/* Gives login.h its turn, and has it come again when it is due. */
+void client_login_turn(struct clients *);
+/* After login_ask(): only the latter. */
+void client_login_arm(struct clients *);
 
 /* client_run.c */
-/* The event of the set: those whose delay may be over. */
-void client_on_undelay(evutil_socket_t, short, void *arg);
 /* stream_events.on_bytes. */
 size_t client_on_bytes(void *arg, const char *data, size_t len);
 /* Goes on with the commands of a client that had to wait, if it need not any more. */

@@ -16,6 +16,7 @@
 #include "clock.h"
 #include "cmd.h"
 #include "log.h"
+#include "login.h"
 #include "stats.h"
 
 enum { STRANGER_LOG_MS = 60 * 1000 };
@@ -50,7 +51,7 @@ void client_unstall(struct client *c)
         return;
     if (c->stall == CLIENT_BARRIER && c->session.n_requests > 0)
         return;
-    if (c->stall == CLIENT_DELAYED && clock_ms() < c->delayed_until_ms)
+    if (c->stall == CLIENT_LOGIN && login_waits(c->session.login))
         return;
     if (c->stall == CLIENT_PAUSED && c->set->paused_until_ms > 0)
         return;
@@ -126,49 +127,6 @@ static enum client_stall look_before(const struct client *c, const struct resp_a
     return CLIENT_RUNS;
 }
 
-/* ---- delays ---- */
-
-enum { DELAY_TICK_MS = 50 };
-
-static void set_undelay(struct clients *set)
-{
-    static const struct timeval tick = {.tv_usec = DELAY_TICK_MS * 1000};
-
-    if (!event_pending(&set->undelay, EV_TIMEOUT, NULL))
-        event_add(&set->undelay, &tick);
-}
-
-void client_on_undelay(evutil_socket_t fd, short what, void *arg)
-{
-    struct clients *set = arg;
-    int64_t now_ms = clock_ms();
-    struct client *c;
-
-    (void)fd;
-    (void)what;
-    TAILQ_FOREACH(c, &set->all, link) {
-        if (c->stall != CLIENT_DELAYED)
-            continue;
-        if (c->delayed_until_ms <= now_ms)
-            client_ready(c);
-        else
-            set_undelay(set);
-    }
-}
-
-/* True: this request waits, as wrong passwords came from where it comes from. */
-static bool must_wait(struct client *c, int64_t now_ms)
-{
-    int64_t until_ms = cmd_wait_until(&c->session, c->parser.argc, c->parser.argv, now_ms);
-
-    if (until_ms <= now_ms)
-        return false;
-    c->stall = CLIENT_DELAYED;
-    c->delayed_until_ms = until_ms;
-    set_undelay(c->set);
-    return true;
-}
-
 /* Runs what may run, and returns how many bytes that was. Leaves stall, has_more or `partial`
  * behind when it is not all. */
 static size_t run(struct client *c, const char *data, size_t len, int64_t now_us, bool *partial)
@@ -207,14 +165,18 @@ static size_t run(struct client *c, const char *data, size_t len, int64_t now_us
         }
         if (p->argc > 0 && (c->stall = (uint8_t)look_before(c, &p->argv[0])) != CLIENT_RUNS)
             return used;
-        if (p->argc > 0 && must_wait(c, now_us / 1000))
-            return used;
-        used += n;
-        if (p->argc == 0)
+        if (p->argc == 0) {
+            used += n;
             continue;
-        c->session.n_commands++;
+        }
         c->set->turn_left--;
-        cmd_dispatch(&c->session, p->argc, p->argv, now_us / 1000, now_us);
+        if (!cmd_dispatch(&c->session, p->argc, p->argv, now_us / 1000, now_us)) {
+            c->stall = CLIENT_LOGIN;
+            client_login_arm(c->set);
+            return used;
+        }
+        used += n;
+        c->session.n_commands++;
         client_look_at_user(c);
     }
     return used;

@@ -45,7 +45,8 @@ static struct row *rows;
 static int n_rows, n_top;
 static int first_sub[INDEX_SLOTS]; /* by row of the table: the row of its first sub-command */
 static uint8_t slots[INDEX_SLOTS]; /* row + 1; 0: free */
-static bool reply_failed;          /* the handler that runs has answered an error */
+static bool reply_failed;          /* the handler that runs has answered an error, */
+static bool waits_for_login;       /* or nothing yet */
 
 static unsigned char to_upper(unsigned char c)
 {
@@ -239,6 +240,11 @@ void cmd_reply_ok(struct session *s)
     session_reply_end(s);
 }
 
+void cmd_wait_for_login(void)
+{
+    waits_for_login = true;
+}
+
 void cmd_reply_int(struct session *s, int64_t value)
 {
     struct resp_writer w = session_reply(s);
@@ -360,6 +366,8 @@ static void run(struct session *s, struct row *row, int argc, const struct resp_
 
     reply_failed = false;
     row->cmd->fn(s, argc, argv, now_ms);
+    if (waits_for_login)
+        return;
     if (s->n_requests > n_before && s->held_len == held_before) {
         remember(TAILQ_LAST(&s->requests, request_list), (int)(row - rows), now_us, argc, argv);
         return;
@@ -372,25 +380,29 @@ static void run(struct session *s, struct row *row, int argc, const struct resp_
     slowlog_add(clock_wall_ms(), duration_us, argc, argv, secret, hooks.peer(s), s->name);
 }
 
-void cmd_dispatch(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms,
+bool cmd_dispatch(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms,
                   int64_t now_us)
 {
+    bool again = s->login != NULL;
+
     assert(argc > 0);
-    stats.commands_processed++;
+    stats.commands_processed += !again;
 
     int index = resolve(s, argc, argv);
     if (index < 0 || !pubsub_allows(s, &rows[index]))
-        return;
+        return true;
     struct row *row = &rows[index];
     if (!cmd_permits(s, row->cmd, row->full_name, argc, argv)) {
         row->counts.rejected++;
-        return;
+        return true;
     }
     s->last_cmd = (uint16_t)index;
-    if (monitor_count > 0 && (row->cmd->flags & (CMD_ADMIN | CMD_LOCK)) != CMD_ADMIN)
+    if (monitor_count > 0 && !again && (row->cmd->flags & (CMD_ADMIN | CMD_LOCK)) != CMD_ADMIN)
         monitor_feed(hooks.peer(s), argc, argv, (row->cmd->flags & CMD_SECRET) != 0,
                      clock_wall_ms(), now_ms);
+    waits_for_login = false;
     run(s, row, argc, argv, now_ms, now_us);
+    return !waits_for_login;
 }
 
 void cmd_written(struct request *request)

@@ -99,13 +99,11 @@ void cmd_fini(void);
 const struct cmd_hooks *cmd_hooks(void);
 
 /* Runs one request; argc is at least 1. Answers unknown commands with Redis's very text, wrong
- * arity likewise. now_us is when it came. */
-void cmd_dispatch(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms,
+ * arity likewise. now_us is when it came. False: it waits for the verdict on a password (login.h)
+ * and has no answer yet; nothing else of the session is to be run until then, and the same request
+ * again after it. */
+bool cmd_dispatch(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms,
                   int64_t now_us);
-
-/* Until when this request has to wait because wrong passwords came from the same place; 0: not at
- * all. */
-int64_t cmd_wait_until(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
 
 /* True when this command has to wait until nothing of the session is in flight (CMD_BARRIER). */
 bool cmd_must_wait(const struct session *, const struct resp_arg *word);
@@ -132,11 +130,11 @@ bool cmd_permits(struct session *, const struct cmd *, const char *full_name, in
                  const struct resp_arg *argv);
 
 /* The last refusals, the newest first; the same one again only counts. */
-enum { CMD_REFUSALS_MAX = 64, CMD_HOST_MAX = 128 };
+enum { CMD_REFUSALS_MAX = 64, CMD_PEER_MAX = 128 };
 enum cmd_reason { CMD_REASON_AUTH, CMD_REASON_COMMAND, CMD_REASON_NAME };
 struct cmd_refusal {
     enum cmd_reason reason;
-    char object[64], user[64], peer[CMD_HOST_MAX];
+    char object[64], user[64], peer[CMD_PEER_MAX];
     uint64_t id, count;
     int64_t wall_ms;
 };
@@ -145,13 +143,12 @@ void cmd_refusals_reset(void);
 void cmd_refused(struct session *, enum cmd_reason, const char *object, size_t object_len,
                  const char *user, size_t user_len);
 
-/* The address of the peer without its port. */
-void cmd_peer_host(struct session *, char out[CMD_HOST_MAX]);
-
 /* Helpers for handlers. */
 bool cmd_word_is(const struct resp_arg *, const char *upper); /* case-insensitive */
 void cmd_reply_error(struct session *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void cmd_reply_ok(struct session *);
+/* Instead of a reply: cmd_dispatch() returns false. */
+void cmd_wait_for_login(void);
 void cmd_reply_int(struct session *, int64_t value);
 void cmd_reply_syntax(struct session *); /* ERR syntax error */
 /* The error of a request that is answered later: for its type->write. Counts it as failed. */

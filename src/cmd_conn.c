@@ -13,6 +13,7 @@
 
 #include "clock.h"
 #include "cmd_client.h"
+#include "login.h"
 #include "monitor.h"
 #include "pubsub.h"
 #include "stats.h"
@@ -102,28 +103,56 @@ void cmd_conn_time(struct session *s, int argc, const struct resp_arg *argv, int
 
 /* ---- who it is ---- */
 
-/* Answers an error and returns -1 when this is no user, or not its password. */
-static int authenticate(struct session *s, const struct resp_arg *name,
-                        const struct resp_arg *password, int64_t now_ms)
-{
-    struct user *user = NULL;
-    char host[CMD_HOST_MAX];
+enum outcome {
+    ACCEPTED,
+    REFUSED, /* an error has been answered */
+    WAITS    /* the command comes again */
+};
 
-    if (!users_active() && name->len == 7 && memcmp(name->ptr, "default", 7) == 0)
-        return 0;
-    if (users_active()) {
-        user = user_check(name->ptr, name->len, password->ptr, password->len);
-        if (user != NULL) {
-            session_set_user(s, user);
-            return 0;
-        }
-        cmd_peer_host(s, host);
-        user_penalty_add(host, name->ptr, name->len, now_ms);
+static enum outcome refuse_password(struct session *s, const struct resp_arg *name)
+{
+    if (users_active())
         cmd_refused(s, CMD_REASON_AUTH, "AUTH", 4, name->ptr, name->len);
-    }
     stats.auth_failures_password++;
     cmd_reply_error(s, "WRONGPASS invalid username-password pair or user is disabled.");
-    return -1;
+    return REFUSED;
+}
+
+static enum outcome refuse_crowd(struct session *s)
+{
+    stats.auth_failures_crowded++;
+    cmd_reply_error(s, "ERR too many passwords wait to be looked at; try again in some seconds");
+    return REFUSED;
+}
+
+static enum outcome authenticate(struct session *s, const struct resp_arg *name,
+                                 const struct resp_arg *password, int64_t now_ms)
+{
+    const struct login_try try = {.origin = s->origin,
+                                  .name = name->ptr,
+                                  .name_len = name->len,
+                                  .password = password->ptr,
+                                  .password_len = password->len};
+    struct user *user;
+
+    if (!users_active()) {
+        login_drop(s->login); /* a reload came while it waited */
+        s->login = NULL;
+        return name->len == 7 && memcmp(name->ptr, "default", 7) == 0 ? ACCEPTED
+                                                                      : refuse_password(s, name);
+    }
+    switch (login_ask(&s->login, s, &try, now_ms, &user)) {
+    case LOGIN_RIGHT:
+        session_set_user(s, user);
+        return ACCEPTED;
+    case LOGIN_WRONG:
+        return refuse_password(s, name);
+    case LOGIN_CROWDED:
+        return refuse_crowd(s);
+    default:
+        cmd_wait_for_login();
+        return WAITS;
+    }
 }
 
 void cmd_conn_auth(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
@@ -136,7 +165,7 @@ void cmd_conn_auth(struct session *s, int argc, const struct resp_arg *argv, int
         cmd_reply_error(
             s, "ERR AUTH <password> called without any password configured for the default user. "
                "Are you sure your configuration is correct?");
-    else if (authenticate(s, argc == 2 ? &nobody : &argv[1], &argv[argc - 1], now_ms) == 0)
+    else if (authenticate(s, argc == 2 ? &nobody : &argv[1], &argv[argc - 1], now_ms) == ACCEPTED)
         cmd_reply_ok(s);
 }
 
@@ -190,7 +219,7 @@ void cmd_conn_hello(struct session *s, int argc, const struct resp_arg *argv, in
             return;
         }
     }
-    if (user != NULL && authenticate(s, user, user + 1, now_ms) != 0)
+    if (user != NULL && authenticate(s, user, user + 1, now_ms) != ACCEPTED)
         return;
     if (users_active() && s->user == NULL) {
         stats.auth_failures_missing++;

@@ -1,6 +1,6 @@
 /*
- * Who may run what: the class of a command and the names in it against the user of the session, the
- * wait after wrong passwords, and the last refusals for ACL LOG.
+ * Who may run what: the class of a command and the names in it against the user of the session, and
+ * the last refusals for ACL LOG.
  *
  * Invariant: while no users are configured everything is permitted. What is refused here has run no
  * handler, and the error says which user, what, and why.
@@ -213,33 +213,4 @@ bool cmd_permits(struct session *s, const struct cmd *cmd, const char *full_name
     if (cmd->flags & CMD_CHANNELS)
         return may_hear(s, cmd, argc, argv);
     return may_use_names(s, cmd, argc, argv);
-}
-
-/* ---- the wait after wrong passwords ---- */
-
-void cmd_peer_host(struct session *s, char out[CMD_HOST_MAX])
-{
-    const char *peer = cmd_hooks()->peer(s), *colon = strrchr(peer, ':');
-    size_t len = strncmp(peer, "unix:", 5) != 0 && colon ? (size_t)(colon - peer) : strlen(peer);
-
-    copy_text(out, CMD_HOST_MAX, peer, len);
-}
-
-int64_t cmd_wait_until(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
-{
-    static const struct resp_arg nobody = {"default", 7};
-    const struct resp_arg *name = NULL;
-    char host[CMD_HOST_MAX];
-
-    if (!users_active() || argc < 2)
-        return 0;
-    if (cmd_word_is(&argv[0], "AUTH"))
-        name = argc == 2 ? &nobody : &argv[1];
-    else if (cmd_word_is(&argv[0], "HELLO"))
-        for (int i = 2; i + 2 < argc && !name; i++)
-            name = cmd_word_is(&argv[i], "AUTH") ? &argv[i + 1] : NULL;
-    if (!name)
-        return 0;
-    cmd_peer_host(s, host);
-    return user_penalty_until(host, name->ptr, name->len, now_ms);
 }

@@ -88,20 +88,29 @@ void password_hash(const char *password, size_t len, char out[PASSWORD_HASH_MAX]
 
 bool password_is_hash(const char *text)
 {
-    struct parts p;
-
-    return parse(text, &p) == 0;
+    return password_iterations(text) > 0;
 }
 
-bool password_fits(const char *hash, const char *password, size_t len)
+int password_iterations(const char *hash)
 {
     struct parts p;
-    unsigned char key[KEY_LEN];
+
+    return parse(hash, &p) == 0 ? (int)p.iterations : 0;
+}
+
+bool password_fits(const char *hash, const char *password, size_t len, int iterations)
+{
+    struct parts p;
+    unsigned char key[KEY_LEN], unused[KEY_LEN];
 
     if (parse(hash, &p) != 0)
         return false;
     derive(&p, password, len, key);
     bool fits = CRYPTO_memcmp(key, p.key, KEY_LEN) == 0;
+    if (iterations > p.iterations) {
+        p.iterations = iterations - p.iterations;
+        derive(&p, password, len, unused);
+    }
     OPENSSL_cleanse(key, sizeof key);
     return fits;
 }

@@ -5,8 +5,9 @@
  *
  *     pbkdf2-sha256:ITERATIONS:SALT:HASH        salt (16 bytes) and hash (32 bytes) in hexadecimal
  *
- * The number of iterations is bounded, since the broker computes them in its loop: the default
- * takes a few milliseconds. So a password should be a long random one, as programs can have.
+ * The number of iterations is bounded, since a broker has one thread for them (hasher.h): the
+ * default takes a few milliseconds. So a password should be a long random one, as programs can
+ * have.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,6 +20,10 @@ void password_hash(const char *password, size_t len, char out[PASSWORD_HASH_MAX]
 /* Is it the text of a hash? */
 bool password_is_hash(const char *text);
 
-/* The time taken depends on the iterations only. */
-bool password_fits(const char *hash, const char *password, size_t len);
+/* Its iterations; 0: it is no hash. */
+int password_iterations(const char *hash);
+
+/* Takes the time of so many iterations, or of those of the hash when these are more, whether the
+ * password fits or not. False also when `hash` is none. */
+bool password_fits(const char *hash, const char *password, size_t len, int iterations);
 #endif

@@ -23,6 +23,7 @@
 #include "latency.h"
 #include "listener.h"
 #include "log.h"
+#include "login.h"
 #include "server_private.h"
 #include "stats.h"
 #include "systemd.h"
@@ -336,6 +337,7 @@ void server_free(struct server *s)
     libevent_global_shutdown();
     conf_fini(&s->conf);
     log_info(NULL, "stopped");
+    login_fini();
     users_fini();
     tls_context_free(s->tls);
     free(s->settings);

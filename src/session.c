@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "login.h"
 #include "user.h"
 #include "util.h"
 
@@ -131,6 +132,8 @@ void session_fini(struct session *s, int64_t now_ms)
             r->type->abandon(r, now_ms);
     }
     assert(s->n_requests == 0 && s->n_parked == 0);
+    login_drop(s->login);
+    s->login = NULL;
     session_set_user(s, NULL);
     user_unref(s->own_user);
     s->own_user = NULL;

@@ -27,6 +27,7 @@ struct request;
 struct owner; /* lock.h */
 struct hold;  /* lock.h */
 struct user;  /* user.h */
+struct login; /* login.h */
 
 /* What kind of request it is: one constant table for each. */
 struct request_type {
@@ -76,6 +77,8 @@ struct session {
     struct buf *out;         /* the stream's; only whole replies and messages enter it */
     struct user *user;       /* who it is, one reference; NULL: nobody has been named */
     struct user *own_user;   /* who it is by the way it came (uid, certificate); likewise */
+    struct login *login;     /* its password is being looked at; NULL: none is */
+    uint64_t origin;         /* where it comes from, as login.h wants it */
     struct owner *owner;     /* default owner; one reference */
     struct owner *acted_for; /* of its last lock command; one reference, or NULL */
     struct request_list requests;

@@ -67,6 +67,8 @@ struct buf;
       "holdfast_auth_failures_total", "reason=\"missing\"", "")                                    \
     X(auth_failures_permission, STATS_SECTION_HOLDFAST, "auth_failures_permission",                \
       "holdfast_auth_failures_total", "reason=\"permission\"", "")                                 \
+    X(auth_failures_crowded, STATS_SECTION_HOLDFAST, "auth_failures_crowded",                      \
+      "holdfast_auth_failures_total", "reason=\"crowded\"", "")                                    \
     X(protocol_errors_resp, STATS_SECTION_HOLDFAST, "protocol_errors_resp",                        \
       "holdfast_protocol_errors_total", "kind=\"resp\"", "Input that is no request.")              \
     X(protocol_errors_http, STATS_SECTION_HOLDFAST, "protocol_errors_http",                        \

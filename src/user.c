@@ -1,18 +1,12 @@
-/* The users, their passwords and patterns, and who has to wait after a wrong password.
+/* The users, their passwords and patterns.
  *
- * Owns the set, and a table of penalties of fixed size: one entry an address and group of names,
- * found by a keyed hash of both; two that meet in one entry drive each other out, which only
- * shortens a wait.
- *
- * A password that was right is remembered as a digest under a key that never leaves this process,
- * so that a pool of connections does not pay for the hash each time. A wrong one always pays, for a
- * user that does not exist too. */
+ * Owns the set. A password that was right is remembered as a digest under a key that never leaves
+ * this process, so that a pool of connections does not pay for the hash each time. */
 #include "user.h"
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,25 +14,12 @@
 #include "password.h"
 #include "util.h"
 
-enum {
-    PENALTIES = 1024,
-    NAME_GROUPS = 16,
-    PENALTY_FIRST_MS = 200,
-    PENALTY_MAX_MS = 2000,
-    PENALTY_FORGET_MS = 60 * 1000
-};
-
 static struct user *users[CONF_USERS_MAX];
 static size_t n_users;
 static unsigned char digest_key[32];
 static bool has_key;
 static char nobodys_hash[PASSWORD_HASH_MAX];
-
-static struct penalty {
-    uint64_t who; /* 0: free */
-    unsigned failures;
-    int64_t last_ms, until_ms;
-} penalties[PENALTIES];
+static int iterations = PASSWORD_ITERATIONS; /* of the slowest hash */
 
 /* ---- the set ---- */
 
@@ -117,7 +98,7 @@ static void draw_key(void)
         return;
     has_key = true;
     util_random(digest_key, sizeof digest_key);
-    password_hash("", 0, nobodys_hash);
+    password_hash((const char *)digest_key, sizeof digest_key, nobodys_hash);
 }
 
 void users_configure(const struct conf *conf)
@@ -140,6 +121,10 @@ void users_configure(const struct conf *conf)
         let_go(users[i]);
     n_users = conf->user_count;
     memcpy(users, fresh, n_users * sizeof users[0]);
+    iterations = PASSWORD_ITERATIONS;
+    for (size_t i = 0; i < n_users; i++)
+        if (users[i]->hash && password_iterations(users[i]->hash) > iterations)
+            iterations = password_iterations(users[i]->hash);
 }
 
 void users_fini(void)
@@ -147,7 +132,6 @@ void users_fini(void)
     for (size_t i = 0; i < n_users; i++)
         let_go(users[i]);
     n_users = 0;
-    memset(penalties, 0, sizeof penalties);
 }
 
 bool users_active(void)
@@ -214,35 +198,40 @@ void user_unref(struct user *u)
 
 /* ---- passwords ---- */
 
-static void digest_of(const char *password, size_t len, unsigned char out[32])
+void user_digest(const char *name, size_t name_len, const char *password, size_t password_len,
+                 unsigned char out[USER_DIGEST])
 {
-    unsigned n = 32;
+    unsigned n = USER_DIGEST;
+    unsigned char key[32];
 
-    if (!HMAC(EVP_sha256(), digest_key, sizeof digest_key, (const unsigned char *)password, len,
-              out, &n))
+    /* A key for each name: no name and password run into each other. */
+    if (!HMAC(EVP_sha256(), digest_key, sizeof digest_key, (const unsigned char *)name, name_len,
+              key, &n) ||
+        !HMAC(EVP_sha256(), key, sizeof key, (const unsigned char *)password, password_len, out,
+              &n))
         util_die("cannot compute a digest");
+    OPENSSL_cleanse(key, sizeof key);
 }
 
-struct user *user_check(const char *name, size_t name_len, const char *password,
-                        size_t password_len)
+bool user_knows(const struct user *u, const unsigned char digest[USER_DIGEST])
 {
-    struct user *u = user_find(name, name_len);
-    unsigned char digest[32];
+    return u->known && CRYPTO_memcmp(digest, u->digest, USER_DIGEST) == 0;
+}
 
-    if (u && u->nopass)
-        return u;
-    digest_of(password, password_len, digest);
-    bool fits = u && u->hash && u->known && CRYPTO_memcmp(digest, u->digest, sizeof digest) == 0;
-    if (!fits) {
-        fits = password_fits(u && u->hash ? u->hash : nobodys_hash, password, password_len) && u &&
-               u->hash;
-        if (fits) {
-            u->known = true;
-            memcpy(u->digest, digest, sizeof digest);
-        }
-    }
-    OPENSSL_cleanse(digest, sizeof digest);
-    return fits ? u : NULL;
+void user_learn(struct user *u, const unsigned char digest[USER_DIGEST])
+{
+    u->known = true;
+    memcpy(u->digest, digest, USER_DIGEST);
+}
+
+const char *user_hash(const struct user *u)
+{
+    return u && u->hash ? u->hash : nobodys_hash;
+}
+
+int user_iterations(void)
+{
+    return iterations;
 }
 
 bool user_may_use(const struct user *u, const char *name, size_t len)
@@ -253,50 +242,4 @@ bool user_may_use(const struct user *u, const char *name, size_t len)
         if (util_match(u->patterns[i], strlen(u->patterns[i]), name, len))
             return true;
     return false;
-}
-
-/* ---- penalties ---- */
-
-/* Names wait in NAME_GROUPS groups, whether there is such a user or not: who tries names must not
- * learn from a wait which of them exist, and must not have a first try without a wait, which costs
- * us some milliseconds, for every name that there is. */
-static unsigned group_of(const char *name, size_t len)
-{
-    uint32_t h = 2166136261u; /* FNV-1a: who shares a group with whom is no secret */
-
-    for (size_t i = 0; i < len; i++)
-        h = (h ^ (unsigned char)name[i]) * 16777619u;
-    return (h ^ h >> 16) % NAME_GROUPS;
-}
-
-static struct penalty *find(const char *address, const char *name, size_t len, uint64_t *who)
-{
-    char text[160];
-    int n = snprintf(text, sizeof text, "%.127s %u", address, group_of(name, len));
-
-    *who = util_hash(text, (size_t)n) | 1;
-    return &penalties[(*who >> 1) % PENALTIES];
-}
-
-int64_t user_penalty_until(const char *address, const char *name, size_t name_len, int64_t now_ms)
-{
-    uint64_t who;
-    const struct penalty *p = find(address, name, name_len, &who);
-
-    return p->who == who && p->until_ms > now_ms ? p->until_ms : 0;
-}
-
-void user_penalty_add(const char *address, const char *name, size_t name_len, int64_t now_ms)
-{
-    uint64_t who;
-    struct penalty *p = find(address, name, name_len, &who);
-    int64_t wait_ms = PENALTY_FIRST_MS;
-
-    if (p->who != who || now_ms - p->last_ms > PENALTY_FORGET_MS)
-        *p = (struct penalty){.who = who};
-    for (unsigned i = 0; i < p->failures && wait_ms < PENALTY_MAX_MS; i++)
-        wait_ms *= 2;
-    p->failures++;
-    p->last_ms = now_ms;
-    p->until_ms = now_ms + (wait_ms < PENALTY_MAX_MS ? wait_ms : PENALTY_MAX_MS);
 }

@@ -13,6 +13,8 @@
 
 struct conf;
 
+enum { USER_DIGEST = 32 };
+
 struct user {
     char *name;
     char *hash;      /* of the password; NULL: no password is right */
@@ -27,8 +29,8 @@ struct user {
     bool gone;
     bool changed; /* what it may do is not what it was before the last users_configure() */
     unsigned refs;
-    bool known;               /* `digest` is that of its password, */
-    unsigned char digest[32]; /* with a key that this process has drawn */
+    bool known;                        /* `digest` is that of its password, */
+    unsigned char digest[USER_DIGEST]; /* see user_digest() */
 };
 
 void users_configure(const struct conf *);
@@ -45,18 +47,23 @@ struct user *user_of_certificate(const char *common_name);
 /* Who a connection is that says nothing; NULL: nobody. */
 struct user *user_of_nobody(void);
 
-/* NULL: there is no such user, or that is not its password; both take the same time. */
-struct user *user_check(const char *name, size_t name_len, const char *password,
-                        size_t password_len);
+/* Passwords; login.h decides about them.
+ *
+ * A digest of a name and a password under keys that this process has drawn. */
+void user_digest(const char *name, size_t name_len, const char *password, size_t password_len,
+                 unsigned char out[USER_DIGEST]);
+/* True: this is the digest of a password that was found right before. Takes the same time for
+ * each. */
+bool user_knows(const struct user *, const unsigned char digest[USER_DIGEST]);
+void user_learn(struct user *, const unsigned char digest[USER_DIGEST]);
+/* The hash to compare a password with. Of a user without password, and of NULL: one that no
+ * password fits that anybody is asked for. */
+const char *user_hash(const struct user *);
+/* How many iterations each comparison takes: those of the slowest hash. */
+int user_iterations(void);
 
 bool user_may_use(const struct user *, const char *name, size_t len);
 
 struct user *user_ref(struct user *);
 void user_unref(struct user *); /* also NULL */
-
-/* After a wrong password the next try for this user, and for every sixteenth other name, from
- * this address has to wait: 200 ms, twice as long after each further one, at most 2 s. Returns
- * until when, 0: not at all. */
-int64_t user_penalty_until(const char *address, const char *name, size_t name_len, int64_t now_ms);
-void user_penalty_add(const char *address, const char *name, size_t name_len, int64_t now_ms);
 #endif

@@ -386,7 +386,7 @@ def test_metrics_that_alerts_are_made_of(web):
     ("holdfast_connections_rejected_total", "reason", "max_clients per_address unauthenticated no_descriptor"),
     ("holdfast_client_disconnects_total", "reason",
      "quit closed reset timeout error idle auth_timeout slow_request protocol tls http output_limit killed lost shutdown"),
-    ("holdfast_auth_failures_total", "reason", "password missing permission"),
+    ("holdfast_auth_failures_total", "reason", "password missing permission crowded"),
     ("holdfast_protocol_errors_total", "kind", "resp http tls"),
     ("holdfast_lock_acquires_total", "outcome", "granted busy timeout no_quorum late draining"),
     ("holdfast_lock_releases_total", "reason", "client disconnect expired forced"),

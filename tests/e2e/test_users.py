@@ -346,6 +346,115 @@ def test_guessing_in_parallel_gains_nothing(broker, clients):
     assert 1 <= answered <= 4
 
 
+def test_no_order_of_options_evades_the_delay(login):
+    guesser = login()
+    start = time.monotonic()
+    for _ in range(4):
+        assert guesser.err("HELLO", 3, "SETNAME", "AUTH", "AUTH", "ops", "x").code == "WRONGPASS"
+    assert guesser.err("HELLO", 3, "AUTH", "a", "b", "AUTH", "ops", "x").code == "WRONGPASS"
+    assert time.monotonic() - start > 2.9  # 200 + 400 + 800 + 1600 ms
+
+
+def from_address(broker, address):
+    sock = socket.socket()
+    sock.bind((address, 0))
+    sock.connect(("127.0.0.1", broker.port))
+    sock.settimeout(10)
+    return sock
+
+
+def test_passwords_do_not_stop_the_loop(broker, login):
+    """Each from an address of its own, with several names: none of them has to wait at first."""
+    app = login("app")
+    guessers = [from_address(broker, "127.0.1.%d" % i) for i in range(1, 61)]
+    for sock in guessers:
+        sock.sendall(b"".join(encode("AUTH", "x%d" % i, "y") for i in range(8)))
+    worst = 0.0
+    for _ in range(100):
+        start = time.monotonic()
+        assert app.cmd("PING") == "PONG"
+        worst = max(worst, time.monotonic() - start)
+    assert worst < 0.5
+    # Who comes from elsewhere has his turn before they are through.
+    with login() as other:
+        start = time.monotonic()
+        assert other.cmd("AUTH", "web", "web-secret") == "OK"
+        assert time.monotonic() - start < 2.0
+    for sock in guessers:
+        sock.close()
+    assert app.cmd("PING") == "PONG"
+
+
+def try_for_ever(broker, stop, password):
+    while not stop.is_set():
+        with broker.connect() as client:
+            client.send("AUTH", "app", password)
+            try:
+                client.recv()
+            except (Closed, OSError):
+                pass
+
+
+def test_an_old_password_holds_up_nobody(broker, clients):
+    """The right one has not been seen yet when the first of them comes."""
+    stop = threading.Event()
+    others = [threading.Thread(target=try_for_ever, args=(broker, stop, "old-secret")) for _ in range(8)]
+    for thread in others:
+        thread.start()
+    try:
+        admin = clients(broker)
+        admin.cmd("AUTH", "ops", "ops-secret")
+        procs.wait_for("two of them to be refused", lambda: "auth_failures_password:2" in admin.cmd("INFO"), 20)
+        for _ in range(20):
+            start = time.monotonic()
+            assert clients(broker).cmd("AUTH", "app", "app-secret") == "OK"
+            assert time.monotonic() - start < 2.0
+    finally:
+        stop.set()
+        for thread in others:
+            thread.join()
+
+
+def test_the_rest_of_a_pipeline_waits_for_the_password(broker, clients):
+    client = clients(broker)
+    client.send_raw(encode("AUTH", "app", "app-secret") + encode("PING") + encode("AUTH", "app", "x") + encode("LOCK", "x")
+                    + encode("LOCK", "orders:1") + encode("HELLO", 3, "AUTH", "ops", "ops-secret") + encode("LOCK", "x"))
+    assert client.recv() == "OK" and client.recv() == "PONG"
+    assert client.recv().code == "WRONGPASS"
+    assert client.recv().code == "NOPERM"
+    assert isinstance(client.recv(), list)
+    assert client.recv()["proto"] == 3
+    assert isinstance(client.recv(), list)
+
+
+def test_who_ends_its_side_hears_the_answer(broker, clients):
+    client = clients(broker)
+    client.send_raw(encode("AUTH", "app", "app-secret") + encode("PING"))
+    client.sock.shutdown(socket.SHUT_WR)
+    assert client.read_to_end() == b"+OK\r\n+PONG\r\n"
+
+
+def test_who_goes_while_its_password_is_looked_at(broker, login):
+    for _ in range(20):
+        sock = from_address(broker, "127.0.0.1")
+        sock.sendall(encode("AUTH", "web", "guess"))
+        sock.close()
+    assert login("app").cmd("PING") == "PONG"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can be two users")
+def test_local_users_do_not_wait_for_each_other(make_users_broker, users):
+    path = "/tmp/hft-users-%d-b.sock" % os.getpid()
+    broker = make_users_broker(users, listen="127.0.0.1:0 unix:%s" % path, options={"unix_socket_mode": "0666"})
+    for _ in range(3):
+        with RespClient(path) as client:
+            assert client.err("AUTH", "app", "guess").code == "WRONGPASS"
+    code = "import socket,sys,time\ns = socket.socket(socket.AF_UNIX)\ns.connect(sys.argv[1])\n" \
+        "t = time.monotonic()\ns.sendall(b'AUTH app app-secret\\r\\n')\nprint(s.recv(100), time.monotonic() - t < 0.3)"
+    done = subprocess.run(["python3", "-c", code, path], user=65534, capture_output=True, text=True, check=True, timeout=20)
+    assert done.stdout == "b'+OK\\r\\n' True\n"
+
+
 # ---- reload ----
 
 def test_reload(broker, login, users, hashes):

@@ -1,0 +1,29 @@
+#ifndef HOLDFAST_HASHER_H
+#define HOLDFAST_HASHER_H
+/*
+ * hasher: compares one password at a time with its hash, in a thread of its own, so that the loop
+ * does not stand still for it.
+ *
+ * The thread is the only one besides the loop. It sees its one job and nothing else of the process,
+ * and blocks all signals. Before hasher_start(), and where no thread can be made, hasher_give()
+ * computes the result itself.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { HASHER_PASSWORD_MAX = 1024 }; /* one of so many bytes is never right */
+
+/* Makes the thread. Returns a descriptor that is readable when a result can be taken; -1: there is
+ * no thread. */
+int hasher_start(void);
+/* Waits for the job that runs, drops its result, and ends the thread. Idempotent. */
+void hasher_stop(void);
+
+/* A job is given and its result not yet taken. */
+bool hasher_is_busy(void);
+/* Hands over a job; both texts are copied. Not while it is busy. For `iterations` see
+ * password_fits(). */
+void hasher_give(const char *hash, const char *password, size_t len, int iterations);
+/* True, once for each job, when its result is there: `*fits`. */
+bool hasher_take(bool *fits);
+#endif

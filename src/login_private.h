@@ -1,0 +1,25 @@
+#ifndef HOLDFAST_LOGIN_PRIVATE_H
+#define HOLDFAST_LOGIN_PRIVATE_H
+/* Between login.c (the queue) and login_penalty.c (who has to wait, and until when). */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Whom a try is counted with: an origin and a group of names. Never 0. */
+uint64_t penalty_key(uint64_t origin, const char *name, size_t name_len);
+
+/* Was this password wrong already, for the same name from the same origin? `mark` stands for name
+ * and password, and is not 0. */
+bool penalty_is_known(uint64_t key, uint64_t mark);
+/* Until when no password is looked at that is not known to be wrong, or (`known`) the answer to one
+ * that is has to wait. */
+int64_t penalty_until_ms(uint64_t key, bool known);
+void penalty_add(uint64_t key, uint64_t mark, int64_t now_ms);
+
+/* A password came that is not the one that was right before. */
+void penalty_count_guess(uint64_t key, int64_t now_ms);
+/* So many came in the last minute that one that is right must wait too. */
+bool penalty_is_guessed_at(uint64_t key, int64_t now_ms);
+
+void penalty_fini(void);
+#endif

@@ -107,7 +107,10 @@ static bool is_refused(struct broker *b, struct lock_request *r)
 static void lock(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
     struct hold *h = queue_already_has(r->lock, r);
-    if (h && keep_is_valid(h, now_ms))
+    bool is_valid = h && keep_is_valid(h, now_ms);
+    if (is_valid && r->unnamed)
+        queue_held_error(b, r, r->lock);
+    else if (is_valid)
         enter_again(b, h, r, now_ms);
     else if (!is_refused(b, r))
         queue_join(b, r->lock, r, now_ms);

@@ -87,6 +87,7 @@ static int take_option(struct session *s, struct lock_request *r, unsigned optio
             return -1;
         owner_unref(r->owner);
         r->owner = owner_get(value->ptr, value->len);
+        r->unnamed = false;
         return 0;
     case WITH_WAIT:
         if (!take_ms(s, "WAIT", value, 0, time_max_ms, &ms))
@@ -179,6 +180,7 @@ static void ask(struct session *s, enum lock_verb verb, unsigned allowed, int fi
     r->base.type = &cmd_lock_request_type;
     r->broker = cmd_hooks()->broker;
     r->owner = owner_ref(s->owner);
+    r->unnamed = !s->owner_named;
     r->verb = (uint8_t)verb;
     if (take_options(s, r, allowed, first + n, argc, argv, now_ms) != 0) {
         lock_request_free(r);
@@ -277,6 +279,7 @@ void cmd_lock_owner(struct session *s, int argc, const struct resp_arg *argv, in
             return;
         owner_unref(s->owner);
         s->owner = owner_get(argv[1].ptr, argv[1].len);
+        s->owner_named = true;
         owner_used(s->owner, s->id);
         cmd_reply_ok(s);
         return;

@@ -198,6 +198,7 @@ struct lock_request {
     bool deferred;         /* in queue->deferred */
     bool goes_on;          /* it has begun: it waits for no other request of its owner any more */
     bool fair;             /* FAIR: order of arrival across brokers */
+    bool unnamed;          /* for the owner of its connection, who has no name: never enters again */
     bool lined, turn;      /* fair: its ticket stands in the line; it has been called up */
     uint64_t ticket;       /* fair: its number */
     int64_t token, deadline_ms;

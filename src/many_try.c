@@ -215,6 +215,11 @@ static bool plan(struct many *m, int64_t now_ms)
         item->end = CLAIM_BUSY;
         item->enters = own && keep_is_valid(own, now_ms);
         item->asks = !item->enters;
+        if (item->enters && r->unnamed) {
+            forget_asked(m, i);
+            queue_held_error(m->broker, r, item->lock);
+            return false;
+        }
         if (item->enters)
             continue;
         enum queue_admission admission = queue_admits(item->lock, r, &in_use);

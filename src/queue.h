@@ -60,7 +60,8 @@ void queue_call(struct broker *, struct lock *, uint64_t number, int64_t now_ms)
 enum queue_admission { QUEUE_MAY_ASK, QUEUE_MUST_WAIT, QUEUE_WRONG_KIND };
 enum queue_admission queue_admits(struct lock *, const struct lock_request *,
                                   struct lock_part *in_use);
-/* The hold that a LOCK like this enters again; NULL: it is another one that is asked for. */
+/* The hold that a LOCK like this enters again, or, for an owner without a name, that keeps it from
+ * entering; NULL: it is another one that is asked for. */
 struct hold *queue_already_has(const struct lock *, const struct lock_request *);
 /* A claim for it, not started yet. */
 struct claim *queue_new_claim(struct broker *, struct lock *, struct lock_request *,
@@ -71,6 +72,7 @@ void queue_note_ticket(struct lock *, const struct claim *);
  * retry_ms: what is left of the hold in the way; 0: it is not known. */
 void queue_wait(struct broker *, struct lock *, struct lock_request *, bool at_head,
                 int64_t retry_ms, int64_t now_ms);
+void queue_held_error(struct broker *, struct lock_request *, const struct lock *);
 void queue_kind_error(struct broker *, struct lock_request *, const struct lock *,
                       struct lock_part in_use);
 

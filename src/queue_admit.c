@@ -77,6 +77,8 @@ enum queue_admission queue_admits(struct lock *l, const struct lock_request *r,
 struct hold *queue_already_has(const struct lock *l, const struct lock_request *r)
 {
     struct hold *h = lock_exclusive(l);
+    if (r->unnamed)
+        return lock_hold_of(l, r->owner); /* it is told so (HELD), whatever it asks for */
     if (r->want.kind == LOCK_EXCLUSIVE)
         return h && owner_same(h->owner, r->owner) ? h : NULL;
     h = lock_share_of(l, r->owner);

@@ -95,6 +95,15 @@ void queue_refuse(struct broker *b, struct lock_request *r, const char *failure)
     broker_finish(b, r, RESULT_NOT_GRANTED);
 }
 
+/* Two tasks that share a client must not both get in. */
+void queue_held_error(struct broker *b, struct lock_request *r, const struct lock *l)
+{
+    stats.acquires_held++;
+    broker_finish_error(
+        b, r, "HELD '%s' is held by this connection already; name an OWNER to enter it again",
+        l->name);
+}
+
 void queue_kind_error(struct broker *b, struct lock_request *r, const struct lock *l,
                       struct lock_part in_use)
 {

@@ -151,6 +151,8 @@ static void same_owner(struct broker *b, struct lock *l, struct lock_request *r,
 {
     if (backend_resend(&b->backend, l->name, l->name_len, now_ms))
         queue_run(b, l, now_ms);
+    else if (r->unnamed) /* nobody else has its owner: what is left there lapses */
+        claim_refused(b, l, r, c, now_ms);
     else
         queue_take_over(b, l, r, c->part, now_ms);
 }

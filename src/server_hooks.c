@@ -67,6 +67,7 @@ static void reset_client(void *server, struct session *session, int64_t now_ms)
 {
     end_holds(server, session, true, now_ms);
     session->owner = make_owner(server);
+    session->owner_named = false;
 }
 
 /* ---- gauges ---- */

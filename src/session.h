@@ -97,6 +97,7 @@ struct session {
     bool writing;  /* a reply is being written */
     bool closing;  /* no further command is run (QUIT, kill) */
     bool monitor, no_evict, no_touch;
+    bool owner_named; /* `owner` is what it said with OWNER, not one made for it */
     int64_t n_commands;
     /* an immediate reply that has to wait for its turn (session_reply), or messages that have to
      * wait for the end of the reply that is being written (session_push) */

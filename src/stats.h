@@ -99,6 +99,8 @@ struct buf;
       "outcome=\"paused\"", "")                                                                    \
     X(acquires_kind, STATS_SECTION_HOLDFAST, "acquires_kind", "holdfast_lock_acquires_total",      \
       "outcome=\"kind\"", "")                                                                      \
+    X(acquires_held, STATS_SECTION_HOLDFAST, "acquires_held", "holdfast_lock_acquires_total",      \
+      "outcome=\"held\"", "")                                                                      \
     X(acquires_limit, STATS_SECTION_HOLDFAST, "acquires_limit", "holdfast_lock_acquires_total",    \
       "outcome=\"limit\"", "")                                                                     \
     X(acquires_deadlock, STATS_SECTION_HOLDFAST, "acquires_deadlock",                              \

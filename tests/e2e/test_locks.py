@@ -6,7 +6,7 @@ import pytest
 
 from holdfastproc import LEASE_MS
 from procs import wait_for
-from respclient import RespError
+from respclient import RespError, as_map
 
 
 @pytest.fixture
@@ -164,6 +164,7 @@ def test_the_longest_name_and_owner(a):
 # Re-entry
 
 def test_reentry_counts(a, name):
+    a.cmd("OWNER", "app")
     token = a.cmd("LOCK", name)[0]
     assert a.cmd("LOCK", name)[0] == token
     assert a.cmd("LOCK", name)[0] == token
@@ -174,24 +175,97 @@ def test_reentry_counts(a, name):
 
 
 def test_reentry_keeps_others_out_until_the_last_unlock(a, b, name):
-    a.cmd("LOCK", name)
-    a.cmd("LOCK", name)
-    assert a.cmd("UNLOCK", name) == 0
+    a.cmd("LOCK", name, "OWNER", "app")
+    a.cmd("LOCK", name, "OWNER", "app")
+    assert a.cmd("UNLOCK", name, "OWNER", "app") == 0
     assert b.cmd("LOCK", name) is None
-    assert a.cmd("UNLOCK", name) == 1
+    assert a.cmd("UNLOCK", name, "OWNER", "app") == 1
     assert is_grant(b.cmd("LOCK", name))
 
 
 def test_reentry_makes_the_validity_fresh(a, name):
-    a.cmd("LOCK", name, "LEASE", 500)
-    assert a.cmd("LOCK", name, "LEASE", 10000)[1] > 5000
+    a.cmd("LOCK", name, "OWNER", "app", "LEASE", 500)
+    assert a.cmd("LOCK", name, "OWNER", "app", "LEASE", 10000)[1] > 5000
 
 
 def test_pipelined_reentry_is_exact(a, name):
+    a.cmd("OWNER", "app")
     replies = a.pipeline(*[("LOCK", name)] * 20, *[("UNLOCK", name)] * 21)
     assert len({r[0] for r in replies[:20]}) == 1
     assert replies[20:40] == [0] * 19 + [1]
     assert isinstance(replies[40], RespError) and replies[40].code == "NOTHELD"
+
+
+def held(name):
+    return "HELD '%s' is held by this connection already; name an OWNER to enter it again" % name
+
+
+@pytest.mark.parametrize("first", [[], ["SHARED"], ["LIMIT", 3], ["LEASE", 20000]], ids=str)
+def test_an_owner_without_a_name_enters_once(a, b, name, first):
+    """A client that two tasks share would let both in."""
+    token = a.cmd("LOCK", name, *first)[0]
+    for second in ([], ["SHARED"], ["LIMIT", 3], ["WAIT", 60000], ["WAIT", 0, "FAIR"], ["SHARED", "WAIT", 60000],
+                   ["TELL", "LEASE", 100]):
+        assert str(a.err("LOCK", name, *second)) == held(name), second
+        assert str(a.err("MLOCK", 2, name + ":2", name, *[w for w in second if w != "FAIR"])) == held(name), second
+    assert a.cmd("HOLDS", name) == 1
+    assert is_grant(b.cmd("LOCK", name + ":2")), "nothing is taken of an MLOCK that was refused"
+    assert a.cmd("RENEW", name)[0] == token
+    assert a.cmd("UNLOCK", name) == 1
+    assert is_grant(a.cmd("LOCK", name))
+
+
+def test_a_pipeline_of_an_owner_without_a_name_enters_once(a, b, name):
+    b.cmd("LOCK", name)
+    for words in ((), ("WAIT", 20000), ("SHARED", "WAIT", 20000), ("LIMIT", 1, "WAIT", 20000)):
+        if words[:1] == ("LIMIT",):
+            b.cmd("UNLOCK", name)
+            b.cmd("LOCK", name, "LIMIT", 1)
+        a.send("LOCK", name, *words)
+        a.send("LOCK", name, "WAIT", 20000)
+        a.send("HOLDS", name)
+        a.send("UNLOCK", name)
+        if words:
+            wait_for("the first to wait", lambda: as_map(b.cmd("LOCKINFO", name))["waiting"])
+            b.cmd("UNLOCK", name)
+        else:
+            assert a.recv() is None, "held by another one, and it did not want to wait"
+            wait_for("the second to wait", lambda: as_map(b.cmd("LOCKINFO", name))["waiting"])
+            b.cmd("UNLOCK", name)
+            assert is_grant(a.recv()) and [a.recv(), a.recv()] == [1, 1]
+            assert is_grant(b.cmd("LOCK", name))
+            continue
+        assert is_grant(a.recv())
+        assert str(a.recv()) == held(name)
+        assert [a.recv(), a.recv()] == [1, 1]
+        assert is_grant(b.cmd("LOCK", name, "WAIT", 5000))
+
+
+def test_free_locks_in_a_pipeline_are_entered_once(a, name):
+    replies = a.pipeline(("LOCK", name), ("LOCK", name, "WAIT", 20000), ("MLOCK", 2, "m" + name, name),
+                         ("UNLOCK", name), ("LOCK", name), ("UNLOCK", name))
+    assert is_grant(replies[0]) and is_grant(replies[4])
+    assert [str(r) for r in replies[1:3]] == [held(name)] * 2
+    assert replies[3] == replies[5] == 1
+
+
+def test_a_name_makes_re_entry_possible_until_reset(a, b, name):
+    a.cmd("LOCK", name)
+    own = a.cmd("OWNER")
+    assert is_grant(a.cmd("LOCK", name, "OWNER", own)), "it has said its name"
+    assert a.cmd("UNLOCK", name) == 0 and a.cmd("UNLOCK", name) == 1
+    a.cmd("OWNER", "app")
+    assert is_grant(a.cmd("LOCK", name)) and is_grant(a.cmd("LOCK", name))
+    assert is_grant(b.cmd("LOCK", name, "OWNER", "app"))
+    a.cmd("RESET")
+    assert a.cmd("LOCK", name, "WAIT", 5000, "LEASE", 20000)
+    assert a.err("LOCK", name).code == "HELD"
+
+
+def test_a_lost_lock_is_not_held_by_its_connection(a, b, name):
+    a.cmd("LOCK", name, "WAIT", 1000)
+    b.cmd("FORCEUNLOCK", name)
+    assert is_grant(a.cmd("LOCK", name, "WAIT", 5000))
 
 
 # UNLOCK, HOLDS, RENEW
@@ -378,6 +452,7 @@ def wait_for_waiters_from_third(client, name):
 
 
 def test_the_own_lock_is_reentered_without_waiting(a, name):
+    a.cmd("OWNER", "app")
     a.cmd("LOCK", name)
     start = time.monotonic()
     assert is_grant(a.cmd("LOCK", name, "WAIT", 5000))
@@ -452,4 +527,4 @@ def test_a_bad_option_leaves_a_held_lock_alone(a, name):
     token = a.cmd("LOCK", name)[0]
     a.err("LOCK", name, "WAIT", "x")
     assert a.cmd("HOLDS", name) == 1
-    assert a.cmd("LOCK", name)[0] == token
+    assert a.cmd("RENEW", name)[0] == token

@@ -47,6 +47,17 @@ void cmd_client_no_touch(struct session *s, int argc, const struct resp_arg *arg
     cmd_reply_ok(s);
 }
 
+void cmd_client_tell(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+{
+    int on = parse_on_off(s, &argv[2]);
+
+    (void)argc, (void)now_ms;
+    if (on < 0)
+        return;
+    s->tell = on;
+    cmd_reply_ok(s);
+}
+
 void cmd_client_reply(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
 {
     (void)argc, (void)now_ms;

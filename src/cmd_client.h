@@ -15,6 +15,7 @@ void cmd_client_pause(struct session *, int argc, const struct resp_arg *argv, i
 void cmd_client_reply(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
 void cmd_client_setinfo(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
 void cmd_client_setname(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
+void cmd_client_tell(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
 void cmd_client_tracking(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
 void cmd_client_unpause(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
 

@@ -65,7 +65,7 @@ void cmd_conn_reset(struct session *s, int argc, const struct resp_arg *argv, in
     free(s->name);
     s->name = NULL;
     session_set_user(s, s->own_user);
-    s->no_evict = s->no_touch = false;
+    s->no_evict = s->no_touch = s->tell = false;
     s->proto = 2;
 
     struct resp_writer w = session_reply(s);

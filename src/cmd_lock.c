@@ -181,6 +181,7 @@ static void ask(struct session *s, enum lock_verb verb, unsigned allowed, int fi
     r->broker = cmd_hooks()->broker;
     r->owner = owner_ref(s->owner);
     r->unnamed = !s->owner_named;
+    r->tell = s->tell;
     r->verb = (uint8_t)verb;
     if (take_options(s, r, allowed, first + n, argc, argv, now_ms) != 0) {
         lock_request_free(r);

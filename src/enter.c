@@ -124,8 +124,9 @@ void enter_renew(struct broker *b, struct hold *h, struct lock_request *r, int64
 /* ---- take-over ---- */
 
 /* What this owner, or somebody who had the lock alone, is known here to have had. What it was asked
- * for goes with it; its count is known better here than on the masters. Returns TELL. */
-static bool end_old(struct broker *b, struct lock *l, struct claim *c, int64_t now_ms)
+ * for goes with it, but for TELL: the new connection may not want pushes. Its count is known better
+ * here than on the masters. */
+static void end_old(struct broker *b, struct lock *l, struct claim *c, int64_t now_ms)
 {
     struct hold *h;
     while (c->part.kind == LOCK_EXCLUSIVE && (h = lock_exclusive(l)) &&
@@ -133,22 +134,19 @@ static bool end_old(struct broker *b, struct lock *l, struct claim *c, int64_t n
         keep_moved(b, h, LOST_GONE, now_ms);
     h = c->part.kind == LOCK_EXCLUSIVE ? lock_exclusive(l) : lock_share_of(l, c->owner);
     if (!h)
-        return false;
-    bool tell = h->tell;
+        return;
     if (h->end_ms < c->end_ms)
         c->end_ms = h->end_ms;
     c->count = h->count;
     if (c->seq <= h->seq)
         c->seq = h->seq + 1;
     keep_moved(b, h, LOST_MOVED, now_ms);
-    return tell;
 }
 
 static void taken_over(struct broker *b, struct claim *c, struct lock_request *r, int64_t now_ms)
 {
-    bool tell = end_old(b, c->lock, c, now_ms);
-    struct hold *h = keep_start(b, c->lock, c, r, now_ms);
-    h->tell = tell;
+    end_old(b, c->lock, c, now_ms);
+    keep_start(b, c->lock, c, r, now_ms);
     r->goes_on = true;
     b->resubmit(b, r, now_ms); /* UNLOCK: what it came for; RENEW: the lease begins now */
 }

@@ -349,8 +349,7 @@ static void on_renewed(struct round *r, void *arg, int64_t now_ms)
     }
     stats.renewals_ok++;
     keep_confirmed(b, h, r, now_ms);
-    if (h->tell)
-        notify_renewed(h, now_ms);
+    notify_renewed(h, now_ms);
 }
 
 static void renew(struct broker *b, struct hold *h, int64_t now_ms)

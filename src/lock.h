@@ -105,7 +105,7 @@ struct hold {
     uint32_t pins;      /* references besides the lock's; freed when 0 and ENDED */
     uint8_t state;      /* enum hold_state */
     bool watched : 1;   /* the broker renews it while its connection lives */
-    bool tell : 1;      /* TELL: push each renewal */
+    bool tell : 1;      /* TELL: its connection gets pushes about it */
     bool busy : 1;      /* a request of its owner is under way: later ones wait (queue->deferred) */
     bool inherits : 1;  /* taken over: its holder may have been told more than we know */
     bool recounted : 1; /* count or seq are not those with which the masters have begun */
@@ -198,9 +198,9 @@ struct lock_request {
     bool deferred;         /* in queue->deferred */
     bool goes_on;          /* it has begun: it waits for no other request of its owner any more */
     bool fair;             /* FAIR: order of arrival across brokers */
-    bool unnamed;          /* for the owner of its connection, who has no name: never enters again */
-    bool lined, turn;      /* fair: its ticket stands in the line; it has been called up */
-    uint64_t ticket;       /* fair: its number */
+    bool unnamed;     /* for the owner of its connection, who has no name: never enters again */
+    bool lined, turn; /* fair: its ticket stands in the line; it has been called up */
+    uint64_t ticket;  /* fair: its number */
     int64_t token, deadline_ms;
     int64_t count;
     bool failed;            /* one of the releases of FORCEUNLOCK could not be confirmed */

@@ -1,6 +1,7 @@
 /*
- * Messages about holds. Pushes go to RESP3 connections only: a RESP2 client could not tell them
- * from replies, and subscribes instead.
+ * Messages about holds. Pushes go to RESP3 connections that have asked for them (TELL) only: many
+ * clients take what they did not ask for as a reply, in RESP2 each of them does, and subscribe
+ * instead.
  */
 #include "notify.h"
 
@@ -31,7 +32,7 @@ static const struct {
 static void push(const struct hold *h, const char *what, const char *text, int64_t number,
                  int64_t now_ms)
 {
-    if (!h->session || h->session->proto < 3)
+    if (!h->tell || !h->session || h->session->proto < 3)
         return;
     struct resp_writer w = session_push(h->session, now_ms);
     resp_push(&w, 4);

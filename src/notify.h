@@ -1,9 +1,9 @@
 #ifndef HOLDFAST_NOTIFY_H
 #define HOLDFAST_NOTIFY_H
 /*
- * notify: tells the holder (RESP3 push), the channels `lost` and `lock:<name>`, and the log what
- * becomes of a hold. Owners are never told to others: an owner's id is what proves that a hold is
- * his.
+ * notify: tells the holder who asked for it (TELL; RESP3 push), the channels `lost` and
+ * `lock:<name>`, and the log what becomes of a hold. Owners are never told to others: an owner's id
+ * is what proves that a hold is his.
  *
  *   push      ["renewed", name, token, validity]
  *             ["jeopardy", name, token, validity]
@@ -29,7 +29,7 @@ enum lost_reason {
 
 void notify_granted(const struct hold *, int64_t now_ms);
 void notify_released(const struct hold *, int64_t now_ms);
-void notify_renewed(const struct hold *, int64_t now_ms); /* TELL */
+void notify_renewed(const struct hold *, int64_t now_ms);
 void notify_jeopardy(const struct hold *, int64_t now_ms);
 void notify_safe(const struct hold *, int64_t now_ms);
 /* Also counts it, and ends the connection where `on_lost = close`. */

@@ -486,6 +486,7 @@ def test_locks_bad_options(client, options, word):
 
 def test_forceunlock(client, other, name):
     assert client.cmd("FORCEUNLOCK", name) == 0
+    client.cmd("OWNER", "app")
     token = client.cmd("LOCK", name)[0]
     client.cmd("LOCK", name)
     assert other.cmd("FORCEUNLOCK", name) == 1

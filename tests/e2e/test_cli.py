@@ -272,7 +272,7 @@ def test_masters(three):
 
 
 def test_unlock(one, clients):
-    client = clients(one.broker, resp3=True)
+    client = clients(one.broker, resp3=True, tell=True)
     client.cmd("LOCK", "taken")
     assert cli(one.broker, "unlock", "taken")[0] == USAGE
     ok(one.broker, "unlock", "--force", "taken")

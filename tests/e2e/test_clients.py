@@ -51,11 +51,12 @@ def test_redis_cli(cli, flag, name):
 
 def test_redis_cli_a_session(cli):
     """Lines typed into one connection: the watched lock is its own until the end of input."""
-    out = cli(text_in="LOCK s\nHOLDS s\nLOCK s\nUNLOCK s\nUNLOCK s\nNOSUCH\nPING\n")
+    out = cli(text_in="LOCK s\nHOLDS s\nLOCK s\nUNLOCK s\nNOSUCH\nPING\n")
     lines = [line for line in out.splitlines() if line]
     assert lines[2] == "1"
-    assert lines[5:7] == ["0", "1"]
-    assert lines[7].startswith("ERR unknown command 'NOSUCH'")
+    assert lines[3].startswith("HELD 's' is held by this connection already")
+    assert lines[4] == "1"
+    assert lines[5].startswith("ERR unknown command 'NOSUCH'")
     assert lines[-1] == "PONG"
 
 

@@ -23,6 +23,12 @@ def brokers(request, make_broker, masters):
     return made
 
 
+def call(client, owner):
+    """Only who has a name may have a lock in two ways, or twice."""
+    assert client.cmd("OWNER", owner) == "OK"
+    return client
+
+
 @pytest.fixture
 def people(brokers, clients):
     """people(i): a client; they are spread over the brokers."""
@@ -102,7 +108,7 @@ def test_waiting_readers_come_together(people, brokers, name):
 
 
 def test_a_reader_enters_again_and_leaves_once(people, name):
-    reader, writer = people(0), people(1)
+    reader, writer = call(people(0), "reader"), people(1)
     token = read(reader, name)[0]
     assert read(reader, name)[0] == token
     assert reader.cmd("HOLDS", name) == 2
@@ -139,7 +145,7 @@ def test_watched_readers_are_renewed_and_freed(people, brokers, name):
 
 
 def test_from_exclusive_to_shared(people, name):
-    writer, reader = people(0), people(1)
+    writer, reader = call(people(0), "writer"), people(1)
     token = writer.cmd("LOCK", name, "LEASE", LONG)[0]
     assert read(writer, name)[0] > token
     assert read(reader, name) is None
@@ -151,7 +157,7 @@ def test_from_exclusive_to_shared(people, name):
 
 
 def test_from_shared_to_exclusive(people, name):
-    reader, other = people(0), people(1)
+    reader, other = call(people(0), "reader"), people(1)
     token = read(reader, name)[0]
     assert read(other, name)
     assert reader.cmd("LOCK", name, "LEASE", LONG) is None
@@ -163,7 +169,7 @@ def test_from_shared_to_exclusive(people, name):
 
 
 def test_two_readers_who_both_want_it_alone(people, brokers, name):
-    a, b = people(0), people(1)
+    a, b = call(people(0), "a"), call(people(1), "b")
     assert read(a, name) and read(b, name)
     waiting(a, brokers[0], 1, "LOCK", name, "WAIT", 0, "LEASE", LONG)
     error = b.err("LOCK", name, "WAIT", 0, "LEASE", LONG)
@@ -372,7 +378,7 @@ def test_no_deadlock_whatever_the_order(people, name):
 
 def test_mlock_enters_again_what_it_has(people, name):
     names = names_of(name, 3)
-    a = people(0)
+    a = call(people(0), "a")
     token = a.cmd("LOCK", names[1], "LEASE", LONG)[0]
     tokens, _ = a.cmd("MLOCK", 3, *names, "LEASE", LONG)
     assert tokens[1] == token
@@ -384,7 +390,7 @@ def test_mlock_enters_again_what_it_has(people, name):
 
 def test_mlock_of_shares(people, name):
     names = names_of(name, 2)
-    a, b = people(0), people(1)
+    a, b = call(people(0), "a"), people(1)
     assert a.cmd("MLOCK", 2, *names, "SHARED", "LEASE", LONG)
     assert b.cmd("MLOCK", 2, *names, "SHARED", "LEASE", LONG)
     assert a.err("LOCK", names[0], "LIMIT", 2).code == "KIND"

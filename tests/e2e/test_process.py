@@ -382,7 +382,7 @@ def test_dev_three_lives_with_one_master_out(tmp_path, clients, name):
         victim = [pid for pid, command in procs.children(broker.proc.pid).items()
                   if command == "redis-server"][0]
         os.kill(victim, signal.SIGKILL)
-        assert client.cmd("LOCK", name)[0] == token
+        assert client.cmd("RENEW", name)[0] == token
         assert clients(broker).cmd("LOCK", name) is None
     finally:
         broker.close()

@@ -108,6 +108,7 @@ def test_one_script_per_master_for_lock_and_unlock(broker3, masters3, clients, n
 
 def test_reentry(three, clients, name):
     client = clients(three.broker)
+    client.cmd("OWNER", "app")
     token = client.cmd("LOCK", name)[0]
     assert client.cmd("LOCK", name)[0] == token
     assert client.cmd("HOLDS", name) == 2
@@ -156,20 +157,19 @@ def test_a_master_restarted_empty_gets_the_hold_again(broker3, masters3, clients
     masters3[0].restart()
     wait_for("the hold on the new master", lambda: owners_on(masters3[0], name))
     assert other.cmd("LOCK", name) is None
-    assert holder.cmd("LOCK", name)[0] == token
+    assert holder.cmd("RENEW", name)[0] == token
 
 
 def test_every_master_restarted_in_turn(broker3, masters3, clients, name):
     """Top-up and re-planting carry a watched lock through the restart of every master, one by one."""
-    holder, other = clients(broker3, resp3=True), clients(broker3)
+    holder, other = clients(broker3, resp3=True, tell=True), clients(broker3)
     token = holder.cmd("LOCK", name)[0]
     for master in masters3:
         master.restart()
         wait_for("the hold on %s" % master.name, lambda m=master: owners_on(m, name))
         assert other.cmd("LOCK", name) is None
     assert not [p for p in holder.pushes if p[0] == "lost"]
-    assert holder.cmd("LOCK", name)[0] == token
-    holder.cmd("UNLOCK", name)
+    assert holder.cmd("RENEW", name)[0] == token
     assert holder.cmd("UNLOCK", name) == 1
     assert other.cmd("LOCK", name)[0] > token
 
@@ -186,7 +186,7 @@ def test_stopped_killed_and_restarted_at_once(broker3, masters3, clients, name):
     assert other.cmd("LOCK", name, "WAIT", 2 * LEASE_MS) is None
     masters3[1].start()
     wait_for("the hold on b", lambda: owners_on(masters3[1], name))
-    assert holder.cmd("LOCK", name)[0] == token
+    assert holder.cmd("RENEW", name)[0] == token
 
 
 def test_a_stopped_master_is_stalled_until_it_answers(make_broker, masters3, clients):
@@ -264,6 +264,7 @@ def test_a_failed_acquire_is_undone_everywhere(broker3, masters3, clients, name)
 
 def test_a_failed_acquire_of_a_reentered_lock_keeps_the_hold(broker3, masters3, clients, name):
     client = clients(broker3)
+    client.cmd("OWNER", "app")
     token = client.cmd("LOCK", name, "LEASE", 50000)[0]
     masters3[1].stop()
     masters3[2].stop()
@@ -278,7 +279,7 @@ def test_a_failed_acquire_of_a_reentered_lock_keeps_the_hold(broker3, masters3, 
 
 
 def test_two_masters_out_past_the_lease_loses_the_hold(broker3, masters3, clients, name):
-    holder = clients(broker3, resp3=True)
+    holder = clients(broker3, resp3=True, tell=True)
     token = holder.cmd("LOCK", name)[0]
     masters3[0].stop()
     masters3[1].stop()
@@ -294,7 +295,7 @@ def test_two_masters_out_past_the_lease_loses_the_hold(broker3, masters3, client
 
 def test_a_short_outage_does_not_lose_the_hold(make_broker, masters3, clients, name):
     broker = make_broker(masters3, options={"lease": "5s"})
-    holder = clients(broker, resp3=True)
+    holder = clients(broker, resp3=True, tell=True)
     token = holder.cmd("LOCK", name)[0]
     masters3[0].stop()
     masters3[1].stop()
@@ -302,7 +303,7 @@ def test_a_short_outage_does_not_lose_the_hold(make_broker, masters3, clients, n
     masters3[0].cont()
     masters3[1].cont()
     assert holder.wait_push("safe", 5)[1] == name
-    assert holder.cmd("LOCK", name)[0] == token
+    assert holder.cmd("RENEW", name)[0] == token
 
 
 def test_a_waiter_outlives_an_outage(broker3, masters3, clients, name):

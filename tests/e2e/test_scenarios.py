@@ -135,7 +135,7 @@ def test_every_master_restarted_in_turn_with_quarantine(make_redis, make_settled
     masters = [make_redis(n) for n in "abc"]
     options = {"quarantine": "1200ms", "max_lease": "1s"}
     first, second = make_settled(masters, options=options), make_settled(masters, options=options)
-    holder, rival = clients(first, resp3=True), clients(second)
+    holder, rival = clients(first, resp3=True, tell=True), clients(second)
     asker = clients(first)
     token = holder.cmd("LOCK", name, "OWNER", "app")[0]
 
@@ -179,7 +179,7 @@ def test_a_take_over_that_failed_frees_nobody(make_redis, make_proxy, make_broke
     proxies = [make_proxy(m.address) for m in masters]
     first = make_broker(masters, options={"lease": "1500ms"})
     second = make_broker({m.name: p.url for m, p in zip(masters, proxies)}, options={"lease": "1500ms"})
-    holder, other, rival = clients(first, resp3=True), clients(second), clients(first)
+    holder, other, rival = clients(first, resp3=True, tell=True), clients(second), clients(first)
     proxies[0].refuse()
     proxies[4].refuse()
     proxies[1].on("drop_request", about(name), times=None)
@@ -210,7 +210,7 @@ def test_a_master_whose_clock_jumps_is_out(make_redis, make_stepped, make_settle
     masters = [make_redis("a"), make_redis("b"), make_stepped("c")]
     options = {"quarantine": "1500ms", "max_lease": "1s"}
     first, second = make_settled(masters, options=options), make_settled(masters, options=options)
-    holder, rival = clients(first, resp3=True), clients(second)
+    holder, rival = clients(first, resp3=True, tell=True), clients(second)
     token = holder.cmd("LOCK", name, "OWNER", "app")[0]
     wait_for("the hold on c", lambda: holder_on(masters[2], name) == "app")
     for seconds in (60, 0):
@@ -233,7 +233,7 @@ def test_a_broker_that_stood_still_has_lost_its_holds(make_redis, make_broker, c
     """Three leases: another broker's client holds meanwhile; the first one's is told and gets no late OK."""
     masters = [make_redis(n) for n in "abc"]
     first, second = make_broker(masters), make_broker(masters)
-    old, late, waiter, new = clients(first, resp3=True), clients(first), clients(first), clients(second)
+    old, late, waiter, new = clients(first, resp3=True, tell=True), clients(first), clients(first), clients(second)
     token, validity = old.cmd("LOCK", name)
     since = time.monotonic()
     waiter.send("LOCK", name, "WAIT", 60000)
@@ -263,7 +263,7 @@ CLIENT = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from respclient import RespClient
-client = RespClient(("127.0.0.1", int(sys.argv[2])), resp3=True)
+client = RespClient(("127.0.0.1", int(sys.argv[2])), resp3=True, tell=True)
 names = sys.argv[4:]
 for i in range(0, len(names), 200):
     assert all(client.pipeline(*[("LOCK", name, *sys.argv[3].split()) for name in names[i:i + 200]]))
@@ -300,7 +300,7 @@ def test_many_holders_killed_at_once(make_redis, make_broker, clients, name):
     """kill -9: the kernel closes their connections, and all locks are free long before their lease; the others'
     are renewed."""
     broker = make_broker([make_redis(n) for n in "abc"], options={"lease": "25s"})
-    other = clients(broker, resp3=True)
+    other = clients(broker, resp3=True, tell=True)
     others = ["%s:other:%d" % (name, i) for i in range(50)]
     for one in others:
         other.cmd("LOCK", one)
@@ -537,7 +537,7 @@ def test_lost_data_is_noticed(make_redis, make_settled, make_broker, clients, na
     assert master_of(cold, "a")["state"] == "quarantine"
     wait_state(other, "a", "active")
     wait_for("the hold on a", lambda: lock_key(masters[0], name))
-    assert holder.cmd("LOCK", name)[0] == token
+    assert holder.cmd("RENEW", name)[0] == token
 
 
 def test_a_master_from_an_old_dump_is_out(make_redis, make_settled, clients, name):
@@ -545,7 +545,7 @@ def test_a_master_from_an_old_dump_is_out(make_redis, make_settled, clients, nam
     masters = [make_redis("a"), make_redis("b"), make_redis("c", persist="rdb")]
     options = {"quarantine": "1500ms", "max_lease": "1s"}
     broker = make_settled(masters, options=options)
-    holder, rival = clients(broker, resp3=True), clients(broker)
+    holder, rival = clients(broker, resp3=True, tell=True), clients(broker)
     masters[2].cli("SAVE")
     token = holder.cmd("LOCK", name)[0]
     masters[2].restart()
@@ -553,7 +553,7 @@ def test_a_master_from_an_old_dump_is_out(make_redis, make_settled, clients, nam
     assert rival.cmd("LOCK", name) is None
     wait_state(rival, "c", "active")
     wait_for("the hold on c", lambda: lock_key(masters[2], name))
-    assert holder.cmd("LOCK", name)[0] == token
+    assert holder.cmd("RENEW", name)[0] == token
     assert not [p for p in holder.pushes if p[0] == "lost"]
 
 
@@ -598,7 +598,7 @@ def test_script_flush_costs_nothing(make_redis, make_settled, clients, name):
     assert client.cmd("LOCK", name + "2", "WAIT", 2000)[0] > 0
     assert all(as_map(row)["state"] != "quarantine" for row in client.cmd("MASTERS"))
     wait_for("three active masters", lambda: all(as_map(row)["state"] == "active" for row in client.cmd("MASTERS")))
-    assert client.cmd("LOCK", name)[0] == token
+    assert client.cmd("RENEW", name)[0] == token
 
 
 def test_a_promoted_replica_is_another_server(make_redis, make_proxy, make_settled, clients, name):
@@ -619,7 +619,7 @@ def test_a_promoted_replica_is_another_server(make_redis, make_proxy, make_settl
     wait_state(rival, "c", "quarantine")
     assert rival.cmd("LOCK", name) is None
     wait_state(rival, "c", "active")
-    assert holder.cmd("LOCK", name)[0] == token
+    assert holder.cmd("RENEW", name)[0] == token
 
 
 # Masters that must not be used
@@ -724,7 +724,7 @@ def test_a_majority_that_refuses_is_no_vote(make_redis, make_broker, clients, na
     """One of three says yes: not granted, nothing is left of it anywhere, and a holder of before lives on."""
     masters = [make_redis(n) for n in "abc"]
     broker = make_broker(masters, options={"lease": "6s"})
-    holder, client = clients(broker, resp3=True), clients(broker)
+    holder, client = clients(broker, resp3=True, tell=True), clients(broker)
     token = holder.cmd("LOCK", name + ":before")[0]
     heal = [harm(master) for master in masters[:2]]
     client.send("LOCK", name, "OWNER", "ghost", "LEASE", 20000)
@@ -736,7 +736,7 @@ def test_a_majority_that_refuses_is_no_vote(make_redis, make_broker, clients, na
         wait_for("the undo on %s" % master.name, lambda m=master: holder_on(m, name) is None)
     broker.wait_quorum()
     assert client.cmd("LOCK", name, "OWNER", "next", "WAIT", 5000)[0] > 0
-    assert holder.cmd("LOCK", name + ":before")[0] == token
+    assert holder.cmd("RENEW", name + ":before")[0] == token
     assert not [p for p in holder.pushes if p[0] == "lost"]
 
 

@@ -63,7 +63,7 @@ def test_one_owner_over_two_brokers(pair, clients, name):
 
 def test_maxhold_goes_along(pair, clients, name):
     """Over two brokers: however often it is taken back, it ends when it was to end at first."""
-    one, two = clients(pair[0], resp3=True), clients(pair[1], resp3=True)
+    one, two = clients(pair[0], resp3=True, tell=True), clients(pair[1], resp3=True, tell=True)
     since = time.monotonic()
     assert one.cmd("LOCK", name, "OWNER", "app", "MAXHOLD", 3000)
     wait_for("the hold", lambda: two.cmd("HOLDS", name, "OWNER", "app") == 1)
@@ -157,7 +157,7 @@ def test_take_back_too_late_is_refused(pair, clients, name):
 def test_taking_over_from_a_living_broker_tells_the_old_holder(pair, clients, name):
     """The first broker sees the foreign operation id, reports the hold as moved and touches it no more."""
     first, second = pair
-    a, b, rival = clients(first, resp3=True), clients(second), clients(first)
+    a, b, rival = clients(first, resp3=True, tell=True), clients(second), clients(first)
     token = a.cmd("LOCK", name, "OWNER", "app")[0]
     newer = b.cmd("RENEW", name, "OWNER", "app")[0]
     assert newer > token
@@ -181,7 +181,7 @@ def test_quit_at_the_old_broker_does_not_free_a_moved_hold(pair, clients, name):
 
 def test_forceunlock_through_the_other_broker(pair, clients, name):
     first, second = pair
-    a, b = clients(first, resp3=True), clients(second)
+    a, b = clients(first, resp3=True, tell=True), clients(second)
     token = a.cmd("LOCK", name)[0]
     assert b.cmd("FORCEUNLOCK", name) == 1
     assert b.cmd("LOCK", name, "WAIT", 3000)[0] > token
@@ -202,5 +202,6 @@ def test_many_holds_of_a_killed_broker(pair, clients, name):
     rival = clients(second)
     assert rival.cmd("LOCK", names[50], "WAIT", 3 * LEASE_MS) is None
     b.close()
+    rival.cmd("OWNER", "rival")
     wait_for("the release of all", lambda: all(
         isinstance(r, list) for r in rival.pipeline(*[("LOCK", n) for n in names])))

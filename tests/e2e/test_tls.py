@@ -274,7 +274,7 @@ def test_quit_is_orderly(connect, broker, name):
 def test_a_push_reaches_a_client_over_tls(connect, broker, name):
     client = connect()
     client.cmd("HELLO", 3)
-    client.cmd("LOCK", name)
+    client.cmd("LOCK", name, "TELL")
     with broker.connect() as plain:
         assert plain.cmd("FORCEUNLOCK", name) == 1
     assert client.wait_push("lost")[1] == name

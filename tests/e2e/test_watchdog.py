@@ -30,7 +30,7 @@ def test_lives_past_its_lease_many_times(one, holder, rival, name):
     token = holder.cmd("LOCK", name)[0]
     assert rival.cmd("LOCK", name, "WAIT", 6 * LEASE_MS) is None
     assert holder.cmd("HOLDS", name) == 1
-    assert holder.cmd("LOCK", name)[0] == token
+    assert holder.cmd("RENEW", name)[0] == token
     assert pttl(one, name) > 0
 
 
@@ -54,8 +54,9 @@ def test_free_at_once_after_an_orderly_end(make_broker, masters1, clients, name,
     """With a long lease only the release can explain that the lock is free."""
     broker = make_broker(masters1, options={"lease": "30s"})
     holder, rival = clients(broker), clients(broker)
+    holder.cmd("OWNER", "app")
     holder.cmd("LOCK", name)
-    assert holder.cmd("LOCK", name)[1] > 25000
+    assert holder.cmd("LOCK", name)[1] > 25000, "whatever its count"
     rival.send("LOCK", name, "WAIT", 20000)
     assert rival.silent(0.2)
     start = time.monotonic()
@@ -142,10 +143,61 @@ def test_tell_pushes_each_renewal(one, clients, name):
     assert client.cmd("UNLOCK", name) == 1
 
 
-def test_without_tell_nothing_is_pushed(one, clients, name):
+def test_without_tell_nothing_is_pushed(one, clients, rival, name):
+    """Many clients take a push that they did not ask for as the reply to their next request."""
     client = clients(one.broker, resp3=True)
     client.cmd("LOCK", name)
     assert client.silent(2 * LEASE_S)
+    assert rival.cmd("FORCEUNLOCK", name) == 1
+    assert client.silent(0.2)
+    rival.cmd("LOCK", name)
+    assert client.cmd("LOCK", name) is None and not client.pushes
+
+
+def test_client_tell_is_tell_on_each_lock(one, clients, rival, name):
+    client = clients(one.broker, resp3=True)
+    quiet, told, later = name + ":quiet", name + ":told", name + ":later"
+    client.cmd("LOCK", quiet, "WAIT", 5000)
+    assert client.cmd("CLIENT", "TELL", "ON") == "OK"
+    tokens = {told: client.cmd("LOCK", told)[0], later: client.cmd("MLOCK", 1, later)[0][0]}
+    assert client.cmd("CLIENT", "TELL", "off") == "OK"
+    assert str(client.err("CLIENT", "TELL", "x")) == "ERR syntax error"
+    rival.cmd("FORCEUNLOCK", quiet)
+    for one_name in (told, later):
+        rival.cmd("FORCEUNLOCK", one_name)
+        assert client.wait_push("lost") == ["lost", one_name, tokens[one_name], "forced"]
+    client.cmd("CLIENT", "TELL", "ON")
+    assert client.cmd("RESET") == "RESET"
+    client.cmd("HELLO", 3)
+    client.cmd("LOCK", quiet, "WAIT", 5000)
+    rival.cmd("FORCEUNLOCK", quiet)
+    assert client.silent(0.2)
+
+
+def test_tell_stays_with_the_connection_that_said_it(one, clients, rival, name):
+    """Whoever takes the lock back may be a client that takes a push for a reply."""
+    first, second, third = (clients(one.broker, resp3=True) for _ in range(3))
+    third.cmd("CLIENT", "TELL", "ON")
+    first.cmd("LOCK", name, "OWNER", "app", "TELL")
+    second.cmd("RENEW", name, "OWNER", "app")
+    assert first.wait_push("lost")[3] == "moved"
+    assert second.silent(2 * LEASE_S)
+    third.cmd("RENEW", name, "OWNER", "app")
+    assert third.wait_push("renewed")[1] == name
+    rival.cmd("FORCEUNLOCK", name)
+    assert third.wait_push("lost")[3] == "forced"
+    assert second.cmd("PING") == "PONG" and not second.pushes
+
+
+def test_subscribe_does_not_ask_for_pushes(one, clients, rival, name):
+    client = clients(one.broker, resp3=True)
+    client.send("SUBSCRIBE", "lock:" + name)
+    assert client.recv_push()[0] == "subscribe"
+    client.cmd("LOCK", name)
+    rival.cmd("FORCEUNLOCK", name)
+    rival.cmd("LOCK", name, "WAIT", 5000)
+    kinds = [client.recv_push() for _ in range(3)]
+    assert [k[0] for k in kinds] == ["message"] * 3 and kinds[1][2].startswith("lost ")
 
 
 # A hold that is lost
@@ -158,7 +210,7 @@ def lose(one, name):
 
 
 def test_lost_is_pushed_to_a_resp3_holder(one, clients, name):
-    client = clients(one.broker, resp3=True)
+    client = clients(one.broker, resp3=True, tell=True)
     token = client.cmd("LOCK", name)[0]
     lose(one, name)
     push = client.wait_push("lost")
@@ -187,7 +239,7 @@ def test_lost_is_logged(one, holder, name):
 
 
 def test_lost_by_forceunlock_is_told(one, clients, rival, name):
-    client = clients(one.broker, resp3=True)
+    client = clients(one.broker, resp3=True, tell=True)
     token = client.cmd("LOCK", name)[0]
     assert rival.cmd("FORCEUNLOCK", name) == 1
     push = client.wait_push("lost")
@@ -207,7 +259,7 @@ def test_on_lost_close_ends_the_connection(make_broker, masters1, clients, name)
 
 
 def test_told_before_the_validity_ends_when_the_master_stands_still(broker1, masters1, clients, name):
-    client = clients(broker1, resp3=True)
+    client = clients(broker1, resp3=True, tell=True)
     client.cmd("LOCK", name)
     token, validity = client.cmd("RENEW", name)
     start = time.monotonic()
@@ -221,7 +273,7 @@ def test_told_before_the_validity_ends_when_the_master_stands_still(broker1, mas
 
 def test_jeopardy_and_safe(make_broker, masters1, clients, name):
     broker = make_broker(masters1, options={"lease": "6s"})
-    client = clients(broker, resp3=True)
+    client = clients(broker, resp3=True, tell=True)
     client.cmd("LOCK", name)
     masters1[0].stop()
     push = client.wait_push("jeopardy", 8)
@@ -233,7 +285,7 @@ def test_jeopardy_and_safe(make_broker, masters1, clients, name):
 
 def test_the_broker_stopped_past_the_lease_reports_its_holds_lost(broker1, clients, name):
     """SIGSTOP for three leases: no late OK, the hold is reported lost, the next token is larger."""
-    client, asker = clients(broker1, resp3=True), clients(broker1)
+    client, asker = clients(broker1, resp3=True, tell=True), clients(broker1)
     token = client.cmd("LOCK", name)[0]
     broker1.stop()
     asker.send("HOLDS", name, "OWNER", "nobody")

@@ -133,9 +133,10 @@ def parse(data, pos=0):
 
 
 class RespClient:
-    """One connection. Replies are text unless raw=True was given; errors raise in cmd(), not in recv()."""
+    """One connection. Replies are text unless raw=True was given; errors raise in cmd(), not in recv().
+    With resp3=True and tell=True it gets pushes about its locks."""
 
-    def __init__(self, address, deadline_s=DEADLINE_S, raw=False, resp3=False):
+    def __init__(self, address, deadline_s=DEADLINE_S, raw=False, resp3=False, tell=False):
         self.deadline_s = deadline_s
         self.raw = raw
         self.data = bytearray()
@@ -152,6 +153,8 @@ class RespClient:
             self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if resp3:
             self.cmd("HELLO", 3)
+        if tell:
+            self.cmd("CLIENT", "TELL", "ON")
 
     def __enter__(self):
         return self

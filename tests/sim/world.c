@@ -115,7 +115,8 @@ static void read_out(struct world_app *app)
         if (is_push) {
             log_trace(app->owner, "app=%d push %s", app->index, text);
             history_pushed(app, text);
-            keep_text(app->pushes, &app->n_pushes, text);
+            if (app->wants_renewed || strncmp(text, "renewed ", 8) != 0)
+                keep_text(app->pushes, &app->n_pushes, text);
         } else {
             take_reply(app, text);
         }
@@ -203,6 +204,8 @@ void world_say(int index, const char *fmt, ...)
             snprintf(ask->owner, sizeof ask->owner, "%s", argv[i + 1].ptr);
         else if (strcmp(argv[i].ptr, "WAIT") == 0)
             ask->waits = true;
+        else if (strcmp(argv[i].ptr, "TELL") == 0)
+            app->wants_renewed = true;
     }
     log_trace(app->owner, "app=%d says %s", index, ask->text);
     history_said(app, ask);
@@ -271,11 +274,12 @@ void world_connect(int index, int broker, const char *owner)
     app->index = index;
     app->broker = wb;
     app->connected = true;
-    app->wants_close = false;
+    app->wants_close = app->wants_renewed = false;
     app->n_asks = app->n_run = app->n_replies = app->n_pushes = 0;
     snprintf(app->owner, sizeof app->owner, "%s", owner);
     session_init(&app->session, ++world.n_sessions, &session_events, &app->out, world_local_ms(wb));
     app->session.proto = 3;
+    app->session.tell = app->session.owner_named = true;
     app->session.owner = owner_get(owner, strlen(owner));
     owner_used(app->session.owner, app->session.id);
 }

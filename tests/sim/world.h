@@ -67,6 +67,8 @@ struct world_app {
     int n_asks, n_run;
     char replies[WORLD_ASKS][WORLD_TEXT]; /* for scenarios: not looked at yet */
     int n_replies;
+    bool wants_renewed; /* it has said TELL: those pushes are kept for it too; else the judge
+                         * sees them */
     char pushes[WORLD_ASKS][WORLD_TEXT];
     int n_pushes;
 };

@@ -3,6 +3,7 @@
  * end.
  */
 #include <getopt.h>
+#include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,9 @@
 #include "stats.h"
 #include "util.h"
 
-enum { OPTION_DEV = 256, OPTION_HASH, PASSWORD_MAX = 512 };
+enum { OPTION_DEV = 256, OPTION_HASH, OPTION_USER, PASSWORD_MAX = 512 };
+
+#define SERVICE_USER "holdfast" /* of systemd/holdfastd.service.in */
 
 struct options {
     const char *file;   /* -c; NULL: not given */
@@ -27,20 +30,22 @@ struct options {
     char **assignments; /* -o, as they came */
     size_t n_assignments;
     int verbose;
-    int n_dev;       /* --dev; 0: not given */
-    int test_only;   /* -t; 2: the masters too */
-    struct dev *dev; /* with n_dev */
+    int n_dev;        /* --dev; 0: not given */
+    int test_only;    /* -t; 2: the masters too */
+    const char *user; /* --user; NULL: not given */
+    struct dev *dev;  /* with n_dev */
 };
 
 static const char help_text[] =
     "usage: holdfastd [-c FILE] [-t] [-p PORT] [-o SECTION.KEY=VALUE]... [--dev[=N]]\n"
-    "                 [-v] [-V] [-h] [--hash-password]\n"
+    "                 [--user=NAME] [-v] [-V] [-h] [--hash-password]\n"
     "\n"
     "A lock broker: distributed locks over the Redis protocol, kept on Redis masters.\n"
     "\n"
     "  -c FILE               configuration file (" HOLDFAST_CONFIG_FILE ")\n"
     "  -t                    check the configuration, say what is wrong, and exit\n"
     "  -tt                   look at the masters too\n"
+    "  --user=NAME           with -t: see whether this user can read the files; root only\n"
     "  -p PORT               listen on this TCP port; 0: any free one\n"
     "  -o SECTION.KEY=VALUE  set an option, over what the file says; repeatable\n"
     "  --dev[=N]             try it out: N private redis-servers (1) as masters,\n"
@@ -162,6 +167,9 @@ static void take_option(struct options *o, int option, char **argv)
     case OPTION_DEV:
         o->n_dev = optarg ? number("--dev", optarg, 1, DEV_MASTERS_MAX) : 1;
         break;
+    case OPTION_USER:
+        o->user = optarg;
+        break;
     case OPTION_HASH:
         exit(hash_password());
     case 'v':
@@ -182,6 +190,7 @@ static void parse_options(struct options *o, int argc, char **argv)
 {
     static const struct option longs[] = {{"dev", optional_argument, NULL, OPTION_DEV},
                                           {"hash-password", no_argument, NULL, OPTION_HASH},
+                                          {"user", required_argument, NULL, OPTION_USER},
                                           {"help", no_argument, NULL, 'h'},
                                           {"version", no_argument, NULL, 'V'},
                                           {NULL, 0, NULL, 0}};
@@ -192,6 +201,8 @@ static void parse_options(struct options *o, int argc, char **argv)
         take_option(o, option, argv);
     if (optind < argc)
         refuse("%s: no arguments are expected", argv[optind]);
+    if (o->user && (!o->test_only || geteuid() != 0))
+        refuse("--user %s: it goes with -t, and only root can ask that", o->user);
     for (size_t i = 0; o->n_dev && i < o->n_assignments; i++)
         if (strncmp(o->assignments[i], "masters.", 8) == 0)
             refuse("-o %s: --dev brings masters of its own", o->assignments[i]);
@@ -255,29 +266,50 @@ static void to_stderr(void *arg, bool is_warning, const char *text)
     fprintf(stderr, "holdfastd: %s%s\n", is_warning ? "warning: " : "", text);
 }
 
+/* What root can read, the service may not be allowed to: looked at when the configuration is that
+ * of the service, or --user names somebody. */
+static int test_files(const struct options *o, const struct conf *conf)
+{
+    bool is_service = conf->path && strcmp(conf->path, HOLDFAST_CONFIG_FILE) == 0 &&
+                      geteuid() == 0 && getpwnam(SERVICE_USER);
+
+    if (!o->user && !is_service)
+        return 0;
+    return server_check_files(conf, o->user ? o->user : SERVICE_USER, to_stderr, NULL);
+}
+
+/* The configuration with all the files that it names. -1: what is wrong has been told. */
+static int load_for_test(struct options *o, struct conf *conf)
+{
+    char error[512];
+
+    if (load(o, conf, to_stderr, NULL) != 0)
+        return -1;
+    int status = server_check_tls(conf, error, sizeof error);
+    if (*error)
+        to_stderr(NULL, status == 0, error);
+    if (status == 0)
+        status = test_files(o, conf);
+    if (status != 0)
+        conf_fini(conf);
+    return status;
+}
+
 /* -t */
 static int test(struct options *o)
 {
     struct conf conf;
-    char error[512];
+    int errors = 0;
 
-    if (load(o, &conf, to_stderr, NULL) != 0)
+    if (load_for_test(o, &conf) != 0)
         return EXIT_FAILURE;
-    if (server_check_tls(&conf, error, sizeof error) != 0) {
-        to_stderr(NULL, false, error);
-        conf_fini(&conf);
-        return EXIT_FAILURE;
-    }
     if (o->n_dev)
-        printf("the configuration is good: %d private masters\n", o->n_dev);
+        printf("the configuration is good: %d private master%s\n", o->n_dev, util_plural(o->n_dev));
     else if (conf.master_count == 1)
         printf("%s is good: 1 master\n", conf.path);
     else
         printf("%s is good: %zu masters, %d of them are a majority\n", conf.path, conf.master_count,
                quorum_need((int)conf.master_count));
-    if (*error)
-        to_stderr(NULL, true, error);
-    int errors = 0;
     if (o->test_only > 1 && !o->n_dev) {
         log_set_level(o->verbose > 0 ? LOG_LEVEL_DEBUG : LOG_LEVEL_ERROR);
         errors = server_look(&conf, stdout);

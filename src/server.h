@@ -35,6 +35,11 @@ struct server *server_new(const struct server_setup *, struct conf *conf, char *
  * 0: it may hold a warning, else "". */
 int server_check_tls(const struct conf *, char *error, size_t error_size) MUST_CHECK;
 
+/* Whether `user` can read the files that the configuration names, itself among them, and use the
+ * Unix sockets of masters; only root can say. Reports what that user cannot, from a child process.
+ * -1: there is something, or no such user. */
+int server_check_files(const struct conf *, const char *user, conf_report_fn, void *arg) MUST_CHECK;
+
 /* Connects to the masters, only looks at them, and tells on `out` what it finds, problems in words.
  * Takes 10 seconds at most. Returns how many errors there are: what keeps a master from being used,
  * or locks from being had. */

@@ -12,6 +12,7 @@
 #include "master.h"
 #include "server_private.h"
 #include "systemd.h"
+#include "util.h"
 
 enum { DRAIN_LOOK_MS = 50 };
 
@@ -48,8 +49,8 @@ void server_stop(struct server *s, bool now)
         return;
     }
     util_format_duration(limit, sizeof limit, s->conf.drain_timeout_ms);
-    log_info("server", "draining: %" PRId64 " watched locks, at most %s; again to stop at once",
-             held, limit);
+    log_info("server", "draining: %" PRId64 " watched lock%s, at most %s; again to stop at once",
+             held, util_plural(held), limit);
     s->phase = SERVER_DRAINS;
     s->drain_end_ms = now_ms + s->conf.drain_timeout_ms;
     s->drain_look_ms = now_ms;

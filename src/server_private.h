@@ -5,7 +5,7 @@
  * server_masters.c (the masters and readiness), server_reload.c (from the configuration to the
  * parts), server_hooks.c (what commands and clients ask of it), server_http.c (what HTTP shows),
  * server_tls.c (its files for TLS), server_fds.c (how many descriptors there may be),
- * server_look.c and server_findings.c (holdfastd -tt).
+ * server_look.c and server_findings.c (holdfastd -tt), server_files.c (what its user may read).
  */
 #include <event2/event_struct.h>
 #include <stdbool.h>

@@ -86,6 +86,7 @@ until_true() {
         tries=$((tries + 1))
         if [ $tries -gt 300 ]; then
             echo "FAILED: never: $what"
+            show | sed 's/^/    /'
             exit 1
         fi
         sleep 0.1
@@ -198,7 +199,7 @@ credentials() {
         printf "\n[masters]\na.password_credential = redis-password\n" >>/etc/holdfast/holdfast.ini
         systemctl daemon-reload'
     check "a password as a credential" inside systemctl restart holdfastd
-    until_true "the master" status_says '^ready'
+    trust_master
     check "-tt with the credential, as root" inside env CREDENTIALS_DIRECTORY=/etc/holdfast holdfastd -tt
     inside sh -c 'rm -r /etc/systemd/system/holdfastd.service.d
         sed -i s/password_credential.*/password_file=\\/etc\\/holdfast\\/redis-password/ /etc/holdfast/holdfast.ini
@@ -209,7 +210,7 @@ credentials() {
     inside chmod 640 /etc/holdfast/redis-password
     check "-tt when it can" inside holdfastd -tt
     check "a password in a file" inside systemctl restart holdfastd
-    until_true "the master" status_says '^ready'
+    trust_master
     inside mv /etc/holdfast/holdfast.ini.was /etc/holdfast/holdfast.ini
     inside redis-cli -a secret --no-auth-warning CONFIG SET requirepass '' >/dev/null
 }

@@ -1,8 +1,12 @@
 """holdfastd -tt: what it says of masters that are good, bad, and gone, and that it leaves no trace there."""
 
 import os
+import pwd
 import re
+import shutil
 import socket
+import subprocess
+import tempfile
 
 import pytest
 
@@ -128,6 +132,78 @@ def test_a_password_that_is_a_credential(look, make_redis, tmp_path):
     assert "secret" not in out
     status, _, err = run("-tt", "-c", str(conf))
     assert status == 1 and "CREDENTIALS_DIRECTORY is not set" in err
+
+
+@pytest.fixture
+def open_directory():
+    """Below it everybody may look for files, other than below pytest's."""
+    path = tempfile.mkdtemp()
+    os.chmod(path, 0o755)
+    yield path
+    shutil.rmtree(path)
+
+
+def make_certificate(certificate, key):
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                    "-keyout", key, "-out", certificate, "-subj", "/CN=broker"],
+                   check=True, stdin=subprocess.DEVNULL, capture_output=True)
+
+
+@pytest.mark.parametrize("key, names", [("a.password_file", "a.password_file"), ("a.key", "a.key"),
+                                        ("a.ca", "a.ca"), ("key", "tls.key")])
+def test_what_the_service_may_not_read(open_directory, key, names):
+    """Root reads everything: what the user of the service cannot read is found all the same."""
+    certificate, secret = os.path.join(open_directory, "c.pem"), os.path.join(open_directory, "secret")
+    key_file = secret if key.endswith("key") else os.path.join(open_directory, "key.pem")
+    make_certificate(certificate, key_file)
+    if key.endswith("ca"):
+        shutil.copy(certificate, secret)
+    if key.endswith("file"):
+        with open(secret, "w", encoding="utf-8") as out:
+            out.write("hidden\n")
+    lines = {"a.password_file": "", "a.ca": "", "a.key": "a.certificate = %s\n" % certificate, "key": ""}[key]
+    scheme = "redis" if key == "a.password_file" else "rediss"
+    conf = os.path.join(open_directory, "look.ini")
+    with open(conf, "w", encoding="utf-8") as out:
+        if key == "key":
+            out.write("[tls]\ncertificate = %s\nkey = %s\n[masters]\na = redis://127.0.0.1:1\n" % (certificate, secret))
+        else:
+            out.write("[masters]\na = %s://127.0.0.1:1\n%s%s = %s\n" % (scheme, lines, key, secret))
+    for path in (conf, certificate):
+        os.chmod(path, 0o644)
+    os.chmod(secret, 0o600)
+    assert run("-t", "-c", conf)[0] == 0, "who checks a file by hand checks it for himself"
+    status, out, err = run("-t", "-c", conf, "--user=nobody")
+    if os.geteuid() != 0:
+        assert status == 1 and "only root" in err
+        return
+    assert status == 1 and "%s: %s: the user nobody cannot read it" % (names, secret) in err and "chgrp" in err, err
+    assert "hidden" not in out + err
+    os.chown(secret, 0, pwd.getpwnam("nobody").pw_gid)
+    os.chmod(secret, 0o640)
+    status, out, err = run("-t", "-c", conf, "--user=nobody")
+    assert status == 0, err
+    os.chmod(conf, 0o600)
+    status, out, err = run("-t", "-c", conf, "--user=nobody")
+    assert status == 1 and "%s: the user nobody cannot read it" % conf in err
+
+
+def test_a_socket_that_the_service_may_not_use(open_directory, masters1):
+    """As that of Debian's Redis, which is for its group."""
+    conf = write_config(os.path.join(open_directory, "look.ini"), {"a": masters1[0].url})
+    os.chmod(conf, 0o644)
+    assert run("-tt", "-c", conf)[0] == 0
+    if os.geteuid() == 0:
+        status, _, err = run("-tt", "-c", conf, "--user=nobody")
+        assert status == 1 and re.search(r"a: .*: the user nobody cannot connect to it", err), err
+
+
+@pytest.mark.parametrize("args, word", [(("-t", "--user=no-such-user"), "no-such-user"), (("--user=nobody",), "-t")])
+def test_a_user_that_makes_no_sense(tmp_path, args, word):
+    conf = write_config(tmp_path / "look.ini", {"a": "redis://127.0.0.1:1"})
+    status, _, err = run("-c", conf, *args)
+    assert status == 1
+    assert "--user" in err.splitlines()[-1] and word in err.splitlines()[-1], err
 
 
 def test_what_a_user_may_not(look, make_redis):

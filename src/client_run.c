@@ -1,6 +1,7 @@
 /* From the bytes of a client to its commands, and when to stop.
  *
- * A client runs at most CLIENT_TURN commands in a turn of the loop; what is left waits in the
+ * A client runs at most CLIENT_TURN commands in a turn of the loop, of those that do more than is
+ * usual as many fewer; what is left waits in the
  * stream and goes on in the next turn, in the order in which they came to wait. All together run at
  * most CLIENT_TURN_ALL of those that have just come and as many of those left over: what the broker
  * itself has to do in a turn (server.c) never waits for more than that. A client runs none while
@@ -140,12 +141,12 @@ static size_t run(struct client *c, const char *data, size_t len, int64_t now_us
         refuse_tls(c, now_us / 1000);
         return len;
     }
-    for (int left = CLIENT_TURN; used < len; left--) {
+    for (int left = CLIENT_TURN; used < len;) {
         if (!may_run(c)) {
             c->stall = CLIENT_BUSY;
             return used;
         }
-        if (left == 0 || c->set->turn_left <= 0) {
+        if (left <= 0 || c->set->turn_left <= 0) {
             queue_more(c);
             return used;
         }
@@ -169,8 +170,10 @@ static size_t run(struct client *c, const char *data, size_t len, int64_t now_us
             used += n;
             continue;
         }
-        c->set->turn_left--;
-        if (!cmd_dispatch(&c->session, p->argc, p->argv, now_us / 1000, now_us)) {
+        bool waits = !cmd_dispatch(&c->session, p->argc, p->argv, now_us / 1000, now_us);
+        c->set->turn_left -= cmd_cost();
+        left -= cmd_cost();
+        if (waits) {
             c->stall = CLIENT_LOGIN;
             client_login_arm(c->set);
             return used;

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "glob.h"
 #include "latency.h"
 #include "monitor.h"
 #include "pubsub.h"
@@ -31,6 +32,9 @@ enum {
     INDEX_SLOTS = 256, /* a power of two, more than twice the rows of the table */
     NAME_MAX_LEN = 32, /* of a command or a sub-command */
     ERROR_MAX = 512,   /* bytes of an error text */
+    USUAL_ARGS = 12,   /* words; nearly always each one more is a name to be dealt with */
+    ARG_INSTRUCTIONS = 3000,
+    MONITOR_INSTRUCTIONS = 4000 /* for each who looks on */
 };
 
 /* What belongs to one row, in the order of cmd_index(). */
@@ -47,6 +51,7 @@ static int first_sub[INDEX_SLOTS]; /* by row of the table: the row of its first 
 static uint8_t slots[INDEX_SLOTS]; /* row + 1; 0: free */
 static bool reply_failed;          /* the handler that runs has answered an error, */
 static bool waits_for_login;       /* or nothing yet */
+static int64_t charged;            /* instructions of the request that runs, see cmd_charge() */
 
 static unsigned char to_upper(unsigned char c)
 {
@@ -258,6 +263,21 @@ void cmd_reply_syntax(struct session *s)
     cmd_reply_error(s, "ERR syntax error");
 }
 
+void cmd_charge(int64_t instructions)
+{
+    charged += instructions;
+}
+
+struct glob *cmd_glob(struct session *s, const struct resp_arg *word)
+{
+    struct glob *g = glob_new(word->ptr, word->len);
+
+    if (g == NULL)
+        cmd_reply_error(s, "LIMIT a pattern has at most %d bytes, this one has %zu", GLOB_MAX,
+                        word->len);
+    return g;
+}
+
 /* ---- the way of one request ---- */
 
 /* A NUL would end the text early: it is shown as a space, as resp_error() shows line ends. */
@@ -387,6 +407,7 @@ bool cmd_dispatch(struct session *s, int argc, const struct resp_arg *argv, int6
 
     assert(argc > 0);
     stats.commands_processed += !again;
+    charged = argc > USUAL_ARGS ? (argc - USUAL_ARGS) * ARG_INSTRUCTIONS : 0;
 
     int index = resolve(s, argc, argv);
     if (index < 0 || !pubsub_allows(s, &rows[index]))
@@ -397,12 +418,19 @@ bool cmd_dispatch(struct session *s, int argc, const struct resp_arg *argv, int6
         return true;
     }
     s->last_cmd = (uint16_t)index;
-    if (monitor_count > 0 && !again && (row->cmd->flags & (CMD_ADMIN | CMD_LOCK)) != CMD_ADMIN)
+    if (monitor_count > 0 && !again && (row->cmd->flags & (CMD_ADMIN | CMD_LOCK)) != CMD_ADMIN) {
         monitor_feed(hooks.peer(s), argc, argv, (row->cmd->flags & CMD_SECRET) != 0,
                      clock_wall_ms(), now_ms);
+        cmd_charge(monitor_count * (int64_t)MONITOR_INSTRUCTIONS);
+    }
     waits_for_login = false;
     run(s, row, argc, argv, now_ms, now_us);
     return !waits_for_login;
+}
+
+int cmd_cost(void)
+{
+    return charged > 0 ? 1 + (int)(charged / CMD_INSTRUCTIONS) : 1;
 }
 
 void cmd_written(struct request *request)

@@ -98,12 +98,18 @@ void cmd_init(const struct cmd_hooks *);
 void cmd_fini(void);
 const struct cmd_hooks *cmd_hooks(void);
 
+/* What a usual command takes, roughly, of the time of a turn. */
+enum { CMD_INSTRUCTIONS = 4000 };
+
 /* Runs one request; argc is at least 1. Answers unknown commands with Redis's very text, wrong
  * arity likewise. now_us is when it came. False: it waits for the verdict on a password (login.h)
  * and has no answer yet; nothing else of the session is to be run until then, and the same request
  * again after it. */
 bool cmd_dispatch(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms,
                   int64_t now_us);
+/* For how many usual commands the last one counts: 1, or more for what has done more (cmd_charge).
+ */
+int cmd_cost(void);
 
 /* True when this command has to wait until nothing of the session is in flight (CMD_BARRIER). */
 bool cmd_must_wait(const struct session *, const struct resp_arg *word);
@@ -151,6 +157,11 @@ void cmd_reply_ok(struct session *);
 void cmd_wait_for_login(void);
 void cmd_reply_int(struct session *, int64_t value);
 void cmd_reply_syntax(struct session *); /* ERR syntax error */
+/* This command has done more than most: so many instructions, roughly. The client, and all of them,
+ * run fewer in this turn of the loop. */
+void cmd_charge(int64_t instructions);
+/* The pattern in this word; NULL: it is too long, which has been answered. */
+struct glob *cmd_glob(struct session *, const struct resp_arg *word);
 /* The error of a request that is answered later: for its type->write. Counts it as failed. */
 void cmd_write_error(struct request *, struct resp_writer *, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

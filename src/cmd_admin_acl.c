@@ -72,8 +72,11 @@ static void write_user(struct resp_writer *w, const struct user *u)
     struct buf text = {0};
 
     buf_printf(&text, "user %s on %s", u->name, u->nopass ? "nopass" : u->hash ? "#***" : "-");
-    for (size_t i = 0; i < u->n_patterns; i++)
-        buf_printf(&text, " ~%s", u->patterns[i]);
+    for (const char *p = u->names + strspn(u->names, " \t"); *p != '\0'; p += strspn(p, " \t")) {
+        size_t len = strcspn(p, " \t");
+        buf_printf(&text, " ~%.*s", (int)len, p);
+        p += len;
+    }
     buf_printf(&text, " -@all +@connection%s%s%s", u->allow & CONF_ALLOW_LOCK ? " +@lock" : "",
                u->allow & CONF_ALLOW_INSPECT ? " +@inspect" : "",
                u->allow & CONF_ALLOW_ADMIN ? " +@admin" : "");

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "conf.h"
+#include "glob.h"
 #include "log.h"
 #include "stats.h"
 #include "util.h"
@@ -37,6 +38,8 @@ static const struct {
 };
 
 struct pairs {
+    struct glob **globs; /* what is asked for */
+    size_t n_globs;
     char **text; /* names and values in turn */
     size_t n;    /* pairs */
 };
@@ -54,31 +57,34 @@ static void on_option(void *arg, const char *name, const char *value)
     pairs->n++;
 }
 
-static void offer(struct pairs *pairs, const struct resp_arg *glob, const char *name,
-                  const char *value)
+static void offer(struct pairs *pairs, const char *name, const char *value)
 {
-    if (util_match(glob->ptr, glob->len, name, strlen(name)))
-        on_option(pairs, name, value);
+    for (size_t i = 0; i < pairs->n_globs; i++) {
+        if (glob_match(pairs->globs[i], name, strlen(name))) {
+            on_option(pairs, name, value);
+            return;
+        }
+    }
 }
 
-static void offer_int(struct pairs *pairs, const struct resp_arg *glob, const char *name, int64_t n)
+static void offer_int(struct pairs *pairs, const char *name, int64_t n)
 {
     char text[24];
 
     snprintf(text, sizeof(text), "%" PRId64, n);
-    offer(pairs, glob, name, text);
+    offer(pairs, name, text);
 }
 
-static void collect(struct pairs *pairs, const struct resp_arg *glob)
+static void collect(struct pairs *pairs)
 {
     const struct conf *conf = cmd_hooks()->conf;
 
-    conf_get(conf, glob->ptr, glob->len, on_option, pairs);
+    conf_get_any(conf, (const struct glob *const *)pairs->globs, pairs->n_globs, on_option, pairs);
     for (size_t i = 0; i < sizeof(redis_options) / sizeof(redis_options[0]); i++)
-        offer(pairs, glob, redis_options[i].name, redis_options[i].value);
-    offer_int(pairs, glob, "maxclients", conf->max_clients);
-    offer_int(pairs, glob, "tcp-keepalive", conf->tcp_keepalive_ms / 1000);
-    offer_int(pairs, glob, "timeout", conf->idle_timeout_ms / 1000);
+        offer(pairs, redis_options[i].name, redis_options[i].value);
+    offer_int(pairs, "maxclients", conf->max_clients);
+    offer_int(pairs, "tcp-keepalive", conf->tcp_keepalive_ms / 1000);
+    offer_int(pairs, "timeout", conf->idle_timeout_ms / 1000);
 }
 
 static void pairs_fini(struct pairs *pairs)
@@ -86,6 +92,20 @@ static void pairs_fini(struct pairs *pairs)
     for (size_t i = 0; i < 2 * pairs->n; i++)
         free(pairs->text[i]);
     free(pairs->text);
+    for (size_t i = 0; i < pairs->n_globs; i++)
+        glob_free(pairs->globs[i]);
+    free(pairs->globs);
+}
+
+static int read_globs(struct session *s, struct pairs *pairs, int n, const struct resp_arg *words)
+{
+    pairs->globs = util_alloc((size_t)n * sizeof(struct glob *));
+    for (int i = 0; i < n; i++) {
+        if ((pairs->globs[i] = cmd_glob(s, &words[i])) == NULL)
+            return -1;
+        pairs->n_globs++;
+    }
+    return 0;
 }
 
 void cmd_admin_config_get(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
@@ -93,13 +113,14 @@ void cmd_admin_config_get(struct session *s, int argc, const struct resp_arg *ar
     struct pairs pairs = {0};
 
     (void)now_ms;
-    for (int i = 2; i < argc; i++)
-        collect(&pairs, &argv[i]);
-    struct resp_writer w = session_reply(s);
-    resp_map(&w, pairs.n);
-    for (size_t i = 0; i < 2 * pairs.n; i++)
-        resp_str(&w, pairs.text[i]);
-    session_reply_end(s);
+    if (read_globs(s, &pairs, argc - 2, argv + 2) == 0) {
+        collect(&pairs);
+        struct resp_writer w = session_reply(s);
+        resp_map(&w, pairs.n);
+        for (size_t i = 0; i < 2 * pairs.n; i++)
+            resp_str(&w, pairs.text[i]);
+        session_reply_end(s);
+    }
     pairs_fini(&pairs);
 }
 

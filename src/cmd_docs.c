@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cmd_syntax.h"
+#include "glob.h"
 #include "util.h"
 
 /* ---- what follows from a row ---- */
@@ -155,7 +156,8 @@ void cmd_docs_count(struct session *s, int argc, const struct resp_arg *argv, in
 /* ---- COMMAND LIST ---- */
 
 struct filter {
-    const struct resp_arg *pattern, *category; /* at most one; NULL: any */
+    struct glob *pattern; /* at most one of these two; NULL: any */
+    const struct resp_arg *category;
     bool nothing;
 };
 
@@ -164,7 +166,7 @@ static bool filter_fits(const struct filter *f, const struct cmd *cmd)
     const char *name = full_name(cmd);
 
     if (f->pattern != NULL)
-        return util_match(f->pattern->ptr, f->pattern->len, name, strlen(name));
+        return glob_match(f->pattern, name, strlen(name));
     if (f->category == NULL)
         return !f->nothing;
     for (const struct word *word = class_words; word->name != NULL; word++)
@@ -183,7 +185,9 @@ void cmd_docs_list(struct session *s, int argc, const struct resp_arg *argv, int
 
     (void)now_ms;
     if (argc == 5 && cmd_word_is(&argv[2], "FILTERBY") && cmd_word_is(&argv[3], "PATTERN")) {
-        f.pattern = &argv[4];
+        f.pattern = cmd_glob(s, &argv[4]);
+        if (f.pattern == NULL)
+            return;
     } else if (argc == 5 && cmd_word_is(&argv[2], "FILTERBY") && cmd_word_is(&argv[3], "ACLCAT")) {
         f.category = &argv[4];
     } else if (argc == 5 && cmd_word_is(&argv[2], "FILTERBY") && cmd_word_is(&argv[3], "MODULE")) {
@@ -200,6 +204,7 @@ void cmd_docs_list(struct session *s, int argc, const struct resp_arg *argv, int
         if (filter_fits(&f, &table[i]))
             resp_str(&w, full_name(&table[i]));
     session_reply_end(s);
+    glob_free(f.pattern);
 }
 
 /* ---- COMMAND GETKEYS ---- */

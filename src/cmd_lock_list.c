@@ -6,70 +6,106 @@
 #include "broker.h"
 #include "cmd.h"
 #include "cmd_lock.h"
+#include "glob.h"
 #include "user.h"
 #include "util.h"
 
 /* ---- LOCKS ---- */
 
-enum { LIST_BUCKETS = 65536, LIST_BYTES = 64 * 1024 };
+/* What one call may do, in steps of some 100 instructions: most buckets may be empty and most names
+ * another one's, and a pattern takes its time. The cursor goes on behind it. */
+enum { LIST_STEPS = 10000, BUCKET_STEPS = 5, NAME_STEPS = 3, MATCH_BYTES = 8 };
+enum { LIST_BYTES = 64 * 1024 };
 
 struct listing {
-    const struct user *user;      /* NULL: all names are shown */
-    const struct resp_arg *match; /* NULL: all */
+    const struct user *user; /* NULL: all names are shown */
+    struct glob *match;      /* NULL: all */
     struct buf names;
     size_t count;
+    int64_t steps; /* done */
 };
 
 static void list_lock(void *arg, struct lock *l)
 {
     struct listing *listing = arg;
-    if (listing->match &&
-        !util_match(listing->match->ptr, listing->match->len, l->name, l->name_len))
-        return;
-    if (listing->user && !user_may_use(listing->user, l->name, l->name_len))
-        return;
+    listing->steps += NAME_STEPS;
+    if (listing->match) {
+        listing->steps += (int64_t)glob_steps(listing->match, l->name_len) / MATCH_BYTES;
+        if (!glob_match(listing->match, l->name, l->name_len))
+            return;
+    }
+    if (listing->user) {
+        listing->steps += user_steps(listing->user, l->name_len) / MATCH_BYTES;
+        if (!user_may_use(listing->user, l->name, l->name_len))
+            return;
+    }
     struct resp_writer w = {&listing->names, 2};
     resp_bulk(&w, l->name, l->name_len);
     listing->count++;
 }
 
-void cmd_lock_list(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+/* From `cursor` on until there are enough; returns the next one. */
+static uint64_t list_locks(struct listing *listing, uint64_t cursor, int64_t count)
 {
-    struct listing listing = {.user = users_active() ? s->user : NULL};
-    int64_t cursor = 0, count = 10;
-    (void)now_ms;
+    struct locktab *locks = &cmd_hooks()->broker->locks;
+    do {
+        cursor = locktab_scan(locks, cursor, list_lock, listing);
+        listing->steps += BUCKET_STEPS;
+    } while (cursor && (int64_t)listing->count < count && listing->steps < LIST_STEPS &&
+             buf_len(&listing->names) < LIST_BYTES);
+    cmd_charge(listing->steps * 100);
+    return cursor;
+}
+
+static void reply_listing(struct session *s, const struct listing *listing, uint64_t cursor)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)cursor);
+    struct resp_writer w = session_reply(s);
+    resp_array(&w, 2);
+    resp_str(&w, text);
+    resp_array(&w, listing->count);
+    buf_append(w.out, buf_head(&listing->names), buf_len(&listing->names));
+    session_reply_end(s);
+}
+
+/* Reads the options; -1: an error was answered. */
+static int read_options(struct session *s, int argc, const struct resp_arg *argv, int64_t *cursor,
+                        int64_t *count, const struct resp_arg **match)
+{
     for (int i = 1; i < argc; i += 2) {
         bool ok = i + 1 < argc;
         if (ok && cmd_word_is(&argv[i], "CURSOR"))
-            ok = util_parse_int(argv[i + 1].ptr, argv[i + 1].len, 0, INT64_MAX, &cursor) == 0;
+            ok = util_parse_int(argv[i + 1].ptr, argv[i + 1].len, 0, INT64_MAX, cursor) == 0;
         else if (ok && cmd_word_is(&argv[i], "COUNT"))
-            ok = util_parse_int(argv[i + 1].ptr, argv[i + 1].len, 1, 100000, &count) == 0;
+            ok = util_parse_int(argv[i + 1].ptr, argv[i + 1].len, 1, 100000, count) == 0;
         else if (ok && cmd_word_is(&argv[i], "MATCH"))
-            listing.match = &argv[i + 1];
+            *match = &argv[i + 1];
         else
             ok = false;
         if (!ok) {
             cmd_reply_error(
                 s, "ERR syntax error at '%.*s': LOCKS [CURSOR n] [MATCH glob] [COUNT 1..100000]",
                 (int)(argv[i].len < 64 ? argv[i].len : 64), argv[i].ptr);
-            return;
+            return -1;
         }
     }
-    struct locktab *locks = &cmd_hooks()->broker->locks;
-    uint64_t next = (uint64_t)cursor;
-    int steps = LIST_BUCKETS; /* most may be empty: the work of one call is bounded */
-    do
-        next = locktab_scan(locks, next, list_lock, &listing);
-    while (next && (int64_t)listing.count < count && buf_len(&listing.names) < LIST_BYTES &&
-           --steps > 0);
-    char text[24];
-    snprintf(text, sizeof text, "%llu", (unsigned long long)next);
-    struct resp_writer w = session_reply(s);
-    resp_array(&w, 2);
-    resp_str(&w, text);
-    resp_array(&w, listing.count);
-    buf_append(w.out, buf_head(&listing.names), buf_len(&listing.names));
-    session_reply_end(s);
+    return 0;
+}
+
+void cmd_lock_list(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+{
+    struct listing listing = {.user = users_active() ? s->user : NULL};
+    const struct resp_arg *match = NULL;
+    int64_t cursor = 0, count = 10;
+    (void)now_ms;
+    if (read_options(s, argc, argv, &cursor, &count, &match) != 0)
+        return;
+    if (match && !(listing.match = cmd_glob(s, match)))
+        return;
+    uint64_t next = list_locks(&listing, (uint64_t)cursor, count);
+    reply_listing(s, &listing, next);
+    glob_free(listing.match);
     buf_fini(&listing.names);
 }
 

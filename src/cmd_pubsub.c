@@ -4,6 +4,9 @@
  */
 #include "cmd_pubsub.h"
 
+#include <inttypes.h>
+
+#include "glob.h"
 #include "pubsub.h"
 #include "util.h"
 
@@ -23,7 +26,7 @@ static void write_answer(struct resp_writer *w, const char *kind, const char *na
 /* Would these names break a limit? Then says so and returns -1: all or none are subscribed to. */
 static int check_limits(struct session *s, int n, const struct resp_arg *names, bool is_pattern)
 {
-    uint32_t added = 0;
+    uint32_t added = 0, fresh = 0;
 
     for (int i = 0; i < n; i++) {
         if (names[i].len > PUBSUB_NAME_MAX) {
@@ -32,10 +35,22 @@ static int check_limits(struct session *s, int n, const struct resp_arg *names, 
             return -1;
         }
         added += !pubsub_is_subscribed(s, names[i].ptr, names[i].len, is_pattern);
+        fresh += is_pattern && !pubsub_has_pattern(names[i].ptr, names[i].len);
     }
     if (s->n_subscriptions + added > PUBSUB_SUBSCRIPTIONS_MAX) {
         cmd_reply_error(s, "LIMIT a connection has at most %d subscriptions",
                         PUBSUB_SUBSCRIPTIONS_MAX);
+        return -1;
+    }
+    if (is_pattern && pubsub_count_session(s, true) + added > PUBSUB_PATTERNS_MAX) {
+        cmd_reply_error(s, "LIMIT a connection has at most %d patterns, and %d channels with them",
+                        PUBSUB_PATTERNS_MAX, PUBSUB_SUBSCRIPTIONS_MAX);
+        return -1;
+    }
+    if (pubsub_count_patterns() + fresh > PUBSUB_PATTERNS_ALL_MAX) {
+        cmd_reply_error(s,
+                        "LIMIT this broker has %" PRIu32 " patterns of all connections, at most %d",
+                        pubsub_count_patterns(), PUBSUB_PATTERNS_ALL_MAX);
         return -1;
     }
     return 0;
@@ -108,7 +123,7 @@ void cmd_pubsub_punsubscribe(struct session *s, int argc, const struct resp_arg 
 /* ---- PUBSUB ---- */
 
 struct channels {
-    const struct resp_arg *pattern;
+    struct glob *pattern; /* NULL: all */
     struct resp_writer w;
     size_t n;
 };
@@ -119,7 +134,7 @@ static void on_channel(void *arg, const char *name, size_t len, uint32_t n_sessi
     struct channels *c = arg;
 
     (void)n_sessions;
-    if (c->pattern != NULL && !util_match(c->pattern->ptr, c->pattern->len, name, len))
+    if (c->pattern != NULL && !glob_match(c->pattern, name, len))
         return;
     resp_bulk(&c->w, name, len);
     c->n++;
@@ -128,20 +143,22 @@ static void on_channel(void *arg, const char *name, size_t len, uint32_t n_sessi
 void cmd_pubsub_channels(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
 {
     struct buf names = {0};
-    struct channels c = {.pattern = argc > 2 ? &argv[2] : NULL,
-                         .w = {.out = &names, .proto = s->proto}};
+    struct channels c = {.w = {.out = &names, .proto = s->proto}};
 
     (void)now_ms;
     if (argc > 3) {
         cmd_reply_error(s, "ERR wrong number of arguments for 'pubsub|channels' command");
         return;
     }
+    if (argc > 2 && (c.pattern = cmd_glob(s, &argv[2])) == NULL)
+        return;
     pubsub_each_channel(on_channel, &c);
     struct resp_writer w = session_reply(s);
     resp_array(&w, c.n);
     if (c.n > 0)
         buf_append(w.out, buf_head(&names), buf_len(&names));
     session_reply_end(s);
+    glob_free(c.pattern);
     buf_fini(&names);
 }
 

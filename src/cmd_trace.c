@@ -12,8 +12,10 @@ enum { SLOWLOG_GET_DEFAULT = 10 };
 void cmd_trace_monitor(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
 {
     (void)argc, (void)argv, (void)now_ms;
-    cmd_reply_ok(s);
-    monitor_join(s);
+    if (monitor_join(s) == 0)
+        cmd_reply_ok(s);
+    else
+        cmd_reply_error(s, "LIMIT %d connections have said MONITOR, no more may", MONITOR_MAX);
 }
 
 /* ---- SLOWLOG ---- */

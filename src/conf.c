@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "glob.h"
+
 /* ---- life ---- */
 
 void conf_init(struct conf *conf)
@@ -166,15 +168,22 @@ static void option_name(const struct conf_option *opt, char *out, size_t size)
     snprintf(out, size, "%s%s%s", bare ? "" : opt->section, bare ? "" : ".", opt->key);
 }
 
+static bool matches_any(const struct glob *const *globs, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (glob_match(globs[i], name, strlen(name)))
+            return true;
+    return false;
+}
+
 /* A key that two sections have stands alone for the first one only, as in conf_set. */
-static bool name_matches(const char *glob, size_t len, const struct conf_option *opt)
+static bool name_matches(const struct glob *const *globs, size_t n, const struct conf_option *opt)
 {
     char full[128];
 
     snprintf(full, sizeof(full), "%s.%s", opt->section, opt->key);
-    return util_match(glob, len, full, strlen(full)) ||
-           (conf_option_find(NULL, opt->key) == opt &&
-            util_match(glob, len, opt->key, strlen(opt->key)));
+    return matches_any(globs, n, full) ||
+           (conf_option_find(NULL, opt->key) == opt && matches_any(globs, n, opt->key));
 }
 
 static void option_show(const struct conf *conf, const struct conf_option *opt,
@@ -185,15 +194,15 @@ static void option_show(const struct conf *conf, const struct conf_option *opt,
         conf_value_format(conf, opt, out);
 }
 
-size_t conf_get(const struct conf *conf, const char *glob, size_t glob_len, conf_get_fn fn,
-                void *arg)
+size_t conf_get_any(const struct conf *conf, const struct glob *const *globs, size_t n,
+                    conf_get_fn fn, void *arg)
 {
     size_t count, found = 0;
     const struct conf_option *opt = conf_options(&count);
     char name[128], value[CONF_VALUE_MAX];
 
     for (size_t i = 0; i < count; i++) {
-        if (!name_matches(glob, glob_len, &opt[i]))
+        if (!name_matches(globs, n, &opt[i]))
             continue;
         option_name(&opt[i], name, sizeof(name));
         option_show(conf, &opt[i], value);
@@ -202,12 +211,22 @@ size_t conf_get(const struct conf *conf, const char *glob, size_t glob_len, conf
     }
     for (size_t i = 0; i < conf->master_count; i++) {
         snprintf(name, sizeof(name), CONF_MASTERS_SECTION ".%s", conf->masters[i].name);
-        if (!util_match(glob, glob_len, name, strlen(name)))
+        if (!matches_any(globs, n, name))
             continue;
         conf_master_format(&conf->masters[i], value);
         fn(arg, name, value);
         found++;
     }
+    return found;
+}
+
+size_t conf_get(const struct conf *conf, const char *glob, size_t glob_len, conf_get_fn fn,
+                void *arg)
+{
+    struct glob *g = glob_new(glob, glob_len);
+    size_t found = g != NULL ? conf_get_any(conf, (const struct glob *const *)&g, 1, fn, arg) : 0;
+
+    glob_free(g);
     return found;
 }
 

@@ -19,6 +19,8 @@
 
 #include "util.h"
 
+struct glob;
+
 enum {
     CONF_OPTIONS_MAX = 64,      /* rows in the table, at most */
     CONF_MASTERS_MAX = 15,      /* masters in one configuration */
@@ -276,9 +278,12 @@ typedef void (*conf_get_fn)(void *arg, const char *name, const char *value);
 
 /* Calls fn for each option whose name matches the glob, in the order of the table, then for each
  * master.  Options of [holdfast] go by their key, others by section.key; the pattern may fit the
- * key alone or section.key.  Returns how many there were. */
+ * key alone or section.key.  Returns how many there were; none for a pattern beyond GLOB_MAX. */
 size_t conf_get(const struct conf *conf, const char *glob, size_t glob_len, conf_get_fn fn,
                 void *arg);
+/* Likewise for each option that any of the patterns fits, once. */
+size_t conf_get_any(const struct conf *conf, const struct glob *const *globs, size_t n,
+                    conf_get_fn fn, void *arg);
 
 struct conf_change {
     const char *name;

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "glob.h"
+
 #include "password.h"
 
 #define NAME_BYTES "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-@"
@@ -119,6 +121,12 @@ static int set_names(struct conf_user *u, const char *value, struct conf_error *
 {
     if (value[strspn(value, " \t")] == '\0')
         return conf_refuse(err, "must be patterns of names, such as orders:* jobs:*");
+    for (const char *p = value; *p != '\0'; p += strspn(p, " \t")) {
+        size_t len = strcspn(p, " \t");
+        if (len > GLOB_MAX)
+            return conf_refuse(err, "a pattern of names has at most %d bytes", GLOB_MAX);
+        p += len;
+    }
     free(u->names);
     u->names = util_strdup(value);
     return 0;

@@ -135,16 +135,31 @@ static uint64_t reverse(uint64_t v)
     return r;
 }
 
+/* The next number of so many low bits, counted in the high bits first. */
+static uint64_t next_of(uint64_t cursor, size_t mask)
+{
+    return reverse(reverse(cursor | ~(uint64_t)mask) + 1);
+}
+
 /* Counts in the high bits first, so that a resize between two calls repeats some locks but omits
- * none. */
+ * none. During one a bucket of the smaller array and all those of the larger one that have its
+ * number in their low bits are one step. */
 uint64_t locktab_scan(struct locktab *t, uint64_t cursor, void (*each)(void *, struct lock *),
                       void *arg)
 {
-    while (t->old)
-        move_some(t);
-    t->scanning = true; /* `each` may drop locks: the chain stays where it is meanwhile */
-    each_of(t, t->buckets[cursor & t->mask], each, arg);
+    bool shrinks = t->old && t->old_mask > t->mask;
+    struct lock **few = shrinks ? t->buckets : t->old; /* NULL: no resize */
+    struct lock **many = shrinks ? t->old : t->buckets;
+    size_t large = shrinks ? t->old_mask : t->mask;
+    size_t small = !t->old ? t->mask : shrinks ? t->mask : t->old_mask;
+
+    t->scanning = true; /* `each` may drop locks: the chains stay where they are meanwhile */
+    if (few)
+        each_of(t, few[cursor & small], each, arg);
+    do {
+        each_of(t, many[cursor & large], each, arg);
+        cursor = next_of(cursor, large);
+    } while (cursor & (small ^ large));
     t->scanning = false;
-    cursor |= ~(uint64_t)t->mask;
-    return reverse(reverse(cursor) + 1);
+    return cursor;
 }

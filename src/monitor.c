@@ -16,13 +16,16 @@
 static struct session **watchers;
 uint32_t monitor_count;
 
-void monitor_join(struct session *s)
+int monitor_join(struct session *s)
 {
     if (s->monitor)
-        return;
+        return 0;
+    if (monitor_count == MONITOR_MAX)
+        return -1;
     s->monitor = true;
     watchers = util_realloc(watchers, (monitor_count + 1) * sizeof(struct session *));
     watchers[monitor_count++] = s;
+    return 0;
 }
 
 void monitor_leave(struct session *s)
@@ -47,7 +50,7 @@ static void append_quoted(struct buf *line, const struct resp_arg *word)
     static const char named[] = "\n\r\t\a\b\"\\", letter[] = "nrtab\"\\";
 
     buf_append(line, " \"", 2);
-    for (size_t i = 0; i < word->len; i++) {
+    for (size_t i = 0; i < word->len && buf_len(line) < MONITOR_LINE_MAX; i++) {
         unsigned char c = (unsigned char)word->ptr[i];
         const char *hit = c != 0 ? strchr(named, c) : NULL;
         if (hit != NULL)
@@ -67,8 +70,10 @@ void monitor_feed(const char *peer, int argc, const struct resp_arg *argv, bool 
     struct buf line = {0};
 
     buf_printf(&line, "%" PRId64 ".%03d000 [0 %s]", wall_ms / 1000, (int)(wall_ms % 1000), peer);
-    for (int i = 0; i < argc; i++)
+    for (int i = 0; i < argc && buf_len(&line) < MONITOR_LINE_MAX; i++)
         append_quoted(&line, secret && i > 0 ? &redacted : &argv[i]);
+    if (buf_len(&line) >= MONITOR_LINE_MAX)
+        buf_append(&line, "...", 3);
     buf_append(&line, "", 1);
     for (uint32_t i = 0; i < monitor_count; i++) {
         struct resp_writer w = session_push(watchers[i], now_ms);

@@ -7,11 +7,16 @@
 #include <stdint.h>
 
 #include "resp.h"
+#include "util.h"
 
 struct session;
 
-/* Sets session->monitor and puts it on the list; idempotent, as is the end of it. */
-void monitor_join(struct session *);
+/* Who watches at a time, and bytes of a line; what is longer is cut and ends in "...". */
+enum { MONITOR_MAX = 16, MONITOR_LINE_MAX = 2048 };
+
+/* Sets session->monitor and puts it on the list; idempotent, as is the end of it. -1: the list is
+ * full. */
+int monitor_join(struct session *) MUST_CHECK;
 void monitor_leave(struct session *);
 
 /* Does anybody watch? To be asked before monitor_feed(). */

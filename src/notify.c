@@ -57,7 +57,7 @@ static void publish(const struct hold *h, const char *what, const char *text, in
         return;
     int len = snprintf(message, sizeof message, "%s %" PRId64 "%s%s", what, h->token,
                        text ? " " : "", text ? text : "");
-    stats.messages_sent += pubsub_publish(channel, channel_len, message, (size_t)len, now_ms);
+    (void)pubsub_publish(channel, channel_len, message, (size_t)len, now_ms);
 }
 
 void notify_granted(const struct hold *h, int64_t now_ms)
@@ -130,7 +130,7 @@ void notify_lost(const struct broker *b, const struct hold *h, enum lost_reason 
     if (pubsub_wanted("lost", 4)) {
         int len =
             snprintf(message, sizeof message, "%s %" PRId64 " %s", h->lock->name, h->token, name);
-        stats.messages_sent += pubsub_publish("lost", 4, message, (size_t)len, now_ms);
+        (void)pubsub_publish("lost", 4, message, (size_t)len, now_ms);
     }
     if (b->conf.close_on_lost && h->session)
         h->session->events->on_close(h->session, "a lock that it held was lost");

@@ -5,6 +5,9 @@
  *
  * Channels of holdfast: "lost", and "lock:<name>". Anybody may subscribe to any other name; nothing
  * is ever published there (as on a Redis where nobody publishes).
+ *
+ * Messages are told in the order in which they were published, and those that many listen to, or
+ * that many patterns have to be compared with, over several turns of the loop.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,12 +16,16 @@
 struct session;
 
 /* What one connection may have; who subscribes asks for it before (session->n_subscriptions). */
-enum { PUBSUB_SUBSCRIPTIONS_MAX = 1024, PUBSUB_NAME_MAX = 1024 };
+enum { PUBSUB_SUBSCRIPTIONS_MAX = 1024, PUBSUB_PATTERNS_MAX = 128, PUBSUB_NAME_MAX = 1024 };
+/* Different patterns of all connections: each message is compared with all of them. */
+enum { PUBSUB_PATTERNS_ALL_MAX = 1024 };
 
 /* Subscribes; `is_pattern` for PSUBSCRIBE. A repeat changes nothing. Returns how many channels and
  * patterns the session then has. */
 uint32_t pubsub_subscribe(struct session *, const char *name, size_t len, bool is_pattern);
 uint32_t pubsub_unsubscribe(struct session *, const char *name, size_t len, bool is_pattern);
+/* Does anybody listen by this pattern? */
+bool pubsub_has_pattern(const char *pattern, size_t len);
 bool pubsub_is_subscribed(const struct session *, const char *name, size_t len, bool is_pattern);
 
 /* Ends all of one kind; for each `each` is called with the name and the number that is left. */
@@ -29,16 +36,22 @@ void pubsub_unsubscribe_all(struct session *, bool is_pattern,
 /* Ends every subscription in silence: the session goes. */
 void pubsub_leave(struct session *);
 
-/* How many of one kind the session has. Linear in them. */
+/* How many of one kind the session has. */
 uint32_t pubsub_count_session(const struct session *, bool is_pattern);
 
-/* True when a message to this channel would reach anybody: lets the caller skip making one. */
+/* False: a message to this channel would reach nobody. Lets the caller skip making one. */
 bool pubsub_wanted(const char *channel, size_t len);
 
-/* Sends the message to everybody who listens (to a session once for the channel and once for each
- * pattern that fits); returns how many messages those were. */
+/* Sends the message to everybody who listens now (to a session once for the channel and once for
+ * each pattern that fits). Returns how many have been told at once; the others are told by
+ * pubsub_turn(). Dropped, and counted, when too many messages wait. */
 uint32_t pubsub_publish(const char *channel, size_t channel_len, const char *text, size_t text_len,
                         int64_t now_ms);
+
+/* Once in each turn of the loop: goes on with what waits. */
+void pubsub_turn(int64_t now_ms);
+/* True: there is something, the next turn is not to wait. */
+bool pubsub_waits(void);
 
 /* PUBSUB CHANNELS / NUMSUB / NUMPAT. */
 void pubsub_each_channel(void (*each)(void *arg, const char *name, size_t len, uint32_t n_sessions),

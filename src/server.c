@@ -24,6 +24,7 @@
 #include "listener.h"
 #include "log.h"
 #include "login.h"
+#include "pubsub.h"
 #include "server_private.h"
 #include "stats.h"
 #include "systemd.h"
@@ -96,7 +97,7 @@ static int64_t next_ms(const struct server *s)
 {
     int64_t next = min_ms(broker_next_ms(&s->broker), s->second_ms);
 
-    if (s->n_asks_sent != s->broker.backend.n_asks)
+    if (s->n_asks_sent != s->broker.backend.n_asks || pubsub_waits())
         return 0;
     next = min_ms(next, min_ms(rejoin_next_ms(&s->rejoin), s->accept_ms));
     if (s->watchdog_ms)
@@ -160,7 +161,8 @@ static int64_t wait_for_events(struct server *s, int64_t due_ms)
  * before any reply goes out that was made from what we believed before it;
  * 3. broker_turn: what is due, verdicts; all that was asked of the masters since the last turn
  * leaves in one write each;
- * 4. client_flush_all: all replies leave in one write a client. Clients that had to wait may run
+ * 4. messages to channels that were too many for one turn;
+ * 5. client_flush_all: all replies leave in one write a client. Clients that had to wait may run
  *    further commands here; what these ask of the masters must not wait for the next event, so the
  *    next turn then follows at once (next_ms). */
 void server_turn(struct server *s, int64_t due_ms)
@@ -170,6 +172,7 @@ void server_turn(struct server *s, int64_t due_ms)
     look_after(s, now_ms);
     broker_turn(&s->broker, now_ms);
     s->n_asks_sent = s->broker.backend.n_asks;
+    pubsub_turn(now_ms);
     if (s->clients)
         client_flush_all(s->clients);
 }

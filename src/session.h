@@ -87,9 +87,9 @@ struct session {
     LIST_HEAD(, hold) holds; /* that belong to this connection, those with LEASE too */
     uint32_t n_holds;
     TAILQ_HEAD(, subscription) subscriptions; /* pubsub.h */
-    uint32_t n_subscriptions;
-    char *name;               /* CLIENT SETNAME; NULL: none */
-    char *lib_name, *lib_ver; /* CLIENT SETINFO; NULL: none */
+    uint32_t n_subscriptions, n_patterns;     /* in the list; patterns among them */
+    char *name;                               /* CLIENT SETNAME; NULL: none */
+    char *lib_name, *lib_ver;                 /* CLIENT SETINFO; NULL: none */
     int64_t created_ms, last_ms;
     uint16_t last_cmd;
     uint8_t proto; /* 2 or 3 */

@@ -162,6 +162,9 @@ struct buf;
       "Tokens that were not above those granted before, and were refused. Must stay 0.")           \
     X(messages_sent, STATS_SECTION_HOLDFAST, "messages_sent", "holdfast_messages_total", "",       \
       "Pushes and channel messages sent to clients.")                                              \
+    X(messages_dropped, STATS_SECTION_HOLDFAST, "messages_dropped",                                \
+      "holdfast_messages_dropped_total", "",                                                       \
+      "Channel messages that nobody was told, because too many waited.")                           \
     X(http_requests, STATS_SECTION_HOLDFAST, "http_requests", "holdfast_http_requests_total", "",  \
       "Requests to the HTTP listener.")                                                            \
     X(http_connections_cut, STATS_SECTION_HOLDFAST, "http_connections_cut",                        \

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "conf.h"
+#include "glob.h"
 #include "password.h"
 #include "util.h"
 
@@ -31,7 +32,7 @@ static char *copy(const char *s)
 static void clear(struct user *u)
 {
     for (size_t i = 0; i < u->n_patterns; i++)
-        free(u->patterns[i]);
+        glob_free(u->patterns[i]);
     free(u->patterns);
     free(u->hash);
     free(u->certificate);
@@ -51,7 +52,7 @@ static void set_patterns(struct user *u, const char *names)
         if (*word == '\0')
             continue;
         u->patterns = util_realloc(u->patterns, (u->n_patterns + 1) * sizeof u->patterns[0]);
-        u->patterns[u->n_patterns++] = util_strdup(word);
+        u->patterns[u->n_patterns++] = glob_new(word, strlen(word)); /* conf bounds its length */
         u->all_names = u->all_names || strcmp(word, "*") == 0;
     }
     free(text);
@@ -239,7 +240,16 @@ bool user_may_use(const struct user *u, const char *name, size_t len)
     if (u->all_names)
         return true;
     for (size_t i = 0; i < u->n_patterns; i++)
-        if (util_match(u->patterns[i], strlen(u->patterns[i]), name, len))
+        if (glob_match(u->patterns[i], name, len))
             return true;
     return false;
+}
+
+int64_t user_steps(const struct user *u, size_t len)
+{
+    int64_t steps = 0;
+
+    for (size_t i = 0; i < u->n_patterns && !u->all_names; i++)
+        steps += (int64_t)glob_steps(u->patterns[i], len);
+    return steps;
 }

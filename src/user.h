@@ -12,16 +12,17 @@
 #include <stdint.h>
 
 struct conf;
+struct glob;
 
 enum { USER_DIGEST = 32 };
 
 struct user {
     char *name;
-    char *hash;      /* of the password; NULL: no password is right */
-    bool nopass;     /* any password is right; "default" is then everybody who says nothing */
-    unsigned allow;  /* enum conf_allow */
-    char *names;     /* the patterns as configured, */
-    char **patterns; /* and one by one */
+    char *hash;     /* of the password; NULL: no password is right */
+    bool nopass;    /* any password is right; "default" is then everybody who says nothing */
+    unsigned allow; /* enum conf_allow */
+    char *names;    /* the patterns as configured, */
+    struct glob **patterns; /* and one by one */
     size_t n_patterns;
     bool all_names;    /* one of the patterns is "*" */
     int64_t uid;       /* of a peer over a Unix socket; -1: none */
@@ -63,6 +64,8 @@ const char *user_hash(const struct user *);
 int user_iterations(void);
 
 bool user_may_use(const struct user *, const char *name, size_t len);
+/* What that costs at most; see glob_steps(). */
+int64_t user_steps(const struct user *, size_t len);
 
 struct user *user_ref(struct user *);
 void user_unref(struct user *); /* also NULL */

@@ -1,5 +1,5 @@
 /* Small tools that everything stands on: memory that does not fail, strict numbers, random
- * bytes, a hash that strangers cannot aim at, and glob patterns. */
+ * bytes, and a hash that strangers cannot aim at. */
 #ifndef HOLDFAST_UTIL_H
 #define HOLDFAST_UTIL_H
 
@@ -52,11 +52,6 @@ uint64_t util_hash(const void *p, size_t n);
 
 /* Sets the key, before anything is hashed: for tests that want the same order in every run. */
 void util_hash_seed(uint64_t k0, uint64_t k1);
-
-/* 1 when all of s matches the glob pattern as Redis understands it: * ? [a-z] [^x] and \x for a
- * literal x; otherwise 0. An unclosed class ends with the pattern. Bytes are compared as they
- * are. Takes at most plen * slen steps, whatever the pattern. */
-int util_match(const char *pattern, size_t plen, const char *s, size_t slen);
 
 /* Writes one line on stderr and exits with status 1. */
 _Noreturn void util_die(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -10,6 +10,7 @@
   CR, LF, NUL in names and in errors of masters                        test_protocol.py, test_errors_of_masters
   wrong passwords, names of others, INFO user who says KILL            test_users.py
   each limit of [limits]                                               here, test_protocol.py, check_client.c
+  patterns that cost                                                   here, check_glob.c, check_pubsub.c
   one connection that floods                                           test_a_flood_delays_nobody, check_client.c
 """
 
@@ -131,6 +132,72 @@ def test_a_flood_delays_nobody(make_broker, masters3, clients, name):
         sum(answered), len(times), 1000 * sorted(times)[len(times) // 2], 1000 * max(times),
         lateness_ms(broker3, other)))
     holder.close()
+
+
+# ---- patterns ----
+
+COSTLY = ["*[" + "b" * 1020 + "]z", "*a" * 511 + "z", "*" + "a" * 1022 + "z", "*" + "?" * 500 + "[^a-y]"]
+
+
+def test_costly_patterns_find_what_they_should(broker1, clients, name):
+    """A page of LOCKS ends where looking has taken long enough: the cursor goes on, and nothing is missing."""
+    client = clients(broker1)
+    names = [name + "%04d" % i + "a" * 400 for i in range(500)]
+    for part in range(0, 500, 100):
+        client.send_raw(b"".join(encode("LOCK", n, "LEASE", 30000) for n in names[part:part + 100]))
+        assert all(isinstance(client.recv(), list) for _ in range(100))
+
+    def pages(*options):
+        found, cursor, count = set(), "0", 0
+        while count == 0 or cursor != "0":
+            cursor, page = client.cmd("LOCKS", "CURSOR", cursor, "COUNT", 100000, *options)
+            found.update(page)
+            count += 1
+        return found, count
+    for pattern in COSTLY:
+        assert pages("MATCH", pattern)[0] == set()
+    assert pages("MATCH", name + "*" + "*a" * 400)[0] == set(names)
+    assert pages("MATCH", "*" + "?" * 400 + "a")[1] > 1
+    assert client.err("LOCKS", "MATCH", "a" * 1025).code == "LIMIT"
+    for command in (("PSUBSCRIBE",), ("CONFIG", "GET"), ("PUBSUB", "CHANNELS"), ("COMMAND", "LIST", "FILTERBY", "PATTERN")):
+        assert client.err(*command, "a" * 1025).code == "LIMIT"
+
+
+def test_costly_patterns_of_listeners(make_broker, masters1, clients, name):
+    """Each message is compared with all patterns, some of them in each turn: who listens hears everything in order, and
+    whoever holds a lock keeps it."""
+    broker = make_broker(masters1, options=LEASE).wait_masters()
+    holder = Holder(broker, 50, name)
+    listener, app = clients(broker), clients(broker)
+    patterns = [(COSTLY[i % 4] + str(i))[-1024:] for i in range(127)]
+    for part in range(0, 127, 50):
+        for _ in listener.send_raw(encode("PSUBSCRIBE", *patterns[part:part + 50])) or patterns[part:part + 50]:
+            assert listener.recv()[0] == "psubscribe"
+    assert listener.cmd("PSUBSCRIBE", "lock:%s-*" % name)[2] == 128
+    assert listener.err("PSUBSCRIBE", "one:more:*").code == "LIMIT"
+    names = ["%s-%d-%s" % (name, i, "a" * 440) for i in range(300)]
+    app.send_raw(b"".join(encode("LOCK", n, "LEASE", 30000) for n in names))
+    assert all(isinstance(app.recv(), list) for _ in names)
+    assert [listener.recv()[2] for _ in names] == ["lock:" + n for n in names]
+    assert holder.told() == []
+    holder.close()
+
+
+def test_many_patterns_of_all(make_broker, masters1, clients, name):
+    broker = make_broker(masters1).wait_masters()
+    listeners = [clients(broker) for _ in range(9)]
+    for i, listener in enumerate(listeners[:8]):
+        for part in range(0, 128, 64):
+            listener.send_raw(encode("PSUBSCRIBE", *["%s:%d:%d" % (name, i, n) for n in range(part, part + 64)]))
+            assert [listener.recv()[0] for _ in range(64)] == ["psubscribe"] * 64
+    assert "1024 patterns" in str(listeners[8].err("PSUBSCRIBE", "another:*"))
+    assert listeners[8].cmd("PSUBSCRIBE", "%s:0:0" % name)[2] == 1   # there is one already
+
+
+def test_many_who_watch(broker1, clients, name):
+    for _ in range(16):
+        assert clients(broker1).cmd("MONITOR") == "OK"
+    assert clients(broker1).err("MONITOR").code == "LIMIT"
 
 
 # ---- limits of locks ----

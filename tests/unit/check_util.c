@@ -1,5 +1,5 @@
-/* Numbers, durations and sizes at their edges, the hash against values of another implementation,
- * and patterns. */
+/* Numbers, durations and sizes at their edges, the hash against values of another implementation.
+ */
 #include "util.h"
 
 #include <stdlib.h>
@@ -279,126 +279,6 @@ START_TEST(hash_key)
 }
 END_TEST
 
-static const struct {
-    const char *pattern, *text;
-    int match;
-} matches[] = {
-    {"", "", 1},
-    {"", "a", 0},
-    {"a", "", 0},
-    {"*", "", 1},
-    {"*", "anything", 1},
-    {"**", "", 1},
-    {"a*", "abc", 1},
-    {"*c", "abc", 1},
-    {"*b", "abc", 0},
-    {"a*c", "ac", 1},
-    {"a*b*c", "axxbyyc", 1},
-    {"a*b*c", "axxbyyd", 0},
-    {"*ab", "aab", 1},
-    {"*abac", "ababac", 1},
-    {"?", "", 0},
-    {"?", "a", 1},
-    {"?", "ab", 0},
-    {"a?c", "abc", 1},
-    {"a?*", "a", 0},
-    {"h[ae]llo", "hello", 1},
-    {"h[ae]llo", "hillo", 0},
-    {"h[^e]llo", "hallo", 1},
-    {"h[^e]llo", "hello", 0},
-    {"h[a-c]llo", "hbllo", 1},
-    {"h[c-a]llo", "hbllo", 1},
-    {"h[a-c]llo", "hdllo", 0},
-    {"[a-cx-z]", "y", 1},
-    {"[a-cx-z]", "m", 0},
-    {"[-a]", "-", 1},
-    {"[^]", "a", 1},
-    {"[]", "a", 0},
-    {"[", "a", 0},
-    {"[", "[", 0},
-    {"[ab", "b", 1},
-    {"[a-", "-", 1},
-    {"[\\]]", "]", 1},
-    {"[\\^a]", "^", 1},
-    {"[a\\-c]", "b", 0},
-    {"[a\\-c]", "-", 1},
-    {"[\\a-c]", "b", 0},
-    {"[\\a-c]", "-", 1},
-    {"[\\", "\\", 1},
-    {"\\*", "*", 1},
-    {"\\*", "a", 0},
-    {"\\?x", "?x", 1},
-    {"\\\\", "\\", 1},
-    {"\\", "\\", 1},
-    {"a\\", "a", 0},
-    {"\\a", "a", 1},
-    {"*[b]", "aab", 1},
-    {"*\\*", "ab*", 1},
-    {"A", "a", 0},
-    {"[\x80-\xff]", "\xc3", 1},
-    {"[\x80-\xff]", "a", 0},
-};
-
-START_TEST(match)
-{
-    const char *p = matches[_i].pattern, *s = matches[_i].text;
-    ck_assert_msg(util_match(p, strlen(p), s, strlen(s)) == matches[_i].match, "\"%s\" on \"%s\"",
-                  p, s);
-}
-END_TEST
-
-START_TEST(match_by_length)
-{
-    ck_assert_int_eq(util_match("a*c", 3, "a\0c", 3), 1);
-    ck_assert_int_eq(util_match("a?c", 3, "a\0c", 3), 1);
-    ck_assert_int_eq(util_match("abc", 2, "abd", 2), 1);
-}
-END_TEST
-
-/* The way the manual explains patterns, at exponential cost; literals, * and ? only. */
-static int match_slowly(const char *p, const char *s)
-{
-    if (*p == '\0')
-        return *s == '\0';
-    if (*p == '*')
-        return match_slowly(p + 1, s) || (*s != '\0' && match_slowly(p, s + 1));
-    return *s != '\0' && (*p == '?' || *p == *s) && match_slowly(p + 1, s + 1);
-}
-
-START_TEST(match_random)
-{
-    unsigned seed = 1;
-    int hits = 0;
-    for (int round = 0; round < 20000; round++) {
-        char p[9], s[11];
-        size_t plen = (size_t)rand_r(&seed) % sizeof(p), slen = (size_t)rand_r(&seed) % sizeof(s);
-        for (size_t i = 0; i < plen; i++)
-            p[i] = "ab?**"[rand_r(&seed) % 5];
-        for (size_t i = 0; i < slen; i++)
-            s[i] = "ab"[rand_r(&seed) % 2];
-        p[plen] = s[slen] = '\0';
-        int expected = match_slowly(p, s);
-        ck_assert_msg(util_match(p, plen, s, slen) == expected, "\"%s\" on \"%s\"", p, s);
-        hits += expected;
-    }
-    ck_assert_int_gt(hits, 1000);
-    ck_assert_int_lt(hits, 19000);
-}
-END_TEST
-
-START_TEST(match_is_not_exponential)
-{
-    char pattern[2001], text[4000];
-    for (size_t i = 0; i < 2000; i += 2)
-        memcpy(pattern + i, "*a", 2);
-    pattern[2000] = 'b';
-    memset(text, 'a', sizeof(text));
-    int64_t before_us = clock_us();
-    ck_assert_int_eq(util_match(pattern, sizeof(pattern), text, sizeof(text)), 0);
-    ck_assert_int_lt(clock_us() - before_us, 3000000);
-}
-END_TEST
-
 START_TEST(clocks)
 {
     int64_t first_us = clock_us(), ms = clock_ms(), last_us = clock_us();
@@ -425,10 +305,6 @@ int main(void)
     tcase_add_test(tc, random_ids);
     tcase_add_test(tc, hash_values);
     tcase_add_test(tc, hash_key);
-    tcase_add_loop_test(tc, match, 0, LEN(matches));
-    tcase_add_test(tc, match_by_length);
-    tcase_add_test(tc, match_random);
-    tcase_add_test(tc, match_is_not_exponential);
     tcase_add_test(tc, clocks);
     suite_add_tcase(suite, tc);
     return suite_run(suite);

@@ -1,0 +1,31 @@
+#ifndef HOLDFAST_GLOB_H
+#define HOLDFAST_GLOB_H
+/*
+ * glob: patterns as Redis understands them, made ready once and then compared with many texts.
+ *
+ * `*` any bytes, `?` one byte, `[a-z]` one of these, `[^x]` one that is none of these, and `\x` for
+ * a literal x. An unclosed class ends with the pattern. Bytes are compared as they are.
+ *
+ * The cost has a bound that no pattern can exceed: glob_new() takes some 200 instructions for each
+ * byte of the pattern, glob_match() some 10 for each byte of the text and each 64 elements of the
+ * pattern.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Bytes of a pattern. */
+enum { GLOB_MAX = 1024 };
+
+struct glob;
+
+/* NULL: it is longer than GLOB_MAX. */
+struct glob *glob_new(const char *pattern, size_t len);
+void glob_free(struct glob *); /* NULL is allowed */
+
+/* True when all of the text matches. */
+bool glob_match(const struct glob *, const char *text, size_t len);
+
+/* How many times 64 elements are looked at for a text of this length, at most: for who has to bound
+ * what he does. */
+size_t glob_steps(const struct glob *, size_t len);
+#endif

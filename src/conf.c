@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "buf.h"
 #include "glob.h"
 
 /* ---- life ---- */
@@ -228,6 +229,21 @@ size_t conf_get(const struct conf *conf, const char *glob, size_t glob_len, conf
 
     glob_free(g);
     return found;
+}
+
+char *conf_master_identity(const struct conf_master *m)
+{
+    struct buf text = {0};
+
+    if (m->id)
+        buf_printf(&text, "%s", m->id);
+    else if (m->is_unix)
+        buf_printf(&text, "unix:%s/%d", m->host, m->db);
+    else
+        buf_printf(&text, "%s:%d/%d", m->host, m->port, m->db);
+    char *copy = util_memdup(buf_head(&text), buf_len(&text));
+    buf_fini(&text);
+    return copy;
 }
 
 /* ---- comparing ---- */

@@ -285,6 +285,11 @@ size_t conf_get(const struct conf *conf, const char *glob, size_t glob_len, conf
 size_t conf_get_any(const struct conf *conf, const struct glob *const *globs, size_t n,
                     conf_get_fn fn, void *arg);
 
+/* What brokers know a master by: its address, and the database, as locks in another one are others.
+ * Where the way there differs from broker to broker (a Unix socket here, TCP there), its `id` says
+ * that it is the same. Heap, the caller frees it. */
+char *conf_master_identity(const struct conf_master *);
+
 struct conf_change {
     const char *name;
     const char *old_value; /* "" in place of secrets */

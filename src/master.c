@@ -85,15 +85,22 @@ static void on_turn(evutil_socket_t fd, short what, void *arg)
     m->in_calls = false;
 }
 
+struct master *master_next_of_set(const struct master *m, struct master *before)
+{
+    struct master *next = before ? TAILQ_NEXT(before, all) : TAILQ_FIRST(&masters);
+
+    while (next && next->setup.arg != m->setup.arg)
+        next = TAILQ_NEXT(next, all);
+    return next;
+}
+
 const struct master *master_twin(const struct master *m, const char *run_id)
 {
-    const struct master *other;
+    struct master *other = NULL;
 
-    TAILQ_FOREACH(other, &masters, all) {
-        if (other != m && other->setup.arg == m->setup.arg && other->state != MASTER_REFUSED &&
-            strcmp(other->run_id, run_id) == 0)
+    while ((other = master_next_of_set(m, other)) != NULL)
+        if (other != m && other->state != MASTER_REFUSED && strcmp(other->run_id, run_id) == 0)
             return other;
-    }
     return NULL;
 }
 
@@ -139,6 +146,7 @@ struct master *master_new(const struct master_setup *setup, const struct conf_ma
     m->setup = *setup;
     m->index = index;
     m->name = util_strdup(conf->name);
+    m->slot = conf_master_identity(conf);
     m->host = util_strdup(conf->host);
     m->port = conf->port;
     m->db = conf->db;
@@ -189,6 +197,7 @@ void master_free(struct master *m)
     TAILQ_REMOVE(&masters, m, all);
     reply_fini(&m->reply);
     free(m->name);
+    free(m->slot);
     free(m->host);
     free(m->user);
     free(m->password);

@@ -43,11 +43,14 @@ static void ask_join(struct master *m, enum master_ask_kind kind)
     const char *settings = m->setup.settings ? m->setup.settings : "";
 
     master_batch_add(m, kind);
-    put_call(m, SCRIPT_JOIN, 4);
+    put_call(m, SCRIPT_JOIN, 5 + 2 * master_count_lives(m));
     master_put_int(&m->out, quarantine_ms(m));
     master_put_text(&m->out, settings, strlen(settings));
     master_put_int(&m->out, m->adopt ? 1 : 0);
+    master_put_text(&m->out, m->facts.promoted, strlen(m->facts.promoted));
+    master_put_lives(m);
     m->adopt = false;
+    m->told = m->newest;
     master_flush(m, m->heard_ms);
 }
 
@@ -114,9 +117,10 @@ static bool is_error(const struct master *m)
     return m->reply.values[0].type == REPLY_ERROR;
 }
 
-static bool is_row(const struct reply *r, const char *types)
+/* A row of these, and `more` values. */
+static bool is_row(const struct reply *r, const char *types, int more)
 {
-    if (r->values[0].type != REPLY_ARRAY || r->count != 1 + (int)strlen(types))
+    if (r->values[0].type != REPLY_ARRAY || r->count != 1 + (int)strlen(types) + more)
         return false;
     for (int i = 0; types[i]; i++)
         if (r->values[1 + i].type != (types[i] == 'i' ? REPLY_INTEGER : REPLY_TEXT))
@@ -124,11 +128,13 @@ static bool is_row(const struct reply *r, const char *types)
     return true;
 }
 
-/* {time, state, left, settings, high} */
-static bool is_join_answer(const struct reply *r)
+/* {time, state, left, settings, high, life, ...} */
+static bool is_join_answer(struct master *m)
 {
-    return is_row(r, "ititi") && r->values[5].integer >= 0 &&
-           r->values[5].integer <= MASTER_TOKEN_MAX;
+    const struct reply *r = &m->reply;
+
+    return is_row(r, "ititi", master_count_lives(m)) && r->values[5].integer >= 0 &&
+           r->values[5].integer <= MASTER_TOKEN_MAX && master_are_lives(m, &r->values[6]);
 }
 
 static void take_high(struct master *m, int64_t high, int64_t sent_us)
@@ -148,13 +154,15 @@ int master_on_high(struct master *m, int64_t sent_us)
         master_greet_again(m);
         return 0;
     }
-    if (!is_join_answer(r))
+    if (!is_join_answer(m))
         return -1;
+    master_take_lives(m, &r->values[6]);
     /* Emptied, or activated by another broker: that is not the answer to the question. */
     if (reply_is_text(r, &r->values[2], "active") != (m->state == MASTER_ACTIVE))
         master_join(m);
     else
         take_high(m, r->values[5].integer, sent_us);
+    master_spread_lives(m);
     return 0;
 }
 
@@ -189,10 +197,13 @@ int master_on_join(struct master *m, int64_t sent_us, int64_t now_us)
         return 0; /* overtaken by greet_again */
     if (is_error(m))
         return master_give_up(m, "join");
-    if (!is_join_answer(r))
+    if (!is_join_answer(m))
         return -1;
     if (!agrees(m, &r->values[4]))
         return 0;
+    master_take_lives(m, &r->values[6]);
+    if (master_life_is_denied(m))
+        return -1;
     bool jumped = master_clock_take(m, r->values[1].integer, sent_us, now_us);
     take_high(m, r->values[5].integer, sent_us);
     if (m->stranger) {
@@ -200,10 +211,15 @@ int master_on_join(struct master *m, int64_t sent_us, int64_t now_us)
         log_warn(m->object, "has lost its data");
     }
     m->stranger = false;
+    if (master_life_is_over(m)) { /* as was heard while the question was under way */
+        ask_join(m, MASTER_ASK_JOIN);
+        return 0;
+    }
     if (take_state(m, &r->values[2], r->values[3].integer, now_us) != 0)
         return -1;
     if (jumped)
         master_suspend(m);
+    master_spread_lives(m);
     return 0;
 }
 
@@ -219,7 +235,7 @@ int master_on_activate(struct master *m, int64_t now_us)
         master_greet_again(m);
         return 0;
     }
-    return is_row(r, "iti") ? take_state(m, &r->values[2], r->values[3].integer, now_us) : -1;
+    return is_row(r, "iti", 0) ? take_state(m, &r->values[2], r->values[3].integer, now_us) : -1;
 }
 
 int master_on_time(struct master *m, int64_t sent_us, int64_t now_us)
@@ -229,7 +245,7 @@ int master_on_time(struct master *m, int64_t sent_us, int64_t now_us)
 
     if (is_error(m))
         return 0;
-    if (!is_row(r, "tt") ||
+    if (!is_row(r, "tt", 0) ||
         util_parse_int(reply_text(r, &r->values[1]), r->values[1].len, 1, SECONDS_MAX, &s) != 0 ||
         util_parse_int(reply_text(r, &r->values[2]), r->values[2].len, 0, 999999, &us) != 0)
         return -1;

@@ -35,6 +35,7 @@ static void take_fact(struct master_facts *f, const char *key, size_t key_len, c
         {"maxmemory_policy", f->policy, sizeof f->policy, NULL},
         {"used_memory", f->memory_used, sizeof f->memory_used, NULL},
         {"maxmemory", f->memory_max, sizeof f->memory_max, NULL},
+        {"second_repl_offset", f->promoted, sizeof f->promoted, NULL},
         {"loading", NULL, 0, &f->loading},
         {"aof_enabled", NULL, 0, &f->aof},
         {"cluster_enabled", NULL, 0, &f->cluster},

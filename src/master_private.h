@@ -3,12 +3,14 @@
 /*
  * Between the files of master: master.c (its life), master_link.c (its link), master_greet.c (who
  * it is, scripts), master_judge.c (whether it may be used), master_join.c (quarantine),
+ * master_life.c (whether another server has served in its place),
  * master_ask.c (items), master_answer.c (replies), master_clock.c (its time and ours),
  * master_look.c (only looking).
  */
 #include <event2/event_struct.h>
 
 #include "buf.h"
+#include "life.h"
 #include "log.h"
 #include "master.h"
 #include "reply.h"
@@ -75,6 +77,7 @@ struct master_facts {
     char role[16];
     char policy[32];
     char memory_used[24], memory_max[24];
+    char promoted[24]; /* second_repl_offset: where it ended to be a replica; "-1": never */
     bool loading, aof, cluster;
 };
 
@@ -98,9 +101,9 @@ struct master {
     struct master_setup setup;
     int index, port, db;
     bool is_unix;
-    char *name, *host, *user, *password;
-    bool secure;            /* rediss:// */
-    struct ssl_ctx_st *tls; /* NULL: not secure, or its files are not good */
+    char *name, *slot, *host, *user, *password; /* slot: its name at all brokers */
+    bool secure;                                /* rediss:// */
+    struct ssl_ctx_st *tls;                     /* NULL: not secure, or its files are not good */
     char *server_name;
     char object[48], address[300];
 
@@ -123,6 +126,9 @@ struct master {
     bool adopt;    /* the next join puts our settings in force */
     bool stranger; /* a script has found the mark missing */
     int64_t quarantine_end_ms;
+    struct life own, newest; /* that it was joined in; of its slot, that anybody has told */
+    struct life told;        /* the newest, when the last join was sent */
+    bool has_news;           /* the other masters have to hear of its new life */
 
     struct master_open early, open; /* in this order they will be sent */
     struct buf out;                 /* requests that stream has not seen */
@@ -147,6 +153,9 @@ struct master {
 
 /* ---- master.c ---- */
 void master_move(struct master *, enum master_state to);
+/* The next master of the same set, in the order of their making; NULL: from the first one, or there
+ * is none. */
+struct master *master_next_of_set(const struct master *, struct master *before);
 /* Another master of the set that is the server with this run_id; NULL: none. */
 const struct master *master_twin(const struct master *, const char *run_id);
 static inline int64_t master_patience_ms(const struct master *m)
@@ -192,6 +201,22 @@ int master_on_activate(struct master *, int64_t now_us) MUST_CHECK;
 int master_on_high(struct master *, int64_t sent_us) MUST_CHECK;
 int master_on_time(struct master *, int64_t sent_us, int64_t now_us) MUST_CHECK;
 int master_on_mark(struct master *) MUST_CHECK;
+
+/* ---- master_life.c ---- */
+/* The last arguments of a join: each master of the set, this one first, and its newest life. */
+void master_put_lives(struct master *);
+int master_count_lives(struct master *);
+/* Whether these values of the reply, as many as were asked for, are the lives in the same order;
+ * takes them over. */
+bool master_are_lives(struct master *, const struct reply_value *);
+void master_take_lives(struct master *, const struct reply_value *);
+/* A newer life of it is known than the one that it was joined in. */
+bool master_life_is_over(const struct master *);
+/* The same, and it was told so with the last join: then it does not do what join.lua says. */
+bool master_life_is_denied(const struct master *);
+/* After an answer was taken over: tells the other masters what is new, and joins those again whose
+ * life is over. */
+void master_spread_lives(struct master *);
 
 /* ---- master_judge.c ---- */
 /* Takes what it wants to know from the text of INFO. */

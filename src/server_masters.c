@@ -22,24 +22,6 @@ enum { BUSY_ITEMS = 32, BUSY_WAIT_NS = 300 * 1000 };
 
 /* ---- making them ---- */
 
-/* What brokers know a master by: its address, and the database, as locks in another one are others.
- * Where the way there differs from broker to broker (a Unix socket here, TCP there), its `id` says
- * that it is the same. */
-static char *identity_of(const struct conf_master *m)
-{
-    struct buf text = {0};
-
-    if (m->id)
-        buf_printf(&text, "%s", m->id);
-    else if (m->is_unix)
-        buf_printf(&text, "unix:%s/%d", m->host, m->db);
-    else
-        buf_printf(&text, "%s:%d/%d", m->host, m->port, m->db);
-    char *copy = util_memdup(buf_head(&text), buf_len(&text));
-    buf_fini(&text);
-    return copy;
-}
-
 static int compare_texts(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
@@ -53,7 +35,7 @@ char *server_settings(const struct conf *conf)
     struct buf text = {0};
 
     for (size_t i = 0; i < n; i++)
-        masters[i] = identity_of(&conf->masters[i]);
+        masters[i] = conf_master_identity(&conf->masters[i]);
     qsort(masters, n, sizeof masters[0], compare_texts);
     buf_printf(&text, "max_lease=%" PRId64 " drift=%" PRId64 " masters=", conf->max_lease_ms,
                conf->drift_ppm);
@@ -127,7 +109,7 @@ void server_start_masters(struct server *s)
     s->settings = server_settings(&s->conf);
     struct master_setup setup = setup_of(s);
     for (size_t i = 0; i < s->conf.master_count; i++) {
-        char *identity = identity_of(&s->conf.masters[i]);
+        char *identity = conf_master_identity(&s->conf.masters[i]);
         backend_add_master(b, master_new(&setup, &s->conf.masters[i], (int)i), identity);
         free(identity);
     }

@@ -2,17 +2,25 @@
 -- mark of this run and puts the server into quarantine: leases that it has forgotten may still be
 -- out, whatever it was told to persist. The mark is on the server, so that every broker sees the same.
 --
--- ARGV   run_id quarantine settings force
+-- A life is one time that a server serves as one of the masters, "<number> <run_id>", numbered for each master. Each server
+-- keeps those of all masters that brokers have told it: so a run whose data say that it is the master, and another one
+-- served there meanwhile, begins a new life, and brokers that have just started hear of it.
+--
+-- ARGV   run_id quarantine settings force promoted, then for each master, this one first: master life
 --          quarantine   ms; 0: none is needed
 --          settings     what all brokers in front of these masters must agree on
 --          force        1: these settings count from now on (an administrator's word)
--- Reply  {time, state, left, settings, high}
+--          promoted     where this run has ended to be a replica of another server; "-1" or "": it has been none
+--          master       its name, the same at all brokers
+--          life         its newest that the broker has heard of; "": none
+-- Reply  {time, state, left, settings, high, life, ...}
 --          state        "active" or "quarantine"
 --          left         ms of the quarantine that are left; 0: it is over and `activate` may follow
 --          settings     those in force: the first broker's
 --          high         highest token that this server has given
+--          life         the newest of each master that was asked for
 -- Twice  a repeat finds the mark and changes nothing.
-local RUN, QUARANTINE, SETTINGS, FORCE = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4] == '1'
+local RUN, QUARANTINE, SETTINGS, FORCE, PROMOTED = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4] == '1', ARGV[5] or ''
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
@@ -23,16 +31,43 @@ local FORGET_MS = 3600000
 -- list that each call would go through as long as it has few counters.
 local ABOUT = 'state and token counters of holdfast, a lock broker: tokens go on from here, so leave it alone'
 
-local mark = redis.call('HMGET', 'holdfast:master', 'run_id', 'state', 'until', 'settings')
-local high = 0
+local mark = redis.call('HMGET', 'holdfast:master', 'run_id', 'state', 'until', 'settings', 'promoted')
+local high, lives = 0, {}
 local all = redis.call('HGETALL', 'holdfast:master')
 for i = 1, #all, 2 do
     if all[i] == 'base' or all[i]:match('^%d+$') then
         high = math.max(high, tonumber(all[i + 1]))
     elseif all[i]:match('^last:') and all[i + 1] / 1000 < now - FORGET_MS then
         redis.call('HDEL', 'holdfast:master', all[i])
+    elseif all[i]:match('^life:') then
+        lives[all[i]] = all[i + 1]
     end
 end
+
+local function number(life)
+    return tonumber(life:match('^%d+')) or 0
+end
+
+-- Of two with the same number the brokers have seen each another one: any order will do, if all keep to it.
+local function set_life(field, life)
+    if life ~= lives[field] then
+        redis.call('HDEL', 'holdfast:master', 'ready') -- first: behind it a full server takes what follows as well
+        redis.call('HSET', 'holdfast:master', field, life)
+        lives[field] = life
+    end
+end
+local believed = not mark[4] or mark[4] == SETTINGS or FORCE -- else the broker may be one of other masters
+for i = 8, #ARGV, 2 do
+    local field, heard = 'life:' .. ARGV[i], believed and ARGV[i + 1] or ''
+    local known = lives[field] or ''
+    if number(heard) > number(known) or number(heard) == number(known) and heard > known then
+        set_life(field, heard)
+    end
+end
+local OWN, heard = 'life:' .. (ARGV[6] or ''), believed and ARGV[7] or ''
+local own = lives[OWN] or ''
+local was_another = mark[1] ~= RUN or number(heard) >= number(own) and heard ~= own
+    or PROMOTED ~= '' and PROMOTED ~= '-1' and PROMOTED ~= mark[5]
 
 -- How many masters there are decides which counter a lock has (acquire.lua): whichever it was, no token comes again.
 local function write(...)
@@ -40,14 +75,15 @@ local function write(...)
     mark[4] = SETTINGS
 end
 
-if mark[1] ~= RUN then
+if was_another then
     redis.call('HDEL', 'holdfast:master', 'ready')
     local till = now + QUARANTINE
     if mark[2] == 'quarantine' then -- of the run before
         till = math.max(till, tonumber(mark[3]))
     end
     mark = {RUN, till > now and 'quarantine' or 'active', till}
-    write('run_id', RUN, 'state', mark[2], 'until', string.format('%.0f', mark[3]), 'about', ABOUT)
+    write('run_id', RUN, 'state', mark[2], 'until', string.format('%.0f', mark[3]), 'about', ABOUT, 'promoted', PROMOTED)
+    set_life(OWN, string.format('%.0f ', math.max(number(own), number(heard)) + 1) .. RUN)
 elseif FORCE and mark[4] ~= SETTINGS then
     write()
 end
@@ -55,4 +91,8 @@ local left = 0
 if mark[2] ~= 'active' then
     left = math.max(0, tonumber(mark[3]) - now)
 end
-return {now, mark[2], left, mark[4], high}
+local reply = {now, mark[2], left, mark[4], high}
+for i = 6, #ARGV, 2 do
+    reply[#reply + 1] = lives['life:' .. ARGV[i]] or ''
+end
+return reply

@@ -622,6 +622,64 @@ def test_a_promoted_replica_is_another_server(make_redis, make_proxy, make_settl
     assert holder.cmd("RENEW", name)[0] == token
 
 
+def fail_over(masters, make_redis, make_proxy):
+    """Another server that takes the place of the last master, and the proxy that is its address for all brokers."""
+    spare = make_redis(masters[-1].name + "2", tcp=True)
+    proxy = make_proxy(masters[-1].address)
+
+    def to(server):
+        proxy.upstream = server.address
+        proxy.cut_all()
+    urls = {m.name: m.url for m in masters[:-1]}
+    urls[masters[-1].name] = proxy.url
+    return urls, spare, to
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_run_that_comes_back_after_another_is_another_one(make_redis, make_proxy, make_settled, clients, name, count):
+    """It has its own mark, and nothing of what was granted by the server that stood in for it."""
+    masters = [make_redis(n) for n in "abc"[:count]]
+    last = masters[-1].name
+    urls, spare, to = fail_over(masters, make_redis, make_proxy)
+    client = clients(make_settled(urls, options={"quarantine": "1500ms", "max_lease": "1s"}))
+    to(spare)
+    wait_state(client, last, "quarantine")
+    wait_state(client, last, "active")
+    to(masters[-1])
+    wait_state(client, last, "quarantine")
+    wait_state(client, last, "active")
+    assert client.cmd("LOCK", name)[0] > 0
+
+
+def test_a_new_broker_knows_what_stood_in_for_a_master(make_redis, make_proxy, make_settled, clients, name):
+    """From the other masters: the first broker is gone, and the mark of the run that is back looks good."""
+    masters = [make_redis(n) for n in "abc"]
+    urls, spare, to = fail_over(masters, make_redis, make_proxy)
+    options = {"quarantine": "1500ms", "max_lease": "1s"}
+    first = make_settled(urls, options=options)
+    client = clients(first)
+    to(spare)
+    wait_state(client, "c", "quarantine")
+    wait_state(client, "c", "active")
+    first.close()
+    to(masters[-1])
+    second = make_settled(urls, options=options)
+    second.wait_log("master c: in quarantine")
+    assert clients(second).cmd("LOCK", name)[0] > 0
+
+
+def test_a_master_that_was_a_replica_for_a_moment_is_another_one(make_redis, make_settled, clients, name):
+    """Its run id is the same, and so is the mark that it may have got from there."""
+    masters = [make_redis(n) for n in "abc"]
+    client = clients(make_settled(masters, options={"quarantine": "1500ms", "max_lease": "1s"}))
+    masters[2].cli("REPLICAOF", "127.0.0.1", "1")
+    masters[2].cli("REPLICAOF", "NO", "ONE")
+    masters[2].cli("CLIENT", "KILL", "TYPE", "NORMAL")
+    wait_state(client, "c", "quarantine")
+    wait_state(client, "c", "active")
+    assert client.cmd("LOCK", name)[0] > 0
+
+
 # Masters that must not be used
 
 def refused(client, name, *words):

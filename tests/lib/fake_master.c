@@ -66,8 +66,9 @@ struct batch {
 TAILQ_HEAD(batch_list, batch);
 
 struct master {
+    LIST_ENTRY(master) all;
     struct master_setup setup;
-    struct fake_server *server;
+    struct fake_server *home, *server; /* its place; who answers there now */
     int index;
     struct fake_link link;
     uint8_t state, reported;
@@ -79,6 +80,8 @@ struct master {
     struct sim_event *retry, *tick;
     int64_t last_call;
     int64_t backoff_ms, opened_us, heard_us, quarantine_end_us, offset_us;
+    struct life own, newest; /* as in master_life.c */
+    bool has_news;
     struct { /* as in master_clock.c */
         bool known;
         int64_t offset_us, error_us, at_us;
@@ -87,6 +90,8 @@ struct master {
     char run_id[FAKE_RUN_ID_LEN + 1], name[16], error[96], reason[48];
     struct master_status status;
 };
+
+static LIST_HEAD(, master) masters = LIST_HEAD_INITIALIZER(masters);
 
 static void drop_link(struct master *m, const char *why);
 static void arrive(void *arg);
@@ -574,24 +579,68 @@ static int64_t quarantine_ms(const struct master *m)
                : s->max_lease_ms + s->max_lease_ms * s->drift_ppm / 1000000 + 1000;
 }
 
-static void join(struct master *m)
-{
-    move(m, MASTER_JOINING);
-    struct batch *b = ask_self(m, JOIN, SCRIPT_JOIN);
-    push_arg(b->packet, m->run_id);
-    push_int(b->packet, quarantine_ms(m));
-    push_arg(b->packet, m->setup.settings ? m->setup.settings : "");
-    master_flush(m, 0);
-}
-
 /* Join says all that one can ask for, and its repeat changes nothing. */
 static void ask_how(struct master *m, enum packet_kind kind)
 {
     struct batch *b = ask_self(m, kind, SCRIPT_JOIN);
+    struct master *other;
     push_arg(b->packet, m->run_id);
     push_int(b->packet, quarantine_ms(m));
     push_arg(b->packet, m->setup.settings ? m->setup.settings : "");
+    push_arg(b->packet, "0");
+    push_arg(b->packet, "-1");
+    push_arg(b->packet, m->name);
+    push_arg(b->packet, m->newest.text);
+    LIST_FOREACH(other, &masters, all) {
+        if (other == m || other->setup.arg != m->setup.arg)
+            continue;
+        push_arg(b->packet, other->name);
+        push_arg(b->packet, other->newest.text);
+    }
     master_flush(m, 0);
+}
+
+static void join(struct master *m)
+{
+    move(m, MASTER_JOINING);
+    ask_how(m, JOIN);
+}
+
+/* ---- lives, as in master_life.c ---- */
+
+static bool life_is_over(const struct master *m)
+{
+    return strcmp(m->own.text, m->newest.text) != 0;
+}
+
+static void take_lives(struct master *m, const struct fake_reply *r)
+{
+    const struct fake_value *v = r->values + 4;
+    struct master *other;
+    m->own = (struct life){{0}};
+    (void)life_take(&m->own, v->text, strlen(v->text));
+    m->has_news |= life_take(&m->newest, v->text, strlen(v->text));
+    LIST_FOREACH(other, &masters, all) {
+        if (other == m || other->setup.arg != m->setup.arg)
+            continue;
+        v++;
+        (void)life_take(&other->newest, v->text, strlen(v->text));
+    }
+}
+
+static void spread_lives(struct master *m)
+{
+    bool has_news = m->has_news;
+    struct master *other;
+    m->has_news = false;
+    LIST_FOREACH(other, &masters, all) {
+        if (other == m || other->setup.arg != m->setup.arg || other->state < MASTER_QUARANTINE)
+            continue;
+        if (life_is_over(other))
+            join(other);
+        else if (has_news)
+            ask_how(other, HIGH);
+    }
 }
 
 void master_ask_high(struct master *m)
@@ -734,10 +783,12 @@ static void take_how(struct master *m, enum packet_kind kind, const struct fake_
 {
     if (m->state != MASTER_ACTIVE && m->state != MASTER_QUARANTINE)
         return;
+    take_lives(m, r);
     if ((strcmp(r->values[0].text, "active") == 0) != (m->state == MASTER_ACTIVE))
         join(m);
     else if (kind == HIGH)
         take_high(m, r, sent_us);
+    spread_lives(m);
 }
 
 static void take_greeting(struct master *m, const struct batch *b, const struct fake_packet *p)
@@ -762,9 +813,16 @@ static void take_greeting(struct master *m, const struct batch *b, const struct 
     if (b->kind == HIGH || b->kind == PROBE) {
         take_how(m, b->kind, &p->reply, b->sent_us);
     } else if (b->kind == JOIN || m->state == MASTER_QUARANTINE) {
-        if (b->kind == JOIN)
+        if (b->kind == JOIN) {
+            take_lives(m, &p->reply);
             take_high(m, &p->reply, b->sent_us);
+        }
+        if (b->kind == JOIN && life_is_over(m)) {
+            join(m);
+            return;
+        }
         take_state(m, &p->reply);
+        spread_lives(m);
     }
     if (jumped)
         suspend(m);
@@ -860,6 +918,7 @@ static void on_retry(void *arg)
 {
     struct master *m = arg;
     m->retry = NULL;
+    m->server = m->home->instead ? m->home->instead : m->home;
     if (!m->server->up || m->cut) {
         m->backoff_ms = m->backoff_ms * 2 < BACKOFF_MAX_MS ? m->backoff_ms * 2 : BACKOFF_MAX_MS;
         m->retry = sim_at(sim_now_us() + sim_between(m->backoff_ms / 2, m->backoff_ms) * 1000,
@@ -930,8 +989,9 @@ struct master *fake_master_new(const struct master_setup *setup, struct fake_ser
 {
     struct master *m = util_alloc(sizeof *m);
     m->setup = *setup;
-    m->server = s;
+    m->home = m->server = s;
     s->publish = publish;
+    LIST_INSERT_HEAD(&masters, m, all);
     m->index = index;
     m->link = *link;
     snprintf(m->name, sizeof m->name, "%s", s->name);
@@ -958,6 +1018,7 @@ void master_free(struct master *m)
     m->state = MASTER_DOWN;
     deliver_dead(m, local_ms(m));
     sim_cancel(m->retry);
+    LIST_REMOVE(m, all);
     free_all(&m->inbox);
     while ((p = TAILQ_FIRST(&m->held_out))) { /* the kernel goes on sending for the dead process */
         TAILQ_REMOVE(&m->held_out, p, link);

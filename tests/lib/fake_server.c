@@ -43,6 +43,7 @@ const char *const fake_mutation_names[FAKE_MUTATIONS] = {
     [FAKE_TOLD_LATE] = "told when it is over",
     [FAKE_IDS_TWICE] = "operation ids used twice",
     [FAKE_NO_UNDO] = "nothing is undone",
+    [FAKE_LIVES_FORGOTTEN] = "a run that comes back is the one it was",
 };
 
 /* ---- the server ---- */
@@ -134,25 +135,58 @@ int64_t fake_server_high(const struct fake_server *s)
 
 /* ---- the scripts without items ---- */
 
-/* run_id quarantine settings */
-static void join(struct fake_server *s, char *const *a, struct fake_reply *r)
+static struct life *life_of(struct fake_server *s, const char *slot)
+{
+    int i = 0;
+    while (s->mark.lives[i].slot[0] && strcmp(s->mark.lives[i].slot, slot) != 0)
+        assert(++i < FAKE_LIVES);
+    snprintf(s->mark.lives[i].slot, sizeof s->mark.lives[i].slot, "%s", slot);
+    return &s->mark.lives[i].newest;
+}
+
+static int64_t life_number(const char *life)
+{
+    return strtoll(life, NULL, 10);
+}
+
+static void begin_life(struct fake_server *s, struct life *own, const char *heard, const char *run)
+{
+    int64_t n = fake_max(life_number(own->text), life_number(heard)) + 1;
+    snprintf(own->text, sizeof own->text, "%lld %s", (long long)n, run);
+    snprintf(s->mark.run_id, sizeof s->mark.run_id, "%s", run);
+}
+
+/* run_id quarantine settings force promoted slot life ... */
+static void join(struct fake_server *s, int n, char *const *a, struct fake_reply *r)
 {
     int64_t quarantine_ms = fake_mutation == FAKE_NO_QUARANTINE ? 0 : atoll(a[1]);
     bool was_marked = s->mark.run_id[0] != '\0';
-    if (strcmp(s->mark.run_id, a[0]) != 0) {
-        s->mark.base = fake_server_high(s);
-        snprintf(s->mark.run_id, sizeof s->mark.run_id, "%s", a[0]);
-        snprintf(s->mark.settings, sizeof s->mark.settings, "%s", a[2]);
+    bool believed = !was_marked || strcmp(s->mark.settings, a[2]) == 0;
+    const char *promoted = n > 4 ? a[4] : "", *heard = n > 6 && believed ? a[6] : "";
+    struct life *own = life_of(s, n > 5 ? a[5] : "?");
+    for (int i = 7; i + 1 < n && believed; i += 2)
+        (void)life_take(life_of(s, a[i]), a[i + 1], strlen(a[i + 1]));
+    bool ended = life_number(heard) >= life_number(own->text) && strcmp(heard, own->text) != 0 &&
+                 fake_mutation != FAKE_LIVES_FORGOTTEN;
+    bool was_replica =
+        promoted[0] && strcmp(promoted, "-1") != 0 && strcmp(promoted, s->mark.promoted) != 0;
+    if (strcmp(s->mark.run_id, a[0]) != 0 || ended || was_replica) {
         int64_t till_ms = r->time_ms + quarantine_ms;
         if (was_marked && !s->mark.active)
             till_ms = fake_max(till_ms, s->mark.until_ms);
+        s->mark.base = fake_server_high(s);
+        snprintf(s->mark.settings, sizeof s->mark.settings, "%s", a[2]);
+        snprintf(s->mark.promoted, sizeof s->mark.promoted, "%s", promoted);
         s->mark.active = till_ms <= r->time_ms;
         s->mark.until_ms = till_ms;
+        begin_life(s, own, heard, a[0]);
     }
     fake_add(r, 0, s->mark.active ? "active" : "quarantine");
     fake_add(r, s->mark.active ? 0 : fake_max(0, s->mark.until_ms - r->time_ms), NULL);
     fake_add(r, 0, s->mark.settings);
     fake_add(r, fake_server_high(s), NULL);
+    for (int i = 5; i + 1 < n; i += 2)
+        fake_add(r, 0, life_of(s, a[i])->text);
 }
 
 /* run_id quarantine */
@@ -268,7 +302,7 @@ void fake_server_eval(struct fake_server *s, enum script script, const char *run
         return;
     }
     if (script == SCRIPT_JOIN) {
-        join(s, args, r);
+        join(s, n_args, args, r);
         return;
     }
     if (script == SCRIPT_SUSPEND) {

@@ -12,9 +12,10 @@
 #include <sys/queue.h>
 
 #include "item.h"
+#include "life.h"
 #include "script.h"
 
-enum { FAKE_RUN_ID_LEN = 40 };
+enum { FAKE_RUN_ID_LEN = 40, FAKE_LIVES = 8 };
 
 /* A hold: the hash under a key, or that of a share of it. The set <key>:shares is no structure of
  * its own: a share is in it as long as its hash is there, and its score is when that expires. */
@@ -83,7 +84,11 @@ struct fake_server {
         char run_id[FAKE_RUN_ID_LEN + 1]; /* "": no mark */
         bool active;
         int64_t until_ms, base;
-        char settings[64];
+        char settings[64], promoted[24];
+        struct {
+            char slot[16]; /* "": free */
+            struct life newest;
+        } lives[FAKE_LIVES];
         int64_t counters[ITEM_BUCKETS];
         LIST_HEAD(, fake_last) lasts;
     } mark;
@@ -92,6 +97,7 @@ struct fake_server {
     const char *refuses; /* what it says to each script: "MISCONF ..."; NULL: it runs them */
     /* for fake_master.c */
     bool up, stopped;
+    struct fake_server *instead;       /* who answers at its address; NULL: itself */
     TAILQ_HEAD(, fake_packet) backlog; /* came while it was stopped */
     LIST_HEAD(, fake_conn) conns;
     int64_t evals, restarts;
@@ -114,12 +120,13 @@ enum fake_mutation {
     FAKE_NO_FLOOR,        /* counters begin where they begin */
     FAKE_SCRIPTS_SURVIVE, /* a restart goes unnoticed */
     FAKE_TAKEOVER_KEEPS_TOKEN,
-    FAKE_LATE_COPIES,    /* of two operations of one broker the later to arrive wins */
-    FAKE_JUMPS_UNSEEN,   /* nobody looks at the clocks of the masters */
-    FAKE_READERS_UNSEEN, /* who wants a lock alone does not look whether others read */
-    FAKE_WRITER_UNSEEN,  /* a reader does not look whether somebody has it alone */
-    FAKE_PERMIT_TWICE,   /* a permit that is taken is given away again */
-    FAKE_GROUP_IN_PARTS, /* of an all-or-none group the free ones are taken */
+    FAKE_LATE_COPIES,     /* of two operations of one broker the later to arrive wins */
+    FAKE_JUMPS_UNSEEN,    /* nobody looks at the clocks of the masters */
+    FAKE_READERS_UNSEEN,  /* who wants a lock alone does not look whether others read */
+    FAKE_WRITER_UNSEEN,   /* a reader does not look whether somebody has it alone */
+    FAKE_PERMIT_TWICE,    /* a permit that is taken is given away again */
+    FAKE_GROUP_IN_PARTS,  /* of an all-or-none group the free ones are taken */
+    FAKE_LIVES_FORGOTTEN, /* nobody remembers that another server stood in for one */
     /* in the broker, not in the scripts: tests/sim/mutants.c */
     FAKE_QUORUM_OF_CONNECTED,
     FAKE_NO_COMMIT,

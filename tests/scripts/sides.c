@@ -44,6 +44,18 @@ static void add_number(char *out, long long n)
     add_word(out, text);
 }
 
+/* A text as one word: "_" for a blank, RUN for the id of this run, "-" for none at all. */
+static void add_text(char *out, const char *text, const char *run_id)
+{
+    const char *run = strstr(text, run_id);
+    char word[128];
+    snprintf(word, sizeof word, "%.*s%s%s", (int)(run ? run - text : 0), text, run ? "RUN" : "",
+             run ? run + strlen(run_id) : text);
+    for (char *p = strchr(word, ' '); p; p = strchr(p, ' '))
+        *p = '_';
+    add_word(out, *word ? word : "-");
+}
+
 static void first_word(char *out, const char *error)
 {
     snprintf(out, TEXT, "%.*s", (int)strcspn(error, " "), error);
@@ -153,7 +165,7 @@ static void real_eval(enum script script, int n_keys, char **keys, int n_args, c
         if (e->type == REDIS_REPLY_INTEGER)
             add_number(out, e->integer);
         else if (e->type != REDIS_REPLY_ARRAY)
-            add_word(out, e->str);
+            add_text(out, e->str, real_run_id);
         if (e->type != REDIS_REPLY_ARRAY)
             continue;
         add_word(out, "[");
@@ -320,8 +332,12 @@ static void fake_eval(enum script script, int n_keys, char **keys, int n_args, c
             add_value(out, &r.values[at++]);
         strcat(out, "]");
     }
-    while (at < r.n)
-        add_value(out, &r.values[at++]);
+    for (; at < r.n; at++) {
+        if (r.values[at].is_text)
+            add_text(out, r.values[at].text, fake.run_id);
+        else
+            add_number(out, r.values[at].integer);
+    }
     fake_reply_fini(&r);
 }
 
@@ -487,6 +503,11 @@ static void run_script(const struct side *s, enum script script, char **w, int n
             args[n_args] = texts[i];
         }
         n_args++;
+    }
+    for (int i = 0; script == SCRIPT_JOIN && i < n_args; i++) {
+        for (char *p = strchr(args[i], '_'); p; p = strchr(p, '_'))
+            *p = ' ';
+        args[i] = strcmp(args[i], "-") == 0 ? empty : args[i];
     }
     if (script == SCRIPT_ACQUIRE)
         acquire(s, n_keys, key_list, args, out);

@@ -151,6 +151,82 @@ START_TEST(the_floor_is_asked_at_the_end)
 }
 END_TEST
 
+/* ---- other servers in the place of one ---- */
+
+static struct fake_server spare;
+
+/* Fail-over: the spare one answers in its place, until everybody relies on it. */
+static void fail_over(int server)
+{
+    fake_server_init(&spare, "spare");
+    fake_server_kill(&world.servers[server]);
+    world.servers[server].instead = &spare;
+    world_run_ms(2500);
+    ck_assert_int_eq(story_state(0, server), MASTER_QUARANTINE);
+    while (story_state(0, server) != MASTER_ACTIVE)
+        world_run_ms(100);
+}
+
+/* And back, to a process that has stood aside meanwhile. */
+static void fail_back(int server)
+{
+    fake_server_kill(&spare);
+    world.servers[server].instead = NULL;
+    world.servers[server].up = true;
+}
+
+static void end_with_spare(void)
+{
+    world_end();
+    fake_server_fini(&spare);
+}
+
+START_TEST(a_run_that_comes_back_is_another_one)
+{
+    story_begin(_i, 2, "xy");
+    fail_over(0);
+    int64_t token = story_gets(0, "LOCK n LEASE 5000");
+    fail_back(0);
+    world_run_ms(2500);
+    all_are(0, MASTER_QUARANTINE);
+    world_settle();
+    world_run_ms(5000);
+    ck_assert_int_gt(story_gets(1, "LOCK n"), token);
+    end_with_spare();
+}
+END_TEST
+
+/* Only the other masters can tell it that the good mark it sees is an old one. */
+START_TEST(a_new_broker_hears_of_it)
+{
+    story_begin(3, 1, "");
+    fail_over(0);
+    world_broker_kill(0);
+    fail_back(0);
+    world_broker_start(0);
+    world_run_ms(200);
+    all_are(0, MASTER_QUARANTINE);
+    world_settle();
+    end_with_spare();
+}
+END_TEST
+
+/* A broker that has heard nothing of what all the others have gone through ends nothing. */
+START_TEST(old_news_ends_no_life)
+{
+    story_begin(3, 2, "");
+    for (int i = 0; i < 3; i++)
+        story_cut(1, i, true);
+    fail_over(0);
+    for (int i = 0; i < 3; i++)
+        story_cut(1, i, false);
+    world_run_ms(3000);
+    all_are(0, MASTER_ACTIVE);
+    fail_back(0);
+    end_with_spare();
+}
+END_TEST
+
 /* Too few others to ask: it waits for them, and goes by the clocks in the end. */
 START_TEST(too_few_to_ask)
 {
@@ -227,6 +303,10 @@ static Suite *restart_suite(void)
     tcase_add_test(c, a_new_broker_sees_it);
     tcase_add_test(c, trust_ends_it);
     tcase_add_test(c, the_floor_is_asked_at_the_end);
+    tcase_add_loop_test(c, a_run_that_comes_back_is_another_one, 1, 2);
+    tcase_add_loop_test(c, a_run_that_comes_back_is_another_one, 3, 4);
+    tcase_add_test(c, a_new_broker_hears_of_it);
+    tcase_add_test(c, old_news_ends_no_life);
     tcase_add_test(c, too_few_to_ask);
     tcase_add_test(c, a_jump_ahead);
     tcase_add_test(c, a_jump_in_quarantine);

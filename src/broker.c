@@ -29,7 +29,8 @@ static void end_hold(struct broker *b, struct hold *h, struct lock_request *rele
 {
     struct lock *l = h->lock;
     struct owner *owner = owner_ref(h->owner);
-    struct queue_passed passed = {h->op, h->lease_ms, h->part, owner};
+    int64_t lease_ms = h->shortened ? b->conf.max_lease_ms : h->lease_ms;
+    struct queue_passed passed = {h->op, lease_ms, h->part, owner};
     broker_use(l);
     notify_released(h, now_ms);
     keep_end(b, h);
@@ -42,7 +43,8 @@ static void end_hold(struct broker *b, struct hold *h, struct lock_request *rele
 static void hold_over(struct broker *b, struct hold *h, int64_t now_ms)
 {
     struct lock *l = h->lock;
-    bool may_linger = h->state == HOLD_LOST || h->watched; /* a renewal may have come unseen */
+    /* a renewal may have come unseen, or what shortens it may have got lost */
+    bool may_linger = h->state == HOLD_LOST || h->watched || h->shortened;
     /* Gone from a majority: some may hold it still, or under the operation of a take-over that
      * failed, and that keeps others out for as long as its owner was told. */
     bool is_early = h->state == HOLD_LOST && now_ms < h->deadline_ms && now_ms < h->end_ms;

@@ -1,7 +1,6 @@
 /*
  * Each of these is one write to the masters, and the count of the hold is what the last write that
- * a majority confirmed says: a failed one is taken back here, under a newer sequence, which the
- * next renewal carries to the masters.
+ * a majority confirmed says: a failed one is taken back, here and by a second write.
  */
 #include "enter.h"
 
@@ -15,6 +14,7 @@
 #include "queue.h"
 #include "renew.h"
 #include "stats.h"
+#include "util.h"
 
 static void begin(struct hold *h, struct lock_request *r)
 {
@@ -40,67 +40,135 @@ static void set_count(struct hold *h, uint32_t count)
     h->recounted = true;
 }
 
-static void no_quorum(struct broker *b, struct lock_request *r, const struct hold *h,
-                      struct round *round, int64_t now_ms)
+/* By how much the request changes the count. */
+static int step_of(const struct lock_request *r)
 {
-    struct buf why = {0};
-    round_describe(round, &why, now_ms);
-    if (r->verb == VERB_RENEW) /* it may have got through to some: also a shorter lease */
-        buf_printf(&why, "; '%s' is held for %lld ms more, and is not known to be renewed",
-                   r->lock->name, (long long)(h->deadline_ms - now_ms));
-    else
-        buf_printf(&why, "; '%s' is still entered as often as before", r->lock->name);
-    broker_finish_error(b, r, "NOQUORUM %.*s", (int)buf_len(&why), buf_head(&why));
-    buf_fini(&why);
+    return r->verb == VERB_LOCK ? 1 : r->verb == VERB_UNLOCK ? -1 : 0;
 }
 
-static void on_written(struct round *round, void *arg, int64_t now_ms)
+/* `why`: of NOQUORUM. `as_before`: a majority has the count of before. */
+static void no_quorum(struct broker *b, struct lock_request *r, const struct hold *h,
+                      const char *why, bool as_before, int64_t now_ms)
 {
-    struct lock_request *r = arg;
+    const char *name = r->lock->name;
+    if (r->verb == VERB_RENEW) /* it may have got through to some */
+        broker_finish_error(b, r,
+                            "NOQUORUM %s; '%s' is held for %lld ms more, and is not known to be "
+                            "renewed",
+                            why, name, (long long)(h->deadline_ms - now_ms));
+    else if (as_before)
+        broker_finish_error(b, r, "NOQUORUM %s; '%s' is still entered as often as before", why,
+                            name);
+    else
+        broker_finish_error(b, r,
+                            "NOQUORUM %s; '%s' is still held, and will be entered as often as "
+                            "before when the masters can be told: ask HOLDS",
+                            why, name);
+}
+
+/* A majority of masters has not got this hold. */
+static void gone(struct broker *b, struct hold *h, struct lock_request *r, const struct round *round,
+                 int64_t now_ms)
+{
+    enum lost_reason why = keep_why_gone(round);
+    struct lock *l = h->lock;
+    if (h->state == HOLD_HELD || h->state == HOLD_JEOPARDY)
+        keep_lose(b, h, why, true, now_ms);
+    if (why == LOST_MOVED && r->verb == VERB_RENEW && !r->goes_on)
+        enter_take_over(b, l, r, now_ms); /* its owner had it elsewhere, and wants it here */
+    else
+        broker_finish(b, r, r->verb == VERB_LOCK ? RESULT_NOT_GRANTED : RESULT_NOT_HELD);
+}
+
+/* A majority has it now. */
+static void written(struct broker *b, struct hold *h, struct lock_request *r, struct round *round,
+                    int64_t now_ms)
+{
+    if (r->verb == VERB_UNLOCK)
+        return;
+    keep_confirmed(b, h, round, now_ms);
+    keep_follow(h, round);
+    if (!r->item) /* of several names none is granted yet */
+        keep_use_lease(b, h, r, now_ms);
+}
+
+/* `why`: what the first round said when this one takes back what that one wrote; NULL: it is the
+ * first. */
+static void conclude(struct round *round, struct lock_request *r, const char *why, int64_t now_ms)
+{
     struct broker *b = r->broker;
     struct hold *h = r->hold;
     struct lock *l = h->lock;
     bool won = quorum_state(&round->quorum) == QUORUM_WON;
     bool ended = !keep_is_valid(h, now_ms);
-    int step = r->verb == VERB_LOCK ? 1 : r->verb == VERB_UNLOCK ? -1 : 0;
     broker_use(l);
-    if (!won && step)
-        set_count(h, h->count - (uint32_t)step);
-    if (won && !ended && r->verb != VERB_UNLOCK) {
-        keep_confirmed(b, h, round, now_ms);
-        keep_follow(h, round);
-    }
     keep_pin(h);
+    if (won && !ended && !why)
+        written(b, h, r, round, now_ms);
     over(b, h, r, now_ms);
     if (ended)
         broker_finish(b, r, r->verb == VERB_LOCK ? RESULT_NOT_GRANTED : RESULT_NOT_HELD);
-    else if (won && r->verb == VERB_UNLOCK)
+    else if (round_is_refused(round))
+        gone(b, h, r, round, now_ms);
+    else if (why)
+        no_quorum(b, r, h, why, won, now_ms);
+    else if (r->verb == VERB_UNLOCK)
         broker_finish_count(b, r, 0);
-    else if (won)
+    else
         broker_finish_granted(b, r, h);
-    else if (round_is_refused(round)) {
-        enum lost_reason why = keep_why_gone(round);
-        if (h->state == HOLD_HELD || h->state == HOLD_JEOPARDY)
-            keep_lose(b, h, why, true, now_ms);
-        if (why == LOST_MOVED && r->verb == VERB_RENEW && !r->goes_on)
-            enter_take_over(b, l, r, now_ms); /* its owner had it elsewhere, and wants it here */
-        else
-            broker_finish(b, r, r->verb == VERB_LOCK ? RESULT_NOT_GRANTED : RESULT_NOT_HELD);
-    } else {
-        no_quorum(b, r, h, round, now_ms);
-    }
     keep_unpin(h);
     broker_put(b, l);
+}
+
+static void on_failed(struct round *round, void *arg, int64_t now_ms)
+{
+    struct lock_request *r = arg;
+    char *why = r->text;
+    r->text = NULL;
+    if (quorum_state(&round->quorum) != QUORUM_WON && step_of(r) && keep_is_valid(r->hold, now_ms))
+        keep_look_again(r->broker, r->hold, now_ms);
+    conclude(round, r, why, now_ms);
+    free(why);
+}
+
+static void on_written(struct round *round, void *arg, int64_t now_ms)
+{
+    struct lock_request *r = arg;
+    struct hold *h = r->hold;
+    struct buf why = {0};
+    if (quorum_state(&round->quorum) == QUORUM_WON || round_is_refused(round) ||
+        !keep_is_valid(h, now_ms)) {
+        conclude(round, r, NULL, now_ms);
+        return;
+    }
+    round_describe(round, &why, now_ms);
+    r->text = util_memdup(buf_head(&why), buf_len(&why));
+    buf_fini(&why);
+    if (!step_of(r)) {
+        on_failed(round, r, now_ms);
+        return;
+    }
+    /* Some may have got it. Who asks the masters, or takes the hold over, goes by the latest version
+     * of the count that a majority shows: so the old count goes there under a later one, before the
+     * answer says that it counts. */
+    set_count(h, h->count - (uint32_t)step_of(r));
+    keep_write(r->broker, h, 0, on_failed, r, now_ms);
+}
+
+/* Asks the masters for the lease that the request names, else for that of the hold. */
+static void write_lease(struct broker *b, struct hold *h, struct lock_request *r, int64_t now_ms)
+{
+    int64_t lease_ms = r->lease_ms ? r->lease_ms : h->lease_ms;
+    lease_ms = renew_lease_ms(now_ms, lease_ms, h->end_ms);
+    keep_write(b, h, lease_ms > 0 ? lease_ms : 0, on_written, r, now_ms);
 }
 
 void enter_again(struct broker *b, struct hold *h, struct lock_request *r, int64_t now_ms)
 {
     stats.acquires_reentered++;
     begin(h, r);
-    if (r->lease_ms)
-        h->lease_ms = (uint32_t)r->lease_ms;
     set_count(h, h->count + 1);
-    keep_write(b, h, keep_lease_ms(h, now_ms), on_written, r, now_ms);
+    write_lease(b, h, r, now_ms);
 }
 
 void enter_leave(struct broker *b, struct hold *h, struct lock_request *r, int64_t now_ms)
@@ -114,11 +182,7 @@ void enter_leave(struct broker *b, struct hold *h, struct lock_request *r, int64
 void enter_renew(struct broker *b, struct hold *h, struct lock_request *r, int64_t now_ms)
 {
     begin(h, r);
-    if (r->lease_ms) {
-        h->lease_ms = (uint32_t)r->lease_ms;
-        set_count(h, h->count); /* a new version, which may also shorten */
-    }
-    keep_write(b, h, keep_lease_ms(h, now_ms), on_written, r, now_ms);
+    write_lease(b, h, r, now_ms);
 }
 
 /* ---- take-over ---- */

@@ -214,25 +214,36 @@ static void add_count(struct item *it, const char *op, const struct hold *h)
     item_arg(it, what, (size_t)len + part_len);
 }
 
+/* Until when a lease that begins now can be relied on. */
+static int64_t promise_ms(const struct broker *b, int64_t lease_ms, int64_t now_ms)
+{
+    return now_ms + quorum_validity_ms(lease_ms, now_ms, now_ms, b->conf.drift_ppm);
+}
+
 struct round *keep_write(struct broker *b, struct hold *h, int64_t lease_ms, round_fn fn, void *arg,
                          int64_t now_ms)
 {
     char op[BROKER_OP_MAX + 1];
-    int64_t until_ms = now_ms + quorum_validity_ms(lease_ms, now_ms, now_ms, b->conf.drift_ppm);
-    if (lease_ms > 0 && until_ms < h->deadline_ms) {
-        h->deadline_ms = until_ms; /* a shorter lease is asked for: the promise goes down first */
-        schedule(b, h);
-    }
+    bool is_less = promise_ms(b, lease_ms, now_ms) < h->deadline_ms;
     broker_op_text(b, h->op, op);
     struct item *it = item_begin(h->lock->name, h->lock->name_len);
     if (h->part.kind == LOCK_EXCLUSIVE && !h->recounted)
         item_arg_str(it, op);
     else
         add_count(it, op, h);
-    item_arg_int(it, lease_ms);
+    item_arg_int(it, is_less ? 0 : lease_ms); /* see keep_use_lease() */
     struct round *r = backend_ask(&b->backend, SCRIPT_RENEW, it, false, fn, arg, now_ms);
     r->lease_ms = (uint32_t)lease_ms;
     return r;
+}
+
+/* Sets when it is next renewed, after a success that was asked for at sent_ms: never again when its
+ * MAXHOLD ends before the lease does. */
+static void plan_renewal(struct broker *b, struct hold *h, int64_t sent_ms)
+{
+    h->renew_ms = keep_lease_ms(h, sent_ms) < h->lease_ms || !h->watched
+                      ? INT64_MAX
+                      : renew_next_ms(sent_ms, h->lease_ms, broker_random(b, UINT32_MAX));
 }
 
 void keep_confirmed(struct broker *b, struct hold *h, const struct round *r, int64_t now_ms)
@@ -241,15 +252,21 @@ void keep_confirmed(struct broker *b, struct hold *h, const struct round *r, int
         now_ms + quorum_validity_ms(r->lease_ms, r->sent_ms, now_ms, b->conf.drift_ppm);
     if (until_ms > h->deadline_ms)
         h->deadline_ms = until_ms;
-    h->renew_ms = r->lease_ms < h->lease_ms || !h->watched
-                      ? INT64_MAX
-                      : renew_next_ms(r->sent_ms, h->lease_ms, broker_random(b, UINT32_MAX));
+    plan_renewal(b, h, r->sent_ms);
     if (h->state == HOLD_JEOPARDY) {
         b->n_jeopardy--;
         sm_move(hold_states, &h->state, h->lock->name, HOLD_HELD);
         notify_safe(h, now_ms);
     }
     schedule(b, h);
+}
+
+/* A planted hold is there for all the time that its holder has been told. */
+static int64_t plant_lease_ms(const struct broker *b, const struct hold *h, int64_t now_ms)
+{
+    int64_t told_ms = quorum_lease_ms(h->deadline_ms - now_ms, b->conf.drift_ppm);
+    int64_t lease_ms = keep_lease_ms(h, now_ms);
+    return is_renewed(h) && lease_ms > told_ms ? lease_ms : told_ms;
 }
 
 static void plant(struct broker *b, struct hold *h, int i, int64_t now_ms)
@@ -263,7 +280,7 @@ static void plant(struct broker *b, struct hold *h, int i, int64_t now_ms)
     item_arg_int(it, h->token);
     item_arg_int(it, h->count);
     item_arg_int(it, h->seq);
-    item_arg_int(it, h->watched ? keep_lease_ms(h, now_ms) : h->deadline_ms - now_ms);
+    item_arg_int(it, plant_lease_ms(b, h, now_ms));
     backend_counter(&b->backend, l->name, l->name_len, counter);
     item_arg_str(it, counter);
     item_arg_int(it, h->end_ms == INT64_MAX ? 0 : h->end_ms - now_ms);
@@ -366,8 +383,14 @@ static void renew(struct broker *b, struct hold *h, int64_t now_ms)
 static void on_looked(struct round *r, void *arg, int64_t now_ms)
 {
     struct hold *h = arg;
-    if (!h->busy && keep_is_valid(h, now_ms) && round_is_refused(r))
-        keep_lose(broker_of_round(r), h, keep_why_gone(r), true, now_ms);
+    struct broker *b = broker_of_round(r);
+    if (h->busy || !keep_is_valid(h, now_ms))
+        return;
+    if (round_is_refused(r)) {
+        keep_lose(b, h, keep_why_gone(r), true, now_ms);
+    } else if (quorum_state(&r->quorum) != QUORUM_WON && !is_renewed(h)) {
+        keep_look_again(b, h, now_ms);
+    }
 }
 
 /* Asks whether and where a hold that is not renewed stands; what is missing is planted when all
@@ -376,6 +399,34 @@ static void look(struct broker *b, struct hold *h, int64_t now_ms)
 {
     h->renew_ms = INT64_MAX;
     keep_follow(h, keep_write(b, h, 0, on_looked, h, now_ms));
+}
+
+void keep_look_again(struct broker *b, struct hold *h, int64_t now_ms)
+{
+    look_within(h, renew_retry_ms(now_ms, h->deadline_ms, broker_random(b, UINT32_MAX)) - now_ms,
+                now_ms);
+    schedule(b, h);
+}
+
+void keep_use_lease(struct broker *b, struct hold *h, const struct lock_request *r, int64_t now_ms)
+{
+    if (!r->lease_ms)
+        return;
+    if (h->lease_ms != r->lease_ms) {
+        h->lease_ms = (uint32_t)r->lease_ms;
+        plan_renewal(b, h, now_ms);
+    }
+    int64_t until_ms = promise_ms(b, keep_lease_ms(h, now_ms), now_ms);
+    if (until_ms < h->deadline_ms) {
+        h->deadline_ms = until_ms > now_ms ? until_ms : now_ms + 1;
+        h->shortened = true;
+        h->seq++; /* a new version, which may shorten */
+        h->recounted = true;
+        keep_follow(h, keep_write(b, h, keep_lease_ms(h, now_ms), on_looked, h, now_ms));
+        if (h->tell && h->session != r->base.session)
+            notify_renewed(h, now_ms);
+    }
+    schedule(b, h);
 }
 
 void keep_check(struct broker *b, struct hold *h, int64_t now_ms)

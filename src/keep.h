@@ -41,7 +41,8 @@ void keep_lose(struct broker *, struct hold *, enum lost_reason, bool at_once, i
  */
 void keep_moved(struct broker *, struct hold *, enum lost_reason, int64_t now_ms);
 
-/* Writes lease, count and seq to the masters (renew.lua). lease_ms 0: the time to live stays. */
+/* Writes lease, count and seq to the masters (renew.lua). lease_ms 0: the time to live stays; it
+ * also does when that is less than what its holder has been told. */
 struct round *keep_write(struct broker *, struct hold *, int64_t lease_ms, round_fn, void *arg,
                          int64_t now_ms);
 /* A majority has the hold by this round, whose verdict is being delivered: when the last answer is
@@ -49,6 +50,13 @@ struct round *keep_write(struct broker *, struct hold *, int64_t lease_ms, round
 void keep_follow(struct hold *, struct round *);
 /* A majority has confirmed this round of keep_write(lease_ms > 0): the promise is longer now. */
 void keep_confirmed(struct broker *, struct hold *, const struct round *, int64_t now_ms);
+/* Its owner has been granted what this request asks for, with the lease that it names, if any. A
+ * shorter one than was told counts here at once, and the masters hear of it now and not before: so
+ * a request that fails has cut nothing, here or there. The holder is told, with TELL, when this is
+ * another connection's request. */
+void keep_use_lease(struct broker *, struct hold *, const struct lock_request *, int64_t now_ms);
+/* It is not known to be on a majority of masters as it is here: it is written there again soon. */
+void keep_look_again(struct broker *, struct hold *, int64_t now_ms);
 /* What to ask for: the lease, less where MAXHOLD ends earlier; 0 when that is over. */
 int64_t keep_lease_ms(const struct hold *, int64_t now_ms);
 

@@ -109,6 +109,7 @@ struct hold {
     bool busy : 1;      /* a request of its owner is under way: later ones wait (queue->deferred) */
     bool inherits : 1;  /* taken over: its holder may have been told more than we know */
     bool recounted : 1; /* count or seq are not those with which the masters have begun */
+    bool shortened : 1; /* some master may have it for longer than its holder was told */
     struct lock_part part;
     uint32_t asked_before_ms; /* since_ms less the time when the masters were asked for it; only the
                                * judge of the simulation wants to know */

@@ -102,7 +102,7 @@ static void run_deferred(struct broker *b, struct lock *const locks[], int n, in
     }
 }
 
-static void all_granted(struct many *m)
+static void all_granted(struct many *m, int64_t now_ms)
 {
     struct lock_request *r = m->request;
     settle(m);
@@ -110,6 +110,7 @@ static void all_granted(struct many *m)
     r->base.granted = true;
     r->deadline_ms = INT64_MAX;
     for (int i = 0; i < m->n; i++) {
+        keep_use_lease(m->broker, m->items[i].hold, r, now_ms);
         if (m->items[i].hold->deadline_ms < r->deadline_ms)
             r->deadline_ms = m->items[i].hold->deadline_ms;
     }
@@ -133,7 +134,7 @@ void many_claims_over(struct many *m, int64_t now_ms)
     struct lock *locks[MANY_NAMES_MAX];
     int n = use_locks(m, locks);
     if (all && !m->error && r->base.session) {
-        all_granted(m);
+        all_granted(m, now_ms);
     } else {
         settle(m);
         many_give_back(m, now_ms);

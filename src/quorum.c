@@ -70,3 +70,9 @@ int64_t quorum_validity_ms(int64_t lease_ms, int64_t sent_ms, int64_t now_ms, in
     return lease_ms - (now_ms - sent_ms) - (lease_ms * drift_ppm + 999999) / 1000000 -
            CLOCK_STEP_MS;
 }
+
+int64_t quorum_lease_ms(int64_t validity_ms, int64_t drift_ppm)
+{
+    int64_t least_ms = validity_ms + CLOCK_STEP_MS, part = 1000000 - drift_ppm;
+    return (least_ms * 1000000 + part - 1) / part;
+}

@@ -47,4 +47,6 @@ bool quorum_agreed(const struct quorum *);
  * before the first request was sent; `drift_ppm` is how much the rates of two clocks may differ, in
  * millionths. */
 int64_t quorum_validity_ms(int64_t lease_ms, int64_t sent_ms, int64_t now_ms, int64_t drift_ppm);
+/* The shortest lease that can be relied on for so long. */
+int64_t quorum_lease_ms(int64_t validity_ms, int64_t drift_ppm);
 #endif

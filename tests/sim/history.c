@@ -28,6 +28,7 @@ struct belief {
     int64_t given_up_us; /* by an UNLOCK that was answered then: what was asked for before, too */
     int64_t void_token;  /* holds up to this one are no promise any more */
     int64_t cap_token, cap_us; /* holds up to cap_token are none after cap_us */
+    bool capped_unheard;       /* by a request whose answer nobody hears */
     int unlocking, asking;     /* requests under way */
     int64_t doubt_us;          /* what was asked for before may have been given up since */
     int lingering;             /* UNLOCKs that brokers still have, of connections that have gone */
@@ -338,6 +339,15 @@ static void cap_by_others(const struct name *n, struct belief *bl)
     }
 }
 
+/* What was asked for has failed, or has been told: from now on only what is under way counts. */
+static void lift_cap(const struct name *n, struct belief *bl)
+{
+    if (bl->capped_unheard)
+        return;
+    bl->cap_us = INT64_MAX;
+    cap_by_others(n, bl);
+}
+
 static bool is_unlock(const struct world_ask *ask)
 {
     return ask->verb == WORLD_UNLOCK || ask->verb == WORLD_MUNLOCK;
@@ -431,8 +441,8 @@ static void take_grant(struct name *n, struct belief *bl, struct world_app *app,
     bl->token = token;
     bl->broker = app->broker->index;
     bl->until_us = sim_now_us() + validity_ms * 1000;
-    bl->cap_us = INT64_MAX;
-    cap_by_others(n, bl);
+    bl->capped_unheard = false;
+    lift_cap(n, bl);
     check_exclusion(n);
 }
 
@@ -529,10 +539,13 @@ static void answered_of(struct name *n, struct world_app *app, const struct worl
         take_grant(n, bl, app, ask, token, validity_ms);
     } else if (strcmp(reply, "nil") == 0) {
         history_counts.nils++;
+        lift_cap(n, bl);
         /* it may have been granted, released behind, and told only when its time was over */
         bl->certain &= bl->count == 0 && bl->unlocking == 0;
     } else {
-        bl->certain = false;
+        /* the one error that says how often it is entered now */
+        bl->certain &= strstr(reply, "still entered as often as before") != NULL;
+        lift_cap(n, bl);
     }
     if (bl->shaken) {
         make_void(bl, token);
@@ -604,6 +617,7 @@ static void dropped(struct name *n, const struct world_ask *ask)
         bl->lingering++;
         make_void(bl, kept_token(n, bl));
     }
+    bl->capped_unheard |= !is_unlock(ask);
     bl->straying += ask->verb == WORLD_RENEW;
 }
 

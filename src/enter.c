@@ -61,14 +61,13 @@ static void no_quorum(struct broker *b, struct lock_request *r, const struct hol
                             name);
     else
         broker_finish_error(b, r,
-                            "NOQUORUM %s; '%s' is still held, and will be entered as often as "
-                            "before when the masters can be told: ask HOLDS",
+                            "NOQUORUM %s; '%s' is still held, HOLDS tells how often it is entered",
                             why, name);
 }
 
 /* A majority of masters has not got this hold. */
-static void gone(struct broker *b, struct hold *h, struct lock_request *r, const struct round *round,
-                 int64_t now_ms)
+static void gone(struct broker *b, struct hold *h, struct lock_request *r,
+                 const struct round *round, int64_t now_ms)
 {
     enum lost_reason why = keep_why_gone(round);
     struct lock *l = h->lock;
@@ -148,9 +147,9 @@ static void on_written(struct round *round, void *arg, int64_t now_ms)
         on_failed(round, r, now_ms);
         return;
     }
-    /* Some may have got it. Who asks the masters, or takes the hold over, goes by the latest version
-     * of the count that a majority shows: so the old count goes there under a later one, before the
-     * answer says that it counts. */
+    /* Some may have got it. Who asks the masters, or takes the hold over, goes by the latest
+     * version of the count that a majority shows: so the old count goes there under a later one,
+     * before the answer says that it counts. */
     set_count(h, h->count - (uint32_t)step_of(r));
     keep_write(r->broker, h, 0, on_failed, r, now_ms);
 }

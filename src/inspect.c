@@ -18,8 +18,8 @@
 #include "stats.h"
 #include "util.h"
 
-/* {n, then for each of the first holds: pttl, op, owner, token, count, part}, as in peek.lua */
-enum { PEEK_PTTL, PEEK_OP, PEEK_OWNER, PEEK_TOKEN, PEEK_COUNT, PEEK_PART, PEEK_FIELDS };
+/* {n, then for each of the first holds: ...}, as in peek.lua */
+enum { PEEK_PTTL, PEEK_OP, PEEK_OWNER, PEEK_TOKEN, PEEK_COUNT, PEEK_SEQ, PEEK_PART, PEEK_FIELDS };
 
 /* As lock_part_text() writes it; false: it is none. */
 static bool parse_part(const struct master_value *v, struct lock_part *out)
@@ -52,7 +52,8 @@ static void on_peek(struct round *round, int i, const struct master_answer *answ
     for (v++; end - v >= PEEK_FIELDS && m->n_seen < LOCK_INFO_HOLDERS; v += PEEK_FIELDS) {
         struct lock_info_seen seen = {.pttl_ms = v[PEEK_PTTL].integer,
                                       .token = v[PEEK_TOKEN].integer,
-                                      .count = v[PEEK_COUNT].integer};
+                                      .count = v[PEEK_COUNT].integer,
+                                      .seq = v[PEEK_SEQ].integer};
         if (!v[PEEK_OP].is_text || !v[PEEK_OWNER].is_text || !v[PEEK_PART].is_text ||
             v[PEEK_OWNER].len == 0 || v[PEEK_OWNER].len > LOCK_OWNER_MAX ||
             !parse_part(&v[PEEK_PART], &seen.part))
@@ -81,7 +82,7 @@ static void each_hold(const struct lock_info *info,
         for (int j = 0; j < m->n_seen; j++) {
             if (lock_info_is_first(info, i, j) &&
                 lock_info_votes(info, m->seen[j].op) >= quorum_need(info->n_masters))
-                fn(arg, &m->seen[j]);
+                fn(arg, lock_info_latest(info, m->seen[j].op));
         }
     }
 }

@@ -65,6 +65,17 @@ int lock_info_votes(const struct lock_info *info, const char *op)
     return votes;
 }
 
+const struct lock_info_seen *lock_info_latest(const struct lock_info *info, const char *op)
+{
+    const struct lock_info_seen *latest = NULL;
+    for (int i = 0; i < info->n_masters; i++) {
+        const struct lock_info_seen *seen = find(&info->masters[i], op);
+        if (seen && (!latest || seen->seq > latest->seq))
+            latest = seen;
+    }
+    return latest;
+}
+
 bool lock_info_is_first(const struct lock_info *info, int i, int j)
 {
     for (int k = 0; k < i; k++) {

@@ -18,6 +18,7 @@ struct lock_info_seen {
     struct owner *owner; /* one reference */
     struct lock_part part;
     int64_t pttl_ms, token, count;
+    int64_t seq; /* version of count */
 };
 
 struct lock_info_master {
@@ -64,6 +65,8 @@ void lock_info_free(struct lock_info *); /* also NULL */
 void lock_info_saw(struct lock_info *, int i, const struct lock_info_seen *);
 /* How many masters have a hold under this operation. */
 int lock_info_votes(const struct lock_info *, const char *op);
+/* This hold as the master has it that knows the latest count of it. */
+const struct lock_info_seen *lock_info_latest(const struct lock_info *, const char *op);
 /* True for the j-th hold of master i when no master before it has it. */
 bool lock_info_is_first(const struct lock_info *, int i, int j);
 #endif

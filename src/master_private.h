@@ -23,7 +23,7 @@ enum {
     MASTER_DIGEST_LEN = 40,
     MASTER_HEAD_MAX = 80, /* "$7 EVALSHA $40 digest" */
     MASTER_ERROR_MAX = 320,
-    MASTER_NESTED_MAX = 1 + 6 * 16 /* peek: a count, and six values of each hold that it shows */
+    MASTER_NESTED_MAX = 1 + 7 * 16 /* peek: a count, and seven values of each hold that it shows */
 };
 
 #define MASTER_TOKEN_MAX ((int64_t)1 << 53) /* what a number in Lua holds exactly */

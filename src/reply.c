@@ -46,6 +46,7 @@ static struct reply_value *add_value(const redisReadTask *task, enum reply_type 
         return refuse(r, "a reply has too many elements");
     if (r->count == r->cap) {
         r->cap = r->cap ? r->cap * 2 : 64;
+        r->cap = r->cap < REPLY_VALUES_MAX ? r->cap : REPLY_VALUES_MAX;
         r->values = util_realloc(r->values, (size_t)r->cap * sizeof *r->values);
     }
     struct reply_value *v = &r->values[r->count++];

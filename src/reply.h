@@ -17,7 +17,7 @@
 struct redisReader;
 
 enum {
-    REPLY_VALUES_MAX = 1024, /* values in one reply, arrays and their elements */
+    REPLY_VALUES_MAX = 1280, /* values in one reply, arrays and their elements */
     REPLY_DEPTH_MAX = 2,     /* an array, and arrays in it */
     REPLY_FEED_MAX = 16384,  /* bytes for one reply_feed() */
     REPLY_WORDS_MAX = 200    /* of an error text as people may see it */

@@ -28,7 +28,7 @@
 --        line is how many tickets stand in the line (counted for those with a ticket and for hand-overs, else 0); code and
 --        value of each item:
 --          1 above   held under op; its token is so much above floor
---          0 pttl    held by somebody else, for so many ms; 0: it is free, and another one's turn
+--          0 pttl    held by somebody else, for so many ms, 1 at least; 0: it is free, and another one's turn
 --          2 pttl    held by the same owner under an operation of another broker
 --          3 i       this permit is taken, and permit i is not
 --         -1 0       op has been released or undone before it came, or is older than what holds
@@ -214,13 +214,18 @@ local function special(reply)
         return call('ZSCORE', turns, ticket)
     end
 
+    -- How long what is in the way lasts: in its last millisecond, too, it is in the way.
+    local function left(ms)
+        return math.max(1, ms)
+    end
+
     -- What is said to op while `held` stands there; nil: it is a try of the same broker's owner that is given up.
     local function held_against(w, hold, held)
         local relation = held.owner == w.owner and age(w.op, held.op)
         if relation == 'older' then
             return -1, 0
         elseif relation ~= 'newer' or held.taken == '1' then
-            return held.owner == w.owner and 2 or 0, call('PTTL', hold)
+            return held.owner == w.owner and 2 or 0, left(call('PTTL', hold))
         end
         bury(w.key, held.op, 'released', math.max(1, call('PTTL', hold)))
     end
@@ -249,7 +254,7 @@ local function special(reply)
                 call('SET', key .. ':upgrade', owner, 'PX', 2000) -- while he asks again and again
             end
         end
-        return 0, call('ZREVRANGE', key .. ':shares', 0, 0, 'WITHSCORES')[2] - now
+        return 0, left(call('ZREVRANGE', key .. ':shares', 0, 0, 'WITHSCORES')[2] - now)
     end
 
     -- It has come before: the token is the same.
@@ -304,7 +309,7 @@ local function special(reply)
             return code, value
         end
         if alone and alone.op ~= w.prev and alone.owner ~= w.owner then
-            return 0, call('PTTL', key)
+            return 0, left(call('PTTL', key))
         elseif limit then
             return -3, limit
         elseif live > 0 and w.place ~= 'front' and call('LLEN', key .. ':line') > 0 then
@@ -318,7 +323,7 @@ local function special(reply)
         local its = hold_key(w.key, 's:' .. slot)
         local held = read(its)
         if not held then
-            return 2, call('PTTL', its)
+            return 2, left(call('PTTL', its))
         end
         local code, value = held_against(w, its, held)
         if code then
@@ -360,7 +365,7 @@ local function special(reply)
         if not held or replaces then
             return
         elseif live >= most then
-            return 0, call('ZRANGE', key .. ':shares', 0, 0, 'WITHSCORES')[2] - now
+            return 0, left(call('ZRANGE', key .. ':shares', 0, 0, 'WITHSCORES')[2] - now)
         end
         repeat
             i = (i + 1) % most

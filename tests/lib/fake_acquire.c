@@ -71,6 +71,11 @@ static const char *reader(const char *owner)
     return part;
 }
 
+static int64_t left(struct fake_server *s, const struct fake_lock *hold)
+{
+    return fake_max(1, fake_pttl_ms(s, hold));
+}
+
 /* What is held, and not under op nor prev. */
 static struct verdict held_against(struct fake_server *s, const struct fake_lock *hold,
                                    const struct wish *w)
@@ -80,7 +85,7 @@ static struct verdict held_against(struct fake_server *s, const struct fake_lock
     if (related == FAKE_OLDER)
         return (struct verdict){.code = -1};
     if (related != FAKE_NEWER || hold->taken)
-        return (struct verdict){own ? 2 : 0, fake_pttl_ms(s, hold), false};
+        return (struct verdict){own ? 2 : 0, left(s, hold), false};
     fake_add_tomb(s, w->key, hold->op, fake_max(1, fake_pttl_ms(s, hold)), false)->released = true;
     return (struct verdict){.code = MAY_TAKE};
 }
@@ -106,7 +111,7 @@ static struct verdict in_the_way(struct fake_server *s, const struct wish *w)
             line->upgrade_expires_ms = fake_server_time_ms(s) + UPGRADE_MS;
         }
     }
-    return (struct verdict){0, fake_pttl_ms(s, fake_share(s, w->key, n - 1)), false};
+    return (struct verdict){0, left(s, fake_share(s, w->key, n - 1)), false};
 }
 
 static struct verdict exclusive(struct fake_server *s, const struct wish *w)
@@ -144,7 +149,7 @@ static struct verdict shared(struct fake_server *s, const struct wish *w)
     }
     bool own = alone && is(alone->owner, w->owner);
     if (alone && !is(alone->op, w->prev) && !own && fake_mutation != FAKE_WRITER_UNSEEN)
-        return (struct verdict){0, fake_pttl_ms(s, alone), false};
+        return (struct verdict){0, left(s, alone), false};
     if (fake_limit_of(s, w->key))
         return (struct verdict){-3, fake_limit_of(s, w->key), false};
     if (fake_shares(s, w->key) > 0 && !is(w->place, "front") && fake_line(s, w->key)->n > 0)
@@ -159,7 +164,7 @@ static struct verdict own_permit(struct fake_server *s, const struct wish *w, co
     snprintf(part, sizeof part, "s:%s", slot);
     struct fake_lock *its = fake_server_find_part(s, w->key, part);
     if (!its)
-        return (struct verdict){2, -2, false};
+        return (struct verdict){2, 1, false};
     struct verdict v = held_against(s, its, w);
     if (v.code == MAY_TAKE && !is(slot, w->mode)) {
         fake_forget_permit(s, w->key, part);
@@ -172,7 +177,7 @@ static struct verdict next_permit(struct fake_server *s, const struct wish *w, i
 {
     char part[64];
     if (fake_shares(s, w->key) >= n)
-        return (struct verdict){0, fake_pttl_ms(s, fake_share(s, w->key, 0)), false};
+        return (struct verdict){0, left(s, fake_share(s, w->key, 0)), false};
     do {
         i = (i + 1) % n;
         snprintf(part, sizeof part, "s:%d:%d", n, i);

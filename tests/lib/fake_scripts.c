@@ -257,6 +257,7 @@ static void show(struct fake_server *s, const struct fake_lock *held, struct fak
     fake_add(r, 0, held->owner);
     fake_add(r, held->token, NULL);
     fake_add(r, held->count, NULL);
+    fake_add(r, held->seq, NULL);
     fake_add(r, 0, held->part);
 }
 
@@ -274,7 +275,7 @@ void fake_peek(struct fake_server *s, int n_keys, char *const *keys, int n_args,
             fake_add(r, live + (alone != NULL), NULL);
         if (is_held)
             show(s, alone, r);
-        for (int j = 0; j < live && r->n - before < 6 * shown; j++)
+        for (int j = 0; j < live && r->n - before < 7 * shown; j++)
             show(s, fake_share(s, keys[i], j), r);
         r->nested = util_realloc(r->nested, (size_t)(r->n_nested + 1) * sizeof *r->nested);
         r->nested[r->n_nested++] = r->n - before;

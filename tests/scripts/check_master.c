@@ -19,7 +19,7 @@
 #include "suite.h"
 #include "util.h"
 
-enum { LIMIT_MS = 20000, TIMEOUT_MS = 300, NESTED = 1 + 6 * 16 };
+enum { LIMIT_MS = 20000, TIMEOUT_MS = 300, NESTED = 1 + 7 * 16 };
 
 static struct event_base *base;
 static struct redis_proc redis;
@@ -306,14 +306,15 @@ START_TEST(every_script_gets_through)
     ck_codes(q, 1, 152);
     ck_assert_int_eq(q.values[2], 2);
     q = ask(SCRIPT_PEEK, "x", "");
-    ck_assert_int_eq(q.n_nested, 7);
+    ck_assert_int_eq(q.n_nested, 8);
     ck_assert_int_eq(q.nested[0].integer, 1);
     ck_assert_int_gt(q.nested[1].integer, 5000);
     ck_assert_str_eq(q.texts[2], "op5");
     ck_assert_str_eq(q.texts[3], "you");
     ck_assert_int_eq(q.nested[4].integer, 152);
     ck_assert_int_eq(q.nested[5].integer, 2);
-    ck_assert_str_eq(q.texts[6], "-");
+    ck_assert_int_eq(q.nested[6].integer, 2);
+    ck_assert_str_eq(q.texts[7], "-");
     ck_codes(ask(SCRIPT_RELEASE, "x", "op4 0 -"), -1, 0);
     ck_codes(ask(SCRIPT_RELEASE, "x", "op5 5000 -"), 1, 0);
     ck_codes(ask(SCRIPT_RELEASE, "x", "op5 0 -"), 1, 0);             /* the same answer again */
@@ -431,7 +432,7 @@ START_TEST(what_many_readers_have_is_shown_in_part)
     for (int i = 0; i < 64; i++) {
         ck_assert_msg(q[i].result == MASTER_ANSWERED, "%s", q[i].text);
         ck_assert_int_eq(q[i].nested[0].integer, 20);
-        ck_assert_int_eq(q[i].n_nested, 1 + 2 * 6);
+        ck_assert_int_eq(q[i].n_nested, 1 + 2 * 7);
     }
 }
 END_TEST
@@ -883,8 +884,8 @@ static const struct {
     {SCRIPT_ACQUIRE, "%1\r\n+a\r\n+b\r\n", ""},
     {SCRIPT_PEEK, "*3\r\n:1700000000000\r\n:@\r\n:1\r\n", "none that the script"},
     {SCRIPT_PEEK,
-     "*3\r\n:1700000000000\r\n:@\r\n*98\r\n" ONES_14 ONES_14 ONES_14 ONES_14 ONES_14 ONES_14
-         ONES_14,
+     "*3\r\n:1700000000000\r\n:@\r\n*126\r\n" ONES_14 ONES_14 ONES_14 ONES_14 ONES_14 ONES_14
+         ONES_14 ONES_14 ONES_14,
      "none that the script"},
     {SCRIPT_PEEK, "*3\r\n:1700000000000\r\n:@\r\n*1\r\n+OK\r\n", "none that the script"},
 };

@@ -496,6 +496,75 @@ static void begin_with_high_tokens(void)
         world.servers[i].mark.counters[item_bucket("n", 1)] += (int64_t)5000 << 10;
 }
 
+/* Two of three masters refuse one count, and take the old one that is told them after it. Whoever
+ * asks, here or elsewhere, is told what its owner was told. */
+START_TEST(a_count_that_failed_is_taken_back)
+{
+    bool unlocks = _i;
+    story_begin(3, 2, "xx");
+    story_gets(0, "LOCK n LEASE 6000");
+    story_gets(0, "LOCK n LEASE 6000");
+    for (int i = 1; i < 3; i++)
+        world.servers[i].refuses = "MISCONF Errors writing to the AOF file";
+    world_say(0, unlocks ? "UNLOCK n" : "LOCK n LEASE 6000");
+    story_run_there();
+    for (int i = 1; i < 3; i++)
+        world.servers[i].refuses = NULL;
+    world_run_ms(20);
+    const char *reply = world_reply(0);
+    ck_assert_msg(strncmp(reply, "-NOQUORUM", 9) == 0 && strstr(reply, "as often as before"), "%s",
+                  reply);
+    world_say(0, "HOLDS n");
+    world_say(1, "HOLDS n");
+    world_run_ms(20);
+    story_answers(0, "2");
+    story_answers(1, "2");
+    story_gets(1, "RENEW n");
+    world_say(1, "HOLDS n");
+    world_run_ms(20);
+    story_answers(1, "2");
+    world_end();
+}
+END_TEST
+
+/* When that cannot be told either, the answer does not say so, and it is told later. */
+START_TEST(a_count_that_failed_is_taken_back_later)
+{
+    story_begin(3, 2, "xx");
+    story_gets(0, "LOCK n LEASE 6000");
+    story_cut(0, 1, true);
+    story_cut(0, 2, true);
+    world_say(0, "LOCK n LEASE 6000");
+    world_run_ms(500);
+    const char *reply = world_reply(0);
+    ck_assert_msg(strncmp(reply, "-NOQUORUM", 9) == 0 && strstr(reply, "HOLDS tells"), "%s", reply);
+    story_cut(0, 1, false);
+    story_cut(0, 2, false);
+    world_run_ms(2000);
+    world_say(0, "HOLDS n");
+    world_say(1, "HOLDS n");
+    world_run_ms(20);
+    story_answers(0, "1");
+    story_answers(1, "1");
+    world_end();
+}
+END_TEST
+
+/* One master has missed a count that the others have: it is not the one that is believed. */
+START_TEST(the_latest_count_is_told)
+{
+    story_begin(3, 2, "xx");
+    story_gets(0, "LOCK n LEASE 6000");
+    story_cut(0, _i, true);
+    story_gets(0, "LOCK n LEASE 6000");
+    world_say(1, "HOLDS n");
+    world_run_ms(20);
+    story_answers(1, "2");
+    story_cut(0, _i, false);
+    world_end();
+}
+END_TEST
+
 /* A hold was planted on one master: the count that the next broker tells counts there too. */
 START_TEST(a_count_is_told_to_all)
 {
@@ -649,6 +718,22 @@ START_TEST(the_next_in_line_dies)
 }
 END_TEST
 
+/* Whoever asks in the last millisecond of a lease does not take the rest, 0 ms, for unknown. */
+START_TEST(asked_in_the_last_millisecond)
+{
+    story_begin(_i % 2 ? 3 : 1, 2, "xy");
+    story_gets(0, "LOCK n LEASE 1000");
+    int64_t ends_ms = world_lock_at(0, "n")->expires_ms;
+    while (fake_server_time_ms(&world.servers[0]) < ends_ms - 2)
+        sim_run_until(sim_now_us() + 100);
+    sim_run_until(sim_now_us() + 100 * _i);
+    world_say(1, "LOCK n WAIT 3000");
+    world_run_ms(50);
+    story_granted(1);
+    world_end();
+}
+END_TEST
+
 /* One of two names is held: the other one is not even taken for a moment. */
 START_TEST(several_names_or_none)
 {
@@ -676,6 +761,9 @@ static Suite *forced_suite(void)
     tcase_add_test(c, no_token_twice_by_lowering);
     tcase_add_test(c, a_count_is_told_to_all);
     tcase_add_test(c, an_older_count_is_over);
+    tcase_add_loop_test(c, a_count_that_failed_is_taken_back, 0, 2);
+    tcase_add_test(c, a_count_that_failed_is_taken_back_later);
+    tcase_add_loop_test(c, the_latest_count_is_told, 0, 3);
     tcase_add_loop_test(c, tokens_rise_over_lost_data, 1, 2);
     tcase_add_loop_test(c, tokens_rise_over_lost_data, 3, 4);
     tcase_add_test(c, a_token_that_goes_back_is_refused);
@@ -707,6 +795,7 @@ static Suite *forced_suite(void)
     tcase_add_test(c, a_late_plant_overwrites_nobody);
     tcase_add_loop_test(c, the_next_in_line_dies, 1, 2);
     tcase_add_loop_test(c, the_next_in_line_dies, 3, 4);
+    tcase_add_loop_test(c, asked_in_the_last_millisecond, 0, 30);
     tcase_add_test(c, several_names_or_none);
     suite_add_tcase(s, c);
     return s;

@@ -268,7 +268,8 @@ static int64_t left_ms(int broker, const char *name)
 static void have_the_lease(int64_t ms)
 {
     for (int i = 0; i < 3; i++)
-        ck_assert_int_ge(world_lock_at(i, "n")->expires_ms - fake_server_time_ms(&world.servers[i]), ms);
+        ck_assert_int_ge(world_lock_at(i, "n")->expires_ms - fake_server_time_ms(&world.servers[i]),
+                         ms);
 }
 
 START_TEST(a_failed_shorter_lease_cuts_nothing)

@@ -78,6 +78,18 @@ START_TEST(validity_is_what_is_left_less_drift_and_steps)
 }
 END_TEST
 
+START_TEST(a_lease_for_a_validity)
+{
+    for (int64_t ms = 1; ms < 100000; ms += 7) {
+        for (int64_t ppm = 0; ppm <= 100000; ppm += 5000) {
+            int64_t lease_ms = quorum_lease_ms(ms, ppm);
+            ck_assert_int_ge(quorum_validity_ms(lease_ms, 0, 0, ppm), ms);
+            ck_assert_int_lt(quorum_validity_ms(lease_ms - 1, 0, 0, ppm), ms);
+        }
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("quorum");
@@ -87,6 +99,7 @@ int main(void)
     tcase_add_test(c, the_first_vote_of_a_master_counts);
     tcase_add_test(c, tokens_agree_only_when_a_majority_has_the_largest);
     tcase_add_test(c, validity_is_what_is_left_less_drift_and_steps);
+    tcase_add_test(c, a_lease_for_a_validity);
     suite_add_tcase(s, c);
     return suite_run(s);
 }

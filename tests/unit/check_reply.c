@@ -135,7 +135,7 @@ static const struct {
 } bad[] = {
     {"*4294967295\r\n", "no Redis protocol"},
     {"*2147483647\r\n", "too many elements"},
-    {"*1025\r\n", "too many elements"},
+    {"*1281\r\n", "too many elements"},
     {"*-2\r\n", "no Redis protocol"},
     {"*1\r\n*1\r\n*1\r\n", "nested too deeply"},
     {"*2\r\n*1000\r\n", NULL}, /* good as far as it goes */

@@ -355,6 +355,20 @@ static bool pubsub_allows(struct session *s, struct row *row)
     return false;
 }
 
+/* Nothing is queued, as nothing would be run: each is refused in its place, so that the replies
+ * stay in step with what the client has sent. */
+static bool multi_allows(struct session *s, struct row *row)
+{
+    if (!s->multi || (row->cmd->flags & CMD_MULTI_OK) != 0)
+        return true;
+    cmd_reply_error(s,
+                    "NOMULTI '%s' was not run: there are no transactions here; send it without "
+                    "MULTI (a pipeline without a transaction), or MLOCK for several locks at once",
+                    row->full_name);
+    row->counts.rejected++;
+    return false;
+}
+
 static void count(struct row *row, bool failed, int64_t duration_us)
 {
     if (failed)
@@ -410,7 +424,7 @@ bool cmd_dispatch(struct session *s, int argc, const struct resp_arg *argv, int6
     charged = argc > USUAL_ARGS ? (argc - USUAL_ARGS) * ARG_INSTRUCTIONS : 0;
 
     int index = resolve(s, argc, argv);
-    if (index < 0 || !pubsub_allows(s, &rows[index]))
+    if (index < 0 || !pubsub_allows(s, &rows[index]) || !multi_allows(s, &rows[index]))
         return true;
     struct row *row = &rows[index];
     if (!cmd_permits(s, row->cmd, row->full_name, argc, argv)) {

@@ -65,7 +65,7 @@ void cmd_conn_reset(struct session *s, int argc, const struct resp_arg *argv, in
     free(s->name);
     s->name = NULL;
     session_set_user(s, s->own_user);
-    s->no_evict = s->no_touch = s->tell = false;
+    s->no_evict = s->no_touch = s->tell = s->multi = false;
     s->proto = 2;
 
     struct resp_writer w = session_reply(s);
@@ -232,5 +232,6 @@ void cmd_conn_hello(struct session *s, int argc, const struct resp_arg *argv, in
     if (name != NULL && cmd_client_set_name(s, name) != 0)
         return;
     s->proto = (uint8_t)proto;
+    s->multi = false; /* somebody begins anew */
     reply_hello(s);
 }

@@ -14,6 +14,7 @@
 #include "cmd_docs.h"
 #include "cmd_latency.h"
 #include "cmd_lock.h"
+#include "cmd_multi.h"
 #include "cmd_pubsub.h"
 #include "cmd_trace.h"
 
@@ -148,11 +149,16 @@ static const struct cmd table[] = {
     CMD_ROW_SUBS("COMMAND", cmd_docs_command, -1, CMD_CONNECTION, "0.1.0",
                  "Describes the commands.", command_subs),
     CMD_ROW_SUBS("CONFIG", NULL, -2, CMD_ADMIN, "0.1.0", "Shows and changes options.", config_subs),
+    CMD_ROW("DISCARD", cmd_multi_discard, 1, CMD_CONNECTION | CMD_MULTI_OK, "0.1.0", "Ends MULTI.",
+            ""),
     CMD_ROW("ECHO", cmd_conn_echo, 2, CMD_CONNECTION, "0.1.0", "Answers the same text.", "message"),
+    CMD_ROW("EXEC", cmd_multi_exec, 1, CMD_CONNECTION | CMD_MULTI_OK, "0.1.0",
+            "Ends MULTI; always an error: there are no transactions.", ""),
     CMD_ROW("FORCEUNLOCK", cmd_lock_force, 2, CMD_LOCK | CMD_ADMIN, "0.1.0",
             "Frees a lock whoever holds it, and tells the holder.", "name"),
-    CMD_ROW("HELLO", cmd_conn_hello, -1, CMD_CONNECTION | CMD_BARRIER | CMD_SECRET | CMD_ANYBODY,
-            "0.1.0", "Chooses the version of the protocol.",
+    CMD_ROW("HELLO", cmd_conn_hello, -1,
+            CMD_CONNECTION | CMD_BARRIER | CMD_SECRET | CMD_ANYBODY | CMD_MULTI_OK, "0.1.0",
+            "Chooses the version of the protocol.",
             "[protover [AUTH username password] [SETNAME clientname]]"),
     CMD_ROW("HELP", cmd_docs_help, -1, CMD_CONNECTION, "0.1.0", "Says what the lock commands do.",
             "[command]"),
@@ -183,6 +189,8 @@ static const struct cmd table[] = {
             "[SHARED | LIMIT n] [TELL]"),
     CMD_ROW("MONITOR", cmd_trace_monitor, 1, CMD_ADMIN, "0.1.0", "Shows every command as it comes.",
             ""),
+    CMD_ROW("MULTI", cmd_multi_multi, 1, CMD_CONNECTION | CMD_MULTI_OK, "0.1.0",
+            "Refuses all commands until EXEC or DISCARD: there are no transactions.", ""),
     CMD_ROW("MUNLOCK", cmd_lock_release_many, -3, CMD_LOCK, "0.1.0",
             "Releases several locks; answers how many were held and are free now.",
             "numnames name [name ...] [OWNER id]"),
@@ -197,13 +205,15 @@ static const struct cmd table[] = {
     CMD_ROW_SUBS("PUBSUB", NULL, -2, CMD_CONNECTION, "0.1.0", "Shows who listens.", pubsub_subs),
     CMD_ROW("PUNSUBSCRIBE", cmd_pubsub_punsubscribe, -1, CMD_CONNECTION | CMD_PUBSUB_OK, "0.1.0",
             "Stops listening by pattern.", "[pattern ...]"),
-    CMD_ROW("QUIT", cmd_conn_quit, -1, CMD_CONNECTION | CMD_BARRIER | CMD_PUBSUB_OK | CMD_ANYBODY,
-            "0.1.0", "Ends the connection; its watched locks are released.", ""),
+    CMD_ROW("QUIT", cmd_conn_quit, -1,
+            CMD_CONNECTION | CMD_BARRIER | CMD_PUBSUB_OK | CMD_ANYBODY | CMD_MULTI_OK, "0.1.0",
+            "Ends the connection; its watched locks are released.", ""),
     CMD_ROW("RENEW", cmd_lock_renew, -2, CMD_LOCK, "0.1.0",
             "Renews a lock and moves its watchdog to this connection; answers as LOCK.",
             "name [OWNER id] [LEASE ms]"),
-    CMD_ROW("RESET", cmd_conn_reset, 1, CMD_CONNECTION | CMD_BARRIER | CMD_PUBSUB_OK | CMD_ANYBODY,
-            "0.1.0", "Makes the connection as new; its watched locks are released.", ""),
+    CMD_ROW("RESET", cmd_conn_reset, 1,
+            CMD_CONNECTION | CMD_BARRIER | CMD_PUBSUB_OK | CMD_ANYBODY | CMD_MULTI_OK, "0.1.0",
+            "Makes the connection as new; its watched locks are released.", ""),
     CMD_ROW("RESUME", cmd_admin_resume, 1, CMD_ADMIN, "0.1.0", "Ends PAUSE.", ""),
     CMD_ROW("SELECT", cmd_conn_select, 2, CMD_CONNECTION, "0.1.0", "Accepts 0, the only database.",
             "index"),

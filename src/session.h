@@ -97,8 +97,8 @@ struct session {
     bool writing;  /* a reply is being written */
     bool closing;  /* no further command is run (QUIT, kill) */
     bool monitor, no_evict, no_touch;
-    bool tell; /* CLIENT TELL: each LOCK is as if it said TELL, each RENEW that takes a lock back
-                  too */
+    bool multi;       /* MULTI has been said: nothing runs until EXEC or DISCARD */
+    bool tell;        /* CLIENT TELL: as if LOCK said TELL, and RENEW that takes a lock back */
     bool owner_named; /* `owner` is what it said with OWNER, not one made for it */
     int64_t n_commands;
     /* an immediate reply that has to wait for its turn (session_reply), or messages that have to

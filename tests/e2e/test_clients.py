@@ -138,6 +138,21 @@ def test_redis_py_pipeline(redis_py, name):
     assert len(grant) == 2 and (holds, released) == (1, 1)
 
 
+def test_redis_py_default_pipeline(redis_py, name):
+    """It puts the commands between MULTI and EXEC: none is run, and the connection is as before."""
+    import redis
+    client, rival = redis_py(single_connection_client=True), redis_py()
+    for _ in range(2):
+        pipe = client.pipeline()
+        pipe.execute_command("LOCK", name)
+        pipe.execute_command("LOCK", name + ":2", "WAIT", 0)
+        with pytest.raises(redis.ResponseError, match="NOMULTI 'lock' was not run.*without MULTI"):
+            pipe.execute()
+        assert rival.execute_command("HOLDS", name) == 0
+        assert client.echo("x") == "x"
+    assert client.execute_command("LOCK", name)[0] > 0
+
+
 def test_redis_py_kinds(one, name):
     redis = pytest.importorskip("redis")
     a, b = (redis.Redis("127.0.0.1", one.broker.port, socket_timeout=15) for _ in range(2))

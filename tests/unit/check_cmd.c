@@ -337,6 +337,9 @@ static const struct exchange exchanges[] = {
     {"client id x", "-ERR wrong number of arguments for 'client|id' command\r\n"},
     {"client maint_notifications on",
      "-ERR unknown subcommand 'maint_notifications'. Try CLIENT HELP.\r\n"},
+    {"exec", "-ERR EXEC without MULTI\r\n"},
+    {"discard", "-ERR DISCARD without MULTI\r\n"},
+    {"multi x", "-ERR wrong number of arguments for 'multi' command\r\n"},
     {"select 0", "+OK\r\n"},
     {"select 1", "-ERR DB index is out of range\r\n"},
     {"select x", "-ERR value is not an integer or out of range\r\n"},
@@ -540,6 +543,41 @@ START_TEST(hello_changes_protocol)
     ck_assert_str_eq(told, "reset=1 ");
     ck_assert_int_eq(a.s.proto, 2);
     expect(&a, "client getname", "$-1\r\n");
+}
+END_TEST
+
+/* A transaction in which every command was wrong, as each client knows it from Redis. */
+START_TEST(nothing_runs_after_multi)
+{
+    static const char *const ways_out[][2] = {{"discard", "+OK\r\n"},
+                                              {"exec", "-EXECABORT "},
+                                              {"reset", "+RESET\r\n"},
+                                              {"hello 3", "%8\r\n"},
+                                              {"hello", "%8\r\n"}};
+
+    for (size_t i = 0; i < sizeof(ways_out) / sizeof(ways_out[0]); i++) {
+        expect(&a, "multi", "+OK\r\n");
+        expect(&a, "multi", "-ERR MULTI calls can not be nested\r\n");
+        last_asked = NULL;
+        send_words(&a, "lock x");
+        ck_assert_ptr_null(last_asked);
+        ck_assert_int_eq(strncmp(take(&a), "-NOMULTI 'lock' was not run: ", 29), 0);
+        send_words(&a, "client setname bob");
+        ck_assert_int_eq(strncmp(take(&a), "-NOMULTI 'client|setname' was ", 30), 0);
+        send_words(&a, "nosuch");
+        ck_assert_int_eq(strncmp(take(&a), "-ERR unknown command 'nosuch'", 29), 0);
+        expect(&b, "echo x", "$1\r\nx\r\n");
+        send_words(&a, ways_out[i][0]);
+        const char *got = take(&a);
+        ck_assert_msg(strncmp(got, ways_out[i][1], strlen(ways_out[i][1])) == 0, "%s", got);
+        send_words(&a, "lock x");
+        ck_assert_ptr_nonnull(last_asked);
+        request_finish(last_asked);
+        ck_assert_str_eq(take(&a), ":42\r\n");
+    }
+    expect(&a, "multi", "+OK\r\n");
+    expect(&a, "quit", "+OK\r\n");
+    ck_assert(a.s.closing);
 }
 END_TEST
 
@@ -926,6 +964,7 @@ int main(void)
     tcase_add_test(tc, unknown_text_is_cut);
     tcase_add_test(tc, every_row_answers_once);
     tcase_add_test(tc, hello_changes_protocol);
+    tcase_add_test(tc, nothing_runs_after_multi);
     tcase_add_test(tc, quit_closes);
     tcase_add_test(tc, subscribed_connection_is_narrow);
     tcase_add_test(tc, subscriptions_are_limited);

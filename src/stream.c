@@ -73,9 +73,6 @@ void stream_io_failed(struct stream *s, int err)
         end = STREAM_END_RESET;
     } else if (err == ETIMEDOUT) {
         end = STREAM_END_TIMEOUT;
-    } else if (s->tls && err == ECONNABORTED) {
-        end = STREAM_END_RESET;
-        text = "cut off: the peer did not end TLS";
     } else if (s->tls && err == EPROTO) {
         end = STREAM_END_TLS;
         text = tls_reason();
@@ -203,10 +200,6 @@ bool stream_probe(struct stream *s)
     if ((p.revents & POLLERR) && getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &err, &err_len) == 0 &&
         err != 0) {
         stream_io_failed(s, err);
-        return false;
-    }
-    if (s->tls) {
-        stream_io_failed(s, ECONNABORTED);
         return false;
     }
     return true;

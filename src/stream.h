@@ -12,9 +12,9 @@
  *   CLOSED --stream_connect--> CONNECTING --connected--> OPEN
  *
  * With TLS the handshake comes first: a stream from stream_connect() stays CONNECTING until it is
- * done; one from stream_adopt_tls() is OPEN at once and neither reads nor writes until then. A peer
- * that ends the connection without having said so by TLS (close_notify) is one that was cut off
- * (STREAM_END_RESET), since anybody on the way can end a connection.
+ * done; one from stream_adopt_tls() is OPEN at once and neither reads nor writes until then. A FIN
+ * is an orderly end there too, with or without a close_notify: many clients, and each program that
+ * is killed, end without it. Anybody on the way can send a FIN, as over plain TCP.
  *
  * A callback may call any function here for its own stream, stream_close() too. But the memory of
  * the stream has to stay until the callback has returned: who frees a stream does it at the end of
@@ -37,8 +37,8 @@ struct stream_dial; /* a connect under way */
 
 /* Why the other side's bytes have ended. */
 enum stream_end {
-    STREAM_END_EOF,   /* orderly: the peer has sent FIN */
-    STREAM_END_RESET, /* the peer has sent RST, or FIN inside TLS, or does not take what we write */
+    STREAM_END_EOF,     /* orderly: the peer has sent FIN */
+    STREAM_END_RESET,   /* the peer has sent RST, or does not take what we write any more */
     STREAM_END_TIMEOUT, /* keepalive or TCP_USER_TIMEOUT: the peer does not answer */
     STREAM_END_TLS,     /* what came is not TLS, or not as we want it */
     STREAM_END_ERROR,   /* any other error of the socket, or any of the connect; see err */

@@ -22,7 +22,7 @@ void stream_dial_answered(struct stream *);
 void stream_tls_start(struct stream *);
 /* The socket may be ready for the next step of the handshake. */
 void stream_tls_shake(struct stream *);
-/* As recv(2) and send(2). An errno of EPROTO: tls_reason() says why; ECONNABORTED: cut off. */
+/* As recv(2) and send(2). An errno of EPROTO: tls_reason() says why. */
 ssize_t stream_tls_read(struct stream *, void *p, size_t n);
 ssize_t stream_tls_write(struct stream *, const void *p, size_t n);
 

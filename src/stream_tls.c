@@ -87,13 +87,11 @@ static ssize_t as_errno(enum tls_result result)
 {
     switch (result) {
     case TLS_CLOSED:
+    case TLS_CUT:
         return 0;
     case TLS_WANT_READ:
     case TLS_WANT_WRITE:
         errno = EAGAIN;
-        return -1;
-    case TLS_CUT:
-        errno = ECONNABORTED;
         return -1;
     case TLS_FAILED:
         errno = EPROTO;
@@ -127,8 +125,11 @@ ssize_t stream_tls_write(struct stream *s, const void *p, size_t n)
 
     if (result == TLS_DONE)
         return (ssize_t)done;
-    if (result == TLS_WANT_READ || result == TLS_CLOSED) /* nothing that we allow asks for it */
-        result = TLS_CUT;
+    /* Nothing that we allow asks to read first. */
+    if (result == TLS_WANT_READ || result == TLS_CLOSED || result == TLS_CUT) {
+        errno = EPIPE;
+        return -1;
+    }
     return as_errno(result);
 }
 

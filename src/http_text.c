@@ -8,37 +8,11 @@
 #include <string.h>
 
 #include "buf.h"
+#include "utf8.h"
 
 /* ---- text ---- */
 
-/* Bytes of the UTF-8 character at p, its number in *out; 0: there is none. */
-static size_t utf8(const unsigned char *p, size_t n, uint32_t *out)
-{
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t len = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
-    uint32_t c = len <= 1 ? p[0] : p[0] & (0xffu >> (len + 1));
-
-    if (len == 0 || len > n || p[0] > 0xf4)
-        return 0;
-    for (size_t i = 1; i < len; i++) {
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-        c = c << 6 | (p[i] & 0x3f);
-    }
-    *out = c;
-    return c < least[len] || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff ? 0 : len;
-}
-
-/* Not: control characters, those without width, those that turn the direction or break the line. */
-static bool is_plain(uint32_t c)
-{
-    return c >= 0x20 && !(c >= 0x7f && c <= 0xa0) && c != 0xad && c != 0x61c &&
-           !(c >= 0x200b && c <= 0x200f) && !(c >= 0x2028 && c <= 0x202e) &&
-           !(c >= 0x2060 && c <= 0x206f) && c != 0xfeff && !(c >= 0xfff9 && c <= 0xffff) &&
-           c < 0xe0000;
-}
-
-static const char *entity(uint32_t c)
+static const char *entity(char c)
 {
     switch (c) {
     case '&':
@@ -58,22 +32,17 @@ static const char *entity(uint32_t c)
 
 void http_escape(struct buf *out, const char *text, size_t len)
 {
-    const unsigned char *p = (const unsigned char *)text, *end = p + len;
+    const char *end = text + len;
+    char shown[UTF8_SHOWN_MAX];
+    size_t n;
 
-    while (p < end) {
-        uint32_t c;
-        size_t n = utf8(p, (size_t)(end - p), &c);
-        const char *as = n > 0 ? entity(c) : NULL;
-        if (as) {
+    while (text < end) {
+        const char *as = entity(*text);
+        text += utf8_show(text, (size_t)(end - text), shown, &n);
+        if (as)
             buf_append(out, as, strlen(as));
-        } else if (n > 0 && is_plain(c)) {
-            buf_append(out, p, n);
-        } else {
-            n = n > 0 ? n : 1;
-            for (size_t i = 0; i < n; i++)
-                buf_printf(out, "\\x%02x", p[i]);
-        }
-        p += n;
+        else
+            buf_append(out, shown, n);
     }
 }
 

@@ -1,18 +1,22 @@
-/* Makes lines and writes each in one piece, so that two processes on one stderr do not mix.
+/* Makes lines and has each written in one piece, so that two processes on one stderr do not mix.
  *
- * Owns the level, the destination, and the choice of prefix, all process-wide (one thread). Does
- * not know who logs what. Never allocates: it must work when memory is out. Invariant: between
- * prefix and newline stands printable UTF-8 only, whatever the arguments held. */
+ * Owns the level, the destination, the choice of prefix, and what was dropped, all process-wide:
+ * only the loop's thread logs. Does not know who logs what. Never allocates: it must work when
+ * memory is out. Invariant: between prefix and newline stands printable UTF-8 only, whatever the
+ * arguments held. */
 #include "log.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <syslog.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "clock.h"
+#include "log_private.h"
+#include "utf8.h"
 
 enum log_level log_current_level = LOG_LEVEL_INFO;
 
@@ -27,7 +31,10 @@ static const struct {
 
 static FILE *out_file; /* NULL until the first line */
 static bool out_is_journal;
-static int out_facility = -1; /* of syslog(3); -1: lines go to out_file */
+static int out_facility = -1; /* of syslog; -1: lines go to out_file */
+static const char *syslog_path = "/dev/log";
+static uint64_t dropped;   /* lines, since that was last said, */
+static uint64_t uncounted; /* and since log_look() */
 static log_sink_fn out_sink;
 static void *out_sink_arg;
 
@@ -69,18 +76,25 @@ void log_set_file(FILE *file)
 {
     out_file = file != NULL ? file : stderr;
     out_is_journal = is_journal(out_file);
+    if (out_facility < 0)
+        log_out_use_fd(fileno(out_file));
 }
 
 void log_set_syslog(int facility)
 {
     if (facility == out_facility)
         return;
-    if (out_facility >= 0)
-        closelog();
     out_facility = facility;
     /* Connects now: later there may be no descriptor left for it. */
     if (facility >= 0)
-        openlog("holdfastd", LOG_PID | LOG_NDELAY, facility);
+        log_out_use_syslog(syslog_path);
+    else
+        log_set_file(out_file);
+}
+
+void log_set_syslog_path(const char *path)
+{
+    syslog_path = path;
 }
 
 void log_set_sink(log_sink_fn sink, void *arg)
@@ -89,49 +103,7 @@ void log_set_sink(log_sink_fn sink, void *arg)
     out_sink_arg = arg;
 }
 
-/* The length of the printable character at s; 0 when the byte there must be escaped: a control
- * character (C0, DEL, C1) or no part of well-formed UTF-8 (table 3-7 of the Unicode standard). */
-static size_t printable_len(const unsigned char *s)
-{
-    static const struct {
-        unsigned char first, last; /* of the first byte */
-        unsigned char second_min, second_max;
-        unsigned char len;
-    } shapes[] = {
-        {0xc2, 0xc2, 0xa0, 0xbf, 2}, /* not C1 */
-        {0xc3, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3},
-        {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3}, {0xf0, 0xf0, 0x90, 0xbf, 4},
-        {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
-    };
-    if (s[0] < 0x80)
-        return s[0] >= 0x20 && s[0] != 0x7f;
-    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
-        if (s[0] < shapes[i].first || s[0] > shapes[i].last)
-            continue;
-        if (s[1] < shapes[i].second_min || s[1] > shapes[i].second_max)
-            return 0;
-        for (size_t k = 2; k < shapes[i].len; k++) {
-            if ((s[k] & 0xc0) != 0x80)
-                return 0;
-        }
-        return shapes[i].len;
-    }
-    return 0;
-}
-
-static size_t escape_byte(char *out, unsigned char c)
-{
-    static const char hex[] = "0123456789abcdef";
-    out[0] = '\\';
-    if (c == '\n' || c == '\r' || c == '\t') {
-        out[1] = c == '\n' ? 'n' : c == '\r' ? 'r' : 't';
-        return 2;
-    }
-    out[1] = 'x';
-    out[2] = hex[c >> 4];
-    out[3] = hex[c & 15];
-    return 4;
-}
+enum { PREFIX_MAX = 80 };
 
 struct line {
     char text[LOG_LINE_MAX + 1];
@@ -139,52 +111,93 @@ struct line {
     bool cut; /* ends in "...", takes nothing more */
 };
 
+/* What stands for the first character of the text; see utf8_show(). */
+static size_t show(const char *text, size_t len, char shown[UTF8_SHOWN_MAX], size_t *n)
+{
+    static const char controls[] = "\n\r\t", letters[] = "nrt";
+    const char *hit = memchr(controls, *text, 3);
+
+    if (!hit)
+        return utf8_show(text, len, shown, n);
+    shown[0] = '\\';
+    shown[1] = letters[hit - controls];
+    *n = 2;
+    return 1;
+}
+
 static void append_text(struct line *line, const char *text)
 {
-    const unsigned char *s = (const unsigned char *)text;
-    while (*s != '\0' && !line->cut) {
-        char piece[4];
-        size_t taken = printable_len(s), n = taken;
-        if (taken > 0) {
-            memcpy(piece, s, taken);
-        } else {
-            taken = 1;
-            n = escape_byte(piece, *s);
-        }
+    const char *end = text + strlen(text);
+    char shown[UTF8_SHOWN_MAX];
+    size_t n;
+
+    while (text < end && !line->cut) {
+        text += show(text, (size_t)(end - text), shown, &n);
         line->cut = line->len + n > LOG_LINE_MAX - 3;
         if (line->cut)
             n = 3;
-        memcpy(line->text + line->len, line->cut ? "..." : piece, n);
+        memcpy(line->text + line->len, line->cut ? "..." : shown, n);
         line->len += n;
-        s += taken;
     }
     line->text[line->len] = '\0';
 }
 
 static int make_prefix(char *prefix, size_t size, enum log_level level)
 {
-    if (out_is_journal)
+    if (out_facility < 0 && out_is_journal)
         return snprintf(prefix, size, "<%c>", levels[level].prio);
     int64_t now_ms = clock_wall_ms();
     time_t now_s = (time_t)(now_ms / 1000);
-    struct tm tm;
+    struct tm tm = {.tm_mday = 1};
     char stamp[32] = "";
-    if (localtime_r(&now_s, &tm) != NULL)
+    bool known = localtime_r(&now_s, &tm) != NULL;
+    if (out_facility >= 0) { /* RFC 3164, as syslog(3) does */
+        strftime(stamp, sizeof(stamp), "%h %e %T", &tm);
+        return snprintf(prefix, size,
+                        "<%d>%s holdfastd[%d]: ", out_facility | (levels[level].prio - '0'), stamp,
+                        (int)getpid());
+    }
+    if (known)
         strftime(stamp, sizeof(stamp), "%Y-%m-%d %H:%M:%S", &tm);
     return snprintf(prefix, size, "%s.%03d %-5s ", stamp, (int)(now_ms % 1000), levels[level].name);
 }
 
-static void write_line(enum log_level level, const struct line *line)
+static bool write_line(enum log_level level, const struct line *line)
 {
-    char whole[64 + LOG_LINE_MAX + 1];
+    char whole[PREFIX_MAX + LOG_LINE_MAX + 2];
     if (out_file == NULL)
         log_set_file(stderr);
-    size_t n = (size_t)make_prefix(whole, 64, level);
+    size_t n = (size_t)make_prefix(whole, PREFIX_MAX, level);
     memcpy(whole + n, line->text, line->len);
     n += line->len;
-    whole[n++] = '\n';
-    fwrite(whole, 1, n, out_file);
-    fflush(out_file);
+    if (out_facility < 0)
+        whole[n++] = '\n';
+    whole[n] = '\0'; /* ends a line of syslog over a stream */
+    return log_out(whole, n);
+}
+
+/* False: it still has to be said. */
+static bool say_dropped(void)
+{
+    struct line line = {.len = 0};
+    char text[64];
+    if (dropped == 0)
+        return true;
+    snprintf(text, sizeof(text), "log: lines dropped, as nobody read them n=%" PRIu64, dropped);
+    append_text(&line, text);
+    if (!write_line(LOG_LEVEL_WARN, &line))
+        return false;
+    dropped = 0;
+    return true;
+}
+
+uint64_t log_look(void)
+{
+    uint64_t n = uncounted;
+    if (log_out_rest())
+        (void)say_dropped();
+    uncounted = 0;
+    return n;
 }
 
 void log_write(enum log_level level, const char *object, const char *fmt, ...)
@@ -204,10 +217,8 @@ void log_write(enum log_level level, const char *object, const char *fmt, ...)
     append_text(&line, text);
     if (out_sink != NULL)
         out_sink(out_sink_arg, level, line.text);
-    else if (out_facility >= 0)
-        syslog(out_facility | (levels[level].prio - '0'), "%s", line.text);
-    else
-        write_line(level, &line);
+    else if (!say_dropped() || !write_line(level, &line))
+        dropped++, uncounted++;
 }
 
 bool log_limited(struct log_limit *limit, int64_t now_ms)

@@ -6,11 +6,14 @@
  * switched off costs one comparison. Lines go to stderr. Where stderr is the journal
  * (JOURNAL_STREAM names it, systemd.exec(5)) each has the prefix "<3>" to "<7>" of sd-daemon(3),
  * elsewhere a time stamp: `2026-01-31 12:00:00.123 warn  master a: connection lost reason=eof`. Or
- * they go to syslog(3).
+ * they go to the socket of syslog.
  *
- * Objects and arguments may hold text of strangers: control characters and bytes that are no UTF-8
- * come out as \n, \r, \t or \xNN, so that a line is one line. Lines longer than LOG_LINE_MAX are
- * cut and end in "...". */
+ * Nothing here waits for whoever reads the lines: one for which there is no room is dropped, and
+ * the next line that finds some is preceded by one that says how many were dropped.
+ *
+ * Objects and arguments may hold text of strangers: what people must not be shown (utf8.h) comes
+ * out as \n, \r, \t or \xNN, so that a line is one line. Lines longer than LOG_LINE_MAX are cut and
+ * end in "...". */
 #ifndef HOLDFAST_LOG_H
 #define HOLDFAST_LOG_H
 
@@ -57,8 +60,18 @@ const char *log_level_name(enum log_level level);
  */
 void log_set_file(FILE *file);
 
-/* Sends lines to syslog(3) from now on, with this facility of <syslog.h>; -1: to the file again. */
+/* Sends lines to syslog from now on, with this facility of <syslog.h>; -1: to the file again. */
 void log_set_syslog(int facility);
+/* For tests: the path of its socket. */
+void log_set_syslog_path(const char *path);
+
+/* While nothing has to be in time, at the start and at the end, lines wait for room, a second at
+ * most and not again when that was in vain. True at the start. */
+void log_set_patient(bool patient);
+
+/* Says how many lines were dropped when that has not been said and there is room. To be called from
+ * time to time. Returns how many were dropped since the last call. */
+uint64_t log_look(void);
 
 /* For tests: each line goes to sink instead of a file, without prefix and newline; line is valid
  * during the call only. NULL ends it. */

@@ -57,6 +57,7 @@ static void on_second(struct server *s, int64_t now_ms)
     backend_set_wall(&s->broker.backend, clock_wall_ms(), now_ms);
     stats_tick(now_ms);
     http_second(s->http);
+    stats.log_lines_dropped += log_look();
     server_update_ready(s, now_ms);
     server_update_status(s, now_ms);
     if (now_ms >= s->tls_look_ms)
@@ -182,6 +183,7 @@ void server_run(struct server *s)
 {
     server_update_status(s, clock_ms());
     systemd_notify("READY=1");
+    log_set_patient(false);
     while (s->phase != SERVER_ENDS)
         server_turn(s, INT64_MAX);
 }
@@ -339,6 +341,7 @@ void server_free(struct server *s)
     event_base_free(s->base);
     libevent_global_shutdown();
     conf_fini(&s->conf);
+    log_set_patient(true);
     log_info(NULL, "stopped");
     login_fini();
     users_fini();

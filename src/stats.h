@@ -169,6 +169,8 @@ struct buf;
       "Requests to the HTTP listener.")                                                            \
     X(http_connections_cut, STATS_SECTION_HOLDFAST, "http_connections_cut",                        \
       "holdfast_http_connections_cut_total", "", "HTTP connections ended because they took long.") \
+    X(log_lines_dropped, STATS_SECTION_HOLDFAST, "log_lines_dropped",                              \
+      "holdfast_log_lines_dropped_total", "", "Lines of the log that nobody took in time.")        \
     X(pauses_detected, STATS_SECTION_HOLDFAST, "pauses_detected",                                  \
       "holdfast_pauses_detected_total", "", "Times that this process itself stood still.")         \
     X(config_reloads_ok, STATS_SECTION_HOLDFAST, "config_reloads_ok",                              \

@@ -6,6 +6,7 @@
 #include "util.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #define LEN(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -23,7 +25,10 @@ _Noreturn void util_die(const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(line, sizeof(line), fmt, ap);
     va_end(ap);
-    fprintf(stderr, "fatal: %s\n", line);
+    /* A pipe that nobody reads must not keep us from dying. */
+    struct pollfd err = {.fd = STDERR_FILENO, .events = POLLOUT};
+    if (poll(&err, 1, 1000) == 1)
+        fprintf(stderr, "fatal: %s\n", line);
     exit(EXIT_FAILURE);
 }
 

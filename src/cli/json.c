@@ -8,7 +8,17 @@
 #include <string.h>
 
 #include "buf.h"
-#include "text.h"
+#include "utf8.h"
+
+/* In UTF-16. */
+static void put_number(struct json *j, uint32_t c)
+{
+    if (c < 0x10000)
+        buf_printf(j->out, "\\u%04x", (unsigned)c);
+    else
+        buf_printf(j->out, "\\u%04x\\u%04x", (unsigned)(0xd7c0 + (c >> 10)),
+                   (unsigned)(0xdc00 | (c & 0x3ff)));
+}
 
 static void quote(struct json *j, const char *text, size_t len)
 {
@@ -16,7 +26,8 @@ static void quote(struct json *j, const char *text, size_t len)
     buf_append(j->out, "\"", 1);
     for (size_t i = 0; i < len;) {
         unsigned char c = (unsigned char)text[i];
-        size_t n = text_utf8_len(text + i, len - i);
+        uint32_t number;
+        size_t n = utf8_read(text + i, len - i, &number);
         const char *known = NULL;
         for (const char *p = plain; *p && !known; p += 2)
             known = (unsigned char)*p == c ? p : NULL;
@@ -24,8 +35,8 @@ static void quote(struct json *j, const char *text, size_t len)
             buf_append(j->out, "\\ufffd", 6);
         else if (known)
             buf_printf(j->out, "\\%c", known[1]);
-        else if (c < 0x20 || c == 0x7f)
-            buf_printf(j->out, "\\u%04x", c);
+        else if (!utf8_is_plain(number))
+            put_number(j, number);
         else
             buf_append(j->out, text + i, n);
         i += n ? n : 1;

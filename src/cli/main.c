@@ -10,7 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "buf.h"
 #include "cli.h"
+#include "text.h"
 
 struct cli cli;
 
@@ -99,8 +101,11 @@ static void say(const char *fmt, va_list args) __attribute__((format(printf, 1, 
 static void say(const char *fmt, va_list args)
 {
     char line[2048];
+    struct buf shown = {0};
     vsnprintf(line, sizeof line, fmt, args);
-    fprintf(stderr, "holdfast: %s\n", line);
+    text_put(&shown, line, strlen(line), 0); /* names and answers of strangers are in it */
+    fprintf(stderr, "holdfast: %.*s\n", (int)buf_len(&shown), buf_head(&shown));
+    buf_fini(&shown);
 }
 
 void cli_warn(const char *fmt, ...)

@@ -16,6 +16,7 @@
 
 #include "buf.h"
 #include "cli.h"
+#include "utf8.h"
 
 enum { ESCAPED = 4 }; /* columns of \xNN */
 
@@ -33,29 +34,15 @@ struct screen text_screen(void)
     return s;
 }
 
-size_t text_utf8_len(const char *text, size_t len)
-{
-    const unsigned char *p = (const unsigned char *)text;
-    size_t n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
-    if (p[0] > 0xf4 || n > len)
-        return 0;
-    for (size_t i = 1; i < n; i++) {
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-    }
-    bool overlong = (p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xf0 && p[1] < 0x90);
-    bool surrogate = p[0] == 0xed && p[1] > 0x9f;
-    bool beyond = p[0] == 0xf4 && p[1] > 0x8f;
-    return n > 1 && (overlong || surrogate || beyond) ? 0 : n;
-}
-
 /* One character: its bytes, and its columns; -1: shown as \xNN. */
 static size_t next_char(const char *text, size_t len, int *columns)
 {
     mbstate_t state = {0};
     wchar_t c;
+    uint32_t number;
     size_t n = mbrtowc(&c, text, len, &state);
-    if (n == 0 || n > len || !iswprint((wint_t)c)) {
+    bool odd = utf8_read(text, len, &number) == 0 || !utf8_is_plain(number);
+    if (n == 0 || n > len || odd || !iswprint((wint_t)c)) {
         *columns = -1;
         return 1;
     }

@@ -21,13 +21,11 @@ struct screen {
 };
 struct screen text_screen(void);
 
-/* Bytes of the UTF-8 sequence at the start of text; 0: there is none. len must not be 0. */
-size_t text_utf8_len(const char *text, size_t len);
-
 /* Columns that it takes as text_put() writes it. */
 int text_width(const char *text, size_t len);
-/* Appends it: control characters and what is no character here as \xNN, at most `max` columns (0:
- * no limit), and ".." at the end when something is cut off. Returns the columns taken. */
+/* Appends it: what must not be shown (utf8.h) or is no character here as \xNN, at most `max`
+ * columns (0: no limit), and ".." at the end when something is cut off. Returns the columns taken.
+ */
 int text_put(struct buf *out, const char *text, size_t len, int max);
 
 /* Colours on and off; nothing unless `colour`. */

@@ -252,6 +252,19 @@ def test_odd_names(one, clients):
         assert set(names) <= set(raw.split(b"\n"))
 
 
+def test_what_turns_the_direction_reaches_no_screen(one, clients):
+    """Characters that hide or rearrange what stands beside them, in tables, messages and JSON."""
+    odd = "turn\u202egnp\u2066\u200b\ufeff\U000e0041"
+    with clients(one.broker) as client:
+        client.cmd("LOCK", odd, "OWNER", odd)
+        texts = [ok(one.broker, "ls"), ok(one.broker, "ls", "--json"), ok(one.broker, "show", odd),
+                 cli(one.broker, "run", "--wait", "1ms", odd, "true")[2]]
+        assert {entry["name"] for entry in json.loads(texts[1])} >= {odd}
+        for text in texts:
+            assert not re.search("[\u200b\u202e\u2066\ufeff\U000e0041]", text), ascii(text)
+        assert r"turn\xe2\x80\xaegnp" in texts[0]
+
+
 def test_many_locks(one, clients):
     with clients(one.broker) as client:
         missing = ["many:%04d" % i for i in range(3000)]

@@ -1,9 +1,16 @@
 """The log: its level at run time, the reason of each end, and what strangers can make of it."""
 
+import os
 import re
+import subprocess
 import time
 
+import pytest
+
+import procs
+from holdfastproc import READY_RE, daemon_env, daemon_path, write_config
 from procs import wait_for
+from respclient import RespClient
 
 
 def test_the_level_changes_at_run_time(broker1, clients):
@@ -69,3 +76,49 @@ def once_more(client, broker):
 
 def swallowed(broker, mark):
     return sum(int(n) for n in re.findall(r"lock: more lines like these swallowed=(\d+)", broker.log_text(mark)))
+
+
+@pytest.fixture
+def piped(tmp_path, masters1):
+    """A broker whose standard error is a pipe; it is read to where it listens, and then no more."""
+    read_end, write_end = os.pipe()
+    path = write_config(str(tmp_path / "piped.ini"), {m.name: m.url for m in masters1}, {"log_level": "trace"})
+    proc = procs.spawn([daemon_path(), "-c", path], stdout=subprocess.DEVNULL, stderr=write_end, env=daemon_env())
+    os.close(write_end)
+    text = b""
+    while not (ready := re.search(READY_RE.encode(), text)):
+        text += os.read(read_end, 65536)
+    yield proc, int(ready.group(1)), read_end
+    proc.terminate()
+    while os.read(read_end, 65536):
+        pass
+    assert proc.wait(20) == 0
+    os.close(read_end)
+
+
+def test_a_pipe_that_nobody_reads_stops_nobody(piped, name):
+    """Everybody who asks is heard at once, and what was dropped is counted, and said when there is room."""
+    _, port, read_end = piped
+    with RespClient(("127.0.0.1", port)) as client:
+        wait_for("a lock", lambda: client.send("LOCK", name, "LEASE", 60000) or isinstance(client.recv(), list), 10)
+        for _ in range(2000):
+            with RespClient(("127.0.0.1", port)) as other:
+                assert other.cmd("PING", deadline_s=5) == "PONG"
+        wait_for("lines to be dropped", lambda: int(info_of(client)["log_lines_dropped"]) > 0, 10)
+        text = b""
+        while b"lines dropped, as nobody read them n=" not in text:
+            text += os.read(read_end, 65536)
+        for line in text.split(b"\n")[1:-1]:
+            assert re.match(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} [a-z]+ +\S", line)
+
+
+def info_of(client):
+    return dict(line.split(":", 1) for line in client.cmd("INFO", "everything").splitlines() if ":" in line)
+
+
+def test_nobody_turns_the_direction_of_a_line(broker1, clients, name):
+    client = clients(broker1)
+    client.cmd("LOCK", name + "\u202egnp\u200b")
+    assert clients(broker1).cmd("FORCEUNLOCK", name + "\u202egnp\u200b") == 1
+    line = broker1.wait_log(r"lock: lost reason=forced .*name=%s.*$" % name).group(0)
+    assert line.endswith(r"\xe2\x80\xaegnp\xe2\x80\x8b")

@@ -1,12 +1,16 @@
 /* Lines come out at the right level, in one piece, with the right prefix, whatever they hold. */
 #include "log.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <syslog.h>
+#include <termios.h>
+#include <unistd.h>
 
 #include "suite.h"
 
@@ -101,6 +105,14 @@ START_TEST(escapes)
         {"surrogate \xed\xa0\x80", "surrogate \\xed\\xa0\\x80"},
         {"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"},
         {"\xe0\x80\x8a", "\\xe0\\x80\\x8a"},
+        {"a\xe2\x80\xae"
+         "b",
+         "a\\xe2\\x80\\xae"
+         "b"}, /* U+202E, right to left from here */
+        {"no\xe2\x80\x8bwidth", "no\\xe2\\x80\\x8bwidth"},
+        {"\xef\xbb\xbf", "\\xef\\xbb\\xbf"},
+        {"line\xe2\x80\xa8", "line\\xe2\\x80\\xa8"},
+        {"\xf3\xa0\x81\x81", "\\xf3\\xa0\\x81\\x81"}, /* a tag */
     };
     log_set_sink(keep_line, &lines);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -230,76 +242,203 @@ START_TEST(bursts)
 }
 END_TEST
 
-/* ---- syslog(3), taken over: linked before the C library's, in both forms that a compiler may
- * choose ---- */
+/* ---- nobody reads ---- */
 
-static int opened, opened_facility, opened_options, closed, syslog_priority;
-static char syslog_text[LOG_LINE_MAX + 1];
+enum { LINES = 5000 };
 
-void openlog(const char *ident, int options, int facility)
+static void write_lines(void)
 {
-    ck_assert_str_eq(ident, "holdfastd");
-    opened++;
-    opened_options = options;
-    opened_facility = facility;
+    log_set_patient(false);
+    for (int i = 0; i < LINES; i++)
+        log_warn("thing", "line %d %0100d", i, 0);
 }
 
-void closelog(void)
+/* What there is to read now; the caller frees it. */
+static char *read_all(int fd, size_t *len)
 {
-    closed++;
+    char *text = NULL;
+    ssize_t n = 1;
+    fcntl(fd, F_SETFL, O_NONBLOCK);
+    for (*len = 0; n > 0; *len += n > 0 ? (size_t)n : 0) {
+        text = realloc(text, *len + 65536);
+        n = read(fd, text + *len, 65535);
+    }
+    text[*len] = '\0';
+    return text;
 }
 
-__attribute__((format(printf, 2, 0))) static void take_syslog(int priority, const char *fmt,
-                                                              va_list ap)
+/* Whole lines in order, and where some are missing how many. Returns how many were written or told
+ * to be missing. */
+static int check_lines(char *text)
 {
-    syslog_priority = priority;
-    vsnprintf(syslog_text, sizeof syslog_text, fmt, ap);
+    int next = 0, n;
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        char want[160];
+        ck_assert_uint_gt(strlen(line), 23);
+        if (sscanf(line + 23, " warn  log: lines dropped, as nobody read them n=%d", &n) == 1) {
+            next += n;
+            continue;
+        }
+        snprintf(want, sizeof want, " warn  thing: line %d %0100d", next++, 0);
+        ck_assert_str_eq(line + 23, want);
+    }
+    return next;
 }
 
-void syslog(int priority, const char *fmt, ...)
+static void check_dropped(int in, int out)
 {
-    va_list ap;
-    va_start(ap, fmt);
-    take_syslog(priority, fmt, ap);
-    va_end(ap);
+    FILE *file = fdopen(out, "w");
+    size_t len, more;
+    log_set_file(file);
+    (void)log_look();
+    write_lines();
+    ck_assert_int_eq(fcntl(out, F_GETFL) & O_NONBLOCK, 0); /* others may have the file too */
+    char *text = read_all(in, &len);
+    uint64_t dropped = log_look();
+    ck_assert(dropped > 0 && dropped < LINES);
+    ck_assert_uint_eq(log_look(), 0);
+    char *end = read_all(in, &more);
+    text = realloc(text, len + more + 1);
+    memcpy(text + len, end, more + 1);
+    ck_assert_int_eq(check_lines(text), LINES);
+    free(text);
+    free(end);
+    log_warn("thing", "again");
+    text = read_all(in, &len);
+    ck_assert_str_eq(text + 23, " warn  thing: again\n");
+    free(text);
+    log_set_file(NULL);
+    fclose(file);
+    close(in);
 }
 
-void __syslog_chk(int priority, int flag, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-void __syslog_chk(int priority, int flag, const char *fmt, ...)
+START_TEST(a_pipe_that_nobody_reads)
 {
-    va_list ap;
-    (void)flag;
-    va_start(ap, fmt);
-    take_syslog(priority, fmt, ap);
-    va_end(ap);
+    int fds[2];
+    unsetenv("JOURNAL_STREAM");
+    ck_assert_int_eq(pipe(fds), 0);
+    check_dropped(fds[0], fds[1]);
+}
+END_TEST
+
+START_TEST(a_socket_that_nobody_reads)
+{
+    int fds[2], size = 5000;
+    unsetenv("JOURNAL_STREAM");
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+    setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+    check_dropped(fds[0], fds[1]);
+}
+END_TEST
+
+START_TEST(a_terminal_that_stands_still)
+{
+    int in = posix_openpt(O_RDWR | O_NOCTTY), out;
+    struct termios raw;
+    unsetenv("JOURNAL_STREAM");
+    ck_assert(in >= 0 && grantpt(in) == 0 && unlockpt(in) == 0);
+    out = open(ptsname(in), O_WRONLY | O_NOCTTY);
+    ck_assert_int_eq(tcgetattr(out, &raw), 0);
+    cfmakeraw(&raw);
+    ck_assert_int_eq(tcsetattr(out, TCSANOW, &raw), 0);
+    check_dropped(in, out);
+}
+END_TEST
+
+/* ---- syslog ---- */
+
+static int listen_at(const char *path, int type)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, type, 0);
+    strcpy(at.sun_path, path);
+    unlink(path);
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
+    if (type == SOCK_STREAM)
+        ck_assert_int_eq(listen(fd, 1), 0);
+    return fd;
+}
+
+/* The next message; its facility and level as a number. */
+static const char *take(int fd, int *priority)
+{
+    static char text[4096];
+    char month[8];
+    int pid, day, hour, minute, second, end = 0;
+    ssize_t n = recv(fd, text, sizeof text - 1, MSG_DONTWAIT);
+    ck_assert_int_gt(n, 0);
+    text[n] = '\0';
+    ck_assert_int_eq(sscanf(text, "<%d>%3s %2d %2d:%2d:%2d holdfastd[%d]: %n", priority, month,
+                            &day, &hour, &minute, &second, &pid, &end),
+                     7);
+    ck_assert_int_eq(pid, getpid());
+    return text + end;
 }
 
 START_TEST(to_syslog)
 {
     static const int priorities[] = {LOG_ERR, LOG_WARNING, LOG_INFO, LOG_DEBUG, LOG_DEBUG};
+    char path[] = "/tmp/hft-syslog-XXXXXX";
     FILE *file = tmpfile();
+    int priority, fd;
+    close(mkstemp(path));
+    fd = listen_at(path, SOCK_DGRAM);
     log_set_file(file);
+    log_set_syslog_path(path);
     log_set_syslog(LOG_LOCAL3);
-    log_set_syslog(LOG_LOCAL3);
-    ck_assert_int_eq(opened, 1);
-    ck_assert_int_eq(opened_facility, LOG_LOCAL3);
-    ck_assert_int_eq(opened_options & LOG_NDELAY, LOG_NDELAY);
     for (int level = LOG_LEVEL_ERROR; level <= LOG_LEVEL_TRACE; level++) {
         log_write((enum log_level)level, "t%n", "100%% \n level=%d", level);
-        ck_assert_int_eq(syslog_priority, LOG_LOCAL3 | priorities[level]);
+        const char *text = take(fd, &priority);
+        ck_assert_int_eq(priority, LOG_LOCAL3 | priorities[level]);
+        ck_assert_mem_eq(text, "t%n: 100% \\n level=", 18);
     }
-    ck_assert_str_eq(syslog_text, "t%n: 100% \\n level=4");
     ck_assert_str_eq(read_back(file), "");
+    close(fd); /* it is started anew */
+    fd = listen_at(path, SOCK_DGRAM);
     log_set_syslog(LOG_DAEMON);
-    ck_assert_int_eq(closed, 1);
     log_write(LOG_LEVEL_ERROR, "t", "x");
-    ck_assert_int_eq(syslog_priority, LOG_DAEMON | LOG_ERR);
-    log_set_syslog(-1);
+    ck_assert_str_eq(take(fd, &priority), "t: x");
+    ck_assert_int_eq(priority, LOG_DAEMON | LOG_ERR);
+    close(fd);
+    unlink(path);
+    (void)log_look();
+    log_write(LOG_LEVEL_ERROR, "t", "nobody is there");
+    ck_assert_uint_eq(log_look(), 1);
+    fd = listen_at(path, SOCK_STREAM);
     log_write(LOG_LEVEL_ERROR, "t", "y");
-    ck_assert_str_eq(syslog_text, "t: x");
-    ck_assert_ptr_nonnull(strstr(read_back(file), "t: y"));
+    int stream = accept(fd, NULL, NULL);
+    ck_assert_str_eq(take(stream, &priority), "log: lines dropped, as nobody read them n=1");
+    log_write(LOG_LEVEL_ERROR, "t", "again");
+    ck_assert_str_eq(take(stream, &priority), "t: again");
+    close(stream);
+    close(fd);
+    log_set_syslog(-1);
+    log_write(LOG_LEVEL_ERROR, "t", "z");
+    ck_assert_ptr_nonnull(strstr(read_back(file), "t: z"));
     fclose(file);
+    unlink(path);
+}
+END_TEST
+
+START_TEST(a_syslog_that_nobody_reads)
+{
+    char path[] = "/tmp/hft-syslog-XXXXXX";
+    int fd, priority;
+    close(mkstemp(path));
+    fd = listen_at(path, SOCK_DGRAM);
+    log_set_syslog_path(path);
+    log_set_syslog(LOG_LOCAL3);
+    write_lines();
+    uint64_t dropped = log_look();
+    ck_assert_uint_gt(dropped, 0);
+    for (uint64_t i = 0; i < LINES - dropped; i++)
+        ck_assert_ptr_nonnull(strstr(take(fd, &priority), "thing: line "));
+    log_warn("thing", "again");
+    ck_assert_ptr_nonnull(strstr(take(fd, &priority), "lines dropped"));
+    ck_assert_str_eq(take(fd, &priority), "thing: again");
+    log_set_syslog(-1);
+    close(fd);
+    unlink(path);
 }
 END_TEST
 
@@ -317,7 +456,11 @@ int main(void)
     tcase_add_test(tc, limits);
     tcase_add_test(tc, limits_by_the_minute);
     tcase_add_test(tc, bursts);
+    tcase_add_test(tc, a_pipe_that_nobody_reads);
+    tcase_add_test(tc, a_socket_that_nobody_reads);
+    tcase_add_test(tc, a_terminal_that_stands_still);
     tcase_add_test(tc, to_syslog);
+    tcase_add_test(tc, a_syslog_that_nobody_reads);
     suite_add_tcase(suite, tc);
     return suite_run(suite);
 }

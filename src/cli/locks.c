@@ -124,6 +124,31 @@ const redisReply *locks_holder(const redisReply *info)
     return ask_count(holders) ? holders->element[0] : NULL;
 }
 
+/* What a master says in words. */
+bool locks_is_silent(const redisReply *says)
+{
+    return says->type != REDIS_REPLY_STRING || strncmp(says->str, "no answer", 9) == 0;
+}
+
+void locks_count_masters(const redisReply *info, size_t *n, size_t *n_answered)
+{
+    const redisReply *masters = ask_get(info, "masters");
+    *n = *n_answered = 0;
+    for (size_t i = 0; i + 1 < ask_count(masters); i += 2) {
+        ++*n;
+        *n_answered += !locks_is_silent(masters->element[i + 1]);
+    }
+}
+
+const char *locks_state(const redisReply *info)
+{
+    size_t n, n_answered;
+    if (locks_holder(info))
+        return "held";
+    locks_count_masters(info, &n, &n_answered);
+    return n_answered < n / 2 + 1 ? "unknown" : "free";
+}
+
 int64_t locks_holding(const redisReply *info)
 {
     int64_t holding = ask_int(info, "holding");

@@ -25,6 +25,11 @@ void locks_fini(struct locks *locks);
 
 /* Of a LOCKINFO: its first holder, NULL when it is free. */
 const redisReply *locks_holder(const redisReply *info);
+/* "held", "free", or "unknown": no holder is known, and fewer masters answer than would know. */
+const char *locks_state(const redisReply *info);
+/* How many masters there are, and how many of them say what they have. */
+void locks_count_masters(const redisReply *info, size_t *n, size_t *n_answered);
+bool locks_is_silent(const redisReply *says);
 /* How many hold it, listed or not. */
 int64_t locks_holding(const redisReply *info);
 /* "exclusive", "shared 12", "limit 3/5", "-" when it is free; returns buf, which needs 64 bytes. */

@@ -21,7 +21,7 @@ void ls_table(struct table *t)
 void ls_add_row(struct table *t, const struct locks_row *row)
 {
     const redisReply *holder = locks_holder(row->info);
-    const char *owner = holder ? ask_text(holder, "owner") : "free";
+    const char *owner = holder ? ask_text(holder, "owner") : locks_state(row->info);
     int64_t waiting = ask_int(row->info, "waiting"), holding = locks_holding(row->info);
     char text[24], kind[LOCKS_KIND_SIZE];
     table_add(t, TINT_NONE, row->name, strlen(row->name));
@@ -54,6 +54,7 @@ static void print_json(const struct locks *locks, bool names, struct buf *out)
         json_object(&j, NULL);
         json_string(&j, "name", locks->v[i].name);
         if (!names) {
+            json_string(&j, "state", locks_state(locks->v[i].info));
             json_int(&j, "waiting", ask_int(locks->v[i].info, "waiting"));
             json_bool(&j, "held", holder != NULL);
             locks_put_kind(&j, locks->v[i].info);

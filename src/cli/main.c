@@ -23,7 +23,7 @@ static const struct cli_command commands[] = {
      "Takes the lock NAME, runs COMMAND, and gives the lock back when it has ended. Ends\n"
      "with the status of COMMAND; 128+N when signal N has ended it.\n"
      "\n"
-     "      --wait T        wait so long for the lock; 0: for ever [try once]\n"
+     "      --wait T        wait so long for the lock; 0: try once [for ever]\n"
      "      --lease T       hold by leases of T, renewed from here [the broker's, watched]\n"
      "      --max-hold T    end COMMAND after T\n"
      "      --shared        as a reader, together with others\n"
@@ -34,7 +34,7 @@ static const struct cli_command commands[] = {
      "      --grace T       from TERM to KILL [10s]\n"
      "  -E, --conflict-exit-code N\n"
      "                      end with N when somebody else has the lock [75]\n"
-     "  -v, --verbose       say what happens to the lock\n"},
+     "  -v, --verbose       say what happens to the lock, and who has it meanwhile\n"},
     {"ls", ls_main, "lists the locks that are held or waited for",
      "[OPTION]... [PATTERN]\n"
      "\n"

@@ -330,6 +330,7 @@ int run_main(int argc, char **argv)
                       .kill_at_ms = INT64_MAX};
     parse(r, argc, argv);
     r->lock.urls = cli_urls();
+    r->lock.tells = r->lock.verbose || isatty(STDERR_FILENO) == 1;
     if (r->lock.owner[0] == '\0')
         run_lock_make_owner(&r->lock);
     if (r->maxhold_ms)

@@ -19,9 +19,8 @@ enum {
     CANCEL_MS = 1000,
     VERIFY_MS = 1000, /* after a pause of our own: for one question more */
     MARGIN_MAX_MS = 2000,
-    PAUSE_MS = 200,  /* a turn that comes so much too late was held up */
-    RETRY_MS = 200,  /* after an error that may pass */
-    LISTEN_MS = 2000 /* from one try to listen to the next */
+    PAUSE_MS = 200, /* a turn that comes so much too late was held up */
+    RETRY_MS = 200  /* after an error that may pass */
 };
 
 /* ---- ends ---- */
@@ -74,6 +73,7 @@ static void on_hold(struct run_lock *k, enum verb verb, const redisReply *reply,
         run_lock_ask(k, VERB_RENEW, now_ms);
         return;
     }
+    link_close(&k->ear); /* who has it is no question any more */
     k->state = RUN_LOCK_HELD;
 }
 
@@ -172,38 +172,6 @@ static void read_link(struct run_lock *k, short revents, int64_t now_ms)
     }
 }
 
-/* ---- the second connection ---- */
-
-static void open_ear(struct run_lock *k, int64_t now_ms)
-{
-    char channel[520];
-    k->ear_at_ms = now_ms + LISTEN_MS;
-    if (link_open(&k->ear, k->link.url) != 0)
-        return;
-    snprintf(channel, sizeof channel, "lock:%s", k->name);
-    link_send(&k->ear, 2, (const char *[]){"SUBSCRIBE", channel});
-}
-
-/* That our hold is lost is a reason to ask at once. */
-static void read_ear(struct run_lock *k, short revents, int64_t now_ms)
-{
-    redisReply *reply = NULL;
-    char lost[40];
-    snprintf(lost, sizeof lost, "lost %" PRId64 " ", k->token);
-    if (link_turn(&k->ear, revents) != 0)
-        return;
-    while (link_is_open(&k->ear) && link_next(&k->ear, &reply) == 0 && reply) {
-        const redisReply *text =
-            reply->type == REDIS_REPLY_ARRAY && reply->elements == 3 ? reply->element[2] : NULL;
-        if (text && text->type == REDIS_REPLY_STRING &&
-            strncmp(text->str, lost, strlen(lost)) == 0) {
-            snprintf(k->reason, sizeof k->reason, "%s", text->str + strlen(lost));
-            k->beat_ms = now_ms;
-        }
-        freeReplyObject(reply);
-    }
-}
-
 /* ---- time ---- */
 
 static void on_time_asking(struct run_lock *k, int64_t now_ms)
@@ -230,8 +198,6 @@ static void on_time_held(struct run_lock *k, int64_t now_ms)
     }
     if (link_is_open(&k->link) && k->n_asked == 0 && now_ms >= k->beat_ms)
         run_lock_ask(k, VERB_RENEW, now_ms);
-    if (!link_is_open(&k->ear) && link_is_open(&k->link) && now_ms >= k->ear_at_ms)
-        open_ear(k, now_ms);
 }
 
 /* When the connection at hand has been silent for too long. */
@@ -255,6 +221,7 @@ static void on_time(struct run_lock *k, int64_t now_ms)
         run_lock_silent(k, now_ms);
     if (!is_over(k) && !link_is_open(&k->link) && now_ms >= k->try_at_ms)
         run_lock_connect(k, now_ms);
+    run_lock_ear_time(k, now_ms);
 }
 
 /* ---- for the caller ---- */
@@ -291,10 +258,8 @@ int64_t run_lock_due_ms(struct run_lock *k)
         due_ms = run_lock_min(due_ms, k->verify_by_ms ? k->verify_by_ms : last_moment_ms(k));
         if (open && k->n_asked == 0)
             due_ms = run_lock_min(due_ms, k->beat_ms);
-        if (open && !link_is_open(&k->ear))
-            due_ms = run_lock_min(due_ms, k->ear_at_ms);
     }
-    return k->due_ms = due_ms;
+    return k->due_ms = run_lock_min(due_ms, run_lock_ear_due_ms(k));
 }
 
 void run_lock_turn(struct run_lock *k, const struct pollfd *fds, int64_t now_ms)
@@ -302,7 +267,7 @@ void run_lock_turn(struct run_lock *k, const struct pollfd *fds, int64_t now_ms)
     if (!is_over(k) && link_is_open(&k->link) && fds[0].fd == link_fd(&k->link) && fds[0].revents)
         read_link(k, fds[0].revents, now_ms);
     if (link_is_open(&k->ear) && fds[1].fd == link_fd(&k->ear) && fds[1].revents)
-        read_ear(k, fds[1].revents, now_ms);
+        run_lock_ear_read(k, fds[1].revents, now_ms);
     if (!is_over(k))
         on_time(k, now_ms);
 }

@@ -12,8 +12,8 @@
  * What it may rely on is `deadline_ms`, the end of the last validity that a broker has told,
  * counted from before the question was sent. RENEW at a third of the validity makes it fresh, and
  * takes the lock back over a new connection when the old one has failed or is silent. A second
- * connection listens to the channel of the lock, only to ask sooner: what counts is the answer to
- * RENEW.
+ * connection asks who has the lock that is waited for, and listens to the channel of the lock that
+ * is held, only to ask sooner: what counts is the answer to RENEW.
  */
 #include "link.h"
 
@@ -36,9 +36,10 @@ struct run_lock {
     char owner[257];
     bool owner_is_mine; /* made up: no other run enters with it */
     bool fair, verbose;
+    bool tells;         /* on stderr, who has the lock, when it has to wait for a moment */
     bool shared;        /* a reader's share */
     int64_t limit;      /* one of so many permits; 0: no permit */
-    int64_t wait_ms;    /* -1: try once; 0: for ever */
+    int64_t wait_ms;    /* 0: try once; -1: for ever */
     int64_t lease_ms;   /* 0: watched */
     int64_t maxhold_ms; /* for the broker; 0: none */
 
@@ -62,7 +63,7 @@ struct run_lock {
     size_t failures; /* attempts to connect since the last answer */
     int64_t sent_ms; /* of the last RENEW or LOCK */
     int64_t connect_by_ms, answer_by_ms, try_at_ms, wait_until_ms;
-    int64_t beat_ms, ear_at_ms, release_by_ms, verify_by_ms;
+    int64_t beat_ms, ear_at_ms, tell_at_ms, release_by_ms, verify_by_ms;
     int64_t due_ms; /* as last told */
     int64_t validity_ms;
     bool may_hold;    /* a LOCK was sent whose answer is not known */

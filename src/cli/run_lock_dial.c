@@ -13,7 +13,13 @@
 
 #include "cli.h"
 
-enum { ANSWER_MAX_MS = 5000, CONNECT_MAX_MS = 2000, BACKOFF_MIN_MS = 50, BACKOFF_MAX_MS = 2000 };
+enum {
+    ANSWER_MAX_MS = 5000,
+    CONNECT_MAX_MS = 2000,
+    BACKOFF_MIN_MS = 50,
+    BACKOFF_MAX_MS = 2000,
+    TELL_MS = 1000
+};
 
 void run_lock_make_owner(struct run_lock *k)
 {
@@ -59,12 +65,13 @@ void run_lock_ask(struct run_lock *k, enum verb verb, int64_t now_ms)
         words[n++] = "MAXHOLD";
         words[n++] = maxhold;
     }
-    if (verb == VERB_LOCK && k->wait_ms >= 0) {
-        int64_t left_ms = k->wait_ms ? k->wait_until_ms - now_ms : 0;
-        snprintf(wait, sizeof wait, "%" PRId64, k->wait_ms && left_ms < 1 ? 1 : left_ms);
+    if (verb == VERB_LOCK && k->wait_ms != 0) {
+        bool for_ever = k->wait_ms < 0;
+        int64_t left_ms = k->wait_until_ms - now_ms;
+        snprintf(wait, sizeof wait, "%" PRId64, for_ever ? 0 : left_ms < 1 ? 1 : left_ms);
         words[n++] = "WAIT";
         words[n++] = wait;
-        k->answer_by_ms = k->wait_ms ? k->wait_until_ms + ANSWER_MAX_MS : INT64_MAX;
+        k->answer_by_ms = for_ever ? INT64_MAX : k->wait_until_ms + ANSWER_MAX_MS;
     }
     if (verb == VERB_LOCK && k->shared)
         words[n++] = "SHARED";
@@ -124,7 +131,7 @@ static void on_down(struct run_lock *k, const char *why, int status, int64_t now
     k->status = status;
     if (k->state == RUN_LOCK_ASKING && k->link.denied)
         run_lock_settle(k, RUN_LOCK_FAILED, STATUS_DENIED, "%s", why);
-    else if (k->state == RUN_LOCK_ASKING && k->wait_ms < 0 && all_tried)
+    else if (k->state == RUN_LOCK_ASKING && k->wait_ms == 0 && all_tried)
         run_lock_settle(k, RUN_LOCK_FAILED, status, "%s", why);
     else if (k->state == RUN_LOCK_ASKING && (k->failures == 1 || k->verbose))
         cli_warn("%s: %s, trying again", k->name, why);
@@ -172,6 +179,7 @@ void run_lock_connect(struct run_lock *k, int64_t now_ms)
         run_lock_drop(k, k->link.error, STATUS_NO_BROKER, now_ms);
         return;
     }
+    k->tell_at_ms = k->tells ? now_ms + TELL_MS : INT64_MAX;
     k->connect_by_ms = now_ms + run_lock_min(CONNECT_MAX_MS, answer_time_ms(k));
     ask_first(k, now_ms);
 }

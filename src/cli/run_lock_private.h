@@ -2,7 +2,7 @@
 #define HOLDFAST_RUN_LOCK_PRIVATE_H
 /*
  * What the files of run_lock share: run_lock_dial.c asks, run_lock.c understands the answers and
- * knows what time it is.
+ * knows what time it is; run_lock_ear.c has the second connection.
  */
 #include "run_lock.h"
 
@@ -25,6 +25,10 @@ void run_lock_connect(struct run_lock *k, int64_t now_ms);
 void run_lock_drop(struct run_lock *k, const char *why, int status, int64_t now_ms);
 /* The connection has been silent for too long. */
 void run_lock_silent(struct run_lock *k, int64_t now_ms);
+/* The second connection: when it is due to ask something, does so, and reads what is heard. */
+int64_t run_lock_ear_due_ms(const struct run_lock *k);
+void run_lock_ear_time(struct run_lock *k, int64_t now_ms);
+void run_lock_ear_read(struct run_lock *k, short revents, int64_t now_ms);
 /* Those that were silent, at the end: nothing is ours any more that they could release. */
 void run_lock_close_old(struct run_lock *k);
 #endif

@@ -49,6 +49,7 @@ static void print_json(const char *name, const redisReply *info, struct buf *out
     struct json j = {.out = out};
     json_object(&j, NULL);
     json_string(&j, "name", name);
+    json_string(&j, "state", locks_state(info));
     locks_put_kind(&j, info);
     json_int(&j, "waiting", ask_int(info, "waiting"));
     json_maps(&j, "holders", ask_get(info, "holders"));
@@ -168,15 +169,34 @@ static void print_masters(const redisReply *masters, struct buf *out, const stru
     table_init(&t, columns);
     for (size_t i = 0; i + 1 < ask_count(masters); i += 2) {
         const redisReply *name = masters->element[i], *says = masters->element[i + 1];
-        bool silent = says->type == REDIS_REPLY_STRING && strncmp(says->str, "no answer", 9) == 0;
         if (name->type != REDIS_REPLY_STRING || says->type != REDIS_REPLY_STRING)
             continue;
         table_add(&t, TINT_NONE, name->str, name->len);
-        table_add(&t, silent ? TINT_BAD : TINT_NONE, says->str, says->len);
+        table_add(&t, locks_is_silent(says) ? TINT_BAD : TINT_NONE, says->str, says->len);
     }
     buf_printf(out, "\n");
     table_print(&t, out, s, -1);
     table_fini(&t);
+}
+
+static void print_state(const redisReply *info, struct buf *out, const struct screen *s)
+{
+    const char *state = locks_state(info);
+    bool is_unknown = strcmp(state, "unknown") == 0;
+    size_t n, n_answered;
+    label(out, s, "state");
+    text_tint(out, s->colour,
+              is_unknown                   ? TINT_BAD
+              : strcmp(state, "held") == 0 ? TINT_WARN
+                                           : TINT_GOOD);
+    buf_printf(out, "%s", state);
+    text_tint(out, s->colour, TINT_NONE);
+    locks_count_masters(info, &n, &n_answered);
+    if (is_unknown)
+        buf_printf(out, ": %zu of %zu masters answer", n_answered, n);
+    if (ask_int(info, "waiting"))
+        buf_printf(out, ", %lld waiting here", (long long)ask_int(info, "waiting"));
+    buf_printf(out, "\n");
 }
 
 static void print_text(const char *name, const redisReply *info, struct buf *out)
@@ -187,13 +207,7 @@ static void print_text(const char *name, const redisReply *info, struct buf *out
     label(out, &s, "name");
     text_put(out, name, strlen(name), 0);
     buf_printf(out, "\n");
-    label(out, &s, "state");
-    text_tint(out, s.colour, ask_count(holders) ? TINT_WARN : TINT_GOOD);
-    buf_printf(out, "%s", ask_count(holders) ? "held" : "free");
-    text_tint(out, s.colour, TINT_NONE);
-    if (ask_int(info, "waiting"))
-        buf_printf(out, ", %lld waiting here", (long long)ask_int(info, "waiting"));
-    buf_printf(out, "\n");
+    print_state(info, out, &s);
     if (ask_count(holders)) {
         label(out, &s, "kind");
         buf_printf(out, "%s\n", locks_kind(kind, info));

@@ -253,21 +253,24 @@ static void take_terminal(void)
     text_flush(&out);
 }
 
-/* Lines that end in a clear to their end, and no more of them than the screen has. */
+/* No more lines than the screen has, each cleared before it is written: behind one that fills the
+ * screen's width the cursor stands on its last character, and a clear would take that. */
 static void show(const struct buf *frame, const struct screen *s)
 {
     struct buf out = {0};
     const char *text = buf_head(frame), *end = text + buf_len(frame);
+    int row = 0;
     buf_append(&out, HOME, sizeof HOME - 1);
-    for (int row = 0; text < end && row < s->rows; row++) {
+    for (; text < end && row < s->rows; row++) {
         const char *eol = memchr(text, '\n', (size_t)(end - text));
-        buf_append(&out, text, (size_t)((eol ? eol : end) - text));
         buf_append(&out, CLEAR_LINE, sizeof CLEAR_LINE - 1);
+        buf_append(&out, text, (size_t)((eol ? eol : end) - text));
         text = eol ? eol + 1 : end;
-        if (text < end && row + 1 < s->rows)
+        if (row + 1 < s->rows)
             buf_append(&out, "\r\n", 2);
     }
-    buf_append(&out, CLEAR_BELOW, sizeof CLEAR_BELOW - 1);
+    if (row < s->rows)
+        buf_append(&out, CLEAR_BELOW, sizeof CLEAR_BELOW - 1);
     text_flush(&out);
 }
 

@@ -141,7 +141,7 @@ def test_help_lists_the_commands():
 
 def test_no_broker():
     port = free_port()
-    for args in (["ls"], ["ping"], ["top"], ["show", "a"], ["run", "a", "true"], ["bench"]):
+    for args in (["ls"], ["ping"], ["top"], ["show", "a"], ["run", "--wait", "0", "a", "true"], ["bench"]):
         status, out, err = cli(None, *args, HOLDFAST_URL="redis://127.0.0.1:%d" % port)
         assert (status, out) == (NO_BROKER, "") and "Connection refused" in err, args
 
@@ -197,6 +197,25 @@ def test_ls_and_show(one, clients):
     waiter.recv()
     waiter.cmd("UNLOCK", "job:a", "OWNER", "you")
     assert "free" in ok(one.broker, "show", "job:a")
+
+
+def test_nobody_knows_without_a_majority(broker3, masters3, clients):
+    """No holder is known: that is no news of a free lock when the masters that would know are silent."""
+    waiter = clients(broker3)
+    waiter.cmd("LOCK", "known")
+    assert "state    free" in ok(broker3, "show", "unheard:of")
+    masters3[0].kill()
+    assert "state    free" in ok(broker3, "show", "unheard:of")
+    masters3[1].kill()
+    wait_for("two masters down", lambda: "not ready" in cli(broker3, "ping")[1])
+    text = ok(broker3, "show", "unheard:of")
+    assert "state    unknown: 1 of 3 masters answer" in text and "free" not in text.split("MASTER")[0], text
+    told = json.loads(ok(broker3, "show", "--json", "unheard:of"))
+    assert (told["state"], told["holders"]) == ("unknown", [])
+    wait_for("the end of the lock", lambda: json.loads(ok(broker3, "show", "--json", "known"))["state"] == "unknown")
+    clients(broker3).send("LOCK", "wanted", "WAIT", 0)
+    masters3[0].start()
+    wait_for("free again", lambda: json.loads(ok(broker3, "show", "--json", "unheard:of"))["state"] == "free")
 
 
 def test_readers_and_permits_are_shown(one, clients, terminal):
@@ -367,6 +386,42 @@ def test_top_on_a_terminal(one, terminal):
     assert screen.text.rstrip().endswith("\033[?1049l") and "\033[?25h" in screen.text
 
 
+def picture(text, columns=80, rows=24):
+    """What a terminal without line wrap shows after text: its rows. What is written to the last column leaves the
+    cursor there, on what was written."""
+    cells, row, column = [[" "] * columns for _ in range(rows)], 0, 0
+    for control, argument, letter, char in re.findall(r"(\x1b\[([?\d;]*)([A-Za-z]))|(.)", text, re.S):
+        if control and letter == "H":
+            row = column = 0
+        elif control and letter in "KJ":
+            cells[row][column:] = [" "] * (columns - column)
+            if letter == "J":
+                cells[row + 1:] = [[" "] * columns for _ in range(rows - row - 1)]
+        elif char == "\r":
+            column = 0
+        elif char == "\n":
+            row = min(row + 1, rows - 1)
+        elif char:
+            cells[row][column] = char
+            column = min(column + 1, columns - 1)
+    return ["".join(line) for line in cells]
+
+
+def test_top_shows_the_last_column(one, clients, terminal):
+    """Where the table is as wide as the screen."""
+    holder, waiters = clients(one.broker), [clients(one.broker) for _ in range(3)]
+    holder.cmd("LOCK", "last:" + "x" * 300, "OWNER", "o" * 200)
+    for waiter in waiters:
+        waiter.send("LOCK", "last:" + "x" * 300, "WAIT", 0)
+    screen = terminal(one.broker, "top", "--delay", "100ms", NO_COLOR="1")
+
+    def row():
+        lines = [line for line in picture(screen.read().rpartition("\033[H")[0]) if line.startswith("last:")]
+        return len(lines) == 1 and lines[0]
+    wait_for("the lock on the screen", row)
+    wait_for("three who wait, in the last column", lambda: row() and row()[78:] == " 3")
+
+
 def test_colours_only_when_wanted(three, terminal):
     for extra, coloured in (({}, True), ({"NO_COLOR": "1"}, False)):
         screen = terminal(three.broker, "masters", **extra)
@@ -416,19 +471,64 @@ def test_run_options_on_either_side_of_the_name(one, name):
 def test_run_not_granted(one, clients, name):
     client = clients(one.broker)
     client.cmd("LOCK", name)
-    assert cli(one.broker, "run", name, "echo", "ran") == (NOT_GRANTED, "", "")
-    assert cli(one.broker, "run", "-E", "0", name, "echo", "ran") == (0, "", "")
+    assert cli(one.broker, "run", "--wait", "0", name, "echo", "ran") == (NOT_GRANTED, "", "")
+    assert cli(one.broker, "run", "--wait=0", "-E", "0", name, "echo", "ran") == (0, "", "")
     start = time.monotonic()
     assert cli(one.broker, "run", "--wait", "400ms", name, "echo", "ran")[:2] == (NOT_GRANTED, "")
     assert time.monotonic() - start >= 0.4
-    assert "somebody else" in cli(one.broker, "run", "-v", name, "echo")[2]
+    assert "somebody else" in cli(one.broker, "run", "-v", "--wait", "0", name, "echo")[2]
 
 
 def test_run_waits(one, clients, running, name):
     client = clients(one.broker)
     client.cmd("LOCK", name)
-    job = running(one.broker, "--wait", "0", name, "echo", "ran")
+    job = running(one.broker, name, "echo", "ran")
     wait_for("the waiter", lambda: json.loads(ok(one.broker, "ls", "--json", name))[0]["waiting"] == 1)
+    client.cmd("UNLOCK", name)
+    assert job.end()[:2] == (0, "ran\n")
+
+
+def test_run_says_who_holds_what_it_waits_for(one, clients, running, terminal, name):
+    """On a terminal, or with -v; a log is left alone."""
+    client = clients(one.broker)
+    client.cmd("LOCK", name, "OWNER", "web-7\x1b[31m")
+    quiet = running(one.broker, name, "echo", "ran")
+    wait_for("the waiter", lambda: json.loads(ok(one.broker, "ls", "--json", name))[0]["waiting"] == 1)
+    job = running(one.broker, "-v", name, "echo", "ran")
+    said = job.proc.stderr.readline()
+    assert re.fullmatch(r"holdfast: %s: waiting: held by web-7\\x1b\[31m, for \S+; 1 more waits\n" % re.escape(name), said), said
+    screen = terminal(one.broker, "run", name, "echo", "ran")
+    screen.expect(r"waiting: held by web-7\\x1b\[31m, for \S+; 2 more wait\r")
+    client.cmd("UNLOCK", name, "OWNER", "web-7\x1b[31m")
+    assert quiet.end() == (0, "ran\n", "")
+    assert job.end()[:2] == (0, "ran\n")
+    screen.expect("ran")
+    assert os.waitstatus_to_exitcode(screen.wait()) == 0
+    for _ in range(3):
+        client.cmd("LOCK", name, "SHARED", "OWNER", "reader-%d" % _)
+    job = running(one.broker, "-v", name, "echo", "ran")
+    assert re.search(r"held by reader-\d and 2 more, for \S+\n", job.proc.stderr.readline())
+    for _ in range(3):
+        client.cmd("UNLOCK", name, "OWNER", "reader-%d" % _)
+    assert job.end()[:2] == (0, "ran\n")
+
+
+def test_run_waits_through_another_broker(two_brokers, clients, running, name):
+    client = clients(two_brokers[0])
+    client.cmd("LOCK", name, "OWNER", "far")
+    job = running(two_brokers[1], "-v", name, "echo", "ran")
+    assert "waiting: held by far, through another broker\n" in job.proc.stderr.readline()
+    client.cmd("UNLOCK", name, "OWNER", "far")
+    assert job.end()[:2] == (0, "ran\n")
+
+
+def test_run_waits_and_is_told_nothing(make_broker, masters1, clients, running, name):
+    """Its user may lock, but not look."""
+    broker = make_broker(masters1, args=["-o", "users.default=nopass", "-o", "users.default.allow=lock"])
+    client = clients(broker)
+    client.cmd("LOCK", name)
+    job = running(broker, "-v", name, "echo", "ran")
+    assert job.proc.stderr.readline() == "holdfast: %s: waiting\n" % name
     client.cmd("UNLOCK", name)
     assert job.end()[:2] == (0, "ran\n")
 
@@ -437,7 +537,7 @@ def test_runs_take_turns(one, running, name, tmp_path):
     counter = tmp_path / "counter"
     counter.write_text("0")
     script = 'read n <"$0"; sleep 0.02; echo $((n + 1)) >"$0"'
-    jobs = [running(one.broker, "--wait", "0", name, "sh", "-c", script, str(counter)) for _ in range(15)]
+    jobs = [running(one.broker, name, "sh", "-c", script, str(counter)) for _ in range(15)]
     assert [job.end()[0] for job in jobs] == [0] * 15
     assert int(counter.read_text()) == 15
 
@@ -445,8 +545,8 @@ def test_runs_take_turns(one, running, name, tmp_path):
 def test_run_readers_together_and_a_writer_alone(one, running, name):
     readers = [running(one.broker, "--shared", name, "sh", "-c", "echo up; read line") for _ in range(3)]
     assert [job.line() for job in readers] == ["up"] * 3
-    assert cli(one.broker, "run", name, "echo", "ran") == (NOT_GRANTED, "", "")
-    writer = running(one.broker, "--wait", "0", name, "echo", "ran")
+    assert cli(one.broker, "run", "--wait", "0", name, "echo", "ran") == (NOT_GRANTED, "", "")
+    writer = running(one.broker, name, "echo", "ran")
     wait_for("the writer", lambda: json.loads(ok(one.broker, "ls", "--json", name))[0]["waiting"] == 1)
     for job in readers:
         assert writer.proc.poll() is None
@@ -458,8 +558,8 @@ def test_run_readers_together_and_a_writer_alone(one, running, name):
 def test_run_so_many_at_a_time(one, running, name):
     jobs = [running(one.broker, "--limit", "2", name, "sh", "-c", "echo up; read line") for _ in range(2)]
     assert [job.line() for job in jobs] == ["up"] * 2
-    assert cli(one.broker, "run", "--limit", "2", name, "echo", "ran") == (NOT_GRANTED, "", "")
-    third = running(one.broker, "--limit", "2", "--wait", "0", name, "echo", "ran")
+    assert cli(one.broker, "run", "--limit", "2", "--wait", "0", name, "echo", "ran") == (NOT_GRANTED, "", "")
+    third = running(one.broker, "--limit", "2", name, "echo", "ran")
     jobs[0].proc.stdin.write("\n")
     assert jobs[0].end()[0] == 0
     assert third.end()[:2] == (0, "ran\n")
@@ -476,8 +576,9 @@ def test_run_of_another_kind(one, clients, name):
 
 def test_run_does_not_start_without_a_quorum(broker1, masters1, name):
     masters1[0].kill()
-    status, out, err = cli(broker1, "run", name, "echo", "ran")
-    assert (status, out) == (NO_BROKER, "") and "NOQUORUM" in err
+    for wait in ("0", "500ms"):
+        status, out, err = cli(broker1, "run", "--wait", wait, name, "echo", "ran")
+        assert (status, out) == (NO_BROKER, "") and "NOQUORUM" in err
 
 
 def test_run_with_a_lease_that_is_refused(one, name):
@@ -515,7 +616,7 @@ def test_run_ended_while_it_waits(one, clients, running, name):
     client = clients(one.broker)
     client.cmd("LOCK", name)
     for args in ([], ["--lease", "30s"]):
-        job = running(one.broker, "--wait", "0", *args, name, "echo", "ran")
+        job = running(one.broker, *args, name, "echo", "ran")
         wait_for("the waiter", lambda: json.loads(ok(one.broker, "ls", "--json", name))[0]["waiting"] == 1)
         job.proc.send_signal(signal.SIGTERM)
         assert job.end()[:2] == (143, "")
@@ -786,12 +887,13 @@ def test_run_readers_survive_a_restart_of_the_broker_together(steady, running, c
     assert client.cmd("LOCK", name)[0] > 0
 
 
-def test_run_waits_for_a_broker(steady, running, name):
+@pytest.mark.parametrize("wait", [[], ["--wait", "15s"]], ids=["for ever", "15s"])
+def test_run_waits_for_a_broker(steady, running, name, wait):
     port = steady.port
     steady.terminate()
     steady.proc.wait()
     env = cli_env(HOLDFAST_URL="redis://127.0.0.1:%d" % port)
-    job = running(None, "--wait", "15s", name, "echo", "ran", env=env)
+    job = running(None, *wait, name, "echo", "ran", env=env)
     assert "trying again" in job.proc.stderr.readline()
     steady.start()
     assert job.end()[:2] == (0, "ran\n")

@@ -99,7 +99,7 @@ def test_run_takes_its_lock_back(broker, running, name, ca, env):  # noqa: F811
 def test_run_ended_while_it_waits(broker, clients, running, name, env):  # noqa: F811
     client = clients(broker)
     client.cmd("LOCK", name)
-    job = running(None, "--wait", "0", name, "echo", "ran", env=cli_env(**env))
+    job = running(None, name, "echo", "ran", env=cli_env(**env))
     waiting = lambda n: json.loads(ok(broker, "ls", "--json", name))[0]["waiting"] == n  # noqa: E731
     wait_for("the waiter", lambda: waiting(1))
     job.proc.send_signal(signal.SIGTERM)

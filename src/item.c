@@ -39,7 +39,7 @@ struct item *item_begin(const char *name, size_t name_len)
     buf_consume(&one.args, buf_len(&one.args));
     one.floor = 0;
     one.bucket = -1;
-    one.early = false;
+    one.early = one.renewal = false;
     char *begin = buf_reserve(&one.key, LEN_MAX + sizeof prefix + name_len + 3);
     char *p = put_len(begin, sizeof prefix - 1 + name_len + 1);
     p = put_bytes(p, prefix, sizeof prefix - 1);
@@ -81,6 +81,7 @@ void item_bytes(const struct item *it, struct master_item *out)
     out->floor = it->floor;
     out->bucket = it->bucket;
     out->early = it->early;
+    out->renewal = it->renewal;
 }
 
 uint32_t item_hash(const char *text, size_t len)

@@ -21,7 +21,7 @@ struct item {
     struct buf key, args;
     int64_t floor; /* see struct master_item */
     int bucket;
-    bool early;
+    bool early, renewal;
 };
 
 struct item *item_begin(const char *name, size_t name_len);

@@ -26,6 +26,7 @@
 enum { LOOK_MS = 20 };
 
 static void on_hold_due(struct broker *b, struct due *due, int64_t now_ms);
+static void on_renewed(struct round *r, void *arg, int64_t now_ms);
 
 static bool is_renewed(const struct hold *h)
 {
@@ -232,6 +233,7 @@ struct round *keep_write(struct broker *b, struct hold *h, int64_t lease_ms, rou
     else
         add_count(it, op, h);
     item_arg_int(it, is_less ? 0 : lease_ms); /* see keep_use_lease() */
+    it->renewal = fn == on_renewed; /* of the watchdog: what clients ask for waits in its order */
     struct round *r = backend_ask(&b->backend, SCRIPT_RENEW, it, false, fn, arg, now_ms);
     r->lease_ms = (uint32_t)lease_ms;
     return r;

@@ -158,10 +158,13 @@ struct master *master_new(const struct master_setup *setup, const struct conf_ma
     else
         snprintf(m->address, sizeof m->address, strchr(m->host, ':') ? "[%s]:%d" : "%s:%d", m->host,
                  m->port);
+    TAILQ_INIT(&m->renewals);
+    TAILQ_INIT(&m->waiting);
     TAILQ_INIT(&m->unsent);
     TAILQ_INIT(&m->sent);
     TAILQ_INIT(&m->dead);
     TAILQ_INIT(&m->spare);
+    m->quickest_us = INT64_MAX;
     master_link_init(m);
     m->secure = conf->tls;
     set_tls(m, conf);

@@ -316,6 +316,9 @@ static void on_reply(struct master *m, int64_t now_ms, int64_t now_us)
         return;
     }
     TAILQ_REMOVE(&m->sent, b, link);
+    m->n_before -= b->is_renewal ? 0 : b->n_items;
+    if (now_us - b->sent_us < m->quickest_us)
+        m->quickest_us = now_us - b->sent_us;
     if (m->reply.values[0].type == REPLY_ERROR)
         answer_error(m, b, now_ms);
     else

@@ -59,16 +59,13 @@ struct master_batch {
     int n_items;
     int64_t number; /* ITEMS: the call's, which its answer repeats */
     int64_t sent_us;
+    int64_t asked_ms; /* ITEMS: when the first of them was asked for */
+    bool is_renewal;  /* ITEMS: goes before others */
+    struct buf keys, args;
+    struct buf counters; /* of acquire.lua for a quorum */
     TAILQ_HEAD(master_calls, master_call) calls;
 };
 TAILQ_HEAD(master_batches, master_batch);
-
-/* A call that takes more items of its script. */
-struct master_open {
-    struct master_batch *batch; /* NULL: none */
-    struct buf keys, args;
-    struct buf counters; /* of acquire.lua for a quorum */
-};
 
 /* What INFO has said. */
 struct master_facts {
@@ -130,9 +127,12 @@ struct master {
     struct life told;        /* the newest, when the last join was sent */
     bool has_news;           /* the other masters have to hear of its new life */
 
-    struct master_open early, open; /* in this order they will be sent */
-    struct buf out;                 /* requests that stream has not seen */
+    struct master_batch *renewing, *early, *open; /* take more items of their script; NULL: none */
+    struct master_batches renewals, waiting;      /* will be sent, all those of `renewals` first */
+    struct buf out;                               /* requests that stream has not seen */
     struct master_batches unsent, sent, dead, spare;
+    int64_t n_before;    /* items of `unsent` and `sent`, but for renewals */
+    int64_t quickest_us; /* in which this link has brought an answer to items; INT64_MAX: none */
     int64_t last_number; /* of a call with items */
     int64_t n_items;     /* of all batches but the spare ones */
 

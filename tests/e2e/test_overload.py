@@ -134,6 +134,41 @@ def test_a_flood_delays_nobody(make_broker, masters3, clients, name):
     holder.close()
 
 
+# ---- what one leaves behind ----
+
+def test_renewals_go_before_what_others_left(make_broker, masters1, clients, name):
+    """12,000 locks are given back while the master does not work, then a renewal is due: it is the first that the master
+    does after what it had been given already."""
+    redis, count = masters1[0], 6000
+    broker = make_broker(masters1, options={"lease": "9s", "request_timeout": "8s"}).wait_masters()
+    holder, asker = clients(broker), clients(broker)
+    assert holder.cmd("LOCK", name)
+    hosts = [clients(broker) for _ in range(2)]
+    for i, host in enumerate(hosts):
+        for part in range(0, count, 500):
+            replies = host.pipeline(*(("LOCK", "%s-%d-%d" % (name, i, n)) for n in range(part, part + 500)))
+            assert all(isinstance(reply, list) for reply in replies)
+    with redis.connect() as watcher:
+        assert watcher.cmd("MONITOR") == "OK"
+
+        def in_flight():
+            return as_map(asker.cmd("MASTERS")[0])["in_flight"]
+        redis.stop()
+        for host in hosts:
+            host.close()
+        wait_for("the releases", lambda: in_flight() >= 2 * count, 20)
+        wait_for("a renewal that is due", lambda: in_flight() > 2 * count, 20)
+        redis.cont()
+        released, line = 0, ""
+        while '"holdfast:{%s}"' % name not in line:
+            line = watcher.recv(20)
+            if '"EVALSHA"' in line:
+                released += line.count('"holdfast:{%s-' % name)
+    assert released < 2000, "the renewal came behind %d releases" % released
+    wait_for("all others", lambda: in_flight() == 0, 20)
+    assert as_map(holder.cmd("LOCKINFO", name))["holders"]
+
+
 # ---- patterns ----
 
 COSTLY = ["*[" + "b" * 1020 + "]z", "*a" * 511 + "z", "*" + "a" * 1022 + "z", "*" + "?" * 500 + "[^a-y]"]

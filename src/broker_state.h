@@ -51,6 +51,7 @@ struct broker {
     bool draining;
     bool paused; /* nobody new gets a lock; see broker_pause() */
     uint32_t n_holds, n_waiters, n_watched;
+    uint32_t n_held[LOCK_KINDS]; /* of n_holds */
     uint32_t n_jeopardy;
     /* set by broker_init, so that the flows below can call up */
     void (*resubmit)(struct broker *, struct lock_request *,

@@ -406,6 +406,11 @@ size_t client_count(const struct clients *set)
     return set->n_all;
 }
 
+size_t client_count_strangers(const struct clients *set)
+{
+    return set->n_strangers;
+}
+
 void client_kill(struct session *s, const char *reason)
 {
     client_finish(client_of(s), CLIENT_END_KILLED, reason);

@@ -110,6 +110,8 @@ void client_flush_all(struct clients *);
 /* Calls `each` for every client that is there; it may kill them. */
 void client_each(struct clients *, void (*each)(struct session *, void *arg), void *arg);
 size_t client_count(const struct clients *);
+/* Of them, those who have yet to say who they are. */
+size_t client_count_strangers(const struct clients *);
 
 /* Ends one after the replies that it waits for have been sent, at the latest after
  * CLIENT_LINGER_MS. No further command of it runs. `reason` goes to the log. */

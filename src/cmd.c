@@ -280,34 +280,6 @@ struct glob *cmd_glob(struct session *s, const struct resp_arg *word)
 
 /* ---- the way of one request ---- */
 
-/* A NUL would end the text early: it is shown as a space, as resp_error() shows line ends. */
-static size_t append_word(char *to, size_t room, const struct resp_arg *word)
-{
-    size_t n = word->len < room ? word->len : room;
-
-    for (size_t i = 0; i < n; i++)
-        to[i] = word->ptr[i] == '\0' ? ' ' : word->ptr[i];
-    return n;
-}
-
-/* The very text of Redis 7.0, to its limits of 128 bytes: clients compare it. */
-static void reject_unknown(struct session *s, int argc, const struct resp_arg *argv)
-{
-    char name[129], args[160];
-    size_t len = 0;
-
-    name[append_word(name, 128, &argv[0])] = '\0';
-    for (int i = 1; i < argc && len < 128; i++) {
-        size_t room = 128 - len;
-        args[len++] = '\'';
-        len += append_word(args + len, room, &argv[i]);
-        args[len++] = '\'';
-        args[len++] = ' ';
-    }
-    args[len] = '\0';
-    cmd_reply_error(s, "ERR unknown command '%s', with args beginning with: %s", name, args);
-}
-
 static bool arity_fits(const struct cmd *cmd, int argc)
 {
     return cmd->arity >= 0 ? argc == cmd->arity : argc >= -cmd->arity;
@@ -319,16 +291,14 @@ static int resolve(struct session *s, int argc, const struct resp_arg *argv)
     const struct cmd *cmd = cmd_find(&argv[0]);
 
     if (cmd == NULL) {
-        reject_unknown(s, argc, argv);
+        cmd_reject_unknown(s, argc, argv);
         return -1;
     }
     int row = (int)(cmd - rows[0].cmd);
     if (cmd->subs != NULL && argc > 1) {
         const struct cmd *sub = cmd_find_sub(cmd, &argv[1]);
         if (sub == NULL) {
-            char name[129];
-            name[append_word(name, 128, &argv[1])] = '\0';
-            cmd_reply_error(s, "ERR unknown subcommand '%s'. Try %s HELP.", name, cmd->name);
+            cmd_reject_unknown_sub(s, cmd->name, &argv[1]);
             rows[row].counts.rejected++;
             return -1;
         }

@@ -136,6 +136,10 @@ struct stats_command *cmd_stats(size_t index);
 bool cmd_permits(struct session *, const struct cmd *, const char *full_name, int argc,
                  const struct resp_arg *argv);
 
+/* cmd_unknown.c: the errors for what is no command, and for what is no sub-command of this one. */
+void cmd_reject_unknown(struct session *, int argc, const struct resp_arg *argv);
+void cmd_reject_unknown_sub(struct session *, const char *command, const struct resp_arg *word);
+
 /* The last refusals, the newest first; the same one again only counts. */
 enum { CMD_REFUSALS_MAX = 64, CMD_PEER_MAX = 128 };
 enum cmd_reason { CMD_REASON_AUTH, CMD_REASON_COMMAND, CMD_REASON_NAME };

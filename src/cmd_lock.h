@@ -27,6 +27,12 @@ void cmd_lock_info(struct session *, int argc, const struct resp_arg *argv,
                    int64_t now_ms); /* LOCKINFO */
 void cmd_lock_list(struct session *, int argc, const struct resp_arg *argv,
                    int64_t now_ms); /* LOCKS */
+void cmd_lock_scan(struct session *, int argc, const struct resp_arg *argv,
+                   int64_t now_ms); /* SCAN */
+void cmd_lock_count(struct session *, int argc, const struct resp_arg *argv,
+                    int64_t now_ms); /* DBSIZE */
+void cmd_lock_type(struct session *, int argc, const struct resp_arg *argv,
+                   int64_t now_ms); /* TYPE */
 void cmd_lock_force(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
 void cmd_lock_masters(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
 #endif

@@ -1,5 +1,6 @@
 /*
  * LOCKS and MASTERS: what this broker knows of all its locks, and of the servers that keep them.
+ * SCAN, DBSIZE and TYPE tell the same to the tools of Redis: each lock is a key of the type "lock".
  */
 #include <stdio.h>
 
@@ -93,20 +94,73 @@ static int read_options(struct session *s, int argc, const struct resp_arg *argv
     return 0;
 }
 
-void cmd_lock_list(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+static void run_listing(struct session *s, const struct resp_arg *match, int64_t cursor,
+                        int64_t count)
 {
     struct listing listing = {.user = users_active() ? s->user : NULL};
-    const struct resp_arg *match = NULL;
-    int64_t cursor = 0, count = 10;
-    (void)now_ms;
-    if (read_options(s, argc, argv, &cursor, &count, &match) != 0)
-        return;
     if (match && !(listing.match = cmd_glob(s, match)))
         return;
     uint64_t next = list_locks(&listing, (uint64_t)cursor, count);
     reply_listing(s, &listing, next);
     glob_free(listing.match);
     buf_fini(&listing.names);
+}
+
+void cmd_lock_list(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+{
+    const struct resp_arg *match = NULL;
+    int64_t cursor = 0, count = 10;
+    (void)now_ms;
+    if (read_options(s, argc, argv, &cursor, &count, &match) == 0)
+        run_listing(s, match, cursor, count);
+}
+
+/* ---- as Redis tells of its keys ---- */
+
+void cmd_lock_scan(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+{
+    const struct resp_arg *match = NULL, *type = NULL;
+    int64_t cursor, count = 10;
+    (void)now_ms;
+    if (util_parse_int(argv[1].ptr, argv[1].len, 0, INT64_MAX, &cursor) != 0) {
+        cmd_reply_error(s, "ERR invalid cursor");
+        return;
+    }
+    for (int i = 2; i < argc; i += 2) {
+        bool has_value = i + 1 < argc;
+        if (has_value && cmd_word_is(&argv[i], "MATCH")) {
+            match = &argv[i + 1];
+        } else if (has_value && cmd_word_is(&argv[i], "TYPE")) {
+            type = &argv[i + 1];
+        } else if (!has_value || !cmd_word_is(&argv[i], "COUNT")) {
+            cmd_reply_syntax(s);
+            return;
+        } else if (util_parse_int(argv[i + 1].ptr, argv[i + 1].len, 1, INT64_MAX, &count) != 0) {
+            cmd_reply_error(s, "ERR value is not an integer or out of range");
+            return;
+        }
+    }
+    if (!type || cmd_word_is(type, "LOCK")) {
+        run_listing(s, match, cursor, count);
+        return;
+    }
+    struct listing none = {0};
+    reply_listing(s, &none, 0);
+}
+
+void cmd_lock_count(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+{
+    (void)argc, (void)argv, (void)now_ms;
+    cmd_reply_int(s, (int64_t)cmd_hooks()->broker->locks.count);
+}
+
+void cmd_lock_type(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+{
+    bool is_known = locktab_find(&cmd_hooks()->broker->locks, argv[1].ptr, argv[1].len) != NULL;
+    struct resp_writer w = session_reply(s);
+    (void)argc, (void)now_ms;
+    resp_simple(&w, is_known ? "lock" : "none");
+    session_reply_end(s);
 }
 
 /* ---- MASTERS ---- */

@@ -118,6 +118,7 @@ struct hold *keep_start(struct broker *b, struct lock *l, const struct claim *c,
         h->session->n_holds++;
     }
     b->n_holds++;
+    b->n_held[h->part.kind]++;
     b->n_watched += h->watched;
     schedule(b, h);
     notify_granted(h, now_ms);
@@ -162,6 +163,7 @@ void keep_end(struct broker *b, struct hold *h)
 {
     hist_add(&stats.hold_us, (b->now_ms - h->since_ms) * 1000);
     b->n_holds--;
+    b->n_held[h->part.kind]--;
     b->n_watched -= h->watched;
     b->n_jeopardy -= h->state == HOLD_JEOPARDY;
     sm_move(hold_states, &h->state, h->lock->name, HOLD_ENDED);

@@ -99,6 +99,7 @@ static void gauge_clients(struct server *s, struct stats_gauges *g, int64_t now_
 
     client_each(s->clients, count_client, &c);
     g->clients_connected = (int64_t)client_count(s->clients);
+    g->clients_unauthenticated = (int64_t)client_count_strangers(s->clients);
     g->max_clients = server_max_clients(&s->conf);
     g->pubsub_channels = pubsub_count_channels();
     g->pubsub_patterns = pubsub_count_patterns();
@@ -165,7 +166,9 @@ static void gauge_process(struct server *s, struct stats_gauges *g, int64_t now_
 
 static void gauge_locks(const struct broker *b, struct stats_gauges *g)
 {
-    g->locks_held_exclusive = b->n_holds;
+    g->locks_held_exclusive = b->n_held[LOCK_EXCLUSIVE];
+    g->locks_held_shared = b->n_held[LOCK_SHARED];
+    g->locks_held_limited = b->n_held[LOCK_LIMIT];
     g->locks_names = (int64_t)b->locks.count;
     g->waiters = b->n_waiters;
     g->memory_locks =

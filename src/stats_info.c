@@ -220,9 +220,9 @@ static void section_cluster(struct buf *out, const struct stats_gauges *g)
 
 static void section_keyspace(struct buf *out, const struct stats_gauges *g)
 {
-    if (holds(g) > 0)
-        buf_printf(out, "db0:keys=%lld,expires=%lld,avg_ttl=0\r\n", (long long)holds(g),
-                   (long long)holds(g));
+    if (g->locks_names > 0) /* as DBSIZE and SCAN count them */
+        buf_printf(out, "db0:keys=%lld,expires=%lld,avg_ttl=0\r\n", (long long)g->locks_names,
+                   (long long)g->locks_names);
 }
 
 /* A name from the configuration must not look like the next field or line. */

@@ -61,6 +61,20 @@ def test_readers_come_together(people, name):
     assert people(5).cmd("LOCK", name, "LEASE", LONG) is None
 
 
+def test_kinds_are_counted(people, brokers, name):
+    a, keys = people(0), ("locks_held", "locks_held_shared", "locks_held_limited")
+    a.cmd("LOCK", name)
+    for i in range(2):
+        assert read(people(0), name + ":read")
+    for i in range(3):
+        assert people(0).cmd("LOCK", name + ":permits", "LIMIT", 3)
+    assert [counter(key, brokers[0]) for key in keys] == [6, 2, 3]
+    assert brokers[0].info()["db0"].startswith("keys=3,") and a.cmd("DBSIZE") == 3
+    a.cmd("FORCEUNLOCK", name + ":read")
+    a.cmd("FORCEUNLOCK", name + ":permits")
+    assert [counter(key, brokers[0]) for key in keys] == [1, 0, 0]
+
+
 def test_a_writer_is_alone(people, name):
     writer = people(0)
     assert writer.cmd("LOCK", name, "LEASE", LONG)
@@ -445,6 +459,7 @@ def test_a_queue_that_changes_while_it_is_served(make_broker, masters1, clients,
     x, y = names_of(name, 2)
     holder, reader, many, late = [clients(broker) for _ in range(4)]
     assert holder.cmd("LOCK", y, "LEASE", LONG)
+    call(reader, "reader")
     masters1[0].stop()
     reader.send_raw(encode("LOCK", x, "SHARED", "LEASE", LONG) + encode("LOCK", x, "LIMIT", 2))
     waits(broker, 1)

@@ -49,6 +49,34 @@ def test_info_of_everything(cli, broker1, clients, name):
     assert info["ready"] == "1" and info["paused"] == "0"
 
 
+def test_looking_around(cli, broker1, clients, name):
+    """redis-cli --scan and --bigkeys, as at a Redis: each lock is a key of the type lock."""
+    client = clients(broker1)
+    assert client.cmd("DBSIZE") == 0 and "db0" not in fields(cli("INFO"))
+    assert client.cmd("SCAN", 0) == ["0", []]
+    names = {"%s:%d" % (name, i) for i in range(300)}
+    client.pipeline(*[("LOCK", one) for one in names])
+    assert set(cli("--scan").split()) == names
+    assert set(cli("--scan", "--pattern", "*:2?").split()) == {"%s:2%d" % (name, i) for i in range(10)}
+    big = cli("--bigkeys")
+    assert "Sampled 300 keys in the keyspace!" in big and "300 locks with" in big, big
+    assert "ERR" not in big
+    assert client.cmd("DBSIZE") == 300
+    assert client.cmd("TYPE", name + ":1") == "lock" and client.cmd("TYPE", name) == "none"
+    seen, cursor = set(), "0"
+    while True:
+        cursor, page = client.cmd("SCAN", cursor, "COUNT", 50, "TYPE", "lock", "MATCH", "*")
+        seen |= set(page)
+        if cursor == "0":
+            break
+    assert seen == names
+    assert client.cmd("SCAN", 0, "TYPE", "string") == ["0", []]
+    for bad, text in ((("x",), "ERR invalid cursor"), ((0, "COUNT"), "ERR syntax error"),
+                      ((0, "FOO", 1), "ERR syntax error"),
+                      ((0, "COUNT", "x"), "ERR value is not an integer or out of range")):
+        assert str(client.err("SCAN", *bad)) == text
+
+
 def test_doctor(cli, broker1):
     """A broker that stood still says so, and what that may be."""
     assert "Nothing has taken 10 ms or longer" in cli("LATENCY", "DOCTOR") or "loop" in cli("LATENCY", "DOCTOR")

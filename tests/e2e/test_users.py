@@ -113,6 +113,18 @@ def test_nothing_without_a_password(login):
     assert client.cmd("ACL", "WHOAMI") == "app"
 
 
+def test_strangers_are_counted(login):
+    admin, strangers = login("ops"), [login() for _ in range(2)]
+
+    def unauthenticated():
+        return int(re.search(r"unauthenticated_clients:(\d+)", admin.cmd("INFO", "clients")).group(1))
+    procs.wait_for("two of them", lambda: unauthenticated() == 2)
+    strangers[0].cmd("AUTH", "app", "app-secret")
+    assert unauthenticated() == 1
+    strangers[1].close()
+    procs.wait_for("the last one to go", lambda: unauthenticated() == 0)
+
+
 def test_hello_auth(login, broker):
     client = login()
     reply = client.cmd("HELLO", 3, "AUTH", "ops", "ops-secret", "SETNAME", "me")

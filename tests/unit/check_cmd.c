@@ -214,6 +214,9 @@ STUB(cmd_lock_holds)
 STUB(cmd_lock_owner)
 STUB(cmd_lock_info)
 STUB(cmd_lock_list)
+STUB(cmd_lock_scan)
+STUB(cmd_lock_count)
+STUB(cmd_lock_type)
 STUB(cmd_lock_force)
 STUB(cmd_lock_masters)
 
@@ -326,12 +329,23 @@ static const struct exchange exchanges[] = {
     {"ping a b", "-ERR wrong number of arguments for 'ping' command\r\n"},
     {"eCHo x", "$1\r\nx\r\n"},
     {"echo", "-ERR wrong number of arguments for 'echo' command\r\n"},
-    {"foo", "-ERR unknown command 'foo', with args beginning with: \r\n"},
-    {"foo a b", "-ERR unknown command 'foo', with args beginning with: 'a' 'b' \r\n"},
-    {"foo\r\n+OK x\r\ny", "-ERR unknown command 'foo  +OK', with args beginning with: 'x  y' \r\n"},
-    {"get k", "-ERR unknown command 'get', with args beginning with: 'k' \r\n"},
-    {"eval x 0", "-ERR unknown command 'eval', with args beginning with: 'x' '0' \r\n"},
-    {"", "-ERR unknown command '', with args beginning with: \r\n"},
+    {"foo",
+     "-ERR unknown command 'foo', with args beginning with: (this is holdfast, which keeps locks "
+     "and no keys; LOCK name takes a lock, UNLOCK name gives it back; HELP tells more)\r\n"},
+    {"foo a b",
+     "-ERR unknown command 'foo', with args beginning with: 'a' 'b' (this is holdfast, which keeps "
+     "locks and no keys; LOCK name takes a lock, UNLOCK name gives it back; HELP tells more)\r\n"},
+    {"foo\r\n+OK x\r\ny", "-ERR unknown command 'foo  +OK', with args beginning with: 'x  y' (this "
+                          "is holdfast, which keeps locks and no keys; LOCK name takes a lock, "
+                          "UNLOCK name gives it back; HELP tells more)\r\n"},
+    {"get k", "-ERR unknown command 'get', with args beginning with: 'k' (this is holdfast, which "
+              "keeps locks and no keys; LOCKINFO name shows who holds a lock, HOLDS name whether "
+              "it is you; HELP tells more)\r\n"},
+    {"eval x 0", "-ERR unknown command 'eval', with args beginning with: 'x' '0' (this is "
+                 "holdfast, which keeps locks and no keys; LOCK name and UNLOCK name take the "
+                 "place of lock scripts; HELP tells more)\r\n"},
+    {"", "-ERR unknown command '', with args beginning with: (this is holdfast, which keeps locks "
+         "and no keys; LOCK name takes a lock, UNLOCK name gives it back; HELP tells more)\r\n"},
     {"client", "-ERR wrong number of arguments for 'client' command\r\n"},
     {"client foo", "-ERR unknown subcommand 'foo'. Try CLIENT HELP.\r\n"},
     {"client id x", "-ERR wrong number of arguments for 'client|id' command\r\n"},
@@ -450,7 +464,8 @@ START_TEST(unknown_text_is_cut)
     send_words(&a, line);
     got = take(&a);
     ck_assert_int_eq(count_values(got), 1);
-    ck_assert_uint_lt(strlen(got), 400);
+    ck_assert_uint_lt(strlen(got), 500);
+    ck_assert_ptr_nonnull(strstr(got, "; HELP tells more)\r\n"));
     ck_assert_ptr_nonnull(strstr(got, "x', with args beginning with: 'xxx"));
 }
 END_TEST
@@ -597,7 +612,10 @@ START_TEST(subscribed_connection_is_narrow)
         &a, "client list",
         "-ERR Can't execute 'client|list': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / "
         "RESET are allowed in this context\r\n");
-    expect(&a, "foo", "-ERR unknown command 'foo', with args beginning with: \r\n");
+    expect(&a, "foo",
+           "-ERR unknown command 'foo', with args beginning with: (this is holdfast, which keeps "
+           "locks and no keys; LOCK name takes a lock, UNLOCK name gives it back; HELP tells "
+           "more)\r\n");
     expect(&a, "ping", "*2\r\n$4\r\npong\r\n$0\r\n\r\n");
     expect(&a, "ping x", "*2\r\n$4\r\npong\r\n$1\r\nx\r\n");
     expect(&b, "pubsub channels", "*2\r\n$1\r\na\r\n$1\r\nb\r\n");

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from procs import wait_for
-from respclient import Closed, as_map, flat
+from respclient import Closed, as_map, encode, flat
 
 
 @pytest.fixture
@@ -392,6 +392,21 @@ def test_psubscribe_gets_pmessages(client, other, name):
     other.cmd("LOCK", name + "1")
     message = client.recv()
     assert message[0] == "pmessage" and message[2] == "lock:" + name + "1" and "granted" in message[3]
+
+
+@pytest.mark.parametrize("words", [("SUBSCRIBE", "lock:{}"), ("PSUBSCRIBE", "lock:*"), ("MONITOR",)])
+def test_what_listens_begins_behind_the_replies_before_it(make_broker, masters1, clients, name, words):
+    """A RESP2 client would take a message that comes first for the reply to its LOCK."""
+    broker = make_broker(masters1, options={"request_timeout": "10s"})
+    client, other = clients(broker), clients(broker)
+    masters1[0].stop()
+    client.send_raw(encode("LOCK", name) + encode(*(word.format(name) for word in words)))
+    wait_for("the LOCK", lambda: int(broker.info()["waiters"]) == 1)
+    other.cmd("ECHO", "heard by a monitor")
+    masters1[0].cont()
+    assert client.recv()[0] > 0
+    answer = client.recv()
+    assert answer == "OK" or answer[0] == words[0].lower()
 
 
 # LOCKINFO, LOCKS, FORCEUNLOCK, MASTERS

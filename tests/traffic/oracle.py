@@ -103,6 +103,7 @@ class Oracle:
             e.shortens = [g for name in names_in(words) for g in self.live[name] if g.owner == owner]
             for grant in e.shortens:
                 grant.shortened += 1
+        conn.asked_for_pushes |= bool(option(words, "TELL"))    # of LOCK and MLOCK, or CLIENT TELL
         if verb == "OWNER" and len(words) > 1:
             conn.owner = str(words[1])
         if verb == "RESET":
@@ -172,6 +173,8 @@ class Oracle:
     def pushed(self, conn, value):
         if not w.PUSHES[value[0]](value):
             raise Violation("push", "connection %d: %r" % (conn.number, value))
+        if value[0] not in ("message", "pmessage") and not conn.asked_for_pushes:
+            raise Violation("push", "connection %d has not said TELL: %r" % (conn.number, value))
         if value[0] in ("message", "pmessage") and not w.MESSAGE_RE.match(value[-1]):
             raise Violation("message", "connection %d: %r" % (conn.number, value))
 
@@ -200,10 +203,10 @@ class Oracle:
 
     @staticmethod
     def is_refusal(conn, error):
-        """For want of rights, or because the connection listens."""
+        """For want of rights, because the connection listens, or after MULTI."""
         text = str(error)
         return ((error.code == "NOPERM" and conn.user not in (None, "ops")) or
-                (error.code == "NOAUTH" and conn.was_reset) or
+                (error.code == "NOAUTH" and conn.was_reset) or (error.code == "NOMULTI" and conn.in_multi) or
                 (text.startswith("ERR Can't execute") and conn.listens))
 
     @staticmethod
@@ -232,6 +235,8 @@ class Oracle:
         verb = e.words[0].upper()
         if verb in ("LOCK", "RENEW") and isinstance(value, list):
             self.granted(conn, e, names_in(e.words), [value[0]], value[1], now)
+        elif isinstance(value, RespError) and value.code == "HELD" and not e.owner.startswith("connection "):
+            raise Violation("held", "connection %d: %r to %r of %s" % (conn.number, str(value), e.words, e.owner))
         elif verb == "MLOCK" and isinstance(value, list):
             self.granted(conn, e, names_in(e.words), value[0], value[1], now)
         elif verb in ("HOLDS", "UNLOCK"):
@@ -276,6 +281,9 @@ class Oracle:
                             (conn.number, token, name, owner, e.owner))
         mine = self.told.setdefault((name, e.owner), set())
         highest = self.highest[name]
+        if token in mine and e.name != "renew" and e.owner.startswith("connection "):
+            raise Violation("entered", "connection %d: %r entered token %d again, without a name for its owner" %
+                            (conn.number, e.words, token))
         # a share of an owner with a name may have been told on another connection, or not at all
         is_sure = e.owner.startswith("connection ") or (e.name != "renew" and kind_of(e.words) == "exclusive")
         if token not in mine and is_sure:

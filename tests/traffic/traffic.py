@@ -103,8 +103,8 @@ class Connection:
         self.quiet_at = now()       # nothing had come until then that has not been read
         self.proto = 2              # as it was asked for, for the maker
         self.may_listen = False     # likewise
-        self.monitors = self.was_reset = self.doomed = self.half = self.quits = False
-        self.waits_for_ever = False
+        self.monitors = self.was_reset = self.doomed = self.half = self.quits = self.in_multi = False
+        self.waits_for_ever = self.asked_for_pushes = False
 
     def own_owner(self):
         return "connection %d.%d" % (self.number, self.generation)
@@ -130,6 +130,8 @@ class Connection:
         self.world.watch(self)
 
     def replied(self, e, value):
+        if e.name in ("multi", "exec", "discard", "reset", "hello"):
+            self.in_multi = e.name == "multi" and value == "OK"
         if e.name == "reset" and value == "RESET":
             self.channels.clear()
             self.patterns.clear()
@@ -463,6 +465,8 @@ class Plan:
             made += self.login(c.user)
         elif name == "monitor":
             made += [["PING"], ["RESET"]] + self.login(c.user)
+        elif name == "multi":
+            made += [["LOCK", self.maker.name()], ["ECHO", "not run"], [self.rng.choice(["EXEC", "DISCARD"])]]
         return made
 
     def talk(self, c):

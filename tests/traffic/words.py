@@ -272,7 +272,7 @@ class Command:
         return (self.reply(words) if self.by_words else self.reply)(value)
 
 
-LOCKING = ("NOQUORUM", "DEADLOCK", "KIND", "LIMIT", "PAUSED")
+LOCKING = ("NOQUORUM", "DEADLOCK", "HELD", "KIND", "LIMIT", "PAUSED")
 ENDING = ("NOTHELD", "NOQUORUM")
 HELP = Command(0.2, None, list_of(text))
 
@@ -312,6 +312,10 @@ TABLE = {
     "reset": Command(1, None, word("RESET")),
     "quit": Command(0.3),
     "monitor": Command(0.3),
+    # a few commands follow, and EXEC or DISCARD (traffic.py)
+    "multi": Command(1),
+    "exec": Command(0.2, None, lambda v: False, ("ERR", "EXECABORT")),
+    "discard": Command(0.2, None, ok, ("ERR",)),
     "client|id": Command(1, None, integer),
     "client|getname": Command(1, None, one_of(nothing, text)),
     "client|setname": Command(1, lambda m, c: ["n%d" % c.number]),
@@ -326,6 +330,7 @@ TABLE = {
     "client|tracking": Command(0.5, lambda m, c: m.pick(["OFF"], ["ON"]), ok, ("ERR",)),
     "client|pause": Command(0.2, lambda m, c: [m.rng.choice([1, 50, 200])] + m.pick([], ["WRITE"], ["ALL"])),
     "client|unpause": Command(0.2),
+    "client|tell": Command(0.5, lambda m, c: m.pick(["ON"], ["OFF"])),
     "client|help": HELP,
 
     "pause": Command(0.3),

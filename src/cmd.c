@@ -384,6 +384,21 @@ static void run(struct session *s, struct row *row, int argc, const struct resp_
     slowlog_add(clock_wall_ms(), duration_us, argc, argv, secret, hooks.peer(s), s->name);
 }
 
+static void feed_monitors(struct session *s, const struct cmd *cmd, int argc,
+                          const struct resp_arg *argv, int64_t now_ms)
+{
+    const struct monitor_request request = {.peer = hooks.peer(s),
+                                            .argc = argc,
+                                            .argv = argv,
+                                            .secret = (cmd->flags & CMD_SECRET) != 0,
+                                            .wall_ms = clock_wall_ms(),
+                                            .view = cmd_view,
+                                            .of_view = cmd};
+
+    monitor_feed(&request, now_ms);
+    cmd_charge(monitor_count * (int64_t)MONITOR_INSTRUCTIONS);
+}
+
 bool cmd_dispatch(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms,
                   int64_t now_us)
 {
@@ -402,11 +417,8 @@ bool cmd_dispatch(struct session *s, int argc, const struct resp_arg *argv, int6
         return true;
     }
     s->last_cmd = (uint16_t)index;
-    if (monitor_count > 0 && !again && (row->cmd->flags & (CMD_ADMIN | CMD_LOCK)) != CMD_ADMIN) {
-        monitor_feed(hooks.peer(s), argc, argv, (row->cmd->flags & CMD_SECRET) != 0,
-                     clock_wall_ms(), now_ms);
-        cmd_charge(monitor_count * (int64_t)MONITOR_INSTRUCTIONS);
-    }
+    if (monitor_count > 0 && !again && (row->cmd->flags & (CMD_ADMIN | CMD_LOCK)) != CMD_ADMIN)
+        feed_monitors(s, row->cmd, argc, argv, now_ms);
     waits_for_login = false;
     run(s, row, argc, argv, now_ms, now_us);
     return !waits_for_login;

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "monitor.h"
 #include "resp.h"
 #include "session.h"
 
@@ -139,6 +140,10 @@ bool cmd_permits(struct session *, const struct cmd *, const char *full_name, in
 /* cmd_unknown.c: the errors for what is no command, and for what is no sub-command of this one. */
 void cmd_reject_unknown(struct session *, int argc, const struct resp_arg *argv);
 void cmd_reject_unknown_sub(struct session *, const char *command, const struct resp_arg *word);
+
+/* monitor_request.view, of_view being the row: a user with patterns sees requests whose names it
+ * may use, and of requests without names that there was one. */
+enum monitor_view cmd_view(const struct user *, const struct monitor_request *);
 
 /* The last refusals, the newest first; the same one again only counts. */
 enum { CMD_REFUSALS_MAX = 64, CMD_PEER_MAX = 128 };

@@ -157,19 +157,39 @@ static bool may_use_names(struct session *s, const struct cmd *cmd, int argc,
 }
 
 /* "lock:NAME" for a name that it may use; nothing else without patterns of its own. */
-static bool may_hear(struct session *s, const struct cmd *cmd, int argc,
-                     const struct resp_arg *argv)
+static bool is_own_channel(const struct user *u, const struct cmd *cmd, const struct resp_arg *c)
 {
     static const char prefix[] = "lock:";
     const size_t len = sizeof prefix - 1;
 
-    for (int i = 1; i < argc; i++) {
-        const struct resp_arg *c = &argv[i];
-        bool named = cmd->name[0] != 'P' && c->len > len && memcmp(c->ptr, prefix, len) == 0;
-        if (!named || !user_may_use(s->user, c->ptr + len, c->len - len))
-            return refuse_name(s, c, "channel");
-    }
+    return cmd->name[0] != 'P' && c->len > len && memcmp(c->ptr, prefix, len) == 0 &&
+           user_may_use(u, c->ptr + len, c->len - len);
+}
+
+static bool may_hear(struct session *s, const struct cmd *cmd, int argc,
+                     const struct resp_arg *argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (!is_own_channel(s->user, cmd, &argv[i]))
+            return refuse_name(s, &argv[i], "channel");
     return true;
+}
+
+enum monitor_view cmd_view(const struct user *u, const struct monitor_request *r)
+{
+    const struct cmd *cmd = r->of_view;
+    bool channels = (cmd->flags & CMD_CHANNELS) != 0;
+    int first = 1, end = channels ? r->argc : find_names(cmd, r->argc, r->argv, &first);
+
+    if (u->all_names)
+        return MONITOR_SHOWN;
+    if (first == 0 || end <= first)
+        return MONITOR_REDACTED;
+    for (int i = first; i < end; i++)
+        if (channels ? !is_own_channel(u, cmd, &r->argv[i])
+                     : !user_may_use(u, r->argv[i].ptr, r->argv[i].len))
+            return MONITOR_HIDDEN;
+    return MONITOR_SHOWN;
 }
 
 /* ---- together ---- */

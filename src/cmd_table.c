@@ -40,7 +40,7 @@ static const struct cmd acl_subs[] = {
     CMD_ROW_HELP(CMD_ADMIN),
     CMD_ROW("LIST", cmd_admin_acl_list, 2, CMD_ADMIN, "0.1.0",
             "Lists the users with what they may do.", ""),
-    CMD_ROW("LOG", cmd_admin_acl_log, -2, CMD_ADMIN, "0.1.0",
+    CMD_ROW("LOG", cmd_admin_acl_log, -2, CMD_ADMIN | CMD_ALL_NAMES, "0.1.0",
             "Shows the last requests that were refused for want of rights.", "[count | RESET]"),
     CMD_ROW("USERS", cmd_admin_acl_users, 2, CMD_ADMIN, "0.1.0", "Lists the names of the users.",
             ""),
@@ -130,7 +130,7 @@ static const struct cmd pubsub_subs[] = {
     CMD_ROW_END};
 
 static const struct cmd slowlog_subs[] = {
-    CMD_ROW("GET", cmd_trace_slowlog_get, -2, CMD_ADMIN, "0.1.0",
+    CMD_ROW("GET", cmd_trace_slowlog_get, -2, CMD_ADMIN | CMD_ALL_NAMES, "0.1.0",
             "Shows the last requests that were slow.", "[count]"),
     CMD_ROW_HELP(CMD_ADMIN),
     CMD_ROW("LEN", cmd_trace_slowlog_len, 2, CMD_ADMIN, "0.1.0", "Counts the entries.", ""),

@@ -8,6 +8,8 @@
 
 #include "buf.h"
 #include "lock.h"
+#include "user.h"
+#include "utf8.h"
 
 /* Holds that are looked at: longer searches find nothing in practice, and cost time. */
 enum { STEPS_MAX = 64 };
@@ -22,6 +24,22 @@ static const struct lock *waits_for(const struct session *s)
             return waiter->wait_until_ms ? waiter->lock : NULL;
     }
     return NULL;
+}
+
+/* The name of a lock, for a user who may use it: the connections in a circle may be of others. */
+static void put_name(struct buf *words, const struct lock *l, const struct user *u)
+{
+    char shown[UTF8_SHOWN_MAX];
+    size_t n;
+
+    if (u && !user_may_use(u, l->name, l->name_len)) {
+        buf_printf(words, "another lock");
+        return;
+    }
+    buf_append(words, "'", 1);
+    for (size_t i = 0; i < l->name_len; buf_append(words, shown, n))
+        i += utf8_show(l->name + i, l->name_len - i, shown, &n);
+    buf_append(words, "'", 1);
 }
 
 /* What was said on the way is taken back when the way leads nowhere. */
@@ -45,8 +63,11 @@ static bool holds_up(struct walk *w, const struct lock *l, const struct hold *h)
     const struct lock *next = waits_for(s);
     if (!next)
         return false;
-    buf_printf(&w->words, "%s'%s' is held by connection %" PRIu64 ", which waits for '%s'",
-               before ? "; " : "", l->name, s->id, next->name);
+    if (before)
+        buf_printf(&w->words, "; ");
+    put_name(&w->words, l, w->start->user);
+    buf_printf(&w->words, " is held by connection %" PRIu64 ", which waits for ", s->id);
+    put_name(&w->words, next, w->start->user);
     if (leads_back(w, next))
         return true;
     w->words.end -= buf_len(&w->words) - before;

@@ -63,22 +63,35 @@ static void append_quoted(struct buf *line, const struct resp_arg *word)
     buf_append(line, "\"", 1);
 }
 
-void monitor_feed(const char *peer, int argc, const struct resp_arg *argv, bool secret,
-                  int64_t wall_ms, int64_t now_ms)
+static void make_line(struct buf *line, const struct monitor_request *r, bool redacted)
 {
-    static const struct resp_arg redacted = {"(redacted)", 10};
-    struct buf line = {0};
+    static const struct resp_arg instead = {"(redacted)", 10};
 
-    buf_printf(&line, "%" PRId64 ".%03d000 [0 %s]", wall_ms / 1000, (int)(wall_ms % 1000), peer);
-    for (int i = 0; i < argc && buf_len(&line) < MONITOR_LINE_MAX; i++)
-        append_quoted(&line, secret && i > 0 ? &redacted : &argv[i]);
-    if (buf_len(&line) >= MONITOR_LINE_MAX)
-        buf_append(&line, "...", 3);
-    buf_append(&line, "", 1);
+    buf_printf(line, "%" PRId64 ".%03d000 [0 %s]", r->wall_ms / 1000, (int)(r->wall_ms % 1000),
+               r->peer);
+    for (int i = 0; i < r->argc && buf_len(line) < MONITOR_LINE_MAX; i++)
+        append_quoted(line, redacted && i > 0 ? &instead : &r->argv[i]);
+    if (buf_len(line) >= MONITOR_LINE_MAX)
+        buf_append(line, "...", 3);
+    buf_append(line, "", 1);
+}
+
+void monitor_feed(const struct monitor_request *r, int64_t now_ms)
+{
+    struct buf lines[MONITOR_SHOWN + 1] = {{0}};
+
     for (uint32_t i = 0; i < monitor_count; i++) {
+        const struct user *user = watchers[i]->user;
+        enum monitor_view view = user && r->view ? r->view(user, r) : MONITOR_SHOWN;
+        struct buf *line = &lines[view];
+        if (view == MONITOR_HIDDEN)
+            continue;
+        if (buf_len(line) == 0)
+            make_line(line, r, r->secret || view == MONITOR_REDACTED);
         struct resp_writer w = session_push(watchers[i], now_ms);
-        resp_simple(&w, buf_head(&line));
+        resp_simple(&w, buf_head(line));
         session_push_end(watchers[i]);
     }
-    buf_fini(&line);
+    buf_fini(&lines[MONITOR_REDACTED]);
+    buf_fini(&lines[MONITOR_SHOWN]);
 }

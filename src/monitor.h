@@ -10,6 +10,7 @@
 #include "util.h"
 
 struct session;
+struct user;
 
 /* Who watches at a time, and bytes of a line; what is longer is cut and ends in "...". */
 enum { MONITOR_MAX = 16, MONITOR_LINE_MAX = 2048 };
@@ -22,8 +23,23 @@ void monitor_leave(struct session *);
 /* Does anybody watch? To be asked before monitor_feed(). */
 extern uint32_t monitor_count;
 
-/* Sends everybody who watches the line of one request, as Redis prints it. `secret`: all words but
- * the first are shown as (redacted). `peer` is the address of who sent it. */
-void monitor_feed(const char *peer, int argc, const struct resp_arg *argv, bool secret,
-                  int64_t wall_ms, int64_t now_ms);
+enum monitor_view {
+    MONITOR_HIDDEN,
+    MONITOR_REDACTED, /* all words but the first are shown as (redacted) */
+    MONITOR_SHOWN
+};
+
+struct monitor_request {
+    const char *peer; /* the address of who sent it */
+    int argc;
+    const struct resp_arg *argv;
+    bool secret; /* redacted for everybody */
+    int64_t wall_ms;
+    /* What of it this user may see; not asked for sessions without a user. NULL: all of it. */
+    enum monitor_view (*view)(const struct user *, const struct monitor_request *);
+    const void *of_view; /* for its use */
+};
+
+/* Sends everybody who watches the line of one request, as Redis prints it. */
+void monitor_feed(const struct monitor_request *, int64_t now_ms);
 #endif

@@ -198,6 +198,60 @@ def test_names_in_what_is_shown(make_users_broker, users, clients):
     assert app.cmd("SUBSCRIBE", "lock:orders:1")[0] == "subscribe"
 
 
+@pytest.fixture
+def limited(make_users_broker, users, clients, hashes):
+    """login(name) to a broker where the administrator `half` has some names only."""
+    users.update({"half": hashes["web"], "half.allow": "lock inspect admin", "half.names": "orders:*"})
+    broker = make_users_broker(users)
+
+    def make(name):
+        client = clients(broker)
+        client.cmd("AUTH", name, ("web" if name == "half" else name) + "-secret")
+        return client
+    return make
+
+
+def test_monitor_shows_the_names_of_its_user_only(limited):
+    half, ops = limited("half"), limited("ops")
+    assert half.cmd("MONITOR") == "OK"
+    all_of_it = limited("ops")
+    all_of_it.cmd("MONITOR")
+    for command in (["LOCK", "secret:1"], ["LOCK", "orders:1"], ["MLOCK", 2, "orders:2", "secret:2"], ["LOCKS", "MATCH", "secret:*"],
+                    ["HOLDS", "secret:1"], ["COMMAND", "GETKEYS", "LOCK", "secret:1"], ["SUBSCRIBE", "lock:secret:1"],
+                    ["UNSUBSCRIBE", "lock:secret:1"], ["PING", "secret"], ["UNLOCK", "orders:1"], ["PING"]):
+        ops.send(*command)
+    seen, full = [], []
+    for client, lines in ((half, seen), (all_of_it, full)):
+        while not lines or '"PING"' not in lines[-1] or "secret" in lines[-1] or "redacted" in lines[-1]:
+            lines.append(str(client.recv()))
+    assert sum("secret" in line for line in full) == 8
+    assert not [line for line in seen if "secret" in line]
+    assert [re.sub(r".*?\] ", "", line) for line in seen if "orders" in line] == \
+        ['"LOCK" "orders:1"', '"UNLOCK" "orders:1"']
+    other = limited("half")
+    for command in (["SLOWLOG", "GET"], ["ACL", "LOG"], ["PUBSUB", "CHANNELS"]):
+        assert str(other.err(*command)).endswith("it shows names of others")
+
+
+def test_deadlock_names_what_one_may_see(limited):
+    half, ops = limited("half"), limited("ops")
+    for first, second in (("secret:\u202e1", "another lock"), ("orders:9", "'orders:9'")):
+        assert isinstance(half.cmd("LOCK", "orders:1"), list) and isinstance(ops.cmd("LOCK", "orders:2"), list)
+        third = limited("ops")
+        assert isinstance(third.cmd("LOCK", first), list)
+        ops.send("LOCK", first, "WAIT", 20000)
+        third.send("LOCK", "orders:1", "WAIT", 20000)
+        procs.wait_for("both to wait", lambda: limited("ops").cmd("INFO", "clients").count("blocked_clients:2"), 10)
+        text = str(half.err("LOCK", "orders:2", "WAIT", 20000))
+        assert text.startswith("DEADLOCK 'orders:2' is held by connection ")
+        assert "secret" not in text and "which waits for %s; %s is held by" % (second, second) in text
+        assert half.cmd("UNLOCK", "orders:1") == 1
+        assert isinstance(third.recv(), list)
+        for client in (third, ops):
+            client.close()
+        ops = limited("ops")
+
+
 def test_acl_commands(login):
     ops = login("ops")
     assert ops.cmd("ACL", "USERS") == ["app", "ops", "web"]

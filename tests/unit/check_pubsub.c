@@ -326,11 +326,15 @@ START_TEST(monitor_shows_words)
     ck_assert_int_eq(monitor_join(&a.s), 0);
     ck_assert_int_eq(monitor_join(&b.s), 0);
     ck_assert_uint_eq(monitor_count, 2);
-    monitor_feed("1.2.3.4:5", 3, argv, false, 1700000000007, 0);
+    monitor_feed(
+        &(struct monitor_request){
+            .peer = "1.2.3.4:5", .argc = 3, .argv = argv, .wall_ms = 1700000000007},
+        0);
     expect(&a, "+1700000000.007000 [0 1.2.3.4:5] \"lock\" \"a\\\"\\\\\\n\\x01\\xff\" \"\"\r\n");
     monitor_leave(&a.s);
     buf_consume(&b.out, buf_len(&b.out));
-    monitor_feed("u", 2, argv, true, 0, 0);
+    monitor_feed(&(struct monitor_request){.peer = "u", .argc = 2, .argv = argv, .secret = true},
+                 0);
     expect(&b, "+0.000000 [0 u] \"lock\" \"(redacted)\"\r\n");
     expect(&a, "");
 }

@@ -71,6 +71,24 @@ void backend_counter(const struct backend *b, const char *name, size_t name_len,
         *util_put_digits(out, (uint64_t)bucket) = '\0';
 }
 
+/* ---- the veto ---- */
+
+const char *backend_veto(const struct backend *b)
+{
+    for (int i = 0; i < b->n && !b->closed; i++) {
+        const char *why = master_disagrees(b->masters[i]);
+        if (why)
+            return why;
+    }
+    return NULL;
+}
+
+/* What creates, or makes something last: the rest frees, or only looks. */
+static bool is_vetoed(const struct backend *b, enum script script)
+{
+    return script_get(script)->deadline && backend_veto(b);
+}
+
 /* ---- votes ---- */
 
 static bool is_yes(const struct round *r, const struct vote *v)
@@ -190,12 +208,13 @@ struct round *backend_ask(struct backend *b, enum script script, const struct it
     r->arg = arg;
     b->n_asks++;
     TAILQ_INSERT_TAIL(&b->asked, r, by_age);
+    bool may_ask = !b->closed && !is_vetoed(b, script);
     for (int i = 0; i < b->n; i++) {
         struct vote *v = &r->votes[i];
         v->round = r;
         v->index = (uint8_t)i;
         v->call.on_answer = on_answer;
-        if (!b->closed && master_ask(b->masters[i], script, &bytes, &v->call, now_ms) == 0) {
+        if (may_ask && master_ask(b->masters[i], script, &bytes, &v->call, now_ms) == 0) {
             v->open = true;
             r->n_open++;
         } else {
@@ -239,7 +258,8 @@ void backend_tell(struct backend *b, int i, enum script script, const struct ite
     item_bytes(item, &bytes);
     e->call.on_answer = on_errand;
     e->script = script;
-    if (b->closed || master_ask(b->masters[i], script, &bytes, &e->call, now_ms) != 0)
+    if (b->closed || is_vetoed(b, script) ||
+        master_ask(b->masters[i], script, &bytes, &e->call, now_ms) != 0)
         free(e);
 }
 
@@ -301,6 +321,8 @@ static void deliver(struct backend *b, int64_t now_ms)
     struct round *r;
     while ((r = TAILQ_FIRST(&b->decided))) {
         TAILQ_REMOVE(&b->decided, r, by_age);
+        if (is_vetoed(b, r->script))
+            quorum_veto(&r->quorum);
         if (r->on_verdict)
             r->on_verdict(r, r->arg, now_ms);
         r->queued = false;
@@ -379,50 +401,5 @@ bool backend_has_quorum(struct backend *b, int64_t now_ms)
         const struct master_status *s = master_status(b->masters[i], now_ms);
         up += master_state_votes(s->state) && !s->stalled;
     }
-    return b->n > 0 && up >= quorum_need(b->n);
-}
-
-/* ---- words ---- */
-
-bool round_has_missed(const struct round *r)
-{
-    for (int i = 0; i < r->quorum.n; i++) {
-        if (r->votes[i].state == VOTE_ANSWERED && r->votes[i].code != 1)
-            return true;
-    }
-    return false;
-}
-
-int round_answered(const struct round *r)
-{
-    int answered = 0;
-    for (int i = 0; i < r->quorum.n; i++)
-        answered += r->votes[i].state == VOTE_ANSWERED;
-    return answered;
-}
-
-void round_describe(struct round *r, struct buf *out, int64_t now_ms)
-{
-    struct backend *b = r->backend;
-    const char *separator = " (";
-    int answered = round_answered(r);
-    if (b->closed) { /* the masters may be gone */
-        buf_printf(out, "this broker is going down");
-        return;
-    }
-    if (b->n == 1)
-        buf_printf(out, "the master did not answer");
-    else
-        buf_printf(out, "only %d of %d masters answered", answered, b->n);
-    for (int i = 0; i < b->n; i++) {
-        const struct vote *v = &r->votes[i];
-        if (v->state == VOTE_ANSWERED)
-            continue;
-        const struct master_status *s = master_status(b->masters[i], now_ms);
-        buf_printf(out, "%s%s: %s", separator, s->name,
-                   v->open ? "timeout" : master_reason(b->masters[i], now_ms));
-        separator = ", ";
-    }
-    if (separator[0] == ',')
-        buf_append(out, ")", 1);
+    return b->n > 0 && !backend_veto(b) && up >= quorum_need(b->n);
 }

@@ -143,7 +143,11 @@ int64_t backend_next_ms(const struct backend *);
  * masters active. -1: none is active. */
 int backend_agreed(struct backend *, const char *name, size_t name_len, int64_t now_ms);
 
-/* True when a majority of masters can vote now. */
+/* Why this broker may neither grant nor renew anything, whatever the other masters say, in words: a
+ * master has settings of other brokers in force (safety R6). NULL: it may. While it may not, what
+ * is asked of the masters has no votes, and only what gives back is sent. */
+const char *backend_veto(const struct backend *);
+/* True when a majority of masters can vote now, and none has a veto. */
 bool backend_has_quorum(struct backend *, int64_t now_ms);
 /* "only 1 of 3 masters answered (b: timeout, c: quarantined 12s)", from the votes of a lost round.
  */

@@ -230,7 +230,7 @@ static void refuse(struct claim *c, struct round *r, int64_t now_ms)
     c->split = t.taken > 0;
     /* of a permit it says nothing: the next one may have another permit */
     c->foreign = c->part.kind != LOCK_LIMIT && t.busy + t.same_owner >= need;
-    if (round_answered(r) < need || (c->takeover && !round_is_refused(r))) {
+    if (r->quorum.vetoed || round_answered(r) < need || (c->takeover && !round_is_refused(r))) {
         fail_round(c, r, now_ms); /* some may have it, and nobody knows what the others would say */
         return;
     }

@@ -170,7 +170,7 @@ static const char *new_locks(const struct broker *b, const struct master_status 
 {
     if (b->draining || b->paused)
         return b->draining ? "draining" : "paused";
-    return master_state_votes(m->state) && !m->stalled ? "yes" : "no";
+    return master_state_votes(m->state) && !m->stalled && !backend_veto(&b->backend) ? "yes" : "no";
 }
 
 static void write_master(struct resp_writer *w, const struct broker *broker,

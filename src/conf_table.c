@@ -89,7 +89,7 @@ static const struct conf_option options[] = {
         "how much the rates of two clocks may differ")
     CONF_ROW(holdfast, request_timeout, DURATION, request_timeout_ms, "500ms", 5, MINUTE, LIVE,
         "how long a master may take to answer")
-    CONF_NAMED(holdfast, quarantine, DURATION, quarantine_ms, "auto", SECOND, DAY, LIVE,
+    CONF_NAMED(holdfast, quarantine, DURATION, quarantine_ms, "auto", SECOND, DAY, 0,
         quarantine_names, "how long a restarted master is kept out")
     CONF_NAMED(holdfast, on_disconnect, ENUM, on_disconnect, "auto", 0, 0, LIVE,
         on_disconnect_names, "what becomes of watched locks when their connection ends")

@@ -273,7 +273,7 @@ const char *master_reason(struct master *m, int64_t now_ms)
         snprintf(m->reason, sizeof m->reason, "quarantined %s", left);
         return m->reason;
     case MASTER_REFUSED:
-        return "refused";
+        return m->disagreement[0] ? "refused, brokers disagree: see MASTERS" : "refused";
     case MASTER_DOWN:
     case MASTER_CONNECTING:
         return "down";

@@ -130,7 +130,7 @@ struct master_setup {
     int64_t quarantine_ms; /* after a restart; -1: by itself (max_lease and drift), 0: off */
     int64_t max_lease_ms, drift_ppm;
     const char *broker;      /* its id: no other broker has it */
-    const char *settings;    /* what all brokers must agree on, "max_lease=60000 drift=5000 ..." */
+    const char *settings;    /* what all brokers must agree on: see settings.h */
     int64_t max_reply;       /* bytes; a longer one ends the link */
     int64_t max_in_flight;   /* items; more are turned away */
     const char *client_name; /* CLIENT SETNAME: people see who is connected */
@@ -160,6 +160,10 @@ int master_index(const struct master *);
 /* Is it ACTIVE? Then its socket, to wait for an answer, and how many items are under way. */
 bool master_is_active(const struct master *, int *fd, int64_t *in_flight);
 const char *master_name(const struct master *);
+/* This broker's settings are not those in force there: what differs and what to do, in words. NULL:
+ * as far as is known they are. Once it is known it stays so until the master has taken ours, also
+ * while there is no link. Set before on_answer tells of the call that was refused for it. */
+const char *master_disagrees(const struct master *);
 
 /* Asks for one item. Returns -1 when it cannot be sent (nothing will happen; master_reason says
  * why), 0 when on_answer will come. What `item` points to is copied. In QUARANTINE only plant
@@ -176,6 +180,8 @@ void master_flush(struct master *, int64_t now_ms);
 /* Ends the quarantine when its time is over, or with `force` now; no token at or below `base` is
  * given afterwards. on_state follows. */
 void master_activate(struct master *, int64_t base, bool force);
+/* The quarantine that it is in begins anew, for all brokers. Nothing in other states. */
+void master_prolong(struct master *);
 
 /* An administrator's word: the settings of this broker count on this master from now on, and
  * brokers with others are refused there. Also lets one in that is refused for its settings. */

@@ -42,9 +42,9 @@ void master_answer_calls(struct master *m, struct master_batch *b, enum master_r
 static bool has_not_run(const struct reply *r)
 {
     static const char *const codes[] = {
-        "LATE",   "STRANGER",    "QUARANTINE", "NOSCRIPT",   "LOADING",   "NOAUTH",
-        "NOPERM", "BUSY",        "MISCONF",    "READONLY",   "OOM",       "MASTERDOWN",
-        "MOVED",  "CLUSTERDOWN", "TRYAGAIN",   "NOREPLICAS", "EXECABORT", NULL};
+        "LATE",        "STRANGER", "SETTINGS",   "QUARANTINE", "NOSCRIPT", "LOADING",    "NOAUTH",
+        "NOPERM",      "BUSY",     "MISCONF",    "READONLY",   "OOM",      "MASTERDOWN", "MOVED",
+        "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "EXECABORT",  NULL};
 
     const char *text = reply_text(r, r->values);
 
@@ -75,11 +75,14 @@ static void answer_error(struct master *m, struct master_batch *b, int64_t now_m
     bool stranger = reply_is_error(r, v, "STRANGER");
     bool changed = stranger || reply_is_error(r, v, "NOSCRIPT") || reply_is_error(r, v, "READONLY");
     bool quarantined = reply_is_error(r, v, "QUARANTINE");
+    bool disagrees = reply_is_error(r, v, "SETTINGS");
 
     m->status.errors++;
     reply_words(words, sizeof words, reply_text(r, v), v->len);
     log_debug(m->object, "script=%s error=%s", script_get(b->script)->name, words);
-    if (!changed && !quarantined && !reply_is_error(r, v, "LATE"))
+    if (disagrees) /* what differs, join tells */
+        master_disagree(m, "other settings than those of this broker are in force there");
+    else if (!changed && !quarantined && !reply_is_error(r, v, "LATE"))
         note_refusal(m, words, now_ms);
     master_answer_calls(m, b, has_not_run(&m->reply) ? MASTER_REJECTED : MASTER_UNKNOWN, words,
                         now_ms);
@@ -88,7 +91,8 @@ static void answer_error(struct master *m, struct master_batch *b, int64_t now_m
         return;
     if (changed && (m->state == MASTER_ACTIVE || m->state == MASTER_QUARANTINE))
         master_greet_again(m);
-    else if (quarantined && m->state == MASTER_ACTIVE)
+    else if ((quarantined && m->state == MASTER_ACTIVE) ||
+             (disagrees && (m->state == MASTER_ACTIVE || m->state == MASTER_QUARANTINE)))
         master_join(m);
     else if (reply_is_error(r, r->values, "LATE") && m->state == MASTER_ACTIVE)
         master_probe(m); /* it may be the clock that is ahead, and not the request late */

@@ -79,8 +79,9 @@ static void load_scripts(struct master *m)
 {
     master_move(m, MASTER_LOADING);
     m->loads_left = SCRIPT_COUNT;
+    settings_digest(m->setup.settings ? m->setup.settings : "", m->digest);
     for (int i = 0; i < SCRIPT_COUNT; i++) {
-        char *text = script_text((enum script)i, m->run_id);
+        char *text = script_text((enum script)i, m->run_id, m->digest);
         master_batch_add(m, MASTER_ASK_LOAD)->script = (uint8_t)i;
         master_put_array(&m->out, 3);
         master_put_text(&m->out, "SCRIPT", 6);

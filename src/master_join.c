@@ -7,6 +7,7 @@
  * The mark of a run is on the master, so that all brokers see the same; this file only follows it.
  */
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "master_private.h"
@@ -43,10 +44,11 @@ static void ask_join(struct master *m, enum master_ask_kind kind)
     const char *settings = m->setup.settings ? m->setup.settings : "";
 
     master_batch_add(m, kind);
-    put_call(m, SCRIPT_JOIN, 5 + 2 * master_count_lives(m));
+    put_call(m, SCRIPT_JOIN, 6 + 2 * master_count_lives(m));
     master_put_int(&m->out, quarantine_ms(m));
     master_put_text(&m->out, settings, strlen(settings));
     master_put_int(&m->out, m->adopt ? 1 : 0);
+    master_put_text(&m->out, m->digest, SETTINGS_DIGEST_LEN);
     master_put_text(&m->out, m->facts.promoted, strlen(m->facts.promoted));
     master_put_lives(m);
     m->adopt = false;
@@ -74,9 +76,10 @@ void master_activate(struct master *m, int64_t base, bool force)
     if (m->state != MASTER_QUARANTINE)
         return;
     master_batch_add(m, MASTER_ASK_ACTIVATE);
-    put_call(m, SCRIPT_ACTIVATE, 3);
+    put_call(m, SCRIPT_ACTIVATE, 4);
     master_put_int(&m->out, base);
     master_put_int(&m->out, force ? 1 : 0);
+    master_put_text(&m->out, m->digest, SETTINGS_DIGEST_LEN);
     master_flush(m, m->heard_ms);
 }
 
@@ -94,6 +97,12 @@ void master_suspend(struct master *m)
     put_call(m, SCRIPT_SUSPEND, 2);
     master_put_int(&m->out, ms);
     master_flush(m, m->heard_ms);
+}
+
+void master_prolong(struct master *m)
+{
+    if (m->state == MASTER_QUARANTINE)
+        master_suspend(m);
 }
 
 /* Where join and activate say that it stands. */
@@ -166,17 +175,34 @@ int master_on_high(struct master *m, int64_t sent_us)
     return 0;
 }
 
+const char *master_disagrees(const struct master *m)
+{
+    return m->disagreement[0] ? m->disagreement : NULL;
+}
+
+void master_disagree(struct master *m, const char *how)
+{
+    snprintf(
+        m->disagreement, sizeof m->disagreement,
+        "brokers disagree: %s: give all brokers the same configuration, or say MASTER %s ADOPT "
+        "to one that has the right one",
+        how, m->name);
+}
+
 /* The settings in force on the master are ours; else it is refused. */
 static bool agrees(struct master *m, const struct reply_value *settings)
 {
     const char *ours = m->setup.settings ? m->setup.settings : "";
-    char theirs[REPLY_WORDS_MAX];
+    char theirs[MASTER_SETTINGS_MAX], differs[SETTINGS_WORDS_MAX];
 
-    if (reply_is_text(&m->reply, settings, ours))
+    if (reply_is_text(&m->reply, settings, ours)) {
+        m->disagreement[0] = 0;
         return true;
-    reply_words(theirs, sizeof theirs, reply_text(&m->reply, settings), settings->len);
-    master_refuse(m, "brokers disagree: this one has \"%s\", those before it have \"%s\"", ours,
-                  theirs);
+    }
+    snprintf(theirs, sizeof theirs, "%.*s", (int)settings->len, reply_text(&m->reply, settings));
+    settings_difference(ours, theirs, differs);
+    master_disagree(m, differs);
+    master_refuse(m, "%s", m->disagreement);
     return false;
 }
 

@@ -9,6 +9,7 @@
  * so that none waits for another.
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,7 +86,8 @@ static int on_mark(struct master *m)
     if (!is_text(m, 1) || !is_text(m, 4) || !reply_is_text(r, &r->values[1], m->run_id))
         return 0;
     l->found.marked = true;
-    reply_words(l->settings, sizeof l->settings, reply_text(r, &r->values[4]), r->values[4].len);
+    snprintf(l->settings, sizeof l->settings, "%.*s", (int)r->values[4].len,
+             reply_text(r, &r->values[4]));
     if (reply_is_text(r, &r->values[2], "quarantine") && is_text(m, 3) &&
         util_parse_int(reply_text(r, &r->values[3]), r->values[3].len, 0, INT64_MAX, &until_ms) ==
             0) {

@@ -14,6 +14,7 @@
 #include "log.h"
 #include "master.h"
 #include "reply.h"
+#include "settings.h"
 #include "stats.h"
 #include "stream.h"
 
@@ -22,7 +23,8 @@ enum {
     MASTER_RUN_ID_MAX = 64,
     MASTER_DIGEST_LEN = 40,
     MASTER_HEAD_MAX = 80, /* "$7 EVALSHA $40 digest" */
-    MASTER_ERROR_MAX = 320,
+    MASTER_ERROR_MAX = 400,
+    MASTER_SETTINGS_MAX = 4096,    /* of another broker's, as people may see them */
     MASTER_NESTED_MAX = 1 + 7 * 16 /* peek: a count, and seven values of each hold that it shows */
 };
 
@@ -83,7 +85,7 @@ struct master_looking {
     struct master_look found;
     int trips_left;
     int64_t end_ms; /* no more trips after it */
-    char settings[REPLY_WORDS_MAX], no_keys[REPLY_WORDS_MAX], no_scripts[REPLY_WORDS_MAX],
+    char settings[MASTER_SETTINGS_MAX], no_keys[REPLY_WORDS_MAX], no_scripts[REPLY_WORDS_MAX],
         no_channels[REPLY_WORDS_MAX];
 };
 
@@ -116,8 +118,10 @@ struct master {
     bool in_calls; /* on_answer or on_state is running */
 
     struct master_facts facts;
-    char run_id[MASTER_RUN_ID_MAX + 1]; /* of the run it was last joined in; "": none yet */
-    int64_t client_id, old_client_id;   /* 0: unknown */
+    char run_id[MASTER_RUN_ID_MAX + 1];   /* of the run it was last joined in; "": none yet */
+    int64_t client_id, old_client_id;     /* 0: unknown */
+    char digest[SETTINGS_DIGEST_LEN + 1]; /* of the settings that the scripts were loaded with */
+    char disagreement[MASTER_ERROR_MAX];  /* master_disagrees(); "": none */
     char head[SCRIPT_COUNT][MASTER_HEAD_MAX];
     int head_len[SCRIPT_COUNT], loads_left;
     bool adopt;    /* the next join puts our settings in force */
@@ -193,6 +197,8 @@ void master_ask_words(struct master *, enum master_ask_kind, const char *words);
 /* ---- master_join.c ---- */
 void master_join(struct master *);
 void master_probe(struct master *);
+/* Its settings differ from ours, and how: master_disagrees() from now on. */
+void master_disagree(struct master *, const char *how);
 /* Its clock has jumped ahead: quarantine, for all brokers. */
 void master_suspend(struct master *);
 /* The replies; -1 as master_greet_reply(). */

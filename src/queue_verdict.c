@@ -296,7 +296,7 @@ void queue_pass_on(struct broker *b, struct lock *l, const struct queue_passed *
 {
     struct lock_queue *q = l->queue;
     struct lock_request *first = q ? queue_first(q) : NULL;
-    bool can_hand_over = fits(b, l, passed, first);
+    bool can_hand_over = fits(b, l, passed, first) && !backend_veto(&b->backend);
     bool yields = can_hand_over && must_yield(b, q, first, now_ms);
     if (can_hand_over && !yields && queue_claim(b, l, first, passed, now_ms)) {
         bool was_turn = q->turn;

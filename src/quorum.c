@@ -18,6 +18,7 @@ void quorum_init(struct quorum *q, int n)
     q->n_top = 0;
     q->top = 0;
     q->yes = q->no = 0;
+    q->vetoed = false;
 }
 
 static bool has_voted(const struct quorum *q, int i)
@@ -47,9 +48,16 @@ void quorum_no(struct quorum *q, int i)
     q->n_no++;
 }
 
+void quorum_veto(struct quorum *q)
+{
+    q->vetoed = true;
+}
+
 enum quorum_state quorum_state(const struct quorum *q)
 {
     int need = quorum_need(q->n);
+    if (q->vetoed)
+        return QUORUM_LOST;
     if (q->n_yes >= need)
         return QUORUM_WON;
     return q->n - q->n_no < need ? QUORUM_LOST : QUORUM_PENDING;

@@ -24,6 +24,7 @@ struct quorum {
     uint8_t n_yes, n_no;
     uint16_t yes, no; /* bit i: master i; a master is in one of the two at most */
     uint8_t n_top;
+    bool vetoed;
     int64_t top; /* largest token of those that said yes, and how many said that one */
 };
 
@@ -36,6 +37,8 @@ void quorum_init(struct quorum *, int n);
 /* The vote of master i. The first counts; a later one of the same master changes nothing. */
 void quorum_yes(struct quorum *, int i, int64_t token);
 void quorum_no(struct quorum *, int i);
+/* It is lost, whatever anybody has said or says. */
+void quorum_veto(struct quorum *);
 enum quorum_state quorum_state(const struct quorum *);
 
 /* The largest token among the yes votes; 0 when there is none. */

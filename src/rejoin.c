@@ -14,7 +14,8 @@
 enum {
     LOOK_FIRST_MS = 10, /* after a quarantine has ended: for answers to what was asked */
     LOOK_MS = 250,      /* and later, less and less often, up to this */
-    RETURN_MS = 5000    /* how long masters that are on their way back are waited for */
+    RETURN_MS = 5000,   /* how long masters that are on their way back are waited for */
+    VETOED_MS = 500     /* how often quarantines are prolonged while there is a veto */
 };
 
 /* What the other masters can say. */
@@ -125,11 +126,28 @@ static int64_t next_look_ms(struct rejoin_master *rm, int64_t left_ms, int64_t n
     return now_ms + wait_ms;
 }
 
+/* While there is a veto, now and then, so that little is missing if we end; and once when it is
+ * over. */
+static bool prolong_all(struct rejoin *r, int64_t now_ms)
+{
+    bool was_vetoed = r->vetoed;
+
+    r->vetoed = backend_veto(r->backend);
+    if (!r->vetoed && !was_vetoed)
+        return false;
+    for (int i = 0; i < r->backend->n; i++) {
+        if (!r->masters[i].trusted)
+            master_prolong(r->backend->masters[i]);
+    }
+    r->next_ms = now_ms + VETOED_MS;
+    return true;
+}
+
 void rejoin_turn(struct rejoin *r, int64_t now_ms)
 {
     int64_t next_ms = INT64_MAX;
 
-    if (now_ms < r->next_ms)
+    if (now_ms < r->next_ms || prolong_all(r, now_ms))
         return;
     for (int i = 0; i < r->backend->n; i++) {
         struct rejoin_master *rm = &r->masters[i];

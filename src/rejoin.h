@@ -19,6 +19,11 @@
  * the first one after. A single master is always in this case. The alternative is a set of masters
  * that is stranded for ever. Masters that are on their way back get some seconds to make it case 1.
  *
+ * While a master has settings of other brokers in force (backend_veto), those brokers may go on
+ * granting locks by masters that are not on our list. So no quarantine ends then, and all begin
+ * anew when the settings have been adopted: only what was granted before that can still be held, by
+ * brokers that are refused from then on.
+ *
  * The master itself has the last word about the time (activate.lua), so that a broker whose clock
  * runs fast cannot end a quarantine early. Several brokers may do this side by side: the first
  * one's base counts, and each is good.
@@ -41,6 +46,7 @@ struct rejoin_master {
 struct rejoin {
     struct backend *backend;
     int64_t next_ms; /* INT64_MAX: no master is in quarantine */
+    bool vetoed;
     struct rejoin_master masters[QUORUM_MASTERS_MAX];
 };
 

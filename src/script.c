@@ -5,6 +5,7 @@
 #include "script.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "script_lua.h"
@@ -26,25 +27,39 @@ static const struct script_row table[] = {
 };
 _Static_assert(sizeof table / sizeof table[0] == SCRIPT_COUNT, "a row for each script");
 
-static const char mark[] = "@RUN_ID@";
-
 const struct script_row *script_get(enum script script)
 {
     assert(script < SCRIPT_COUNT);
     return &table[script];
 }
 
-char *script_text(enum script script, const char *run_id)
+/* A copy of the text with each `mark` replaced. */
+static char *fill_in(const char *text, const char *mark, const char *by)
 {
-    const char *text = script_get(script)->text;
-    const char *at = strstr(text, mark);
-    if (!at)
-        return util_strdup(text);
-    size_t head = (size_t)(at - text), id_len = strlen(run_id);
-    const char *tail = at + sizeof mark - 1;
-    char *out = util_alloc(head + id_len + strlen(tail) + 1);
-    memcpy(out, text, head);
-    memcpy(out + head, run_id, id_len);
-    strcpy(out + head + id_len, tail);
+    size_t mark_len = strlen(mark), by_len = strlen(by), n = 0;
+    const char *at = text;
+
+    while ((at = strstr(at, mark)) != NULL) {
+        at += mark_len;
+        n++;
+    }
+    char *out = util_alloc(strlen(text) + n * by_len + 1), *end = out;
+    while ((at = strstr(text, mark)) != NULL) {
+        memcpy(end, text, (size_t)(at - text));
+        end += at - text;
+        memcpy(end, by, by_len);
+        end += by_len;
+        text = at + mark_len;
+    }
+    strcpy(end, text);
     return out;
+}
+
+char *script_text(enum script script, const char *run_id, const char *settings)
+{
+    char *with_run = fill_in(script_get(script)->text, "@RUN_ID@", run_id);
+    char *text = fill_in(with_run, "@SETTINGS@", settings);
+
+    free(with_run);
+    return text;
 }

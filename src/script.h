@@ -41,6 +41,7 @@ struct script_row {
 const struct script_row *script_get(enum script);
 
 /* The text to load on the master with this run_id (safety R5): in another run of the server it has
- * another digest and cannot run. Heap, the caller frees it. */
-char *script_text(enum script, const char *run_id);
+ * another digest and cannot run. `settings`: the digest of the broker's (R6), which it compares
+ * with that of those in force. Heap, the caller frees it. */
+char *script_text(enum script, const char *run_id, const char *settings);
 #endif

@@ -12,6 +12,7 @@
 #include "buf.h"
 #include "quorum.h"
 #include "server_private.h"
+#include "settings.h"
 #include "stats.h"
 #include "util.h"
 
@@ -65,13 +66,15 @@ static void judge_rights(struct findings *f, const char *name, const struct mast
 
 static void judge_settings(struct findings *f, const char *name, const struct master_look *look)
 {
-    char *ours = server_settings(f->conf);
+    char *ours = settings_text(f->conf), differs[SETTINGS_WORDS_MAX];
 
-    if (look->marked && strcmp(look->settings, ours) != 0)
+    if (look->marked && strcmp(look->settings, ours) != 0) {
+        settings_difference(ours, look->settings, differs);
         say(f, ERROR, name,
-            "other brokers have \"%s\", this one has \"%s\": make them the same, or say MASTER %s "
-            "ADOPT to this one",
-            look->settings, ours, name);
+            "brokers disagree: %s: make them the same, or say MASTER %s ADOPT to a broker with "
+            "these",
+            differs, name);
+    }
     free(ours);
 }
 

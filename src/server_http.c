@@ -41,7 +41,8 @@ static void put_checks(struct server *s, struct buf *out, bool ready, int64_t no
     put_check(out, s->phase == SERVER_RUNS, "phase",
               s->phase == SERVER_RUNS ? "takes new locks" : "draining");
     put_check(out, !s->broker.paused, "acquires", s->broker.paused ? "paused" : "not paused");
-    put_check(out, s->ready, "quorum", s->ready ? "there" : "missing");
+    const char *veto = backend_veto(b);
+    put_check(out, s->ready, "quorum", s->ready ? "there" : veto ? veto : "missing");
     for (int i = 0; i < b->n; i++) {
         const struct master_status *m = master_status(b->masters[i], now_ms);
         bool votes = master_state_votes(m->state) && !m->stalled;

@@ -13,6 +13,7 @@
 #include "log.h"
 #include "master.h"
 #include "server_private.h"
+#include "settings.h"
 #include "systemd.h"
 #include "util.h"
 #include "wake.h"
@@ -21,32 +22,6 @@
 enum { BUSY_ITEMS = 32, BUSY_WAIT_NS = 300 * 1000 };
 
 /* ---- making them ---- */
-
-static int compare_texts(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* Sorted: the order in the file is each broker's own. */
-char *server_settings(const struct conf *conf)
-{
-    size_t n = conf->master_count;
-    char *masters[CONF_MASTERS_MAX];
-    struct buf text = {0};
-
-    for (size_t i = 0; i < n; i++)
-        masters[i] = conf_master_identity(&conf->masters[i]);
-    qsort(masters, n, sizeof masters[0], compare_texts);
-    buf_printf(&text, "max_lease=%" PRId64 " drift=%" PRId64 " masters=", conf->max_lease_ms,
-               conf->drift_ppm);
-    for (size_t i = 0; i < n; i++) {
-        buf_printf(&text, "%s%s", i > 0 ? "," : "", masters[i]);
-        free(masters[i]);
-    }
-    char *settings = util_memdup(buf_head(&text), buf_len(&text));
-    buf_fini(&text);
-    return settings;
-}
 
 static void on_state(void *arg, struct master *m, enum master_state old)
 {
@@ -106,7 +81,7 @@ void server_start_masters(struct server *s)
 {
     struct backend *b = &s->broker.backend;
 
-    s->settings = server_settings(&s->conf);
+    s->settings = settings_text(&s->conf);
     struct master_setup setup = setup_of(s);
     for (size_t i = 0; i < s->conf.master_count; i++) {
         char *identity = conf_master_identity(&s->conf.masters[i]);

@@ -85,8 +85,6 @@ void server_end_clients(struct server *);
 void server_send_owed(struct server *);
 
 /* ---- server_masters.c ---- */
-/* What all brokers in front of these masters must agree on; free it. */
-char *server_settings(const struct conf *);
 void server_start_masters(struct server *);
 void server_configure_masters(struct server *);
 void server_free_masters(struct server *);

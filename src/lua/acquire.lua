@@ -45,8 +45,8 @@
 -- counter never goes back, and has no time to live.
 --@ call.lua
 --@ vote.lua
-if master[1] ~= RUN_ID and not may_be_rare then -- ready again (call.lua)
-    call('HSET', 'holdfast:master', 'ready', RUN_ID)
+if master[1] ~= READY and not may_be_rare then -- ready again (call.lua)
+    call('HSET', 'holdfast:master', 'ready', READY)
 end
 local HEAD, WIDTH, LEASE_DIGITS, TOKEN = 5, 2, 13, ' token=(%d+) '
 local n = #KEYS

@@ -6,10 +6,11 @@
 -- keeps those of all masters that brokers have told it: so a run whose data say that it is the master, and another one
 -- served there meanwhile, begins a new life, and brokers that have just started hear of it.
 --
--- ARGV   run_id quarantine settings force promoted, then for each master, this one first: master life
+-- ARGV   run_id quarantine settings force digest promoted, then for each master, this one first: master life
 --          quarantine   ms; 0: none is needed
 --          settings     what all brokers in front of these masters must agree on
 --          force        1: these settings count from now on (an administrator's word)
+--          digest       of these settings, which the scripts carry
 --          promoted     where this run has ended to be a replica of another server; "-1" or "": it has been none
 --          master       its name, the same at all brokers
 --          life         its newest that the broker has heard of; "": none
@@ -20,7 +21,8 @@
 --          high         highest token that this server has given
 --          life         the newest of each master that was asked for
 -- Twice  a repeat finds the mark and changes nothing.
-local RUN, QUARANTINE, SETTINGS, FORCE, PROMOTED = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4] == '1', ARGV[5] or ''
+local RUN, QUARANTINE, SETTINGS, FORCE, DIGEST = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4] == '1', ARGV[5]
+local PROMOTED = ARGV[6] or ''
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
@@ -57,26 +59,26 @@ local function set_life(field, life)
     end
 end
 local believed = not mark[4] or mark[4] == SETTINGS or FORCE -- else the broker may be one of other masters
-for i = 8, #ARGV, 2 do
+for i = 9, #ARGV, 2 do
     local field, heard = 'life:' .. ARGV[i], believed and ARGV[i + 1] or ''
     local known = lives[field] or ''
     if number(heard) > number(known) or number(heard) == number(known) and heard > known then
         set_life(field, heard)
     end
 end
-local OWN, heard = 'life:' .. (ARGV[6] or ''), believed and ARGV[7] or ''
+local OWN, heard = 'life:' .. (ARGV[7] or ''), believed and ARGV[8] or ''
 local own = lives[OWN] or ''
 local was_another = mark[1] ~= RUN or number(heard) >= number(own) and heard ~= own
     or PROMOTED ~= '' and PROMOTED ~= '-1' and PROMOTED ~= mark[5]
 
 -- How many masters there are decides which counter a lock has (acquire.lua): whichever it was, no token comes again.
 local function write(...)
-    redis.call('HSET', 'holdfast:master', 'settings', SETTINGS, 'base', string.format('%.0f', high), ...)
+    redis.call('HDEL', 'holdfast:master', 'ready')
+    redis.call('HSET', 'holdfast:master', 'settings', SETTINGS, 'digest', DIGEST, 'base', string.format('%.0f', high), ...)
     mark[4] = SETTINGS
 end
 
 if was_another then
-    redis.call('HDEL', 'holdfast:master', 'ready')
     local till = now + QUARANTINE
     if mark[2] == 'quarantine' then -- of the run before
         till = math.max(till, tonumber(mark[3]))
@@ -92,7 +94,7 @@ if mark[2] ~= 'active' then
     left = math.max(0, tonumber(mark[3]) - now)
 end
 local reply = {now, mark[2], left, mark[4], high}
-for i = 6, #ARGV, 2 do
+for i = 7, #ARGV, 2 do
     reply[#reply + 1] = lives['life:' .. ARGV[i]] or ''
 end
 return reply

@@ -60,7 +60,11 @@ def test_all_is_well(look, make_redis, make_broker):
     status, said, out = look(masters)
     assert status == 0
     assert len(finding(said, "hint", "no broker has used it", "a quarantine of 1m1s")) == len(said) == 3, out
-    make_broker(masters, options={"max_lease": "60s"})
+    broker = make_broker(masters, options={"max_lease": "60s", "quarantine": "auto"}, ready=False)
+    with broker.connect() as client:
+        for master in masters:
+            wait_for("the end of a quarantine", lambda m=master: (client.send("MASTER", m.name, "TRUST"), client.recv())[1] == "OK")
+    broker.wait_masters()
     status, said, out = look(masters)
     assert status == 0
     assert not said, out
@@ -342,14 +346,16 @@ def test_what_brokers_have_left(look, make_redis, make_broker):
     masters = [make_redis("a")]
     broker = make_broker(masters, ready=False, options={"quarantine": "1m"})
     broker.wait_log("in quarantine")
-    status, said, out = look(masters)
+    status, said, out = look(masters, quarantine="1m")
     assert status == 0
     assert re.search(r"a: in quarantine for (\d\d?s|1m) more; MASTER a TRUST", out), out
     assert re.search(r"(?m)^a +\S+ +quarantine ", out), out
     assert not finding(said, "hint", "no broker has used it")
-    status, said, out = look(masters, max_lease="90s")
+    status, said, out = look(masters, quarantine="1m", max_lease="90s")
     assert status == 1
-    assert finding(said, "error", "a: other brokers have", "max_lease=60000", "max_lease=90000", "MASTER a ADOPT"), out
+    assert finding(said, "error", "a: brokers disagree", "max_lease 90000 here, 60000 there", "MASTER a ADOPT"), out
+    status, said, out = look(masters)
+    assert finding(said, "error", "quarantine auto here, 60000 there"), out
     with RespClient(broker.address) as client:
         assert client.cmd("MASTER", "a", "TRUST") == "OK"
 

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "log.h"
+#include "settings.h"
 #include "sim_time.h"
 #include "util.h"
 
@@ -25,7 +26,8 @@ enum {
     TICK_US = 50000,
     PROBE_US = 2000000,
     BACKOFF_FIRST_MS = 50,
-    BACKOFF_MAX_MS = 1000
+    BACKOFF_MAX_MS = 1000,
+    REFUSED_MS = 1000
 };
 
 enum packet_kind { HELLO, JOIN, HIGH, PROBE, ACTIVATE, SUSPEND, ITEMS, BREAK, CALL };
@@ -47,7 +49,7 @@ struct fake_packet {
     enum packet_kind kind;
     enum script script;
     bool doomed, copy, is_flying;
-    char run_id[FAKE_RUN_ID_LEN + 1];
+    char run_id[FAKE_RUN_ID_LEN + 1], settings[SETTINGS_DIGEST_LEN + 1];
     int n_keys, n_args, cap_keys, cap_args;
     char **keys, **args;
     struct fake_reply reply;
@@ -88,12 +90,16 @@ struct master {
     } clock;
     int n_items;
     char run_id[FAKE_RUN_ID_LEN + 1], name[16], error[96], reason[48];
+    char digest[SETTINGS_DIGEST_LEN + 1], disagreement[128]; /* as in master_private.h */
+    bool adopt;
     struct master_status status;
 };
 
 static LIST_HEAD(, master) masters = LIST_HEAD_INITIALIZER(masters);
 
 static void drop_link(struct master *m, const char *why);
+static void close_link(struct master *m);
+static void on_retry(void *arg);
 static void arrive(void *arg);
 static void arrive_back(void *arg);
 
@@ -181,6 +187,7 @@ static struct fake_packet *packet_copy(const struct fake_packet *p)
 {
     struct fake_packet *copy = packet_new(p->conn, p->server, p->kind, p->run_id);
     copy->script = p->script;
+    strcpy(copy->settings, p->settings);
     copy->copy = true;
     for (int i = 0; i < p->n_keys; i++)
         push(&copy->keys, &copy->n_keys, &copy->cap_keys, util_strdup(p->keys[i]));
@@ -263,8 +270,8 @@ static void run(struct fake_packet *p)
     if (p->kind == HELLO)
         snprintf(p->run_id, sizeof p->run_id, "%s", s->run_id);
     else
-        fake_server_eval(s, p->script, p->run_id, p->n_keys, p->keys, p->n_args, p->args,
-                         &p->reply);
+        fake_server_eval(s, p->script, p->run_id, p->settings, p->n_keys, p->keys, p->n_args,
+                         p->args, &p->reply);
     p->server = NULL;
     if (!p->copy && c->server && c->master && !c->broken)
         sim_at(in_order(&c->to_master_us), arrive_back, p);
@@ -435,6 +442,7 @@ static struct batch *batch_new(struct master *m, enum packet_kind kind, enum scr
     TAILQ_INIT(&b->calls);
     b->packet = m->conn ? packet_new(m->conn, m->server, kind, m->run_id) : NULL;
     b->packet->script = script;
+    strcpy(b->packet->settings, m->digest);
     return b;
 }
 
@@ -566,7 +574,8 @@ static struct batch *ask_self(struct master *m, enum packet_kind kind, enum scri
 
 static void greet(struct master *m)
 {
-    move(m, MASTER_GREETING);
+    if (m->state != MASTER_REFUSED)
+        move(m, MASTER_GREETING);
     ask_self(m, HELLO, SCRIPT_COUNT);
     master_flush(m, 0);
 }
@@ -586,8 +595,10 @@ static void ask_how(struct master *m, enum packet_kind kind)
     struct master *other;
     push_arg(b->packet, m->run_id);
     push_int(b->packet, quarantine_ms(m));
-    push_arg(b->packet, m->setup.settings ? m->setup.settings : "");
-    push_arg(b->packet, "0");
+    push_arg(b->packet, m->setup.settings);
+    push_int(b->packet, m->adopt);
+    push_arg(b->packet, m->digest);
+    m->adopt = false;
     push_arg(b->packet, "-1");
     push_arg(b->packet, m->name);
     push_arg(b->packet, m->newest.text);
@@ -657,6 +668,7 @@ void master_activate(struct master *m, int64_t base, bool force)
     push_arg(b->packet, m->run_id);
     push_int(b->packet, base);
     push_int(b->packet, force);
+    push_arg(b->packet, m->digest);
     master_flush(m, 0);
 }
 
@@ -731,6 +743,12 @@ static void suspend(struct master *m)
     master_flush(m, 0);
 }
 
+void master_prolong(struct master *m)
+{
+    if (m->state == MASTER_QUARANTINE)
+        suspend(m);
+}
+
 static void answer_items(struct master *m, struct batch *b, const struct fake_reply *r,
                          int64_t now_ms)
 {
@@ -758,6 +776,8 @@ static void take_error(struct master *m, const char *error)
     if (is_in && (strncmp(error, "STRANGER", 8) == 0 || strncmp(error, "NOSCRIPT", 8) == 0))
         greet(m);
     else if (m->state == MASTER_ACTIVE && strncmp(error, "QUARANTINE", 10) == 0)
+        join(m);
+    else if (is_in && strncmp(error, "SETTINGS", 8) == 0)
         join(m);
     else if (m->state == MASTER_ACTIVE && strncmp(error, "LATE", 4) == 0)
         ask_how(m, PROBE);
@@ -791,6 +811,20 @@ static void take_how(struct master *m, enum packet_kind kind, const struct fake_
     spread_lives(m);
 }
 
+/* The settings in force there are ours; else it is refused. */
+static bool agrees(struct master *m, const struct fake_reply *r)
+{
+    const char *theirs = r->values[2].text;
+    m->disagreement[0] = '\0';
+    if (strcmp(theirs, m->setup.settings) == 0)
+        return true;
+    snprintf(m->disagreement, sizeof m->disagreement, "%s: brokers disagree", m->name);
+    close_link(m);
+    move(m, MASTER_REFUSED);
+    m->retry = sim_at(sim_now_us() + REFUSED_MS * 1000, on_retry, m);
+    return false;
+}
+
 static void take_greeting(struct master *m, const struct batch *b, const struct fake_packet *p)
 {
     if (b->kind == HELLO) {
@@ -809,6 +843,8 @@ static void take_greeting(struct master *m, const struct batch *b, const struct 
             take_error(m, p->reply.error);
         return;
     }
+    if (b->kind <= PROBE && !agrees(m, &p->reply))
+        return;
     bool jumped = take_time(m, b, &p->reply) && fake_mutation != FAKE_JUMPS_UNSEEN;
     if (b->kind == HIGH || b->kind == PROBE) {
         take_how(m, b->kind, &p->reply, b->sent_us);
@@ -860,6 +896,8 @@ static void take_packet(struct master *m, struct fake_packet *p, int64_t now_ms)
     if (b->kind != ITEMS) {
         take_greeting(m, b, p);
     } else if (p->reply.error[0]) {
+        if (strncmp(p->reply.error, "SETTINGS", 8) == 0)
+            snprintf(m->disagreement, sizeof m->disagreement, "%s: brokers disagree", m->name);
         answer_all(m, b, MASTER_REJECTED, p->reply.error, now_ms);
         take_error(m, p->reply.error);
     } else {
@@ -934,7 +972,8 @@ static void on_retry(void *arg)
     m->conn = c;
     m->opened_us = sim_now_us();
     m->tick = sim_at(sim_now_us() + TICK_US, on_tick, m);
-    move(m, MASTER_CONNECTING);
+    if (m->state != MASTER_REFUSED)
+        move(m, MASTER_CONNECTING);
     greet(m);
 }
 
@@ -993,6 +1032,8 @@ struct master *fake_master_new(const struct master_setup *setup, struct fake_ser
     s->publish = publish;
     LIST_INSERT_HEAD(&masters, m, all);
     m->index = index;
+    m->setup.settings = setup->settings ? setup->settings : "";
+    settings_digest(m->setup.settings, m->digest);
     m->link = *link;
     snprintf(m->name, sizeof m->name, "%s", s->name);
     TAILQ_INIT(&m->held_out);
@@ -1032,6 +1073,22 @@ void master_configure(struct master *m, const struct master_setup *setup,
 {
     (void)conf;
     m->setup.request_timeout_ms = setup->request_timeout_ms;
+}
+
+const char *master_disagrees(const struct master *m)
+{
+    return m->disagreement[0] && fake_mutation != FAKE_VETO_UNHEARD ? m->disagreement : NULL;
+}
+
+void master_adopt(struct master *m)
+{
+    m->adopt = true;
+    if (m->state == MASTER_REFUSED && m->retry) {
+        sim_cancel(m->retry);
+        on_retry(m);
+    } else if (m->state == MASTER_ACTIVE || m->state == MASTER_QUARANTINE) {
+        ask_how(m, HIGH);
+    }
 }
 
 int master_index(const struct master *m)

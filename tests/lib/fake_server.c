@@ -33,6 +33,8 @@ const char *const fake_mutation_names[FAKE_MUTATIONS] = {
     [FAKE_TAKEOVER_KEEPS_TOKEN] = "take-over keeps the token",
     [FAKE_LATE_COPIES] = "late copies of older operations count",
     [FAKE_JUMPS_UNSEEN] = "clocks that jump go unseen",
+    [FAKE_SETTINGS_UNSEEN] = "scripts do not compare the settings",
+    [FAKE_VETO_UNHEARD] = "a refusal for settings is no veto",
     [FAKE_READERS_UNSEEN] = "a writer does not see readers",
     [FAKE_WRITER_UNSEEN] = "a reader does not see a writer",
     [FAKE_PERMIT_TWICE] = "a permit given twice",
@@ -135,6 +137,13 @@ int64_t fake_server_high(const struct fake_server *s)
 
 /* ---- the scripts without items ---- */
 
+static void set_settings(struct fake_server *s, const char *settings, const char *digest)
+{
+    s->mark.base = fake_server_high(s);
+    snprintf(s->mark.settings, sizeof s->mark.settings, "%s", settings);
+    snprintf(s->mark.digest, sizeof s->mark.digest, "%s", digest);
+}
+
 static struct life *life_of(struct fake_server *s, const char *slot)
 {
     int i = 0;
@@ -156,15 +165,15 @@ static void begin_life(struct fake_server *s, struct life *own, const char *hear
     snprintf(s->mark.run_id, sizeof s->mark.run_id, "%s", run);
 }
 
-/* run_id quarantine settings force promoted slot life ... */
+/* run_id quarantine settings force digest promoted slot life ... */
 static void join(struct fake_server *s, int n, char *const *a, struct fake_reply *r)
 {
     int64_t quarantine_ms = fake_mutation == FAKE_NO_QUARANTINE ? 0 : atoll(a[1]);
     bool was_marked = s->mark.run_id[0] != '\0';
-    bool believed = !was_marked || strcmp(s->mark.settings, a[2]) == 0;
-    const char *promoted = n > 4 ? a[4] : "", *heard = n > 6 && believed ? a[6] : "";
-    struct life *own = life_of(s, n > 5 ? a[5] : "?");
-    for (int i = 7; i + 1 < n && believed; i += 2)
+    bool believed = !was_marked || strcmp(s->mark.settings, a[2]) == 0 || strcmp(a[3], "1") == 0;
+    const char *promoted = n > 5 ? a[5] : "", *heard = n > 7 && believed ? a[7] : "";
+    struct life *own = life_of(s, n > 6 ? a[6] : "?");
+    for (int i = 8; i + 1 < n && believed; i += 2)
         (void)life_take(life_of(s, a[i]), a[i + 1], strlen(a[i + 1]));
     bool ended = life_number(heard) >= life_number(own->text) && strcmp(heard, own->text) != 0 &&
                  fake_mutation != FAKE_LIVES_FORGOTTEN;
@@ -174,18 +183,19 @@ static void join(struct fake_server *s, int n, char *const *a, struct fake_reply
         int64_t till_ms = r->time_ms + quarantine_ms;
         if (was_marked && !s->mark.active)
             till_ms = fake_max(till_ms, s->mark.until_ms);
-        s->mark.base = fake_server_high(s);
-        snprintf(s->mark.settings, sizeof s->mark.settings, "%s", a[2]);
+        set_settings(s, a[2], a[4]);
         snprintf(s->mark.promoted, sizeof s->mark.promoted, "%s", promoted);
         s->mark.active = till_ms <= r->time_ms;
         s->mark.until_ms = till_ms;
         begin_life(s, own, heard, a[0]);
+    } else if (strcmp(a[3], "1") == 0 && strcmp(s->mark.settings, a[2]) != 0) {
+        set_settings(s, a[2], a[4]);
     }
     fake_add(r, 0, s->mark.active ? "active" : "quarantine");
     fake_add(r, s->mark.active ? 0 : fake_max(0, s->mark.until_ms - r->time_ms), NULL);
     fake_add(r, 0, s->mark.settings);
     fake_add(r, fake_server_high(s), NULL);
-    for (int i = 5; i + 1 < n; i += 2)
+    for (int i = 6; i + 1 < n; i += 2)
         fake_add(r, 0, life_of(s, a[i])->text);
 }
 
@@ -203,11 +213,15 @@ static void suspend(struct fake_server *s, char *const *a, struct fake_reply *r)
     fake_add(r, s->mark.until_ms - r->time_ms, NULL);
 }
 
-/* run_id base force */
+/* run_id base force digest */
 static void activate(struct fake_server *s, char *const *a, struct fake_reply *r)
 {
     if (strcmp(s->mark.run_id, a[0]) != 0) {
         strcpy(r->error, "STRANGER this server has lost its data");
+        return;
+    }
+    if (strcmp(s->mark.digest, a[3]) != 0) {
+        strcpy(r->error, "SETTINGS other settings than those of this broker are in force here");
         return;
     }
     int64_t left_ms = 0;
@@ -227,7 +241,7 @@ static const struct {
     void (*item)(struct fake_server *, const char *key, char *const *args, struct fake_reply *);
     void (*all)(struct fake_server *, int n_keys, char *const *keys, int n_args, char *const *args,
                 struct fake_reply *); /* instead: looks at more than one item at a time */
-    bool knows_run, votes;            /* its text has the run id in it; refused in quarantine */
+    bool knows_run, votes; /* its text has run id and settings in it; refused in quarantine */
 } scripts[SCRIPT_COUNT] = {
     [SCRIPT_ACQUIRE] = {NULL, fake_acquire, true, true},
     [SCRIPT_COMMIT] = {fake_commit, NULL, true, true},
@@ -256,7 +270,7 @@ static int64_t *last_call(struct fake_server *s, const char *broker)
 
 /* head: deadline, call, broker; what else is in the head of acquire.lua is read there */
 static const char *refusal(struct fake_server *s, enum script script, const char *run_id,
-                           char *const *head, int64_t now_ms)
+                           const char *settings, char *const *head, int64_t now_ms)
 {
     const char *deadline = head[0];
     if (script_get(script)->deadline && deadline[0] && now_ms > atoll(deadline) &&
@@ -264,6 +278,9 @@ static const char *refusal(struct fake_server *s, enum script script, const char
         return "LATE the request came after its deadline";
     if (scripts[script].knows_run && strcmp(s->mark.run_id, run_id) != 0)
         return "STRANGER this server has lost its data";
+    if (scripts[script].knows_run && strcmp(s->mark.digest, settings) != 0 &&
+        fake_mutation != FAKE_SETTINGS_UNSEEN)
+        return "SETTINGS other settings than those of this broker are in force here";
     if (scripts[script].knows_run && atoll(head[1]) < *last_call(s, head[2]) &&
         fake_mutation != FAKE_OLD_CALLS)
         return "REPEATED a later call of this broker has come before";
@@ -287,8 +304,9 @@ static void trace(const struct fake_server *s, enum script script, int n_keys, c
     }
 }
 
-void fake_server_eval(struct fake_server *s, enum script script, const char *run_id, int n_keys,
-                      char *const *keys, int n_args, char *const *args, struct fake_reply *r)
+void fake_server_eval(struct fake_server *s, enum script script, const char *run_id,
+                      const char *settings, int n_keys, char *const *keys, int n_args,
+                      char *const *args, struct fake_reply *r)
 {
     memset(r, 0, sizeof *r);
     r->time_ms = fake_server_time_ms(s);
@@ -313,7 +331,7 @@ void fake_server_eval(struct fake_server *s, enum script script, const char *run
         activate(s, args, r);
         return;
     }
-    const char *no = refusal(s, script, run_id, args, r->time_ms);
+    const char *no = refusal(s, script, run_id, settings, args, r->time_ms);
     if (no) {
         snprintf(r->error, sizeof r->error, "%s", no);
         if (log_enabled(LOG_LEVEL_TRACE))

@@ -14,6 +14,7 @@
 #include "item.h"
 #include "life.h"
 #include "script.h"
+#include "settings.h"
 
 enum { FAKE_RUN_ID_LEN = 40, FAKE_LIVES = 8 };
 
@@ -84,7 +85,7 @@ struct fake_server {
         char run_id[FAKE_RUN_ID_LEN + 1]; /* "": no mark */
         bool active;
         int64_t until_ms, base;
-        char settings[64], promoted[24];
+        char settings[128], digest[SETTINGS_DIGEST_LEN + 1], promoted[24];
         struct {
             char slot[16]; /* "": free */
             struct life newest;
@@ -122,6 +123,8 @@ enum fake_mutation {
     FAKE_TAKEOVER_KEEPS_TOKEN,
     FAKE_LATE_COPIES,     /* of two operations of one broker the later to arrive wins */
     FAKE_JUMPS_UNSEEN,    /* nobody looks at the clocks of the masters */
+    FAKE_SETTINGS_UNSEEN, /* other settings are refused at joining only */
+    FAKE_VETO_UNHEARD,    /* who refuses a broker for them is one vote less, and no more */
     FAKE_READERS_UNSEEN,  /* who wants a lock alone does not look whether others read */
     FAKE_WRITER_UNSEEN,   /* a reader does not look whether somebody has it alone */
     FAKE_PERMIT_TWICE,    /* a permit that is taken is given away again */
@@ -185,9 +188,11 @@ struct fake_reply {
 
 enum { FAKE_HEAD = 3 }; /* arguments of every script with items: deadline, call, broker */
 
-/* Runs the text of this script that was loaded in the run `run_id`. */
-void fake_server_eval(struct fake_server *, enum script, const char *run_id, int n_keys,
-                      char *const *keys, int n_args, char *const *args, struct fake_reply *reply);
+/* Runs the text of this script that was loaded in the run `run_id` by a broker whose settings have
+ * the digest `settings`. */
+void fake_server_eval(struct fake_server *, enum script, const char *run_id, const char *settings,
+                      int n_keys, char *const *keys, int n_args, char *const *args,
+                      struct fake_reply *reply);
 void fake_reply_fini(struct fake_reply *);
 
 #endif

@@ -533,6 +533,29 @@ START_TEST(settings_that_change_are_seen_and_can_be_adopted)
 }
 END_TEST
 
+/* By each call, and known when its answer comes; what is in force is asked then. */
+START_TEST(settings_that_change_are_seen_by_each_call)
+{
+    struct asked q;
+
+    start(redis.path);
+    wait_state(MASTER_ACTIVE);
+    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op1 me 10000 1 7 -"), 1, 1);
+    redis_proc_do(&redis, "HSET holdfast:master settings max_lease=1 digest 0123456789abcdef");
+    redis_proc_do(&redis, "HDEL holdfast:master ready");
+    q = ask(SCRIPT_RENEW, "x", "op1 10000 1 0 -");
+    ck_assert_int_eq(q.result, MASTER_REJECTED);
+    ck_assert_ptr_nonnull(strstr(q.text, "SETTINGS"));
+    ck_assert_ptr_nonnull(master_disagrees(m));
+    wait_state(MASTER_REFUSED);
+    ck_assert_ptr_nonnull(strstr(master_disagrees(m), "max_lease 60000 here, 1 there"));
+    master_adopt(m);
+    wait_state(MASTER_ACTIVE);
+    ck_assert_ptr_null(master_disagrees(m));
+    ck_codes(ask(SCRIPT_RENEW, "x", "op1 10000 1 0 -"), 1, 0);
+}
+END_TEST
+
 /* As after a restart that has lost nothing, for all that can be known. */
 START_TEST(quarantine_whatever_is_kept)
 {
@@ -702,7 +725,8 @@ static void ck_refused(const char *why)
     wait_state(MASTER_REFUSED);
     const char *error = master_status(m, clock_ms())->error;
     ck_assert_msg(strstr(error, why) != NULL, "%s", error);
-    ck_assert_str_eq(master_reason(m, clock_ms()), "refused");
+    ck_assert_str_eq(master_reason(m, clock_ms()),
+                     master_disagrees(m) ? "refused, brokers disagree: see MASTERS" : "refused");
 }
 
 START_TEST(passwords)
@@ -762,8 +786,9 @@ START_TEST(brokers_that_disagree)
     wait_state(MASTER_ACTIVE);
     setup.settings = "max_lease=1";
     start(redis.path);
-    ck_refused(
-        "brokers disagree: this one has \"max_lease=1\", those before it have \"max_lease=60000\"");
+    ck_refused("brokers disagree: max_lease 1 here, 60000 there: give all brokers the same "
+               "configuration, or say MASTER a ADOPT");
+    ck_assert_ptr_nonnull(master_disagrees(m));
 }
 END_TEST
 
@@ -1120,6 +1145,7 @@ int main(void)
     tcase_add_test(c, quarantine_whatever_is_kept);
     tcase_add_test(c, calls_are_numbered_by_its_time);
     tcase_add_test(c, settings_that_change_are_seen_and_can_be_adopted);
+    tcase_add_test(c, settings_that_change_are_seen_by_each_call);
     tcase_add_test(c, what_another_broker_does_is_seen);
     c = add_case(s, "refused", begin, end);
     tcase_add_test(c, passwords);

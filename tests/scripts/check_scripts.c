@@ -136,16 +136,20 @@ START_TEST(no_token_comes_again_with_new_settings)
     static const struct script_case c = {.name = "new settings"};
     const struct side *s = sides[SIDE_REDIS];
     side_begin(s);
+    run_step(s, &c, "SETTINGS three");
     run_step(s, &c, "join - - RUN 0 three -> active 0 three 0");
     run_step(s, &c, "acquire n - x.1 X 1000 50 7 - -> 1 50 0");
     run_step(s, &c, "join - - RUN 0 one -> active 0 three 50");
     run_step(s, &c, "join - - RUN 0 one 1 -> active 0 one 50");
+    run_step(s, &c, "SETTINGS one");
     run_step(s, &c, "acquire m - x.2 X 1000 5 base - -> 1 51 0");
     run_step(s, &c, "join - - RUN 0 three 1 -> active 0 three 51");
+    run_step(s, &c, "SETTINGS three");
     run_step(s, &c, "acquire k - x.3 X 1000 5 8 - -> 1 52 0");
     side_by_hand(
         "HSET holdfast:master run_id another 7 70"); /* as it was before it started again */
     run_step(s, &c, "join - - RUN 0 one -> active 0 one 70");
+    run_step(s, &c, "SETTINGS one");
     run_step(s, &c, "acquire j - x.4 X 1000 5 base - -> 1 71 0");
     side_end(s);
 }

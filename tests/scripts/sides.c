@@ -19,7 +19,8 @@
 
 enum { WORDS = SIDE_WORDS, TEXT = SIDE_TEXT, SIDE_HEAD = 3 /* deadline, call, broker */ };
 
-static char call[24]; /* the number that the next ones have */
+static char call[24];             /* the number that the next ones have */
+static char settings[SIDE_WORDS]; /* of the broker whose scripts come next */
 
 struct side {
     const char *name;
@@ -139,7 +140,7 @@ static void real_eval(enum script script, int n_keys, char **keys, int n_args, c
                       char *out)
 {
     const char *argv[WORDS + 3] = {"EVAL"};
-    char count[16], *text = script_text(script, real_run_id);
+    char count[16], *text = script_text(script, real_run_id, settings);
     bool is_items = script < SCRIPT_JOIN;
     int argc = 3;
     snprintf(count, sizeof count, "%d", n_keys);
@@ -323,7 +324,7 @@ static void fake_eval(enum script script, int n_keys, char **keys, int n_args, c
 {
     struct fake_reply r;
     int at = 0;
-    fake_server_eval(&fake, script, fake.run_id, n_keys, keys, n_args, args, &r);
+    fake_server_eval(&fake, script, fake.run_id, settings, n_keys, keys, n_args, args, &r);
     if (r.error[0])
         first_word(out, r.error);
     for (int i = 0; i < r.n_nested; i++) {
@@ -393,6 +394,7 @@ void side_by_hand(const char *command)
 void side_begin(const struct side *s)
 {
     strcpy(call, "77");
+    strcpy(settings, "s");
     s->begin();
 }
 
@@ -472,6 +474,18 @@ static void renew(const struct side *s, int n_keys, char **keys, char **args, ch
     s->eval(SCRIPT_RENEW, n_keys, keys, SIDE_HEAD + n_keys * RENEW_ARGS, wire, out);
 }
 
+/* What join gets of settings that are their own digest. */
+static int add_digest(char **args, int n)
+{
+    static char not_forced[] = "0";
+    if (n == 3)
+        args[n++] = not_forced;
+    for (int i = n; i > 4; i--)
+        args[i] = args[i - 1];
+    args[4] = args[2];
+    return n + 1;
+}
+
 /* script names deadline args... */
 static void run_script(const struct side *s, enum script script, char **w, int n, char *out)
 {
@@ -509,6 +523,10 @@ static void run_script(const struct side *s, enum script script, char **w, int n
             *p = ' ';
         args[i] = strcmp(args[i], "-") == 0 ? empty : args[i];
     }
+    if (script == SCRIPT_JOIN)
+        n_args = add_digest(args, n_args);
+    else if (script == SCRIPT_ACTIVATE)
+        args[n_args++] = settings;
     if (script == SCRIPT_ACQUIRE)
         acquire(s, n_keys, key_list, args, out);
     else if (script == SCRIPT_RELEASE)
@@ -530,6 +548,8 @@ void side_step(const struct side *s, const char *line, char out[SIDE_TEXT])
         run_script(s, (enum script)script, w, n, out);
     else if (strcmp(w[0], "CALL") == 0)
         snprintf(call, sizeof call, "%s", w[1]);
+    else if (strcmp(w[0], "SETTINGS") == 0)
+        snprintf(settings, sizeof settings, "%s", w[1]);
     else
         s->command(w, n, out);
 }

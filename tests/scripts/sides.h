@@ -21,6 +21,8 @@
  *
  *   CALL n: the number of the calls that follow, at first 77; all are of broker "b"
  *
+ *   SETTINGS text: of the broker whose scripts follow, at first "s"; the text is its own digest
+ *
  *   SET name, FLUSHALL, SLEEP ms, LISTEN broker
  *
  * "RUN" in a line is the run id.

@@ -1,7 +1,8 @@
 /*
  * Deliberate mistakes in the scripts (fake_server.h) and in the broker (mutants.c): for each there
- * is a story that fails (check_forced.c, check_renew.c, check_restart.c), or it is found by chance
- * (check_random.c) within so many seeds. A rule whose absence nobody notices is not tested.
+ * is a story that fails (check_forced.c, check_renew.c, check_restart.c, check_settings.c), or it
+ * is found by chance (check_random.c) within so many seeds. A rule whose absence nobody notices is
+ * not tested.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -14,7 +15,8 @@
 
 enum { SEEDS = 300 };
 
-static const char *const stories[] = {"check_forced", "check_renew", "check_restart"};
+static const char *const stories[] = {"check_forced", "check_renew", "check_restart",
+                                      "check_settings"};
 static char directory[1000];
 
 /* Runs a program beside this one with the mistake in it; its status as of wait(). */

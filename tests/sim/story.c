@@ -9,7 +9,7 @@
 
 struct world_conf story_conf;
 
-void story_begin(int n_servers, int n_brokers, const char *owners)
+static void conf_begin(int n_servers, int n_brokers)
 {
     const char *mutation = getenv("SIM_MUTATION");
     fake_mutation = mutation ? (enum fake_mutation)atoi(mutation) : FAKE_AS_IT_SHOULD_BE;
@@ -17,6 +17,23 @@ void story_begin(int n_servers, int n_brokers, const char *owners)
     story_conf.n_servers = n_servers;
     story_conf.n_brokers = n_brokers;
     fake_net = (struct fake_net){.latency_min_us = 1000, .latency_max_us = 1000};
+}
+
+void story_begin_as(int n_servers, const struct world_view *views, int n_views, const char *owners)
+{
+    conf_begin(n_servers, n_views);
+    memcpy(story_conf.views, views, (size_t)n_views * sizeof views[0]);
+    world_begin(&story_conf);
+    for (int i = 1; i < n_views; i++)
+        world_broker_kill(i);
+    world_settle();
+    char owner[2] = {owners[0]};
+    world_connect(0, 0, owner);
+}
+
+void story_begin(int n_servers, int n_brokers, const char *owners)
+{
+    conf_begin(n_servers, n_brokers);
     world_begin(&story_conf);
     world_settle();
     for (int i = 0; owners[i]; i++) {

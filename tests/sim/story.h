@@ -14,6 +14,9 @@ extern struct world_conf story_conf; /* of the world that story_begin() has made
  * `owners` there is an application of this owner: the first at broker 0, the second at broker 1,
  * and so on; where there are not so many, at the last one. */
 void story_begin(int n_servers, int n_brokers, const char *owners);
+/* The same, where each broker has a view of its own; those beyond the first are not there yet, nor
+ * their applications. */
+void story_begin_as(int n_servers, const struct world_view *views, int n_views, const char *owners);
 /* Cuts the link of one broker to one master, or heals it. */
 void story_cut(int broker, int server, bool cut);
 /* Until a request that was just said has run on the servers, and its answers are on their way. */

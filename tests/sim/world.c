@@ -339,7 +339,7 @@ static void turn(void *arg)
     int64_t now_ms = world_local_ms(wb), asked = wb->b.backend.n_asks;
     wb->turn = NULL;
     running = wb;
-    for (int i = 0; i < world.conf.n_servers; i++)
+    for (int i = 0; i < wb->n_masters; i++)
         fake_master_pump(wb->masters[i], now_ms);
     for (int i = 0; i < WORLD_APPS; i++) {
         if (world.apps[i].connected && world.apps[i].broker == wb)
@@ -392,6 +392,7 @@ void world_broker_start(int index)
 {
     struct world_broker *wb = &world.brokers[index];
     const struct world_conf *conf = &world.conf;
+    const struct world_view *view = &conf->views[index];
     char id[16];
     assert(!wb->alive);
     memset(wb, 0, sizeof *wb);
@@ -411,15 +412,19 @@ void world_broker_start(int index)
         .max_lease_ms = conf->broker.max_lease_ms,
         .drift_ppm = conf->broker.drift_ppm,
         .broker = wb->b.id,
-        .settings = "sim",
+        .settings = view->settings ? view->settings : "sim",
         .on_state = on_state,
         .arg = wb,
     };
     struct fake_link link = {wb->local_us, wb->channel, wake, on_call, wb};
     for (int i = 0; i < conf->n_servers; i++) {
-        wb->masters[i] = fake_master_new(&setup, &world.servers[i], i, &link);
-        backend_add_master(&wb->b.backend, wb->masters[i], world.servers[i].name);
-        master_start(wb->masters[i]);
+        struct fake_server *server = &world.servers[i];
+        if (view->servers && !strstr(view->servers, server->name))
+            continue;
+        int n = wb->n_masters++;
+        wb->masters[n] = fake_master_new(&setup, server, n, &link);
+        backend_add_master(&wb->b.backend, wb->masters[n], server->name);
+        master_start(wb->masters[n]);
     }
     rejoin_init(&wb->rejoin, &wb->b.backend);
     wb->expected_ms = now_ms;
@@ -433,7 +438,7 @@ void world_broker_kill(int index)
     history_killing(wb);
     /* Nothing leaves any more: what a dying process would still do is undone by closing first. */
     backend_close(&wb->b.backend);
-    for (int i = 0; i < world.conf.n_servers; i++)
+    for (int i = 0; i < wb->n_masters; i++)
         master_free(wb->masters[i]);
     for (int i = 0; i < WORLD_APPS; i++) {
         if (world.apps[i].connected && world.apps[i].broker == wb)
@@ -529,7 +534,7 @@ static bool is_settled(void)
 {
     for (int i = 0; i < world.conf.n_brokers; i++) {
         const struct world_broker *wb = &world.brokers[i];
-        for (int j = 0; wb->alive && j < world.conf.n_servers; j++) {
+        for (int j = 0; wb->alive && j < wb->n_masters; j++) {
             if (master_status(wb->masters[j], 0)->state != MASTER_ACTIVE)
                 return false;
         }

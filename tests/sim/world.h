@@ -19,6 +19,12 @@
 
 enum { WORLD_SERVERS = 5, WORLD_BROKERS = 3, WORLD_APPS = 8, WORLD_ASKS = 64, WORLD_TEXT = 160 };
 
+/* Of the settings and the servers of one broker, where they are its own. */
+struct world_view {
+    const char *settings; /* NULL: as everybody's */
+    const char *servers;  /* by their names, "abc"; NULL: all of them */
+};
+
 struct world_conf {
     uint64_t seed;
     int n_servers, n_brokers;
@@ -26,6 +32,7 @@ struct world_conf {
     int64_t quarantine_ms; /* as in struct master_setup */
     int64_t wall_skew_ms;  /* how far apart the brokers' wall clocks may be */
     bool kinds;            /* readers and permits too; see world_kind() */
+    struct world_view views[WORLD_BROKERS];
 };
 
 enum world_verb {
@@ -79,6 +86,7 @@ struct world_broker {
     struct broker b;
     struct rejoin rejoin;
     struct master *masters[WORLD_SERVERS];
+    int n_masters;
     int64_t local_us, wall_skew_ms, expected_ms;
     char channel[48];
     struct sim_event *turn, *timer;

@@ -68,6 +68,21 @@ START_TEST(tokens_agree_only_when_a_majority_has_the_largest)
 }
 END_TEST
 
+START_TEST(a_veto_is_stronger_than_all_votes)
+{
+    struct quorum q;
+    quorum_init(&q, 3);
+    quorum_yes(&q, 0, 5);
+    quorum_yes(&q, 1, 5);
+    quorum_veto(&q);
+    ck_assert_int_eq(quorum_state(&q), QUORUM_LOST);
+    quorum_yes(&q, 2, 5);
+    ck_assert_int_eq(quorum_state(&q), QUORUM_LOST);
+    quorum_init(&q, 3);
+    ck_assert_int_eq(quorum_state(&q), QUORUM_PENDING);
+}
+END_TEST
+
 START_TEST(validity_is_what_is_left_less_drift_and_steps)
 {
     ck_assert_int_eq(quorum_validity_ms(30000, 1000, 1000, 5000), 30000 - 150 - 2);
@@ -98,6 +113,7 @@ int main(void)
     tcase_add_test(c, every_split);
     tcase_add_test(c, the_first_vote_of_a_master_counts);
     tcase_add_test(c, tokens_agree_only_when_a_majority_has_the_largest);
+    tcase_add_test(c, a_veto_is_stronger_than_all_votes);
     tcase_add_test(c, validity_is_what_is_left_less_drift_and_steps);
     tcase_add_test(c, a_lease_for_a_validity);
     suite_add_tcase(s, c);

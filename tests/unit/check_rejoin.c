@@ -19,6 +19,8 @@ struct master {
     int asked, activated;
     int64_t base;
     bool forced;
+    int prolonged;
+    const char *disagrees;
 };
 
 static struct master masters[MASTERS];
@@ -38,6 +40,16 @@ void master_together(struct master *m, enum script script, int n, int64_t now_ms
 void master_flush(struct master *m, int64_t now_ms)
 {
     (void)m, (void)now_ms;
+}
+
+const char *master_disagrees(const struct master *m)
+{
+    return m->disagrees;
+}
+
+void master_prolong(struct master *m)
+{
+    m->prolonged++;
 }
 
 void master_ask_high(struct master *m)
@@ -364,6 +376,58 @@ START_TEST(looks_when_it_ends)
 }
 END_TEST
 
+/* Other brokers may go on granting where a master has their settings in force: until it has ours,
+ * no quarantine ends, and then each begins anew; but for those that an administrator trusts. */
+START_TEST(a_veto_keeps_all_in_quarantine)
+{
+    begin(3);
+    quarantine(1, 1000);
+    quarantine(2, 1000);
+    masters[0].disagrees = "other settings";
+    put(0, MASTER_REFUSED);
+    pass(9000);
+    ck_assert_int_eq(masters[1].activated + masters[2].activated, 0);
+    ck_assert_int_gt(masters[1].prolonged, 9);
+    masters[0].disagrees = NULL;
+    put(0, MASTER_ACTIVE);
+    int before = masters[1].prolonged;
+    pass(100);
+    ck_assert_int_eq(masters[1].prolonged, before + 1);
+    ck_assert_int_eq(masters[2].prolonged, before + 1);
+    ck_assert_int_eq(masters[1].activated, 0);
+    quarantine(1, 2000); /* as it says then */
+    quarantine(2, 2000);
+    pass(1900);
+    ck_assert_int_eq(masters[1].activated, 0);
+    pass(6000);
+    ck_assert_int_gt(masters[1].activated, 0);
+    finish();
+}
+END_TEST
+
+START_TEST(trust_after_a_veto)
+{
+    begin(3);
+    quarantine(1, 1000);
+    masters[0].disagrees = "other settings";
+    put(0, MASTER_REFUSED);
+    pass(1000);
+    ck_assert_ptr_null(rejoin_trust(&rejoin, "b", now_ms));
+    int before = masters[1].prolonged;
+    pass(1000);
+    ck_assert_int_eq(masters[1].activated, 0);
+    masters[0].disagrees = NULL;
+    put(0, MASTER_ACTIVE);
+    pass(600);
+    says(0, 8, now_ms);
+    says(2, 9, now_ms);
+    pass(600);
+    ck_assert_int_eq(masters[1].prolonged, before);
+    ck_assert(masters[1].forced);
+    finish();
+}
+END_TEST
+
 static Suite *rejoin_suite(void)
 {
     Suite *s = suite_create("rejoin");
@@ -382,6 +446,8 @@ static Suite *rejoin_suite(void)
     tcase_add_test(c, trust_ends_it_at_once);
     tcase_add_test(c, looks_when_it_ends);
     tcase_add_test(c, trust_does_not_wait_for_other_quarantines);
+    tcase_add_test(c, a_veto_keeps_all_in_quarantine);
+    tcase_add_test(c, trust_after_a_veto);
     suite_add_tcase(s, c);
     return s;
 }

@@ -72,7 +72,7 @@ static void judge_settings(struct findings *f, const char *name, const struct ma
         settings_difference(ours, look->settings, differs);
         say(f, ERROR, name,
             "brokers disagree: %s: make them the same, or say MASTER %s ADOPT to a broker with "
-            "these",
+            "these (holdfastd(8), Growing from one master to three)",
             differs, name);
     }
     free(ours);

@@ -116,6 +116,35 @@ def test_reentry(three, clients, name):
     assert client.err("UNLOCK", name).code == "NOTHELD"
 
 
+# More masters
+
+def test_growing_from_one_master_to_three(make_broker, masters3, clients, name):
+    """As holdfastd(8) tells it: the old brokers end first, one with the new list adopts the old master."""
+    options = {"max_lease": "2s", "quarantine": "auto"}
+    old = make_broker(masters3[:1], options=options, ready=False)
+    with old.connect() as admin:
+        wait_for("the old master's quarantine", lambda: admin.cmd("MASTER", "a", "TRUST") == "OK")
+        old.wait_quorum()
+        holder = clients(old)
+        token = holder.cmd("LOCK", name, "OWNER", "before", "LEASE", 2000)[0]
+        assert admin.cmd("PAUSE") == "OK"
+        assert clients(old).err("LOCK", "other").code == "PAUSED"
+    old.close()
+    new = make_broker(masters3, options=options, ready=False)
+    client = clients(new)
+    wait_for("a is refused", lambda: as_map(client.cmd("MASTERS")[0])["state"] == "refused")
+    assert client.err("LOCK", name).code == "NOQUORUM"
+    assert client.cmd("MASTER", "a", "ADOPT") == "OK"
+    new.wait_masters(3)
+    assert client.cmd("LOCK", name, "OWNER", "after", "WAIT", 10000)[0] > token
+    second = make_broker(masters3, options=options).wait_masters(3)
+    assert clients(second).cmd("LOCK", name) is None
+    left_behind = make_broker(masters3[:1], options=options, ready=False)
+    stranger = clients(left_behind)
+    wait_for("who has the old list is refused", lambda: as_map(stranger.cmd("MASTERS")[0])["state"] == "refused")
+    assert stranger.err("LOCK", name).code == "NOQUORUM"
+
+
 # One master out
 
 def out_stopped(master):

@@ -35,7 +35,7 @@ void conf_fini(struct conf *conf)
 {
     conf_listens_fini(&conf->listen);
     conf_listens_fini(&conf->http_listen);
-    conf_paths_fini(conf);
+    conf_texts_fini(conf);
     conf_clear_masters(conf);
     conf_clear_users(conf);
     free(conf->path);
@@ -47,7 +47,7 @@ void conf_copy(struct conf *dst, const struct conf *src)
     *dst = *src;
     conf_listens_copy(&dst->listen, &src->listen);
     conf_listens_copy(&dst->http_listen, &src->http_listen);
-    conf_paths_copy(dst);
+    conf_texts_copy(dst);
     conf_masters_copy(dst, src);
     conf_users_copy(dst, src);
     dst->path = src->path != NULL ? util_strdup(src->path) : NULL;

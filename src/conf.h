@@ -142,6 +142,7 @@ struct conf {
     int64_t max_master_inflight;
     /* [http] */
     struct conf_listens http_listen; /* TCP only; may be empty: off */
+    char *http_hosts;                /* names with CONF_HOSTS_BETWEEN between them; NULL: none */
     /* [tls]; paths, see conf_expand_path(); NULL: none */
     char *tls_certificate;
     char *tls_key;
@@ -162,6 +163,8 @@ struct conf {
 
 /* ---- the table ---- */
 
+#define CONF_HOSTS_BETWEEN " ,\t"
+
 enum conf_type {
     CONF_INT,
     CONF_SIZE,     /* 64k, 1m */
@@ -170,6 +173,7 @@ enum conf_type {
     CONF_MODE,     /* octal permission bits */
     CONF_ENUM,
     CONF_PATH,  /* absolute, or %d/ and the name of a credential, or none */
+    CONF_HOSTS, /* names separated by spaces or commas, or none */
     CONF_LISTEN /* addresses separated by spaces or commas; a name stands for none */
 };
 

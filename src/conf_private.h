@@ -58,9 +58,9 @@ void conf_value_format(const struct conf *conf, const struct conf_option *opt,
 /* Is it fit for a CONF_PATH? "none" is no path here. */
 int conf_path_check(const char *text, struct conf_error *err) MUST_CHECK;
 
-/* Copies, and frees, what the fields of type CONF_PATH point to. */
-void conf_paths_copy(struct conf *conf);
-void conf_paths_fini(struct conf *conf);
+/* Copies, and frees, what the fields of type CONF_PATH and CONF_HOSTS point to. */
+void conf_texts_copy(struct conf *conf);
+void conf_texts_fini(struct conf *conf);
 
 /* Cuts text and replaces control bytes, for messages. */
 const char *conf_printable(char *out, size_t size, const char *text);

@@ -112,6 +112,8 @@ static const struct conf_option options[] = {
 
     CONF_NAMED(http, listen, LISTEN, http_listen, "127.0.0.1:9625", 0, 0, 0, off_names,
         "addresses of metrics, health checks and the status page")
+    CONF_ROW(http, hosts, HOSTS, http_hosts, "none", 0, 0, LIVE,
+        "names besides its own that the status page answers to")
 
     CONF_ROW(limits, max_clients, INT, max_clients, "10000", 1, MILLION, 0,
         "connections at a time")
@@ -196,6 +198,8 @@ const char *conf_type_name(enum conf_type type)
         return "word";
     case CONF_PATH:
         return "path";
+    case CONF_HOSTS:
+        return "names";
     case CONF_LISTEN:
         return "addresses";
     }

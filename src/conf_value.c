@@ -253,7 +253,7 @@ static void number_format(const struct conf *conf, const struct conf_option *opt
     format_number(opt->type, n, out, CONF_VALUE_MAX);
 }
 
-/* ---- paths ---- */
+/* ---- paths and hosts ---- */
 
 int conf_path_check(const char *text, struct conf_error *err)
 {
@@ -266,27 +266,47 @@ int conf_path_check(const char *text, struct conf_error *err)
     return 0;
 }
 
-static int path_set(struct conf *conf, const struct conf_option *opt, const char *text,
+static bool is_text(const struct conf_option *opt)
+{
+    return opt->type == CONF_PATH || opt->type == CONF_HOSTS;
+}
+
+/* Names as in DNS; any of them: "*". */
+static int hosts_check(const char *text, struct conf_error *err)
+{
+    for (const char *p = text; *p != '\0'; p++) {
+        bool good = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') ||
+                    (*p >= '0' && *p <= '9') || strchr("-._*" CONF_HOSTS_BETWEEN, *p);
+
+        if (!good)
+            return conf_refuse(err, "must be names of hosts without ports, *, or none");
+    }
+    return text[strspn(text, CONF_HOSTS_BETWEEN)] != '\0'
+               ? 0
+               : conf_refuse(err, "must be names of hosts without ports, *, or none");
+}
+
+static int text_set(struct conf *conf, const struct conf_option *opt, const char *text,
                     struct conf_error *err)
 {
     char **field = field_of(conf, opt);
     bool none = strcmp(text, "none") == 0;
 
-    if (!none && conf_path_check(text, err) != 0)
+    if (!none && (opt->type == CONF_PATH ? conf_path_check : hosts_check)(text, err) != 0)
         return -1;
     free(*field);
     *field = none ? NULL : util_strdup(text);
     return 0;
 }
 
-static void path_format(const struct conf *conf, const struct conf_option *opt, char *out)
+static void text_format(const struct conf *conf, const struct conf_option *opt, char *out)
 {
     const char *const *field = const_field_of(conf, opt);
 
     snprintf(out, CONF_VALUE_MAX, "%s", *field != NULL ? *field : "none");
 }
 
-void conf_paths_copy(struct conf *conf)
+void conf_texts_copy(struct conf *conf)
 {
     size_t count;
     const struct conf_option *opt = conf_options(&count);
@@ -294,18 +314,18 @@ void conf_paths_copy(struct conf *conf)
     for (size_t i = 0; i < count; i++) {
         char **field = field_of(conf, &opt[i]);
 
-        if (opt[i].type == CONF_PATH && *field != NULL)
+        if (is_text(&opt[i]) && *field != NULL)
             *field = util_strdup(*field);
     }
 }
 
-void conf_paths_fini(struct conf *conf)
+void conf_texts_fini(struct conf *conf)
 {
     size_t count;
     const struct conf_option *opt = conf_options(&count);
 
     for (size_t i = 0; i < count; i++) {
-        if (opt[i].type == CONF_PATH)
+        if (is_text(&opt[i]))
             free(*(char **)field_of(conf, &opt[i]));
     }
 }
@@ -315,8 +335,8 @@ void conf_paths_fini(struct conf *conf)
 int conf_value_set(struct conf *conf, const struct conf_option *opt, const char *text,
                    struct conf_error *err)
 {
-    if (opt->type == CONF_PATH)
-        return path_set(conf, opt, text, err);
+    if (is_text(opt))
+        return text_set(conf, opt, text, err);
     if (opt->type != CONF_LISTEN)
         return number_set(conf, opt, text, err);
     struct conf_listens *listens = (struct conf_listens *)field_of(conf, opt);
@@ -331,8 +351,8 @@ void conf_value_format(const struct conf *conf, const struct conf_option *opt,
 {
     const struct conf_listens *listens = (const struct conf_listens *)const_field_of(conf, opt);
 
-    if (opt->type == CONF_PATH)
-        path_format(conf, opt, out);
+    if (is_text(opt))
+        text_format(conf, opt, out);
     else if (opt->type != CONF_LISTEN)
         number_format(conf, opt, out);
     else if (listens->count == 0 && opt->names != NULL)

@@ -33,6 +33,7 @@ struct http {
 struct answer {
     struct http *http;
     const char *query; /* NULL: none */
+    const char *host;  /* the header; NULL: none */
     const char *type;
     char policy[256]; /* Content-Security-Policy */
     struct buf body;
@@ -77,8 +78,23 @@ static void copy_samples(const struct http *h, struct http_view *view)
     view->n_samples = (size_t)n;
 }
 
+static void refuse_host(struct answer *a)
+{
+    size_t len = strcspn(a->host, ":");
+
+    a->status = 421;
+    buf_printf(&a->body, "This broker is not known as '");
+    http_escape(&a->body, a->host, len < 256 ? len : 256);
+    buf_printf(&a->body, "'. If it should be, add that name to hosts in section [http] of its "
+                         "configuration (holdfast.ini(5)); else use its address.\n");
+}
+
 static void answer_page(struct answer *a)
 {
+    if (!http_host_fits(a->host, a->http->hooks.hosts(a->http->hooks.arg))) {
+        refuse_host(a);
+        return;
+    }
     struct http_view *view = util_alloc(sizeof *view);
     char nonce[NONCE_LEN + 1];
 
@@ -126,6 +142,8 @@ static const char *status_text(int status)
         return "Not Found";
     case 405:
         return "Method Not Allowed";
+    case 421:
+        return "Misdirected Request";
     default:
         return "Service Unavailable";
     }
@@ -173,6 +191,7 @@ static void on_request(struct evhttp_request *req, void *arg)
         a.status = 405;
         buf_printf(&a.body, "only GET and HEAD: nothing can be changed here\n");
     } else {
+        a.host = evhttp_find_header(evhttp_request_get_input_headers(req), "Host");
         a.query = uri ? evhttp_uri_get_query(uri) : NULL;
         make_answer(&a, odd ? "//" : path && *path ? path : "/");
     }

@@ -6,7 +6,7 @@
  *   /metrics               Prometheus text
  *   /livez  /-/healthy     200: the loop turns
  *   /readyz /-/ready       200, or 503 and why no lock can be had; ?verbose: each check
- *   /                      the status page
+ *   /                      the status page, for hosts of ours only (http_host.c)
  *
  * GET and HEAD only; nothing can be changed from here. One request a connection, and every
  * connection ends after HTTP_CONN_MS whatever it does.
@@ -37,6 +37,8 @@ struct http_hooks {
     bool (*ready)(void *arg, struct buf *out, bool verbose);
     /* Holds and waiters now: two numbers, every second. */
     void (*levels)(void *arg, uint32_t *held, uint32_t *waiting);
+    /* The option http.hosts; NULL: none. */
+    const char *(*hosts)(void *arg);
     /* Fills all but the samples. */
     void (*view)(void *arg, struct http_view *);
 };

@@ -29,6 +29,11 @@ int http_conns_open(struct http_conns *, const struct conf_listens *, char *erro
                     size_t error_size) MUST_CHECK;
 void http_conns_fini(struct http_conns *); /* after evhttp_free() */
 
+/* ---- http_host.c ---- */
+/* Is it a name of ours, of loopback, an address, or one of `hosts` (NULL: none)? So is no header at
+ * all: browsers send one. */
+bool http_host_fits(const char *header, const char *hosts);
+
 /* ---- http_style.c: the fixed parts of the status page ---- */
 extern const char http_style[], http_live_script[];
 

@@ -76,6 +76,13 @@ static void levels(void *arg, uint32_t *held, uint32_t *waiting)
     *waiting = s->broker.n_waiters;
 }
 
+static const char *hosts(void *arg)
+{
+    const struct server *s = arg;
+
+    return s->conf.http_hosts;
+}
+
 /* ---- the view ---- */
 
 /* Into its place among the longest; the last one may fall out. */
@@ -193,8 +200,12 @@ static void fill_view(void *arg, struct http_view *view)
 
 int server_open_http(struct server *s, char *error, size_t error_size)
 {
-    const struct http_hooks hooks = {
-        .arg = s, .metrics = metrics, .ready = is_ready, .levels = levels, .view = fill_view};
+    const struct http_hooks hooks = {.arg = s,
+                                     .metrics = metrics,
+                                     .ready = is_ready,
+                                     .levels = levels,
+                                     .hosts = hosts,
+                                     .view = fill_view};
 
     if (s->conf.http_listen.count == 0)
         return 0;

@@ -515,6 +515,29 @@ def test_strangers_names_stay_text(web, client, clients, broker):
         assert tag in ("a", "link") or not {"src", "href"} & set(attrs), (tag, attrs)
 
 
+def test_the_page_answers_to_hosts_of_its_own_only(web, client, clients):
+    """A page of elsewhere can have its name lead here; the browser says that name."""
+    client.cmd("LOCK", "secret:1")
+    for host in ("evil.example", "evil.example:%d" % web.port, "127.0.0.1.evil.example", "<b>\u202e".encode()):
+        reply = web.ask("/", headers={"Host": host})
+        assert reply.status == 421 and "secret" not in reply.text
+        assert "hosts in section [http]" in reply.text and "\u202e" not in reply.text
+        assert reply.headers["Content-Type"].startswith("text/plain")
+        for path in ("/metrics", "/livez", "/readyz?verbose", "/-/ready"):  # of any name: they show none of a lock
+            reply = web.ask(path, headers={"Host": host})
+            assert reply.status == 200 and "secret" not in reply.text
+    for host in ("127.0.0.1:%d" % web.port, "localhost", "[::1]:1", "192.0.2.1", socket.gethostname()):
+        assert "secret:1" in web.ask("/", headers={"Host": host}).text
+    assert b" 200 OK" in web.raw(b"GET / HTTP/1.0\r\n\r\n")
+    admin = clients(web.broker)
+    assert admin.cmd("CONFIG", "SET", "http.hosts", "locks.example, other") == "OK"
+    assert "secret:1" in web.ask("/", headers={"Host": "LOCKS.example:80"}).text
+    assert web.ask("/", headers={"Host": "evil.example"}).status == 421
+    assert "names of hosts" in str(admin.err("CONFIG", "SET", "http.hosts", "locks.example:80"))
+    assert admin.cmd("CONFIG", "SET", "http.hosts", "*") == "OK"
+    assert web.ask("/", headers={"Host": "evil.example"}).status == 200
+
+
 def test_the_policy_of_the_page(web):
     first, second = web.ask("/"), web.ask("/")
     nonces = []

@@ -197,8 +197,17 @@ static void hook_view(void *arg, struct http_view *view)
     }
 }
 
-static const struct http_hooks hooks = {
-    .metrics = hook_metrics, .ready = hook_ready, .levels = hook_levels, .view = hook_view};
+static const char *hosts(void *arg)
+{
+    (void)arg;
+    return "fuzz.example *";
+}
+
+static const struct http_hooks hooks = {.hosts = hosts,
+                                        .metrics = hook_metrics,
+                                        .ready = hook_ready,
+                                        .levels = hook_levels,
+                                        .view = hook_view};
 
 /* ---- what comes out ---- */
 

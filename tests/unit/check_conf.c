@@ -1050,7 +1050,8 @@ static const char *find_line(const char *text, const char *line)
 static void option_facts(const struct conf_option *opt, char *out, size_t size)
 {
     char min[CONF_VALUE_MAX], max[CONF_VALUE_MAX], names[256] = "";
-    bool numeric = opt->type != CONF_ENUM && opt->type != CONF_LISTEN && opt->type != CONF_PATH;
+    bool numeric = opt->type != CONF_ENUM && opt->type != CONF_LISTEN && opt->type != CONF_PATH &&
+                   opt->type != CONF_HOSTS;
     struct conf conf;
 
     conf_init(&conf);

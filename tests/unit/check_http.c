@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "buf.h"
 #include "lostlog.h"
@@ -51,6 +52,39 @@ START_TEST(escape)
     ESCAPED("\0", "\\x00");
     /* good UTF-8 of 2, 3 and 4 bytes */
     ESCAPED("\xc3\xa9 \xe6\x97\xa5 \xf0\x9f\x94\x92", "\xc3\xa9 \xe6\x97\xa5 \xf0\x9f\x94\x92");
+}
+END_TEST
+
+START_TEST(hosts)
+{
+    static const char *const good[] = {"localhost",     "LocalHost:9625", "localhost.:1",
+                                       "127.0.0.1",     "10.1.2.3:9625",  "[::1]",
+                                       "[fe80::1]:9625"};
+    static const char *const bad[] = {"evil.example",
+                                      "localhost.evil.example",
+                                      "127.0.0.1.example",
+                                      "[::1",
+                                      "[evil]",
+                                      "[]",
+                                      "",
+                                      ":9625",
+                                      "127.1",
+                                      "locks.example",
+                                      "evil.locks.example"};
+    char name[256];
+
+    ck_assert(http_host_fits(NULL, NULL));
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
+        ck_assert_msg(http_host_fits(good[i], NULL), "%s", good[i]);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        ck_assert_msg(!http_host_fits(bad[i], NULL), "'%s'", bad[i]);
+        ck_assert_msg(!http_host_fits(bad[i], "other, locks"), "'%s'", bad[i]);
+        ck_assert(bad[i][0] == '[' || http_host_fits(bad[i], "other *"));
+    }
+    ck_assert(http_host_fits("locks.example:80", "other,Locks.Example last"));
+    ck_assert(http_host_fits("last", "other,Locks.Example last"));
+    ck_assert_int_eq(gethostname(name, sizeof name), 0);
+    ck_assert(http_host_fits(name, NULL));
 }
 END_TEST
 
@@ -335,6 +369,7 @@ int main(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, escape);
     tcase_add_test(t, escape_bad_utf8);
+    tcase_add_test(t, hosts);
     tcase_add_test(t, escape_invisible);
     tcase_add_test(t, escape_anything);
     tcase_add_test(t, numbers);

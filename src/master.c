@@ -245,7 +245,7 @@ const struct master_status *master_status(struct master *m, int64_t now_ms)
     s->quarantine_left_ms = quarantine_left_ms(m, now_ms);
     s->latency_us = m->latency_us;
     s->trip_us = &m->trip_us;
-    s->clock_offset_ms = m->clock.known ? m->clock.offset_us / 1000 : 0;
+    s->clock_offset_ms = m->clock.known ? m->clock.best.offset_us / 1000 : 0;
     s->in_flight = (uint32_t)m->n_items;
     s->stalled = m->silent || master_is_stalled(m, now_ms * 1000);
     s->run_id = m->run_id;

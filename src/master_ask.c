@@ -129,7 +129,7 @@ static void drop_items(struct master_batch *b)
  * backwards. */
 static int64_t next_number(struct master *m, int64_t now_ms)
 {
-    int64_t time_us = now_ms * 1000 + m->clock.offset_us;
+    int64_t time_us = now_ms * 1000 + m->clock.best.offset_us;
     m->last_number = time_us > m->last_number ? time_us : m->last_number + 1;
     return m->last_number;
 }
@@ -145,7 +145,7 @@ static void write_batch(struct master *m, struct master_batch *b, int64_t now_ms
     master_put_int(&m->out, b->n_items);
     buf_append(&m->out, buf_head(&b->keys), buf_len(&b->keys));
     if (row->deadline) /* by its own clock */
-        master_put_int(&m->out, deadline_ms(m, b) + m->clock.offset_us / 1000);
+        master_put_int(&m->out, deadline_ms(m, b) + m->clock.best.offset_us / 1000);
     else
         master_put_text(&m->out, "", 0);
     master_put_int(&m->out, b->number);

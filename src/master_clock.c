@@ -1,28 +1,20 @@
 /*
  * The time of a master against ours, from the time that each answer carries.
  *
- * A sample is known to half a round trip. The best one is kept, getting worse with age; a better
- * one takes its place. Two samples further apart than their errors, the drift allowed and some
- * tolerance mean that one of the clocks has jumped: leases on that master may be longer or shorter
- * than anybody was told.
+ * When it does not pass as ours does, leases on that master may be longer or shorter than anybody
+ * was told (skew.h): ahead, and it is put into quarantine. That is owed until the master has
+ * confirmed it, over any number of links.
  */
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "master_private.h"
 
-enum {
-    TOLERANCE_US = 100 * 1000,
-    AGEING_PPM = 1000, /* how fast a sample gets worse */
-    RESOLUTION_US = 1000
-};
+enum { RESOLUTION_US = 1000 };
 
 bool master_clock_take(struct master *m, int64_t time_ms, int64_t sent_us, int64_t now_us)
 {
-    struct master_clock *c = &m->clock;
-    int64_t trip_us = now_us - sent_us;
-    struct master_clock new = {
-        .known = true,
+    int64_t trip_us = now_us - sent_us, apart_us, age_us;
+    struct skew_sample sample = {
         .offset_us = time_ms * 1000 - (sent_us + trip_us / 2),
         .error_us = trip_us / 2 + RESOLUTION_US,
         .at_us = now_us,
@@ -30,23 +22,15 @@ bool master_clock_take(struct master *m, int64_t time_ms, int64_t sent_us, int64
 
     hist_add(&m->trip_us, trip_us);
     m->latency_us += m->latency_us ? (trip_us - m->latency_us) / 8 : trip_us;
-    if (!c->known) {
-        *c = new;
+    enum skew_verdict verdict = skew_take(&m->clock, &sample, m->setup.drift_ppm,
+                                          m->setup.max_lease_ms * 1000, &apart_us, &age_us);
+    if (verdict == SKEW_FINE)
         return false;
-    }
-    int64_t age_us = now_us - c->at_us;
-    int64_t apart_us = new.offset_us - c->offset_us;
-    int64_t drift_us = age_us / 1000 * m->setup.drift_ppm / 1000;
-    if (llabs(apart_us) > new.error_us + c->error_us + drift_us + TOLERANCE_US) {
-        m->status.clock_jumps++;
-        if (log_limited(&m->jump_limit, now_us / 1000))
-            log_warn(m->object, "its clock has jumped by_ms=%" PRId64 " in_ms=%" PRId64,
-                     apart_us / 1000, age_us / 1000);
-        *c = new;
-        return apart_us > 0;
-    }
-    if (new.error_us <= c->error_us + age_us / 1000000 * AGEING_PPM) {
-        *c = new;
-    }
-    return false;
+    m->status.clock_jumps++;
+    if (log_limited(&m->jump_limit, now_us / 1000))
+        log_warn(m->object, "its clock has jumped by_ms=%" PRId64 " in_ms=%" PRId64,
+                 apart_us / 1000, age_us / 1000);
+    if (verdict == SKEW_AHEAD) /* later, all that was promised before is over anyway */
+        m->suspend_owed_ms = now_us / 1000 + master_quarantine_ms(m);
+    return verdict == SKEW_AHEAD;
 }

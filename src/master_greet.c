@@ -163,6 +163,7 @@ static void judge(struct master *m)
         m->old_client_id = 0;
         m->stranger = false;
         m->clock.known = false;
+        m->suspend_owed_ms = 0;
     }
     if (m->setup.on_look)
         master_look(m);
@@ -179,6 +180,7 @@ static int on_info(struct master *m)
     if (v->type != REPLY_TEXT)
         return -1;
     master_take_info(&m->facts, reply_text(&m->reply, v), v->len);
+    m->judged_ms = m->heard_ms;
     judge(m);
     return 0;
 }
@@ -243,6 +245,8 @@ int master_greet_reply(struct master *m, const struct master_batch *b, int64_t n
         return on_client_id(m);
     case MASTER_ASK_INFO:
         return on_info(m);
+    case MASTER_ASK_REVIEW:
+        return master_on_review(m);
     case MASTER_ASK_LOAD:
         return on_load(m, b->script);
     case MASTER_ASK_JOIN:
@@ -251,6 +255,8 @@ int master_greet_reply(struct master *m, const struct master_batch *b, int64_t n
         return master_on_high(m, b->sent_us);
     case MASTER_ASK_ACTIVATE:
         return master_on_activate(m, now_us);
+    case MASTER_ASK_SUSPEND:
+        return master_on_suspend(m, now_us);
     case MASTER_ASK_TIME:
         return master_on_time(m, b->sent_us, now_us);
     case MASTER_ASK_MARK:

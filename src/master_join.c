@@ -16,8 +16,14 @@
 
 void master_probe(struct master *m)
 {
+    static const char *const words[] = {"HMGET", "holdfast:master", "run_id", "state", "settings"};
+
     master_ask_words(m, MASTER_ASK_TIME, "TIME");
-    master_ask_words(m, MASTER_ASK_MARK, "HMGET holdfast:master run_id state settings");
+    master_batch_add(m, MASTER_ASK_MARK);
+    master_put_array(&m->out, 5 + master_count_lives(m));
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        master_put_text(&m->out, words[i], strlen(words[i]));
+    master_put_life_fields(m);
     master_flush(m, m->heard_ms);
 }
 
@@ -29,8 +35,7 @@ static void put_call(struct master *m, enum script script, int n_args)
     master_put_text(&m->out, m->run_id, strlen(m->run_id));
 }
 
-/* For how long nothing that a master has forgotten may be held by anybody. */
-static int64_t quarantine_ms(const struct master *m)
+int64_t master_quarantine_ms(const struct master *m)
 {
     const struct master_setup *s = &m->setup;
 
@@ -45,7 +50,7 @@ static void ask_join(struct master *m, enum master_ask_kind kind)
 
     master_batch_add(m, kind);
     put_call(m, SCRIPT_JOIN, 6 + 2 * master_count_lives(m));
-    master_put_int(&m->out, quarantine_ms(m));
+    master_put_int(&m->out, master_quarantine_ms(m));
     master_put_text(&m->out, settings, strlen(settings));
     master_put_int(&m->out, m->adopt ? 1 : 0);
     master_put_text(&m->out, m->digest, SETTINGS_DIGEST_LEN);
@@ -85,15 +90,17 @@ void master_activate(struct master *m, int64_t base, bool force)
 
 void master_suspend(struct master *m)
 {
-    int64_t ms = quarantine_ms(m);
+    int64_t ms = master_quarantine_ms(m);
 
-    if (ms == 0 || (m->state != MASTER_ACTIVE && m->state != MASTER_QUARANTINE))
-        return; /* a quarantine begins anew: by a clock that has jumped it would be over too early
-                 */
+    if (ms == 0 || m->suspend_owed_ms <= m->heard_ms)
+        return;
+    if (m->state != MASTER_ACTIVE && m->state != MASTER_QUARANTINE)
+        return; /* when it has joined */
+    /* A quarantine begins anew: by a clock that has jumped it would be over too early. */
     m->quarantine_end_ms = m->heard_ms + ms;
     if (m->state == MASTER_ACTIVE)
         master_move(m, MASTER_QUARANTINE);
-    master_batch_add(m, MASTER_ASK_ACTIVATE);
+    master_batch_add(m, MASTER_ASK_SUSPEND);
     put_call(m, SCRIPT_SUSPEND, 2);
     master_put_int(&m->out, ms);
     master_flush(m, m->heard_ms);
@@ -101,8 +108,10 @@ void master_suspend(struct master *m)
 
 void master_prolong(struct master *m)
 {
-    if (m->state == MASTER_QUARANTINE)
-        master_suspend(m);
+    if (m->state != MASTER_QUARANTINE)
+        return;
+    m->suspend_owed_ms = m->heard_ms + master_quarantine_ms(m);
+    master_suspend(m);
 }
 
 /* Where join and activate say that it stands. */
@@ -230,7 +239,7 @@ int master_on_join(struct master *m, int64_t sent_us, int64_t now_us)
     master_take_lives(m, &r->values[6]);
     if (master_life_is_denied(m))
         return -1;
-    bool jumped = master_clock_take(m, r->values[1].integer, sent_us, now_us);
+    (void)master_clock_take(m, r->values[1].integer, sent_us, now_us);
     take_high(m, r->values[5].integer, sent_us);
     if (m->stranger) {
         m->status.data_losses++;
@@ -243,8 +252,7 @@ int master_on_join(struct master *m, int64_t sent_us, int64_t now_us)
     }
     if (take_state(m, &r->values[2], r->values[3].integer, now_us) != 0)
         return -1;
-    if (jumped)
-        master_suspend(m);
+    master_suspend(m);
     master_spread_lives(m);
     return 0;
 }
@@ -264,6 +272,13 @@ int master_on_activate(struct master *m, int64_t now_us)
     return is_row(r, "iti", 0) ? take_state(m, &r->values[2], r->values[3].integer, now_us) : -1;
 }
 
+int master_on_suspend(struct master *m, int64_t now_us)
+{
+    if (!is_error(m))
+        m->suspend_owed_ms = 0;
+    return master_on_activate(m, now_us);
+}
+
 int master_on_time(struct master *m, int64_t sent_us, int64_t now_us)
 {
     const struct reply *r = &m->reply;
@@ -280,24 +295,29 @@ int master_on_time(struct master *m, int64_t sent_us, int64_t now_us)
     return 0;
 }
 
-/* Another broker may have ended the quarantine, or somebody emptied the server. */
+/* Another broker may have ended the quarantine, or begun one, or somebody emptied the server. */
 int master_on_mark(struct master *m)
 {
     const struct reply *r = &m->reply;
+    const struct life joined = m->own;
 
     if (m->state != MASTER_ACTIVE && m->state != MASTER_QUARANTINE)
         return 0;
-    if (is_error(m) || r->values[0].type != REPLY_ARRAY || r->count != 4) {
+    if (is_error(m) || r->values[0].type != REPLY_ARRAY || r->count != 4 + master_count_lives(m) ||
+        !master_are_lives(m, &r->values[4])) {
         master_greet_again(m);
         return 0;
     }
     if (!reply_is_text(r, &r->values[1], m->run_id)) {
         m->stranger = true;
         master_greet_again(m);
-    } else if (reply_is_text(r, &r->values[2], "active") != (m->state == MASTER_ACTIVE)) {
-        master_join(m);
-    } else {
-        (void)agrees(m, &r->values[3]);
+        return 0;
     }
+    master_take_lives(m, &r->values[4]);
+    if (strcmp(joined.text, m->own.text) != 0 ||
+        reply_is_text(r, &r->values[2], "active") != (m->state == MASTER_ACTIVE))
+        master_join(m);
+    else if (agrees(m, &r->values[3]))
+        master_spread_lives(m);
     return 0;
 }

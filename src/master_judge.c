@@ -112,3 +112,30 @@ bool master_judge(struct master *m)
                       twin->object);
     return !twin;
 }
+
+void master_review(struct master *m)
+{
+    master_ask_words(m, MASTER_ASK_REVIEW, "INFO server replication memory cluster");
+}
+
+int master_on_review(struct master *m)
+{
+    const struct reply_value *v = m->reply.values;
+    struct master_facts now = {0};
+
+    if (m->state != MASTER_ACTIVE && m->state != MASTER_QUARANTINE)
+        return 0;
+    /* What it does not tell by these words waits for the next connect. */
+    if (v->type != REPLY_TEXT)
+        return 0;
+    master_take_info(&now, reply_text(&m->reply, v), v->len);
+    if (!*now.run_id)
+        return 0;
+    if (strcmp(now.run_id, m->run_id) != 0 || strcmp(now.promoted, m->facts.promoted) != 0) {
+        master_greet_again(m);
+        return 0;
+    }
+    m->facts = now;
+    (void)master_judge(m);
+    return 0;
+}

@@ -36,22 +36,42 @@ void master_put_lives(struct master *self)
     }
 }
 
+void master_put_life_fields(struct master *self)
+{
+    struct buf field = {0};
+
+    for (struct master *m = self; m; m = next(self, m)) {
+        buf_printf(&field, "life:%s", m->slot);
+        master_put_text(&self->out, buf_head(&field), buf_len(&field));
+        buf_consume(&field, buf_len(&field));
+    }
+    buf_fini(&field);
+}
+
 bool master_are_lives(struct master *self, const struct reply_value *v)
 {
-    for (struct master *m = self; m; m = next(self, m), v++)
+    for (struct master *m = self; m; m = next(self, m), v++) {
+        if (v->type == REPLY_NIL)
+            continue;
         if (v->type != REPLY_TEXT || !life_is_valid(reply_text(&self->reply, v), v->len))
             return false;
+    }
     return true;
+}
+
+static bool take(struct master *self, struct life *known, const struct reply_value *v)
+{
+    return v->type == REPLY_TEXT && life_take(known, reply_text(&self->reply, v), v->len);
 }
 
 void master_take_lives(struct master *self, const struct reply_value *v)
 {
     self->own = (struct life){{0}};
-    (void)life_take(&self->own, reply_text(&self->reply, v), v->len);
+    (void)take(self, &self->own, v);
     self->has_news |= life_take(&self->newest, self->own.text, strlen(self->own.text));
     for (struct master *m = next(self, self); m; m = next(self, m)) {
         v++;
-        (void)life_take(&m->newest, reply_text(&self->reply, v), v->len);
+        (void)take(self, &m->newest, v);
     }
 }
 

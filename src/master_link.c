@@ -27,6 +27,7 @@ enum {
     REFUSED_MAX_MS = 10000,
     SETTLED_MS = 5000, /* a link that lived so long was a good one */
     PROBE_MS = 2000,
+    REVIEW_MS = 5000,
     KEEPALIVE_MS = 15000,
     STREAM_KEEP = 64 * 1024
 };
@@ -175,6 +176,10 @@ static void look_after(struct master *m, int64_t now_ms)
         master_drop(m, "it does not answer");
         m->silent = true;
     } else if (is_in && !oldest && now_ms - m->heard_ms > PROBE_MS) {
+        master_probe(m);
+    } else if (is_in && now_ms - m->judged_ms > REVIEW_MS) {
+        m->judged_ms = now_ms; /* however busy it is */
+        master_review(m);
         master_probe(m);
     }
 }

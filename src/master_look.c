@@ -102,7 +102,7 @@ static void tell(struct master *m)
     struct master_look *found = &m->looking->found;
 
     if (found->quarantine_left_ms > 0) {
-        found->quarantine_left_ms -= clock_ms() + m->clock.offset_us / 1000;
+        found->quarantine_left_ms -= clock_ms() + m->clock.best.offset_us / 1000;
         if (found->quarantine_left_ms < 0)
             found->quarantine_left_ms = 0;
     }

@@ -15,6 +15,7 @@
 #include "master.h"
 #include "reply.h"
 #include "settings.h"
+#include "skew.h"
 #include "stats.h"
 #include "stream.h"
 
@@ -38,10 +39,12 @@ enum master_ask_kind {
     MASTER_ASK_OPTIONAL, /* whatever it says is good */
     MASTER_ASK_CLIENT_ID,
     MASTER_ASK_INFO,
+    MASTER_ASK_REVIEW,
     MASTER_ASK_LOAD,
     MASTER_ASK_JOIN,
     MASTER_ASK_HIGH,
     MASTER_ASK_ACTIVATE,
+    MASTER_ASK_SUSPEND,
     MASTER_ASK_TIME,
     MASTER_ASK_MARK,
     MASTER_ASK_LOOK_FSYNC,
@@ -89,13 +92,6 @@ struct master_looking {
         no_channels[REPLY_WORDS_MAX];
 };
 
-struct master_clock {
-    bool known;
-    int64_t offset_us; /* its time less ours */
-    int64_t error_us;  /* at most so far off, when it was taken */
-    int64_t at_us;
-};
-
 struct master {
     struct master_setup setup;
     int index, port, db;
@@ -111,7 +107,7 @@ struct master {
     unsigned links; /* counts connections: a callback may have ended the one that it came from */
     struct reply reply;
     struct event retry, tick, turn;
-    int64_t started_ms, opened_ms, heard_ms, ticked_ms;
+    int64_t started_ms, opened_ms, heard_ms, ticked_ms, judged_ms;
     bool silent; /* a link was given up as it did not answer, and it has not answered since */
     int64_t down_backoff_ms, refused_backoff_ms;
     bool joined;   /* this link has sent scripts */
@@ -140,7 +136,9 @@ struct master {
     int64_t last_number; /* of a call with items */
     int64_t n_items;     /* of all batches but the spare ones */
 
-    struct master_clock clock;
+    struct skew clock;
+    int64_t
+        suspend_owed_ms; /* until then, for a jump of its clock, unless it has confirmed; 0: none */
     int64_t latency_us;
     struct hist trip_us;
     struct log_limit jump_limit;
@@ -199,11 +197,14 @@ void master_join(struct master *);
 void master_probe(struct master *);
 /* Its settings differ from ours, and how: master_disagrees() from now on. */
 void master_disagree(struct master *, const char *how);
-/* Its clock has jumped ahead: quarantine, for all brokers. */
+/* Its clock has jumped ahead: quarantine, for all brokers. Nothing when none is owed. */
 void master_suspend(struct master *);
+/* For how long nothing that it has forgotten may be held by anybody. */
+int64_t master_quarantine_ms(const struct master *);
 /* The replies; -1 as master_greet_reply(). */
 int master_on_join(struct master *, int64_t sent_us, int64_t now_us) MUST_CHECK;
 int master_on_activate(struct master *, int64_t now_us) MUST_CHECK;
+int master_on_suspend(struct master *, int64_t now_us) MUST_CHECK;
 int master_on_high(struct master *, int64_t sent_us) MUST_CHECK;
 int master_on_time(struct master *, int64_t sent_us, int64_t now_us) MUST_CHECK;
 int master_on_mark(struct master *) MUST_CHECK;
@@ -211,9 +212,11 @@ int master_on_mark(struct master *) MUST_CHECK;
 /* ---- master_life.c ---- */
 /* The last arguments of a join: each master of the set, this one first, and its newest life. */
 void master_put_lives(struct master *);
+/* The fields of the mark that hold them, in the same order. */
+void master_put_life_fields(struct master *);
 int master_count_lives(struct master *);
-/* Whether these values of the reply, as many as were asked for, are the lives in the same order;
- * takes them over. */
+/* Whether these values of the reply, as many as were asked for, are the lives in that order, nil
+ * where none is known; takes them over. */
 bool master_are_lives(struct master *, const struct reply_value *);
 void master_take_lives(struct master *, const struct reply_value *);
 /* A newer life of it is known than the one that it was joined in. */
@@ -229,6 +232,9 @@ void master_spread_lives(struct master *);
 void master_take_info(struct master_facts *, const char *text, size_t len);
 /* False: it has been refused, with the reason. */
 bool master_judge(struct master *);
+/* Asks for what may have changed since, though the link is the same, and judges again. */
+void master_review(struct master *);
+int master_on_review(struct master *) MUST_CHECK;
 
 /* ---- master_look.c ---- */
 /* It could be used: tries the rest and tells setup.on_look. */

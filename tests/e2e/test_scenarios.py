@@ -229,6 +229,18 @@ def test_a_master_whose_clock_jumps_is_out(make_redis, make_stepped, make_settle
     assert rival.cmd("LOCK", name, "WAIT", 3000)[0] > token
 
 
+def test_a_jump_is_not_forgotten_with_its_link(make_redis, make_stepped, make_proxy, make_settled, clients):
+    """The broker wants to put the master into quarantine, and the link breaks."""
+    master = make_stepped("a")
+    proxy = make_proxy(master.address)
+    client = clients(make_settled({"a": proxy.url}, options={"quarantine": "2s", "max_lease": "1s"}))
+    rule = proxy.on("cut_before", lambda request: request.is_eval and request.runs("'quarantine', till - now"))
+    master.step(60)
+    wait_for("the cut", lambda: rule.hits)
+    wait_for("the mark", lambda: master.cli("HGET", MARK, "state") == "quarantine")
+    wait_state(client, "a", "active")
+
+
 def test_a_broker_that_stood_still_has_lost_its_holds(make_redis, make_broker, clients, name):
     """Three leases: another broker's client holds meanwhile; the first one's is told and gets no late OK."""
     masters = [make_redis(n) for n in "abc"]
@@ -705,6 +717,29 @@ def test_an_eviction_policy(make_redis, make_broker, clients, name, policy):
     assert client.err("LOCK", name).code == "NOQUORUM"
     master.cli("CONFIG", "SET", "maxmemory-policy", "noeviction")
     wait_for("a grant once it is right", lambda: isinstance(client.send("LOCK", name) or client.recv(), list), 15)
+
+
+def becomes_writable_replica(master):
+    master.cli("CONFIG", "SET", "replica-read-only", "no", "replica-serve-stale-data", "yes")
+    master.cli("REPLICAOF", "127.0.0.1", "1")
+
+
+@pytest.mark.parametrize("change,word", [
+    (lambda master: master.cli("CONFIG", "SET", "maxmemory-policy", "allkeys-lru"), "maxmemory-policy"),
+    (becomes_writable_replica, "replica")], ids=["policy", "role"])
+def test_a_busy_master_is_judged_again(make_redis, make_settled, clients, name, change, word):
+    """What was right when it was connected to can be changed; no command of ours need fail for it."""
+    masters = [make_redis(n) for n in "abc"]
+    broker = make_settled(masters)
+    client, busy = clients(broker), clients(broker)
+    change(masters[2])
+
+    def is_refused():
+        assert busy.cmd("LOCK", name)[0] > 0
+        busy.cmd("UNLOCK", name)
+        return master_of(client, "c")["state"] == "refused"
+    wait_for("the refusal", is_refused)
+    assert word in master_of(client, "c")["last_error"]
 
 
 def test_a_replica_in_the_list(make_redis, make_broker, clients, name):

@@ -17,6 +17,7 @@
 #include "log.h"
 #include "settings.h"
 #include "sim_time.h"
+#include "skew.h"
 #include "util.h"
 
 struct fake_net fake_net = {.latency_min_us = 100, .latency_max_us = 500, .copy_us = 1000000};
@@ -25,6 +26,7 @@ enum {
     ITEMS_MAX = 64,
     TICK_US = 50000,
     PROBE_US = 2000000,
+    REVIEW_US = 5000000,
     BACKOFF_FIRST_MS = 50,
     BACKOFF_MAX_MS = 1000,
     REFUSED_MS = 1000
@@ -81,13 +83,11 @@ struct master {
     struct batch_list unsent, sent, dead;
     struct sim_event *retry, *tick;
     int64_t last_call;
-    int64_t backoff_ms, opened_us, heard_us, quarantine_end_us, offset_us;
+    int64_t backoff_ms, opened_us, heard_us, judged_us, quarantine_end_us, offset_us;
     struct life own, newest; /* as in master_life.c */
     bool has_news;
-    struct { /* as in master_clock.c */
-        bool known;
-        int64_t offset_us, error_us, at_us;
-    } clock;
+    struct skew clock;
+    int64_t suspend_owed_us; /* as in master_clock.c */
     int n_items;
     char run_id[FAKE_RUN_ID_LEN + 1], name[16], error[96], reason[48];
     char digest[SETTINGS_DIGEST_LEN + 1], disagreement[128]; /* as in master_private.h */
@@ -576,6 +576,7 @@ static void greet(struct master *m)
 {
     if (m->state != MASTER_REFUSED)
         move(m, MASTER_GREETING);
+    m->judged_us = sim_now_us();
     ask_self(m, HELLO, SCRIPT_COUNT);
     master_flush(m, 0);
 }
@@ -711,29 +712,25 @@ static void answer_item(const struct batch *b, const struct fake_reply *r, int i
 /* What this says of its clock; true: it has jumped ahead. As master_clock_take(). */
 static bool take_time(struct master *m, const struct batch *b, const struct fake_reply *r)
 {
-    enum { TOLERANCE_US = 100000, AGEING_PPM = 1000, RESOLUTION_US = 1000 };
-    int64_t now_us = sim_now_us(), trip_us = now_us - b->sent_us, error_us;
-    int64_t age_us = now_us - m->clock.at_us, apart_us;
-    bool was_known = m->clock.known, jumped;
+    int64_t now_us = sim_now_us(), trip_us = now_us - b->sent_us, apart_us, age_us;
+    struct skew_sample sample = {.error_us = trip_us / 2 + 1000, .at_us = now_us};
     m->offset_us = r->time_ms * 1000 - (b->sent_us + trip_us / 2 + m->link.local_us);
-    error_us = trip_us / 2 + RESOLUTION_US;
-    apart_us = m->offset_us - m->clock.offset_us;
-    jumped = was_known && llabs(apart_us) > error_us + m->clock.error_us + TOLERANCE_US +
-                                                age_us / 1000 * m->setup.drift_ppm / 1000;
-    if (!was_known || jumped || error_us <= m->clock.error_us + age_us / 1000000 * AGEING_PPM) {
-        m->clock.known = true;
-        m->clock.offset_us = m->offset_us;
-        m->clock.error_us = error_us;
-        m->clock.at_us = now_us;
-    }
-    m->status.clock_jumps += jumped;
-    return jumped && apart_us > 0;
+    sample.offset_us = m->offset_us;
+    enum skew_verdict verdict = skew_take(&m->clock, &sample, m->setup.drift_ppm,
+                                          m->setup.max_lease_ms * 1000, &apart_us, &age_us);
+    m->status.clock_jumps += verdict != SKEW_FINE;
+    if (verdict != SKEW_AHEAD || fake_mutation == FAKE_JUMPS_UNSEEN)
+        return false;
+    m->suspend_owed_us = now_us + quarantine_ms(m) * 1000;
+    return true;
 }
 
 static void suspend(struct master *m)
 {
     int64_t ms = quarantine_ms(m);
-    if (ms == 0 || (m->state != MASTER_ACTIVE && m->state != MASTER_QUARANTINE))
+    if (ms == 0 || m->suspend_owed_us <= sim_now_us())
+        return;
+    if (m->state != MASTER_ACTIVE && m->state != MASTER_QUARANTINE)
         return;
     m->quarantine_end_us = sim_now_us() + ms * 1000;
     move(m, MASTER_QUARANTINE);
@@ -745,8 +742,10 @@ static void suspend(struct master *m)
 
 void master_prolong(struct master *m)
 {
-    if (m->state == MASTER_QUARANTINE)
-        suspend(m);
+    if (m->state != MASTER_QUARANTINE)
+        return;
+    m->suspend_owed_us = sim_now_us() + quarantine_ms(m) * 1000;
+    suspend(m);
 }
 
 static void answer_items(struct master *m, struct batch *b, const struct fake_reply *r,
@@ -754,7 +753,7 @@ static void answer_items(struct master *m, struct batch *b, const struct fake_re
 {
     struct master_call *call;
     int at = 0;
-    if (take_time(m, b, r) && fake_mutation != FAKE_JUMPS_UNSEEN) {
+    if (take_time(m, b, r)) {
         suspend(m);
         answer_all(m, b, MASTER_UNKNOWN, "its clock has jumped ahead", now_ms);
         return;
@@ -831,6 +830,8 @@ static void take_greeting(struct master *m, const struct batch *b, const struct 
         bool is_other = strcmp(m->run_id, p->run_id) != 0;
         m->status.restarts += m->run_id[0] && is_other;
         m->clock.known &= !is_other;
+        if (is_other)
+            m->suspend_owed_us = 0;
         snprintf(m->run_id, sizeof m->run_id, "%s", p->run_id);
         move(m, MASTER_LOADING);
         join(m);
@@ -845,7 +846,9 @@ static void take_greeting(struct master *m, const struct batch *b, const struct 
     }
     if (b->kind <= PROBE && !agrees(m, &p->reply))
         return;
-    bool jumped = take_time(m, b, &p->reply) && fake_mutation != FAKE_JUMPS_UNSEEN;
+    (void)take_time(m, b, &p->reply);
+    if (b->kind == SUSPEND)
+        m->suspend_owed_us = 0;
     if (b->kind == HIGH || b->kind == PROBE) {
         take_how(m, b->kind, &p->reply, b->sent_us);
     } else if (b->kind == JOIN || m->state == MASTER_QUARANTINE) {
@@ -860,8 +863,7 @@ static void take_greeting(struct master *m, const struct batch *b, const struct 
         take_state(m, &p->reply);
         spread_lives(m);
     }
-    if (jumped)
-        suspend(m);
+    suspend(m);
 }
 
 /* As the real one: what it has answered raises what is known of its tokens. */
@@ -934,6 +936,10 @@ void fake_master_pump(struct master *m, int64_t now_ms)
     if (m->state >= MASTER_QUARANTINE && TAILQ_EMPTY(&m->sent) &&
         sim_now_us() - m->heard_us > PROBE_US)
         ask_how(m, PROBE);
+    if (m->state >= MASTER_QUARANTINE && sim_now_us() - m->judged_us > REVIEW_US) {
+        m->judged_us = sim_now_us();
+        ask_how(m, PROBE);
+    }
     deliver_dead(m, now_ms);
     if (m->state != m->reported) {
         enum master_state old = m->reported;

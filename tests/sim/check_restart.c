@@ -263,6 +263,40 @@ START_TEST(a_jump_ahead)
 }
 END_TEST
 
+/* What it was told of that is lost with the link: it is told again. */
+START_TEST(a_jump_is_not_forgotten_with_its_link)
+{
+    story_begin(3, 1, "");
+    fake_server_jump(&world.servers[2], 60000);
+    while (story_state(0, 2) == MASTER_ACTIVE)
+        world_run_ms(1);
+    fake_server_kill(&world.servers[2]);
+    world.servers[2].up = true; /* only the link was lost */
+    world_run_ms(1000);
+    all_are(2, MASTER_QUARANTINE);
+    ck_assert(!world.servers[2].mark.active);
+    world_settle();
+    world_end();
+}
+END_TEST
+
+/* A clock that is slewed jumps nowhere: no two answers in a row are far apart. Nor may it go unseen
+ * because there are many. */
+START_TEST(a_slew_under_load)
+{
+    story_begin(3, 1, "x");
+    fake_server_set_drift(&world.servers[2], 80000);
+    for (int i = 0; i < 200 && world.servers[2].mark.active; i++) {
+        story_gets(0, "LOCK n");
+        story_frees(0);
+    }
+    all_are(2, MASTER_QUARANTINE);
+    fake_server_set_drift(&world.servers[2], 0);
+    world_settle();
+    world_end();
+}
+END_TEST
+
 /* In the middle of a quarantine: by that clock it would be over at once. */
 START_TEST(a_jump_in_quarantine)
 {
@@ -309,6 +343,8 @@ static Suite *restart_suite(void)
     tcase_add_test(c, old_news_ends_no_life);
     tcase_add_test(c, too_few_to_ask);
     tcase_add_test(c, a_jump_ahead);
+    tcase_add_test(c, a_jump_is_not_forgotten_with_its_link);
+    tcase_add_test(c, a_slew_under_load);
     tcase_add_test(c, a_jump_in_quarantine);
     tcase_add_test(c, a_jump_back);
     suite_add_tcase(s, c);

@@ -20,11 +20,15 @@
 /* Time for the wall clock in a token: milliseconds, and room for 1024 tokens in each. */
 enum { TOKEN_CLOCK_SHIFT = 10 };
 
+/* Verdicts in one turn of the loop, renewals aside: each may give a lock and ask for the next. */
+enum { DELIVER_TURN = 1024 };
+
 void backend_init(struct backend *b, int64_t request_timeout_ms)
 {
     memset(b, 0, sizeof *b);
     b->request_timeout_ms = request_timeout_ms;
     TAILQ_INIT(&b->asked);
+    TAILQ_INIT(&b->decided_first);
     TAILQ_INIT(&b->decided);
 }
 
@@ -120,7 +124,10 @@ static void decide(struct round *r)
     r->decided = true;
     r->queued = true;
     TAILQ_REMOVE(&r->backend->asked, r, by_age);
-    TAILQ_INSERT_TAIL(&r->backend->decided, r, by_age);
+    if (r->first)
+        TAILQ_INSERT_TAIL(&r->backend->decided_first, r, by_age);
+    else
+        TAILQ_INSERT_TAIL(&r->backend->decided, r, by_age);
 }
 
 bool round_is_refused(const struct round *r)
@@ -203,6 +210,7 @@ struct round *backend_ask(struct backend *b, enum script script, const struct it
     struct round *r = round_new(b, script, now_ms);
     struct master_item bytes;
     item_bytes(item, &bytes);
+    r->first = item->renewal;
     r->all = all;
     r->on_verdict = on_verdict;
     r->arg = arg;
@@ -316,18 +324,24 @@ static void time_out(struct backend *b, int64_t now_ms)
         decide(r);
 }
 
+static void deliver_one(struct round_list *decided, struct round *r, int64_t now_ms)
+{
+    TAILQ_REMOVE(decided, r, by_age);
+    if (is_vetoed(r->backend, r->script))
+        quorum_veto(&r->quorum);
+    if (r->on_verdict)
+        r->on_verdict(r, r->arg, now_ms);
+    r->queued = false;
+    free_if_over(r, now_ms);
+}
+
 static void deliver(struct backend *b, int64_t now_ms)
 {
     struct round *r;
-    while ((r = TAILQ_FIRST(&b->decided))) {
-        TAILQ_REMOVE(&b->decided, r, by_age);
-        if (is_vetoed(b, r->script))
-            quorum_veto(&r->quorum);
-        if (r->on_verdict)
-            r->on_verdict(r, r->arg, now_ms);
-        r->queued = false;
-        free_if_over(r, now_ms);
-    }
+    while ((r = TAILQ_FIRST(&b->decided_first)))
+        deliver_one(&b->decided_first, r, now_ms);
+    for (int n = 0; n < DELIVER_TURN && (r = TAILQ_FIRST(&b->decided)); n++)
+        deliver_one(&b->decided, r, now_ms);
 }
 
 void backend_turn(struct backend *b, int64_t now_ms)
@@ -354,7 +368,8 @@ void backend_fini(struct backend *b, int64_t now_ms)
         for (int i = 0; i < b->n; i++)
             owed_give_up(b->owed[i], now_ms);
         deliver(b, now_ms);
-    } while (!TAILQ_EMPTY(&b->decided) || !TAILQ_EMPTY(&b->asked)); /* a verdict may owe more */
+    } while (!TAILQ_EMPTY(&b->decided_first) || !TAILQ_EMPTY(&b->decided) ||
+             !TAILQ_EMPTY(&b->asked)); /* a verdict may owe more */
     for (int i = 0; i < b->n; i++)
         owed_free(b->owed[i]);
     b->n = 0;
@@ -362,7 +377,7 @@ void backend_fini(struct backend *b, int64_t now_ms)
 
 int64_t backend_next_ms(const struct backend *b)
 {
-    if (!TAILQ_EMPTY(&b->decided))
+    if (!TAILQ_EMPTY(&b->decided) || !TAILQ_EMPTY(&b->decided_first))
         return 0;
     int64_t next = TAILQ_EMPTY(&b->asked) ? INT64_MAX : TAILQ_FIRST(&b->asked)->timeout_ms;
     for (int i = 0; i < b->n; i++) {

@@ -62,7 +62,8 @@ struct round {
     void *arg;
     void *about; /* the asker's, for on_vote and on_done */
     enum script script;
-    bool all; /* decided only when everybody has answered, or at the time-out */
+    bool all;   /* decided only when everybody has answered, or at the time-out */
+    bool first; /* a renewal of the watchdog: goes before others */
     bool decided, queued;
     int64_t sent_ms, timeout_ms;
     struct quorum quorum;
@@ -70,16 +71,18 @@ struct round {
     uint32_t lease_ms;   /* the asker's: what it has asked for */
     struct vote votes[]; /* one a master */
 };
+TAILQ_HEAD(round_list, round);
 
 /* A broker's masters of one group. */
 struct backend {
     struct master *masters[QUORUM_MASTERS_MAX];
     int n;
     int64_t request_timeout_ms;
-    int64_t wall_offset_ms;      /* wall clock less BOOTTIME; set by backend_set_wall */
-    int64_t highest_token;       /* given out as a floor, or seen */
-    TAILQ_HEAD(, round) asked;   /* undecided, oldest first */
-    TAILQ_HEAD(, round) decided; /* their verdict is to be delivered */
+    int64_t wall_offset_ms;          /* wall clock less BOOTTIME; set by backend_set_wall */
+    int64_t highest_token;           /* given out as a floor, or seen */
+    struct round_list asked;         /* undecided, oldest first */
+    struct round_list decided_first; /* their verdict is to be delivered: renewals, */
+    struct round_list decided;       /* and the others, some in each turn */
     struct owed_list *owed[QUORUM_MASTERS_MAX];
     uint64_t rank[QUORUM_MASTERS_MAX]; /* hash of the identity, the same at every broker */
     bool closed;

@@ -1,7 +1,7 @@
 /*
  * Requests come in here and are handed to the flow that runs them: queue (LOCK, and what follows a
  * release), enter (an owner and the hold that it has), keep (a hold's own life), inspect
- * (questions). This file owns the turn of the loop, and the ends of sessions.
+ * (questions). broker_turn.c has the turn of the loop and what takes several of them.
  */
 #include "broker.h"
 
@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "broker_private.h"
 #include "defer.h"
 #include "enter.h"
 #include "inspect.h"
@@ -20,11 +21,11 @@
 #include "queue.h"
 #include "stats.h"
 
-static const char draining[] = "DRAINING this broker is going down: ask another one";
+const char broker_draining[] = "DRAINING this broker is going down: ask another one";
 
 /* ---- holds that are over ---- */
 
-static void end_hold(struct broker *b, struct hold *h, struct lock_request *releaser,
+void broker_end_hold(struct broker *b, struct hold *h, struct lock_request *releaser,
                      bool is_lapsing, int64_t now_ms)
 {
     struct lock *l = h->lock;
@@ -51,7 +52,7 @@ static void hold_over(struct broker *b, struct hold *h, int64_t now_ms)
     bool inherits = h->inherits && now_ms <= h->since_ms + b->conf.max_lease_ms;
     if (!is_early && !inherits) {
         stats.releases_expired += h->state != HOLD_LOST;
-        end_hold(b, h, NULL, !may_linger, now_ms);
+        broker_end_hold(b, h, NULL, !may_linger, now_ms);
         return;
     }
     broker_use(l); /* neither handed over nor released: it lapses on the masters by itself */
@@ -71,7 +72,7 @@ static bool is_refused(struct broker *b, struct lock_request *r)
     uint32_t wanted = r->many ? (uint32_t)many_count(r->many) : 1;
     if (b->draining) {
         stats.acquires_draining++;
-        broker_finish_error(b, r, "%s", draining);
+        broker_finish_error(b, r, "%s", broker_draining);
     } else if (b->paused && !r->wait_until_ms) {
         stats.acquires_paused++;
         broker_finish_error(
@@ -128,9 +129,10 @@ static void unlock(struct broker *b, struct lock_request *r, int64_t now_ms)
         }
         stats.releases_client++;
         h->released_by = r->by_session;
-        end_hold(b, h, r, false, now_ms);
+        broker_end_hold(b, h, r, false, now_ms);
     } else if (h) {
-        end_hold(b, h, NULL, false, now_ms); /* lost, and now it says itself that it is done */
+        broker_end_hold(b, h, NULL, false,
+                        now_ms); /* lost, and now it says itself that it is done */
         broker_finish(b, r, RESULT_NOT_HELD);
     } else {
         enter_take_over(b, r->lock, r, now_ms);
@@ -150,6 +152,8 @@ static void renew(struct broker *b, struct lock_request *r, int64_t now_ms)
 
 static void run(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
+    if (r->lock->n_leaving > 0)
+        broker_release_left_of(b, r->lock, now_ms);
     if (!r->goes_on && !r->many && defer_needed(r->lock, r)) {
         defer_request(r->lock, r);
         return;
@@ -282,108 +286,7 @@ void broker_called(struct broker *b, int i, const char *text, size_t len, int64_
     broker_put(b, l);
 }
 
-/* ---- sessions ---- */
-
-static bool release_at_end(const struct broker *b, bool orderly)
-{
-    switch (b->conf.on_disconnect) {
-    case BROKER_DISCONNECT_RELEASE:
-        return true;
-    case BROKER_DISCONNECT_EXPIRE:
-        return false;
-    default:
-        return orderly;
-    }
-}
-
-void broker_session_end(struct broker *b, struct session *s, bool orderly, int64_t now_ms)
-{
-    struct hold *h;
-    bool release = release_at_end(b, orderly);
-    b->now_ms = now_ms;
-    while ((h = LIST_FIRST(&s->holds))) {
-        if (release && h->watched && h->state != HOLD_LOST) {
-            stats.releases_disconnect++;
-            end_hold(b, h, NULL, false, now_ms);
-        } else {
-            keep_orphan(b, h);
-        }
-    }
-    owner_unref(s->acted_for);
-    s->acted_for = NULL;
-}
-
-/* ---- the turn ---- */
-
-static void run_due(struct broker *b, int64_t now_ms)
-{
-    struct wheel_entry *entry;
-    while ((entry = wheel_expire(&b->wheel, now_ms))) {
-        struct due *due = (struct due *)entry;
-        due->fn(b, due, now_ms);
-    }
-}
-
-void broker_turn(struct broker *b, int64_t now_ms)
-{
-    b->now_ms = now_ms;
-    many_settle(b, now_ms);
-    run_due(b, now_ms);
-    backend_turn(&b->backend, now_ms);
-}
-
-int64_t broker_next_ms(const struct broker *b)
-{
-    int64_t wheel_ms = wheel_next_ms(&b->wheel), backend_ms = backend_next_ms(&b->backend);
-    if (b->untold)
-        return 0;
-    return wheel_ms < backend_ms ? wheel_ms : backend_ms;
-}
-
-void broker_check_promises(struct broker *b, int64_t now_ms)
-{
-    b->now_ms = now_ms;
-    stats.pauses_detected++;
-    run_due(b, now_ms);
-}
-
-static void turn_away(void *arg, struct lock *l)
-{
-    struct broker *b = arg;
-    if (!l->queue)
-        return;
-    stats.acquires_draining += l->queue->n_waiters;
-    queue_turn_away(b, l, draining);
-}
-
-void broker_drain(struct broker *b)
-{
-    uint64_t cursor = 0;
-    b->draining = true;
-    do
-        cursor = locktab_scan(&b->locks, cursor, turn_away, b);
-    while (cursor);
-}
-
-static void run_queue(void *arg, struct lock *l)
-{
-    struct broker *b = arg;
-    broker_use(l);
-    queue_run(b, l, b->now_ms);
-    broker_put(b, l);
-}
-
-void broker_pause(struct broker *b, bool paused, int64_t now_ms)
-{
-    uint64_t cursor = 0;
-    b->now_ms = now_ms;
-    b->paused = paused;
-    if (paused)
-        return;
-    do
-        cursor = locktab_scan(&b->locks, cursor, run_queue, b);
-    while (cursor);
-}
+/* ---- its life ---- */
 
 void broker_configure(struct broker *b, const struct broker_conf *conf)
 {
@@ -403,7 +306,10 @@ void broker_init(struct broker *b, const struct broker_conf *conf, const char *i
     b->hold_over = hold_over;
     b->many_turn = many_turn;
     locktab_init(&b->locks);
+    wheel_init(&b->first, now_ms);
     wheel_init(&b->wheel, now_ms);
+    LIST_INIT(&b->leaving);
+    b->leaves_left = BROKER_LEAVES_TURN;
     backend_init(&b->backend, conf->request_timeout_ms);
     broker_configure(b, conf);
 }

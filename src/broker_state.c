@@ -67,12 +67,21 @@ uint64_t broker_random(struct broker *b, uint64_t below)
 
 void broker_due_at(struct broker *b, struct due *due, int64_t due_ms)
 {
+    broker_due_cancel(b, due);
+    due->first = false;
     wheel_add(&b->wheel, &due->entry, due_ms);
+}
+
+void broker_due_first(struct broker *b, struct due *due, int64_t due_ms)
+{
+    broker_due_cancel(b, due);
+    due->first = true;
+    wheel_add(&b->first, &due->entry, due_ms);
 }
 
 void broker_due_cancel(struct broker *b, struct due *due)
 {
-    wheel_cancel(&b->wheel, &due->entry);
+    wheel_cancel(due->first ? &b->first : &b->wheel, &due->entry);
 }
 
 void broker_use(struct lock *l)

@@ -37,7 +37,7 @@ struct broker {
     struct broker_conf conf;
     struct backend backend;
     struct locktab locks;
-    struct wheel wheel;
+    struct wheel first, wheel;     /* what goes before all else: renewals; and the rest */
     char id[BROKER_ID_LEN + 1];    /* random: distinguishes this process from every other broker */
     struct queue_joining *joining; /* calls of queue_join(), the innermost first; queue_private.h */
     struct many *untold;           /* what no reply could say, to be given back; many.h */
@@ -48,6 +48,12 @@ struct broker {
     int64_t granted[ITEM_BUCKETS]; /* highest token granted here, by bucket */
     uint64_t rng;                  /* jitter; see broker_random */
     int64_t now_ms;                /* of this turn; for figures only */
+    LIST_HEAD(, hold)
+    leaving;                  /* of connections that have gone: to be released, some in each turn */
+    int leaves_left;          /* so many more of them in this turn */
+    bool sweeps, sweep_again; /* all locks are being gone through; this bucket once more */
+    int sweep_left;           /* steps of it left in this turn */
+    uint64_t sweep_cursor;    /* the next bucket */
     bool draining;
     bool paused; /* nobody new gets a lock; see broker_pause() */
     uint32_t n_holds, n_waiters, n_watched;
@@ -77,6 +83,8 @@ uint64_t broker_random(struct broker *, uint64_t below);
 
 /* When `due` is due its fn runs, once. */
 void broker_due_at(struct broker *, struct due *, int64_t due_ms);
+/* Likewise, and before all that is due by broker_due_at(). */
+void broker_due_first(struct broker *, struct due *, int64_t due_ms);
 void broker_due_cancel(struct broker *, struct due *);
 
 /* A use of a lock that is neither hold nor queue: it stays until broker_put(), which frees what is

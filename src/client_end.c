@@ -19,6 +19,10 @@
 #include "log.h"
 #include "stats.h"
 
+/* Clients that are ended in one turn; so many of its requests or subscriptions count as one more.
+ */
+enum { ENDS_TURN = 200, END_SMALL = 16 };
+
 enum { WATCH_MS = 250, LOG_LINES_PER_SECOND = 20, IDLE_ROUND = 8, IDLE_LEAST = 16 };
 
 /* How each end is named, logged and counted. */
@@ -150,6 +154,7 @@ void client_end_now(struct client *c, enum client_end end, const char *reason)
         log_end(c, end, reason, now_ms);
     c->dead = c->session.closing = true;
     leave_lists(c);
+    set->ends_left -= 1 + (int)((c->session.n_requests + c->session.n_subscriptions) / END_SMALL);
     (*ends[end].counter)++;
     cmd_session_end(&c->session);
     set->events->on_end(set->arg, &c->session, end, now_ms);
@@ -245,15 +250,25 @@ static void flush(struct client *c)
 
 void client_flush_all(struct clients *set)
 {
+    static const struct timeval at_once;
+    struct client_list later = TAILQ_HEAD_INITIALIZER(later);
     struct client *c;
 
     while ((c = TAILQ_FIRST(&set->ready)) != NULL) {
         TAILQ_REMOVE(&set->ready, c, ready);
+        if (set->ends_left <= 0 && (c->finishing || c->eof)) {
+            TAILQ_INSERT_TAIL(&later, c, ready);
+            continue;
+        }
         c->is_ready = false;
         flush(c);
     }
+    TAILQ_CONCAT(&set->ready, &later, ready);
+    if (!TAILQ_EMPTY(&set->ready) && !event_pending(&set->turn, EV_TIMEOUT, NULL))
+        event_add(&set->turn, &at_once);
     client_free_dead(set);
     set->turn_left = CLIENT_TURN_ALL;
+    set->ends_left = ENDS_TURN;
 }
 
 /* ---- what must not last ---- */
@@ -298,7 +313,8 @@ static void find_idle(struct clients *set, int64_t now_ms)
 {
     if (set->limits.idle_ms == 0)
         return;
-    for (size_t n = set->n_all / IDLE_ROUND + IDLE_LEAST; n > 0 && !TAILQ_EMPTY(&set->all); n--) {
+    for (size_t n = set->n_all / IDLE_ROUND + IDLE_LEAST;
+         n > 0 && set->ends_left > 0 && !TAILQ_EMPTY(&set->all); n--) {
         struct client *c = TAILQ_FIRST(&set->all);
         const struct session *s = &c->session;
         bool idle = now_ms - s->last_ms >= set->limits.idle_ms && s->n_requests == 0 &&
@@ -319,16 +335,19 @@ void client_on_tick(evutil_socket_t fd, short what, void *arg)
 
 void client_on_watch(evutil_socket_t fd, short what, void *arg)
 {
+    static const struct timeval at_once;
     struct clients *set = arg;
     int64_t now_ms = clock_ms();
     struct client *c, *next;
 
     (void)fd;
     (void)what;
-    for (c = TAILQ_FIRST(&set->watched); c; c = next) {
+    for (c = TAILQ_FIRST(&set->watched); c && set->ends_left > 0; c = next) {
         next = TAILQ_NEXT(c, watched); /* ending one ends no other in the same call */
         watch_one(c, now_ms);
     }
-    if (!TAILQ_EMPTY(&set->watched))
+    if (c) /* goes on in the next turn */
+        event_add(&set->watch, &at_once);
+    else if (!TAILQ_EMPTY(&set->watched))
         set_watch(set);
 }

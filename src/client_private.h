@@ -65,6 +65,7 @@ struct clients {
     size_t n_strangers;
     struct client_peer *peers; /* by address */
     int turn_left;             /* commands that may still run in this turn, of all clients */
+    int ends_left;             /* clients that may still be ended in this turn, roughly */
     struct resp_limits strict; /* for strangers */
     struct event turn, tick, watch, unpause;
     struct event login_due, login_done; /* client_login.c */

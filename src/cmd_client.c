@@ -1,5 +1,6 @@
 /*
- * CLIENT. Which connections a sub-command means is a struct filter, the same for LIST and KILL.
+ * CLIENT. Which connections a sub-command means is a struct client_filter, the same for LIST and
+ * KILL.
  * It acts on connections through hooks and never knows a socket.
  */
 #include "cmd_client.h"
@@ -7,7 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "pubsub.h"
+#include "cmd_client_private.h"
 #include "user.h"
 
 enum { PAUSE_MAX_MS = 24 * 60 * 60 * 1000 };
@@ -115,59 +116,44 @@ void cmd_client_unpause(struct session *s, int argc, const struct resp_arg *argv
 
 /* ---- which connections ---- */
 
-enum client_type { TYPE_ANY, TYPE_NORMAL, TYPE_PUBSUB, TYPE_NOBODY };
-
-struct filter {
-    const struct resp_arg *ids; /* any of them; checked numbers */
-    int n_ids;                  /* 0: whatever its number */
-    enum client_type type;
-    const struct resp_arg *address, *local, *user; /* NULL: any */
-    int64_t min_age_ms;
-    const struct session *skip; /* NULL: nobody */
-    int64_t now_ms;
-};
-
 static bool text_is(const struct resp_arg *arg, const char *text)
 {
     return arg->len == strlen(text) && memcmp(arg->ptr, text, arg->len) == 0;
 }
 
-static const char *user_name_of(const struct session *s)
+const char *cmd_client_user(const struct session *s)
 {
     return s->user ? s->user->name : users_active() ? "" : "default";
 }
 
-static bool id_fits(const struct filter *f, uint64_t id)
+static bool id_fits(const struct client_filter *f, uint64_t id)
 {
-    for (int i = 0; i < f->n_ids; i++) {
-        int64_t n;
-        if (util_parse_int(f->ids[i].ptr, f->ids[i].len, 1, INT64_MAX, &n) == 0 &&
-            (uint64_t)n == id)
+    for (int i = 0; i < f->n_ids; i++)
+        if ((uint64_t)f->ids[i] == id)
             return true;
-    }
     return f->n_ids == 0;
 }
 
-static bool filter_fits(const struct filter *f, struct session *s)
+bool cmd_client_fits(const struct client_filter *f, struct session *s)
 {
-    enum client_type type = s->n_subscriptions > 0 ? TYPE_PUBSUB : TYPE_NORMAL;
+    enum client_type type = s->n_subscriptions > 0 ? CLIENT_TYPE_PUBSUB : CLIENT_TYPE_NORMAL;
 
-    return s != f->skip && id_fits(f, s->id) && (f->type == TYPE_ANY || f->type == type) &&
+    return s != f->skip && id_fits(f, s->id) && (f->type == CLIENT_TYPE_ANY || f->type == type) &&
            (f->address == NULL || text_is(f->address, cmd_hooks()->peer(s))) &&
            (f->local == NULL || text_is(f->local, cmd_hooks()->local(s))) &&
-           (f->user == NULL || text_is(f->user, user_name_of(s))) &&
+           (f->user == NULL || text_is(f->user, cmd_client_user(s))) &&
            f->now_ms - s->created_ms >= f->min_age_ms;
 }
 
-static int parse_type(struct session *s, const struct resp_arg *word, enum client_type *type)
+int cmd_client_type(struct session *s, const struct resp_arg *word, enum client_type *type)
 {
     if (cmd_word_is(word, "NORMAL"))
-        *type = TYPE_NORMAL;
+        *type = CLIENT_TYPE_NORMAL;
     else if (cmd_word_is(word, "PUBSUB"))
-        *type = TYPE_PUBSUB;
+        *type = CLIENT_TYPE_PUBSUB;
     else if (cmd_word_is(word, "MASTER") || cmd_word_is(word, "REPLICA") ||
              cmd_word_is(word, "SLAVE"))
-        *type = TYPE_NOBODY;
+        *type = CLIENT_TYPE_NOBODY;
     else {
         cmd_reply_error(s, "ERR Unknown client type '%.*s'", CMD_ARG(word));
         return -1;
@@ -175,130 +161,13 @@ static int parse_type(struct session *s, const struct resp_arg *word, enum clien
     return 0;
 }
 
-/* ---- LIST, INFO ---- */
-
-static void append_flags(struct buf *text, const struct session *s)
-{
-    char flags[8];
-    size_t n = 0;
-
-    if (s->monitor)
-        flags[n++] = 'O';
-    if (s->n_subscriptions > 0)
-        flags[n++] = 'P';
-    if (session_is_blocked(s))
-        flags[n++] = 'b';
-    if (s->closing)
-        flags[n++] = 'c';
-    if (s->multi)
-        flags[n++] = 'x';
-    if (s->no_evict)
-        flags[n++] = 'e';
-    if (s->no_touch)
-        flags[n++] = 'T';
-    if (n == 0)
-        flags[n++] = 'N';
-    buf_append(text, flags, n);
-}
-
-static const char *or_empty(const char *text)
-{
-    return text != NULL ? text : "";
-}
-
-/* Redis's fields, with what there is none of at 0, and ours behind them. */
-static void append_line(struct buf *text, struct session *s, int64_t now_ms)
-{
-    const struct cmd_hooks *hooks = cmd_hooks();
-    size_t out_len = hooks->output_len(s);
-
-    buf_printf(text, "id=%" PRIu64 " addr=%s laddr=%s fd=%d name=%s", s->id, hooks->peer(s),
-               hooks->local(s), hooks->fd(s), or_empty(s->name));
-    buf_printf(text, " age=%" PRId64 " idle=%" PRId64 " flags=", (now_ms - s->created_ms) / 1000,
-               (now_ms - s->last_ms) / 1000);
-    append_flags(text, s);
-    buf_printf(text, " db=0 sub=%" PRIu32 " psub=%" PRIu32 " ssub=0 multi=%d",
-               pubsub_count_session(s, false), pubsub_count_session(s, true), s->multi ? 0 : -1);
-    buf_printf(text,
-               " qbuf=%zu qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=%zu oll=0 omem=%zu "
-               "tot-mem=%zu",
-               hooks->input_len(s), out_len, out_len,
-               sizeof(*s) + hooks->input_len(s) + out_len + s->held_len);
-    buf_printf(text, " events=%s cmd=%s user=%s redir=-1 resp=%d lib-name=%s lib-ver=%s",
-               out_len > 0 ? "rw" : "r", s->n_commands > 0 ? cmd_full_name(s->last_cmd) : "NULL",
-               user_name_of(s), s->proto, or_empty(s->lib_name), or_empty(s->lib_ver));
-    buf_printf(
-        text, " tot-cmds=%" PRId64 " locks=%" PRIu32 " in-flight=%" PRIu32 " waiting=%" PRIu32 "\n",
-        s->n_commands, s->n_holds, s->n_requests, s->n_parked);
-}
-
-struct listing {
-    struct buf text;
-    struct filter filter;
-};
-
-static void on_list(struct session *s, void *arg)
-{
-    struct listing *listing = arg;
-
-    if (filter_fits(&listing->filter, s))
-        append_line(&listing->text, s, listing->filter.now_ms);
-}
-
-static void reply_listing(struct session *s, struct listing *listing)
-{
-    struct resp_writer w = session_reply(s);
-
-    resp_verbatim(&w, "txt", buf_head(&listing->text), buf_len(&listing->text));
-    session_reply_end(s);
-    buf_fini(&listing->text);
-}
-
-static int check_ids(struct session *s, int n, const struct resp_arg *ids)
-{
-    for (int i = 0; i < n; i++) {
-        int64_t id;
-        if (util_parse_int(ids[i].ptr, ids[i].len, INT64_MIN, INT64_MAX, &id) != 0) {
-            cmd_reply_error(s, "ERR Invalid client ID");
-            return -1;
-        }
-    }
-    return 0;
-}
-
-void cmd_client_list(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
-{
-    struct listing listing = {.filter = {.now_ms = now_ms}};
-
-    if (argc == 4 && cmd_word_is(&argv[2], "TYPE")) {
-        if (parse_type(s, &argv[3], &listing.filter.type) != 0)
-            return;
-    } else if (argc > 3 && cmd_word_is(&argv[2], "ID")) {
-        if (check_ids(s, argc - 3, argv + 3) != 0)
-            return;
-        listing.filter.ids = argv + 3;
-        listing.filter.n_ids = argc - 3;
-    } else if (argc != 2) {
-        cmd_reply_syntax(s);
-        return;
-    }
-    cmd_hooks()->each_client(cmd_hooks()->server, on_list, &listing);
-    reply_listing(s, &listing);
-}
-
-void cmd_client_info(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
-{
-    struct listing listing = {.filter = {.now_ms = now_ms}};
-
-    (void)argc, (void)argv;
-    append_line(&listing.text, s, now_ms);
-    reply_listing(s, &listing);
-}
-
 /* ---- KILL ---- */
 
+enum { KILL_INSTRUCTIONS = 2000 }; /* each; and to look at one takes some 100 */
+
 struct killing {
-    struct filter filter;
+    struct client_filter filter;
+    int64_t id;
     int64_t n;
 };
 
@@ -306,15 +175,17 @@ static void on_kill(struct session *s, void *arg)
 {
     struct killing *killing = arg;
 
-    if (!filter_fits(&killing->filter, s))
+    cmd_charge(100);
+    if (!cmd_client_fits(&killing->filter, s))
         return;
     cmd_hooks()->kill_client(cmd_hooks()->server, s, "CLIENT KILL");
     killing->n++;
+    cmd_charge(KILL_INSTRUCTIONS);
 }
 
 /* One pair of words of the new form; -1: an error was answered. */
 static int parse_kill(struct session *s, const struct resp_arg *option,
-                      const struct resp_arg *value, struct filter *f)
+                      const struct resp_arg *value, struct client_filter *f, int64_t *id)
 {
     int64_t n;
 
@@ -323,10 +194,11 @@ static int parse_kill(struct session *s, const struct resp_arg *option,
             cmd_reply_error(s, "ERR client-id should be greater than 0");
             return -1;
         }
-        f->ids = value;
+        *id = n;
+        f->ids = id;
         f->n_ids = 1;
     } else if (cmd_word_is(option, "TYPE")) {
-        return parse_type(s, value, &f->type);
+        return cmd_client_type(s, value, &f->type);
     } else if (cmd_word_is(option, "ADDR")) {
         f->address = value;
     } else if (cmd_word_is(option, "LADDR")) {
@@ -368,7 +240,7 @@ void cmd_client_kill(struct session *s, int argc, const struct resp_arg *argv, i
     } else {
         killing.filter.skip = s;
         for (int i = 2; i < argc; i += 2)
-            if (parse_kill(s, &argv[i], &argv[i + 1], &killing.filter) != 0)
+            if (parse_kill(s, &argv[i], &argv[i + 1], &killing.filter, &killing.id) != 0)
                 return;
     }
     cmd_hooks()->each_client(cmd_hooks()->server, on_kill, &killing);

@@ -21,4 +21,9 @@ void cmd_client_unpause(struct session *, int argc, const struct resp_arg *argv,
 
 /* CLIENT SETNAME and HELLO SETNAME. -1: the name is not allowed, the error has been answered. */
 int cmd_client_set_name(struct session *, const struct resp_arg *name) MUST_CHECK;
+
+/* Once in each turn of the loop: goes on with CLIENT LIST of many. */
+void cmd_client_turn(void);
+/* True: there is something, the next turn is not to wait. */
+bool cmd_client_waits(void);
 #endif

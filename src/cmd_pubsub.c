@@ -10,6 +10,8 @@
 #include "pubsub.h"
 #include "util.h"
 
+enum { LOOK_INSTRUCTIONS = 6 };
+
 /* One answer. name NULL: there was nothing to unsubscribe from. */
 static void write_answer(struct resp_writer *w, const char *kind, const char *name, size_t len,
                          uint32_t count)
@@ -56,8 +58,15 @@ static int check_limits(struct session *s, int n, const struct resp_arg *names, 
     return 0;
 }
 
+/* To look for one may be to go through all that the session has. */
+static void charge(const struct session *s, int n)
+{
+    cmd_charge((int64_t)n * s->n_subscriptions * LOOK_INSTRUCTIONS);
+}
+
 static void subscribe(struct session *s, int argc, const struct resp_arg *argv, bool is_pattern)
 {
+    charge(s, 2 * argc);
     if (check_limits(s, argc - 1, argv + 1, is_pattern) != 0)
         return;
     struct resp_writer w = session_reply(s);
@@ -83,6 +92,7 @@ static void unsubscribe(struct session *s, int argc, const struct resp_arg *argv
     const char *kind = is_pattern ? "punsubscribe" : "unsubscribe";
     struct resp_writer w = session_reply(s);
 
+    charge(s, argc);
     if (argc == 1 && pubsub_count_session(s, is_pattern) == 0)
         write_answer(&w, kind, NULL, 0, s->n_subscriptions);
     else if (argc == 1)
@@ -122,22 +132,33 @@ void cmd_pubsub_punsubscribe(struct session *s, int argc, const struct resp_arg 
 
 /* ---- PUBSUB ---- */
 
+/* Steps of some 100 instructions that one look at all channels may take. */
+enum { CHANNELS_STEPS = 50000, CHANNEL_STEPS = 2, MATCH_BYTES = 8 };
+
 struct channels {
+    int64_t steps;        /* done */
     struct glob *pattern; /* NULL: all */
     struct resp_writer w;
     size_t n;
 };
 
 /* The header needs their number: names go into a buffer of their own first. */
-static void on_channel(void *arg, const char *name, size_t len, uint32_t n_sessions)
+/* False: that is enough. */
+static bool on_channel(void *arg, const char *name, size_t len, uint32_t n_sessions)
 {
     struct channels *c = arg;
 
     (void)n_sessions;
+    c->steps += CHANNEL_STEPS;
+    if (c->pattern != NULL)
+        c->steps += (int64_t)glob_steps(c->pattern, len) / MATCH_BYTES;
+    if (c->steps > CHANNELS_STEPS)
+        return false;
     if (c->pattern != NULL && !glob_match(c->pattern, name, len))
-        return;
+        return true;
     resp_bulk(&c->w, name, len);
     c->n++;
+    return true;
 }
 
 void cmd_pubsub_channels(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
@@ -153,11 +174,18 @@ void cmd_pubsub_channels(struct session *s, int argc, const struct resp_arg *arg
     if (argc > 2 && (c.pattern = cmd_glob(s, &argv[2])) == NULL)
         return;
     pubsub_each_channel(on_channel, &c);
-    struct resp_writer w = session_reply(s);
-    resp_array(&w, c.n);
-    if (c.n > 0)
+    cmd_charge(c.steps * 100);
+    if (c.steps > CHANNELS_STEPS) {
+        cmd_reply_error(s,
+                        "LIMIT there are too many channels to look at (%" PRIu32
+                        "): ask for some by name, PUBSUB NUMSUB",
+                        pubsub_count_channels());
+    } else {
+        struct resp_writer w = session_reply(s);
+        resp_array(&w, c.n);
         buf_append(w.out, buf_head(&names), buf_len(&names));
-    session_reply_end(s);
+        session_reply_end(s);
+    }
     glob_free(c.pattern);
     buf_fini(&names);
 }

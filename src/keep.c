@@ -54,7 +54,10 @@ static void schedule(struct broker *b, struct hold *h)
         due_ms = lost_ms(h);
     if ((is_renewed(h) || !h->watched) && h->renew_ms < due_ms)
         due_ms = h->renew_ms;
-    broker_due_at(b, &h->due, due_ms);
+    if (is_renewed(h))
+        broker_due_first(b, &h->due, due_ms);
+    else
+        broker_due_at(b, &h->due, due_ms);
 }
 
 /* It is missing somewhere, or may be. */
@@ -152,6 +155,11 @@ void keep_unpin(struct hold *h)
 
 static void leave_session(struct hold *h)
 {
+    if (h->leaves) {
+        LIST_REMOVE(h, of_session);
+        h->leaves = false;
+        h->lock->n_leaving--;
+    }
     if (!h->session)
         return;
     LIST_REMOVE(h, of_session);
@@ -198,6 +206,14 @@ void keep_orphan(struct broker *b, struct hold *h)
     leave_session(h);
     forget_open(h);
     schedule(b, h);
+}
+
+void keep_leave(struct broker *b, struct hold *h)
+{
+    keep_orphan(b, h);
+    h->leaves = true;
+    h->lock->n_leaving++;
+    LIST_INSERT_HEAD(&b->leaving, h, of_session);
 }
 
 /* ---- renewal ---- */

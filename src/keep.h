@@ -69,4 +69,6 @@ void keep_check(struct broker *, struct hold *, int64_t now_ms);
 
 /* Its connection has gone, without an order to release: it is not renewed any more. */
 void keep_orphan(struct broker *, struct hold *);
+/* Likewise, and it is to be released: goes onto broker->leaving. */
+void keep_leave(struct broker *, struct hold *);
 #endif

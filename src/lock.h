@@ -82,6 +82,7 @@ typedef void (*due_fn)(struct broker *, struct due *, int64_t now_ms);
 struct due {
     struct wheel_entry entry; /* first */
     due_fn fn;
+    bool first; /* in the wheel of what goes before all else: broker_due_first() */
 };
 
 /* ---- one hold of a client of this broker ---- */
@@ -110,11 +111,12 @@ struct hold {
     bool inherits : 1;  /* taken over: its holder may have been told more than we know */
     bool recounted : 1; /* count or seq are not those with which the masters have begun */
     bool shortened : 1; /* some master may have it for longer than its holder was told */
+    bool leaves : 1;    /* its connection has gone: it is on broker->leaving, to be released */
     struct lock_part part;
     uint32_t asked_before_ms; /* since_ms less the time when the masters were asked for it; only the
                                * judge of the simulation wants to know */
     LIST_ENTRY(hold) of_lock;
-    LIST_ENTRY(hold) of_session; /* valid while session is not NULL */
+    LIST_ENTRY(hold) of_session; /* valid while session is not NULL, or `leaves` */
     struct owner *owner;
     int64_t token;
     uint64_t released_by; /* session that said UNLOCK; 0: none */
@@ -127,7 +129,8 @@ struct lock {
     struct lock_queue *queue; /* NULL: nobody waits and nothing is under way */
     struct shares *shares;    /* readers and permits (lock_share.h); NULL: none */
     uint32_t hash;
-    uint32_t refs; /* requests and claims that point here besides holds and queue */
+    uint32_t refs;      /* requests and claims that point here besides holds and queue */
+    uint32_t n_leaving; /* of its holds, those that are to be released */
     uint16_t name_len;
     char name[]; /* and a NUL */
 };

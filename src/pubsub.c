@@ -407,11 +407,12 @@ bool pubsub_waits(void)
 
 /* ---- figures ---- */
 
-void pubsub_each_channel(void (*each)(void *arg, const char *name, size_t len, uint32_t n_sessions),
+void pubsub_each_channel(bool (*each)(void *arg, const char *name, size_t len, uint32_t n_sessions),
                          void *arg)
 {
     for (struct entry *e = channels; e != NULL; e = e->hh.next)
-        each(arg, e->name, e->len, e->n_listeners);
+        if (!each(arg, e->name, e->len, e->n_listeners))
+            return;
 }
 
 uint32_t pubsub_count_channels(void)

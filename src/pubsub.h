@@ -53,8 +53,8 @@ void pubsub_turn(int64_t now_ms);
 /* True: there is something, the next turn is not to wait. */
 bool pubsub_waits(void);
 
-/* PUBSUB CHANNELS / NUMSUB / NUMPAT. */
-void pubsub_each_channel(void (*each)(void *arg, const char *name, size_t len, uint32_t n_sessions),
+/* PUBSUB CHANNELS / NUMSUB / NUMPAT. `each` returns false when it has seen enough. */
+void pubsub_each_channel(bool (*each)(void *arg, const char *name, size_t len, uint32_t n_sessions),
                          void *arg);
 uint32_t pubsub_count_channels(void);
 uint32_t pubsub_count_channel(const char *name, size_t len);

@@ -170,8 +170,8 @@ static bool run_one(struct broker *b, struct lock *l, struct lock_request *r, in
             b->many_turn(b, r, now_ms); /* it may come back here, or go elsewhere */
             return true;
         }
-        return !wheel_armed(&q->retry.entry) && queue_claim(b, l, r, NULL, now_ms) &&
-               r->want.kind != LOCK_EXCLUSIVE;
+        return !wheel_armed(&q->retry.entry) && q->n_claims < QUEUE_CLAIMS_MAX &&
+               queue_claim(b, l, r, NULL, now_ms) && r->want.kind != LOCK_EXCLUSIVE;
     }
 }
 

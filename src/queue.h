@@ -76,6 +76,6 @@ void queue_held_error(struct broker *, struct lock_request *, const struct lock 
 void queue_kind_error(struct broker *, struct lock_request *, const struct lock *,
                       struct lock_part in_use);
 
-/* Everybody who waits is turned away with this error. */
-void queue_turn_away(struct broker *, struct lock *, const char *error);
+/* So many of those who wait are turned away with this error. Returns how many there were. */
+int queue_turn_away(struct broker *, struct lock *, const char *error, int most);
 #endif

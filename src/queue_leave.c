@@ -146,14 +146,17 @@ void queue_on_wait_over(struct broker *b, struct due *due, int64_t now_ms)
     broker_put(b, l);
 }
 
-void queue_turn_away(struct broker *b, struct lock *l, const char *error)
+int queue_turn_away(struct broker *b, struct lock *l, const char *error, int most)
 {
     struct lock_request *r;
+    int n = 0;
     broker_use(l);
-    while (l->queue && (r = TAILQ_FIRST(&l->queue->waiters))) {
+    while (n < most && l->queue && (r = TAILQ_FIRST(&l->queue->waiters))) {
         queue_remove(b, r);
         broker_finish_error(b, r, "%s", error);
+        n++;
     }
     defer_run(b, l, b->now_ms);
     broker_put(b, l);
+    return n;
 }

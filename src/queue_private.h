@@ -14,6 +14,10 @@
  */
 enum { QUEUE_HURRY = 5 };
 
+/* Readers, or takers of permits, of one lock that are asked for at a time: the others follow as
+ * these are let in. */
+enum { QUEUE_CLAIMS_MAX = 256 };
+
 /* Starts a claim for this request, in the place of `prev` if not NULL. False: every permit is
  * asked for already. */
 bool queue_claim(struct broker *, struct lock *, struct lock_request *, const struct queue_passed *,

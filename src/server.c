@@ -19,6 +19,7 @@
 
 #include "clock.h"
 #include "cmd.h"
+#include "cmd_client.h"
 #include "http.h"
 #include "latency.h"
 #include "listener.h"
@@ -98,7 +99,7 @@ static int64_t next_ms(const struct server *s)
 {
     int64_t next = min_ms(broker_next_ms(&s->broker), s->second_ms);
 
-    if (s->n_asks_sent != s->broker.backend.n_asks || pubsub_waits())
+    if (s->n_asks_sent != s->broker.backend.n_asks || pubsub_waits() || cmd_client_waits())
         return 0;
     next = min_ms(next, min_ms(rejoin_next_ms(&s->rejoin), s->accept_ms));
     if (s->watchdog_ms)
@@ -162,7 +163,7 @@ static int64_t wait_for_events(struct server *s, int64_t due_ms)
  * before any reply goes out that was made from what we believed before it;
  * 3. broker_turn: what is due, verdicts; all that was asked of the masters since the last turn
  * leaves in one write each;
- * 4. messages to channels that were too many for one turn;
+ * 4. messages to channels, and lists of clients, that were too many for one turn;
  * 5. client_flush_all: all replies leave in one write a client. Clients that had to wait may run
  *    further commands here; what these ask of the masters must not wait for the next event, so the
  *    next turn then follows at once (next_ms). */
@@ -174,6 +175,7 @@ void server_turn(struct server *s, int64_t due_ms)
     broker_turn(&s->broker, now_ms);
     s->n_asks_sent = s->broker.backend.n_asks;
     pubsub_turn(now_ms);
+    cmd_client_turn();
     if (s->clients)
         client_flush_all(s->clients);
 }

@@ -92,7 +92,8 @@ static bool is_quiet(struct server *s, int64_t now_ms)
 
     for (int i = 0; i < b->n; i++)
         in_flight += master_status(b->masters[i], now_ms)->in_flight;
-    return TAILQ_EMPTY(&b->asked) && TAILQ_EMPTY(&b->decided) && in_flight == 0;
+    return TAILQ_EMPTY(&b->asked) && TAILQ_EMPTY(&b->decided) && LIST_EMPTY(&s->broker.leaving) &&
+           in_flight == 0;
 }
 
 /* Releases and undos get the chance to arrive; what a master does not take now lapses with its

@@ -11,6 +11,7 @@
   wrong passwords, names of others, INFO user who says KILL            test_users.py
   each limit of [limits]                                               here, test_protocol.py, check_client.c
   patterns that cost                                                   here, check_glob.c, check_pubsub.c
+  what takes more than one turn                                        here, check_pubsub.c, tests/cost/worst.py
   one connection that floods                                           test_a_flood_delays_nobody, check_client.c
 """
 
@@ -167,6 +168,79 @@ def test_renewals_go_before_what_others_left(make_broker, masters1, clients, nam
     assert released < 2000, "the renewal came behind %d releases" % released
     wait_for("all others", lambda: in_flight() == 0, 20)
     assert as_map(holder.cmd("LOCKINFO", name))["holders"]
+
+
+def test_more_than_one_turn_gives_back(make_broker, masters1, clients, name):
+    """3,000 locks of a connection that goes are released over several turns: who asks for one of them gets it at once, and
+    so does the same owner, who begins anew."""
+    broker = make_broker(masters1).wait_masters()
+    asker, host = clients(broker), clients(broker)
+    names = ["%s-%d" % (name, n) for n in range(3000)]
+    host.cmd("OWNER", "app")
+    for part in range(0, 3000, 500):
+        assert all(isinstance(r, list) for r in host.pipeline(*(("LOCK", n) for n in names[part:part + 500])))
+    asker.cmd("OWNER", "app")
+    host.send("QUIT")
+    host.read_to_end()
+    replies = asker.pipeline(*(("LOCK", n) for n in names[::100]))
+    assert all(isinstance(reply, list) for reply in replies)
+    wait_for("all others", lambda: info(asker, "locks_held") == [30], 20)
+    assert [asker.cmd("HOLDS", n) for n in names[::100]] == [1] * 30
+    asker.send("RESET")
+    asker.recv()
+    wait_for("these", lambda: info(asker, "locks_held") == [0], 20)
+
+
+def test_more_waiters_than_one_turn_turns_away(make_broker, masters1, clients, name):
+    """RESUME goes on with all locks, the drain turns all waiters away, over several turns of the loop."""
+    broker = make_broker(masters1, options={"drain_timeout": "20s"}).wait_masters()
+    asker = clients(broker)
+    waiters = [clients(broker) for _ in range(400)]
+    assert asker.cmd("PAUSE") == "OK"
+    for i, waiter in enumerate(waiters):
+        waiter.send("LOCK", "%s-%d" % (name, i), "WAIT", 0, "LEASE", 60000)
+    wait_for("all to wait", lambda: info(asker, "blocked_clients") == [400], 20)
+    assert asker.cmd("RESUME") == "OK"
+    assert all(isinstance(waiter.recv(20), list) for waiter in waiters)
+    assert asker.cmd("LOCK", name)
+    for waiter in waiters:
+        waiter.send("LOCK", name, "WAIT", 0)
+    wait_for("all to wait", lambda: info(asker, "blocked_clients") == [400], 20)
+    broker.signal(signal.SIGTERM)
+    assert {waiter.recv(20).code for waiter in waiters} == {"DRAINING"}
+    asker.close()
+
+
+def test_a_list_of_many_clients(make_broker, masters1, clients, name):
+    """CLIENT LIST of more than one turn writes: each connection once, replies in order, others are served."""
+    broker = make_broker(masters1).wait_masters()
+    crowd = [clients(broker) for _ in range(900)]
+    ids = {int(client.cmd("CLIENT", "ID")) for client in crowd}
+    first, second = crowd[0], crowd[1]
+    first.send_raw(encode("CLIENT", "LIST") + encode("CLIENT", "LIST") + encode("PING"))
+    second.send_raw(encode("CLIENT", "LIST") + encode("PING"))
+    for client, refused in ((first, True), (second, False)):
+        listed = [int(line.split()[0].split("=")[1]) for line in client.recv(20).splitlines()]
+        assert len(listed) == len(set(listed)) and ids <= set(listed)
+        assert not refused or client.recv(20).code == "LIMIT"
+        assert client.recv(20) == "PONG"
+    for client in crowd[2:10]:   # one that goes takes its list along
+        client.send("CLIENT", "LIST")
+        client.close()
+    assert len(second.cmd("CLIENT", "LIST").splitlines()) >= 892
+
+
+def test_all_clients_go_at_once(make_broker, masters1, clients, name):
+    broker = make_broker(masters1).wait_masters()
+    asker = clients(broker)
+    crowd = [clients(broker) for _ in range(900)]
+    for i, client in enumerate(crowd):
+        client.send("LOCK", "%s-%d" % (name, i))
+    assert all(isinstance(client.recv(), list) for client in crowd)
+    assert asker.cmd("CLIENT", "KILL", "SKIPME", "YES") == 900
+    for client in crowd:
+        client.read_to_end()
+    assert info(asker, "connected_clients") == [1]
 
 
 # ---- patterns ----

@@ -365,7 +365,8 @@ static void turn(void *arg)
     running = NULL;
     history_turned(wb);
     /* it walks over all of the wheel: too dear for each turn */
-    if (world.turns++ % 64 == 0 && wheel_check(&wb->b.wheel) != 0)
+    if (world.turns++ % 64 == 0 &&
+        (wheel_check(&wb->b.first) != 0 || wheel_check(&wb->b.wheel) != 0))
         history_fail("the wheel is broken");
     set_timer(wb, asked != wb->b.backend.n_asks);
 }

@@ -111,7 +111,9 @@ static void lock(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
     struct hold *h = queue_already_has(r->lock, r);
     bool is_valid = h && keep_is_valid(h, now_ms);
-    if (is_valid && r->unnamed)
+    if (is_valid && hold_has_id(h, r->id))
+        enter_repeated(b, h, r);
+    else if (is_valid && r->unnamed)
         queue_held_error(b, r, r->lock);
     else if (is_valid)
         enter_again(b, h, r, now_ms);

@@ -51,15 +51,17 @@ enum {
     WITH_FAIR = 32,
     WITH_SHARED = 64,
     WITH_LIMIT = 128,
-    WITH_ALL = 255
+    WITH_ID = 256,
+    WITH_ALL = 511
 };
 
 static const struct {
     const char *word;
     unsigned bit;
 } options[] = {
-    {"OWNER", WITH_OWNER}, {"WAIT", WITH_WAIT}, {"LEASE", WITH_LEASE},   {"MAXHOLD", WITH_MAXHOLD},
-    {"TELL", WITH_TELL},   {"FAIR", WITH_FAIR}, {"SHARED", WITH_SHARED}, {"LIMIT", WITH_LIMIT},
+    {"OWNER", WITH_OWNER},     {"WAIT", WITH_WAIT},   {"LEASE", WITH_LEASE},
+    {"MAXHOLD", WITH_MAXHOLD}, {"TELL", WITH_TELL},   {"FAIR", WITH_FAIR},
+    {"SHARED", WITH_SHARED},   {"LIMIT", WITH_LIMIT}, {"ID", WITH_ID},
 };
 
 static unsigned find_option(const struct resp_arg *arg)
@@ -88,6 +90,11 @@ static int take_option(struct session *s, struct lock_request *r, unsigned optio
         owner_unref(r->owner);
         r->owner = owner_get(value->ptr, value->len);
         r->unnamed = false;
+        return 0;
+    case WITH_ID:
+        if (!check_id(s, "ID", value, LOCK_ID_MAX))
+            return -1;
+        r->id = owner_get(value->ptr, value->len);
         return 0;
     case WITH_WAIT:
         if (!take_ms(s, "WAIT", value, 0, time_max_ms, &ms))

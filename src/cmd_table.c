@@ -172,7 +172,8 @@ static const struct cmd table[] = {
                  latency_subs),
     CMD_ROW("LOCK", cmd_lock_acquire, -2, CMD_LOCK, "0.1.0",
             "Takes a lock; answers its fencing token and for how many ms it is valid, or nil.",
-            "name [OWNER id] [WAIT ms] [LEASE ms] [MAXHOLD ms] [SHARED | LIMIT n] [TELL] [FAIR]"),
+            "name [OWNER id] [WAIT ms] [LEASE ms] [MAXHOLD ms] [SHARED | LIMIT n] [TELL] [FAIR] "
+            "[ID text]"),
     CMD_ROW("LOCKINFO", cmd_lock_info, 2, CMD_INSPECT, "0.1.0",
             "Shows who holds a lock and who waits for it.", "name"),
     CMD_ROW("LOCKS", cmd_lock_list, -1, CMD_INSPECT, "0.1.0",
@@ -188,7 +189,7 @@ static const struct cmd table[] = {
             "Takes several locks, all or none; answers their tokens and for how many ms they are "
             "valid.",
             "numnames name [name ...] [OWNER id] [WAIT ms] [LEASE ms] [MAXHOLD ms] "
-            "[SHARED | LIMIT n] [TELL]"),
+            "[SHARED | LIMIT n] [TELL] [ID text]"),
     CMD_ROW("MONITOR", cmd_trace_monitor, 1, CMD_ADMIN | CMD_BARRIER, "0.1.0",
             "Shows every command as it comes.", ""),
     CMD_ROW("MULTI", cmd_multi_multi, 1, CMD_CONNECTION | CMD_MULTI_OK, "0.1.0",

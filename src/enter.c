@@ -87,8 +87,10 @@ static void written(struct broker *b, struct hold *h, struct lock_request *r, st
         return;
     keep_confirmed(b, h, round, now_ms);
     keep_follow(h, round);
-    if (!r->item) /* of several names none is granted yet */
-        keep_use_lease(b, h, r, now_ms);
+    if (r->item) /* of several names none is granted yet */
+        return;
+    keep_use_lease(b, h, r, now_ms);
+    hold_add_id(h, r->id);
 }
 
 /* `why`: what the first round said when this one takes back what that one wrote; NULL: it is the
@@ -170,6 +172,14 @@ void enter_again(struct broker *b, struct hold *h, struct lock_request *r, int64
     write_lease(b, h, r, now_ms);
 }
 
+void enter_repeated(struct broker *b, struct hold *h, struct lock_request *r)
+{
+    stats.acquires_repeated++;
+    r->repeated = true;
+    keep_rejoin(b, h, r);
+    broker_finish_granted(b, r, h);
+}
+
 void enter_leave(struct broker *b, struct hold *h, struct lock_request *r, int64_t now_ms)
 {
     assert(h->count > 1);
@@ -188,28 +198,32 @@ void enter_renew(struct broker *b, struct hold *h, struct lock_request *r, int64
 
 /* What this owner, or somebody who had the lock alone, is known here to have had. What it was asked
  * for goes with it, but for TELL: the new connection may not want pushes. Its count is known better
- * here than on the masters. */
-static void end_old(struct broker *b, struct lock *l, struct claim *c, int64_t now_ms)
+ * here than on the masters. Returns the IDs that it counts. */
+static struct hold_ids *end_old(struct broker *b, struct lock *l, struct claim *c, int64_t now_ms)
 {
+    struct hold_ids *ids;
     struct hold *h;
     while (c->part.kind == LOCK_EXCLUSIVE && (h = lock_exclusive(l)) &&
            !owner_same(h->owner, c->owner))
         keep_moved(b, h, LOST_GONE, now_ms);
     h = c->part.kind == LOCK_EXCLUSIVE ? lock_exclusive(l) : lock_share_of(l, c->owner);
     if (!h)
-        return;
+        return NULL;
     if (h->end_ms < c->end_ms)
         c->end_ms = h->end_ms;
     c->count = h->count;
     if (c->seq <= h->seq)
         c->seq = h->seq + 1;
+    ids = h->ids;
+    h->ids = NULL;
     keep_moved(b, h, LOST_MOVED, now_ms);
+    return ids;
 }
 
 static void taken_over(struct broker *b, struct claim *c, struct lock_request *r, int64_t now_ms)
 {
-    end_old(b, c->lock, c, now_ms);
-    keep_start(b, c->lock, c, r, now_ms);
+    struct hold_ids *ids = end_old(b, c->lock, c, now_ms);
+    keep_start(b, c->lock, c, r, now_ms)->ids = ids;
     r->goes_on = true;
     b->resubmit(b, r, now_ms); /* UNLOCK: what it came for; RENEW: the lease begins now */
 }

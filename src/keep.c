@@ -81,6 +81,12 @@ static int64_t time_left_ms(const struct hold *h, int64_t now_ms)
     return h->inherits && left_ms < h->lease_ms ? left_ms : h->lease_ms;
 }
 
+static void join_session(struct hold *h)
+{
+    LIST_INSERT_HEAD(&h->session->holds, h, of_session);
+    h->session->n_holds++;
+}
+
 struct hold *keep_start(struct broker *b, struct lock *l, const struct claim *c,
                         const struct lock_request *r, int64_t now_ms)
 {
@@ -116,10 +122,10 @@ struct hold *keep_start(struct broker *b, struct lock *l, const struct claim *c,
         look_within(h, LOOK_MS, now_ms);
     keep_follow(h, c->round);
     lock_add_hold(l, h);
-    if (h->session) {
-        LIST_INSERT_HEAD(&h->session->holds, h, of_session);
-        h->session->n_holds++;
-    }
+    if (h->session)
+        join_session(h);
+    if (!c->takeover && !r->many)
+        hold_add_id(h, r->id);
     b->n_holds++;
     b->n_held[h->part.kind]++;
     b->n_watched += h->watched;
@@ -143,6 +149,7 @@ static void free_if_over(struct hold *h)
     if (h->state != HOLD_ENDED || h->pins > 0)
         return;
     owner_unref(h->owner);
+    hold_drop_ids(h);
     pool_put(h, sizeof *h);
 }
 
@@ -199,6 +206,17 @@ void keep_moved(struct broker *b, struct hold *h, enum lost_reason reason, int64
     if (h->state != HOLD_LOST)
         notify_lost(b, h, reason, now_ms);
     keep_end(b, h);
+}
+
+void keep_rejoin(struct broker *b, struct hold *h, const struct lock_request *r)
+{
+    if (!r->base.session || h->session == r->base.session)
+        return;
+    leave_session(h);
+    h->session = r->base.session;
+    h->tell = r->tell;
+    join_session(h);
+    schedule(b, h);
 }
 
 void keep_orphan(struct broker *b, struct hold *h)

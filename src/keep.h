@@ -67,6 +67,10 @@ enum lost_reason keep_why_gone(const struct round *);
 /* Somebody says that its owner has taken it elsewhere: the masters are asked now. */
 void keep_check(struct broker *, struct hold *, int64_t now_ms);
 
+/* The LOCK that it was granted for is repeated: it belongs to the connection of this request from
+ * now on, under the same token. */
+void keep_rejoin(struct broker *, struct hold *, const struct lock_request *);
+
 /* Its connection has gone, without an order to release: it is not renewed any more. */
 void keep_orphan(struct broker *, struct hold *);
 /* Likewise, and it is to be released: goes onto broker->leaving. */

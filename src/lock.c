@@ -162,6 +162,7 @@ void lock_request_free(struct lock_request *r)
 {
     assert(!r->waiting && !r->deferred && !r->lock && !r->hold);
     owner_unref(r->owner);
+    owner_unref(r->id);
     lock_info_free(r->info);
     free(r->text);
     pool_put(r, sizeof *r);

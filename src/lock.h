@@ -118,6 +118,7 @@ struct hold {
     LIST_ENTRY(hold) of_lock;
     LIST_ENTRY(hold) of_session; /* valid while session is not NULL, or `leaves` */
     struct owner *owner;
+    struct hold_ids *ids; /* of the LOCKs that it counts; NULL: none had one */
     int64_t token;
     uint64_t released_by; /* session that said UNLOCK; 0: none */
 };
@@ -190,6 +191,7 @@ struct lock_request {
     struct claim *claim;   /* under way for it; NULL: none */
     struct lock_part want; /* LOCK: what it asks for; the slot is not its choice */
     struct owner *owner;   /* one reference */
+    struct owner *id;      /* ID: a text, kept as owners are, one reference; NULL: none */
     struct hold *told;     /* the hold that the reply tells of, pinned until it has been written */
     struct hold *hold;     /* pinned while its count is being written */
     struct due due;        /* end of WAIT */
@@ -203,6 +205,7 @@ struct lock_request {
     bool goes_on;          /* it has begun: it waits for no other request of its owner any more */
     bool fair;             /* FAIR: order of arrival across brokers */
     bool unnamed;     /* for the owner of its connection, who has no name: never enters again */
+    bool repeated;    /* its ID is counted already: it has been answered alike */
     bool lined, turn; /* fair: its ticket stands in the line; it has been called up */
     uint64_t ticket;  /* fair: its number */
     int64_t token, deadline_ms;
@@ -228,5 +231,17 @@ struct hold *lock_share_of(const struct lock *, const struct owner *);
 /* The hold of one who has it alone; NULL: there is none. */
 struct hold *lock_exclusive(const struct lock *);
 struct hold *lock_first_hold(const struct lock *);
+
+/* ---- lock_id.c: a LOCK that a client repeats, because the reply was lost, says the same ID ----
+ */
+enum { HOLD_IDS_MAX = 16, LOCK_ID_MAX = 64 };
+/* Remembers it with this hold, in place of the oldest one of HOLD_IDS_MAX; NULL: nothing is done.
+ */
+void hold_add_id(struct hold *, struct owner *id);
+/* Does it count a LOCK with this ID? NULL: no. */
+bool hold_has_id(const struct hold *, const struct owner *id);
+/* What had it does not count any more. NULL is allowed. */
+void hold_drop_id(struct hold *, const struct owner *id);
+void hold_drop_ids(struct hold *);
 void lock_request_free(struct lock_request *);
 #endif

@@ -20,6 +20,7 @@ void many_begin(struct broker *b, struct lock_request *r, const struct resp_arg 
     m->broker = b;
     m->request = r;
     m->by_session = r->by_session;
+    m->id = r->id ? owner_ref(r->id) : NULL;
     m->n = n;
     for (int i = 0; i < n; i++) {
         m->items[i].many = m;
@@ -38,6 +39,7 @@ void many_free(struct many *m)
             keep_unpin(m->items[i].hold);
         broker_put(m->broker, m->items[i].lock);
     }
+    owner_unref(m->id);
     free(m->error);
     free(m);
 }

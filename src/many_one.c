@@ -38,6 +38,7 @@ void many_run_one(struct many_name *item, enum lock_verb verb, int64_t now_ms)
     r->lease_ms = like->lease_ms;
     r->maxhold_ms = like->maxhold_ms;
     r->tell = like->tell;
+    r->id = m->id ? owner_ref(m->id) : NULL;
     r->by_session = m->by_session;
     r->item = item;
     m->pending++;
@@ -66,6 +67,9 @@ static void one_over(struct many_name *item, struct lock_request *r, int64_t now
     }
     item->hold = r->told;
     r->told = NULL; /* its pin is ours now */
+    item->repeated = r->repeated;
+    if (r->repeated)
+        keep_rejoin(m->broker, item->hold, m->request);
     item->end = item->hold ? CLAIM_GRANTED : CLAIM_BUSY;
     if (item->hold)
         item->hold->busy = true; /* as many_try.c's settle() says */
@@ -94,7 +98,8 @@ void many_give_back(struct many *m, int64_t now_ms)
             continue;
         struct hold *h = item->hold;
         item->hold = NULL;
-        if (keep_is_valid(h, now_ms)) {
+        if (keep_is_valid(h, now_ms) && !item->repeated) {
+            hold_drop_id(h, m->id);
             struct lock_request *r = new_one(m->broker, item->lock, h->owner, VERB_UNLOCK);
             r->base.arrived_us = now_ms * 1000;
             r->by_session = m->by_session;

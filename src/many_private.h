@@ -21,6 +21,7 @@ struct many_name {
     struct hold *hold;     /* pinned: granted, or entered again; NULL: not (yet) */
     struct lock_part part; /* asked for now */
     bool asks, enters;     /* in this try: by a claim, or again */
+    bool repeated;         /* it had been granted to a request with this ID: it was not entered */
     enum claim_end end;    /* of the claim */
     int64_t retry_ms;
 };
@@ -30,6 +31,7 @@ struct many {
     struct lock_request *request; /* NULL: untold, its reply has left */
     struct many *next;            /* broker->untold */
     uint64_t by_session;          /* as in its request */
+    struct owner *id;             /* likewise; one reference, or NULL */
     int n, pending;
     bool has_waited;
     char *error; /* the first one; NULL: none */

@@ -110,7 +110,10 @@ static void all_granted(struct many *m, int64_t now_ms)
     r->base.granted = true;
     r->deadline_ms = INT64_MAX;
     for (int i = 0; i < m->n; i++) {
-        keep_use_lease(m->broker, m->items[i].hold, r, now_ms);
+        if (!m->items[i].repeated) {
+            keep_use_lease(m->broker, m->items[i].hold, r, now_ms);
+            hold_add_id(m->items[i].hold, m->id);
+        }
         if (m->items[i].hold->deadline_ms < r->deadline_ms)
             r->deadline_ms = m->items[i].hold->deadline_ms;
     }
@@ -212,11 +215,12 @@ static bool plan(struct many *m, int64_t now_ms)
         const struct hold *own = queue_already_has(item->lock, r);
         struct lock_part in_use;
         item->part = r->want;
+        item->repeated = false;
         item->retry_ms = 0;
         item->end = CLAIM_BUSY;
         item->enters = own && keep_is_valid(own, now_ms);
         item->asks = !item->enters;
-        if (item->enters && r->unnamed) {
+        if (item->enters && r->unnamed && !hold_has_id(own, r->id)) {
             forget_asked(m, i);
             queue_held_error(m->broker, r, item->lock);
             return false;

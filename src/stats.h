@@ -85,6 +85,8 @@ struct buf;
       "holdfast_lock_acquires_total", "outcome=\"granted\"", "Lock requests, by outcome.")         \
     X(acquires_reentered, STATS_SECTION_HOLDFAST, "acquires_reentered",                            \
       "holdfast_lock_acquires_total", "outcome=\"reentered\"", "")                                 \
+    X(acquires_repeated, STATS_SECTION_HOLDFAST, "acquires_repeated",                              \
+      "holdfast_lock_acquires_total", "outcome=\"repeated\"", "")                                  \
     X(acquires_busy, STATS_SECTION_HOLDFAST, "acquires_busy", "holdfast_lock_acquires_total",      \
       "outcome=\"busy\"", "")                                                                      \
     X(acquires_timeout, STATS_SECTION_HOLDFAST, "acquires_timeout",                                \

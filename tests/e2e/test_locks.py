@@ -19,6 +19,11 @@ def b(one, clients):
     return clients(one.broker)
 
 
+@pytest.fixture
+def rival(one, clients):
+    return clients(one.broker)
+
+
 def is_grant(reply):
     return (isinstance(reply, list) and len(reply) == 2 and all(isinstance(v, int) for v in reply)
             and reply[0] > 0 and reply[1] > 0)
@@ -266,6 +271,113 @@ def test_a_lost_lock_is_not_held_by_its_connection(a, b, name):
     a.cmd("LOCK", name, "WAIT", 1000)
     b.cmd("FORCEUNLOCK", name)
     assert is_grant(a.cmd("LOCK", name, "WAIT", 5000))
+
+
+# A LOCK that is sent again
+
+KINDS = pytest.mark.parametrize("kind", [[], ["SHARED"], ["LIMIT", 2], ["LEASE", 20000]], ids=str)
+
+
+@KINDS
+def test_a_repeated_lock_counts_once(a, b, name, kind):
+    words = ("LOCK", name, "OWNER", "app", *kind)
+    token = a.cmd(*words, "ID", "1")[0]
+    for client in (a, b, a):
+        again = client.cmd(*words, "ID", "1", "WAIT", 1000)
+        assert again[0] == token and 0 < again[1] <= LEASE_MS + 20000
+    assert a.cmd("HOLDS", name, "OWNER", "app") == 1
+    assert a.cmd(*words, "ID", "2")[0] == token
+    assert a.cmd(*words, "ID", "2")[0] == a.cmd(*words, "ID", "1")[0] == token
+    assert a.cmd("HOLDS", name, "OWNER", "app") == 2
+    assert a.cmd(*words)[0] == token
+    assert [a.cmd("UNLOCK", name, "OWNER", "app") for _ in range(3)] == [0, 0, 1]
+    assert a.cmd(*words, "ID", "1")[0] > token, "after its end it is a new one"
+    other = b.cmd("LOCK", name, "OWNER", "other", "ID", "1", *kind)
+    assert (other is not None) == (kind[:1] in (["SHARED"], ["LIMIT"])), "another owner's ID is another one"
+
+
+def test_a_repeated_lock_without_a_name(a, b, name):
+    token = a.cmd("LOCK", name, "ID", "1")[0]
+    assert a.cmd("LOCK", name, "ID", "1")[0] == token
+    assert a.err("LOCK", name, "ID", "2").code == "HELD" and a.err("LOCK", name).code == "HELD"
+    replies = a.pipeline(*[("LOCK", name, "ID", "1", "WAIT", 0)] * 5)
+    assert {r[0] for r in replies} == {token}
+    assert b.cmd("LOCK", name, "ID", "1") is None, "another connection is another owner"
+    assert a.cmd("UNLOCK", name) == 1
+
+
+def test_a_repeated_lock_belongs_to_the_connection_that_repeats_it(one, clients, rival, name):
+    first, second = clients(one.broker), clients(one.broker)
+    token = first.cmd("LOCK", name, "OWNER", "app", "ID", "1")[0]
+    first.reset()
+    assert second.cmd("LOCK", name, "OWNER", "app", "ID", "1")[0] == token
+    assert rival.cmd("LOCK", name, "WAIT", 3 * LEASE_MS) is None, "it is watched for the second one"
+    second.cmd("QUIT")
+    assert rival.cmd("LOCK", name, "WAIT", 5000)[0] > token
+
+
+def test_a_repeated_lock_while_the_first_one_waits(one, clients, rival, name):
+    rival.cmd("LOCK", name)
+    first, second = clients(one.broker), clients(one.broker)
+    for client in (first, second):
+        client.send("LOCK", name, "OWNER", "app", "ID", "1", "WAIT", 20000)
+    wait_for("both to wait", lambda: as_map(rival.cmd("LOCKINFO", name))["waiting"] == 2)
+    rival.cmd("UNLOCK", name)
+    token = first.recv()[0]
+    assert second.recv()[0] == token
+    assert rival.cmd("HOLDS", name, "OWNER", "app") == 1
+    first.cmd("QUIT")
+    assert rival.cmd("LOCK", name, "WAIT", 3 * LEASE_MS) is None
+    assert second.cmd("UNLOCK", name, "OWNER", "app") == 1
+
+
+def test_a_repeated_mlock(one, a, clients, rival, name):
+    x, y, again = name + ":x", name + ":y", clients(one.broker)
+    kept = a.cmd("LOCK", x, "OWNER", "app")[0]
+    words = ("MLOCK", 2, x, y, "OWNER", "app", "ID", "1")
+    rival.cmd("LOCK", y)
+    assert a.cmd(*words) is None and a.cmd(*words) is None
+    assert a.cmd("HOLDS", x, "OWNER", "app") == 1, "a try that failed leaves no ID behind"
+    rival.cmd("UNLOCK", y)
+    tokens = a.cmd(*words)[0]
+    assert tokens[0] == kept
+    assert again.cmd(*words)[0] == a.cmd(*words)[0] == again.cmd(*words)[0] == tokens
+    assert [a.cmd("HOLDS", n, "OWNER", "app") for n in (x, y)] == [2, 1]
+    rival.cmd("FORCEUNLOCK", y)
+    rival.cmd("LOCK", y, "WAIT", 5000)
+    assert again.cmd(*words) is None
+    assert a.cmd("HOLDS", x, "OWNER", "app") == 2, "what was counted before is not given back"
+    a.cmd("QUIT")
+    assert rival.cmd("LOCK", x, "WAIT", 2 * LEASE_MS) is None, "it belongs to the one who repeated it"
+    assert again.cmd("MUNLOCK", 1, x, "OWNER", "app") == 0 and again.cmd("MUNLOCK", 1, x, "OWNER", "app") == 1
+
+
+def test_ids_go_along_when_a_lock_is_taken_back(a, b, name):
+    token = a.cmd("LOCK", name, "OWNER", "app", "ID", "1")[0]
+    newer = b.cmd("RENEW", name, "OWNER", "app")[0]
+    assert newer > token
+    assert b.cmd("LOCK", name, "OWNER", "app", "ID", "1")[0] == newer
+    assert b.cmd("UNLOCK", name, "OWNER", "app") == 1
+
+
+def test_a_hold_knows_its_last_sixteen_ids(a, name):
+    a.cmd("OWNER", "app")
+    for i in range(17):
+        a.cmd("LOCK", name, "ID", i)
+    for i in range(1, 17):
+        a.cmd("LOCK", name, "ID", i)
+    assert a.cmd("HOLDS", name) == 17
+    a.cmd("LOCK", name, "ID", 0)
+    assert a.cmd("HOLDS", name) == 18
+
+
+def test_wrong_ids(a, name):
+    for bad, text in (("", "ERR the ID has 0 bytes, it must have 1 to 64"),
+                      ("x" * 65, "ERR the ID has 65 bytes, it must have 1 to 64"),
+                      ("a\nb", "ERR the ID has a NUL, CR or LF in it")):
+        assert str(a.err("LOCK", name, "ID", bad)) == text
+    assert a.err("UNLOCK", name, "ID", "x").code == a.err("RENEW", name, "ID", "x").code == "ERR"
+    assert is_grant(a.cmd("LOCK", name, "ID", "x" * 64))
 
 
 # UNLOCK, HOLDS, RENEW

@@ -169,6 +169,16 @@ def test_taking_over_from_a_living_broker_tells_the_old_holder(pair, clients, na
     assert b.cmd("UNLOCK", name, "OWNER", "app") == 1
 
 
+def test_an_id_counts_at_its_broker_only(pair, clients, name):
+    """The other one cannot know that it is the same request: to count it is safe."""
+    a, b = clients(pair[0]), clients(pair[1])
+    a.cmd("LOCK", name, "OWNER", "app", "ID", "1")
+    assert b.cmd("LOCK", name, "OWNER", "app", "ID", "1", "WAIT", 5000)
+    assert b.cmd("HOLDS", name, "OWNER", "app") == 2
+    assert b.cmd("LOCK", name, "OWNER", "app", "ID", "1")
+    assert [b.cmd("UNLOCK", name, "OWNER", "app") for _ in range(2)] == [0, 1]
+
+
 def test_quit_at_the_old_broker_does_not_free_a_moved_hold(pair, clients, name):
     first, second = pair
     a, b, rival = clients(first), clients(second), clients(second)

@@ -51,15 +51,18 @@ static const struct {
 /* Strangers can come and go without end, the log is finite. */
 static void log_end(const struct client *c, enum client_end end, const char *reason, int64_t now_ms)
 {
+    enum log_level level = ends[end].level;
     char object[32];
 
-    if (!log_enabled(ends[end].level) ||
+    if (end == CLIENT_END_RESET && c->stream.bytes_in == 0)
+        level = LOG_LEVEL_DEBUG; /* a health check that looks whether somebody listens */
+    if (!log_enabled(level) ||
         !log_burst(&c->set->ends_logged, "clients", now_ms, LOG_LINES_PER_SECOND))
         return;
     snprintf(object, sizeof object, "client %" PRIu64, c->session.id);
-    log_write(ends[end].level, object,
-              "closed: %s reason=%s peer=%s commands=%" PRId64 " age_ms=%" PRId64, reason,
-              ends[end].name, c->peer, c->session.n_commands, now_ms - c->session.created_ms);
+    log_write(level, object, "closed: %s reason=%s peer=%s commands=%" PRId64 " age_ms=%" PRId64,
+              reason, ends[end].name, c->peer, c->session.n_commands,
+              now_ms - c->session.created_ms);
 }
 
 static void count_bytes(struct client *c)

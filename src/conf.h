@@ -57,7 +57,10 @@ struct conf_listen {
     int port;
     bool is_unix;
     bool tls;
+    bool proxy; /* each connection begins with a PROXY header */
 };
+/* What stands before such an address: "", "tls://", "proxy://" or "proxy+tls://". */
+const char *conf_listen_prefix(bool tls, bool proxy);
 
 struct conf_listens {
     struct conf_listen *v;

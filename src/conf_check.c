@@ -113,7 +113,9 @@ static void check_exposure(struct check *check)
     for (size_t i = 0; i < c->listen.count; i++) {
         const struct conf_listen *l = &c->listen.v[i];
 
-        if (is_loopback(l) || (l->tls && c->tls_clients == CONF_TLS_CLIENTS_REQUIRED))
+        /* behind a proxy are others */
+        if ((is_loopback(l) && !l->proxy) ||
+            (l->tls && c->tls_clients == CONF_TLS_CLIENTS_REQUIRED))
             continue;
         say(check, c->protected_mode ? FAIL : WARN, line_of(check, "listen", NULL),
             "listen: %s is open to other machines: whoever reaches it can take and free locks%s",
@@ -180,6 +182,8 @@ static void check_http(struct check *check)
             say(check, FAIL, line, "http.listen: unix:%s is no TCP address", listen->v[i].host);
         else if (listen->v[i].tls)
             say(check, FAIL, line, "http.listen: there is no TLS for HTTP");
+        else if (listen->v[i].proxy)
+            say(check, FAIL, line, "http.listen: there is no PROXY protocol for HTTP");
         else if (!is_loopback(&listen->v[i]))
             say(check, WARN, line,
                 "http.listen: %s is open to other machines: whoever reaches it sees the names of "

@@ -12,9 +12,8 @@
 #include <string.h>
 #include <sys/un.h>
 
-#define TLS_PREFIX "tls://"
 #define ADDRESS_HINT                                                                               \
-    "try 127.0.0.1:5625, [::1]:5625, *:5625, tls://*:5626 or "                                     \
+    "try 127.0.0.1:5625, [::1]:5625, *:5625, tls://*:5626, proxy://127.0.0.1:5627 or "             \
     "unix:/run/holdfast/holdfast.sock"
 
 void conf_listens_fini(struct conf_listens *listens)
@@ -35,11 +34,31 @@ void conf_listens_copy(struct conf_listens *dst, const struct conf_listens *src)
     }
 }
 
+const char *conf_listen_prefix(bool tls, bool proxy)
+{
+    static const char *const prefixes[2][2] = {{"", "proxy://"}, {"tls://", "proxy+tls://"}};
+
+    return prefixes[tls][proxy];
+}
+
+/* Reads past the prefix, and what it says. */
+static char *take_prefix(char *text, struct conf_listen *out)
+{
+    for (int i = 3; i > 0; i--) {
+        const char *prefix = conf_listen_prefix(i & 1, i & 2);
+        if (strncmp(text, prefix, strlen(prefix)) == 0) {
+            out->tls = i & 1;
+            out->proxy = i & 2;
+            return text + strlen(prefix);
+        }
+    }
+    return text;
+}
+
 /* text is cut into host and port in place. */
 static int parse_listen(char *text, struct conf_listen *out)
 {
     unsigned char address[sizeof(struct in6_addr)];
-    bool tls = strncmp(text, TLS_PREFIX, strlen(TLS_PREFIX)) == 0;
     char *colon;
     int64_t port;
     size_t len;
@@ -49,12 +68,14 @@ static int parse_listen(char *text, struct conf_listen *out)
         len = strlen(out->host);
         return out->host[0] == '/' && len < sizeof(((struct sockaddr_un *)0)->sun_path) ? 0 : -1;
     }
-    text += tls ? strlen(TLS_PREFIX) : 0;
+    *out = (struct conf_listen){0};
+    text = take_prefix(text, out);
     colon = strrchr(text, ':');
     if (colon == NULL || util_parse_int(colon + 1, strlen(colon + 1), 0, 65535, &port) != 0)
         return -1;
     *colon = '\0';
-    *out = (struct conf_listen){.host = text, .port = (int)port, .tls = tls};
+    out->host = text;
+    out->port = (int)port;
     if (strcmp(text, "*") == 0 || inet_pton(AF_INET, text, address) == 1)
         return 0;
     len = strlen(text);
@@ -69,7 +90,8 @@ static bool same_listen(const struct conf_listen *a, const struct conf_listen *b
 {
     if (a->is_unix != b->is_unix || a->port != b->port || strcmp(a->host, b->host) != 0)
         return false;
-    return a->port != 0 || a->tls == b->tls; /* any free port is another one each time */
+    return a->port != 0 ||
+           (a->tls == b->tls && a->proxy == b->proxy); /* any free port is another one each time */
 }
 
 static int listens_add(struct conf_listens *listens, const char *word, struct conf_error *err)
@@ -134,7 +156,7 @@ void conf_listens_format(const struct conf_listens *listens, char out[CONF_VALUE
         bool bracket = !l->is_unix && strchr(l->host, ':') != NULL;
 
         n += (size_t)snprintf(out + n, CONF_VALUE_MAX - n, "%s%s%s%s%s%s", i > 0 ? " " : "",
-                              l->tls ? TLS_PREFIX : "", l->is_unix ? "unix:" : "",
+                              conf_listen_prefix(l->tls, l->proxy), l->is_unix ? "unix:" : "",
                               bracket ? "[" : "", l->host, bracket ? "]" : "");
         if (!l->is_unix && n < CONF_VALUE_MAX)
             n += (size_t)snprintf(out + n, CONF_VALUE_MAX - n, ":%d", l->port);

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "conf.h"
 #include "listener_private.h"
 #include "log.h"
 #include "stats.h"
@@ -30,17 +31,18 @@ enum { ACCEPTS_PER_TURN = 16, TLS_ACCEPTS_PER_TURN = 2, PAUSE_MS = 100 };
 
 struct listener {
     int fd;
-    bool tls;
+    struct listener_speech speech;
     struct event readable;
     struct listeners *set;
     struct listener_file file;
-    char address[STREAM_ADDRESS_MAX + 8];
+    char address[STREAM_ADDRESS_MAX + 16];
 };
 
 struct listeners {
     struct event_base *base;
     listener_accept_fn accept;
     void *arg;
+    struct listener_proxied proxied;
     struct listener *v[LISTENERS_MAX];
     size_t count;
     int reserve;        /* a descriptor to accept with when there is no other; -1: none */
@@ -101,7 +103,7 @@ static void refuse(struct listeners *set, const struct listener *l, int err)
         close(set->reserve);
         int peer = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (peer >= 0) {
-            if (!l->tls)
+            if (!l->speech.tls && !l->speech.proxy)
                 (void)!send(peer, text, sizeof text - 1, MSG_NOSIGNAL);
             close(peer);
         }
@@ -117,8 +119,13 @@ static bool accept_one(struct listener *l)
     socklen_t len = sizeof peer;
     int fd = accept4(l->fd, (struct sockaddr *)&peer, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
+    if (fd >= 0 && l->speech.proxy) {
+        listener_await_header(&l->set->proxied, fd, l->speech.tls, (const struct sockaddr *)&peer,
+                              len);
+        return true;
+    }
     if (fd >= 0) {
-        l->set->accept(l->set->arg, fd, l->tls, (const struct sockaddr *)&peer, len);
+        l->set->accept(l->set->arg, fd, l->speech.tls, (const struct sockaddr *)&peer, len);
         return true;
     }
     switch (errno) {
@@ -139,7 +146,7 @@ static bool accept_one(struct listener *l)
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
     struct listener *l = arg;
-    int left = l->tls ? TLS_ACCEPTS_PER_TURN : ACCEPTS_PER_TURN;
+    int left = l->speech.tls ? TLS_ACCEPTS_PER_TURN : ACCEPTS_PER_TURN;
 
     (void)fd;
     (void)what;
@@ -149,7 +156,8 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
     }
 }
 
-void listener_add(struct listeners *set, int fd, bool tls, const struct listener_file *file)
+void listener_add(struct listeners *set, int fd, struct listener_speech speech,
+                  const struct listener_file *file)
 {
     struct sockaddr_storage addr = {0};
     socklen_t len = sizeof addr;
@@ -157,13 +165,14 @@ void listener_add(struct listeners *set, int fd, bool tls, const struct listener
     char text[STREAM_ADDRESS_MAX] = "?";
 
     l->fd = fd;
-    l->tls = tls;
+    l->speech = speech;
     l->set = set;
     if (file)
         l->file = *file;
     if (getsockname(fd, (struct sockaddr *)&addr, &len) == 0)
         stream_address(text, (const struct sockaddr *)&addr, len);
-    snprintf(l->address, sizeof l->address, "%s%s", tls ? "tls://" : "", text);
+    snprintf(l->address, sizeof l->address, "%s%s", conf_listen_prefix(speech.tls, speech.proxy),
+             text);
     event_assign(&l->readable, set->base, fd, EV_READ | EV_PERSIST, on_readable, l);
     set->v[set->count++] = l;
 }
@@ -180,6 +189,7 @@ struct listeners *listener_new(struct event_base *base, listener_accept_fn accep
     set->base = base;
     set->accept = accept;
     set->arg = arg;
+    set->proxied = (struct listener_proxied){.base = base, .accept = accept, .arg = arg};
     set->reserve = -1;
     event_assign(&set->pause, base, -1, 0, on_pause_over, set);
     return set;
@@ -206,7 +216,7 @@ int listener_open_all(struct listeners *set, const struct conf_listens *listens,
 bool listener_has_tls(const struct listeners *set)
 {
     for (size_t i = 0; i < set->count; i++)
-        if (set->v[i]->tls)
+        if (set->v[i]->speech.tls)
             return true;
     return false;
 }
@@ -232,6 +242,7 @@ void listener_close(struct listeners *set)
         close(l->fd);
         free(l);
     }
+    listener_drop_waiting(&set->proxied);
     event_del(&set->pause);
     if (set->reserve >= 0)
         close(set->reserve);

@@ -19,7 +19,8 @@ struct event_base;
 struct listeners;
 
 /* A connection: `fd` is non-blocking, close-on-exec, and belongs to the callee from here on. `tls`:
- * TLS is to be spoken on it. */
+ * TLS is to be spoken on it. Behind a proxy that says for whom it connects, `peer` is the client.
+ */
 typedef void (*listener_accept_fn)(void *arg, int fd, bool tls, const struct sockaddr *peer,
                                    socklen_t peer_len);
 
@@ -27,9 +28,9 @@ typedef void (*listener_accept_fn)(void *arg, int fd, bool tls, const struct soc
 struct listeners *listener_new(struct event_base *, listener_accept_fn, void *arg);
 
 /* Opens every address of the list and starts to accept; sockets that systemd has passed are used in
- * place of the list (for TLS when their FileDescriptorName= is "tls"). Says `listening on
- * 127.0.0.1:5625` (the true port) in the log, a line for each. `unix_mode`: permission bits of Unix
- * sockets. -1: `error` says which address and why, none is open. */
+ * place of the list (their FileDescriptorName= may be "tls", "proxy" or "proxy-tls"). Says
+ * `listening on 127.0.0.1:5625` (the true port) in the log, a line for each. `unix_mode`:
+ * permission bits of Unix sockets. -1: `error` says which address and why, none is open. */
 int listener_open_all(struct listeners *, const struct conf_listens *, unsigned unix_mode,
                       char *error, size_t error_size) MUST_CHECK;
 
@@ -47,9 +48,8 @@ void listener_close(struct listeners *);
 /* Closes and frees; NULL is allowed. */
 void listener_free(struct listeners *);
 
-/* The addresses that are open, "127.0.0.1:5625", "tls://127.0.0.1:5626" or "unix:/path"; they live
- * until listener_close().
- */
+/* The addresses that are open, "127.0.0.1:5625", "tls://127.0.0.1:5626", "proxy://127.0.0.1:5627"
+ * or "unix:/path"; they live until listener_close(). */
 size_t listener_count(const struct listeners *);
 const char *listener_addr(const struct listeners *, size_t i);
 #endif

@@ -25,7 +25,7 @@ enum { BACKLOG = 1024 }; /* the kernel cuts it to net.core.somaxconn */
 
 struct opening {
     struct listeners *set;
-    bool tls;
+    struct listener_speech speech;
     unsigned unix_mode;
     char *error;
     size_t error_size;
@@ -67,7 +67,7 @@ static int open_v4(const struct opening *o, struct in_addr host, int port)
     stream_address(where, (const struct sockaddr *)&in, sizeof in);
     if (fd < 0)
         return fail(o, where, errno);
-    listener_add(o->set, fd, o->tls, NULL);
+    listener_add(o->set, fd, o->speech, NULL);
     return 0;
 }
 
@@ -84,7 +84,7 @@ static int open_v6(const struct opening *o, const struct in6_addr *host, int por
         return 0;
     if (fd < 0)
         return fail(o, where, errno);
-    listener_add(o->set, fd, o->tls, NULL);
+    listener_add(o->set, fd, o->speech, NULL);
     return 0;
 }
 
@@ -161,7 +161,7 @@ static int open_unix(const struct opening *o, const char *path)
     strcpy(file.path, path);
     file.dev = st.st_dev;
     file.ino = st.st_ino;
-    listener_add(o->set, fd, false, &file);
+    listener_add(o->set, fd, (struct listener_speech){0}, &file);
     return 0;
 }
 
@@ -179,12 +179,12 @@ void listener_remove_file(const struct listener_file *file)
 int listener_open_list(struct listeners *set, const struct conf_listens *listens,
                        unsigned unix_mode, char *error, size_t error_size)
 {
-    struct opening o = {set, false, unix_mode, error, error_size};
+    struct opening o = {set, {0}, unix_mode, error, error_size};
 
     _Static_assert(2 * CONF_LISTEN_MAX <= LISTENERS_MAX, "each may be two: * is IPv4 and IPv6");
     for (size_t i = 0; i < listens->count; i++) {
         const struct conf_listen *l = &listens->v[i];
-        o.tls = l->tls;
+        o.speech = (struct listener_speech){l->tls, l->proxy};
         if ((l->is_unix ? open_unix(&o, l->host) : open_tcp(&o, l->host, l->port)) != 0)
             return -1;
     }
@@ -196,6 +196,14 @@ int listener_open_list(struct listeners *set, const struct conf_listens *listens
 }
 
 #ifdef HAVE_LIBSYSTEMD
+static struct listener_speech speech_of(const char *name)
+{
+    bool both = strcmp(name, "proxy-tls") == 0;
+
+    return (struct listener_speech){.tls = both || strcmp(name, "tls") == 0,
+                                    .proxy = both || strcmp(name, "proxy") == 0};
+}
+
 int listener_take_passed(struct listeners *set, char *error, size_t error_size)
 {
     char **names = NULL;
@@ -217,7 +225,7 @@ int listener_take_passed(struct listeners *set, char *error, size_t error_size)
             break;
         }
         fcntl(fd, F_SETFL, flags | O_NONBLOCK);
-        listener_add(set, fd, names && strcmp(names[i], "tls") == 0, NULL);
+        listener_add(set, fd, speech_of(names ? names[i] : ""), NULL);
     }
     for (int i = 0; names && names[i]; i++)
         free(names[i]);

@@ -75,6 +75,8 @@ struct buf;
       "holdfast_protocol_errors_total", "kind=\"http\"", "")                                       \
     X(protocol_errors_tls, STATS_SECTION_HOLDFAST, "protocol_errors_tls",                          \
       "holdfast_protocol_errors_total", "kind=\"tls\"", "")                                        \
+    X(protocol_errors_proxy, STATS_SECTION_HOLDFAST, "protocol_errors_proxy",                      \
+      "holdfast_protocol_errors_total", "kind=\"proxy\"", "")                                      \
     X(net_input_bytes, STATS_SECTION_STATS, "total_net_input_bytes",                               \
       "holdfast_net_input_bytes_total", "", "Bytes read from clients.")                            \
     X(net_output_bytes, STATS_SECTION_STATS, "total_net_output_bytes",                             \

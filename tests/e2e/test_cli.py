@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import select
+import shlex
 import signal
 import socket
 import subprocess
@@ -451,7 +452,7 @@ def test_run_gives_the_status_of_the_command(one, name):
 
 def test_run_tells_the_token(one, name):
     out = ok(one.broker, "run", name, "--", "sh", "-c",
-             'echo "$HOLDFAST_TOKEN $HOLDFAST_LOCK"; %s show --json "$HOLDFAST_LOCK"' % CLI)
+             'echo "$HOLDFAST_TOKEN $HOLDFAST_LOCK"; %s show --json "$HOLDFAST_LOCK"' % shlex.quote(CLI))
     line, _, shown = out.partition("\n")
     token, _, told = line.partition(" ")
     holder = json.loads(shown)["holders"][0]
@@ -749,7 +750,7 @@ def test_run_with_a_longest_time(one, running, name):
 def test_run_notices_a_loss_at_the_end(one, name):
     """The command itself frees the lock, and ends before it is told: nothing was ever confirmed."""
     status, _, err = cli(one.broker, "run", "--on-lost", "term", name, "sh", "-c",
-                         "trap '' TERM; %s unlock -f %s" % (CLI, name))
+                         "trap '' TERM; %s unlock -f %s" % (shlex.quote(CLI), name))
     assert status == LOST and "lost" in err
 
 

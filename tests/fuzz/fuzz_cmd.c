@@ -431,7 +431,7 @@ static void end(void)
         broker_pause(&broker, false, now_ms());
     go_on(25000);
     require(broker.n_holds == 0 && broker.n_waiters == 0 && broker.locks.count == 0);
-    require(fake_server_count_locks(&server) == 0);
+    require(fake_server_count_locks(&server, NULL) == 0);
     backend_close(&broker.backend);
     master_free(master);
     broker_fini(&broker, now_ms());

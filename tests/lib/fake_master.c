@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "life.h"
 #include "log.h"
 #include "settings.h"
 #include "sim_time.h"

@@ -1,108 +1,54 @@
 /*
- * A fake server: its life, its clock, and which script may run; join, suspend and activate as a
- * model. What is kept in it is in fake_keys.c and fake_line.c, the other scripts in fake_acquire.c
- * and fake_scripts.c.
+ * A fake server: its life, its clock, EVALSHA, and what tests want to see and change of its keys.
+ * One interpreter runs the scripts of all servers: each script is compiled once and gets the run
+ * id, which is part of its text on a real server, as a global.
  */
+#include "fake_server.h"
 
 #include <assert.h>
+#include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "fake_private.h"
 #include "log.h"
+#include "script_host.h"
 #include "sim_time.h"
 #include "util.h"
 
-enum fake_mutation fake_mutation;
-const char *const fake_mutation_names[FAKE_MUTATIONS] = {
-    [FAKE_AS_IT_SHOULD_BE] = "none",
-    [FAKE_COMMIT_ANYWHERE] = "commit anywhere",
-    [FAKE_COMMIT_LOWERS] = "commit lowers",
-    [FAKE_NO_TOMBS] = "no tombstones",
-    [FAKE_OLD_CALLS] = "copies of earlier calls run",
-    [FAKE_NO_DEADLINE] = "no deadline",
-    [FAKE_NO_QUARANTINE] = "no quarantine",
-    [FAKE_RELEASE_ANY] = "release frees any hold",
-    [FAKE_RENEW_CREATES] = "renew creates",
-    [FAKE_PLANT_ANYWHERE] = "plant overwrites",
-    [FAKE_REPEAT_COUNTS] = "a repeat counts",
-    [FAKE_SEQ_IGNORED] = "sequence of counts ignored",
-    [FAKE_NO_FLOOR] = "no floor for tokens",
-    [FAKE_SCRIPTS_SURVIVE] = "scripts survive a restart",
-    [FAKE_TAKEOVER_KEEPS_TOKEN] = "take-over keeps the token",
-    [FAKE_LATE_COPIES] = "late copies of older operations count",
-    [FAKE_JUMPS_UNSEEN] = "clocks that jump go unseen",
-    [FAKE_SETTINGS_UNSEEN] = "scripts do not compare the settings",
-    [FAKE_VETO_UNHEARD] = "a refusal for settings is no veto",
-    [FAKE_READERS_UNSEEN] = "a writer does not see readers",
-    [FAKE_WRITER_UNSEEN] = "a reader does not see a writer",
-    [FAKE_PERMIT_TWICE] = "a permit given twice",
-    [FAKE_GROUP_IN_PARTS] = "a group taken in parts",
-    [FAKE_QUORUM_OF_CONNECTED] = "a majority of the connected",
-    [FAKE_NO_COMMIT] = "no second round for the token",
-    [FAKE_VALID_FROM_ANSWER] = "validity counted from the answer",
-    [FAKE_TOLD_LATE] = "told when it is over",
-    [FAKE_IDS_TWICE] = "operation ids used twice",
-    [FAKE_NO_UNDO] = "nothing is undone",
-    [FAKE_LIVES_FORGOTTEN] = "a run that comes back is the one it was",
-};
+enum { WORDS_MAX = 1024, KEY_MAX = 1024 };
 
-/* ---- the server ---- */
+static struct script_host *host;
+static int compiled[SCRIPT_COUNT]; /* 0: not yet */
 
-static void new_run_id(struct fake_server *s)
+/* ---- scripts ---- */
+
+static void end_host(void)
 {
-    for (int i = 0; i < FAKE_RUN_ID_LEN; i++)
-        s->run_id[i] = "0123456789abcdef"[sim_random(16)];
-    s->run_id[FAKE_RUN_ID_LEN] = '\0';
+    script_host_free(host);
+    host = NULL;
 }
 
-void fake_server_init(struct fake_server *s, const char *name)
+static void compile(enum script script)
 {
-    memset(s, 0, sizeof *s);
-    snprintf(s->name, sizeof s->name, "%s", name);
-    TAILQ_INIT(&s->locks);
-    TAILQ_INIT(&s->tombs);
-    TAILQ_INIT(&s->permits);
-    TAILQ_INIT(&s->lines);
-    TAILQ_INIT(&s->backlog);
-    LIST_INIT(&s->conns);
-    s->clock_us = INT64_C(1700000000000000) + sim_now_us();
-    s->clock_at_us = sim_now_us();
-    s->up = true;
-    new_run_id(s);
-}
-
-void fake_server_flush(struct fake_server *s)
-{
-    struct fake_last *l;
-    fake_lines_clear(s);
-    fake_keys_clear(s);
-    while ((l = LIST_FIRST(&s->mark.lasts))) {
-        LIST_REMOVE(l, link);
-        free(l);
+    static const char run_id[] = "' .. THIS_RUN .. '", settings[] = "' .. THESE_SETTINGS .. '";
+    char error[256];
+    if (!host) {
+        host = script_host_new();
+        atexit(end_host);
     }
-    memset(&s->mark, 0, sizeof s->mark);
-}
-
-void fake_server_fini(struct fake_server *s)
-{
-    assert(TAILQ_EMPTY(&s->backlog) && LIST_EMPTY(&s->conns));
-    fake_server_flush(s);
-}
-
-void fake_server_rerun(struct fake_server *s, bool keep_data)
-{
-    if (!keep_data)
-        fake_server_flush(s);
-    s->restarts++;
-    if (fake_mutation == FAKE_SCRIPTS_SURVIVE) {
-        memcpy(s->mark.run_id, s->run_id, sizeof s->mark.run_id);
-        s->mark.active = true;
-        return;
+    if (!compiled[script]) {
+        char *text = fake_mutate(script, script_text(script, run_id, settings));
+        compiled[script] =
+            script_host_load(host, text, script_get(script)->name, error, sizeof error);
+        free(text);
+        if (compiled[script] < 0)
+            util_die("%s", error);
     }
-    new_run_id(s);
 }
+
+/* ---- its clock ---- */
 
 static int64_t time_us(const struct fake_server *s)
 {
@@ -127,166 +73,317 @@ void fake_server_set_drift(struct fake_server *s, int32_t ppm)
     s->drift_ppm = ppm;
 }
 
-int64_t fake_server_high(const struct fake_server *s)
+/* ---- commands of our own ---- */
+
+/* Runs one command of so many words; its reply is used again by the next one. */
+static const struct store_reply *run(struct fake_server *s, int n, ...)
 {
-    int64_t high = s->mark.base;
-    for (int i = 0; i < ITEM_BUCKETS; i++)
-        high = s->mark.counters[i] > high ? s->mark.counters[i] : high;
+    static struct store_reply reply;
+    struct resp_arg words[8];
+    va_list args;
+    assert(n <= 8);
+    va_start(args, n);
+    for (int i = 0; i < n; i++) {
+        words[i].ptr = va_arg(args, const char *);
+        words[i].len = strlen(words[i].ptr);
+    }
+    va_end(args);
+    s->store.now_us = time_us(s);
+    store_reply_clear(&reply);
+    store_call(&s->store, words, n, &reply);
+    return &reply;
+}
+
+static int64_t number(const struct store_reply *r)
+{
+    return r->nodes[0].kind == STORE_INT ? r->nodes[0].n : 0;
+}
+
+/* Copies the text of a node; "": it has none. */
+static void copy_text(const struct store_reply *r, int node, char *out, size_t size)
+{
+    const struct store_node *n = &r->nodes[node];
+    snprintf(out, size, "%.*s", (int)n->len, store_text(r, n));
+}
+
+/* ---- the server ---- */
+
+static int64_t on_publish(void *arg, const struct resp_arg *channel, const struct resp_arg *message)
+{
+    struct fake_server *s = arg;
+    if (!s->publish)
+        return 0;
+    char *name = util_memdup(channel->ptr, channel->len);
+    char *text = util_memdup(message->ptr, message->len);
+    int n = s->publish(s, name, text);
+    free(name);
+    free(text);
+    return n;
+}
+
+static void new_run_id(struct fake_server *s)
+{
+    for (int i = 0; i < FAKE_RUN_ID_LEN; i++)
+        s->run_id[i] = "0123456789abcdef"[sim_random(16)];
+    s->run_id[FAKE_RUN_ID_LEN] = '\0';
+}
+
+void fake_server_init(struct fake_server *s, const char *name)
+{
+    memset(s, 0, sizeof *s);
+    snprintf(s->name, sizeof s->name, "%s", name);
+    store_init(&s->store);
+    s->store.publish = on_publish;
+    s->store.arg = s;
+    TAILQ_INIT(&s->backlog);
+    LIST_INIT(&s->conns);
+    s->clock_us = INT64_C(1700000000000000) + sim_now_us();
+    s->clock_at_us = sim_now_us();
+    s->up = true;
+    new_run_id(s);
+}
+
+void fake_server_fini(struct fake_server *s)
+{
+    assert(TAILQ_EMPTY(&s->backlog) && LIST_EMPTY(&s->conns));
+    store_fini(&s->store);
+}
+
+void fake_server_flush(struct fake_server *s)
+{
+    store_flush(&s->store);
+}
+
+void fake_server_rerun(struct fake_server *s, bool keep_data)
+{
+    if (!keep_data)
+        fake_server_flush(s);
+    s->restarts++;
+    if (fake_mutation == FAKE_SCRIPTS_SURVIVE)
+        run(s, 6, "HSET", "holdfast:master", "run_id", s->run_id, "state", "active");
+    else
+        new_run_id(s);
+}
+
+/* ---- what is in it ---- */
+
+/* As no_brace() of src/lua/shares.lua. */
+static void hold_key(char out[KEY_MAX], const char *key, const char *part)
+{
+    size_t at = (size_t)snprintf(out, KEY_MAX, "%s%s", key, strcmp(part, "-") ? ":" : "");
+    for (const char *p = strcmp(part, "-") ? part : ""; *p && at < KEY_MAX - 4; p++) {
+        if (*p == '%' || *p == '}')
+            at += (size_t)snprintf(out + at, KEY_MAX - at, "%%%02X", *p);
+        else
+            out[at++] = *p;
+    }
+    out[at] = '\0';
+}
+
+/* The hold that this text tells of; false: it is none. */
+static bool parse_hold(const char *text, struct fake_lock *l)
+{
+    const char *owner = strstr(text, " owner=");
+    int n = sscanf(text, "op=%63s token=%" SCNd64 " count=%" SCNd64 " seq=%" SCNd64, l->op,
+                   &l->token, &l->count, &l->seq);
+    l->foreign = n != 4 || !owner;
+    if (!l->foreign)
+        snprintf(l->owner, sizeof l->owner, "%s", owner + 7);
+    return !l->foreign;
+}
+
+const struct fake_lock *fake_server_find(struct fake_server *s, const char *key, const char *part)
+{
+    static struct fake_lock lock;
+    char hold[KEY_MAX], text[2048];
+    hold_key(hold, key, part);
+    if (number(run(s, 2, "EXISTS", hold)) == 0)
+        return NULL;
+    memset(&lock, 0, sizeof lock);
+    snprintf(lock.key, sizeof lock.key, "%s", hold);
+    copy_text(run(s, 2, "GET", hold), 0, text, sizeof text);
+    parse_hold(text, &lock);
+    lock.left_ms = number(run(s, 2, "PTTL", hold));
+    return &lock;
+}
+
+bool fake_server_is_gone(struct fake_server *s, const char *key, const char *op)
+{
+    char tomb[KEY_MAX];
+    snprintf(tomb, sizeof tomb, "%s:gone:%s", key, op);
+    return number(run(s, 2, "EXISTS", tomb)) == 1;
+}
+
+bool fake_server_lapse(struct fake_server *s, const char *key, const char *part)
+{
+    char hold[KEY_MAX], shares[KEY_MAX], before[24];
+    hold_key(hold, key, part);
+    snprintf(shares, sizeof shares, "%s:shares", key);
+    snprintf(before, sizeof before, "%" PRId64, fake_server_time_ms(s) - 1);
+    bool was_there = number(run(s, 2, "DEL", hold)) == 1;
+    if (was_there && strcmp(part, "-") != 0)
+        run(s, 5, "ZADD", shares, "XX", before, part);
+    return was_there;
+}
+
+bool fake_server_prolong(struct fake_server *s, const char *key, int64_t ms)
+{
+    char left[24];
+    snprintf(left, sizeof left, "%" PRId64, number(run(s, 2, "PTTL", key)) + ms);
+    return number(run(s, 3, "PEXPIRE", key, left)) == 1;
+}
+
+void fake_server_set_foreign(struct fake_server *s, const char *key)
+{
+    run(s, 3, "SET", key, "text");
+}
+
+bool fake_server_is_active(struct fake_server *s)
+{
+    char run_id[64], state[16];
+    const struct store_reply *r = run(s, 4, "HMGET", "holdfast:master", "run_id", "state");
+    copy_text(r, 1, run_id, sizeof run_id);
+    copy_text(r, 2, state, sizeof state);
+    return strcmp(run_id, s->run_id) == 0 && strcmp(state, "active") == 0;
+}
+
+int64_t fake_server_counter(struct fake_server *s, const char *field)
+{
+    char text[32];
+    copy_text(run(s, 3, "HGET", "holdfast:master", field), 0, text, sizeof text);
+    return atoll(text);
+}
+
+void fake_server_set_counter(struct fake_server *s, const char *field, int64_t value)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%" PRId64, value);
+    run(s, 4, "HSET", "holdfast:master", field, text);
+}
+
+int64_t fake_server_high(struct fake_server *s)
+{
+    const struct store_reply *r = run(s, 2, "HGETALL", "holdfast:master");
+    int64_t high = 0;
+    for (int i = 1; i + 1 < r->n_nodes; i += 2) {
+        char field[64], value[64];
+        copy_text(r, i, field, sizeof field);
+        copy_text(r, i + 1, value, sizeof value);
+        bool counts = strcmp(field, "base") == 0 || strspn(field, "0123456789") == strlen(field);
+        if (counts && atoll(value) > high)
+            high = atoll(value);
+    }
     return high;
 }
 
-/* ---- the scripts without items ---- */
+struct count {
+    struct fake_server *server;
+    int n;
+    struct fake_lock *first;
+};
 
-static void set_settings(struct fake_server *s, const char *settings, const char *digest)
+static void count_hold(void *arg, const char *key, size_t len)
 {
-    s->mark.base = fake_server_high(s);
-    snprintf(s->mark.settings, sizeof s->mark.settings, "%s", settings);
-    snprintf(s->mark.digest, sizeof s->mark.digest, "%s", digest);
-}
-
-static struct life *life_of(struct fake_server *s, const char *slot)
-{
-    int i = 0;
-    while (s->mark.lives[i].slot[0] && strcmp(s->mark.lives[i].slot, slot) != 0)
-        assert(++i < FAKE_LIVES);
-    snprintf(s->mark.lives[i].slot, sizeof s->mark.lives[i].slot, "%s", slot);
-    return &s->mark.lives[i].newest;
-}
-
-static int64_t life_number(const char *life)
-{
-    return strtoll(life, NULL, 10);
-}
-
-static void begin_life(struct fake_server *s, struct life *own, const char *heard, const char *run)
-{
-    int64_t n = fake_max(life_number(own->text), life_number(heard)) + 1;
-    snprintf(own->text, sizeof own->text, "%lld %s", (long long)n, run);
-    snprintf(s->mark.run_id, sizeof s->mark.run_id, "%s", run);
-}
-
-/* run_id quarantine settings force digest promoted slot life ... */
-static void join(struct fake_server *s, int n, char *const *a, struct fake_reply *r)
-{
-    int64_t quarantine_ms = fake_mutation == FAKE_NO_QUARANTINE ? 0 : atoll(a[1]);
-    bool was_marked = s->mark.run_id[0] != '\0';
-    bool believed = !was_marked || strcmp(s->mark.settings, a[2]) == 0 || strcmp(a[3], "1") == 0;
-    const char *promoted = n > 5 ? a[5] : "", *heard = n > 7 && believed ? a[7] : "";
-    struct life *own = life_of(s, n > 6 ? a[6] : "?");
-    for (int i = 8; i + 1 < n && believed; i += 2)
-        (void)life_take(life_of(s, a[i]), a[i + 1], strlen(a[i + 1]));
-    bool ended = life_number(heard) >= life_number(own->text) && strcmp(heard, own->text) != 0 &&
-                 fake_mutation != FAKE_LIVES_FORGOTTEN;
-    bool was_replica =
-        promoted[0] && strcmp(promoted, "-1") != 0 && strcmp(promoted, s->mark.promoted) != 0;
-    if (strcmp(s->mark.run_id, a[0]) != 0 || ended || was_replica) {
-        int64_t till_ms = r->time_ms + quarantine_ms;
-        if (was_marked && !s->mark.active)
-            till_ms = fake_max(till_ms, s->mark.until_ms);
-        set_settings(s, a[2], a[4]);
-        snprintf(s->mark.promoted, sizeof s->mark.promoted, "%s", promoted);
-        s->mark.active = till_ms <= r->time_ms;
-        s->mark.until_ms = till_ms;
-        begin_life(s, own, heard, a[0]);
-    } else if (strcmp(a[3], "1") == 0 && strcmp(s->mark.settings, a[2]) != 0) {
-        set_settings(s, a[2], a[4]);
-    }
-    fake_add(r, 0, s->mark.active ? "active" : "quarantine");
-    fake_add(r, s->mark.active ? 0 : fake_max(0, s->mark.until_ms - r->time_ms), NULL);
-    fake_add(r, 0, s->mark.settings);
-    fake_add(r, fake_server_high(s), NULL);
-    for (int i = 6; i + 1 < n; i += 2)
-        fake_add(r, 0, life_of(s, a[i])->text);
-}
-
-/* run_id quarantine */
-static void suspend(struct fake_server *s, char *const *a, struct fake_reply *r)
-{
-    if (strcmp(s->mark.run_id, a[0]) != 0) {
-        strcpy(r->error, "STRANGER this server has lost its data");
+    struct count *c = arg;
+    struct fake_lock l = {0};
+    char name[KEY_MAX], text[2048];
+    snprintf(name, sizeof name, "%.*s", (int)len, key);
+    copy_text(run(c->server, 2, "GET", name), 0, text, sizeof text);
+    if (!parse_hold(text, &l))
         return;
-    }
-    int64_t till_ms = r->time_ms + atoll(a[1]);
-    s->mark.until_ms = s->mark.active ? till_ms : fake_max(till_ms, s->mark.until_ms);
-    s->mark.active = false;
-    fake_add(r, 0, "quarantine");
-    fake_add(r, s->mark.until_ms - r->time_ms, NULL);
+    snprintf(l.key, sizeof l.key, "%s", name);
+    if (c->n++ == 0 && c->first)
+        *c->first = l;
 }
 
-/* run_id base force digest */
-static void activate(struct fake_server *s, char *const *a, struct fake_reply *r)
+int fake_server_count_locks(struct fake_server *s, struct fake_lock *first)
 {
-    if (strcmp(s->mark.run_id, a[0]) != 0) {
-        strcpy(r->error, "STRANGER this server has lost its data");
-        return;
+    struct count c = {s, 0, first};
+    s->store.now_us = time_us(s);
+    store_each(&s->store, count_hold, &c);
+    return c.n;
+}
+
+/* Adds the texts of an array to `out`, each behind `mark`. */
+static void add_texts(const struct store_reply *r, const char *mark, char *out, size_t size)
+{
+    for (int i = 1; i < r->n_nodes; i++) {
+        char text[128];
+        copy_text(r, i, text, sizeof text);
+        snprintf(out + strlen(out), size - strlen(out), "%s%s%s", *out ? " " : "", mark, text);
     }
-    if (strcmp(s->mark.digest, a[3]) != 0) {
-        strcpy(r->error, "SETTINGS other settings than those of this broker are in force here");
-        return;
-    }
-    int64_t left_ms = 0;
-    if (!s->mark.active) {
-        left_ms = strcmp(a[2], "1") == 0 ? 0 : fake_max(0, s->mark.until_ms - r->time_ms);
-        s->mark.active = left_ms == 0;
-        if (s->mark.active && fake_mutation != FAKE_NO_FLOOR)
-            s->mark.base = fake_max(s->mark.base, atoll(a[1]));
-    }
-    fake_add(r, 0, s->mark.active ? "active" : "quarantine");
-    fake_add(r, left_ms, NULL);
+}
+
+const char *fake_server_line(struct fake_server *s, const char *key)
+{
+    static char text[512];
+    char name[KEY_MAX], after[24];
+    text[0] = '\0';
+    snprintf(name, sizeof name, "%s:line", key);
+    add_texts(run(s, 4, "LRANGE", name, "0", "-1"), "", text, sizeof text);
+    snprintf(name, sizeof name, "%s:turn", key);
+    snprintf(after, sizeof after, "(%" PRId64, fake_server_time_ms(s));
+    add_texts(run(s, 4, "ZRANGEBYSCORE", name, after, "+inf"), "turn:", text, sizeof text);
+    return text;
 }
 
 /* ---- EVALSHA ---- */
 
-static const struct {
-    void (*item)(struct fake_server *, const char *key, char *const *args, struct fake_reply *);
-    void (*all)(struct fake_server *, int n_keys, char *const *keys, int n_args, char *const *args,
-                struct fake_reply *); /* instead: looks at more than one item at a time */
-    bool knows_run, votes; /* its text has run id and settings in it; refused in quarantine */
-} scripts[SCRIPT_COUNT] = {
-    [SCRIPT_ACQUIRE] = {NULL, fake_acquire, true, true},
-    [SCRIPT_COMMIT] = {fake_commit, NULL, true, true},
-    [SCRIPT_TAKEOVER] = {fake_takeover, NULL, true, true},
-    [SCRIPT_RENEW] = {fake_renew, NULL, true, true},
-    [SCRIPT_PLANT] = {fake_plant, NULL, true, false},
-    [SCRIPT_RELEASE] = {fake_release, NULL, false, false},
-    [SCRIPT_LINE] = {fake_line_script, NULL, false, false},
-    [SCRIPT_PASS] = {fake_pass, NULL, false, false},
-    [SCRIPT_PEEK] = {NULL, fake_peek, false, false},
-};
-
-/* last:<broker>; made when it is not there. */
-static int64_t *last_call(struct fake_server *s, const char *broker)
+static void add(struct fake_reply *r, int64_t integer, char *text)
 {
-    struct fake_last *l;
-    LIST_FOREACH(l, &s->mark.lasts, link) {
-        if (strcmp(l->broker, broker) == 0)
-            return &l->call;
+    if (r->n == r->cap) {
+        r->cap = r->cap ? 2 * r->cap : 8;
+        r->values = util_realloc(r->values, (size_t)r->cap * sizeof *r->values);
     }
-    l = util_alloc(sizeof *l);
-    snprintf(l->broker, sizeof l->broker, "%s", broker);
-    LIST_INSERT_HEAD(&s->mark.lasts, l, link);
-    return &l->call;
+    r->values[r->n++] = (struct fake_value){text != NULL, integer, text};
 }
 
-/* head: deadline, call, broker; what else is in the head of acquire.lua is read there */
-static const char *refusal(struct fake_server *s, enum script script, const char *run_id,
-                           const char *settings, char *const *head, int64_t now_ms)
+void fake_reply_fini(struct fake_reply *r)
 {
-    const char *deadline = head[0];
-    if (script_get(script)->deadline && deadline[0] && now_ms > atoll(deadline) &&
-        fake_mutation != FAKE_NO_DEADLINE)
-        return "LATE the request came after its deadline";
-    if (scripts[script].knows_run && strcmp(s->mark.run_id, run_id) != 0)
-        return "STRANGER this server has lost its data";
-    if (scripts[script].knows_run && strcmp(s->mark.digest, settings) != 0 &&
-        fake_mutation != FAKE_SETTINGS_UNSEEN)
-        return "SETTINGS other settings than those of this broker are in force here";
-    if (scripts[script].knows_run && atoll(head[1]) < *last_call(s, head[2]) &&
-        fake_mutation != FAKE_OLD_CALLS)
-        return "REPEATED a later call of this broker has come before";
-    if (scripts[script].votes && !s->mark.active)
-        return "QUARANTINE this server may not vote yet";
-    return NULL;
+    for (int i = 0; i < r->n; i++)
+        free(r->values[i].text);
+    free(r->values);
+    free(r->nested);
+}
+
+/* The items that a brief reply leaves out (script.h). */
+static void take_brief(enum script script, const char *text, int n_items, struct fake_reply *r)
+{
+    int64_t seconds = 0, us = 0, above = 0;
+    int n = sscanf(text, "%" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64, &seconds, &us, &r->call,
+                   &above);
+    const struct script_row *row = script_get(script);
+    assert(row->brief && n >= 3);
+    for (int i = 0; i < n_items * row->width; i++)
+        add(r, i % row->width == 1 ? above : i % row->width == 0, NULL);
+}
+
+static void take_node(const struct store_reply *told, int i, struct fake_reply *r)
+{
+    const struct store_node *node = &told->nodes[i];
+    if (node->kind == STORE_INT)
+        add(r, node->n, NULL);
+    else
+        add(r, 0, util_memdup(store_text(told, node), node->len));
+}
+
+/* {time, call, ...} of a script with items, {time, ...} of another one. */
+static void take_array(const struct store_reply *told, bool has_items, struct fake_reply *r)
+{
+    int i = 2; /* behind the array and the time */
+    if (has_items)
+        r->call = told->nodes[i++].n;
+    while (i < told->n_nodes) {
+        const struct store_node *node = &told->nodes[i++];
+        if (node->kind != STORE_ARRAY) {
+            take_node(told, i - 1, r);
+            continue;
+        }
+        r->nested = util_realloc(r->nested, (size_t)(r->n_nested + 1) * sizeof *r->nested);
+        r->nested[r->n_nested++] = (int)node->n;
+        for (int64_t j = 0; j < node->n; j++)
+            take_node(told, i++, r);
+    }
 }
 
 static void trace(const struct fake_server *s, enum script script, int n_keys, char *const *keys,
@@ -304,6 +401,30 @@ static void trace(const struct fake_server *s, enum script script, int n_keys, c
     }
 }
 
+static void run_script(struct fake_server *s, enum script script, int n_keys, char *const *keys,
+                       int n_args, char *const *args, struct fake_reply *r)
+{
+    static struct store_reply told;
+    static struct resp_arg words[WORDS_MAX];
+    assert(n_keys + n_args <= WORDS_MAX);
+    for (int i = 0; i < n_keys + n_args; i++) {
+        words[i].ptr = i < n_keys ? keys[i] : args[i - n_keys];
+        words[i].len = strlen(words[i].ptr);
+    }
+    s->store.now_us = time_us(s);
+    store_reply_clear(&told);
+    script_host_run(host, compiled[script], &s->store, words, n_keys, words + n_keys, n_args,
+                    &told);
+    char text[128];
+    copy_text(&told, 0, text, sizeof text);
+    if (told.nodes[0].kind == STORE_ERROR)
+        snprintf(r->error, sizeof r->error, "%s", text);
+    else if (told.nodes[0].kind == STORE_BULK)
+        take_brief(script, text, n_keys, r);
+    else
+        take_array(&told, script < SCRIPT_JOIN, r);
+}
+
 void fake_server_eval(struct fake_server *s, enum script script, const char *run_id,
                       const char *settings, int n_keys, char *const *keys, int n_args,
                       char *const *args, struct fake_reply *r)
@@ -311,53 +432,18 @@ void fake_server_eval(struct fake_server *s, enum script script, const char *run
     memset(r, 0, sizeof *r);
     r->time_ms = fake_server_time_ms(s);
     s->evals++;
-    if (strcmp(s->run_id, run_id) != 0) {
+    compile(script);
+    script_host_set(host, "THIS_RUN", run_id);
+    script_host_set(host, "THESE_SETTINGS", settings);
+    if (strcmp(s->run_id, run_id) != 0)
         strcpy(r->error, "NOSCRIPT No matching script. Please use EVAL.");
-        return;
-    }
-    if (s->refuses && script < SCRIPT_JOIN) {
+    else if (s->refuses && script < SCRIPT_JOIN)
         snprintf(r->error, sizeof r->error, "%s", s->refuses);
-        return;
-    }
-    if (script == SCRIPT_JOIN) {
-        join(s, n_args, args, r);
-        return;
-    }
-    if (script == SCRIPT_SUSPEND) {
-        suspend(s, args, r);
-        return;
-    }
-    if (script == SCRIPT_ACTIVATE) {
-        activate(s, args, r);
-        return;
-    }
-    const char *no = refusal(s, script, run_id, settings, args, r->time_ms);
-    if (no) {
-        snprintf(r->error, sizeof r->error, "%s", no);
-        if (log_enabled(LOG_LEVEL_TRACE))
-            trace(s, script, n_keys, keys, n_args, args, r);
-        return;
-    }
-    int width = script_get(script)->args, head = script_get(script)->head;
-    int more = script == SCRIPT_ACQUIRE && n_args > head + n_keys * width; /* counters */
-    assert(n_args == head + n_keys * width + more);
-    r->call = atoll(args[1]);
-    if (script == SCRIPT_ACQUIRE || script == SCRIPT_RELEASE) {
-        int64_t *last = last_call(s, args[2]);
-        *last = fake_max(*last, r->call);
-    }
-    if (scripts[script].all)
-        scripts[script].all(s, n_keys, keys, n_args - FAKE_HEAD, args + FAKE_HEAD, r);
-    for (int i = 0; i < n_keys && scripts[script].item; i++)
-        scripts[script].item(s, keys[i], args + head + i * width, r);
+    else
+        run_script(s, script, n_keys, keys, n_args, args, r);
+    /* a script that failed by itself is a mistake, of the script or of the store */
+    if (strncmp(r->error, "ERR ", 4) == 0)
+        util_die("%s: %s", script_get(script)->name, r->error);
     if (log_enabled(LOG_LEVEL_TRACE))
         trace(s, script, n_keys, keys, n_args, args, r);
-}
-
-void fake_reply_fini(struct fake_reply *r)
-{
-    for (int i = 0; i < r->n; i++)
-        free(r->values[i].text);
-    free(r->values);
-    free(r->nested);
 }

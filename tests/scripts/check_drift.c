@@ -1,5 +1,5 @@
-/* Random calls to the scripts on a real Redis and to their model: they answer alike and leave the
- * same behind. What the simulation shows of the model is then true of the scripts.
+/* Random calls of the scripts on a real Redis and on the store that the simulation runs them over:
+ * they answer alike and leave the same behind. What the simulation shows is then true of Redis.
  *
  *   DRIFT_SEED=n     the first sequence (1)      DRIFT_SEEDS=n   how many (150)
  *   DRIFT_SHOW=1     every line with both answers

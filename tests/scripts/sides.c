@@ -348,7 +348,7 @@ static void fake_command(char **w, int n, char *out)
     if (n > 1)
         snprintf(key, sizeof key, "holdfast:{%s}", w[1]);
     if (strcmp(w[0], "STATE") == 0) {
-        const struct fake_lock *l = fake_server_find_part(&fake, key, n > 2 ? w[2] : "-");
+        const struct fake_lock *l = fake_server_find(&fake, key, n > 2 ? w[2] : "-");
         if (!l || l->foreign)
             add_word(out, l ? "foreign" : "free");
         else
@@ -363,9 +363,7 @@ static void fake_command(char **w, int n, char *out)
     } else if (strcmp(w[0], "FLUSHALL") == 0) {
         fake_server_flush(&fake);
     } else if (strcmp(w[0], "LAPSE") == 0) {
-        struct fake_lock *l = fake_server_find_part(&fake, key, w[2]);
-        if (l)
-            l->expires_ms = fake_time_ms() - 1;
+        fake_server_lapse(&fake, key, w[2]);
     } else if (strcmp(w[0], "SLEEP") == 0) {
         sim_run_until(sim_now_us() + atol(w[1]) * 1000);
     } else if (strcmp(w[0], "LISTEN") == 0) {

@@ -19,7 +19,7 @@ static const int64_t K = (int64_t)1 << 52;
 
 static void count_from(int server, int64_t count)
 {
-    world.servers[server].mark.counters[item_bucket("n", 1)] = K + count;
+    story_set_counter(server, K + count);
 }
 
 /* From now on everything that is sent arrives a second time, up to so much later. */
@@ -31,14 +31,12 @@ static void copy_all(int64_t ms)
 
 static void lose_lock(int server)
 {
-    struct fake_lock *l = world_lock_at(server, "n");
-    ck_assert_ptr_nonnull(l);
-    l->expires_ms = 0;
+    ck_assert(fake_server_lapse(&world.servers[server], "holdfast:{n}", "-"));
 }
 
 static void is_held_by(int server, const char *owner)
 {
-    struct fake_lock *l = world_lock_at(server, "n");
+    const struct fake_lock *l = world_lock_at(server, "n");
     ck_assert_msg(l && strcmp(l->owner, owner) == 0, "server %d: held by %s", server,
                   l ? l->owner : "nobody");
 }
@@ -493,7 +491,7 @@ static void begin_with_high_tokens(void)
     story_gets(0, "LOCK n");
     story_frees(0);
     for (int i = 0; i < 3; i++)
-        world.servers[i].mark.counters[item_bucket("n", 1)] += (int64_t)5000 << 10;
+        story_set_counter(i, story_counter(i) + ((int64_t)5000 << 10));
 }
 
 /* Two of three masters refuse one count, and take the old one that is told them after it. Whoever
@@ -603,7 +601,7 @@ START_TEST(an_older_count_is_over)
         story_answers(0, i ? "0" : "1");
     }
     for (int i = 0; i < 3; i++) /* later tokens are later by more than there were entries */
-        world.servers[i].mark.counters[item_bucket("n", 1)] += 10;
+        story_set_counter(i, story_counter(i) + 10);
     story_gets(1, "LOCK n");
     world_run_ms(story_conf.broker.lease_ms);
     story_cut(2, 0, true);
@@ -723,8 +721,7 @@ START_TEST(asked_in_the_last_millisecond)
 {
     story_begin(_i % 2 ? 3 : 1, 2, "xy");
     story_gets(0, "LOCK n LEASE 1000");
-    int64_t ends_ms = world_lock_at(0, "n")->expires_ms;
-    while (fake_server_time_ms(&world.servers[0]) < ends_ms - 2)
+    while (world_lock_at(0, "n")->left_ms > 2)
         sim_run_until(sim_now_us() + 100);
     sim_run_until(sim_now_us() + 100 * _i);
     world_say(1, "LOCK n WAIT 3000");
@@ -744,11 +741,11 @@ START_TEST(several_names_or_none)
     world_broker_start(0);
     world_settle();
     world_connect(0, 0, "x");
-    int64_t token = world.servers[0].mark.base;
+    int64_t token = fake_server_counter(&world.servers[0], "base");
     world_say(0, "MLOCK 2 n m");
     world_run_ms(5);
     story_answers(0, "nil");
-    ck_assert_int_eq(world.servers[0].mark.base, token);
+    ck_assert_int_eq(fake_server_counter(&world.servers[0], "base"), token);
     world_end();
 }
 END_TEST

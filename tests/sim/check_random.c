@@ -54,8 +54,7 @@ static bool may_lose_data(int except)
 {
     int out = 0;
     for (int i = 0; i < world.conf.n_servers; i++)
-        out += i != except && !(world.servers[i].up && world.servers[i].mark.active &&
-                                strcmp(world.servers[i].mark.run_id, world.servers[i].run_id) == 0);
+        out += i != except && !(world.servers[i].up && fake_server_is_active(&world.servers[i]));
     return out == 0 || world.conf.wall_skew_ms == 0;
 }
 
@@ -388,12 +387,11 @@ static void drain(void)
 static void check_nothing_left(void)
 {
     for (int i = 0; i < world.conf.n_servers; i++) {
-        const struct fake_lock *l;
-        if (fake_server_count_locks(&world.servers[i]) == 0)
+        struct fake_lock l;
+        if (fake_server_count_locks(&world.servers[i], &l) == 0)
             continue;
-        l = TAILQ_FIRST(&world.servers[i].locks);
-        history_fail("server %s still has %s for %s under %s", world.servers[i].name, l->key,
-                     l->owner, l->op);
+        history_fail("server %s still has %s for %s under %s", world.servers[i].name, l.key,
+                     l.owner, l.op);
     }
     for (int i = 0; i < world.conf.n_brokers; i++) {
         const struct broker *b = &world.brokers[i].b;

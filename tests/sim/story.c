@@ -59,6 +59,23 @@ void story_restart_empty(int server)
     world_run_ms(100);
 }
 
+static const char *counter_field(void)
+{
+    static char field[16];
+    snprintf(field, sizeof field, "%d", item_bucket("n", 1));
+    return field;
+}
+
+int64_t story_counter(int server)
+{
+    return fake_server_counter(&world.servers[server], counter_field());
+}
+
+void story_set_counter(int server, int64_t value)
+{
+    fake_server_set_counter(&world.servers[server], counter_field(), value);
+}
+
 static int64_t grant(int app, int64_t *validity_ms)
 {
     int64_t token = 0;

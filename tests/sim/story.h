@@ -23,6 +23,9 @@ void story_cut(int broker, int server, bool cut);
 void story_run_there(void);
 /* kill -9, started again at once without its data, and everybody has noticed. */
 void story_restart_empty(int server);
+/* The token counter of lock `n` at this master. */
+int64_t story_counter(int server);
+void story_set_counter(int server, int64_t value);
 
 /* This application says it, LOCK or RENEW, and is granted it within some milliseconds: the token.
  */

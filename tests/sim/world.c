@@ -556,11 +556,11 @@ int64_t world_asks(int broker)
     return world.brokers[broker].b.backend.n_asks;
 }
 
-struct fake_lock *world_lock_at(int server, const char *name)
+const struct fake_lock *world_lock_at(int server, const char *name)
 {
     char key[64];
     snprintf(key, sizeof key, "holdfast:{%s}", name);
-    return fake_server_find(&world.servers[server], key);
+    return fake_server_find(&world.servers[server], key, "-");
 }
 
 int world_copies(const char *name)

@@ -13,6 +13,7 @@
 
 #include "broker.h"
 #include "fake_master.h"
+#include "item.h"
 #include "rejoin.h"
 #include "session.h"
 #include "sim_time.h"
@@ -139,6 +140,6 @@ const char *world_kind(const char *name, const char *owner, int *limit);
 int64_t world_asks(int broker);
 /* How many servers hold this lock now. */
 int world_copies(const char *name);
-struct fake_lock *world_lock_at(int server, const char *name);
+const struct fake_lock *world_lock_at(int server, const char *name);
 
 #endif

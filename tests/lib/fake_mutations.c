@@ -1,0 +1,143 @@
+/*
+ * Each mistake is a list of edits: in this script, these words become those. A script without the
+ * words is an error, so that no mistake is forgotten when a script changes.
+ */
+#include "fake_mutations.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util.h"
+
+enum fake_mutation fake_mutation;
+const char *const fake_mutation_names[FAKE_MUTATIONS] = {
+    [FAKE_AS_IT_SHOULD_BE] = "none",
+    [FAKE_COMMIT_ANYWHERE] = "commit anywhere",
+    [FAKE_COMMIT_LOWERS] = "commit lowers",
+    [FAKE_NO_TOMBS] = "no tombstones",
+    [FAKE_OLD_CALLS] = "copies of earlier calls run",
+    [FAKE_NO_DEADLINE] = "no deadline",
+    [FAKE_NO_QUARANTINE] = "no quarantine",
+    [FAKE_RELEASE_ANY] = "release frees any hold",
+    [FAKE_RENEW_CREATES] = "renew creates",
+    [FAKE_PLANT_ANYWHERE] = "plant overwrites",
+    [FAKE_REPEAT_COUNTS] = "a repeat counts",
+    [FAKE_SEQ_IGNORED] = "sequence of counts ignored",
+    [FAKE_NO_FLOOR] = "no floor for tokens",
+    [FAKE_SCRIPTS_SURVIVE] = "scripts survive a restart",
+    [FAKE_TAKEOVER_KEEPS_TOKEN] = "take-over keeps the token",
+    [FAKE_LATE_COPIES] = "late copies of older operations count",
+    [FAKE_JUMPS_UNSEEN] = "clocks that jump go unseen",
+    [FAKE_SETTINGS_UNSEEN] = "scripts do not compare the settings",
+    [FAKE_VETO_UNHEARD] = "a refusal for settings is no veto",
+    [FAKE_READERS_UNSEEN] = "a writer does not see readers",
+    [FAKE_WRITER_UNSEEN] = "a reader does not see a writer",
+    [FAKE_PERMIT_TWICE] = "a permit given twice",
+    [FAKE_GROUP_IN_PARTS] = "a group taken in parts",
+    [FAKE_QUORUM_OF_CONNECTED] = "a majority of the connected",
+    [FAKE_NO_COMMIT] = "no second round for the token",
+    [FAKE_VALID_FROM_ANSWER] = "validity counted from the answer",
+    [FAKE_TOLD_LATE] = "told when it is over",
+    [FAKE_IDS_TWICE] = "operation ids used twice",
+    [FAKE_NO_UNDO] = "nothing is undone",
+    [FAKE_LIVES_FORGOTTEN] = "a run that comes back is the one it was",
+};
+
+static const char tomb[] = "redis.call('SET', gone_key(key, op), how, 'PX', ms, ...)";
+static const char age[] = "if broker ~= nil and broker == holder then";
+static const char late[] = "now - ARGV[1] > 0 then";
+static const char others[] = "elseif settings ~= SETTINGS then";
+static const char repeated[] = "elseif CALL - (master[2] or 0) < 0 then";
+
+static const struct edit {
+    enum fake_mutation mutation;
+    enum script script;
+    const char *from, *to;
+} edits[] = {
+    {FAKE_COMMIT_ANYWHERE, SCRIPT_COMMIT, "local code, value = 0, 0",
+     "local code, value = 1, token redis.call('HSET', 'holdfast:master', counter, "
+     "string.format('%.0f', math.max(token, redis.call('HGET', 'holdfast:master', counter) or "
+     "0)))"},
+    {FAKE_COMMIT_LOWERS, SCRIPT_COMMIT, "code = value > token and 2 or 1", "code = 1"},
+    {FAKE_COMMIT_LOWERS, SCRIPT_COMMIT, "if value < token then", "if value ~= token then"},
+    {FAKE_NO_TOMBS, SCRIPT_ACQUIRE, tomb, ""},
+    {FAKE_NO_TOMBS, SCRIPT_TAKEOVER, tomb, ""},
+    {FAKE_NO_TOMBS, SCRIPT_RELEASE, tomb, ""},
+    {FAKE_OLD_CALLS, SCRIPT_ACQUIRE, repeated, "elseif false then"},
+    {FAKE_OLD_CALLS, SCRIPT_COMMIT, repeated, "elseif false then"},
+    {FAKE_OLD_CALLS, SCRIPT_TAKEOVER, repeated, "elseif false then"},
+    {FAKE_OLD_CALLS, SCRIPT_RENEW, repeated, "elseif false then"},
+    {FAKE_OLD_CALLS, SCRIPT_PLANT, repeated, "elseif false then"},
+    {FAKE_NO_DEADLINE, SCRIPT_ACQUIRE, late, "false then"},
+    {FAKE_NO_DEADLINE, SCRIPT_COMMIT, late, "false then"},
+    {FAKE_NO_DEADLINE, SCRIPT_TAKEOVER, late, "false then"},
+    {FAKE_NO_DEADLINE, SCRIPT_RENEW, late, "false then"},
+    {FAKE_NO_DEADLINE, SCRIPT_PLANT, late, "false then"},
+    {FAKE_NO_QUARANTINE, SCRIPT_JOIN, "local till = now + QUARANTINE", "local till = now"},
+    {FAKE_RELEASE_ANY, SCRIPT_RELEASE, "text:match(OPERATION) == ARGV[HEAD + i]",
+     "text:match(OPERATION)"},
+    {FAKE_RELEASE_ANY, SCRIPT_RELEASE, "if text and text:match(OP) == op then",
+     "if text and text:match(OP) then"},
+    {FAKE_RENEW_CREATES, SCRIPT_RENEW, "return 0\n",
+     "if lease ~= '0' then call('SET', hold, hold_text(op, '1', count or '1', seq or '1', lease, "
+     "'0', '0', '?'), 'PX', lease) return 1 end return 0\n"},
+    {FAKE_PLANT_ANYWHERE, SCRIPT_PLANT, "if not held and not is_taken(key, owner, part) and",
+     "if (not held or held:match(OP)) and"},
+    {FAKE_REPEAT_COUNTS, SCRIPT_ACQUIRE, "elseif held and held.op == w.op then",
+     "elseif false then"},
+    {FAKE_REPEAT_COUNTS, SCRIPT_ACQUIRE, "elseif held and held.op ~= w.prev then",
+     "elseif held and held.op ~= w.prev and held.op ~= w.op then"},
+    {FAKE_SEQ_IGNORED, SCRIPT_RENEW,
+     "local newer = seq and its ~= seq and tonumber(its) < tonumber(seq)", "local newer = seq"},
+    {FAKE_NO_FLOOR, SCRIPT_ACQUIRE, "local simple, margin = true, LOWEST - base",
+     "local simple, margin = false, 1"},
+    {FAKE_NO_FLOOR, SCRIPT_ACQUIRE, "simple, counter_of = margin > 0, {}", "counter_of = {}"},
+    {FAKE_NO_FLOOR, SCRIPT_ACQUIRE, "local higher = math.max(above, last + 1 - token)",
+     "local higher = last + 1 - token"},
+    {FAKE_NO_FLOOR, SCRIPT_ACQUIRE, "if higher > 0 then", "if higher ~= 0 then"},
+    {FAKE_NO_FLOOR, SCRIPT_ACTIVATE, "if tonumber(ARGV[2]) > (tonumber(mark[4]) or 0) then",
+     "if false then"},
+    {FAKE_TAKEOVER_KEEPS_TOKEN, SCRIPT_TAKEOVER,
+     "code, value = 1, math.max(last + 1, base + 1, tonumber(ARGV[a + 4]))",
+     "code, value = 1, tonumber(held.token)"},
+    {FAKE_LATE_COPIES, SCRIPT_ACQUIRE, age, "if false then"},
+    {FAKE_LATE_COPIES, SCRIPT_TAKEOVER, age, "if false then"},
+    {FAKE_SETTINGS_UNSEEN, SCRIPT_ACQUIRE, others, "elseif false then"},
+    {FAKE_SETTINGS_UNSEEN, SCRIPT_COMMIT, others, "elseif false then"},
+    {FAKE_SETTINGS_UNSEEN, SCRIPT_TAKEOVER, others, "elseif false then"},
+    {FAKE_SETTINGS_UNSEEN, SCRIPT_RENEW, others, "elseif false then"},
+    {FAKE_SETTINGS_UNSEEN, SCRIPT_PLANT, others, "elseif false then"},
+    {FAKE_READERS_UNSEEN, SCRIPT_ACQUIRE, "return in_the_way(w.key, w.owner, w.ticket)", "return"},
+    {FAKE_WRITER_UNSEEN, SCRIPT_ACQUIRE,
+     "if alone and alone.op ~= w.prev and alone.owner ~= w.owner then", "if false then"},
+    {FAKE_PERMIT_TWICE, SCRIPT_ACQUIRE, "if not held or replaces then", "if true then"},
+    {FAKE_LIVES_FORGOTTEN, SCRIPT_JOIN, "number(heard) >= number(own) and heard ~= own", "false"},
+    {FAKE_GROUP_IN_PARTS, SCRIPT_ACQUIRE, "if not codes[j] and free then", "if not codes[j] then"},
+};
+
+static char *change(char *text, const struct edit *e)
+{
+    char *at = strstr(text, e->from);
+    if (!at) {
+        fprintf(stderr, "mutation \"%s\": %s has no more \"%s\"\n",
+                fake_mutation_names[e->mutation], script_get(e->script)->name, e->from);
+        abort();
+    }
+    size_t head = (size_t)(at - text), tail = strlen(at + strlen(e->from));
+    char *out = util_alloc(head + strlen(e->to) + tail + 1);
+    memcpy(out, text, head);
+    strcpy(out + head, e->to);
+    strcat(out + head, at + strlen(e->from));
+    free(text);
+    return out;
+}
+
+char *fake_mutate(enum script script, char *text)
+{
+    for (size_t i = 0; i < sizeof edits / sizeof edits[0]; i++) {
+        if (edits[i].mutation == fake_mutation && edits[i].script == script)
+            text = change(text, &edits[i]);
+    }
+    return text;
+}

@@ -1,0 +1,51 @@
+#ifndef HOLDFAST_FAKE_MUTATIONS_H
+#define HOLDFAST_FAKE_MUTATIONS_H
+/*
+ * fake_mutations: deliberate mistakes, one at a time, each of which the simulation has to find.
+ * Those in the scripts are changes of their text, made here; those in the broker are in
+ * tests/sim/mutants.c.
+ */
+#include "script.h"
+
+enum fake_mutation {
+    FAKE_AS_IT_SHOULD_BE,
+    FAKE_COMMIT_ANYWHERE, /* writes the token back without looking who holds */
+    FAKE_COMMIT_LOWERS,
+    FAKE_NO_TOMBS,
+    FAKE_OLD_CALLS, /* a copy of an earlier call does what it says */
+    FAKE_NO_DEADLINE,
+    FAKE_NO_QUARANTINE,
+    FAKE_RELEASE_ANY, /* an undo frees whatever is there */
+    FAKE_RENEW_CREATES,
+    FAKE_PLANT_ANYWHERE,  /* over a hold of somebody else */
+    FAKE_REPEAT_COUNTS,   /* an operation seen again takes the lock once more */
+    FAKE_SEQ_IGNORED,     /* an old count overwrites a newer one */
+    FAKE_NO_FLOOR,        /* counters begin where they begin */
+    FAKE_SCRIPTS_SURVIVE, /* a restart goes unnoticed */
+    FAKE_TAKEOVER_KEEPS_TOKEN,
+    FAKE_LATE_COPIES,     /* of two operations of one broker the later to arrive wins */
+    FAKE_JUMPS_UNSEEN,    /* nobody looks at the clocks of the masters */
+    FAKE_SETTINGS_UNSEEN, /* other settings are refused at joining only */
+    FAKE_VETO_UNHEARD,    /* who refuses a broker for them is one vote less, and no more */
+    FAKE_READERS_UNSEEN,  /* who wants a lock alone does not look whether others read */
+    FAKE_WRITER_UNSEEN,   /* a reader does not look whether somebody has it alone */
+    FAKE_PERMIT_TWICE,    /* a permit that is taken is given away again */
+    FAKE_GROUP_IN_PARTS,  /* of an all-or-none group the free ones are taken */
+    FAKE_LIVES_FORGOTTEN, /* nobody remembers that another server stood in for one */
+    /* in the broker, not in the scripts: tests/sim/mutants.c */
+    FAKE_QUORUM_OF_CONNECTED,
+    FAKE_NO_COMMIT,
+    FAKE_VALID_FROM_ANSWER,
+    FAKE_TOLD_LATE,
+    FAKE_IDS_TWICE,
+    FAKE_NO_UNDO,
+    FAKE_MUTATIONS
+};
+extern enum fake_mutation fake_mutation; /* set before the first script runs */
+extern const char *const fake_mutation_names[FAKE_MUTATIONS];
+
+/* The script with the mistake of `fake_mutation` in it. Takes `text` (heap) and returns it or
+ * another one, which the caller frees. A mistake whose place is no longer in the script ends the
+ * test by abort(). */
+char *fake_mutate(enum script script, char *text);
+#endif

@@ -1,0 +1,78 @@
+#ifndef HOLDFAST_STORE_H
+#define HOLDFAST_STORE_H
+/*
+ * store: what a Redis server keeps, without the server: strings, hashes, lists, sets and sorted
+ * sets with times to live, and the commands that scripts say about them. The replies, errors
+ * included, are those of Redis 7.0, word for word.
+ *
+ * The time is the caller's: it stands still within a call and may jump between two. Nothing is
+ * asked of the operating system but memory.
+ *
+ * A key whose time is over is gone from the next look at it on, as in Redis; one that nobody looks
+ * at stays in memory until store_sweep().
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "buf.h"
+#include "resp.h"
+
+struct store_key;
+
+struct store {
+    struct store_key *keys; /* by name, in the order in which they were made */
+    int64_t now_us;         /* time of this server; set by the caller before each call */
+    /* PUBLISH: returns how many have heard it. NULL: nobody listens. The texts are lent. */
+    int64_t (*publish)(void *arg, const struct resp_arg *channel, const struct resp_arg *message);
+    void *arg;
+};
+
+/* ---- replies: a tree in preorder, its texts in one block ---- */
+
+enum store_kind {
+    STORE_NIL,
+    STORE_STATUS,
+    STORE_ERROR,
+    STORE_INT,
+    STORE_BULK,
+    STORE_ARRAY /* `n` elements follow, each with all that belongs to it */
+};
+
+struct store_node {
+    uint8_t kind;   /* enum store_kind */
+    int64_t n;      /* STORE_INT: the number; STORE_ARRAY: how many elements */
+    size_t at, len; /* text: these bytes of `texts` */
+};
+
+/* All zero is an empty one. */
+struct store_reply {
+    struct store_node *nodes;
+    int n_nodes, cap;
+    struct buf texts;
+};
+void store_reply_clear(struct store_reply *); /* keeps the memory */
+void store_reply_fini(struct store_reply *);
+/* Text of a node; not NUL-terminated. Holds until something is added to the reply. */
+const char *store_text(const struct store_reply *, const struct store_node *);
+
+void store_add_nil(struct store_reply *);
+void store_add_int(struct store_reply *, int64_t n);
+void store_add_array(struct store_reply *, int64_t n); /* then its elements */
+void store_add_text(struct store_reply *, enum store_kind, const void *text, size_t len);
+void store_add_error(struct store_reply *, const char *text);
+
+/* ---- the store ---- */
+
+void store_init(struct store *);
+void store_fini(struct store *);
+void store_flush(struct store *); /* FLUSHALL */
+void store_sweep(struct store *); /* frees every key whose time is over */
+
+/* Runs one command and adds exactly one reply. Its name and options in any case. A command that
+ * the store does not know or that has too few or too many words is an error as of a script. */
+void store_call(struct store *, const struct resp_arg *argv, int argc, struct store_reply *);
+
+/* Calls `each` for every key that is there now, oldest first; it must not change the store. */
+void store_each(struct store *, void (*each)(void *arg, const char *key, size_t len), void *arg);
+#endif

@@ -1,0 +1,269 @@
+/* Hashes: values by field. Sets are kept as hashes without values. */
+#include "store_private.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util.h"
+
+static struct store_field *find(const struct store_key *k, const struct resp_arg *name)
+{
+    struct store_field *f = NULL;
+    if (k)
+        HASH_FIND(hh, k->fields, name->ptr, name->len, f);
+    return f;
+}
+
+/* True: it was not there. */
+static bool add(struct store_key *k, const struct resp_arg *name, const struct resp_arg *value)
+{
+    struct store_field *f = find(k, name);
+    bool is_new = !f;
+    if (is_new) {
+        f = util_alloc(sizeof *f + name->len + 1);
+        f->len = name->len;
+        memcpy(f->name, name->ptr, name->len);
+        HASH_ADD_KEYPTR(hh, k->fields, f->name, f->len, f);
+    }
+    if (value) {
+        free(f->value.ptr);
+        f->value = store_bytes_of(value);
+    }
+    return is_new;
+}
+
+static bool drop(struct store_key *k, const struct resp_arg *name)
+{
+    struct store_field *f = find(k, name);
+    if (!f)
+        return false;
+    HASH_DEL(k->fields, f);
+    free(f->value.ptr);
+    free(f);
+    return true;
+}
+
+/* Takes away the words from the third on; how many were there. The empty one goes. */
+static void drop_all(struct store_run *run, enum store_type type)
+{
+    bool wrong;
+    int64_t n = 0;
+    struct store_key *k = store_key_get(run, &run->argv[1], type, &wrong);
+    if (wrong)
+        return;
+    for (int i = 2; k && i < run->argc; i++)
+        n += drop(k, &run->argv[i]);
+    if (k && !k->fields)
+        store_key_drop(run->store, k);
+    store_add_int(run->out, n);
+}
+
+static void count(struct store_run *run, enum store_type type)
+{
+    bool wrong;
+    const struct store_key *k = store_key_get(run, &run->argv[1], type, &wrong);
+    if (!wrong)
+        store_add_int(run->out, k ? HASH_COUNT(k->fields) : 0);
+}
+
+static void has(struct store_run *run, enum store_type type)
+{
+    bool wrong;
+    const struct store_key *k = store_key_get(run, &run->argv[1], type, &wrong);
+    if (!wrong)
+        store_add_int(run->out, find(k, &run->argv[2]) != NULL);
+}
+
+static void list(struct store_run *run, enum store_type type, bool names, bool values)
+{
+    bool wrong;
+    const struct store_key *k = store_key_get(run, &run->argv[1], type, &wrong);
+    if (wrong)
+        return;
+    const struct store_field *f = k ? k->fields : NULL;
+    store_add_array(run->out, f ? (int64_t)HASH_COUNT(k->fields) * (names + values) : 0);
+    for (; f; f = f->hh.next) {
+        if (names)
+            store_bulk(run, f->name, f->len);
+        if (values)
+            store_bulk(run, f->value.ptr, f->value.len);
+    }
+}
+
+/* ---- hashes ---- */
+
+static void set_fields(struct store_run *run, bool counts)
+{
+    int64_t n = 0;
+    if (run->argc % 2 == 1) {
+        store_add_error(run->out, counts ? "ERR wrong number of arguments for 'hset' command"
+                                         : "ERR wrong number of arguments for 'hmset' command");
+        return;
+    }
+    struct store_key *k = store_key_make(run, &run->argv[1], STORE_HASH);
+    for (int i = 2; k && i < run->argc; i += 2)
+        n += add(k, &run->argv[i], &run->argv[i + 1]);
+    if (k && counts)
+        store_add_int(run->out, n);
+    else if (k)
+        store_ok(run);
+}
+
+static void hset(struct store_run *run)
+{
+    set_fields(run, true);
+}
+
+static void hmset(struct store_run *run)
+{
+    set_fields(run, false);
+}
+
+static void hsetnx(struct store_run *run)
+{
+    struct store_key *k = store_key_make(run, &run->argv[1], STORE_HASH);
+    if (!k)
+        return;
+    bool is_new = !find(k, &run->argv[2]);
+    if (is_new)
+        add(k, &run->argv[2], &run->argv[3]);
+    store_add_int(run->out, is_new);
+}
+
+static void reply_value(struct store_run *run, const struct store_field *f)
+{
+    if (f)
+        store_bulk(run, f->value.ptr, f->value.len);
+    else
+        store_add_nil(run->out);
+}
+
+static void hget(struct store_run *run)
+{
+    bool wrong;
+    const struct store_key *k = store_key_get(run, &run->argv[1], STORE_HASH, &wrong);
+    if (!wrong)
+        reply_value(run, find(k, &run->argv[2]));
+}
+
+static void hmget(struct store_run *run)
+{
+    bool wrong;
+    const struct store_key *k = store_key_get(run, &run->argv[1], STORE_HASH, &wrong);
+    if (wrong)
+        return;
+    store_add_array(run->out, run->argc - 2);
+    for (int i = 2; i < run->argc; i++)
+        reply_value(run, find(k, &run->argv[i]));
+}
+
+static void hgetall(struct store_run *run)
+{
+    list(run, STORE_HASH, true, true);
+}
+
+static void hkeys(struct store_run *run)
+{
+    list(run, STORE_HASH, true, false);
+}
+
+static void hvals(struct store_run *run)
+{
+    list(run, STORE_HASH, false, true);
+}
+
+static void hdel(struct store_run *run)
+{
+    drop_all(run, STORE_HASH);
+}
+
+static void hexists(struct store_run *run)
+{
+    has(run, STORE_HASH);
+}
+
+static void hlen(struct store_run *run)
+{
+    count(run, STORE_HASH);
+}
+
+static void hstrlen(struct store_run *run)
+{
+    bool wrong;
+    const struct store_key *k = store_key_get(run, &run->argv[1], STORE_HASH, &wrong);
+    const struct store_field *f = find(k, &run->argv[2]);
+    if (!wrong)
+        store_add_int(run->out, f ? (int64_t)f->value.len : 0);
+}
+
+static void hincrby(struct store_run *run)
+{
+    int64_t n = 0, by;
+    bool wrong;
+    if (!store_want_int(run, &run->argv[3], &by))
+        return;
+    struct store_key *k = store_key_get(run, &run->argv[1], STORE_HASH, &wrong);
+    const struct store_field *f = find(k, &run->argv[2]);
+    if (wrong)
+        return;
+    if (f && !store_int(&(struct resp_arg){f->value.ptr, f->value.len}, &n)) {
+        store_add_error(run->out, "ERR hash value is not an integer");
+        return;
+    }
+    if (__builtin_add_overflow(n, by, &n)) {
+        store_add_error(run->out, "ERR increment or decrement would overflow");
+        return;
+    }
+    char text[24];
+    int len = snprintf(text, sizeof text, "%" PRId64, n);
+    k = store_key_make(run, &run->argv[1], STORE_HASH);
+    add(k, &run->argv[2], &(struct resp_arg){text, (size_t)len});
+    store_add_int(run->out, n);
+}
+
+const struct store_command store_hash_commands[] = {
+    {"HDEL", -3, hdel},      {"HEXISTS", 3, hexists}, {"HGET", 3, hget},
+    {"HGETALL", 2, hgetall}, {"HINCRBY", 4, hincrby}, {"HKEYS", 2, hkeys},
+    {"HLEN", 2, hlen},       {"HMGET", -3, hmget},    {"HMSET", -4, hmset},
+    {"HSET", -4, hset},      {"HSETNX", 4, hsetnx},   {"HSTRLEN", 3, hstrlen},
+    {"HVALS", 2, hvals},     {NULL, 0, NULL},
+};
+
+/* ---- sets ---- */
+
+static void sadd(struct store_run *run)
+{
+    int64_t n = 0;
+    struct store_key *k = store_key_make(run, &run->argv[1], STORE_SET);
+    for (int i = 2; k && i < run->argc; i++)
+        n += add(k, &run->argv[i], NULL);
+    if (k)
+        store_add_int(run->out, n);
+}
+
+static void srem(struct store_run *run)
+{
+    drop_all(run, STORE_SET);
+}
+
+static void sismember(struct store_run *run)
+{
+    has(run, STORE_SET);
+}
+
+static void scard(struct store_run *run)
+{
+    count(run, STORE_SET);
+}
+
+static void smembers(struct store_run *run)
+{
+    list(run, STORE_SET, true, false);
+}
+
+const struct store_command store_set_commands[] = {
+    {"SADD", -3, sadd},        {"SCARD", 2, scard}, {"SISMEMBER", 3, sismember},
+    {"SMEMBERS", 2, smembers}, {"SREM", -3, srem},  {NULL, 0, NULL},
+};

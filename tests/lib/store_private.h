@@ -1,0 +1,111 @@
+#ifndef HOLDFAST_STORE_PRIVATE_H
+#define HOLDFAST_STORE_PRIVATE_H
+/*
+ * Between the files of store: the values of keys, and what every command needs. store.c has the
+ * keys and the table of commands, store_<type>.c the commands of that type.
+ */
+#include <uthash.h>
+
+#include "store.h"
+
+struct store_bytes {
+    char *ptr; /* heap; never NULL */
+    size_t len;
+};
+struct store_bytes store_bytes_of(const struct resp_arg *); /* a copy */
+
+/* Field of a hash, or member of a set (which has no value). */
+struct store_field {
+    UT_hash_handle hh;
+    struct store_bytes value;
+    size_t len;
+    char name[];
+};
+
+struct store_member {
+    UT_hash_handle hh;
+    double score;
+    size_t len;
+    char name[];
+};
+
+enum store_type { STORE_STRING, STORE_HASH, STORE_LIST, STORE_SET, STORE_ZSET };
+
+struct store_key {
+    UT_hash_handle hh;
+    uint8_t type;       /* enum store_type */
+    int64_t expires_ms; /* there until this millisecond is over; INT64_MAX: no time to live */
+    union {
+        struct store_bytes string;
+        struct store_field *fields; /* STORE_HASH and STORE_SET */
+        struct {
+            struct store_bytes *items; /* from the head */
+            size_t n, cap;
+        } list;
+        struct {
+            struct store_member *members, **order; /* order: by score, then by name */
+            size_t n, cap;
+        } zset;
+    };
+    size_t len;
+    char name[];
+};
+
+/* One call on its way through a command. */
+struct store_run {
+    struct store *store;
+    const struct resp_arg *argv;
+    int argc;
+    int64_t now_ms;
+    struct store_reply *out;
+};
+
+/* ---- keys ---- */
+
+/* What is there under this name now; NULL: nothing. */
+struct store_key *store_key_find(struct store_run *, const struct resp_arg *name);
+/* The same, but for something of another type: then the error has been added, *wrong is true and
+ * NULL is returned. */
+struct store_key *store_key_get(struct store_run *, const struct resp_arg *name,
+                                enum store_type type, bool *wrong);
+/* Makes an empty one where there is none; NULL: wrong type, and the error has been added. A new
+ * string has no bytes yet: the caller sets them. */
+struct store_key *store_key_make(struct store_run *, const struct resp_arg *name,
+                                 enum store_type type);
+void store_key_drop(struct store *, struct store_key *);
+/* Frees the value, not the key. */
+void store_value_fini(struct store_key *);
+
+/* ---- arguments ---- */
+
+bool store_is(const struct resp_arg *, const char *word); /* in any case */
+/* Strict decimal numbers, as string2ll() of Redis. False: it is none. */
+bool store_int(const struct resp_arg *, int64_t *out);
+/* As above; adds the error that Redis gives. */
+bool store_want_int(struct store_run *, const struct resp_arg *, int64_t *out);
+bool store_want_double(struct store_run *, const struct resp_arg *, double *out);
+/* A time to live or a point in time, as an option or argument of a command. `unit_ms`: 1 or 1000;
+ * `is_relative`: from now on. Adds the error "invalid expire time in '<command>' command". */
+bool store_want_time(struct store_run *, const struct resp_arg *, int64_t unit_ms, bool is_relative,
+                     bool may_be_past, int64_t *at_ms);
+/* start and stop, which may count from the end, cut to 0 .. n-1. False: the range is empty. */
+bool store_range(int64_t n, int64_t *start, int64_t *stop);
+
+/* ---- replies ---- */
+
+void store_ok(struct store_run *);
+void store_bulk(struct store_run *, const void *text, size_t len);
+void store_syntax_error(struct store_run *);
+void store_double(struct store_run *, double);
+
+/* ---- the commands ---- */
+typedef void (*store_fn)(struct store_run *);
+struct store_command {
+    const char *name;
+    int arity; /* words with the name; negative: at least so many */
+    store_fn fn;
+};
+/* Each ends with a row without a name. */
+extern const struct store_command store_string_commands[], store_key_commands[],
+    store_hash_commands[], store_list_commands[], store_set_commands[], store_zset_commands[];
+#endif

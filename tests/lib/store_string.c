@@ -1,0 +1,326 @@
+/* Strings: one run of bytes under a key, and numbers written as such. */
+#include "store_private.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util.h"
+
+enum { NX = 1, XX = 2, KEEPTTL = 4, GET = 8, PERSIST = 16 };
+
+static void reply_string(struct store_run *run, const struct store_key *k)
+{
+    if (k)
+        store_bulk(run, k->string.ptr, k->string.len);
+    else
+        store_add_nil(run->out);
+}
+
+/* Whatever stood there, and its time to live, are gone. */
+static struct store_key *put(struct store_run *run, const struct resp_arg *name,
+                             const struct resp_arg *value)
+{
+    struct store_key *k = store_key_find(run, name);
+    if (k) {
+        store_value_fini(k);
+        k->type = STORE_STRING;
+    } else {
+        k = store_key_make(run, name, STORE_STRING);
+    }
+    k->string = store_bytes_of(value);
+    k->expires_ms = INT64_MAX;
+    return k;
+}
+
+static void put_text(struct store_key *k, const char *text, size_t len)
+{
+    free(k->string.ptr);
+    k->string = (struct store_bytes){util_memdup(text, len), len};
+}
+
+static bool is_time_option(const struct resp_arg *word)
+{
+    return store_is(word, "EX") || store_is(word, "PX") || store_is(word, "EXAT") ||
+           store_is(word, "PXAT");
+}
+
+struct options {
+    int flags, time_at; /* time_at: word of the time option, which is read last; 0: none */
+};
+
+/* The words from `i` on, of those in `allowed`. -1: the error has been added. */
+static int parse_options(struct store_run *run, int i, int allowed, struct options *o)
+{
+    static const struct {
+        const char *word;
+        int flag, excludes;
+    } words[] = {{"NX", NX, XX},
+                 {"XX", XX, NX},
+                 {"GET", GET, 0},
+                 {"KEEPTTL", KEEPTTL, PERSIST},
+                 {"PERSIST", PERSIST, KEEPTTL}};
+    *o = (struct options){0, 0};
+    for (; i < run->argc; i++) {
+        int flag = 0, excludes = 0;
+        for (size_t j = 0; j < sizeof words / sizeof words[0]; j++) {
+            if (store_is(&run->argv[i], words[j].word)) {
+                flag = words[j].flag & allowed;
+                excludes = words[j].excludes;
+            }
+        }
+        bool is_ttl = flag == KEEPTTL || flag == PERSIST;
+        if (flag && !(o->flags & excludes) && !(is_ttl && o->time_at)) {
+            o->flags |= flag;
+            continue;
+        }
+        bool has_time = o->time_at || (o->flags & (KEEPTTL | PERSIST));
+        if (flag || has_time || i + 1 >= run->argc || !is_time_option(&run->argv[i])) {
+            store_syntax_error(run);
+            return -1;
+        }
+        o->time_at = i++;
+    }
+    return 0;
+}
+
+static bool option_time(struct store_run *run, const struct options *o, int64_t *at_ms)
+{
+    const struct resp_arg *word = &run->argv[o->time_at];
+    int64_t unit_ms = (word->ptr[0] | 0x20) == 'e' ? 1000 : 1;
+    return store_want_time(run, word + 1, unit_ms, word->len == 2, false, at_ms);
+}
+
+static void set(struct store_run *run)
+{
+    const struct resp_arg *name = &run->argv[1];
+    struct options o;
+    int64_t at_ms = INT64_MAX;
+    bool wrong = false;
+    if (parse_options(run, 3, NX | XX | GET | KEEPTTL, &o) < 0)
+        return;
+    if (o.time_at && !option_time(run, &o, &at_ms))
+        return;
+    struct store_key *k = store_key_find(run, name);
+    if (o.flags & GET) {
+        k = store_key_get(run, name, STORE_STRING, &wrong);
+        if (wrong)
+            return;
+        reply_string(run, k);
+    }
+    if ((k && (o.flags & NX)) || (!k && (o.flags & XX))) {
+        if (!(o.flags & GET))
+            store_add_nil(run->out);
+        return;
+    }
+    int64_t kept_ms = k && (o.flags & KEEPTTL) ? k->expires_ms : INT64_MAX;
+    k = put(run, name, &run->argv[2]);
+    k->expires_ms = o.time_at ? at_ms : kept_ms;
+    if (!(o.flags & GET))
+        store_ok(run);
+}
+
+static void setnx(struct store_run *run)
+{
+    bool is_free = !store_key_find(run, &run->argv[1]);
+    if (is_free)
+        put(run, &run->argv[1], &run->argv[2]);
+    store_add_int(run->out, is_free);
+}
+
+static void set_for(struct store_run *run, int64_t unit_ms)
+{
+    int64_t at_ms;
+    if (!store_want_time(run, &run->argv[2], unit_ms, true, false, &at_ms))
+        return;
+    put(run, &run->argv[1], &run->argv[3])->expires_ms = at_ms;
+    store_ok(run);
+}
+
+static void setex(struct store_run *run)
+{
+    set_for(run, 1000);
+}
+
+static void psetex(struct store_run *run)
+{
+    set_for(run, 1);
+}
+
+static void get(struct store_run *run)
+{
+    bool wrong;
+    const struct store_key *k = store_key_get(run, &run->argv[1], STORE_STRING, &wrong);
+    if (!wrong)
+        reply_string(run, k);
+}
+
+static void getset(struct store_run *run)
+{
+    bool wrong;
+    const struct store_key *k = store_key_get(run, &run->argv[1], STORE_STRING, &wrong);
+    if (wrong)
+        return;
+    reply_string(run, k);
+    put(run, &run->argv[1], &run->argv[2]);
+}
+
+static void getdel(struct store_run *run)
+{
+    bool wrong;
+    struct store_key *k = store_key_get(run, &run->argv[1], STORE_STRING, &wrong);
+    if (wrong)
+        return;
+    reply_string(run, k);
+    if (k)
+        store_key_drop(run->store, k);
+}
+
+static void getex(struct store_run *run)
+{
+    struct options o;
+    int64_t at_ms = INT64_MAX;
+    bool wrong;
+    if (parse_options(run, 2, PERSIST, &o) < 0)
+        return;
+    struct store_key *k = store_key_get(run, &run->argv[1], STORE_STRING, &wrong);
+    if (wrong)
+        return;
+    if (!k) {
+        store_add_nil(run->out);
+        return;
+    }
+    if (o.time_at && !option_time(run, &o, &at_ms))
+        return;
+    reply_string(run, k);
+    if (o.time_at && at_ms <= run->now_ms)
+        store_key_drop(run->store, k);
+    else if (o.time_at || (o.flags & PERSIST))
+        k->expires_ms = at_ms;
+}
+
+static void mget(struct store_run *run)
+{
+    store_add_array(run->out, run->argc - 1);
+    for (int i = 1; i < run->argc; i++) {
+        const struct store_key *k = store_key_find(run, &run->argv[i]);
+        reply_string(run, k && k->type == STORE_STRING ? k : NULL);
+    }
+}
+
+static bool in_pairs(struct store_run *run)
+{
+    char text[64];
+    if (run->argc % 2 == 1)
+        return true;
+    snprintf(text, sizeof text, "ERR wrong number of arguments for '%s' command",
+             store_is(&run->argv[0], "MSET") ? "mset" : "msetnx");
+    store_add_error(run->out, text);
+    return false;
+}
+
+static void put_all(struct store_run *run)
+{
+    for (int i = 1; i < run->argc; i += 2)
+        put(run, &run->argv[i], &run->argv[i + 1]);
+}
+
+static void mset(struct store_run *run)
+{
+    if (!in_pairs(run))
+        return;
+    put_all(run);
+    store_ok(run);
+}
+
+static void msetnx(struct store_run *run)
+{
+    bool is_free = true;
+    if (!in_pairs(run))
+        return;
+    for (int i = 1; i < run->argc; i += 2)
+        is_free = is_free && !store_key_find(run, &run->argv[i]);
+    if (is_free)
+        put_all(run);
+    store_add_int(run->out, is_free);
+}
+
+static void increase(struct store_run *run, int64_t by)
+{
+    struct resp_arg old = {"0", 1};
+    bool wrong;
+    int64_t n;
+    struct store_key *k = store_key_get(run, &run->argv[1], STORE_STRING, &wrong);
+    if (wrong)
+        return;
+    if (k)
+        old = (struct resp_arg){k->string.ptr, k->string.len};
+    if (!store_want_int(run, &old, &n))
+        return;
+    if (__builtin_add_overflow(n, by, &n)) {
+        store_add_error(run->out, "ERR increment or decrement would overflow");
+        return;
+    }
+    char text[24];
+    int len = snprintf(text, sizeof text, "%" PRId64, n);
+    put_text(k ? k : store_key_make(run, &run->argv[1], STORE_STRING), text, (size_t)len);
+    store_add_int(run->out, n);
+}
+
+static void incr(struct store_run *run)
+{
+    increase(run, 1);
+}
+
+static void decr(struct store_run *run)
+{
+    increase(run, -1);
+}
+
+static void incrby(struct store_run *run)
+{
+    int64_t by;
+    if (store_want_int(run, &run->argv[2], &by))
+        increase(run, by);
+}
+
+static void decrby(struct store_run *run)
+{
+    int64_t by;
+    if (!store_want_int(run, &run->argv[2], &by))
+        return;
+    if (by == INT64_MIN)
+        store_add_error(run->out, "ERR decrement would overflow");
+    else
+        increase(run, -by);
+}
+
+static void append(struct store_run *run)
+{
+    const struct resp_arg *more = &run->argv[2];
+    struct store_key *k = store_key_make(run, &run->argv[1], STORE_STRING);
+    if (!k)
+        return;
+    k->string.ptr = util_realloc(k->string.ptr, k->string.len + more->len + 1);
+    if (more->len)
+        memcpy(k->string.ptr + k->string.len, more->ptr, more->len);
+    k->string.len += more->len;
+    store_add_int(run->out, (int64_t)k->string.len);
+}
+
+static void length(struct store_run *run)
+{
+    bool wrong;
+    const struct store_key *k = store_key_get(run, &run->argv[1], STORE_STRING, &wrong);
+    if (!wrong)
+        store_add_int(run->out, k ? (int64_t)k->string.len : 0);
+}
+
+const struct store_command store_string_commands[] = {
+    {"APPEND", 3, append}, {"DECR", 2, decr},    {"DECRBY", 3, decrby}, {"GET", 2, get},
+    {"GETDEL", 2, getdel}, {"GETEX", -2, getex}, {"GETSET", 3, getset}, {"INCR", 2, incr},
+    {"INCRBY", 3, incrby}, {"MGET", -2, mget},   {"MSET", -3, mset},    {"MSETNX", -3, msetnx},
+    {"PSETEX", 4, psetex}, {"SET", -3, set},     {"SETEX", 4, setex},   {"SETNX", 3, setnx},
+    {"STRLEN", 2, length}, {NULL, 0, NULL},
+};

@@ -335,6 +335,8 @@ void server_free(struct server *s)
     event_del(&s->on_term);
     event_del(&s->on_int);
     event_del(&s->on_hup);
+    signal(SIGTERM, SIG_IGN); /* who asks again while we go must not make it a failure */
+    signal(SIGINT, SIG_IGN);
     event_del(&s->timer);
     close(s->timer_fd);
     evdns_base_free(s->dns, 0);

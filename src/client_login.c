@@ -4,7 +4,6 @@
 #include "client_private.h"
 #include "clock.h"
 #include "hasher.h"
-#include "log.h"
 #include "login.h"
 
 static void on_verdict(struct session *s)
@@ -45,9 +44,6 @@ void client_login_init(struct clients *set)
     event_assign(&set->login_done, set->base, fd, EV_READ | EV_PERSIST, on_due, set);
     if (fd >= 0)
         event_add(&set->login_done, NULL);
-    else
-        log_warn("clients", "cannot make a thread: passwords are looked at in the loop, which "
-                            "stands still for some milliseconds each time");
 }
 
 void client_login_fini(struct clients *set)

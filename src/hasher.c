@@ -12,6 +12,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "clock.h"
+#include "log.h"
 #include "password.h"
 
 enum state { FREE, GIVEN, DONE, STOPPED };
@@ -27,7 +29,8 @@ static struct {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static pthread_t thread;
-static int done_fd = -1; /* -1: there is no thread */
+static bool has_thread;
+static int done_fd = -1; /* -1: there shall be no thread */
 
 static void compute(void)
 {
@@ -79,27 +82,33 @@ static void *run(void *arg)
 
 int hasher_start(void)
 {
-    sigset_t all, before;
-
     assert(done_fd < 0);
     done_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (done_fd < 0)
-        return -1;
+    return done_fd;
+}
+
+/* Only when there is a job: with a second thread, each system call and each block of memory costs
+ * the loop a little more. */
+static bool have_thread(void)
+{
+    static struct log_limit limit;
+    sigset_t all, before;
+
+    if (has_thread || done_fd < 0)
+        return has_thread;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* inherited: signals are the loop's */
     int err = pthread_create(&thread, NULL, run, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (err != 0) {
-        close(done_fd);
-        done_fd = -1;
-    }
-    return done_fd;
+    has_thread = err == 0;
+    if (err != 0 && log_limited(&limit, clock_ms()))
+        log_warn("users", "cannot make a thread, the loop stands still for each password: %s",
+                 strerror(err));
+    return has_thread;
 }
 
-void hasher_stop(void)
+static void join(void)
 {
-    if (done_fd < 0)
-        return;
     pthread_mutex_lock(&lock);
     while (job.state == GIVEN)
         pthread_cond_wait(&changed, &lock);
@@ -107,7 +116,15 @@ void hasher_stop(void)
     pthread_cond_signal(&changed);
     pthread_mutex_unlock(&lock);
     pthread_join(thread, NULL);
-    close(done_fd);
+    has_thread = false;
+}
+
+void hasher_stop(void)
+{
+    if (has_thread)
+        join();
+    if (done_fd >= 0)
+        close(done_fd);
     done_fd = -1;
     job.state = FREE;
 }
@@ -124,11 +141,11 @@ void hasher_give(const char *hash, const char *password, size_t len, int iterati
     job.len = len < sizeof job.password ? len : sizeof job.password;
     memcpy(job.password, password, job.len);
     job.iterations = iterations;
-    if (done_fd >= 0) {
+    if (have_thread()) {
         set_state(GIVEN);
     } else {
         compute();
-        job.state = DONE;
+        set_state(DONE);
     }
 }
 

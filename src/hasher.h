@@ -13,8 +13,8 @@
 
 enum { HASHER_PASSWORD_MAX = 1024 }; /* one of so many bytes is never right */
 
-/* Makes the thread. Returns a descriptor that is readable when a result can be taken; -1: there is
- * no thread. */
+/* The first job makes the thread from now on. Returns a descriptor that is readable when it has a
+ * result; -1: there will be no thread. */
 int hasher_start(void);
 /* Waits for the job that runs, drops its result, and ends the thread. Idempotent. */
 void hasher_stop(void);

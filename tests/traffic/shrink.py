@@ -7,6 +7,7 @@ search may be broken off at any time.
 import os
 
 import traffic
+from world import MASTERS
 
 TRIES = 2          # of each candidate
 FIRST_TRIES = 5    # until the whole trace has failed again
@@ -107,4 +108,4 @@ def describe(step):
         return "%d connects to broker %d as %s" % (step["c"], step["b"], step["user"])
     if step["do"] == "end":
         return "%d ends: %s" % (step["c"], step["how"])
-    return "master %s: %s" % (traffic.MASTERS[step["m"]], step["what"])
+    return "master %s: %s" % (MASTERS[step["m"]], step["what"])

@@ -209,6 +209,10 @@ class Maker:
         self.rng.shuffle(chosen)
         return [word for option in chosen for word in option]
 
+    def scan(self, conn):
+        made = [["MATCH", self.rng.choice(["k*", "*"])], ["COUNT", 10], ["TYPE", self.rng.choice(["lock", "string"])]]
+        return [0] + [word for option in made if self.rng.random() < 0.5 for word in option]
+
     def channel(self):
         return "lock:" + self.name() if self.rng.random() < 0.7 else self.rng.choice(CHANNELS)
 
@@ -288,6 +292,9 @@ TABLE = {
                      lambda words: ok if len(words) > 1 else text, (), True),
     "lockinfo": Command(6, lambda m, c: [m.name()], LOCKINFO, ("NOQUORUM",)),
     "locks": Command(3, Maker.locks, row(text, list_of(text)), ()),
+    "dbsize": Command(0.5, None, integer),
+    "scan": Command(0.5, Maker.scan, row(text, list_of(text))),
+    "type": Command(0.5, lambda m, c: [m.name()], word("lock", "none")),
     "forceunlock": Command(1, lambda m, c: [m.name()], word(0, 1), ("NOQUORUM",)),
     "masters": Command(2, None, list_of(lambda v: pairs(v) is not None and "new_locks" in pairs(v), 3)),
     "master": Command(0.3, lambda m, c: m.pick(["b", "TRUST"], ["c", "ADOPT"], ["nobody", "TRUST"]), ok, ("ERR",)),

@@ -29,6 +29,9 @@ class Violation(AssertionError):
         self.kind = kind
 
 
+ABOUT_NAMES = ("LOCK", "MLOCK", "UNLOCK", "MUNLOCK", "RENEW", "HOLDS", "FORCEUNLOCK")
+
+
 class Grant:
     def __init__(self, name, owner, conn, kind, token, sure_until, kept_until):
         self.name, self.owner, self.conn, self.kind, self.token = name, owner, conn, kind, token
@@ -80,11 +83,24 @@ class Oracle:
         self.owner_of = {}                           # (name, token): owner
         self.killed_at = -KILLED_S
         self.grants = 0
+        self.stories = collections.defaultdict(lambda: collections.deque(maxlen=40))  # name: what was said last
+
+    def tell(self, now, conn, words, what):
+        """For whoever reads of a violation."""
+        verb = words[0].upper()
+        if verb in ABOUT_NAMES and len(words) > 1:
+            for name in names_in(words):
+                self.stories[name].append("%.3f connection %d (%s): %s%s" %
+                                          (now, conn.number, conn.owner, " ".join(map(str, words)), what))
+
+    def story(self, name):
+        return "\n  ".join(["", *self.stories[name]])
 
     # ---- requests
 
     def asked(self, conn, words, now):
         self.serial += 1
+        self.tell(now, conn, words, " ...")
         verb = words[0].upper()
         owner = option(words, "OWNER") if verb != "OWNER" else None
         owner = str(owner) if owner else conn.owner
@@ -192,6 +208,7 @@ class Oracle:
         else:
             self.judge(conn, e, value, now)
         conn.expected.popleft()
+        self.tell(now, conn, e.words, " -> %s" % (value,))
         for grant in e.shortens:
             grant.shortened -= 1
             grant.over |= isinstance(value, list)   # what it was told now counts
@@ -250,7 +267,7 @@ class Oracle:
                   if self.ending[key] - e.ends.count(key) > 0 or self.tainted.get(key, 0) > e.at]
         if not doubts and (e.name == "unlock" or not e.had.over):
             raise Violation("forgotten", "connection %d: %r to %r, but token %d is valid for %.3f s more" %
-                            (conn.number, value, e.words, e.had.token, e.had.sure_until - now))
+                            (conn.number, value, e.words, e.had.token, e.had.sure_until - now) + self.story(e.had.name))
 
     # ---- grants
 
@@ -290,14 +307,13 @@ class Oracle:
             before = [t for serial, t in highest if serial < e.sent]
             if before and token <= before[-1]:
                 raise Violation("token", "connection %d: %r was told token %d of %s, not above %d" %
-                                (conn.number, e.words, token, name, before[-1]))
+                                (conn.number, e.words, token, name, before[-1]) + self.story(name))
         mine.add(token)
         if not highest or token > highest[-1][1]:
             highest.append((self.serial, token))
             del highest[:-200]
 
-    @staticmethod
-    def check_alone(grant, others, now):
+    def check_alone(self, grant, others, now):
         if grant.kind is None:
             return
         rivals = [g for g in others if g.owner != grant.owner and g.kind is not None and not g.shortened]
@@ -305,9 +321,9 @@ class Oracle:
             if "exclusive" in (grant.kind, rival.kind):
                 raise Violation("two-owners", "%s: %s (token %d, %s) and %s (token %d, %s; valid for %.3f s more)" %
                                 (grant.name, grant.owner, grant.token, grant.kind, rival.owner, rival.token, rival.kind,
-                                 rival.sure_until - now))
+                                 rival.sure_until - now) + self.story(grant.name))
         if isinstance(grant.kind, int):
             owners = {g.owner for g in rivals} | {grant.owner}
             if len(owners) > grant.kind:
                 raise Violation("permits", "%s: %d owners of %d permits: %s" %
-                                (grant.name, len(owners), grant.kind, sorted(owners)))
+                                (grant.name, len(owners), grant.kind, sorted(owners)) + self.story(grant.name))

@@ -156,7 +156,7 @@ static void run(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
     if (r->lock->n_leaving > 0)
         broker_release_left_of(b, r->lock, now_ms);
-    if (!r->goes_on && !r->many && defer_needed(r->lock, r)) {
+    if (!r->goes_on && !r->many && (defer_needed(r->lock, r) || many_is_before(r->lock, r))) {
         defer_request(r->lock, r);
         return;
     }
@@ -198,6 +198,7 @@ void broker_submit(struct broker *b, struct lock_request *r, const struct resp_a
     r->lock = l;
     r->broker = b;
     r->by_session = r->base.session ? r->base.session->id : 0;
+    r->number = ++b->last_request;
     b->now_ms = now_ms;
     if (r->verb == VERB_MLOCK || r->verb == VERB_MUNLOCK)
         many_begin(b, r, names, n);
@@ -208,6 +209,8 @@ void broker_submit(struct broker *b, struct lock_request *r, const struct resp_a
 void broker_abandon(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
     struct lock *l = r->lock;
+    if (r->many)
+        many_leave_session(r->many);
     broker_use(l);
     if (r->waiting) {
         queue_leave(b, r, now_ms);
@@ -306,6 +309,7 @@ void broker_init(struct broker *b, const struct broker_conf *conf, const char *i
     b->rng = seed | 1;
     b->resubmit = run;
     b->hold_over = hold_over;
+    b->many_over = many_over;
     b->many_turn = many_turn;
     locktab_init(&b->locks);
     wheel_init(&b->first, now_ms);

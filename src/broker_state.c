@@ -104,6 +104,7 @@ void broker_put(struct broker *b, struct lock *l)
     l->refs--;
     if (l->queue && l->refs == 0 && queue_is_over(l)) {
         broker_due_cancel(b, &l->queue->retry);
+        broker_due_cancel(b, &l->queue->undefer);
         free(l->queue->failure);
         pool_put(l->queue, sizeof *l->queue);
         l->queue = NULL;
@@ -116,6 +117,8 @@ void broker_finish(struct broker *b, struct lock_request *r, enum lock_result re
     struct lock *l = r->lock;
     assert(!r->waiting && !r->deferred && r->result == RESULT_NONE);
     broker_due_cancel(b, &r->due);
+    if (r->many)
+        b->many_over(b, r);
     if (result == RESULT_NOT_HELD &&
         asprintf(&r->text, "NOTHELD '%s' is not held by this owner", l->name) < 0)
         util_die("out of memory");

@@ -45,6 +45,7 @@ struct broker {
                               brokers seldom ask for the same one */
     uint64_t last_op;
     uint64_t last_ticket;
+    uint64_t last_request;
     int64_t granted[ITEM_BUCKETS]; /* highest token granted here, by bucket */
     uint64_t rng;                  /* jitter; see broker_random */
     int64_t now_ms;                /* of this turn; for figures only */
@@ -63,7 +64,8 @@ struct broker {
     void (*resubmit)(struct broker *, struct lock_request *,
                      int64_t now_ms); /* a deferred one goes again */
     void (*hold_over)(struct broker *, struct hold *,
-                      int64_t now_ms); /* its time is over: pass it on */
+                      int64_t now_ms);                         /* its time is over: pass it on */
+    void (*many_over)(struct broker *, struct lock_request *); /* it is about to be finished */
     void (*many_turn)(struct broker *, struct lock_request *,
                       int64_t now_ms); /* see many.h: its turn in a queue */
 };

@@ -3,12 +3,31 @@
  */
 #include "defer.h"
 
+#include <stddef.h>
+
 #include "broker_state.h"
 #include "claim.h"
 
 static bool is_busy(const struct hold *h)
 {
     return h && h->busy;
+}
+
+/* Said behind a LOCK of its connection before it was known that this one has to wait. Only such
+ * requests are ever parked. */
+static bool is_behind_a_waiter(const struct lock *l, const struct lock_request *r)
+{
+    const struct session *s = r->base.session;
+    const struct request *earlier;
+    if (!s || s->n_parked == 0)
+        return false;
+    TAILQ_FOREACH(earlier, &s->requests, link) {
+        if (earlier == &r->base)
+            return false;
+        if (earlier->parked && ((const struct lock_request *)earlier)->lock == l)
+            return true;
+    }
+    return false;
 }
 
 bool defer_needed(const struct lock *l, const struct lock_request *r)
@@ -18,15 +37,14 @@ bool defer_needed(const struct lock *l, const struct lock_request *r)
         return true;
     if (!q)
         return false;
-    /* said behind a LOCK of its connection before it was known that this one has to wait */
-    const struct lock_request *first = TAILQ_FIRST(&q->waiters);
-    if (first && first != r && first->base.session && first->base.session == r->base.session)
+    if (is_behind_a_waiter(l, r))
         return true;
     /* The order of one connection is kept, not that of several: one that waits behind its own LOCK
      * must not keep another's UNLOCK for a hold that does not exist yet. */
     const struct lock_request *earlier;
     TAILQ_FOREACH(earlier, &q->deferred, queued) {
-        if (earlier->base.session == r->base.session && owner_same(earlier->owner, r->owner))
+        if (earlier->number < r->number && earlier->base.session == r->base.session &&
+            owner_same(earlier->owner, r->owner))
             return true;
     }
     const struct claim *c;
@@ -57,4 +75,22 @@ void defer_run(struct broker *b, struct lock *l, int64_t now_ms)
         b->resubmit(b, r, now_ms);
     }
     broker_put(b, l);
+}
+
+static void on_undefer(struct broker *b, struct due *due, int64_t now_ms)
+{
+    const struct lock_queue *q =
+        (struct lock_queue *)((char *)due - offsetof(struct lock_queue, undefer));
+    const struct lock_request *first = TAILQ_FIRST(&q->deferred);
+    if (first)
+        defer_run(b, first->lock, now_ms);
+}
+
+void defer_run_soon(struct broker *b, struct lock *l)
+{
+    struct lock_queue *q = l->queue;
+    if (!q || TAILQ_EMPTY(&q->deferred))
+        return;
+    q->undefer.fn = on_undefer;
+    broker_due_at(b, &q->undefer, b->now_ms);
 }

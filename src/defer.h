@@ -16,4 +16,6 @@ bool defer_needed(const struct lock *, const struct lock_request *);
 void defer_request(struct lock *, struct lock_request *);
 /* Something is over: those who wait for it go again. */
 void defer_run(struct broker *, struct lock *, int64_t now_ms);
+/* The same, at the next turn. */
+void defer_run_soon(struct broker *, struct lock *);
 #endif

@@ -150,6 +150,7 @@ struct lock_queue {
     bool takeover_waits;           /* until no claim is under way: no further one begins */
     struct lock_request *upgrader; /* a reader who waits to have the lock alone; NULL: none */
     struct due retry;              /* asks again, when it is held elsewhere */
+    struct due undefer;            /* runs what is deferred; defer_run_soon() */
     bool hurried;                  /* it has asked quickly again, after votes were split */
     uint32_t hurry;          /* quick retries left: called up too early, or votes were split */
     int64_t line;            /* tickets of others in the line, as the masters last said */
@@ -187,6 +188,7 @@ struct lock_request {
     struct request base;   /* first */
     struct broker *broker; /* since broker_submit */
     TAILQ_ENTRY(lock_request) queued;
+    uint64_t number;       /* rises from request to request */
     struct lock *lock;     /* one of lock->refs; NULL: none */
     struct claim *claim;   /* under way for it; NULL: none */
     struct lock_part want; /* LOCK: what it asks for; the slot is not its choice */

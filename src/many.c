@@ -28,6 +28,47 @@ void many_begin(struct broker *b, struct lock_request *r, const struct resp_arg 
         broker_use(m->items[i].lock);
     }
     r->many = m;
+    m->session = r->base.session;
+    if (m->session)
+        TAILQ_INSERT_TAIL(&m->session->manys, m, of_session);
+}
+
+void many_leave_session(struct many *m)
+{
+    if (m->session)
+        TAILQ_REMOVE(&m->session->manys, m, of_session);
+    m->session = NULL;
+}
+
+void many_over(struct broker *b, struct lock_request *r)
+{
+    struct many *m = r->many;
+    many_leave_session(m);
+    for (int i = 0; i < m->n; i++)
+        defer_run_soon(b, m->items[i].lock);
+}
+
+static bool names(const struct many *m, const struct lock *l)
+{
+    for (int i = 0; i < m->n; i++) {
+        if (m->items[i].lock == l)
+            return true;
+    }
+    return false;
+}
+
+bool many_is_before(const struct lock *l, const struct lock_request *r)
+{
+    const struct many *m;
+    if (!r->base.session)
+        return false;
+    TAILQ_FOREACH(m, &r->base.session->manys, of_session) {
+        if (m->request->number >= r->number)
+            return false;
+        if (owner_same(m->request->owner, r->owner) && names(m, l))
+            return true;
+    }
+    return false;
 }
 
 void many_free(struct many *m)
@@ -94,7 +135,8 @@ void many_finish_error(struct many *m)
 bool many_is_deferred(struct many *m)
 {
     for (int i = 0; i < m->n; i++) {
-        if (defer_needed(m->items[i].lock, m->request)) {
+        const struct lock *l = m->items[i].lock;
+        if (defer_needed(l, m->request) || many_is_before(l, m->request)) {
             many_set_lock(m->broker, m->request, m->items[i].lock);
             defer_request(m->items[i].lock, m->request);
             return true;

@@ -30,6 +30,13 @@ enum { MANY_NAMES_MAX = 64 };
 void many_begin(struct broker *, struct lock_request *, const struct resp_arg *names, int n);
 void many_free(struct many *); /* also NULL */
 
+/* Its session has ended: no other request of it waits for this one. */
+void many_leave_session(struct many *);
+/* It is about to be finished: what was said behind it goes on. */
+void many_over(struct broker *, struct lock_request *);
+/* Is an earlier request of the same session and owner under way that names this lock too? */
+bool many_is_before(const struct lock *, const struct lock_request *);
+
 /* Runs it, or runs it again after it was deferred. */
 void many_lock(struct broker *, struct lock_request *, int64_t now_ms);
 void many_unlock(struct broker *, struct lock_request *, int64_t now_ms);

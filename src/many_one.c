@@ -21,6 +21,7 @@ static struct lock_request *new_one(struct broker *b, struct lock *l, struct own
     struct lock_request *r = pool_get(sizeof *r);
     r->base.type = &one_type;
     r->broker = b;
+    r->number = ++b->last_request;
     r->owner = owner_ref(owner);
     r->verb = (uint8_t)verb;
     r->lock = l;

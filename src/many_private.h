@@ -29,9 +29,11 @@ struct many_name {
 struct many {
     struct broker *broker;
     struct lock_request *request; /* NULL: untold, its reply has left */
-    struct many *next;            /* broker->untold */
-    uint64_t by_session;          /* as in its request */
-    struct owner *id;             /* likewise; one reference, or NULL */
+    struct session *session;      /* in whose list it is; NULL: in none */
+    TAILQ_ENTRY(many) of_session;
+    struct many *next;   /* broker->untold */
+    uint64_t by_session; /* as in its request */
+    struct owner *id;    /* likewise; one reference, or NULL */
     int n, pending;
     bool has_waited;
     char *error; /* the first one; NULL: none */

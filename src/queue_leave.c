@@ -56,6 +56,7 @@ void queue_remove(struct broker *b, struct lock_request *r)
         r->claim->request = NULL;
     r->claim = NULL;
     request_unpark(&r->base);
+    defer_run_soon(b, r->lock); /* what was said behind it */
 }
 
 /* It gives up: its place in the line goes with it. */

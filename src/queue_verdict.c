@@ -107,6 +107,8 @@ static void claim_refused(struct broker *b, struct lock *l, struct lock_request 
 {
     struct lock_queue *q = l->queue;
     bool is_failure = c->end == CLAIM_FAILED;
+    if (r && r->wait_until_ms)
+        request_park(&r->base); /* also when it is not the first */
     if (is_failure)
         q->failure = util_strdup(c->reason);
     else

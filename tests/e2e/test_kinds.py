@@ -473,6 +473,39 @@ def test_a_queue_that_changes_while_it_is_served(make_broker, masters1, clients,
     assert len(many.recv()[0]) == 2
 
 
+def test_what_follows_a_waiting_mlock_keeps_its_order(two_brokers, clients, name):
+    """Said in one write, before it is known that the first one has to wait: the LOCK must not overtake the
+    MUNLOCK, which would then release what the LOCK was granted."""
+    here, there = two_brokers
+    k1, k2 = names_of(name, 2)
+    elsewhere, a = clients(there), clients(here)
+    assert elsewhere.cmd("LOCK", k2, "LEASE", LONG)
+    owner = ("OWNER", "o")
+    replies = a.pipeline(("MLOCK", 2, k1, k2, "WAIT", 200, *owner), ("MUNLOCK", 2, k2, k1, *owner),
+                         ("LOCK", k1, "LEASE", LONG, *owner))
+    assert replies[:2] == [None, 0] and replies[2][0] > 0
+    assert a.cmd("HOLDS", k1, *owner) == 1
+    assert elsewhere.cmd("LOCK", k1) is None
+
+
+def test_an_unlock_does_not_wait_for_what_follows_it(make_broker, masters1, clients, name):
+    """It waits for the end of a re-entry, and the LOCK of another owner behind it waits for it."""
+    broker = make_broker(masters1, options={"request_timeout": "10s"})
+    a, b, watcher = clients(broker), clients(broker), clients(broker)
+    number = b.cmd("CLIENT", "ID")
+    assert a.cmd("LOCK", name, "LEASE", LONG, "OWNER", "o")
+    masters1[0].stop()
+    b.send("LOCK", name, "OWNER", "o")
+    wait_for("the re-entry", lambda: "cmd=lock" in watcher.cmd("CLIENT", "LIST", "ID", number))
+    a.send_raw(encode("UNLOCK", name, "OWNER", "o") + encode("LOCK", name, "OWNER", "p", "WAIT", 5000, "LEASE", LONG))
+    waits(broker, 1)
+    masters1[0].cont()
+    assert b.recv()
+    assert a.recv() == 0
+    assert b.cmd("UNLOCK", name, "OWNER", "o") == 1
+    assert a.recv()[0] > 0
+
+
 @pytest.mark.parametrize("words", [(0,), ("x", "a"), (2, "a"), (2, "a", "a"), (1, "a", "FAIR"), (2, "a", "b", "WAIT"),
                                    (-1, "a")])
 def test_wrong_words_of_mlock(people, words):

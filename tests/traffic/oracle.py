@@ -298,7 +298,7 @@ class Oracle:
                             (conn.number, token, name, owner, e.owner))
         mine = self.told.setdefault((name, e.owner), set())
         highest = self.highest[name]
-        if token in mine and e.name != "renew" and e.owner.startswith("connection "):
+        if token in mine and e.name != "renew" and e.owner.startswith("connection ") and not option(e.words, "ID"):
             raise Violation("entered", "connection %d: %r entered token %d again, without a name for its owner" %
                             (conn.number, e.words, token))
         # a share of an owner with a name may have been told on another connection, or not at all

@@ -163,6 +163,8 @@ class Maker:
             made.append(["MAXHOLD", rng.choice([1, 50, 500, 2000, 10000])])
         if rng.random() < 0.2:
             made.append(["TELL"])
+        if rng.random() < 0.15:
+            made.append(["ID", "attempt-%d" % rng.randrange(5)])
         if fair and rng.random() < 0.15:
             made.append(["FAIR"])
         made.append(self.kind(name))

@@ -154,7 +154,7 @@ restarts() {
     trust_master
     inside bash -c '
         for i in $(seq 2000); do
-            [ "$(redis-cli -p 5625 PING 2>&1)" = PONG ] || echo "refused at $i"
+            redis-cli -p 5625 PING 2>&1
             [ ! -e /tmp/enough ] || exit 0
         done' >"$work/asked" 2>&1 &
     local asker=$!
@@ -162,7 +162,8 @@ restarts() {
     check "once more" inside systemctl restart holdfastd
     inside touch /tmp/enough
     wait $asker || true
-    check "nobody was refused" sh -c '! grep "refused" '"$work/asked"
+    check "clients were answered" grep -q PONG "$work/asked"
+    check "nobody was refused" sh -c '! grep -i refused '"$work/asked"
     check "reload" inside systemctl reload holdfastd
     inside sed -i 's/^\[holdfast\]/&\nlaese = 1s/' /etc/holdfast/holdfast.ini
     check "a reload of a file with an error fails" sh -c '! nsenter -t '"$init"' -a systemctl reload holdfastd'
@@ -241,6 +242,7 @@ upgrade() {
     check "an upgrade leaves the running one alone" [ "$(inside systemctl show -P MainPID holdfastd)" = "$pid" ]
     check "restart after it" inside systemctl restart holdfastd
     check "it answers" answers
+    ask MASTER a ADOPT >/dev/null # brokers of another version may compare other settings
 }
 
 make_tree

@@ -239,7 +239,11 @@ static void make_timer(struct server *s)
 
 static void watch_signals(struct server *s)
 {
-    signal(SIGPIPE, SIG_IGN);
+    static const int numbers[] = {SIGPIPE, SIGTERM, SIGINT, SIGHUP};
+
+    /* What libevent puts back at the end: a process that ends is not killed by being told to. */
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        signal(numbers[i], SIG_IGN);
     evsignal_assign(&s->on_term, s->base, SIGTERM, on_stop_signal, s);
     evsignal_assign(&s->on_int, s->base, SIGINT, on_stop_signal, s);
     evsignal_assign(&s->on_hup, s->base, SIGHUP, on_hup_signal, s);

@@ -330,6 +330,15 @@ def test_sigpipe_and_friends_do_not_kill(broker1, clients):
     assert clients(broker1).cmd("PING") == "PONG"
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_signals_to_the_last_moment(broker1, number):
+    """Who says it again and again does not kill what is just ending."""
+    broker1.signal(signal.SIGTERM)
+    while broker1.proc.poll() is None:
+        broker1.signal(number)
+    assert broker1.wait() == 0
+
+
 # Dev mode
 
 @pytest.fixture(params=[1, 3])

@@ -1,9 +1,15 @@
-"""The clients that people use, unmodified: redis-cli, redis-py, node-redis, ioredis, hiredis."""
+"""The clients that people use, unmodified and with their defaults: redis-cli, redis-py, node-redis, ioredis, redis-rb,
+hiredis; go-redis where there is Go, Jedis where there are Maven and a Java compiler.
+
+Each has one session: a lock that another one holds, one that it has already, one that is lost, one that is sent again,
+and a transaction.
+"""
 
 import hashlib
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import threading
 
@@ -209,37 +215,101 @@ def test_redis_py_pool_and_threads(redis_py, name):
     assert state["count"] == 100
 
 
+def test_redis_py_pool(redis_py, name):
+    """A pool gives whom it likes the connection that holds: he is not let in, and the lock stays where it is."""
+    import redis
+    client, rival = redis_py(), redis_py()
+    assert client.execute_command("LOCK", name)
+    with pytest.raises(redis.ResponseError, match="HELD '.*' is held by this connection already"):
+        client.execute_command("LOCK", name, "WAIT", 0)
+    lost = name + ":lost"
+    assert client.execute_command("LOCK", lost)
+    assert rival.execute_command("FORCEUNLOCK", lost) == 1
+    assert rival.execute_command("LOCK", lost, "WAIT", 5000)
+    number = client.client_id()
+    assert client.execute_command("LOCK", lost) is None
+    assert client.echo("x") == "x" and client.client_id() == number
+    assert client.execute_command("HOLDS", name) == 1
+    for _ in range(2):
+        assert client.execute_command("LOCK", name + ":again", "OWNER", "app", "ID", "1")
+    assert rival.execute_command("HOLDS", name + ":again", "OWNER", "app") == 1
+
+
+# What is fetched from a registry, once for each version of the files that pin it
+
+FETCH_LIMIT_S, TEST_LIMIT_S = 240, 60
+
+
+def fetch(kind, files, *commands):
+    """A directory with these files in it where these commands have been run; the test has its own time after that."""
+    cache = pathlib.Path(os.environ.get("HOLDFAST_TEST_CACHE")
+                         or os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"),
+                                         "holdfast-tests"))
+    pinned = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
+    where = (cache / ("%s-%s" % (kind, pinned))).absolute()
+    if (where / ".complete").exists():
+        return where
+    where.mkdir(parents=True, exist_ok=True)
+    for file in files:
+        shutil.copy(file, where)
+    for command in commands:
+        signal.alarm(FETCH_LIMIT_S + 10)
+        try:
+            done = subprocess.run([word.format(where=where) for word in command], cwd=where, capture_output=True,
+                                  text=True, timeout=FETCH_LIMIT_S, check=False)
+        except subprocess.TimeoutExpired:
+            pytest.skip("%s did not end in time: can this machine reach the registry?" % " ".join(command))
+        if done.returncode != 0:
+            pytest.skip("%s failed: %s" % (command[0], (done.stderr + done.stdout).strip()[-300:]))
+    signal.alarm(TEST_LIMIT_S)
+    (where / ".complete").touch()
+    return where
+
+
 # Node.js
 
 @pytest.fixture(scope="session")
 def node_modules():
-    """The pinned packages, fetched once per version of package-lock.json."""
     tool("node")
-    npm = tool("npm")
-    lock = (HERE / "package-lock.json").read_bytes()
-    cache = pathlib.Path(os.environ.get("HOLDFAST_TEST_CACHE")
-                         or os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"),
-                                         "holdfast-tests"))
-    where = cache / ("npm-" + hashlib.sha256(lock).hexdigest()[:16])
-    if not (where / ".complete").exists():
-        where.mkdir(parents=True, exist_ok=True)
-        for file in ("package.json", "package-lock.json"):
-            shutil.copy(HERE / file, where)
-        try:
-            done = subprocess.run([npm, "ci", "--no-audit", "--no-fund", "--ignore-scripts"], cwd=where,
-                                  capture_output=True, text=True, timeout=50, check=False)
-        except subprocess.TimeoutExpired:
-            pytest.skip("npm ci did not end within 50 s: can this machine reach the registry?")
-        if done.returncode != 0:
-            pytest.skip("npm ci failed: %s" % done.stderr.strip()[-300:])
-        (where / ".complete").touch()
-    return where / "node_modules"
+    return fetch("npm", [HERE / "package.json", HERE / "package-lock.json"],
+                 [tool("npm"), "ci", "--no-audit", "--no-fund", "--ignore-scripts"]) / "node_modules"
 
 
 @pytest.mark.parametrize("script", ["node-redis.js", "ioredis.js"])
 def test_node(one, node_modules, script):
     out = sh("node", HERE / script, one.broker.port, env=dict(os.environ, NODE_PATH=str(node_modules)))
     assert out.strip() == "ok"
+
+
+# Ruby
+
+def test_redis_rb(one):
+    ruby = tool("ruby")
+    if subprocess.run([ruby, "-e", "require 'redis'"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("ruby-redis is not installed")
+    assert sh(ruby, HERE / "redis-rb.rb", one.broker.port).strip() == "ok"
+
+
+# Clients that Debian does not have, of languages that a machine may have: no test where it has not
+
+if shutil.which("go"):
+    def test_go_redis(one):
+        go = HERE / "go-redis"
+        where = fetch("go", [go / "go.mod", go / "go.sum", go / "main.go"],
+                      ["env", "GOPATH={where}/path", "GOCACHE={where}/cache", "CGO_ENABLED=0", "GOFLAGS=-modcacherw -mod=mod",
+                       "go", "build", "-o", "client", "."])
+        assert sh(where / "client", one.broker.port).strip() == "ok"
+
+
+if shutil.which("mvn") and shutil.which("javac"):
+    def test_jedis(one):
+        jedis = HERE / "jedis"
+        where = fetch("maven", [jedis / "pom.xml", jedis / "Session.java"],
+                      ["mvn", "-q", "-B", "-Dmaven.repo.local={where}/repository",
+                       "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies",
+                       "-DoutputDirectory={where}/jars"],
+                      ["javac", "-cp", "{where}/jars/*", "Session.java"])
+        assert sh("java", "-cp", "%s:%s/jars/*" % (where, where), "Session", one.broker.port).strip() == "ok"
 
 
 # hiredis

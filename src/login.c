@@ -211,18 +211,23 @@ static void take_result(bool fits, int64_t now_ms)
         decide(l, fits);
 }
 
+/* Without a thread the result is there at once; even then not more than one password in a turn. */
 void login_turn(int64_t now_ms)
 {
-    struct login *l;
     bool fits;
 
-    do {
+    for (int given = 0;; given++) {
         if (hasher_take(&fits))
             take_result(fits, now_ms);
-        l = look_at_all(now_ms);
-        if (l)
-            give_to_hasher(l);
-    } while (l); /* without a thread the result is there already */
+        struct login *l = look_at_all(now_ms);
+        if (!l)
+            return;
+        if (given > 0) {
+            next_ms = now_ms;
+            return;
+        }
+        give_to_hasher(l);
+    }
 }
 
 /* ---- for those who ask ---- */

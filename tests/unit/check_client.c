@@ -255,6 +255,36 @@ START_TEST(of_ipv6_a_network_is_one)
 }
 END_TEST
 
+static void keep_origin(struct session *s, void *arg)
+{
+    *(uint64_t *)arg = s->origin; /* of the last to come, in the end */
+}
+
+static uint64_t origin_from(const char *address)
+{
+    uint64_t origin;
+
+    come(address);
+    client_each(set, keep_origin, &origin);
+    return origin;
+}
+
+/* Whom wrong passwords are held against. */
+START_TEST(origins)
+{
+    uint64_t local = origin_from(NULL), v4 = origin_from("192.0.2.1"),
+             v6 = origin_from("2001:db8:1:2::1");
+
+    ck_assert(local != v4 && v4 != v6 && local != v6);
+    ck_assert_uint_eq(origin_from("192.0.2.1"), v4);
+    ck_assert_uint_eq(origin_from("::ffff:192.0.2.1"), v4);
+    ck_assert_uint_ne(origin_from("192.0.2.2"), v4);
+    ck_assert_uint_eq(origin_from("2001:db8:1:2:3:4:5:6"), v6);
+    ck_assert_uint_ne(origin_from("2001:db8:1:3::1"), v6);
+    ck_assert_uint_eq(origin_from(NULL), local);
+}
+END_TEST
+
 START_TEST(in_all)
 {
     char address[64];
@@ -301,6 +331,7 @@ int main(void)
     tcase_add_test(t, many_floods_are_served_in_turn);
     tcase_add_test(t, one_address_cannot_take_all);
     tcase_add_test(t, of_ipv6_a_network_is_one);
+    tcase_add_test(t, origins);
     tcase_add_test(t, in_all);
     tcase_add_test(t, strangers_of_one_address);
     suite_add_tcase(s, t);

@@ -227,70 +227,6 @@ void broker_abandon(struct broker *b, struct lock_request *r, int64_t now_ms)
     broker_put(b, l);
 }
 
-/* ---- called up ---- */
-
-void broker_channel(const struct broker *b, char *out, size_t size)
-{
-    snprintf(out, size, "holdfast:wake:%s", b->id);
-}
-
-/* "<broker>", "<broker>/<n>" or "<broker>.<n>", all of this broker. False: it is none of these. */
-static bool parse_ours(const struct broker *b, const char *text, size_t len, char *mark,
-                       uint64_t *number)
-{
-    size_t id_len = strlen(b->id);
-    char digits[16] = "";
-    *mark = '\0';
-    *number = 0;
-    if (len < id_len || memcmp(text, b->id, id_len) != 0)
-        return false;
-    if (len == id_len)
-        return true;
-    *mark = text[id_len];
-    if ((*mark != '/' && *mark != '.') || len - id_len - 1 >= sizeof digits)
-        return false;
-    memcpy(digits, text + id_len + 1, len - id_len - 1);
-    *number = strtoull(digits, NULL, 36);
-    return true;
-}
-
-/* takeover.lua has found this operation of ours. */
-static void moved(struct broker *b, struct lock *l, uint64_t op, int64_t now_ms)
-{
-    struct hold *h;
-    LIST_FOREACH(h, &l->holds, of_lock) {
-        if (h->op == op) {
-            keep_check(b, h, now_ms);
-            return;
-        }
-    }
-}
-
-void broker_called(struct broker *b, int i, const char *text, size_t len, int64_t now_ms)
-{
-    static const char prefix[] = "holdfast:{";
-    const char *space = memchr(text, ' ', len);
-    uint64_t number;
-    char mark;
-    if (!space || !parse_ours(b, text, (size_t)(space - text), &mark, &number))
-        return;
-    const char *key = space + 1;
-    size_t key_len = len - (size_t)(key - text);
-    if (key_len < sizeof prefix + 1 || memcmp(key, prefix, sizeof prefix - 1) != 0)
-        return;
-    const char *name = key + sizeof prefix - 1;
-    size_t name_len = key_len - sizeof prefix; /* less the closing brace */
-    if (name_len > LOCK_NAME_MAX)
-        return;
-    struct lock *l = locktab_get(&b->locks, name, name_len);
-    broker_use(l);
-    if (mark == '.')
-        moved(b, l, number, now_ms);
-    else if (backend_agreed(&b->backend, name, name_len, now_ms) == i)
-        queue_call(b, l, number, now_ms);
-    broker_put(b, l);
-}
-
 /* ---- its life ---- */
 
 void broker_configure(struct broker *b, const struct broker_conf *conf)
@@ -311,6 +247,8 @@ void broker_init(struct broker *b, const struct broker_conf *conf, const char *i
     b->hold_over = hold_over;
     b->many_over = many_over;
     b->many_turn = many_turn;
+    for (int i = 0; i < QUORUM_MASTERS_MAX; i++)
+        b->ears[i].since_ms = INT64_MAX;
     locktab_init(&b->locks);
     wheel_init(&b->first, now_ms);
     wheel_init(&b->wheel, now_ms);

@@ -29,10 +29,16 @@ void broker_abandon(struct broker *, struct lock_request *, int64_t now_ms);
 void broker_session_end(struct broker *, struct session *, bool orderly, int64_t now_ms);
 
 /* Master i has called this broker up: `text` is "<ticket> holdfast:{name}" (call_up.lua), whose
- * turn it is, or "<op> holdfast:{name}" (takeover.lua), the operation whose hold was taken over. */
+ * turn it is, or "<op> holdfast:{name}" (takeover.lua, release.lua), the operation whose hold was
+ * taken over or forced. */
 void broker_called(struct broker *, int i, const char *text, size_t len, int64_t now_ms);
 /* The channel on which they do. */
 void broker_channel(const struct broker *, char *out, size_t size);
+
+/* All that master i has said since since_ms has been delivered up to what it said at heard_ms;
+ * INT64_MAX: nothing is heard. Often enough, while it is so, that heard_ms is never a second old.
+ */
+void broker_listens(struct broker *, int i, int64_t since_ms, int64_t heard_ms, int64_t now_ms);
 
 /* No new acquires from now on; renewals and releases go on. */
 void broker_drain(struct broker *);

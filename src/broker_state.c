@@ -65,6 +65,15 @@ uint64_t broker_random(struct broker *b, uint64_t below)
     return below ? (b->rng * 0x2545f4914f6cdd1dULL >> 11) % below : 0;
 }
 
+/* A majority of masters has to be asked to take a hold away: so one of any majority has told. */
+bool broker_has_heard(const struct broker *b, int64_t since_ms, int64_t now_ms)
+{
+    int hear = 0;
+    for (int i = 0; i < b->backend.n; i++)
+        hear += b->ears[i].since_ms <= since_ms && b->ears[i].heard_ms >= now_ms - BROKER_MEMORY_MS;
+    return hear >= quorum_need(b->backend.n);
+}
+
 void broker_due_at(struct broker *b, struct due *due, int64_t due_ms)
 {
     broker_due_cancel(b, due);

@@ -14,6 +14,8 @@
 #include "wheel.h"
 
 enum { BROKER_ID_LEN = 13, BROKER_OP_MAX = BROKER_ID_LEN + 16, BROKER_TICKET_MAX = BROKER_OP_MAX };
+/* What is older than this nobody is refused for: the masters are asked. */
+enum { BROKER_MEMORY_MS = 1000 };
 
 /* When a connection has ended. */
 enum broker_on_disconnect {
@@ -33,8 +35,17 @@ struct broker_conf {
     bool close_on_lost;
 };
 
+/* The subscriber link to a master, by which this broker hears what others do to its holds. */
+struct broker_ear {
+    int64_t since_ms; /* it has heard everything since then; INT64_MAX: it hears nothing */
+    int64_t heard_ms; /* and up to then */
+};
+
 struct broker {
     struct broker_conf conf;
+    struct broker_ear ears[QUORUM_MASTERS_MAX];
+    struct due doubt; /* an ear has been deaf: those who wait for holds are looked at anew */
+    uint64_t doubt_cursor;
     struct backend backend;
     struct locktab locks;
     struct wheel first, wheel;     /* what goes before all else: renewals; and the rest */
@@ -82,6 +93,10 @@ void broker_ticket_text(const struct broker *, uint64_t number, char out[BROKER_
 int64_t broker_tomb_ms(const struct broker *);
 /* A number below `below`, for jitter; the same sequence for the same seed. */
 uint64_t broker_random(struct broker *, uint64_t below);
+
+/* Whether the broker has heard what was done to a hold that stood on a majority of masters at
+ * since_ms, by others, up to a second ago. */
+bool broker_has_heard(const struct broker *, int64_t since_ms, int64_t now_ms);
 
 /* When `due` is due its fn runs, once. */
 void broker_due_at(struct broker *, struct due *, int64_t due_ms);

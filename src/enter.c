@@ -73,7 +73,9 @@ static void gone(struct broker *b, struct hold *h, struct lock_request *r,
     struct lock *l = h->lock;
     if (h->state == HOLD_HELD || h->state == HOLD_JEOPARDY)
         keep_lose(b, h, why, true, now_ms);
-    if (why == LOST_MOVED && r->verb == VERB_RENEW && !r->goes_on)
+    if (r->verb == VERB_LOCK && !r->goes_on && !r->item)
+        b->resubmit(b, r, now_ms); /* it is asked for as by somebody who does not hold it */
+    else if (r->verb != VERB_LOCK && why == LOST_MOVED && !r->goes_on)
         enter_take_over(b, l, r, now_ms); /* its owner had it elsewhere, and wants it here */
     else
         broker_finish(b, r, r->verb == VERB_LOCK ? RESULT_NOT_GRANTED : RESULT_NOT_HELD);
@@ -83,6 +85,7 @@ static void gone(struct broker *b, struct hold *h, struct lock_request *r,
 static void written(struct broker *b, struct hold *h, struct lock_request *r, struct round *round,
                     int64_t now_ms)
 {
+    keep_seen(h, round);
     if (r->verb == VERB_UNLOCK)
         return;
     keep_confirmed(b, h, round, now_ms);
@@ -291,7 +294,7 @@ void enter_take_over(struct broker *b, struct lock *l, struct lock_request *r, i
     struct lock_queue *q;
     if (h && keep_is_valid(h, now_ms))
         lease_ms = renew_lease_ms(now_ms, lease_ms, h->end_ms);
-    if (!h && alone && keep_is_valid(alone, now_ms)) {
+    if (!h && alone && keep_is_valid(alone, now_ms) && keep_is_fresh(b, alone, now_ms)) {
         broker_finish(b, r, RESULT_NOT_HELD); /* from memory: somebody else holds it here */
         return;
     }

@@ -107,6 +107,18 @@ static void add_count(void *arg, const struct lock_info_seen *seen)
         r->count += seen->count;
 }
 
+/* What this broker believes its clients to hold, and no master has shown. */
+static void check_local(struct lock_request *r, int64_t now_ms)
+{
+    char op[BROKER_OP_MAX + 1];
+    struct hold *h;
+    LIST_FOREACH(h, &r->lock->holds, of_lock) {
+        broker_op_text(r->broker, h->op, op);
+        if (owner_same(h->owner, r->owner) && lock_info_votes(r->info, op) == 0)
+            keep_check(r->broker, h, now_ms);
+    }
+}
+
 static void on_holds(struct round *round, void *arg, int64_t now_ms)
 {
     struct lock_request *r = arg;
@@ -114,6 +126,7 @@ static void on_holds(struct round *round, void *arg, int64_t now_ms)
     if (no_majority(r, round, now_ms))
         return;
     each_hold(r->info, add_count, r);
+    check_local(r, now_ms);
     broker_finish_count(r->broker, r, r->count);
 }
 
@@ -126,7 +139,7 @@ void inspect_holds(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
     const struct hold *h = lock_hold_of(r->lock, r->owner);
     const struct hold *share = lock_share_of(r->lock, r->owner);
-    if (h)
+    if (h && keep_is_fresh(b, h, now_ms) && (!share || keep_is_fresh(b, share, now_ms)))
         broker_finish_count(b, r, count_of(h, now_ms) + (share != h ? count_of(share, now_ms) : 0));
     else
         peek(b, r, on_holds, now_ms);

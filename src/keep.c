@@ -6,7 +6,7 @@
  * very same hold in one round, counted from before that round was sent. After its deadline a hold
  * is never renewed back to life (safety R7). A planted key is no vote (R3).
  */
-#include "keep.h"
+#include "keep_private.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -22,13 +22,10 @@
 #include "renew.h"
 #include "stats.h"
 
-/* Who was in the way of a claim on some master has released it there by then. */
-enum { LOOK_MS = 20 };
-
 static void on_hold_due(struct broker *b, struct due *due, int64_t now_ms);
 static void on_renewed(struct round *r, void *arg, int64_t now_ms);
 
-static bool is_renewed(const struct hold *h)
+bool keep_is_renewed(const struct hold *h)
 {
     return h->watched && h->session && h->state != HOLD_LOST;
 }
@@ -47,31 +44,23 @@ static bool is_over(const struct hold *h, int64_t now_ms)
     return now_ms > h->deadline_ms;
 }
 
-static void schedule(struct broker *b, struct hold *h)
+void keep_schedule(struct broker *b, struct hold *h)
 {
     int64_t due_ms = h->deadline_ms + 1;
-    if (is_renewed(h))
+    if (keep_is_renewed(h))
         due_ms = lost_ms(h);
-    if ((is_renewed(h) || !h->watched) && h->renew_ms < due_ms)
+    if (h->state != HOLD_LOST && h->renew_ms < due_ms)
         due_ms = h->renew_ms;
-    if (is_renewed(h))
+    if (keep_is_renewed(h))
         broker_due_first(b, &h->due, due_ms);
     else
         broker_due_at(b, &h->due, due_ms);
 }
 
-/* It is missing somewhere, or may be. */
-static void look_within(struct hold *h, int64_t wait_ms, int64_t now_ms)
+void keep_look_within(struct hold *h, int64_t wait_ms, int64_t now_ms)
 {
     if (h->renew_ms > now_ms + wait_ms)
         h->renew_ms = now_ms + wait_ms;
-}
-
-static void forget_open(struct hold *h)
-{
-    if (h->open)
-        round_forget(h->open);
-    h->open = NULL;
 }
 
 /* Of its lease: less than all of it when it was taken over. */
@@ -100,6 +89,7 @@ struct hold *keep_start(struct broker *b, struct lock *l, const struct claim *c,
     h->token = c->token;
     h->asked_before_ms = (uint32_t)(now_ms - c->sent_ms);
     h->since_ms = now_ms;
+    h->seen_ms = c->sent_ms;
     h->inherits = c->takeover;
     h->recounted = c->takeover || c->token != c->floor;
     h->deadline_ms = c->deadline_ms;
@@ -119,7 +109,7 @@ struct hold *keep_start(struct broker *b, struct lock *l, const struct claim *c,
             ? INT64_MAX
             : renew_next_ms(now_ms, time_left_ms(h, now_ms), broker_random(b, UINT32_MAX));
     if (c->missed)
-        look_within(h, LOOK_MS, now_ms);
+        keep_look_within(h, KEEP_LOOK_MS, now_ms);
     keep_follow(h, c->round);
     lock_add_hold(l, h);
     if (h->session)
@@ -129,9 +119,21 @@ struct hold *keep_start(struct broker *b, struct lock *l, const struct claim *c,
     b->n_holds++;
     b->n_held[h->part.kind]++;
     b->n_watched += h->watched;
-    schedule(b, h);
+    keep_schedule(b, h);
     notify_granted(h, now_ms);
     return h;
+}
+
+void keep_seen(struct hold *h, const struct round *r)
+{
+    if (r->sent_ms > h->seen_ms)
+        h->seen_ms = r->sent_ms;
+}
+
+bool keep_is_fresh(const struct broker *b, const struct hold *h, int64_t now_ms)
+{
+    return h->state == HOLD_LOST || now_ms - h->seen_ms <= BROKER_MEMORY_MS ||
+           broker_has_heard(b, h->seen_ms, now_ms);
 }
 
 bool keep_is_valid(const struct hold *h, int64_t now_ms)
@@ -182,7 +184,7 @@ void keep_end(struct broker *b, struct hold *h)
     b->n_watched -= h->watched;
     b->n_jeopardy -= h->state == HOLD_JEOPARDY;
     sm_move(hold_states, &h->state, h->lock->name, HOLD_ENDED);
-    forget_open(h); /* before the release is sent: safety R7 */
+    keep_forget_open(h); /* before the release is sent: safety R7 */
     broker_due_cancel(b, &h->due);
     leave_session(h);
     lock_remove_hold(h->lock, h);
@@ -198,7 +200,7 @@ void keep_lose(struct broker *b, struct hold *h, enum lost_reason reason, bool a
     if (at_once)
         b->hold_over(b, h, now_ms);
     else
-        schedule(b, h);
+        keep_schedule(b, h);
 }
 
 void keep_moved(struct broker *b, struct hold *h, enum lost_reason reason, int64_t now_ms)
@@ -216,14 +218,16 @@ void keep_rejoin(struct broker *b, struct hold *h, const struct lock_request *r)
     h->session = r->base.session;
     h->tell = r->tell;
     join_session(h);
-    schedule(b, h);
+    keep_schedule(b, h);
 }
 
 void keep_orphan(struct broker *b, struct hold *h)
 {
     leave_session(h);
-    forget_open(h);
-    schedule(b, h);
+    keep_forget_open(h);
+    if (h->watched)
+        h->renew_ms = INT64_MAX;
+    keep_schedule(b, h);
 }
 
 void keep_leave(struct broker *b, struct hold *h)
@@ -290,78 +294,14 @@ void keep_confirmed(struct broker *b, struct hold *h, const struct round *r, int
         now_ms + quorum_validity_ms(r->lease_ms, r->sent_ms, now_ms, b->conf.drift_ppm);
     if (until_ms > h->deadline_ms)
         h->deadline_ms = until_ms;
+    keep_seen(h, r);
     plan_renewal(b, h, r->sent_ms);
     if (h->state == HOLD_JEOPARDY) {
         b->n_jeopardy--;
         sm_move(hold_states, &h->state, h->lock->name, HOLD_HELD);
         notify_safe(h, now_ms);
     }
-    schedule(b, h);
-}
-
-/* A planted hold is there for all the time that its holder has been told. */
-static int64_t plant_lease_ms(const struct broker *b, const struct hold *h, int64_t now_ms)
-{
-    int64_t told_ms = quorum_lease_ms(h->deadline_ms - now_ms, b->conf.drift_ppm);
-    int64_t lease_ms = keep_lease_ms(h, now_ms);
-    return is_renewed(h) && lease_ms > told_ms ? lease_ms : told_ms;
-}
-
-static void plant(struct broker *b, struct hold *h, int i, int64_t now_ms)
-{
-    char op[BROKER_OP_MAX + 1], counter[BACKEND_COUNTER_MAX + 1];
-    const struct lock *l = h->lock;
-    broker_op_text(b, h->op, op);
-    struct item *it = item_begin(l->name, l->name_len);
-    item_arg_str(it, op);
-    item_arg(it, h->owner->text, h->owner->len);
-    item_arg_int(it, h->token);
-    item_arg_int(it, h->count);
-    item_arg_int(it, h->seq);
-    item_arg_int(it, plant_lease_ms(b, h, now_ms));
-    backend_counter(&b->backend, l->name, l->name_len, counter);
-    item_arg_str(it, counter);
-    item_arg_int(it, h->end_ms == INT64_MAX ? 0 : h->end_ms - now_ms);
-    line_add_part(it, h->part, h->owner);
-    backend_tell(&b->backend, i, SCRIPT_PLANT, it, now_ms);
-}
-
-/* Everybody has answered a round that was won: the hold goes where it is missing. Where somebody
- * else was in the way of the claim, that is looked into again when he has had time to leave.
- * Where nobody could be asked it is looked into later. Masters in quarantine are not asked to vote,
- * but may be planted on. */
-static void on_all_answered(struct round *r, void *arg, int64_t now_ms)
-{
-    struct hold *h = arg;
-    struct broker *b = broker_of_round(r);
-    h->open = NULL;
-    if (b->backend.closed || !keep_is_valid(h, now_ms) || keep_lease_ms(h, now_ms) <= 0)
-        return;
-    if (r->script != SCRIPT_RENEW && round_has_missed(r)) {
-        look_within(h, LOOK_MS, now_ms);
-        schedule(b, h);
-    } else if (!h->watched && round_answered(r) < r->quorum.n) {
-        look_within(h, h->lease_ms / 3, now_ms); /* what is renewed gets there by its renewals */
-        schedule(b, h);
-    }
-    if (quorum_state(&r->quorum) != QUORUM_WON)
-        return;
-    for (int i = 0; i < r->quorum.n; i++) {
-        const struct vote *v = &r->votes[i];
-        bool missing = r->script == SCRIPT_RENEW && v->state == VOTE_ANSWERED && v->code == 0;
-        bool quarantined = v->state == VOTE_UNSENT &&
-                           master_status(b->backend.masters[i], now_ms)->state == MASTER_QUARANTINE;
-        if (missing || quarantined)
-            plant(b, h, i, now_ms);
-    }
-}
-
-void keep_follow(struct hold *h, struct round *r)
-{
-    forget_open(h);
-    h->open = r;
-    r->arg = h;
-    r->on_done = on_all_answered;
+    keep_schedule(b, h);
 }
 
 enum lost_reason keep_why_gone(const struct round *r)
@@ -387,7 +327,7 @@ static void renewal_failed(struct broker *b, struct hold *h, const struct round 
         sm_move(hold_states, &h->state, h->lock->name, HOLD_JEOPARDY);
         notify_jeopardy(h, now_ms);
     }
-    schedule(b, h);
+    keep_schedule(b, h);
 }
 
 static void on_renewed(struct round *r, void *arg, int64_t now_ms)
@@ -395,7 +335,7 @@ static void on_renewed(struct round *r, void *arg, int64_t now_ms)
     struct hold *h = arg;
     struct broker *b = broker_of_round(r);
     if (h->busy || !keep_is_valid(h, now_ms)) {
-        schedule(b, h); /* being taken over, or too late: what is due decides */
+        keep_schedule(b, h); /* being taken over, or too late: what is due decides */
         return;
     }
     if (quorum_state(&r->quorum) != QUORUM_WON) {
@@ -424,11 +364,12 @@ static void on_looked(struct round *r, void *arg, int64_t now_ms)
     struct broker *b = broker_of_round(r);
     if (h->busy || !keep_is_valid(h, now_ms))
         return;
-    if (round_is_refused(r)) {
+    if (round_is_refused(r))
         keep_lose(b, h, keep_why_gone(r), true, now_ms);
-    } else if (quorum_state(&r->quorum) != QUORUM_WON && !is_renewed(h)) {
+    else if (quorum_state(&r->quorum) == QUORUM_WON)
+        keep_seen(h, r);
+    else if (!keep_is_renewed(h))
         keep_look_again(b, h, now_ms);
-    }
 }
 
 /* Asks whether and where a hold that is not renewed stands; what is missing is planted when all
@@ -441,9 +382,9 @@ static void look(struct broker *b, struct hold *h, int64_t now_ms)
 
 void keep_look_again(struct broker *b, struct hold *h, int64_t now_ms)
 {
-    look_within(h, renew_retry_ms(now_ms, h->deadline_ms, broker_random(b, UINT32_MAX)) - now_ms,
-                now_ms);
-    schedule(b, h);
+    keep_look_within(
+        h, renew_retry_ms(now_ms, h->deadline_ms, broker_random(b, UINT32_MAX)) - now_ms, now_ms);
+    keep_schedule(b, h);
 }
 
 void keep_use_lease(struct broker *b, struct hold *h, const struct lock_request *r, int64_t now_ms)
@@ -464,28 +405,28 @@ void keep_use_lease(struct broker *b, struct hold *h, const struct lock_request 
         if (h->tell && h->session != r->base.session)
             notify_renewed(h, now_ms);
     }
-    schedule(b, h);
+    keep_schedule(b, h);
 }
 
 void keep_check(struct broker *b, struct hold *h, int64_t now_ms)
 {
-    if (h->renew_ms <= now_ms || !keep_is_valid(h, now_ms) || (h->watched && !is_renewed(h)))
+    if (h->renew_ms <= now_ms || !keep_is_valid(h, now_ms))
         return;
     h->renew_ms = now_ms;
-    schedule(b, h);
+    keep_schedule(b, h);
 }
 
 static void on_hold_due(struct broker *b, struct due *due, int64_t now_ms)
 {
     struct hold *h = (struct hold *)((char *)due - offsetof(struct hold, due));
     if (is_over(h, now_ms)) {
-        if (is_renewed(h))
+        if (keep_is_renewed(h))
             keep_lose(b, h, h->end_ms <= now_ms ? LOST_MAX_HOLD : LOST_PAUSE, true, now_ms);
         else
             b->hold_over(b, h, now_ms);
         return;
     }
-    if (is_renewed(h)) {
+    if (keep_is_renewed(h)) {
         if (now_ms >= lost_ms(h)) {
             keep_lose(b, h, h->renew_ms == INT64_MAX ? LOST_MAX_HOLD : LOST_NO_QUORUM, false,
                       now_ms);
@@ -493,8 +434,8 @@ static void on_hold_due(struct broker *b, struct due *due, int64_t now_ms)
         }
         if (now_ms >= h->renew_ms)
             renew(b, h, now_ms);
-    } else if (!h->watched && now_ms >= h->renew_ms) {
+    } else if (h->state != HOLD_LOST && now_ms >= h->renew_ms) {
         look(b, h, now_ms);
     }
-    schedule(b, h);
+    keep_schedule(b, h);
 }

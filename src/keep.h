@@ -57,6 +57,11 @@ void keep_confirmed(struct broker *, struct hold *, const struct round *, int64_
 void keep_use_lease(struct broker *, struct hold *, const struct lock_request *, int64_t now_ms);
 /* It is not known to be on a majority of masters as it is here: it is written there again soon. */
 void keep_look_again(struct broker *, struct hold *, int64_t now_ms);
+/* This round has found it on a majority of masters. */
+void keep_seen(struct hold *, const struct round *);
+/* True when what is known of it is no older than a second: seen then, or others would have been
+ * heard to take it away. A lost one is known to be. */
+bool keep_is_fresh(const struct broker *, const struct hold *, int64_t now_ms);
 /* What to ask for: the lease, less where MAXHOLD ends earlier; 0 when that is over. */
 int64_t keep_lease_ms(const struct hold *, int64_t now_ms);
 

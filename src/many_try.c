@@ -234,6 +234,10 @@ static bool plan(struct many *m, int64_t now_ms)
             continue;
         item->asks = false;
         forget_asked(m, i);
+        if (queue_doubts(m->broker, item->lock, r, now_ms) && r->base.session) {
+            wait_at(m, item, now_ms); /* also a try, until the masters have said */
+            return false;
+        }
         if (admission == QUEUE_WRONG_KIND) {
             queue_kind_error(m->broker, r, item->lock, in_use);
             return false;

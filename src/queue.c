@@ -152,7 +152,12 @@ static bool run_one(struct broker *b, struct lock *l, struct lock_request *r, in
         b->resubmit(b, r, now_ms);
         return true;
     }
-    switch (queue_holds_admit(l, r, &in_use)) {
+    enum queue_admission says = queue_holds_admit(l, r, &in_use);
+    if (says != QUEUE_MAY_ASK && queue_doubts(b, l, r, now_ms)) {
+        queue_check(b, l, r, now_ms);
+        return false;
+    }
+    switch (says) {
     case QUEUE_WRONG_KIND:
         queue_refuse_kind(b, r, in_use);
         return true;
@@ -161,7 +166,10 @@ static bool run_one(struct broker *b, struct lock *l, struct lock_request *r, in
             queue_refuse(b, r, NULL);
             return true;
         }
-        broker_due_cancel(b, &q->retry); /* the end of what is in the way will be seen here */
+        if (queue_will_hear(b, l, r, now_ms))
+            broker_due_cancel(b, &q->retry); /* the end of what is in the way will be seen here */
+        else
+            queue_retry_later(b, q, 0, now_ms);
         queue_refuse_tries(b, l, NULL, NULL);
         return false;
     default:
@@ -282,11 +290,13 @@ void queue_join(struct broker *b, struct lock *l, struct lock_request *r, int64_
 void queue_wait(struct broker *b, struct lock *l, struct lock_request *r, bool at_head,
                 int64_t retry_ms, int64_t now_ms)
 {
-    if (lock_first_hold(l) && is_deadlock(b, l, r))
+    if (r->wait_until_ms && lock_first_hold(l) && is_deadlock(b, l, r))
         return;
     struct lock_queue *q = lock_queue_get(l);
     get_in_line(b, l, r, at_head);
     request_park(&r->base);
+    if (queue_doubts(b, l, r, now_ms))
+        queue_check(b, l, r, now_ms);
     if (queue_first(q) == r && !lock_first_hold(l) && q->n_claims == 0)
         queue_retry_later(b, q, retry_ms, now_ms);
 }

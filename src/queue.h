@@ -76,6 +76,13 @@ void queue_held_error(struct broker *, struct lock_request *, const struct lock 
 void queue_kind_error(struct broker *, struct lock_request *, const struct lock *,
                       struct lock_part in_use);
 
+/* True when what keeps this request out, by the holds that are known here, may not be so any more:
+ * it gets in line, and the masters are asked about them. */
+bool queue_doubts(const struct broker *, const struct lock *, const struct lock_request *,
+                  int64_t now_ms);
+/* An ear has been deaf: whoever waits here for holds of this broker is looked at anew, soon. */
+void queue_doubt(struct broker *, struct lock *, int64_t now_ms);
+
 /* So many of those who wait are turned away with this error. Returns how many there were. */
 int queue_turn_away(struct broker *, struct lock *, const char *error, int most);
 #endif

@@ -34,6 +34,12 @@ bool queue_goes_along(const struct lock_queue *, const struct lock_request *);
 /* and besides the holds? */
 enum queue_admission queue_holds_admit(const struct lock *, const struct lock_request *,
                                        struct lock_part *in_use);
+/* True when this broker would hear if what keeps this request out were taken away. */
+bool queue_will_hear(const struct broker *, const struct lock *, const struct lock_request *,
+                     int64_t now_ms);
+/* Asks the masters about the holds that queue_doubts() means; the queue is run when they have
+ * answered. */
+void queue_check(struct broker *, struct lock *, const struct lock_request *, int64_t now_ms);
 /* Is a claim under way for this owner? There is never a second one beside it. */
 bool queue_owner_asks(const struct lock_queue *, const struct owner *);
 /* The first for whom nothing is under way; NULL: there is none. */

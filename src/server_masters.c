@@ -62,6 +62,13 @@ static void on_call(void *arg, int i, const char *text, size_t len)
     broker_called(&s->broker, i, text, len, clock_ms());
 }
 
+static void on_heard(void *arg, int i, int64_t since_ms, int64_t heard_ms)
+{
+    struct server *s = arg;
+
+    broker_listens(&s->broker, i, since_ms, heard_ms, clock_ms());
+}
+
 static void start_wakes(struct server *s)
 {
     char channel[64];
@@ -72,6 +79,7 @@ static void start_wakes(struct server *s)
                                .channel = channel,
                                .max_reply = s->conf.max_master_reply,
                                .on_call = on_call,
+                               .on_heard = on_heard,
                                .arg = s};
     for (size_t i = 0; i < s->conf.master_count; i++)
         s->wakes[i] = wake_new(&setup, &s->conf.masters[i], (int)i);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "conf.h"
 #include "log.h"
 #include "reply.h"
@@ -18,7 +19,7 @@
 #include "tls.h"
 #include "util.h"
 
-enum { RETRY_MS = 1000, KEEPALIVE_MS = 5000, SILENT_MS = 15000 };
+enum { RETRY_MS = 1000, KEEPALIVE_MS = 5000, SILENT_MS = 15000, BEAT_MS = 300, DEAF_MS = 1000 };
 
 struct wake {
     struct wake_setup setup;
@@ -28,7 +29,9 @@ struct wake {
     char *name, *host, *user, *password, *channel, *server_name;
     struct stream stream;
     struct reply reply;
-    struct event retry;
+    struct event retry, beat;
+    int64_t since_ms; /* subscribed; INT64_MAX: not yet */
+    int64_t asked_ms; /* PING, or SUBSCRIBE, was sent then and is not answered; 0: it is */
 };
 
 static void put_text(struct buf *out, const char *text)
@@ -38,12 +41,50 @@ static void put_text(struct buf *out, const char *text)
     buf_append(out, "\r\n", 2);
 }
 
+static void set(struct event *e, int ms)
+{
+    const struct timeval later = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
+    event_add(e, &later);
+}
+
+static void tell_heard(const struct wake *w, int64_t since_ms, int64_t heard_ms)
+{
+    w->setup.on_heard(w->setup.arg, w->index, since_ms, heard_ms);
+}
+
 static void retry_later(struct wake *w)
 {
-    static const struct timeval later = {.tv_sec = RETRY_MS / 1000,
-                                         .tv_usec = RETRY_MS % 1000 * 1000};
     stream_close(&w->stream);
-    event_add(&w->retry, &later);
+    event_del(&w->beat);
+    w->since_ms = INT64_MAX;
+    tell_heard(w, INT64_MAX, 0);
+    set(&w->retry, RETRY_MS);
+}
+
+/* ---- the link is proved to be alive ---- */
+
+static void on_beat(evutil_socket_t fd, short what, void *arg)
+{
+    struct wake *w = arg;
+    int64_t now_ms = clock_ms();
+    (void)fd;
+    (void)what;
+    set(&w->beat, BEAT_MS);
+    if (!w->asked_ms && w->since_ms != INT64_MAX) {
+        w->asked_ms = now_ms;
+        buf_printf(stream_out(&w->stream), "*1\r\n$4\r\nPING\r\n");
+        stream_flush(&w->stream);
+    } else if (now_ms - w->asked_ms > DEAF_MS) {
+        tell_heard(w, INT64_MAX, 0); /* what is on its way may still come */
+    }
+}
+
+static void take_proof(struct wake *w)
+{
+    if (w->since_ms == INT64_MAX)
+        w->since_ms = clock_ms();
+    tell_heard(w, w->since_ms, w->asked_ms);
+    w->asked_ms = 0;
 }
 
 static void on_open(void *arg)
@@ -63,10 +104,13 @@ static void on_open(void *arg)
     buf_printf(out, "*2\r\n");
     put_text(out, "SUBSCRIBE");
     put_text(out, w->channel);
+    w->asked_ms = clock_ms();
+    set(&w->beat, BEAT_MS);
     stream_flush(&w->stream);
 }
 
-/* ["message", channel, text]; anything else but an error is no news. -1: the link is of no use. */
+/* ["message", channel, text]; ["subscribe", ...] and ["pong", ""] prove something. -1: the link is
+ * of no use. */
 static int take(struct wake *w)
 {
     const struct reply_value *v = w->reply.values;
@@ -79,6 +123,10 @@ static int take(struct wake *w)
     if (v->type == REPLY_ARRAY && v->integer == 3 && w->reply.count == 4 &&
         v[3].type == REPLY_TEXT && reply_is_text(&w->reply, &v[1], "message"))
         w->setup.on_call(w->setup.arg, w->index, reply_text(&w->reply, &v[3]), v[3].len);
+    else if (v->type == REPLY_ARRAY && w->reply.count > 1 && w->asked_ms &&
+             (reply_is_text(&w->reply, &v[1], "subscribe") ||
+              reply_is_text(&w->reply, &v[1], "pong")))
+        take_proof(w);
     return 0;
 }
 
@@ -161,6 +209,8 @@ struct wake *wake_new(const struct wake_setup *setup, const struct conf_master *
     w->secure = conf->tls;
     stream_init(&w->stream, setup->base, &stream_events, w);
     wake_configure(w, conf);
+    w->since_ms = INT64_MAX;
+    event_assign(&w->beat, setup->base, -1, 0, on_beat, w);
     event_assign(&w->retry, setup->base, -1, 0, on_retry, w);
     event_active(&w->retry, EV_TIMEOUT, 0);
     return w;
@@ -171,6 +221,7 @@ void wake_free(struct wake *w)
     if (!w)
         return;
     event_del(&w->retry);
+    event_del(&w->beat);
     stream_close(&w->stream);
     reply_fini(&w->reply);
     free(w->name);

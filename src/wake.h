@@ -1,12 +1,13 @@
 #ifndef HOLDFAST_WAKE_H
 #define HOLDFAST_WAKE_H
 /*
- * wake: hears from one master that it is this broker's turn for a lock (src/lua/call_up.lua). A
- * connection of its own, subscribed to the broker's channel, because one that has subscribed cannot
- * run scripts (RESP2).
+ * wake: hears from one master that it is this broker's turn for a lock (src/lua/call_up.lua), or
+ * that somebody has taken one of its holds away. A connection of its own, subscribed to the
+ * broker's channel, because one that has subscribed cannot run scripts (RESP2).
  *
  * It comes back by itself for ever. Nothing depends on it but speed: a call that is missed is made
- * good by the retry of those who wait.
+ * good by the retry of those who wait, and what may have been missed is asked of the masters. So it
+ * says up to when it has heard everything: a PING every 300 ms proves that.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -23,6 +24,9 @@ struct wake_setup {
     int64_t max_reply;   /* bytes; a longer one ends the link */
     /* A message from master `index`; `text` is lent. */
     void (*on_call)(void *arg, int index, const char *text, size_t len);
+    /* Everything that master `index` has said since since_ms has been delivered, up to what it said
+     * at heard_ms; INT64_MAX: there is no link, or it has been silent for a second. */
+    void (*on_heard)(void *arg, int index, int64_t since_ms, int64_t heard_ms);
     void *arg;
 };
 

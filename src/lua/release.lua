@@ -6,7 +6,8 @@
 --          what   op: an exclusive hold of an operation of this broker; the first ticket in the line is called up. Or op, a
 --                 blank, and all of these, with commas between them:
 --          tomb   0 for an operation of this broker; of another one: ms for which op is remembered as gone, so that a late
---                 copy of the request that creates it finds the way shut, and a repeat of this one gets the same answer
+--                 copy of the request that creates it finds the way shut, and a repeat of this one gets the same answer;
+--                 and its broker is told
 --          ticket of one who lets others go first, or had it for a moment only, and lines up at its place (see
 --                 line_up.lua); "-": nobody
 --          next   "call": the first ticket in the line is called up; "wait": the broker will see to that, once the
@@ -91,6 +92,11 @@ else
         local code, line = release(key, op, ticket, place, turn, part)
         if tomb ~= '0' and code == 1 then
             bury(key, op, 'released', tomb)
+            -- its broker hears of it, when it listens; it asks before it believes it
+            local broker = op:match('^(.*)%.')
+            if broker then
+                call('PUBLISH', 'holdfast:wake:' .. broker, op .. ' ' .. key)
+            end
         elseif tomb ~= '0' then
             bury(key, op, '', tomb, 'NX')
         end

@@ -215,3 +215,80 @@ def test_many_holds_of_a_killed_broker(pair, clients, name):
     rival.cmd("OWNER", "rival")
     wait_for("the release of all", lambda: all(
         isinstance(r, list) for r in rival.pipeline(*[("LOCK", n) for n in names])))
+
+
+# What a broker remembers while others take its holds away
+
+
+@pytest.fixture
+def proxies(masters, make_proxy):
+    return {master.name: make_proxy(master.address) for master in masters}
+
+
+@pytest.fixture
+def deaf(make_broker, masters, proxies):
+    """Two brokers; the first one hears from now on nothing of what the other one does."""
+    pair = (make_broker({name: proxy.url for name, proxy in proxies.items()}).wait_masters(),
+            make_broker(masters).wait_masters())
+    for proxy in proxies.values():
+        wait_for("the subscriber", lambda p=proxy: p.count(lambda r: r.name == "ping") > 0)
+        proxy.deaf = True
+    return pair
+
+
+SOON_S = 5  # less than the leases of 20 s
+
+
+def test_a_deaf_broker_counts_what_the_masters_have(deaf, clients, name):
+    a, b = clients(deaf[0]), clients(deaf[1])
+    a.cmd("LOCK", name, "OWNER", "app", "LEASE", 20000)
+    b.cmd("RENEW", name, "OWNER", "app", "LEASE", 20000)
+    b.cmd("LOCK", name, "OWNER", "app", "LEASE", 20000)
+    wait_for("the count", lambda: a.cmd("HOLDS", name, "OWNER", "app") == 2, SOON_S)
+    assert a.cmd("LOCK", name, "OWNER", "app", "WAIT", 3000, "LEASE", 20000)
+    assert b.cmd("HOLDS", name, "OWNER", "app") == 3
+
+
+def test_a_deaf_broker_locks_what_has_moved(deaf, clients, name):
+    a, b = clients(deaf[0]), clients(deaf[1])
+    a.cmd("LOCK", name, "OWNER", "app", "LEASE", 20000)
+    b.cmd("RENEW", name, "OWNER", "app", "LEASE", 20000)
+    assert a.cmd("LOCK", name, "OWNER", "app", "WAIT", 3000, "LEASE", 20000)
+    assert b.cmd("HOLDS", name, "OWNER", "app") == 2
+
+
+@pytest.mark.parametrize("how", ["moved", "forced"])
+@pytest.mark.parametrize("words", [("LOCK",), ("LOCK", "LIMIT", 2), ("MLOCK",)], ids=["lock", "kind", "mlock"])
+def test_a_deaf_broker_refuses_no_free_lock(deaf, clients, name, how, words):
+    a, b, rival = clients(deaf[0]), clients(deaf[1]), clients(deaf[0])
+    a.cmd("LOCK", name, "OWNER", "app", "LEASE", 20000)
+    if how == "forced":
+        assert b.cmd("FORCEUNLOCK", name) == 1
+    else:
+        b.cmd("RENEW", name, "OWNER", "app", "LEASE", 20000)
+        assert b.cmd("UNLOCK", name, "OWNER", "app") == 1
+    command = ("MLOCK", 2, name, name + "2") if words[0] == "MLOCK" else ("LOCK", name) + words[1:]
+    wait_for("the free lock", lambda: isinstance(rival.pipeline(command)[0], list), SOON_S)
+
+
+def test_a_deaf_broker_serves_who_waits(deaf, clients, name):
+    a, b, rival = clients(deaf[0]), clients(deaf[1]), clients(deaf[0])
+    a.cmd("LOCK", name, "OWNER", "app", "LEASE", 20000)
+    rival.send("LOCK", name, "WAIT", 15000)
+    b.cmd("RENEW", name, "OWNER", "app", "LEASE", 20000)
+    assert b.cmd("UNLOCK", name, "OWNER", "app") == 1
+    since = time.monotonic()
+    assert rival.recv()[0] > 0
+    assert time.monotonic() - since < SOON_S
+
+
+def test_a_forced_lock_is_free_at_its_broker(pair, clients, name):
+    first, second = pair
+    a, b, rival = clients(first, resp3=True), clients(second), clients(first)
+    token = a.cmd("LOCK", name, "LEASE", 20000, "TELL")[0]
+    rival.send("LOCK", name, "WAIT", 15000)
+    assert b.cmd("FORCEUNLOCK", name) == 1
+    assert a.wait_push("lost", SOON_S)[1:3] == [name, token]
+    since = time.monotonic()
+    assert rival.recv()[0] > token
+    assert time.monotonic() - since < SOON_S

@@ -251,6 +251,8 @@ class _Conn:
         elif action == "hold_reply":
             rule.wait_released()
         self.proxy.wait_open()
+        if self.pubsub and self.proxy.deaf:
+            self.down_dead = True
         if action == "drop_reply":
             self.down_dead = True
         elif action == "cut_after":
@@ -282,6 +284,7 @@ class ChaosProxy:
         self.dir = tempfile.mkdtemp(prefix="hfp-")
         self.tcp = tcp
         self.latency_s = 0.0
+        self.deaf = False  # what subscribers are told gets lost, and no link is closed
         self.conns = []
         self.requests = []
         self._rules = []

@@ -78,7 +78,8 @@ struct master {
     struct fake_link link;
     uint8_t state, reported;
     struct fake_conn *conn;
-    bool cut;
+    bool cut, deaf;
+    int64_t hears_us; /* its ear was deaf until then */
     struct packet_list held_out, held_in, inbox;
     struct batch *early, *open;
     struct batch_list unsent, sent, dead;
@@ -321,12 +322,29 @@ static int publish(struct fake_server *s, const char *channel, const char *text)
         n++;
         struct fake_packet *p = packet_new(c, NULL, CALL, "");
         push_arg(p, text);
-        if (sim_chance(fake_net.loss_per_mille))
+        if (sim_chance(fake_net.loss_per_mille) || c->master->deaf) {
+            c->master->hears_us = sim_now_us(); /* the link has broken, and come back at once */
             packet_free(p);
-        else
+        } else {
             sim_at(sim_now_us() + latency_us(), arrive_back, p);
+        }
     }
     return n;
+}
+
+int64_t fake_master_hears_since_ms(const struct master *m)
+{
+    const struct fake_conn *c = m->conn;
+    int64_t since_us = m->opened_us > m->hears_us ? m->opened_us : m->hears_us;
+    if (m->deaf || m->cut || m->state < MASTER_LOADING || !c || c->broken || m->server->stopped)
+        return INT64_MAX;
+    return (since_us + m->link.local_us) / 1000 + 1;
+}
+
+void fake_master_deafen(struct master *m, bool deaf)
+{
+    m->deaf = deaf;
+    m->hears_us = sim_now_us();
 }
 
 static void send(struct master *m, struct fake_packet *p)

@@ -42,6 +42,11 @@ struct master *fake_master_new(const struct master_setup *, struct fake_server *
  * not call it. */
 void fake_master_pump(struct master *, int64_t now_ms);
 
+/* Since when it hears all that is said to its channel, by its broker's clock; INT64_MAX: it does
+ * not. */
+int64_t fake_master_hears_since_ms(const struct master *);
+/* What is said to its channel is lost, and it does not know; or no more from now on. */
+void fake_master_deafen(struct master *, bool deaf);
 /* Nothing gets through between this broker and the server, silently. Healed, what is held arrives,
  * in order. */
 void fake_master_cut(struct master *, bool cut);

@@ -333,6 +333,17 @@ static void set_timer(struct world_broker *wb, bool more)
         wb->timer = sim_at(due_ms * 1000 - wb->local_us, on_timer, wb);
 }
 
+/* As wake.c: a proof at each turn, and a second without one is the end. */
+static void listen(struct world_broker *wb, int i, int64_t now_ms)
+{
+    enum { DEAF_MS = 1000 };
+    int64_t since_ms = fake_master_hears_since_ms(wb->masters[i]);
+    if (since_ms != INT64_MAX)
+        wb->heard_ms[i] = now_ms;
+    if (since_ms != INT64_MAX || now_ms - wb->heard_ms[i] > DEAF_MS)
+        broker_listens(&wb->b, i, since_ms, now_ms, now_ms);
+}
+
 static void turn(void *arg)
 {
     struct world_broker *wb = arg;
@@ -341,6 +352,8 @@ static void turn(void *arg)
     running = wb;
     for (int i = 0; i < wb->n_masters; i++)
         fake_master_pump(wb->masters[i], now_ms);
+    for (int i = 0; i < world.conf.n_servers; i++)
+        listen(wb, i, now_ms);
     for (int i = 0; i < WORLD_APPS; i++) {
         if (world.apps[i].connected && world.apps[i].broker == wb)
             run_asks(&world.apps[i], now_ms);

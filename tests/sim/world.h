@@ -89,6 +89,7 @@ struct world_broker {
     struct master *masters[WORLD_SERVERS];
     int n_masters;
     int64_t local_us, wall_skew_ms, expected_ms;
+    int64_t heard_ms[WORLD_SERVERS]; /* when its ear was last proved to be open */
     char channel[48];
     struct sim_event *turn, *timer;
 };

@@ -207,6 +207,7 @@ struct lock_request {
     bool tell, waiting;    /* waiting: in queue->waiters */
     bool deferred;         /* in queue->deferred */
     bool goes_on;          /* it has begun: it waits for no other request of its owner any more */
+    bool missed;           /* UNLOCK: what it gave back was not there */
     bool fair;             /* FAIR: order of arrival across brokers */
     bool unnamed;     /* for the owner of its connection, who has no name: never enters again */
     bool repeated;    /* its ID is counted already: it has been answered alike */

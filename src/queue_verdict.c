@@ -36,9 +36,21 @@ static void grant_unwanted(struct broker *b, struct lock *l, const struct claim 
     queue_pass_on(b, l, &passed, NULL, false, now_ms);
 }
 
+/* Nobody has what this UNLOCK gives back: its owner may have taken it to another broker, unless he
+ * has said more since. */
+static void not_there(struct broker *b, struct lock_request *r, int64_t now_ms)
+{
+    if (r->missed || lock_hold_of(r->lock, r->owner) || defer_needed(r->lock, r)) {
+        broker_finish(b, r, RESULT_NOT_HELD);
+        return;
+    }
+    r->missed = true;
+    b->resubmit(b, r, now_ms);
+}
+
 /* What was to be handed over is given up in any case, also when the next one could not get it at
  * once. Of a permit that was refused its own release may tell instead. */
-static void finish_releaser(struct broker *b, const struct claim *c)
+static void finish_releaser(struct broker *b, const struct claim *c, int64_t now_ms)
 {
     struct lock_request *r = c->releaser;
     if (!r)
@@ -50,7 +62,7 @@ static void finish_releaser(struct broker *b, const struct claim *c)
     else if (c->end == CLAIM_GRANTED || !c->foreign)
         broker_finish_count(b, r, 1);
     else
-        broker_finish(b, r, RESULT_NOT_HELD);
+        not_there(b, r, now_ms);
 }
 
 /* How many hand-overs here in a row while others stand in the line. */
@@ -177,7 +189,7 @@ void queue_on_claim_end(struct claim *c, void *arg, int64_t now_ms)
         refuse_for_good(b, l, r, c, now_ms);
     else
         claim_refused(b, l, r, c, now_ms);
-    finish_releaser(b, c); /* its reply leaves after that of the one who has waited */
+    finish_releaser(b, c, now_ms); /* its reply leaves after that of the one who has waited */
     defer_run(b, l, now_ms);
     broker_put(b, l);
 }
@@ -219,7 +231,7 @@ static void on_released(struct round *round, void *arg, int64_t now_ms)
         if (was_there)
             broker_finish_count(b, r, 1);
         else
-            broker_finish(b, r, RESULT_NOT_HELD);
+            not_there(b, r, now_ms);
         return;
     }
     struct buf why = {0};

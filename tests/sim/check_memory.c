@@ -97,8 +97,26 @@ START_TEST(who_unlocks_what_has_moved_gives_it_back)
     deafen(true);
     story_gets(ELSEWHERE, "RENEW n LEASE 6000");
     answers(X, "UNLOCK n", "0");
+    story_gets(ELSEWHERE, "RENEW n LEASE 6000");
     answers(X, "UNLOCK n", "1");
     ck_assert_int_eq(world_copies("n"), 0);
+    answers(X, "UNLOCK n", "-NOTHELD");
+    world_end();
+}
+END_TEST
+
+/* So does one behind whom somebody waits at the first broker. */
+START_TEST(what_has_moved_is_not_handed_over)
+{
+    begin(_i);
+    story_gets(X, "LOCK n LEASE 6000");
+    world_say(Y, "LOCK n WAIT 0");
+    world_run_ms(20);
+    deafen(true);
+    story_gets(ELSEWHERE, "RENEW n LEASE 6000");
+    answers(X, "UNLOCK n", "1");
+    world_run_ms(1000);
+    story_granted(Y);
     world_end();
 }
 END_TEST
@@ -263,6 +281,7 @@ static Suite *memory_suite(void)
         tcase_add_loop_test(c, who_locks_what_has_moved_gets_it, n, n + 1);
         tcase_add_loop_test(c, who_locks_what_was_forced_gets_it_anew, n, n + 1);
         tcase_add_loop_test(c, who_unlocks_what_has_moved_gives_it_back, n, n + 1);
+        tcase_add_loop_test(c, what_has_moved_is_not_handed_over, n, n + 1);
         tcase_add_loop_test(c, who_waits_is_served, n, n + 1);
         tcase_add_loop_test(c, who_waits_is_served_after_a_gap, n, n + 1);
         tcase_add_loop_test(c, it_hears_that_it_is_forced, n, n + 1);

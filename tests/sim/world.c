@@ -352,7 +352,7 @@ static void turn(void *arg)
     running = wb;
     for (int i = 0; i < wb->n_masters; i++)
         fake_master_pump(wb->masters[i], now_ms);
-    for (int i = 0; i < world.conf.n_servers; i++)
+    for (int i = 0; i < wb->n_masters; i++)
         listen(wb, i, now_ms);
     for (int i = 0; i < WORLD_APPS; i++) {
         if (world.apps[i].connected && world.apps[i].broker == wb)

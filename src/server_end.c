@@ -44,7 +44,7 @@ void server_stop(struct server *s, bool now)
         return;
     held = count_all_held(s);
     if (now || s->phase != SERVER_RUNS) {
-        log_info("server", "stopping at once, %" PRId64 " watched locks are left to lapse", held);
+        log_info("server", "stopping at once, watched locks left to lapse: %" PRId64, held);
         s->phase = SERVER_ENDS;
         return;
     }
@@ -76,8 +76,7 @@ void server_look_at_drain(struct server *s, int64_t now_ms)
         log_info("server", "drained, stopping");
         s->phase = SERVER_ENDS;
     } else if (now_ms >= s->drain_end_ms) {
-        log_warn("server",
-                 "drain_timeout is over, stopping; %" PRId64 " watched locks are left to lapse",
+        log_warn("server", "drain_timeout is over, stopping; watched locks left to lapse: %" PRId64,
                  held);
         s->phase = SERVER_ENDS;
     }

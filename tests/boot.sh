@@ -172,6 +172,26 @@ restarts() {
     check "stop" inside systemctl stop holdfastd holdfastd.socket
 }
 
+main_pid() {
+    inside systemctl show -P MainPID holdfastd
+}
+
+has_restarted() {
+    answers && [ "$(main_pid)" != "$1" ]
+}
+
+# Killed it comes back, and standing still it is killed by the watchdog first.
+deaths() {
+    local pid signal
+    inside systemctl start holdfastd
+    for signal in KILL STOP; do
+        pid=$(main_pid)
+        inside systemctl kill --signal=$signal --kill-whom=main holdfastd
+        until_true "back after $signal" has_restarted "$pid"
+        echo "ok: back after $signal"
+    done
+}
+
 # The boot does not wait for masters.
 no_master() {
     reset
@@ -237,9 +257,9 @@ upgrade() {
     inside systemctl start --no-block holdfastd
     until_true "the older one" answers
     local pid
-    pid=$(inside systemctl show -P MainPID holdfastd)
+    pid=$(main_pid)
     install_package "$deb"
-    check "an upgrade leaves the running one alone" [ "$(inside systemctl show -P MainPID holdfastd)" = "$pid" ]
+    check "an upgrade leaves the running one alone" [ "$(main_pid)" = "$pid" ]
     check "restart after it" inside systemctl restart holdfastd
     check "it answers" answers
     ask MASTER a ADOPT >/dev/null # brokers of another version may compare other settings
@@ -252,6 +272,7 @@ install_package "${old_deb:-$deb}"
 [ -z "$old_deb" ] || upgrade
 orders
 restarts
+deaths
 no_master
 credentials
 without_ipv6

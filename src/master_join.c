@@ -24,6 +24,7 @@ void master_probe(struct master *m)
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         master_put_text(&m->out, words[i], strlen(words[i]));
     master_put_life_fields(m);
+    m->probing = true;
     master_flush(m, m->heard_ms);
 }
 
@@ -80,6 +81,10 @@ void master_activate(struct master *m, int64_t base, bool force)
     assert(base >= 0);
     if (m->state != MASTER_QUARANTINE)
         return;
+    if (master_life_is_over(m)) { /* it begins another one, with a quarantine of its own */
+        master_join(m);
+        return;
+    }
     master_batch_add(m, MASTER_ASK_ACTIVATE);
     put_call(m, SCRIPT_ACTIVATE, 4);
     master_put_int(&m->out, base);
@@ -269,7 +274,11 @@ int master_on_activate(struct master *m, int64_t now_us)
         master_greet_again(m);
         return 0;
     }
-    return is_row(r, "iti", 0) ? take_state(m, &r->values[2], r->values[3].integer, now_us) : -1;
+    if (!is_row(r, "iti", 0) || take_state(m, &r->values[2], r->values[3].integer, now_us) != 0)
+        return -1;
+    if (m->state == MASTER_ACTIVE && master_life_is_over(m)) /* heard meanwhile */
+        master_join(m);
+    return 0;
 }
 
 int master_on_suspend(struct master *m, int64_t now_us)
@@ -301,6 +310,7 @@ int master_on_mark(struct master *m)
     const struct reply *r = &m->reply;
     const struct life joined = m->own;
 
+    m->probing = false;
     if (m->state != MASTER_ACTIVE && m->state != MASTER_QUARANTINE)
         return 0;
     if (is_error(m) || r->values[0].type != REPLY_ARRAY || r->count != 4 + master_count_lives(m) ||
@@ -318,6 +328,6 @@ int master_on_mark(struct master *m)
         reply_is_text(r, &r->values[2], "active") != (m->state == MASTER_ACTIVE))
         master_join(m);
     else if (agrees(m, &r->values[3]))
-        master_spread_lives(m);
+        master_heed_lives(m);
     return 0;
 }

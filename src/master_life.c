@@ -6,7 +6,16 @@
  * master or another broker, it is joined again: either it knows of that one too, or it is a run
  * that has come back after another one had served in its place, and begins a new life with a
  * quarantine.
+ *
+ * Two servers that serve in one place at the same time, each for some of the brokers (a name that
+ * leads elsewhere, in a move that not all have followed), could make two majorities. They are known
+ * by this: each one's brokers tell its lives to the masters that all have in common, and look there
+ * every half a second (master_probe), however much there is to do. So a server that another one has
+ * followed is kept out by its brokers before that one's quarantine is over: it lasts a second
+ * longer than any lease. Not seen is a second server whose brokers and those of the first one have
+ * no master in common that both can reach.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "master_private.h"
@@ -87,6 +96,33 @@ bool master_life_is_denied(const struct master *m)
     return life_take(&own, m->told.text, strlen(m->told.text));
 }
 
+/* A server that is somewhere else is in this place for other brokers, or has been. While it is in
+ * quarantine it votes on nothing, so what follows can wait for the end of that (master_activate):
+ * two servers that serve at the same time, each for some of the brokers, keep each other there. */
+static void end_life(struct master *m)
+{
+    const char *own = strchr(m->own.text, ' '), *other = strchr(m->newest.text, ' ');
+
+    if (own && other && strcmp(own, other) != 0 && !strstr(m->rival, other)) {
+        snprintf(m->rival, sizeof m->rival,
+                 "another server was found in its place by other brokers (run_id%s): lead all "
+                 "brokers to the same one",
+                 other);
+        log_warn(m->object, "%s", m->rival);
+    }
+    if (m->state == MASTER_ACTIVE)
+        master_join(m);
+}
+
+void master_heed_lives(struct master *self)
+{
+    if (master_life_is_over(self))
+        end_life(self);
+    else if (self->state == MASTER_ACTIVE)
+        self->rival[0] = 0;
+    master_spread_lives(self);
+}
+
 void master_spread_lives(struct master *self)
 {
     bool has_news = self->has_news;
@@ -96,7 +132,7 @@ void master_spread_lives(struct master *self)
         if (m->state != MASTER_ACTIVE && m->state != MASTER_QUARANTINE)
             continue;
         if (master_life_is_over(m))
-            master_join(m);
+            end_life(m);
         else if (has_news)
             master_ask_high(m);
     }

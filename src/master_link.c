@@ -26,7 +26,7 @@ enum {
     REFUSED_FIRST_MS = 1000,
     REFUSED_MAX_MS = 10000,
     SETTLED_MS = 5000, /* a link that lived so long was a good one */
-    PROBE_MS = 2000,
+    PROBE_MS = 500,    /* well below what a quarantine is longer than max_lease: master_life.c */
     REVIEW_MS = 5000,
     KEEPALIVE_MS = 15000,
     STREAM_KEEP = 64 * 1024
@@ -64,7 +64,7 @@ void master_link_close(struct master *m)
     if (m->joined)
         m->old_client_id = m->client_id;
     m->client_id = 0;
-    m->joined = false;
+    m->joined = m->probing = false;
     snprintf(m->loss, sizeof m->loss, "%s", m->error);
     master_bury(m);
     if (!TAILQ_EMPTY(&m->dead))
@@ -175,12 +175,12 @@ static void look_after(struct master *m, int64_t now_ms)
         m->status.timeouts += m->n_items;
         master_drop(m, "it does not answer");
         m->silent = true;
-    } else if (is_in && !oldest && now_ms - m->heard_ms > PROBE_MS) {
+    } else if (is_in && !m->probing && now_ms - m->probed_ms >= PROBE_MS) {
+        m->probed_ms = now_ms;
         master_probe(m);
     } else if (is_in && now_ms - m->judged_ms > REVIEW_MS) {
         m->judged_ms = now_ms; /* however busy it is */
         master_review(m);
-        master_probe(m);
     }
 }
 

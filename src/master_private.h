@@ -126,6 +126,9 @@ struct master {
     struct life own, newest; /* that it was joined in; of its slot, that anybody has told */
     struct life told;        /* the newest, when the last join was sent */
     bool has_news;           /* the other masters have to hear of its new life */
+    char rival[256];         /* another server that was found in its place; "": none */
+    int64_t probed_ms;
+    bool probing;
 
     struct master_batch *renewing, *early, *open; /* take more items of their script; NULL: none */
     struct master_batches renewals, waiting;      /* will be sent, all those of `renewals` first */
@@ -226,6 +229,8 @@ bool master_life_is_denied(const struct master *);
 /* After an answer was taken over: tells the other masters what is new, and joins those again whose
  * life is over. */
 void master_spread_lives(struct master *);
+/* The same after a look at the mark, and what follows for this one. */
+void master_heed_lives(struct master *);
 
 /* ---- master_judge.c ---- */
 /* Takes what it wants to know from the text of INFO. */

@@ -121,3 +121,30 @@ def test_quarantine_is_everybodys(make_redis, make_broker, clients, name):
     vetoed(err, "a")
     assert "quarantine off here, 4000 there" in str(err)
     assert "restart" in str(client.err("CONFIG", "SET", "quarantine", "4s"))
+
+
+def test_names_that_lead_elsewhere(make_redis, make_broker, clients, name):
+    """A move that one broker has followed and the other one has not: each would have a majority of its own."""
+    masters = {n: make_redis(n) for n in "abcde"}
+
+    def over(names):
+        return {n: masters[m].url for n, m in zip("abc", names)}  # each has its name as its id
+    x = make_broker(over("abc"), options=OPTIONS)
+    sides = [[clients(x), 0], [clients(make_broker(over("dbe"), options=OPTIONS, ready=False)), 0]]
+    since, grants = time.monotonic(), [0, 0]
+    while time.monotonic() < since + 12:
+        for i, (client, _) in enumerate(sides):
+            sent = time.monotonic()
+            client.send("LOCK", name, "OWNER", "o%d" % i, "LEASE", 1000)
+            reply = client.recv()
+            if isinstance(reply, list):
+                assert time.monotonic() >= sides[1 - i][1], "two owners after %d grants, at %.3f s" % (
+                    sum(grants), sent - since)
+                sides[i][1] = sent + reply[1] / 1000
+                grants[i] += 1
+    assert grants[0] > 0
+    for client, _ in sides:
+        wait_for("what is the matter", lambda c=client: all(
+            "another server was found in its place" in state_of(c, n)["last_error"] for n in "ac"))
+        wait_for("NOQUORUM", lambda c=client: (c.send("LOCK", name), c.recv())[1].code == "NOQUORUM")
+        assert state_of(client, "b")["state"] == "active"

@@ -413,7 +413,7 @@ static void begin(bool users)
                                  .broker = "fuzz",
                                  .settings = "fuzz",
                                  .on_state = on_state};
-    struct fake_link link = {0, channel, wake, on_call, NULL};
+    struct fake_link link = {0, NULL, channel, wake, on_call, NULL};
     master = fake_master_new(&setup, &server, 0, &link);
     backend_add_master(&broker.backend, master, "a");
     master_start(master);

@@ -26,8 +26,7 @@ struct fake_net fake_net = {.latency_min_us = 100, .latency_max_us = 500, .copy_
 enum {
     ITEMS_MAX = 64,
     TICK_US = 50000,
-    PROBE_US = 2000000,
-    REVIEW_US = 5000000,
+    PROBE_US = 500000, /* as PROBE_MS of master_link.c */
     BACKOFF_FIRST_MS = 50,
     BACKOFF_MAX_MS = 1000,
     REFUSED_MS = 1000
@@ -85,7 +84,7 @@ struct master {
     struct batch_list unsent, sent, dead;
     struct sim_event *retry, *tick;
     int64_t last_call;
-    int64_t backoff_ms, opened_us, heard_us, judged_us, quarantine_end_us, offset_us;
+    int64_t backoff_ms, opened_us, heard_us, quarantine_end_us, offset_us;
     struct life own, newest; /* as in master_life.c */
     bool has_news;
     struct skew clock;
@@ -93,7 +92,8 @@ struct master {
     int n_items;
     char run_id[FAKE_RUN_ID_LEN + 1], name[16], error[96], reason[48];
     char digest[SETTINGS_DIGEST_LEN + 1], disagreement[128]; /* as in master_private.h */
-    bool adopt;
+    bool adopt, probing;
+    int64_t probed_us;
     struct master_status status;
 };
 
@@ -101,6 +101,7 @@ static LIST_HEAD(, master) masters = LIST_HEAD_INITIALIZER(masters);
 
 static void drop_link(struct master *m, const char *why);
 static void close_link(struct master *m);
+static bool life_is_over(const struct master *m);
 static void on_retry(void *arg);
 static void arrive(void *arg);
 static void arrive_back(void *arg);
@@ -271,6 +272,8 @@ static void run(struct fake_packet *p)
     struct fake_conn *c = p->conn;
     if (p->kind == HELLO)
         snprintf(p->run_id, sizeof p->run_id, "%s", s->run_id);
+    else if (p->kind == PROBE)
+        fake_server_look(s, p->run_id, p->n_args, p->args, &p->reply);
     else
         fake_server_eval(s, p->script, p->run_id, p->settings, p->n_keys, p->keys, p->n_args,
                          p->args, &p->reply);
@@ -595,7 +598,6 @@ static void greet(struct master *m)
 {
     if (m->state != MASTER_REFUSED)
         move(m, MASTER_GREETING);
-    m->judged_us = sim_now_us();
     ask_self(m, HELLO, SCRIPT_COUNT);
     master_flush(m, 0);
 }
@@ -637,11 +639,31 @@ static void join(struct master *m)
     ask_how(m, JOIN);
 }
 
+static void probe(struct master *m)
+{
+    struct batch *b = ask_self(m, PROBE, SCRIPT_JOIN);
+    struct master *other;
+    push_arg(b->packet, m->name);
+    LIST_FOREACH(other, &masters, all) {
+        if (other != m && other->setup.arg == m->setup.arg)
+            push_arg(b->packet, other->name);
+    }
+    m->probing = true;
+    m->probed_us = sim_now_us();
+    master_flush(m, 0);
+}
+
 /* ---- lives, as in master_life.c ---- */
 
 static bool life_is_over(const struct master *m)
 {
     return strcmp(m->own.text, m->newest.text) != 0;
+}
+
+static void end_life(struct master *m)
+{
+    if (m->state == MASTER_ACTIVE)
+        join(m);
 }
 
 static void take_lives(struct master *m, const struct fake_reply *r)
@@ -668,7 +690,7 @@ static void spread_lives(struct master *m)
         if (other == m || other->setup.arg != m->setup.arg || other->state < MASTER_QUARANTINE)
             continue;
         if (life_is_over(other))
-            join(other);
+            end_life(other);
         else if (has_news)
             ask_how(other, HIGH);
     }
@@ -684,6 +706,10 @@ void master_activate(struct master *m, int64_t base, bool force)
 {
     if (m->state != MASTER_QUARANTINE)
         return;
+    if (life_is_over(m)) {
+        join(m);
+        return;
+    }
     struct batch *b = ask_self(m, ACTIVATE, SCRIPT_ACTIVATE);
     push_arg(b->packet, m->run_id);
     push_int(b->packet, base);
@@ -798,7 +824,7 @@ static void take_error(struct master *m, const char *error)
     else if (is_in && strncmp(error, "SETTINGS", 8) == 0)
         join(m);
     else if (m->state == MASTER_ACTIVE && strncmp(error, "LATE", 4) == 0)
-        ask_how(m, PROBE);
+        probe(m);
 }
 
 /* What join and activate say: state and what is left of the quarantine. */
@@ -821,11 +847,15 @@ static void take_how(struct master *m, enum packet_kind kind, const struct fake_
 {
     if (m->state != MASTER_ACTIVE && m->state != MASTER_QUARANTINE)
         return;
+    const struct life joined = m->own;
     take_lives(m, r);
-    if ((strcmp(r->values[0].text, "active") == 0) != (m->state == MASTER_ACTIVE))
+    if ((strcmp(r->values[0].text, "active") == 0) != (m->state == MASTER_ACTIVE) ||
+        (kind == PROBE && strcmp(joined.text, m->own.text) != 0))
         join(m);
     else if (kind == HIGH)
         take_high(m, r, sent_us);
+    else if (life_is_over(m))
+        end_life(m);
     spread_lives(m);
 }
 
@@ -845,6 +875,7 @@ static bool agrees(struct master *m, const struct fake_reply *r)
 
 static void take_greeting(struct master *m, const struct batch *b, const struct fake_packet *p)
 {
+    m->probing &= b->kind != PROBE;
     if (b->kind == HELLO) {
         bool is_other = strcmp(m->run_id, p->run_id) != 0;
         m->status.restarts += m->run_id[0] && is_other;
@@ -880,6 +911,8 @@ static void take_greeting(struct master *m, const struct batch *b, const struct 
             return;
         }
         take_state(m, &p->reply);
+        if (life_is_over(m))
+            end_life(m);
         spread_lives(m);
     }
     suspend(m);
@@ -952,13 +985,8 @@ void fake_master_pump(struct master *m, int64_t now_ms)
     const struct batch *b = TAILQ_FIRST(&m->sent);
     if (b && sim_now_us() - b->sent_us > (patience_ms < 3000 ? 3000 : patience_ms) * 1000)
         drop_link(m, "it does not answer");
-    if (m->state >= MASTER_QUARANTINE && TAILQ_EMPTY(&m->sent) &&
-        sim_now_us() - m->heard_us > PROBE_US)
-        ask_how(m, PROBE);
-    if (m->state >= MASTER_QUARANTINE && sim_now_us() - m->judged_us > REVIEW_US) {
-        m->judged_us = sim_now_us();
-        ask_how(m, PROBE);
-    }
+    if (m->state >= MASTER_QUARANTINE && !m->probing && sim_now_us() - m->probed_us >= PROBE_US)
+        probe(m);
     deliver_dead(m, now_ms);
     if (m->state != m->reported) {
         enum master_state old = m->reported;
@@ -1012,6 +1040,7 @@ static void bury(struct master *m)
 
 static void close_link(struct master *m)
 {
+    m->probing = false;
     bury(m);
     sim_cancel(m->tick);
     m->tick = NULL;
@@ -1060,7 +1089,7 @@ struct master *fake_master_new(const struct master_setup *setup, struct fake_ser
     m->setup.settings = setup->settings ? setup->settings : "";
     settings_digest(m->setup.settings, m->digest);
     m->link = *link;
-    snprintf(m->name, sizeof m->name, "%s", s->name);
+    snprintf(m->name, sizeof m->name, "%s", link->slot ? link->slot : s->name);
     TAILQ_INIT(&m->held_out);
     TAILQ_INIT(&m->held_in);
     TAILQ_INIT(&m->inbox);

@@ -30,6 +30,7 @@ extern struct fake_net fake_net;
 /* What only the fake has to know of the broker whose link it is. */
 struct fake_link {
     int64_t local_us;     /* what its clock shows beyond sim_now_us() */
+    const char *slot;     /* as which master it serves; NULL: its own name */
     const char *channel;  /* on which it hears that it is its turn; NULL: it does not listen */
     void (*wake)(void *); /* there is something for fake_master_pump(); may only take note of it */
     void (*on_call)(void *, int index, const char *text, size_t len); /* from fake_master_pump() */

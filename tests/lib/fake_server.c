@@ -447,3 +447,33 @@ void fake_server_eval(struct fake_server *s, enum script script, const char *run
     if (log_enabled(LOG_LEVEL_TRACE))
         trace(s, script, n_keys, keys, n_args, args, r);
 }
+
+/* ---- HMGET ---- */
+
+static void add_field(struct fake_server *s, const char *field, struct fake_reply *r)
+{
+    char text[512];
+    copy_text(run(s, 3, "HGET", "holdfast:master", field), 0, text, sizeof text);
+    add(r, 0, util_strdup(text));
+}
+
+void fake_server_look(struct fake_server *s, const char *run_id, int n_slots, char *const *slots,
+                      struct fake_reply *r)
+{
+    char marked[FAKE_RUN_ID_LEN + 1], field[64];
+    memset(r, 0, sizeof *r);
+    r->time_ms = fake_server_time_ms(s);
+    copy_text(run(s, 3, "HGET", "holdfast:master", "run_id"), 0, marked, sizeof marked);
+    if (strcmp(marked, run_id) != 0) {
+        strcpy(r->error, "STRANGER another mark");
+        return;
+    }
+    add_field(s, "state", r);
+    add(r, 0, NULL);
+    add_field(s, "settings", r);
+    add(r, 0, NULL);
+    for (int i = 0; i < n_slots; i++) {
+        snprintf(field, sizeof field, "life:%s", slots[i]);
+        add_field(s, field, r);
+    }
+}

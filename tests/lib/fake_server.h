@@ -100,6 +100,9 @@ enum { FAKE_HEAD = 3 }; /* arguments of every script with items: deadline, call,
 void fake_server_eval(struct fake_server *, enum script, const char *run_id, const char *settings,
                       int n_keys, char *const *keys, int n_args, char *const *args,
                       struct fake_reply *reply);
+/* What a look at its mark says, in the shape of the reply of join.lua, but for the numbers. */
+void fake_server_look(struct fake_server *, const char *run_id, int n_slots, char *const *slots,
+                      struct fake_reply *reply);
 void fake_reply_fini(struct fake_reply *);
 
 #endif

@@ -1,6 +1,6 @@
-/* Brokers that do not share their settings, as stories in virtual time: what one refusal stops,
- * what an administrator's ADOPT changes, and what becomes of the holds of those whose settings are
- * no longer in force. */
+/* Brokers that do not share their settings or their masters, as stories in virtual time: what one
+ * refusal stops, what an administrator's ADOPT changes, and what becomes of the holds of those
+ * whose settings are no longer in force. */
 #include <check.h>
 
 #include "story.h"
@@ -11,7 +11,7 @@ enum { QUARANTINE_MS = 6000 + 30 + 1000, LEASE_MS = 3000 }; /* as world_defaults
 /* Broker 0 has been there for long; broker 1, with settings of its own, comes later. */
 static void begin(const char *servers, const char *later_servers)
 {
-    const struct world_view views[] = {{"old", servers}, {"new", later_servers}};
+    const struct world_view views[] = {{"old", servers, NULL}, {"new", later_servers, NULL}};
     story_begin_as(5, views, 2, "xy");
     world_broker_start(1);
     world_run_ms(3 * QUARANTINE_MS);
@@ -164,6 +164,72 @@ START_TEST(a_veto_outlives_its_link)
 }
 END_TEST
 
+/* ---- names that lead to different servers ---- */
+
+/* Broker 0 has enough to do never to fall silent, for so long. */
+static void keep_busy(int64_t ms)
+{
+    for (int64_t passed = 0; passed < ms; passed += 20) {
+        world_say(0, "LOCK k LEASE 6000");
+        world_run_ms(10);
+        if (world_reply(0)[0] == '[') {
+            world_say(0, "UNLOCK k");
+            world_run_ms(10);
+            story_answers(0, "1");
+        } else {
+            world_run_ms(10);
+        }
+    }
+}
+
+/* In a move of two of three masters each broker would have a majority of its own. */
+START_TEST(two_names_lead_elsewhere)
+{
+    static const struct world_view views[] = {{NULL, "abc", NULL}, {NULL, "bde", "bac"}};
+    story_begin_as(5, views, 2, "x");
+    story_gets(0, "LOCK n");
+    world_broker_start(1);
+    keep_busy(2 * QUARANTINE_MS);
+    story_pushed(0, "jeopardy n");
+    story_pushed(0, "lost n");
+    world_connect(1, 1, "y");
+    for (int i = 0; i < 20; i++) {
+        world_say(0, "LOCK n LEASE 6000");
+        world_say(1, "LOCK n LEASE 6000");
+        world_run_ms(500);
+        story_answers(0, "-NOQUORUM");
+        story_answers(1, "-NOQUORUM");
+    }
+    world_broker_kill(0); /* moved too: the others are no longer kept out */
+    world_run_ms(3 * QUARANTINE_MS);
+    ck_assert_int_gt(story_gets(1, "LOCK n"), 0);
+    world_end();
+}
+END_TEST
+
+/* With one of three nobody is in the way of anybody, and no hold is lost. */
+START_TEST(one_name_leads_elsewhere)
+{
+    static const struct world_view views[] = {{NULL, "abc", NULL}, {NULL, "bcd", "bca"}};
+    story_begin_as(4, views, 2, "x");
+    int64_t token = story_gets(0, "LOCK n");
+    world_broker_start(1);
+    world_run_ms(100);
+    world_connect(1, 1, "y");
+    for (int i = 0; i < 40; i++) {
+        world_say(1, "LOCK n");
+        world_run_ms(500);
+        story_answers(1, "nil");
+    }
+    story_pushed(0, "");
+    ck_assert_int_ne(story_state(0, 0), MASTER_ACTIVE);
+    ck_assert_int_ne(story_state(1, 2), MASTER_ACTIVE);
+    story_frees(0);
+    ck_assert_int_gt(story_gets(1, "LOCK n"), token);
+    world_end();
+}
+END_TEST
+
 static Suite *settings_suite(void)
 {
     Suite *s = suite_create("settings");
@@ -175,6 +241,8 @@ static Suite *settings_suite(void)
     tcase_add_test(c, a_hold_lives_when_it_is_settled);
     tcase_add_test(c, a_release_needs_no_settings);
     tcase_add_test(c, a_veto_outlives_its_link);
+    tcase_add_test(c, two_names_lead_elsewhere);
+    tcase_add_test(c, one_name_leads_elsewhere);
     suite_add_tcase(s, c);
     return s;
 }

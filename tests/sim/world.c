@@ -430,14 +430,20 @@ void world_broker_start(int index)
         .on_state = on_state,
         .arg = wb,
     };
-    struct fake_link link = {wb->local_us, wb->channel, wake, on_call, wb};
+    struct fake_link link = {.local_us = wb->local_us,
+                             .channel = wb->channel,
+                             .wake = wake,
+                             .on_call = on_call,
+                             .arg = wb};
     for (int i = 0; i < conf->n_servers; i++) {
         struct fake_server *server = &world.servers[i];
         if (view->servers && !strstr(view->servers, server->name))
             continue;
         int n = wb->n_masters++;
+        char slot[2] = {view->slots ? view->slots[n] : '\0'};
+        link.slot = view->slots ? slot : NULL;
         wb->masters[n] = fake_master_new(&setup, server, n, &link);
-        backend_add_master(&wb->b.backend, wb->masters[n], server->name);
+        backend_add_master(&wb->b.backend, wb->masters[n], master_name(wb->masters[n]));
         master_start(wb->masters[n]);
     }
     rejoin_init(&wb->rejoin, &wb->b.backend);

@@ -24,6 +24,7 @@ enum { WORLD_SERVERS = 5, WORLD_BROKERS = 3, WORLD_APPS = 8, WORLD_ASKS = 64, WO
 struct world_view {
     const char *settings; /* NULL: as everybody's */
     const char *servers;  /* by their names, "abc"; NULL: all of them */
+    const char *slots;    /* as which masters they serve, "abd"; NULL: each by its own name */
 };
 
 struct world_conf {

@@ -28,10 +28,10 @@ static void try_path(struct trying *t, const char *what, const char *path, int m
 {
     struct conf_error line;
     const char *deed = mode == R_OK ? "read" : "connect to";
-    const char *cure = mode == R_OK
-                           ? "give it the group of that user (chgrp, chmod 640), or pass it as a "
-                             "credential"
-                           : "make that user a member of its group";
+    const char *cure = mode != R_OK ? "make that user a member of its group"
+                       : *what      ? "give it the group of that user (chgrp, chmod 640), or pass "
+                                      "it as a credential"
+                                    : "give it the group of that user (chgrp, chmod 640)";
 
     if (!path || strncmp(path, "%d/", 3) == 0 || access(path, mode) == 0)
         return;

@@ -1,5 +1,6 @@
 """Brokers whose settings are not the same: one refusal stops everything, and what ADOPT changes."""
 
+import re
 import threading
 import time
 
@@ -7,6 +8,7 @@ import pytest
 
 from procs import wait_for
 from respclient import RespError, as_map
+from test_http import ON, Http
 
 OPTIONS = {"quarantine": "4s", "max_lease": "3s"}
 
@@ -20,7 +22,7 @@ def apart(make_redis, make_broker, clients):
         return {n: masters[n].url for n in names}
     x = make_broker(over("abc"), options=OPTIONS)
     since = time.monotonic()
-    y = make_broker(over("ade"), options=OPTIONS, ready=False)
+    y = make_broker(over("ade"), options=OPTIONS, ready=False, args=ON)
     client = clients(y)
     wait_for("the refusal", lambda: "brokers disagree" in state_of(client, "a")["last_error"])
     wait_for("what would be the end of the quarantines", lambda: time.monotonic() > since + 5, 10)
@@ -46,6 +48,9 @@ def test_two_lists_that_have_one_master_in_common(apart, clients, name):
         vetoed(second.err("LOCK", n, "LEASE", 3000), "a")
     vetoed(second.err("MLOCK", 2, names[0] + ":m", names[1] + ":m", "LEASE", 3000), "a")
     assert {state_of(second, n)["new_locks"] for n in "ade"} == {"no"}
+    reply = Http(y).ask("/readyz?verbose")
+    assert reply.status == 503
+    assert re.search(r"(?m)^\[-\]quorum: brokers disagree: masters d,e here, b,c there: .* MASTER a ADOPT", reply.text), reply.text
 
 
 def test_adopted_by_the_other_list(apart, clients, name):

@@ -111,7 +111,10 @@ static void lock(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
     struct hold *h = queue_already_has(r->lock, r);
     bool is_valid = h && keep_is_valid(h, now_ms);
-    if (is_valid && hold_has_id(h, r->id))
+    char *error = queue_not_permitted(r, r->lock);
+    if (error)
+        broker_finish_error(b, r, "%s", error);
+    else if (is_valid && hold_has_id(h, r->id))
         enter_repeated(b, h, r);
     else if (is_valid && r->unnamed)
         queue_held_error(b, r, r->lock);
@@ -119,6 +122,7 @@ static void lock(struct broker *b, struct lock_request *r, int64_t now_ms)
         enter_again(b, h, r, now_ms);
     else if (!is_refused(b, r))
         queue_join(b, r->lock, r, now_ms);
+    free(error);
 }
 
 static void unlock(struct broker *b, struct lock_request *r, int64_t now_ms)

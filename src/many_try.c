@@ -120,9 +120,16 @@ static void all_granted(struct many *m, int64_t now_ms)
     broker_finish(m->broker, r, RESULT_MANY);
 }
 
+static void judge_again(struct many *m)
+{
+    for (int i = 0; i < m->n && !m->error; i++)
+        m->error = queue_not_permitted(m->request, m->items[i].lock);
+}
+
 void many_claims_over(struct many *m, int64_t now_ms)
 {
     struct lock_request *r = m->request;
+    judge_again(m);
     struct many_name *item = m->error ? NULL : find_refused(m);
     bool enters = false, all = true;
     for (int i = 0; i < m->n; i++) {

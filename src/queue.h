@@ -72,6 +72,9 @@ void queue_note_ticket(struct lock *, const struct claim *);
  * retry_ms: what is left of the hold in the way; 0: it is not known. */
 void queue_wait(struct broker *, struct lock *, struct lock_request *, bool at_head,
                 int64_t retry_ms, int64_t now_ms);
+/* A request that has waited is judged again before it is granted: its user may have lost the right
+ * meanwhile. NULL: it may have the lock; else the error, heap. */
+char *queue_not_permitted(const struct lock_request *, const struct lock *);
 void queue_held_error(struct broker *, struct lock_request *, const struct lock *);
 void queue_kind_error(struct broker *, struct lock_request *, const struct lock *,
                       struct lock_part in_use);

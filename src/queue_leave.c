@@ -8,6 +8,8 @@
  */
 #include <assert.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "broker_state.h"
 #include "claim.h"
@@ -15,6 +17,8 @@
 #include "line.h"
 #include "queue_private.h"
 #include "stats.h"
+#include "user.h"
+#include "util.h"
 
 void queue_walk_begin(struct lock_queue *q, struct queue_walk *walk)
 {
@@ -94,6 +98,34 @@ void queue_refuse(struct broker *b, struct lock_request *r, const char *failure)
     else
         stats.acquires_busy++;
     broker_finish(b, r, RESULT_NOT_GRANTED);
+}
+
+char *queue_not_permitted(const struct lock_request *r, const struct lock *l)
+{
+    const struct session *s = r->base.session;
+    const char *name;
+    char *text;
+    if (!s || !r->base.waited || user_may_lock(s->user, l->name, l->name_len))
+        return NULL;
+    stats.auth_failures_permission++;
+    name = s->user ? s->user->name : "nobody";
+    if (asprintf(&text,
+                 "NOPERM user '%s' may not take '%s' any more: its rights have changed while it "
+                 "waited (users: %s.allow, %s.names)",
+                 name, l->name, name, name) < 0)
+        util_die("out of memory");
+    return text;
+}
+
+bool queue_may_be_granted(struct broker *b, struct lock_request *r)
+{
+    char *error = queue_not_permitted(r, r->lock);
+    if (!error)
+        return true;
+    give_up(b, r);
+    broker_finish_error(b, r, "%s", error);
+    free(error);
+    return false;
 }
 
 /* Two tasks that share a client must not both get in. */

@@ -64,6 +64,8 @@ struct queue_joining {
 void queue_on_wait_over(struct broker *, struct due *, int64_t now_ms);
 /* It does not get the lock: nil, or this error; its place in the line between brokers goes too. */
 void queue_refuse(struct broker *, struct lock_request *, const char *failure);
+/* False: its user has lost the right to the lock; it has left with that error. */
+bool queue_may_be_granted(struct broker *, struct lock_request *);
 void queue_refuse_kind(struct broker *, struct lock_request *, struct lock_part in_use);
 /* Whoever did not want to wait has his answer: those whose question this claim has answered; with
  * NULL all. */

@@ -84,8 +84,9 @@ static void claim_granted(struct broker *b, struct lock *l, struct lock_request 
     if (!c->prev_op && !c->place.number)
         q->lined = q->turn = false; /* the script has taken our ticket out */
     count_passes(q, c, now_ms);
-    if (r) {
+    if (r)
         r->lined = r->turn = false;
+    if (r && queue_may_be_granted(b, r)) {
         granted(b, l, r, c, now_ms);
     } else {
         grant_unwanted(b, l, c, now_ms);
@@ -164,6 +165,8 @@ static void same_owner(struct broker *b, struct lock *l, struct lock_request *r,
                        const struct claim *c, int64_t now_ms)
 {
     if (backend_resend(&b->backend, l->name, l->name_len, now_ms))
+        queue_run(b, l, now_ms);
+    else if (!queue_may_be_granted(b, r))
         queue_run(b, l, now_ms);
     else if (r->unnamed) /* nobody else has its owner: what is left there lapses */
         claim_refused(b, l, r, c, now_ms);

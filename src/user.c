@@ -235,6 +235,12 @@ int user_iterations(void)
     return iterations;
 }
 
+bool user_may_lock(const struct user *u, const char *name, size_t len)
+{
+    return !users_active() ||
+           (u && !u->gone && (u->allow & CONF_ALLOW_LOCK) && user_may_use(u, name, len));
+}
+
 bool user_may_use(const struct user *u, const char *name, size_t len)
 {
     if (u->all_names)

@@ -64,6 +64,8 @@ const char *user_hash(const struct user *);
 int user_iterations(void);
 
 bool user_may_use(const struct user *, const char *name, size_t len);
+/* May it take this lock? NULL: a connection of nobody's, which may while there are no users. */
+bool user_may_lock(const struct user *, const char *name, size_t len);
 /* What that costs at most; see glob_steps(). */
 int64_t user_steps(const struct user *, size_t len);
 

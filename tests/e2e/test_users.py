@@ -565,6 +565,40 @@ def test_who_listens_by_changed_rights_is_closed(broker, login, users):
     assert other.cmd("PING") == "PONG"
 
 
+@pytest.mark.parametrize("option, value", [("app.names", "jobs:*"), ("app.allow", "inspect")])
+@pytest.mark.parametrize("words", [("LOCK", "orders:1"), ("LOCK", "orders:1", "OWNER", "me"),
+                                   ("MLOCK", 2, "orders:2", "orders:1")],
+                         ids=["lock", "owner", "mlock"])
+def test_a_right_that_went_while_it_waited(broker, login, users, words, option, value):
+    """Judged again at the grant; who waits behind it gets the lock at once."""
+    holder, app, other = login("ops"), login("app"), login("ops")
+    holder.cmd("LOCK", "orders:1")
+    app.send(*words, "WAIT", 20000)
+    procs.wait_for("the waiter", lambda: as_map(holder.cmd("LOCKINFO", "orders:1"))["waiting"] == 1)
+    other.send("LOCK", "orders:1", "WAIT", 20000)
+    procs.wait_for("both", lambda: as_map(holder.cmd("LOCKINFO", "orders:1"))["waiting"] == 2)
+    broker.users = dict(users, **{option: value})
+    broker.reload()
+    assert holder.cmd("UNLOCK", "orders:1") == 1
+    error = app.recv()
+    assert isinstance(error, RespError) and error.code == "NOPERM" and "app" in str(error)
+    assert other.recv()[0] > 0
+    assert other.cmd("UNLOCK", "orders:1") == 1
+    procs.wait_for("nothing is left", lambda: as_map(holder.cmd("LOCKINFO", "orders:2"))["holding"] == 0)
+    assert app.cmd("PING") == "PONG"
+
+
+def test_a_right_that_stays_while_it_waited(broker, login, users):
+    holder, app = login("ops"), login("app")
+    holder.cmd("LOCK", "orders:1")
+    app.send("LOCK", "orders:1", "WAIT", 20000)
+    procs.wait_for("the waiter", lambda: as_map(holder.cmd("LOCKINFO", "orders:1"))["waiting"] == 1)
+    broker.users = dict(users, **{"app.names": "orders:1"})
+    broker.reload()
+    assert holder.cmd("UNLOCK", "orders:1") == 1
+    assert app.recv()[0] > 0
+
+
 def test_from_nobody_to_users_and_back(make_users_broker, users, clients):
     broker = make_users_broker({})
     old = clients(broker)

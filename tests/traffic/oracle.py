@@ -37,7 +37,6 @@ class Grant:
         self.name, self.owner, self.conn, self.kind, self.token = name, owner, conn, kind, token
         self.sure_until, self.kept_until = sure_until, kept_until
         self.over = False
-        self.shortened = 0          # requests under way that may give it a shorter lease
 
 
 class Expected:
@@ -49,7 +48,7 @@ class Expected:
         self.name = w.full_name(words)
         self.had = None             # the grant that it asks about or gives back
         self.ends = []              # keys of what it may end, until it is answered
-        self.shortens = []          # grants that it may give another lease
+        self.shortens = []          # (name, owner) whose hold it may give a shorter lease, until it is answered
         self.left = None            # answers to (UN)SUBSCRIBE still to come
 
 
@@ -77,12 +76,14 @@ class Oracle:
         self.serial = 0
         self.live = collections.defaultdict(list)    # name: grants that count
         self.ending = collections.Counter()          # (name, owner), (name,) or (owner,): requests that may end it
+        self.shortening = collections.Counter()      # (name, owner): requests that may give it a shorter lease
         self.tainted = {}                            # the same: until when
         self.told = {}                               # (name, owner): tokens
         self.highest = collections.defaultdict(list)  # name: [(serial, highest token told until then)]
         self.owner_of = {}                           # (name, token): owner
         self.killed_at = -KILLED_S
         self.grants = 0
+        self.answers = collections.Counter()
         self.stories = collections.defaultdict(lambda: collections.deque(maxlen=40))  # name: what was said last
 
     def tell(self, now, conn, words, what):
@@ -116,9 +117,8 @@ class Oracle:
         elif verb in ("RESET", "QUIT"):
             self.may_end(e, [(one,) for one in conn.acted_for], owners=True)
         elif option(words, "LEASE"):
-            e.shortens = [g for name in names_in(words) for g in self.live[name] if g.owner == owner]
-            for grant in e.shortens:
-                grant.shortened += 1
+            e.shortens = [(name, owner) for name in names_in(words)]
+            self.shortening.update(e.shortens)
         conn.asked_for_pushes |= bool(option(words, "TELL"))    # of LOCK and MLOCK, or CLIENT TELL
         if verb == "OWNER" and len(words) > 1:
             conn.owner = str(words[1])
@@ -144,7 +144,7 @@ class Oracle:
         if self.in_doubt(name, owner, now):
             return None
         grants = [g for g in self.live[name]
-                  if g.owner == owner and not g.over and not g.shortened and g.kept_until > now]
+                  if g.owner == owner and not g.over and not self.shortening[name, owner] and g.kept_until > now]
         return max(grants, key=lambda g: g.kept_until) if grants else None
 
     def in_doubt(self, name, owner, now):
@@ -157,8 +157,10 @@ class Oracle:
             for key in e.ends:
                 self.ending[key] -= 1
                 self.tainted[key] = now + SETTLE_S
-            for grant in e.shortens:
-                grant.over = True
+            for key in e.shortens:
+                self.shortening[key] -= 1
+                self.cut(key)
+                self.tainted[key] = now + SETTLE_S
         for owner in conn.acted_for:
             self.cut((owner,), owners=True)
             self.tainted[("owner", owner)] = now + SETTLE_S
@@ -208,10 +210,10 @@ class Oracle:
         else:
             self.judge(conn, e, value, now)
         conn.expected.popleft()
+        if e.name in ("lock", "mlock", "unlock", "munlock"):
+            self.answers[e.name, value.code if isinstance(value, RespError) else type(value).__name__] += 1
         self.tell(now, conn, e.words, " -> %s" % (value,))
-        for grant in e.shortens:
-            grant.shortened -= 1
-            grant.over |= isinstance(value, list)   # what it was told now counts
+        self.shortening.subtract(e.shortens)
         for key in e.ends:
             self.ending[key] -= 1
             if key[0] == "owner":  # RESET: what the connection had said before is over, other ones' too
@@ -282,7 +284,7 @@ class Oracle:
             if self.in_doubt(name, e.owner, now) or conn.doomed or grant.sure_until <= now:
                 continue
             self.check_alone(grant, others, now)
-            others.append(grant)
+            others[:] = [g for g in others if g.owner != grant.owner] + [grant]     # what was told last counts
 
     def kind_told(self, e, name):
         """RENEW does not say what it has: as what it was got last."""
@@ -316,7 +318,8 @@ class Oracle:
     def check_alone(self, grant, others, now):
         if grant.kind is None:
             return
-        rivals = [g for g in others if g.owner != grant.owner and g.kind is not None and not g.shortened]
+        rivals = [g for g in others if g.owner != grant.owner and g.kind is not None and
+                  not self.shortening[g.name, g.owner]]
         for rival in rivals:
             if "exclusive" in (grant.kind, rival.kind):
                 raise Violation("two-owners", "%s: %s (token %d, %s) and %s (token %d, %s; valid for %.3f s more)" %

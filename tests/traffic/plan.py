@@ -6,17 +6,21 @@ import words as w
 from world import MASTERS
 
 
+USUAL = ("lock", "mlock", "unlock", "munlock")
+
+
 class Plan:
     """The steps of a seed, each with its time; asks the world only which connections there are."""
 
     def __init__(self, seed):
         self.rng = rng = random.Random(seed)
         self.n_connections = rng.choice([12, 24, 36, 48])
-        self.maker = w.Maker(rng, rng.choice([20, 40, 80, 200]))
-        self.gap_s = rng.choice([0.001, 0.003, 0.006])
+        self.maker = w.Maker(rng, rng.choice([20, 40, 80, 200]), odd_kinds=rng.choice([0.03, 0.2, 1.0]))
+        self.gap_s = rng.choice([0, 0.001, 0.003, 0.006])
         self.fault_gap_s = rng.choice([0.5, 2, 5])
         self.commands = [name for name in w.TABLE if name != "quit"]
-        self.weights = [w.TABLE[name].weight for name in self.commands]
+        rare = rng.choice([0.1, 0.5, 1.0])  # everything but the usual lock commands
+        self.weights = [w.TABLE[name].weight * (1 if name in USUAL else rare) for name in self.commands]
         self.first = sorted(self.commands, key=lambda _: rng.random())  # each of them once
         self.last_number = 0
         self.next_fault_s = 2.0
@@ -34,7 +38,7 @@ class Plan:
         rng = self.rng
         self.last_number += 1
         number, broker = self.last_number, rng.randrange(2)
-        user = rng.choice(["ops", "ops", "app", "eye"]) if broker == 0 else None
+        user = rng.choice(["ops"] * 5 + ["app"] * 4 + ["eye"]) if broker == 0 else None
         first = self.login(user)
         if rng.random() < 0.5:
             first.append(["HELLO", 3])
@@ -47,6 +51,8 @@ class Plan:
     def command(self, c):
         """One request, or those that go together."""
         name = self.first.pop() if self.first else self.rng.choices(self.commands, self.weights)[0]
+        if c.user == "eye" and name in USUAL and self.rng.random() < 0.9:
+            name = "lockinfo"   # it would be refused, and has answers before all others
         if name == "master" and self.killed:
             name = "masters"    # TRUST while data may be missing breaks promises, as the manual says
         if c.may_listen and c.proto == 2:  # it may say little else; nothing that would count as said

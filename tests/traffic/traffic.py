@@ -84,12 +84,14 @@ def random_run(seed, seconds):
         while now() < end:
             for step in plan.steps(world, now() - world.begun):
                 world.perform(step)
-            world.run(now() + plan.rng.expovariate(1 / plan.gap_s))
+            world.run(now() + (plan.rng.expovariate(1 / plan.gap_s) if plan.gap_s else 0))
 
     def judge(world):
         c = world.counts
         print("traffic: seed %d: %d requests on %d connections, %d grants, %d faults" %
               (seed, c["requests"], c["open"], world.oracle.grants, c["fault"]), flush=True)
+        if os.environ.get("TRAFFIC_ANSWERS"):
+            print(world.oracle.answers.most_common(40))
 
     return in_world(drive, judge=judge)
 

@@ -127,8 +127,8 @@ MESSAGE_RE = re.compile(r"(granted|released|lost) \d+( \S+)?$|\S+ \d+ (no-quorum
 class Maker:
     """Chooses words; `conn` is the connection that is to say them (traffic.Connection)."""
 
-    def __init__(self, rng, names):
-        self.rng = rng
+    def __init__(self, rng, names, odd_kinds=0.03):
+        self.rng, self.odd_kinds = rng, odd_kinds
         self.names = ["k%d" % i for i in range(names)]
 
     def name(self):
@@ -136,14 +136,16 @@ class Maker:
         return self.names[int(len(self.names) * self.rng.random() ** 2)]
 
     def held(self, conn):
-        """A name that it may have."""
+        """A name that it has been granted, or may be."""
+        if conn.granted and self.rng.random() < 0.7:
+            return conn.granted.pop(self.rng.randrange(len(conn.granted)))
         if conn.wanted and self.rng.random() < 0.8:
-            return conn.wanted.pop(self.rng.randrange(len(conn.wanted)))
+            return conn.wanted.pop()
         return (self.name(), None)
 
     def kind(self, name):
         """Each name has a usual kind, so that most requests for it can be granted."""
-        kind = int(name[1:]) % 5 if self.rng.random() < 0.97 else self.rng.randrange(5)
+        kind = int(name[1:]) % 5 if self.rng.random() >= self.odd_kinds else self.rng.randrange(5)
         if kind == 3:
             return ["SHARED"] if self.rng.random() < 0.7 else []
         return ["LIMIT", 2 + int(name[1:]) % 3] if kind == 4 else []
@@ -182,7 +184,7 @@ class Maker:
             name = self.name()
             if name not in some:
                 some.append(name)
-        conn.wanted += [(name, owner) for name in some]
+        conn.wanted.extend((name, owner) for name in some)
         return [len(some)] + some + self.options(conn, owner, some[0], False)
 
     def unlock(self, conn):
@@ -253,10 +255,11 @@ def kill(m, c):
 
 def config_set(m, c):
     return m.pick(["handover_max_count", 0], ["handover_max_count", 3, "handover_max_time", "20ms"],
-                  ["handover_max_count", 16], ["max_waiters_per_lock", 3], ["max_waiters_per_lock", 1000],
+                  ["handover_max_count", 16], ["max_waiters_per_lock", 3], ["max_waiters_per_lock", 1000], ["max_waiters_per_lock", 1000],
                   ["on_disconnect", "auto"], ["on_disconnect", "release"], ["on_disconnect", "expire"],
-                  ["max_locks_per_client", 5], ["max_locks_per_client", 10000], ["max_pending_requests", 3],
-                  ["max_pending_requests", 1024], ["min_validity", "10ms"], ["max_locks", 30], ["max_locks", 100000])
+                  ["max_locks_per_client", 5], ["max_locks_per_client", 10000], ["max_locks_per_client", 10000], ["max_pending_requests", 3],
+                  ["max_pending_requests", 1024], ["min_validity", "10ms"], ["max_locks", 30], ["max_locks", 100000],
+                  ["max_locks", 100000], ["max_locks", 100000])
 
 
 def hello(m, c):
@@ -286,8 +289,8 @@ HELP = Command(0.2, None, list_of(text))
 TABLE = {
     "lock": Command(100, Maker.lock, GRANT, LOCKING),
     "mlock": Command(50, Maker.mlock, lambda words: grants(int(words[1])), LOCKING + ("ERR",), True),
-    "unlock": Command(80, Maker.unlock, word(0, 1), ENDING),
-    "munlock": Command(20, Maker.munlock, lambda words: lambda v: integer(v) and v <= int(words[1]), ("NOQUORUM",), True),
+    "unlock": Command(150, Maker.unlock, word(0, 1), ENDING),
+    "munlock": Command(40, Maker.munlock, lambda words: lambda v: integer(v) and v <= int(words[1]), ("NOQUORUM",), True),
     "renew": Command(15, Maker.renew, row(TOKEN, integer), ENDING),
     "holds": Command(10, Maker.holds, integer, ("NOQUORUM",)),
     "owner": Command(4, lambda m, c: m.maybe(m.rng.choice(OWNERS)),
@@ -342,8 +345,8 @@ TABLE = {
     "client|tell": Command(0.5, lambda m, c: m.pick(["ON"], ["OFF"])),
     "client|help": HELP,
 
-    "pause": Command(0.3),
-    "resume": Command(1),
+    "pause": Command(0.2),
+    "resume": Command(2),
     "info": Command(1, lambda m, c: m.pick([], ["clients"], ["everything"], ["server", "stats"]), text),
     "config|get": Command(1, lambda m, c: m.pick(["*"], ["max_*", "lease"], ["save"]), map_of(text, text)),
     "config|set": Command(1, config_set),
@@ -425,9 +428,10 @@ def possible():
     """{full name: the upper case words that may be made for it}"""
     made = collections.defaultdict(set)
     maker = Maker(random.Random(1), 20)
-    conn = types.SimpleNamespace(wanted=[], user="ops", number=1, world=types.SimpleNamespace(alive_ids=lambda: [1]))
+    conn = types.SimpleNamespace(wanted=collections.deque(), granted=[], user="ops", number=1, world=types.SimpleNamespace(alive_ids=lambda: [1]))
     for name, command in TABLE.items():
         for _ in range(500 if command.make else 0):
+            conn.wanted.append(("k1", "owner-1"))
             made[name] |= {str(word).upper() for word in command.make(maker, conn)}
     return made
 

@@ -16,7 +16,7 @@ import time
 import procs
 import words as w
 from holdfastproc import SANITIZER_RE, HoldfastProc, daemon_path
-from oracle import Oracle, Violation
+from oracle import Oracle, Violation, names_in, option
 from redisproc import RedisProc
 from respclient import Incomplete, ProtocolViolation, encode, parse, text
 
@@ -75,7 +75,8 @@ class Connection:
         self.owner = self.own_owner()
         self.acted_for = {self.owner}
         self.channels, self.patterns = set(), set()
-        self.wanted = []            # (name, owner) that it may have, for the maker
+        self.wanted = collections.deque([], 20)     # (name, owner) that it has asked for, for the maker
+        self.granted = []           # (name, owner) that it has been told to have, likewise
         self.client_id = None
         self.quiet_at = now()       # nothing had come until then that has not been read
         self.proto = 2              # as it was asked for, for the maker
@@ -117,6 +118,9 @@ class Connection:
             self.was_reset = False
             if e.name == "hello":
                 self.client_id = w.pairs(value)["id"]
+        elif e.name in ("lock", "mlock") and isinstance(value, list):
+            owner = option(e.words, "OWNER")
+            self.granted += [(name, owner) for name in names_in(e.words)]
         elif e.name == "monitor" and value == "OK":
             self.monitors = True
         elif e.name == "client|id" and isinstance(value, int):

@@ -14,18 +14,29 @@ class Plan:
 
     def __init__(self, seed):
         self.rng = rng = random.Random(seed)
-        self.n_connections = rng.choice([12, 24, 36, 48])
-        self.maker = w.Maker(rng, rng.choice([20, 40, 80, 200]), odd_kinds=rng.choice([0.03, 0.2, 1.0]))
+        self.n_connections = rng.choice([16, 32, 48])
+        self.brokers = rng.choice([[0, 1], [0, 1, 1, 1], [1]])  # most at one of them: they meet in its queues
+        self.maker = w.Maker(rng, rng.choice([20, 40, 80, 200]), odd_kinds=rng.choice([0.03, 0.3, 1.0]),
+                             named=rng.choice([0.0, 0.25]))
         self.gap_s = rng.choice([0, 0.001, 0.003, 0.006])
         self.fault_gap_s = rng.choice([0.5, 2, 5])
         self.commands = [name for name in w.TABLE if name != "quit"]
-        rare = rng.choice([0.1, 0.5, 1.0])  # everything but the usual lock commands
+        rare = rng.choice([0.02, 0.2, 1.0])  # everything but the usual lock commands
         self.weights = [w.TABLE[name].weight * (1 if name in USUAL else rare) for name in self.commands]
         self.first = sorted(self.commands, key=lambda _: rng.random())  # each of them once
+        if seed % 3 == 0:
+            self.crowd()
         self.last_number = 0
         self.next_fault_s = 2.0
         self.undo = []               # (time, step)
         self.killed = False
+
+    def crowd(self):
+        """Nothing but the usual lock commands, all kinds for each name, at one broker: everybody waits for everybody."""
+        self.n_connections, self.brokers, self.first = 40, [1], []
+        self.maker = w.Maker(self.rng, 30, odd_kinds=1.0, named=0.0)
+        self.weights = [w.TABLE[name].weight if name in USUAL else 0 for name in self.commands]
+        self.gap_s, self.fault_gap_s = 0, 10
 
     def login(self, user):
         if user is None:
@@ -37,7 +48,7 @@ class Plan:
     def open(self):
         rng = self.rng
         self.last_number += 1
-        number, broker = self.last_number, rng.randrange(2)
+        number, broker = self.last_number, rng.choice(self.brokers)
         user = rng.choice(["ops"] * 5 + ["app"] * 4 + ["eye"]) if broker == 0 else None
         first = self.login(user)
         if rng.random() < 0.5:
@@ -76,7 +87,7 @@ class Plan:
             requests += self.command(c)
             if requests[-1][0] in ("RESET", "HELLO", "SUBSCRIBE", "PSUBSCRIBE"):
                 break       # what may follow depends on it
-        if self.rng.random() < 0.02:
+        if self.rng.random() < 0.005:
             requests.append(["QUIT"])
         inline = self.rng.random() < 0.1 and not any(" " in str(word) for r in requests for word in r)
         yield {"do": "send", "c": c.number, "requests": requests, "inline": inline}
@@ -94,7 +105,7 @@ class Plan:
         if not alive:
             return
         c = rng.choice(alive)
-        if rng.random() < 0.01:
+        if rng.random() < 0.003:
             yield {"do": "end", "c": c.number, "how": rng.choice(["close", "reset", "half"])}
         elif len(c.expected) < 20:
             yield from self.talk(c)

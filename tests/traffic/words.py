@@ -127,8 +127,8 @@ MESSAGE_RE = re.compile(r"(granted|released|lost) \d+( \S+)?$|\S+ \d+ (no-quorum
 class Maker:
     """Chooses words; `conn` is the connection that is to say them (traffic.Connection)."""
 
-    def __init__(self, rng, names, odd_kinds=0.03):
-        self.rng, self.odd_kinds = rng, odd_kinds
+    def __init__(self, rng, names, odd_kinds=0.03, named=0.25):
+        self.rng, self.odd_kinds, self.named = rng, odd_kinds, named
         self.names = ["k%d" % i for i in range(names)]
 
     def name(self):
@@ -151,7 +151,7 @@ class Maker:
         return ["LIMIT", 2 + int(name[1:]) % 3] if kind == 4 else []
 
     def owner(self):
-        return self.rng.choice(OWNERS) if self.rng.random() < 0.25 else None
+        return self.rng.choice(OWNERS) if self.rng.random() < self.named else None
 
     def options(self, conn, owner, name, fair):
         rng, made = self.rng, []
@@ -169,7 +169,8 @@ class Maker:
             made.append(["ID", "attempt-%d" % rng.randrange(5)])
         if fair and rng.random() < 0.15:
             made.append(["FAIR"])
-        made.append(self.kind(name))
+        if fair or rng.random() < 0.4:
+            made.append(self.kind(name))
         rng.shuffle(made)
         return [word for option in made for word in option]
 

@@ -17,9 +17,6 @@
 #include "pool.h"
 #include "stats.h"
 
-/* Time for the wall clock in a token: milliseconds, and room for 1024 tokens in each. */
-enum { TOKEN_CLOCK_SHIFT = 10 };
-
 /* Verdicts in one turn of the loop, renewals aside: each may give a lock and ask for the next. */
 enum { DELIVER_TURN = 1024 };
 
@@ -42,22 +39,41 @@ void backend_add_master(struct backend *b, struct master *m, const char *identit
 
 /* ---- the hybrid clock ---- */
 
+static void look_at_clocks(struct backend *b, int64_t now_ms)
+{
+    int64_t times_ms[QUORUM_MASTERS_MAX];
+    int n = 0;
+
+    for (int i = 0; i < b->n && !b->closed; i++) {
+        int64_t offset_ms = master_status(b->masters[i], now_ms)->clock_offset_ms;
+        if (offset_ms) /* else it is not known yet */
+            times_ms[n++] = now_ms + offset_ms;
+    }
+    hybrid_set_masters(&b->clock, times_ms, n, now_ms);
+}
+
 void backend_set_wall(struct backend *b, int64_t wall_ms, int64_t now_ms)
 {
-    b->wall_offset_ms = wall_ms - now_ms;
+    hybrid_set_wall(&b->clock, wall_ms, now_ms);
+    look_at_clocks(b, now_ms);
 }
 
 int64_t backend_floor(struct backend *b, int64_t now_ms)
 {
-    int64_t clock = (now_ms + b->wall_offset_ms) << TOKEN_CLOCK_SHIFT;
-    b->highest_token = clock > b->highest_token ? clock : b->highest_token + 1;
-    return b->highest_token;
+    if (!b->clock.has_masters)
+        look_at_clocks(b, now_ms);
+    return hybrid_floor(&b->clock, now_ms);
+}
+
+int64_t backend_base(struct backend *b, int64_t now_ms)
+{
+    look_at_clocks(b, now_ms);
+    return hybrid_base(&b->clock, now_ms);
 }
 
 void backend_saw_token(struct backend *b, int64_t token)
 {
-    if (token > b->highest_token)
-        b->highest_token = token;
+    hybrid_saw(&b->clock, token);
 }
 
 int backend_bucket(const struct backend *b, const char *name, size_t name_len)
@@ -406,7 +422,7 @@ int backend_agreed(struct backend *b, const char *name, size_t name_len, int64_t
 
 int64_t backend_clock_offset_ms(const struct backend *b, const struct master_status *s)
 {
-    return s->clock_offset_ms ? s->clock_offset_ms - b->wall_offset_ms : 0;
+    return s->clock_offset_ms ? s->clock_offset_ms - b->clock.wall_offset_ms : 0;
 }
 
 bool backend_has_quorum(struct backend *b, int64_t now_ms)

@@ -18,6 +18,7 @@
 #include <sys/queue.h>
 
 #include "buf.h"
+#include "hybrid.h"
 #include "item.h"
 #include "master.h"
 #include "quorum.h"
@@ -78,8 +79,7 @@ struct backend {
     struct master *masters[QUORUM_MASTERS_MAX];
     int n;
     int64_t request_timeout_ms;
-    int64_t wall_offset_ms;          /* wall clock less BOOTTIME; set by backend_set_wall */
-    int64_t highest_token;           /* given out as a floor, or seen */
+    struct hybrid clock;             /* of tokens */
     struct round_list asked;         /* undecided, oldest first */
     struct round_list decided_first; /* their verdict is to be delivered: renewals, */
     struct round_list decided;       /* and the others, some in each turn */
@@ -102,10 +102,14 @@ void backend_add_master(struct backend *, struct master *, const char *identity)
 void backend_close(struct backend *);
 void backend_fini(struct backend *, int64_t now_ms);
 
-/* Tells the wall clock; the floor of tokens follows it. Now and then is enough. */
+/* Tells the wall clock; the floor of tokens follows it, within what the clocks of the masters
+ * allow. Now and then is enough. */
 void backend_set_wall(struct backend *, int64_t wall_ms, int64_t now_ms);
 /* The floor for a new token: above every one given or seen here before, and near wall_ms << 10. */
 int64_t backend_floor(struct backend *, int64_t now_ms);
+/* Where a master's counters go on when those of too few others are known: above every token that
+ * brokers can have given. */
+int64_t backend_base(struct backend *, int64_t now_ms);
 void backend_saw_token(struct backend *, int64_t token);
 /* The counter that the tokens of this name come from, a field of holdfast:master. Several masters
  * have to agree on a token, so a name shares its counter with few others; one master alone has a

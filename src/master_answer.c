@@ -44,7 +44,7 @@ static bool has_not_run(const struct reply *r)
     static const char *const codes[] = {
         "LATE",        "STRANGER", "SETTINGS",   "QUARANTINE", "NOSCRIPT", "LOADING",    "NOAUTH",
         "NOPERM",      "BUSY",     "MISCONF",    "READONLY",   "OOM",      "MASTERDOWN", "MOVED",
-        "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "EXECABORT",  NULL};
+        "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "EXECABORT",  "AHEAD",    NULL};
 
     const char *text = reply_text(r, r->values);
 

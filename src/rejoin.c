@@ -91,7 +91,7 @@ static void activate_by_clock(struct rejoin *r, int i, const struct others *o, i
         return;
     if ((o->coming > 0 || o->fresh < o->active) && waited_ms < RETURN_MS)
         return;
-    int64_t base = backend_floor(r->backend, now_ms);
+    int64_t base = backend_base(r->backend, now_ms);
     if (o->any_high > base)
         base = o->any_high;
     activate(r, i, base,

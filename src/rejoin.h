@@ -14,10 +14,11 @@
  * vote that the master has forgotten.
  *   2. Fewer are active and none is in quarantine with time left (first boot, or two restarts one
  * inside the other): the base is the highest of what every master has said, of what this broker has
- * seen, and of its hybrid clock. This is not sound by itself: tokens grow in order only as long as
- * the wall clocks of the brokers differ by less than the time from the last token given before to
- * the first one after. A single master is always in this case. The alternative is a set of masters
- * that is stranded for ever. Masters that are on their way back get some seconds to make it case 1.
+ * seen, and of twice as far ahead of the masters' clocks as any broker counts (hybrid.h). This is
+ * not sound by itself: tokens grow in order only unless the clocks of the masters have gone back
+ * meanwhile by more than that. A single master is always in this case. The alternative is a set of
+ * masters that is stranded for ever. Masters that are on their way back get some seconds to make it
+ * case 1.
  *
  * While a master has settings of other brokers in force (backend_veto), those brokers may go on
  * granting locks by masters that are not on our list. So no quarantine ends then, and all begin

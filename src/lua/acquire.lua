@@ -45,6 +45,10 @@
 -- counter never goes back, and has no time to live.
 --@ call.lua
 --@ vote.lua
+--@ ahead.lua
+if ARGV[5] - MOST_ASKED > 0 then
+    return redis.error_reply(AHEAD)
+end
 if master[1] ~= READY and not may_be_rare then -- ready again (call.lua)
     call('HSET', 'holdfast:master', 'ready', READY)
 end

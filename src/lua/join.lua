@@ -33,17 +33,32 @@ local FORGET_MS = 3600000
 -- list that each call would go through as long as it has few counters.
 local ABOUT = 'state and token counters of holdfast, a lock broker: tokens go on from here, so leave it alone'
 
+-- No broker takes a token above it, so none has been told: a counter up there, which a broker with an absurd clock has left,
+-- goes on above all that others can have made of their clocks (hybrid.h), and Lua can count again.
+local MOST, AHEAD_MS = 9007199254740992, 7200000
+
 local mark = redis.call('HMGET', 'holdfast:master', 'run_id', 'state', 'until', 'settings', 'promoted')
-local high, lives = 0, {}
+local high, lives, lost = 0, {}, {}
 local all = redis.call('HGETALL', 'holdfast:master')
 for i = 1, #all, 2 do
-    if all[i] == 'base' or all[i]:match('^%d+$') then
+    local is_counter = all[i] == 'base' or all[i]:match('^%d+$')
+    if is_counter and tonumber(all[i + 1]) > MOST then
+        lost[#lost + 1] = all[i]
+    elseif is_counter then
         high = math.max(high, tonumber(all[i + 1]))
     elseif all[i]:match('^last:') and all[i + 1] / 1000 < now - FORGET_MS then
         redis.call('HDEL', 'holdfast:master', all[i])
     elseif all[i]:match('^life:') then
         lives[all[i]] = all[i + 1]
     end
+end
+
+if lost[1] then
+    high = math.max(high, (now + AHEAD_MS) * 1024)
+    redis.call('HDEL', 'holdfast:master', 'ready')
+end
+for i = 1, #lost do
+    redis.call('HSET', 'holdfast:master', lost[i], string.format('%.0f', high))
 end
 
 local function number(life)

@@ -21,7 +21,13 @@
 --@ rare.lua
 --@ shares.lua
 --@ older.lua
+--@ ahead.lua
 local WIDTH = 7
+for i = 7, #ARGV, WIDTH do
+    if ARGV[i] - MOST_ASKED > 0 then
+        return redis.error_reply(AHEAD)
+    end
+end
 
 -- What this owner has: the part, its number in the reply, and the hold; nil: nothing.
 local function find(key, owner, kind)

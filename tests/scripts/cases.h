@@ -345,6 +345,13 @@ static const struct script_case script_cases[] = {
         "join - - RUN 9000 s 0 77 a - -> active 0 s 50 2_RUN",
         "join - - RUN 9000 s 0 -1 a - -> active 0 s 50 2_RUN",
         "join - - RUN 9000 s 0 78 a - -> quarantine ~9000 s 50 3_RUN"}},
+    {"no token that nobody could count on from", {
+        "acquire n - x.1 X 1000 9006099743113217 7 - -> AHEAD",
+        "acquire n - x.1 X 1000 9006099743113216 7 - -> 1 9006099743113216 0",
+        "acquire m - x.2 X 1000 50 7 - -> 1 9006099743113217 0",
+        "acquire a,b - x.3 X 1000 50 8 - x.4 X 1000 9006099743113217 9 - -> AHEAD",
+        "takeover n - y.1 0 X 9006099743113217 7 none ? -> AHEAD",
+        "takeover n - y.1 0 X 9006099743113216 7 none ? -> 1 9006099743113218 1 ~1000 9006099743113216 0 0"}},
     {"an administrator ends it", {
         "NOJOIN",
         "join - - RUN 60000 s -> quarantine ~60000 s 0",

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "cases.h"
 #include "sides.h"
@@ -87,6 +88,28 @@ START_TEST(a_commit_raises_the_counter)
     side_by_hand("HSET holdfast:master 7 3");
     run_step(s, &c, "commit n - r1.1 50 7 - -> 1 50");
     run_step(s, &c, "acquire m - r1.2 R 9000 5 7 - -> 1 51 0");
+    side_end(s);
+}
+END_TEST
+
+/* Left by a broker with an absurd clock; nobody was ever told such a token. */
+START_TEST(counters_that_cannot_be_counted_on)
+{
+    static const struct script_case c = {.name = "absurd"};
+    const struct side *s = sides[SIDE_REDIS];
+    char out[SIDE_TEXT];
+    side_begin(s);
+    run_step(s, &c, "join - - RUN 0 s -> active 0 s 0");
+    run_step(s, &c, "acquire n - x.1 X 1000 50 7 - -> 1 50 0");
+    run_step(s, &c, "acquire m - x.2 X 1000 60 8 - -> 1 60 0");
+    side_by_hand("HSET holdfast:master 7 10559000000000000");
+    side_step(s, "join - - RUN 0 s", out);
+    long long at_least = (long long)time(NULL) * 1000 * 1024,
+              high = atoll(out + strlen("active 0 s "));
+    ck_assert_msg(high > at_least && high < at_least + 3600000LL * 3 * 1024, "%s", out);
+    side_step(s, "acquire k - x.3 X 1000 50 7 -", out);
+    ck_assert_int_eq(atoll(out + 2), high + 1);
+    run_step(s, &c, "acquire l - x.4 X 1000 50 8 - -> 1 61 0");
     side_end(s);
 }
 END_TEST
@@ -223,6 +246,7 @@ static Suite *suite(void)
     tcase_add_test(t, a_full_server_takes_nothing);
     tcase_add_test(t, a_share_is_seen_when_the_clock_goes_back);
     tcase_add_test(t, a_commit_raises_the_counter);
+    tcase_add_test(t, counters_that_cannot_be_counted_on);
     tcase_add_test(t, half_a_hold_is_none);
     tcase_add_test(t, no_token_comes_again_with_new_settings);
     tcase_add_test(t, numbers_of_long_ago_are_forgotten);

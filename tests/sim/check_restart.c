@@ -244,6 +244,65 @@ START_TEST(too_few_to_ask)
 }
 END_TEST
 
+/* ---- clocks of brokers ---- */
+
+static int64_t token_of(int server, int64_t ahead_ms)
+{
+    return (fake_server_time_ms(&world.servers[server]) + ahead_ms) << 10;
+}
+
+static void set_wall_ahead(int broker, int64_t ms)
+{
+    world.brokers[broker].wall_skew_ms = ms;
+    world_run_ms(1500);
+}
+
+/* Its tokens stay where the others can follow, and in what can be counted. */
+START_TEST(a_broker_far_ahead)
+{
+    static const int64_t century_ms = INT64_C(3155760000000);
+    story_begin(_i, 2, "xy");
+    set_wall_ahead(0, 3 * century_ms);
+    int64_t token = story_gets(0, "LOCK n");
+    ck_assert_int_le(token, token_of(0, 2 * 3600000));
+    story_frees(0);
+    ck_assert_int_gt(story_gets(1, "LOCK n"), token);
+    world_end();
+}
+END_TEST
+
+/* All is lost, the broker that was ahead too: the tokens of the other one are not lower. */
+START_TEST(all_is_lost_but_the_right_clock)
+{
+    story_begin(_i, 2, "xy");
+    set_wall_ahead(0, 50 * 60000);
+    int64_t token = story_gets(0, "LOCK n");
+    world_broker_kill(0);
+    for (int i = 0; i < _i; i++)
+        story_restart_empty(i);
+    world_settle();
+    ck_assert_int_gt(story_gets(1, "LOCK n"), token);
+    world_end();
+}
+END_TEST
+
+/* Nobody has given a token yet that a broker had to add to. */
+START_TEST(all_is_lost_and_nobody_remembers)
+{
+    story_begin(1, 1, "x");
+    set_wall_ahead(0, 50 * 60000);
+    int64_t token = story_gets(0, "LOCK n");
+    world_broker_kill(0);
+    story_restart_empty(0);
+    world_broker_start(0);
+    world.brokers[0].wall_skew_ms = 0;
+    world_settle();
+    world_connect(1, 0, "y");
+    ck_assert_int_gt(story_gets(1, "LOCK n"), token);
+    world_end();
+}
+END_TEST
+
 /* ---- clocks that jump ---- */
 
 /* Ahead: its leases have ended early. Everybody keeps it out for as long as one may last. */
@@ -341,6 +400,11 @@ static Suite *restart_suite(void)
     tcase_add_test(c, a_new_broker_hears_of_it);
     tcase_add_test(c, old_news_ends_no_life);
     tcase_add_test(c, too_few_to_ask);
+    tcase_add_loop_test(c, a_broker_far_ahead, 1, 2);
+    tcase_add_loop_test(c, a_broker_far_ahead, 3, 4);
+    tcase_add_loop_test(c, all_is_lost_but_the_right_clock, 1, 2);
+    tcase_add_loop_test(c, all_is_lost_but_the_right_clock, 3, 4);
+    tcase_add_test(c, all_is_lost_and_nobody_remembers);
     tcase_add_test(c, a_jump_ahead);
     tcase_add_test(c, a_jump_is_not_forgotten_with_its_link);
     tcase_add_test(c, a_slew_under_load);

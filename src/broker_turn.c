@@ -129,11 +129,11 @@ static void sweep_some(struct broker *b)
     }
 }
 
+/* From the next turn on. */
 static void sweep(struct broker *b)
 {
     b->sweeps = true;
     b->sweep_cursor = 0;
-    sweep_some(b);
 }
 
 void broker_drain(struct broker *b)

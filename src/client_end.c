@@ -270,7 +270,7 @@ void client_flush_all(struct clients *set)
     if (!TAILQ_EMPTY(&set->ready) && !event_pending(&set->turn, EV_TIMEOUT, NULL))
         event_add(&set->turn, &at_once);
     client_free_dead(set);
-    set->turn_left = CLIENT_TURN_ALL;
+    client_refill(set);
     set->ends_left = ENDS_TURN;
 }
 

@@ -94,6 +94,13 @@ static inline size_t client_backlog(const struct client *c)
     return buf_len(&c->stream.out) + c->session.held_len;
 }
 
+/* Commands may run again. What a turn has done too much, in one command that costs a lot, is done
+ * less in the next ones. */
+static inline void client_refill(struct clients *set)
+{
+    set->turn_left = set->turn_left < 0 ? set->turn_left + CLIENT_TURN_ALL : CLIENT_TURN_ALL;
+}
+
 /* Its time to end runs from now on. */
 void client_begin_end(struct client *, enum client_end, int64_t now_ms);
 /* Frees those who have ended. */

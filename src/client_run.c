@@ -234,7 +234,7 @@ void client_on_turn(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    set->turn_left = CLIENT_TURN_ALL;
+    client_refill(set);
     for (size_t n = set->n_more; n > 0 && (c = TAILQ_FIRST(&set->more)) != NULL; n--) {
         if (set->turn_left <= 0) { /* who is left is the first in the next turn */
             event_add(&set->turn, &at_once);

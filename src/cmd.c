@@ -34,6 +34,9 @@ enum {
     ERROR_MAX = 512,   /* bytes of an error text */
     USUAL_ARGS = 12,   /* words; nearly always each one more is a name to be dealt with */
     ARG_INSTRUCTIONS = 3000,
+    USUAL_REPLY = 1024, /* bytes; each one more takes some time to be made, and to be sent */
+    BYTE_INSTRUCTIONS = 30,
+    GLOB_INSTRUCTIONS = 200,    /* to read a byte of a pattern */
     MONITOR_INSTRUCTIONS = 4000 /* for each who looks on */
 };
 
@@ -272,6 +275,7 @@ struct glob *cmd_glob(struct session *s, const struct resp_arg *word)
 {
     struct glob *g = glob_new(word->ptr, word->len);
 
+    cmd_charge(GLOB_INSTRUCTIONS * (int64_t)word->len);
     if (g == NULL)
         cmd_reply_error(s, "LIMIT a pattern has at most %d bytes, this one has %zu", GLOB_MAX,
                         word->len);
@@ -368,6 +372,7 @@ static void run(struct session *s, struct row *row, int argc, const struct resp_
     size_t held_before = s->held_len;
     bool secret = (row->cmd->flags & CMD_SECRET) != 0;
 
+    size_t reply_before = buf_len(s->out) + s->held_len;
     reply_failed = false;
     row->cmd->fn(s, argc, argv, now_ms);
     if (waits_for_login)
@@ -376,6 +381,9 @@ static void run(struct session *s, struct row *row, int argc, const struct resp_
         remember(TAILQ_LAST(&s->requests, request_list), (int)(row - rows), now_us, argc, argv);
         return;
     }
+    size_t reply_len = buf_len(s->out) + s->held_len - reply_before;
+    if (reply_len > USUAL_REPLY)
+        cmd_charge((int64_t)(reply_len - USUAL_REPLY) * BYTE_INSTRUCTIONS);
     int64_t duration_us = clock_us() - now_us;
     count(row, reply_failed, duration_us);
     if (duration_us < SLOWLOG_THRESHOLD_US)

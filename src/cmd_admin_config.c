@@ -20,6 +20,9 @@
 
 enum { CONFIG_PAIRS_MAX = 16 }; /* options in one CONFIG SET */
 
+/* To compare all options with a pattern, to set one, and to write the file. */
+enum { GET_INSTRUCTIONS = 40000, SET_INSTRUCTIONS = 500000, REWRITE_INSTRUCTIONS = 2000000 };
+
 /* What tools ask a Redis for. Numbers that come from an option are filled in when they are asked.
  */
 static const struct {
@@ -115,6 +118,7 @@ void cmd_admin_config_get(struct session *s, int argc, const struct resp_arg *ar
     (void)now_ms;
     if (read_globs(s, &pairs, argc - 2, argv + 2) == 0) {
         collect(&pairs);
+        cmd_charge(GET_INSTRUCTIONS * (int64_t)(argc - 2));
         struct resp_writer w = session_reply(s);
         resp_map(&w, pairs.n);
         for (size_t i = 0; i < 2 * pairs.n; i++)
@@ -191,6 +195,7 @@ void cmd_admin_config_set(struct session *s, int argc, const struct resp_arg *ar
         cmd_reply_error(s, "ERR CONFIG SET takes at most %d options at once", CONFIG_PAIRS_MAX);
         return;
     }
+    cmd_charge(SET_INSTRUCTIONS * (int64_t)n);
     for (; ready < n; ready++) {
         struct change *c = &changes[ready];
         const struct resp_arg *key = &argv[2 + 2 * ready], *value = key + 1;
@@ -228,6 +233,7 @@ void cmd_admin_config_rewrite(struct session *s, int argc, const struct resp_arg
     int changed;
 
     (void)argc, (void)argv, (void)now_ms;
+    cmd_charge(REWRITE_INSTRUCTIONS);
     if (conf->path == NULL) {
         cmd_reply_error(s, "ERR The server is running without a config file");
     } else if (conf_rewrite(conf, &changed, &err) != 0) {

@@ -14,7 +14,7 @@
 #include "util.h"
 
 /* Connections that are written in one turn, and what a line takes. */
-enum { LIST_TURN = 300, LINE_INSTRUCTIONS = 12000 };
+enum { LIST_TURN = 300, LINE_INSTRUCTIONS = 12000, LOOK_INSTRUCTIONS = 30, ID_INSTRUCTIONS = 6 };
 
 struct listing {
     struct request base; /* first */
@@ -24,7 +24,8 @@ struct listing {
     int64_t *ids;    /* of the filter */
     uint64_t number; /* 0: not begun; session->listed of those that have been looked at */
     uint64_t last_id;
-    int left; /* in this turn */
+    int left;      /* in this turn */
+    int64_t looks; /* at connections */
     bool more;
 };
 
@@ -102,6 +103,7 @@ static void on_client(struct session *s, void *arg)
 {
     struct listing *l = arg;
 
+    l->looks++;
     if (s->listed == l->number || s->id > l->last_id)
         return;
     if (l->left == 0) {
@@ -240,7 +242,8 @@ void cmd_client_list(struct session *s, int argc, const struct resp_arg *argv, i
     }
     if (TAILQ_EMPTY(&listings))
         go_on(l);
-    cmd_charge((LIST_TURN - l->left) * (int64_t)LINE_INSTRUCTIONS);
+    cmd_charge((LIST_TURN - l->left) * (int64_t)LINE_INSTRUCTIONS +
+               l->looks * (LOOK_INSTRUCTIONS + l->filter.n_ids * ID_INSTRUCTIONS));
     if (TAILQ_EMPTY(&listings) && !l->more) {
         reply_text(s, &l->text);
         listing_free(&l->base);

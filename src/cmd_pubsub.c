@@ -10,7 +10,7 @@
 #include "pubsub.h"
 #include "util.h"
 
-enum { LOOK_INSTRUCTIONS = 6 };
+enum { LOOK_INSTRUCTIONS = 6, NAME_INSTRUCTIONS = 20, PATTERN_INSTRUCTIONS = 250 };
 
 /* One answer. name NULL: there was nothing to unsubscribe from. */
 static void write_answer(struct resp_writer *w, const char *kind, const char *name, size_t len,
@@ -71,6 +71,7 @@ static void subscribe(struct session *s, int argc, const struct resp_arg *argv, 
         return;
     struct resp_writer w = session_reply(s);
     for (int i = 1; i < argc; i++) {
+        cmd_charge((int64_t)argv[i].len * (is_pattern ? PATTERN_INSTRUCTIONS : NAME_INSTRUCTIONS));
         uint32_t count = pubsub_subscribe(s, argv[i].ptr, argv[i].len, is_pattern);
         write_answer(&w, is_pattern ? "psubscribe" : "subscribe", argv[i].ptr, argv[i].len, count);
     }
@@ -133,7 +134,7 @@ void cmd_pubsub_punsubscribe(struct session *s, int argc, const struct resp_arg 
 /* ---- PUBSUB ---- */
 
 /* Steps of some 100 instructions that one look at all channels may take. */
-enum { CHANNELS_STEPS = 50000, CHANNEL_STEPS = 2, MATCH_BYTES = 8 };
+enum { CHANNELS_STEPS = 25000, CHANNEL_STEPS = 2, MATCH_BYTES = 8 };
 
 struct channels {
     int64_t steps;        /* done */

@@ -83,6 +83,12 @@ static size_t read_class(const unsigned char *p, size_t len, struct byte_set *se
     return i < len ? i + 1 : i;
 }
 
+/* Nearly all bytes of nearly all patterns. */
+static bool is_literal(unsigned char c)
+{
+    return c != '*' && c != '?' && c != '[' && c != '\\';
+}
+
 /* The element at p, which is no '*'; returns its bytes. */
 static size_t read_element(const unsigned char *p, size_t len, struct byte_set *set)
 {
@@ -125,8 +131,8 @@ static size_t count_elements(const unsigned char *p, size_t len)
 
     for (size_t i = 0; i < len;) {
         struct byte_set ignored = {{0}};
-        if (p[i] == '*') {
-            i++;
+        if (p[i] == '*' || is_literal(p[i])) {
+            n += p[i++] != '*';
         } else {
             i += read_element(p + i, len - i, &ignored);
             n++;
@@ -150,6 +156,8 @@ struct glob *glob_new(const char *pattern, size_t len)
         if (p[i] == '*') {
             set_bit(g->stays, state);
             i++;
+        } else if (is_literal(p[i])) {
+            set_bit(g->accepts + p[i++] * n_words, ++state);
         } else {
             i += read_element(p + i, len - i, &set);
             add_element(g, ++state, &set);

@@ -129,10 +129,10 @@ static void each_of(struct locktab *t, struct lock *chain, void (*each)(void *, 
 
 static uint64_t reverse(uint64_t v)
 {
-    uint64_t r = 0;
-    for (int i = 0; i < 64; i++, v >>= 1)
-        r = r << 1 | (v & 1);
-    return r;
+    v = (v >> 1 & UINT64_C(0x5555555555555555)) | (v & UINT64_C(0x5555555555555555)) << 1;
+    v = (v >> 2 & UINT64_C(0x3333333333333333)) | (v & UINT64_C(0x3333333333333333)) << 2;
+    v = (v >> 4 & UINT64_C(0x0f0f0f0f0f0f0f0f)) | (v & UINT64_C(0x0f0f0f0f0f0f0f0f)) << 4;
+    return __builtin_bswap64(v);
 }
 
 /* The next number of so many low bits, counted in the high bits first. */

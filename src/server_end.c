@@ -71,7 +71,8 @@ void server_look_at_drain(struct server *s, int64_t now_ms)
         s->drained_ms = 0;
     else if (!s->drained_ms)
         s->drained_ms = now_ms;
-    bool quiet = TAILQ_EMPTY(&b->asked) || now_ms - s->drained_ms > s->conf.request_timeout_ms;
+    bool quiet = (TAILQ_EMPTY(&b->asked) && !s->broker.sweeps) ||
+                 now_ms - s->drained_ms > s->conf.request_timeout_ms;
     if (held == 0 && quiet) {
         log_info("server", "drained, stopping");
         s->phase = SERVER_ENDS;

@@ -1,0 +1,353 @@
+#!/usr/bin/python3
+"""Counts, by callgrind, the instructions of the longest turn of the loop that each command can cause.
+
+    tests/cost/worst.py               every command, and what follows from several: 1 when a turn is over the budget
+    tests/cost/worst.py LOCKS drain   those alone
+
+A turn is to take no more than 10 ms whatever a client sends; instructions do not depend on what else the machine does,
+and 20 million of them take some 6 ms. Before the requests the broker is brought into a bad state: many connections,
+locks with long names, channels and costly patterns. Then each row of the command table is asked for what costs most
+within the limits, in a pipeline. A row without a request here fails.
+"""
+
+import glob
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "lib"))
+
+# pylint: disable=wrong-import-position
+from holdfastproc import HoldfastProc  # noqa: E402
+from redisproc import RedisProc, find_server  # noqa: E402
+from respclient import Closed, RespError, encode  # noqa: E402
+
+BUDGET = 20_000_000
+SKIP = 77
+CLIENTS = 4000              # connections that do nothing, or hold something
+HOLDERS, HELD = 4, 5000     # of them hold so many locks each
+LISTENERS = 3000            # listen to one channel
+PATTERNS = 120              # costly ones, of each of two connections
+SENDERS, PIPELINE = 3, 34   # connections that ask, and how often; a turn runs 32 of one client
+FEW = 4                     # of what takes a turn by itself
+ENDLESS = ("QUIT", "MONITOR", "SUBSCRIBE", "PSUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE")   # replies are not one by one
+LONG = "n" * 480
+COSTLY = ["*" + "n*" * 500 + "z", "*" + "?" * 400 + "[^a-z]", "*[" + "ab" * 500 + "]z", "*" + "n" * 400 + "z"]
+WORD = "w" * 500
+MANY = ["m%03d" % i + "m" * 400 for i in range(115)]
+
+# What costs most of each row of the command table: one request, or several that take turns.
+ROWS = {
+    "acl|cat": [["ACL", "CAT", "lock"]], "acl|help": [["ACL", "HELP"]], "acl|list": [["ACL", "LIST"]],
+    "acl|log": [["ACL", "LOG", "1000"]], "acl|users": [["ACL", "USERS"]], "acl|whoami": [["ACL", "WHOAMI"]],
+    "auth": [["AUTH", "default", "x" * 16000]],
+    "client|getname": [["CLIENT", "GETNAME"]], "client|help": [["CLIENT", "HELP"]], "client|id": [["CLIENT", "ID"]],
+    "client|info": [["CLIENT", "INFO"]], "client|kill": [["CLIENT", "KILL", "USER", "default", "MAXAGE", "1000000"]],
+    "client|list": [["CLIENT", "LIST"], ["CLIENT", "LIST", "ID"] + [str(i) for i in range(1000000, 1000120)]],
+    "client|no-evict": [["CLIENT", "NO-EVICT", "ON"]], "client|no-touch": [["CLIENT", "NO-TOUCH", "ON"]],
+    "client|pause": [["CLIENT", "PAUSE", "1"]], "client|reply": [["CLIENT", "REPLY", "ON"]],
+    "client|setinfo": [["CLIENT", "SETINFO", "LIB-NAME", "x" * 100]], "client|setname": [["CLIENT", "SETNAME", "x" * 100]],
+    "client|tell": [["CLIENT", "TELL", "ON"]],
+    "client|tracking": [["CLIENT", "TRACKING", "OFF"]], "client|unpause": [["CLIENT", "UNPAUSE"]],
+    "cluster": [["CLUSTER", "INFO"] + [WORD] * 100],
+    "command": [["COMMAND"]], "command|count": [["COMMAND", "COUNT"]],
+    "command|docs": [["COMMAND", "DOCS"], ["COMMAND", "DOCS"] + ["client"] * 120],
+    "command|getkeys": [["COMMAND", "GETKEYS", "MLOCK", "100"] + MANY[:100]],
+    "command|help": [["COMMAND", "HELP"]], "command|info": [["COMMAND", "INFO"] + ["client"] * 120],
+    "command|list": [["COMMAND", "LIST", "FILTERBY", "PATTERN", COSTLY[0]], ["COMMAND", "LIST"]],
+    "config|get": [["CONFIG", "GET"] + ["*" + "?" * 20 + "*" * 400 + str(i) for i in range(120)], ["CONFIG", "GET"] + ["*"] * 120],
+    "config|help": [["CONFIG", "HELP"]], "config|resetstat": [["CONFIG", "RESETSTAT"]],
+    "config|rewrite": [["CONFIG", "REWRITE"]],
+    "config|set": [["CONFIG", "SET"] + ["pause_limit", "10s"] * 16],
+    "discard": [["DISCARD"]], "dbsize": [["DBSIZE"]],
+    "echo": [["ECHO", "e" * 16000]], "exec": [["MULTI"], ["EXEC"]],
+    "forceunlock": [["FORCEUNLOCK", LONG + "-none"]],
+    "hello": [["HELLO", "2", "SETNAME", "x" * 100]], "help": [["HELP"]],
+    "holds": [["HOLDS", LONG + "-none"]], "info": [["INFO", "everything"]],
+    "latency|doctor": [["LATENCY", "DOCTOR"]], "latency|help": [["LATENCY", "HELP"]],
+    "latency|histogram": [["LATENCY", "HISTOGRAM"], ["LATENCY", "HISTOGRAM"] + ["lock"] * 120],
+    "latency|history": [["LATENCY", "HISTORY", "command"]], "latency|latest": [["LATENCY", "LATEST"]],
+    "latency|reset": [["LATENCY", "RESET"]],
+    "lock": [["LOCK", LONG + "-%d", "LEASE", "1000", "OWNER", "o" * 250]],
+    "lockinfo": [["LOCKINFO", LONG + "-none"]],
+    "locks": [["LOCKS", "COUNT", "100000", "MATCH", pattern] for pattern in COSTLY] + [["LOCKS", "COUNT", "100000"]],
+    "master": [["MASTER", "nobody", "TRUST"]], "masters": [["MASTERS"]],
+    "mlock": [["MLOCK", str(len(MANY))] + MANY + ["LEASE", "1000", "OWNER", "mine"]],
+    "monitor": [["MONITOR"]], "multi": [["MULTI"], ["DISCARD"]],
+    "munlock": [["MUNLOCK", str(len(MANY))] + MANY + ["OWNER", "mine"]],
+    "owner": [["OWNER", "o" * 256]], "pause": [["PAUSE"]], "ping": [["PING", "p" * 16000]],
+    "psubscribe": [["PSUBSCRIBE"] + [WORD + str(i) for i in range(120)]],
+    "pubsub|channels": [["PUBSUB", "CHANNELS", pattern] for pattern in COSTLY] + [["PUBSUB", "CHANNELS"]],
+    "pubsub|help": [["PUBSUB", "HELP"]], "pubsub|numpat": [["PUBSUB", "NUMPAT"]],
+    "pubsub|numsub": [["PUBSUB", "NUMSUB"] + [WORD] * 120],
+    "punsubscribe": [["PUNSUBSCRIBE"]], "quit": [["QUIT"]],
+    "renew": [["RENEW", LONG + "-none"]], "reset": [["RESET"]], "resume": [["RESUME"]],
+    "scan": [["SCAN", "0", "MATCH", COSTLY[0], "COUNT", "100000"]],
+    "select": [["SELECT", "0"]], "shutdown": [["SHUTDOWN", "ABORT"]],
+    "slowlog|get": [["SLOWLOG", "GET", "-1"]], "slowlog|help": [["SLOWLOG", "HELP"]], "slowlog|len": [["SLOWLOG", "LEN"]],
+    "slowlog|reset": [["SLOWLOG", "RESET"]],
+    "subscribe": [["SUBSCRIBE"] + [WORD + str(i) for i in range(120)]],
+    "time": [["TIME"]], "type": [["TYPE", LONG + "-none"]],
+    "unlock": [["UNLOCK", LONG + "-none"]], "unsubscribe": [["UNSUBSCRIBE"] + [WORD] * 120, ["UNSUBSCRIBE"]],
+}
+HEAVY = ("COMMAND DOCS", "COMMAND", "LATENCY HISTOGRAM", "CONFIG REWRITE", "CONFIG SET", "LOCKS COUNT", "SCAN 0", "CLIENT LIST",
+         "PUBSUB CHANNELS", "INFO everything")
+# A container has no function of its own: without a sub-command each is an error.
+CONTAINERS = {"acl", "client", "config", "latency", "pubsub", "slowlog", "command"}
+
+
+def raise_files():
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    return most
+
+
+class Counted:
+    """A broker under callgrind, which writes a file for each turn of the loop once it has been told to count: a turn begins
+    with broker_next_ms()."""
+
+    def __init__(self, directory, redis):
+        self.out = os.path.join(directory, "turns")
+        wrapper = ["valgrind", "--tool=callgrind", "-q", "--instr-atstart=no", "--dump-before=broker_next_ms",
+                   "--compress-strings=yes", "--callgrind-out-file=%s" % self.out]
+        self.proc = HoldfastProc(directory, {"a": redis.url}, {
+            "lease": "10m", "max_lease": "10m", "request_timeout": "20s", "pause_limit": "60s"},
+            args=["-o", "limits.max_clients_per_address=100000", "-o", "http.listen=127.0.0.1:0"], wrapper=wrapper)
+        self.proc.start()
+
+    def begin(self):
+        subprocess.run(["callgrind_control", "-i", "on", str(self.proc.proc.pid)], check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.turns()
+
+    def turns(self):
+        """The instructions of each turn since the last call."""
+        counts = []
+        for path in glob.glob(self.out + ".*"):
+            with open(path, encoding="ascii", errors="replace") as text:
+                found = re.search(r"^(?:summary|totals): (\d+)", text.read(), re.M)
+            os.unlink(path)
+            if found:
+                counts.append(int(found.group(1)))
+        return counts
+
+    def connect(self, **kwargs):
+        return self.proc.connect(deadline_s=60, **kwargs)
+
+
+class State:
+    """What makes each request cost as much as it can."""
+
+    def __init__(self, broker):
+        self.broker = broker
+        self.crowd = [broker.connect() for _ in range(CLIENTS)]
+        self.holders = self.crowd[:HOLDERS]
+        for i, holder in enumerate(self.holders):
+            for part in range(0, HELD, 250):
+                replies = holder.pipeline(*(("LOCK", "%s-%d-%d" % (LONG, i, n)) for n in range(part, part + 250)))
+                assert all(isinstance(reply, list) for reply in replies), replies[0]
+        for listener in self.crowd[HOLDERS:HOLDERS + LISTENERS]:
+            listener.send("SUBSCRIBE", "lock:crowd")
+        for listener in self.crowd[HOLDERS:HOLDERS + LISTENERS]:
+            listener.recv()
+        for i in range(2):
+            listener = self.crowd[HOLDERS + LISTENERS + i]
+            for n in range(PATTERNS):
+                listener.send("PSUBSCRIBE", ("%s%d.%d" % (COSTLY[n % 4], i, n))[-1024:])
+            for _ in range(PATTERNS):
+                listener.recv()
+        channels = self.crowd[HOLDERS + LISTENERS + 2]
+        for part in range(0, 1000, 100):
+            channels.send("SUBSCRIBE", *["%s%d" % (WORD, n) for n in range(part, part + 100)])
+        for _ in range(1000):
+            channels.recv()
+
+
+def settle(broker):
+    """Everything that was begun has come to its end: some turns without work."""
+    with broker.connect() as client:
+        for _ in range(3):
+            client.cmd("PING")
+            time.sleep(0.02)
+
+
+def pipeline(requests, number):
+    data = b""
+    for i in range(FEW if len(requests[0]) > 50 or " ".join(requests[0][:2]) in HEAVY else PIPELINE):
+        words = requests[i % len(requests)]
+        data += encode(*[word.replace("-%d", "-%d-w%d" % (number, i)) for word in words])
+    return data + (b"" if requests[0][0] in ENDLESS else encode("PING", "end-of-pipeline"))
+
+
+def ask(broker, requests):
+    """Some connections send them at the same time, each a pipeline of them in turn. One that is cut off because it does
+    not take its replies has had its turns."""
+    senders = [broker.connect() for _ in range(SENDERS)]
+    for number, sender in enumerate(senders):
+        try:
+            sender.send_raw(pipeline(requests, number))
+        except Closed:
+            pass
+    for sender in senders:
+        reply = None
+        while reply != "end-of-pipeline":
+            try:
+                reply = sender.recv(60)
+            except RespError as err:
+                reply = err
+            except Closed:
+                break
+            if requests[0][0] in ENDLESS:
+                break
+    for sender in senders:
+        sender.close()
+    settle(broker)
+
+
+# ---- what follows from several ----
+
+def message_to_many(state):
+    with state.broker.connect() as client:
+        client.pipeline(*[("LOCK", "crowd", "LEASE", 1000), ("UNLOCK", "crowd")] * 16)
+    settle(state.broker)
+
+
+def held(client):
+    return int(re.search(r"locks_held:(\d+)", client.cmd("INFO", "holdfast")).group(1))
+
+
+def wait_until(what, probe):
+    deadline = time.monotonic() + 90
+    while not probe():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
+
+
+def end_holder(state, end):
+    with state.broker.connect() as client:
+        before = held(client)
+        end(state.holders.pop())
+        wait_until("not released", lambda: held(client) <= before - HELD)
+
+
+def leaving_holder(state):
+    end_holder(state, lambda holder: holder.close())
+
+
+def resetting_holder(state):
+    end_holder(state, lambda holder: holder.cmd("RESET"))
+
+
+def pause_and_resume(state):
+    with state.broker.connect() as client:
+        assert client.cmd("PAUSE") == "OK" and client.cmd("RESUME") == "OK"
+    settle(state.broker)
+
+
+def readers_let_in(state):
+    """One has a lock alone, 900 wait to read it."""
+    readers = state.crowd[HOLDERS + LISTENERS + 3:][:900]
+    with state.broker.connect() as client:
+        assert client.cmd("LOCK", "read", "LEASE", 600000)
+        for reader in readers:
+            reader.send("LOCK", "read", "SHARED", "WAIT", 0, "LEASE", 600000)
+        settle(state.broker)
+        assert client.cmd("UNLOCK", "read") == 1
+        for reader in readers:
+            assert reader.recv(60)
+
+
+def pages(state):
+    port = re.search(r"http://127.0.0.1:(\d+)", state.broker.proc.log_text())
+    if port is None:
+        port = re.search(r"http.*127\.0\.0\.1:(\d+)", state.broker.proc.log_text())
+    for path in ("/metrics", "/", "/livez", "/readyz?verbose"):
+        try:
+            urllib.request.urlopen("http://127.0.0.1:%s%s" % (port.group(1), path), timeout=30).read()
+        except urllib.error.HTTPError:
+            pass
+
+
+def reload(state):
+    state.broker.proc.hup()
+    state.broker.proc.wait_log("configuration read again|unchanged", 30)
+    settle(state.broker)
+
+
+def kill_all(state):
+    with state.broker.connect() as client:
+        client.cmd("CLIENT", "KILL", "TYPE", "PUBSUB")
+        client.cmd("CLIENT", "KILL", "SKIPME", "YES")
+        wait_until("not gone", lambda: "connected_clients:1\r" in client.cmd("INFO", "clients"))
+
+
+# In this order: the last ones take the state apart.
+FLOWS = {"message to many": message_to_many, "pages": pages, "reload": reload, "readers let in": readers_let_in,
+         "pause and resume": pause_and_resume, "holder leaves": leaving_holder, "holder resets": resetting_holder,
+         "kill all": kill_all}
+
+
+def rows_of(client):
+    """The names of all rows of the command table, sub-commands as "client|list"."""
+    names = []
+    for entry in client.cmd("COMMAND"):
+        names.append(entry[0])
+        names += [sub[0] for sub in entry[9]]
+    return names
+
+
+def judge(name, counts):
+    worst = max(counts, default=0)
+    print("%-24s %10d instructions in its longest turn of %d%s" % (
+        name, worst, len(counts), "   MORE THAN %d" % BUDGET if worst > BUDGET else ""), flush=True)
+    return worst > BUDGET
+
+
+def main():
+    wanted = [word.lower() for word in sys.argv[1:]]
+    if not find_server() or not shutil.which("valgrind"):
+        print("needs redis-server and valgrind")
+        return SKIP
+    if raise_files() < CLIENTS + 200:
+        print("needs %d descriptors" % (CLIENTS + 200))
+        return SKIP
+    directory, failed = tempfile.mkdtemp(prefix="hfw-"), []
+    try:
+        with RedisProc() as redis:
+            broker = Counted(directory, redis)
+            state = State(broker)
+            with broker.connect() as client:
+                rows = rows_of(client)
+            missing = [name for name in rows if name not in ROWS and name not in CONTAINERS]
+            for name in missing:
+                print("%s: there is no worst request for it in tests/cost/worst.py" % name)
+            broker.begin()
+            settle(broker)
+            for name in rows:
+                if name in ROWS and (not wanted or name in wanted):
+                    broker.turns()
+                    for request in ROWS[name] if ROWS[name][0][0] not in ("MULTI",) else [None]:
+                        ask(broker, [request] if request else ROWS[name])
+                    failed += [name] if judge(name, broker.turns()) else []
+            for name, flow in FLOWS.items():
+                if not wanted or name in wanted:
+                    broker.turns()
+                    flow(state)
+                    failed += [name] if judge(name, broker.turns()) else []
+            broker.proc.kill()
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+    if failed:
+        print("over the budget of %d: %s" % (BUDGET, ", ".join(failed)))
+    return 1 if failed or missing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

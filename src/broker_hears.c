@@ -97,7 +97,7 @@ static void on_doubt(struct broker *b, struct due *due, int64_t now_ms)
 void broker_listens(struct broker *b, int i, int64_t since_ms, int64_t heard_ms, int64_t now_ms)
 {
     struct broker_ear *ear = &b->ears[i];
-    if (ear->since_ms != since_ms) {
+    if (ear->since_ms != since_ms && b->n_waiters > 0) { /* who comes later looks himself */
         b->doubt_cursor = 0;
         b->doubt.fn = on_doubt;
         broker_due_at(b, &b->doubt, now_ms);

@@ -83,6 +83,7 @@ class Oracle:
         self.owner_of = {}                           # (name, token): owner
         self.killed_at = -KILLED_S
         self.grants = 0
+        self.answered_at = collections.Counter()     # keys of both: the last time that such a request was answered
         self.answers = collections.Counter()
         self.stories = collections.defaultdict(lambda: collections.deque(maxlen=40))  # name: what was said last
 
@@ -214,6 +215,8 @@ class Oracle:
             self.answers[e.name, value.code if isinstance(value, RespError) else type(value).__name__] += 1
         self.tell(now, conn, e.words, " -> %s" % (value,))
         self.shortening.subtract(e.shortens)
+        for key in e.ends + e.shortens:
+            self.answered_at[key] = self.serial
         for key in e.ends:
             self.ending[key] -= 1
             if key[0] == "owner":  # RESET: what the connection had said before is over, other ones' too
@@ -281,7 +284,9 @@ class Oracle:
             grant = Grant(name, e.owner, conn, self.kind_told(e, name), token,
                           since + validity_ms / 1000, since + validity_ms / 1000 * KEPT)
             others = self.live[name] = [g for g in self.live[name] if g.sure_until > now and not g.over]
-            if self.in_doubt(name, e.owner, now) or conn.doomed or grant.sure_until <= now:
+            # what was under way together with this request may have followed it
+            met = any(self.answered_at[key] > e.sent for key in ((name, e.owner), (name,), ("owner", e.owner)))
+            if met or self.in_doubt(name, e.owner, now) or conn.doomed or grant.sure_until <= now:
                 continue
             self.check_alone(grant, others, now)
             others[:] = [g for g in others if g.owner != grant.owner] + [grant]     # what was told last counts

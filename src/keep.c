@@ -391,6 +391,9 @@ void keep_use_lease(struct broker *b, struct hold *h, const struct lock_request 
 {
     if (!r->lease_ms)
         return;
+    bool is_less = promise_ms(b, r->lease_ms, now_ms) < h->deadline_ms;
+    if (is_less && r->verb != VERB_RENEW)
+        return; /* who entered it first relies on what he was told */
     if (h->lease_ms != r->lease_ms) {
         h->lease_ms = (uint32_t)r->lease_ms;
         plan_renewal(b, h, now_ms);

@@ -50,10 +50,11 @@ struct round *keep_write(struct broker *, struct hold *, int64_t lease_ms, round
 void keep_follow(struct hold *, struct round *);
 /* A majority has confirmed this round of keep_write(lease_ms > 0): the promise is longer now. */
 void keep_confirmed(struct broker *, struct hold *, const struct round *, int64_t now_ms);
-/* Its owner has been granted what this request asks for, with the lease that it names, if any. A
- * shorter one than was told counts here at once, and the masters hear of it now and not before: so
- * a request that fails has cut nothing, here or there. The holder is told, with TELL, when this is
- * another connection's request. */
+/* Gives the hold the lease that this request names, if any; its owner has been granted it. Only
+ * RENEW makes it less than was told: who enters a lock again cuts nothing of what he was told
+ * before, which the reply might tell too late. A shorter lease counts here at once, and the masters
+ * hear of it now and not before: so a request that fails has cut nothing, here or there. The holder
+ * is told, with TELL, when this is another connection's request. */
 void keep_use_lease(struct broker *, struct hold *, const struct lock_request *, int64_t now_ms);
 /* It is not known to be on a majority of masters as it is here: it is written there again soon. */
 void keep_look_again(struct broker *, struct hold *, int64_t now_ms);

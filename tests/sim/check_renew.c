@@ -352,16 +352,34 @@ START_TEST(a_failed_shorter_lease_is_no_new_lease)
 }
 END_TEST
 
+/* Who enters a lock again, in a function of its own perhaps, cuts nothing of what was told before.
+ */
+START_TEST(a_second_entry_cuts_nothing)
+{
+    story_begin(3, 2, "xy");
+    story_gets(0, "LOCK n LEASE 6000");
+    world_say(0, "%s", shorter[1 + _i]);
+    world_run_ms(10);
+    if (_i == 0)
+        ck_assert_int_gt(story_validity_ms(0), 5800);
+    ck_assert_int_gt(left_ms(0, "n"), 5800);
+    have_the_lease(5800);
+    world_say(0, "UNLOCK n");
+    world_run_ms(10);
+    have_the_lease(5800);
+    world_end();
+}
+END_TEST
+
 /* Granted, it counts: here, on the masters, and also on one that did not hear of it in time. */
 START_TEST(a_shorter_lease_is_granted)
 {
     story_begin(3, 2, "xy");
     story_gets(0, "LOCK n LEASE 6000");
     story_cut(0, 2, true);
-    world_say(0, "%s", shorter[_i]);
+    world_say(0, "RENEW n LEASE 500");
     world_run_ms(10);
-    if (_i < 2)
-        ck_assert_int_le(story_validity_ms(0), 500);
+    ck_assert_int_le(story_validity_ms(0), 500);
     ck_assert_int_le(left_ms(0, "n"), 500);
     for (int i = 0; i < 2; i++)
         ck_assert_int_le(world_lock_at(i, "n")->left_ms, 500);
@@ -379,7 +397,7 @@ START_TEST(a_shorter_lease_is_told)
 {
     story_begin(3, 1, "xx");
     story_gets(0, "LOCK n LEASE 6000 TELL");
-    story_gets(1, _i ? "LOCK n LEASE 500" : "RENEW n LEASE 500");
+    story_gets(1, "RENEW n LEASE 500");
     int64_t token, told_ms;
     const char *push = world_push(0);
     ck_assert_msg(sscanf(push, "renewed n %" SCNd64 " %" SCNd64, &token, &told_ms) == 2, "%s",
@@ -445,8 +463,9 @@ static Suite *renew_suite(void)
     tcase_add_loop_test(c, a_failed_shorter_lease_cuts_nothing, 0, 4);
     tcase_add_test(c, a_shorter_lease_of_several_or_of_none);
     tcase_add_loop_test(c, a_failed_shorter_lease_is_no_new_lease, 0, 3);
-    tcase_add_loop_test(c, a_shorter_lease_is_granted, 0, 3);
-    tcase_add_loop_test(c, a_shorter_lease_is_told, 0, 2);
+    tcase_add_loop_test(c, a_second_entry_cuts_nothing, 0, 3);
+    tcase_add_test(c, a_shorter_lease_is_granted);
+    tcase_add_test(c, a_shorter_lease_is_told);
     tcase_add_test(c, planted_for_all_that_was_told);
     tcase_add_test(c, a_refused_release_is_tried_again);
     suite_add_tcase(s, c);

@@ -73,8 +73,9 @@ static void gone(struct broker *b, struct hold *h, struct lock_request *r,
     struct lock *l = h->lock;
     if (h->state == HOLD_HELD || h->state == HOLD_JEOPARDY)
         keep_lose(b, h, why, true, now_ms);
-    if (r->verb == VERB_LOCK && !r->goes_on && !r->item)
-        b->resubmit(b, r, now_ms); /* it is asked for as by somebody who does not hold it */
+    bool asks_anew = r->verb == VERB_LOCK && !r->goes_on && !r->item;
+    if (asks_anew && r->base.session) /* of a connection that has gone nothing would end its wait */
+        b->resubmit(b, r, now_ms);    /* it is asked for as by somebody who does not hold it */
     else if (r->verb != VERB_LOCK && why == LOST_MOVED && !r->goes_on)
         enter_take_over(b, l, r, now_ms); /* its owner had it elsewhere, and wants it here */
     else

@@ -718,6 +718,26 @@ START_TEST(the_next_in_line_dies)
 }
 END_TEST
 
+/* An owner takes its hold to another broker while a connection of its own enters it again here, and
+ * that one goes before the masters have answered: nobody is left who would get the lock next. */
+START_TEST(a_lock_of_nobody_waits_for_nothing)
+{
+    story_begin(3, 2, "xx");
+    story_gets(0, "LOCK n LEASE 6000");
+    world_say(1, "RENEW n LEASE 6000");
+    story_run_there();
+    world_say(0, "LOCK n WAIT 0 LEASE 6000");
+    while (world.apps[0].n_run == 0)
+        sim_step();
+    world_close(0, false);
+    world_run_ms(20);
+    story_granted(1);
+    story_frees(1);
+    stays_free(1000);
+    world_end();
+}
+END_TEST
+
 /* Whoever asks in the last millisecond of a lease does not take the rest, 0 ms, for unknown. */
 START_TEST(asked_in_the_last_millisecond)
 {
@@ -794,6 +814,7 @@ static Suite *forced_suite(void)
     tcase_add_test(c, a_late_plant_overwrites_nobody);
     tcase_add_loop_test(c, the_next_in_line_dies, 1, 2);
     tcase_add_loop_test(c, the_next_in_line_dies, 3, 4);
+    tcase_add_test(c, a_lock_of_nobody_waits_for_nothing);
     tcase_add_loop_test(c, asked_in_the_last_millisecond, 0, 30);
     tcase_add_test(c, several_names_or_none);
     suite_add_tcase(s, c);

@@ -110,8 +110,9 @@ static bool queue_is_over(const struct lock *l)
 void broker_put(struct broker *b, struct lock *l)
 {
     assert(l->refs > 0);
-    l->refs--;
-    if (l->queue && l->refs == 0 && queue_is_over(l)) {
+    if (--l->refs > 0)
+        return;
+    if (l->queue && queue_is_over(l)) {
         broker_due_cancel(b, &l->queue->retry);
         broker_due_cancel(b, &l->queue->undefer);
         free(l->queue->failure);

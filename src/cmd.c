@@ -66,7 +66,7 @@ static unsigned char to_lower(unsigned char c)
     return c >= 'A' && c <= 'Z' ? (unsigned char)(c + ('a' - 'A')) : c;
 }
 
-bool cmd_word_is(const struct resp_arg *word, const char *upper)
+bool cmd_word_equals(const struct resp_arg *word, const char *upper)
 {
     for (size_t i = 0; i < word->len; i++)
         if (upper[i] == '\0' || to_upper((unsigned char)word->ptr[i]) != (unsigned char)upper[i])

@@ -160,7 +160,14 @@ void cmd_refused(struct session *, enum cmd_reason, const char *object, size_t o
                  const char *user, size_t user_len);
 
 /* Helpers for handlers. */
-bool cmd_word_is(const struct resp_arg *, const char *upper); /* case-insensitive */
+bool cmd_word_equals(const struct resp_arg *, const char *upper);
+/* Compares in any case; `upper` is in capitals and not empty. Nearly all words differ from the
+ * first letter on. */
+static inline bool cmd_word_is(const struct resp_arg *word, const char *upper)
+{
+    return word->len > 0 && ((word->ptr[0] ^ upper[0]) & ~('a' ^ 'A')) == 0 &&
+           cmd_word_equals(word, upper);
+}
 void cmd_reply_error(struct session *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void cmd_reply_ok(struct session *);
 /* Instead of a reply: cmd_dispatch() returns false. */

@@ -397,7 +397,8 @@ uint32_t pubsub_publish(const char *channel, size_t channel_len, const char *tex
 void pubsub_turn(int64_t now_ms)
 {
     steps_left = TURN_STEPS;
-    send_outbox(now_ms);
+    if (n_outbox > 0)
+        send_outbox(now_ms);
 }
 
 bool pubsub_waits(void)

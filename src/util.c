@@ -62,12 +62,17 @@ char *util_memdup(const void *p, size_t n)
     return copy;
 }
 
+enum { SAFE_DIGITS = 18 }; /* as many are no more than INT64_MAX */
+
 /* Reads the digits at the start of s, at most len bytes. Returns how many there are; 0 when there
- * are none, when they have leading zeros, or when the number is above max (which is at least 9). */
+ * are none, when they have leading zeros, or when the number is above max, which is INT64_MAX or
+ * more. */
 static size_t read_digits(const char *s, size_t len, uint64_t max, uint64_t *out)
 {
     uint64_t value = 0;
     size_t n = 0;
+    for (; n < len && n < SAFE_DIGITS && s[n] >= '0' && s[n] <= '9'; n++)
+        value = value * 10 + (uint64_t)(s[n] - '0');
     for (; n < len && s[n] >= '0' && s[n] <= '9'; n++) {
         uint64_t digit = (uint64_t)(s[n] - '0');
         if (value > (max - digit) / 10)

@@ -599,7 +599,7 @@ const struct cmd_hooks *cmd_hooks(void)
     return &hooks;
 }
 
-bool cmd_word_is(const struct resp_arg *arg, const char *upper)
+bool cmd_word_equals(const struct resp_arg *arg, const char *upper)
 {
     return arg->len == strlen(upper) && strncasecmp(arg->ptr, upper, arg->len) == 0;
 }

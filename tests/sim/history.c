@@ -708,6 +708,22 @@ static void see_lingering(struct name *n, struct belief *bl)
     bl->certain = false;
 }
 
+/* ---- 4: one end ---- */
+
+/* Who has gone waits for nothing: he would be granted it for nobody. */
+static void check_waiters(const struct name *n, struct world_broker *wb)
+{
+    struct lock *l = wb->alive ? locktab_find(&wb->b.locks, n->name, strlen(n->name)) : NULL;
+    const struct lock_request *r;
+    if (!l || !l->queue)
+        return;
+    TAILQ_FOREACH(r, &l->queue->waiters, queued) {
+        if (!r->base.session)
+            history_fail("a LOCK of %s, whose connection has gone, waits for '%s'", r->owner->text,
+                         n->name);
+    }
+}
+
 /* ---- 5: told in time ---- */
 
 static void check_told(struct name *n, const struct belief *bl)
@@ -738,6 +754,7 @@ void history_turned(struct world_broker *wb)
         for (int j = 0; j < n->n_beliefs; j++)
             see_lingering(n, &n->beliefs[j]);
         check_exclusion(n);
+        check_waiters(n, wb);
         for (int j = 0; j < n->n_beliefs; j++) {
             const struct belief *bl = &n->beliefs[j];
             if (bl->app >= 0 && bl->watched && world.apps[bl->app].broker == wb && !is_forced(n))

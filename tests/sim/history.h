@@ -6,7 +6,8 @@
  *
  *   1 exclusion   two owners are told, or two brokers believe, that a name is theirs at once
  *   2 tokens      a token is given twice, or a later hold gets a smaller one
- *   4 one end     a request is answered twice, or never (history_check_answered)
+ *   4 one end     a request is answered twice, or never (history_check_answered), or waits when its
+ *                 connection has gone
  *   5 in time     a watched hold is over and its connection has not been told, or too late
  *   6 counts      an UNLOCK answers otherwise than the LOCKs before it say
  *

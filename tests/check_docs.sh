@@ -2,8 +2,8 @@
 # Fails when the manual or the sample configuration does not know an option, a command, or a switch
 # of the daemon, when the sample shows another default than the code has, when the help of holdfast,
 # its manual page and its completions do not have the same options, or when mandoc complains.
-# Reads CONF_ROW(section, key, TYPE, field, "default", ...) in src/conf_table.c, CMD_ROW("NAME", ...)
-# in src/cmd*.c, and what `holdfastd -h` and `holdfast COMMAND -h` print; asks bash for its completions.
+# Reads CONF_ROW(section, key, TYPE, field, "default", ...) in src/conf/table.c, CMD_ROW("NAME", ...)
+# in src/command/*.c, and what `holdfastd -h` and `holdfast COMMAND -h` print; asks bash for its completions.
 # Tries itself on a toy tree first. Exits 77 without mandoc.
 set -euo pipefail
 export LC_ALL=C
@@ -31,7 +31,7 @@ conf_rows() {
         split(row, part, "\"")
         split(row, word, /, */)
         print word[1], word[2], part[2]
-    }' "$1/src/conf_table.c"
+    }' "$1/src/conf/table.c"
 }
 
 check_conf() {
@@ -59,7 +59,7 @@ check_conf() {
         fi
     done < <(conf_rows "$root")
     if [ $rows -eq 0 ]; then
-        echo "src/conf_table.c: no CONF_ROW"
+        echo "src/conf/table.c: no CONF_ROW"
         bad=1
     fi
     return $bad
@@ -73,9 +73,9 @@ check_commands() {
             echo "man/holdfast-protocol.7: no item for $name"
             bad=1
         fi
-    done < <(sed -n 's/^ *CMD_ROW("\([^"]*\)".*/\1/p' "$root"/src/cmd*.c)
+    done < <(sed -n 's/^ *CMD_ROW("\([^"]*\)".*/\1/p' "$root"/src/command/*.c)
     if [ $rows -eq 0 ]; then
-        echo "src/cmd*.c: no CMD_ROW"
+        echo "src/command/*.c: no CMD_ROW"
         bad=1
     fi
     return $bad
@@ -234,12 +234,12 @@ toy=$(mktemp -d)
 trap 'rm -rf "$toy"' EXIT
 
 toy_tree() {
-    mkdir -p "$toy/src" "$toy/man" "$toy/etc" "$toy/completion"
+    mkdir -p "$toy/src/conf" "$toy/src/command" "$toy/man" "$toy/etc" "$toy/completion"
     printf '    CONF_ROW(a, lease, DURATION, lease_ms, "30s", 1, 2, 0,\n        "text")
-    CONF_NAMED(b, mode, ENUM, mode,\n        "x y", 0, 0, 0, names, "text")\n' >"$toy/src/conf_table.c"
+    CONF_NAMED(b, mode, ENUM, mode,\n        "x y", 0, 0, 0, names, "text")\n' >"$toy/src/conf/table.c"
     printf '[a]\n#lease = 30s\n[b]\nmode=x y\n' >"$toy/etc/holdfast.ini"
     printf '.Bl -tag\n.It Ic lease , other\n.It Cm mode Ns = Ns Ar x\n.El\n' >"$toy/man/holdfast.ini.5"
-    printf '    CMD_ROW("LOCK", f)\n' >"$toy/src/cmd_table.c"
+    printf '    CMD_ROW("LOCK", f)\n' >"$toy/src/command/table.c"
     printf '.It Ic LOCK Ar name\n' >"$toy/man/holdfast-protocol.7"
     printf '#!/bin/sh\nif [ "$1" = -h ]; then echo "  run   runs"; echo "  -u, --url"; exit; fi
 echo "usage: holdfast run [OPTION]...
@@ -278,9 +278,9 @@ try check_conf man/holdfast.ini.5 /mode/d
 try check_conf etc/holdfast.ini s/30s/31s/
 try check_conf etc/holdfast.ini /mode/d
 try check_conf etc/holdfast.ini 's/\[b\]/[c]/'
-try check_conf src/conf_table.c d
+try check_conf src/conf/table.c d
 try check_commands man/holdfast-protocol.7 s/LOCK/UNLOCK/
-try check_commands src/cmd_table.c d
+try check_commands src/command/table.c d
 try check_switches man/holdfastd.8 /Fl.c/d
 try check_switches man/holdfastd.8 s/dev/devel/
 try check_help holdfast 's/, --names/, --name/'

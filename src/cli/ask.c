@@ -2,7 +2,7 @@
  * The waiting is done here, with a deadline for each answer; a broker that is silent for
  * ASK_TIMEOUT_MS counts as gone.
  */
-#include "ask.h"
+#include "cli/ask.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli.h"
-#include "clock.h"
+#include "base/clock.h"
+#include "cli/cli.h"
 
 enum { WORDS_MAX = 8, CONNECT_TIMEOUT_MS = 2000 };
 

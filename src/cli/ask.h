@@ -4,7 +4,7 @@
  * ask: questions with an answer each, for the sub-commands that look and leave: the first broker
  * of the list that answers is asked, and waited for.
  */
-#include "link.h"
+#include "cli/link.h"
 
 enum { ASK_TIMEOUT_MS = 5000 };
 

@@ -7,11 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench_load.h"
-#include "buf.h"
-#include "cli.h"
-#include "json.h"
-#include "text.h"
+#include "base/buf.h"
+#include "cli/bench_load.h"
+#include "cli/cli.h"
+#include "cli/json.h"
+#include "cli/text.h"
 
 enum {
     OPT_HOLD = 256,

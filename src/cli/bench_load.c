@@ -1,7 +1,7 @@
 /*
  * One libevent loop with timers of a microsecond, and all clients in it.
  */
-#include "bench_load_private.h"
+#include "cli/bench_load_private.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#include "cli.h"
-#include "clock.h"
+#include "base/clock.h"
+#include "cli/cli.h"
 
 enum {
     CONNECTING_MAX = 64, /* at a time */

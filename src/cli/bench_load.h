@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "hist.h"
-#include "url.h"
+#include "cli/hist.h"
+#include "cli/url.h"
 
 struct bench_plan {
     const struct urls *urls; /* clients take them in turn */

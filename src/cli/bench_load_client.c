@@ -5,15 +5,15 @@
  * Invariants: a client has at most one request under way; `freed_us` of a name that one client at a
  * time holds is set from the moment its holder asks to unlock until somebody is granted it.
  */
-#include "bench_load_private.h"
+#include "cli/bench_load_private.h"
 
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "cli.h"
-#include "clock.h"
+#include "base/clock.h"
+#include "cli/cli.h"
 
 enum { RETRY_US = 100000 }; /* after an error */
 

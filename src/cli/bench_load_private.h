@@ -6,8 +6,8 @@
  */
 #include <event2/event.h>
 
-#include "bench_load.h"
-#include "link.h"
+#include "cli/bench_load.h"
+#include "cli/link.h"
 
 enum client_state {
     CLIENT_IDLE, /* a timer runs, or the load has not begun */

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "tls.h"
-#include "url.h"
+#include "cli/url.h"
+#include "net/tls.h"
 
 /* Those of sysexits(3) where one fits. `run` ends with the status of its command otherwise. */
 enum cli_status {

@@ -1,7 +1,7 @@
 /*
  * Below HIST_STEPS a cell is one microsecond; above, each power of two is cut into HIST_STEPS.
  */
-#include "hist.h"
+#include "cli/hist.h"
 
 static int cell_of(int64_t us)
 {

@@ -1,14 +1,14 @@
 /*
  * Invariant: what is in `out` becomes a JSON text by closing what is open.
  */
-#include "json.h"
+#include "cli/json.h"
 
 #include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
-#include "buf.h"
-#include "utf8.h"
+#include "base/buf.h"
+#include "base/utf8.h"
 
 /* In UTF-16. */
 static void put_number(struct json *j, uint32_t c)

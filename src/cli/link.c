@@ -5,7 +5,7 @@
  * Invariants: ctx is NULL exactly when the link is closed; wants_write is true while there may be
  * unsent bytes that the socket would take.
  */
-#include "link.h"
+#include "cli/link.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "tls.h"
+#include "net/tls.h"
 
 enum { READ_MAX = 16384 }; /* a record of TLS */
 

@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "buf.h"
-#include "url.h"
+#include "base/buf.h"
+#include "cli/url.h"
 
 struct ssl_st;
 

@@ -2,14 +2,14 @@
  * LOCKS is walked to its end; LOCKINFO goes out in batches, so that a long list takes few round
  * trips and a broker never gets more than BATCH questions at once.
  */
-#include "locks.h"
+#include "cli/locks.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "json.h"
+#include "cli/json.h"
 
 enum { BATCH = 64 };
 

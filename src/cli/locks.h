@@ -3,7 +3,7 @@
 /*
  * locks: the locks of a broker with what LOCKINFO says of each.
  */
-#include "ask.h"
+#include "cli/ask.h"
 
 struct locks_row {
     char *name;

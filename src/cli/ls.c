@@ -1,13 +1,13 @@
 /*
  * holdfast ls: a line for each lock.
  */
-#include "ls.h"
+#include "cli/ls.h"
 
 #include <string.h>
 
-#include "buf.h"
-#include "cli.h"
-#include "json.h"
+#include "base/buf.h"
+#include "cli/cli.h"
+#include "cli/json.h"
 
 static const struct table_column columns[] = {
     {"NAME", false, true}, {"KIND", false, false},   {"HOLDER", false, true}, {"HELD", true, false},

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "buf.h"
-#include "cli.h"
-#include "text.h"
+#include "base/buf.h"
+#include "cli/cli.h"
+#include "cli/text.h"
 
 struct cli cli;
 

@@ -1,13 +1,13 @@
 /*
  * holdfast masters: a line for each master.
  */
-#include "masters.h"
+#include "cli/masters.h"
 
 #include <string.h>
 
-#include "buf.h"
-#include "cli.h"
-#include "json.h"
+#include "base/buf.h"
+#include "cli/cli.h"
+#include "cli/json.h"
 
 /* The last column only when there is an error to be shown. */
 static const struct table_column with_error[] = {

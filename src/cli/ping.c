@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ask.h"
-#include "buf.h"
-#include "cli.h"
-#include "clock.h"
-#include "json.h"
-#include "text.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "cli/ask.h"
+#include "cli/cli.h"
+#include "cli/json.h"
+#include "cli/text.h"
 
 static void print_json(const struct ask *a, const char *info, int64_t us, struct buf *out)
 {

@@ -18,10 +18,10 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "cli.h"
-#include "clock.h"
-#include "run_child.h"
-#include "run_lock.h"
+#include "base/clock.h"
+#include "cli/cli.h"
+#include "cli/run_child.h"
+#include "cli/run_lock.h"
 
 enum { RELEASE_MS = 3000, SWEEP_MS = 100, MAXHOLD_SLACK_MS = 5000 };
 

@@ -2,7 +2,7 @@
  * This process is a child subreaper (prctl(2)): a descendant whose parent dies becomes our child,
  * so that a walk over /proc finds all of them.
  */
-#include "run_child.h"
+#include "cli/run_child.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "util.h"
+#include "base/util.h"
 
 struct run_child {
     pid_t pid;  /* 0: not started, or ended */

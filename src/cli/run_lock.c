@@ -5,15 +5,15 @@
  * Invariants: in HELD, deadline_ms was told by a broker. A connection that holds is closed in order
  * only when the lock is not ours any more, or is to be released.
  */
-#include "run_lock_private.h"
+#include "cli/run_lock_private.h"
 
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "cli.h"
-#include "clock.h"
+#include "base/clock.h"
+#include "cli/cli.h"
 
 enum {
     CANCEL_MS = 1000,

@@ -15,7 +15,7 @@
  * connection asks who has the lock that is waited for, and listens to the channel of the lock that
  * is held, only to ask sooner: what counts is the answer to RENEW.
  */
-#include "link.h"
+#include "cli/link.h"
 
 enum run_lock_state {
     RUN_LOCK_ASKING,

@@ -2,7 +2,7 @@
  * Questions, and the connections that they go over: dials one address after the other, and gives a
  * connection up when it fails or is silent.
  */
-#include "run_lock_private.h"
+#include "cli/run_lock_private.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli.h"
+#include "cli/cli.h"
 
 enum {
     ANSWER_MAX_MS = 5000,

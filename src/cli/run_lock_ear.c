@@ -3,17 +3,17 @@
  * has it, and while it is held it listens to its channel. What is heard is a reason to say or ask
  * something, never more.
  */
-#include "run_lock_private.h"
+#include "cli/run_lock_private.h"
 
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "buf.h"
-#include "cli.h"
-#include "locks.h"
-#include "text.h"
+#include "base/buf.h"
+#include "cli/cli.h"
+#include "cli/locks.h"
+#include "cli/text.h"
 
 enum { LISTEN_MS = 2000 /* from one try to listen to the next */ };
 

@@ -4,7 +4,7 @@
  * What the files of run_lock share: run_lock_dial.c asks, run_lock.c understands the answers and
  * knows what time it is; run_lock_ear.c has the second connection.
  */
-#include "run_lock.h"
+#include "cli/run_lock.h"
 
 enum verb { VERB_LOCK, VERB_RENEW, VERB_UNLOCK };
 

@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ask.h"
-#include "buf.h"
-#include "cli.h"
-#include "json.h"
-#include "locks.h"
-#include "table.h"
+#include "base/buf.h"
+#include "cli/ask.h"
+#include "cli/cli.h"
+#include "cli/json.h"
+#include "cli/locks.h"
+#include "cli/table.h"
 
 /* ---- JSON ---- */
 

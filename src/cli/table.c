@@ -1,15 +1,15 @@
 /*
  * Columns are separated by two spaces; the last one is not padded.
  */
-#include "table.h"
+#include "cli/table.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "buf.h"
-#include "util.h"
+#include "base/buf.h"
+#include "base/util.h"
 
 enum { GAP = 2, COLUMNS_MAX = 16, NARROWEST = 6 };
 

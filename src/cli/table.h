@@ -4,7 +4,7 @@
  * table: rows of cells in columns as wide as they have to be. On a terminal that is too narrow the
  * widest of the flexible columns give way.
  */
-#include "text.h"
+#include "cli/text.h"
 
 struct buf;
 

@@ -2,7 +2,7 @@
  * What a character is and how wide comes from the locale (LC_CTYPE, set in main): in the C locale
  * everything beyond ASCII is shown as \xNN.
  */
-#include "text.h"
+#include "cli/text.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -14,9 +14,9 @@
 #include <wchar.h>
 #include <wctype.h>
 
-#include "buf.h"
-#include "cli.h"
-#include "utf8.h"
+#include "base/buf.h"
+#include "base/utf8.h"
+#include "cli/cli.h"
 
 enum { ESCAPED = 4 }; /* columns of \xNN */
 

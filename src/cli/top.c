@@ -15,11 +15,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "buf.h"
-#include "cli.h"
-#include "clock.h"
-#include "ls.h"
-#include "masters.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "cli/cli.h"
+#include "cli/ls.h"
+#include "cli/masters.h"
 
 enum { LOCKS_MAX = 500, ERROR_MAX = 1024 };
 

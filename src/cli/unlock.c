@@ -3,8 +3,8 @@
  */
 #include <stdio.h>
 
-#include "ask.h"
-#include "cli.h"
+#include "cli/ask.h"
+#include "cli/cli.h"
 
 int unlock_main(int argc, char **argv)
 {

@@ -2,7 +2,7 @@
  * Text of a user in, addresses out. A message never repeats an address, since there may be a
  * password in it.
  */
-#include "url.h"
+#include "cli/url.h"
 
 #include <stdint.h>
 #include <stdio.h>

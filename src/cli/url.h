@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "util.h"
+#include "base/util.h"
 
 #define URL_DEFAULT "redis://127.0.0.1:5625"
 

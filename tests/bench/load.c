@@ -30,8 +30,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "hist.h"
-#include "util.h"
+#include "base/util.h"
+#include "cli/hist.h"
 
 enum { COMMANDS_MAX = 8, WORDS_MAX = 32, OUT_MAX = 4096, IN_MAX = 4096, EVENTS = 512 };
 

@@ -9,17 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "broker.h"
-#include "cmd.h"
-#include "conf.h"
+#include "base/log.h"
+#include "base/password.h"
+#include "command/command.h"
+#include "conf/conf.h"
 #include "fake_master.h"
-#include "log.h"
-#include "password.h"
-#include "rejoin.h"
+#include "lock/broker.h"
+#include "redis/rejoin.h"
 #include "resp_value.h"
+#include "session/user.h"
 #include "sim_time.h"
-#include "stats.h"
-#include "user.h"
+#include "stats/stats.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

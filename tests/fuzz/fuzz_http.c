@@ -16,11 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "buf.h"
-#include "conf.h"
-#include "http.h"
-#include "lostlog.h"
-#include "stats.h"
+#include "base/buf.h"
+#include "conf/conf.h"
+#include "http/http.h"
+#include "session/lostlog.h"
+#include "stats/stats.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -2,12 +2,12 @@
  * - whole, cut in pieces and byte by byte they give the same replies, and end at the same place;
  * - each reply keeps the bounds, and its arrays hold as many values as they say;
  * - an error text as people see it is printable. */
-#include "reply.h"
+#include "net/reply.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "buf.h"
+#include "base/buf.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,12 +4,12 @@
  *   that came as such is these very bytes, as there is one way only to write it;
  * - an error reply that quotes an argument is one line.
  * The last two are asked of the whole stream only: cut in pieces it gives the same requests. */
-#include "resp.h"
+#include "net/resp.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "buf.h"
+#include "base/buf.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

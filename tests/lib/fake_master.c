@@ -14,12 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "life.h"
-#include "log.h"
-#include "settings.h"
+#include "base/log.h"
+#include "base/util.h"
+#include "redis/life.h"
+#include "redis/settings.h"
+#include "redis/skew.h"
 #include "sim_time.h"
-#include "skew.h"
-#include "util.h"
 
 struct fake_net fake_net = {.latency_min_us = 100, .latency_max_us = 500, .copy_us = 1000000};
 

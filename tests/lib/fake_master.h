@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "fake_server.h"
-#include "master.h"
+#include "redis/master.h"
 
 /* How the network behaves from now on. */
 struct fake_net {

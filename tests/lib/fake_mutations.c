@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "util.h"
+#include "base/util.h"
 
 enum fake_mutation fake_mutation;
 const char *const fake_mutation_names[FAKE_MUTATIONS] = {

@@ -5,7 +5,7 @@
  * Those in the scripts are changes of their text, made here; those in the broker are in
  * tests/sim/mutants.c.
  */
-#include "script.h"
+#include "redis/script.h"
 
 enum fake_mutation {
     FAKE_AS_IT_SHOULD_BE,

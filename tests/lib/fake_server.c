@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log.h"
+#include "base/log.h"
+#include "base/util.h"
 #include "script_host.h"
 #include "sim_time.h"
-#include "util.h"
 
 enum { WORDS_MAX = 1024, KEY_MAX = 1024 };
 
@@ -167,7 +167,7 @@ void fake_server_rerun(struct fake_server *s, bool keep_data)
 
 /* ---- what is in it ---- */
 
-/* As no_brace() of src/lua/shares.lua. */
+/* As no_brace() of src/redis/lua/shares.lua. */
 static void hold_key(char out[KEY_MAX], const char *key, const char *part)
 {
     size_t at = (size_t)snprintf(out, KEY_MAX, "%s%s", key, strcmp(part, "-") ? ":" : "");

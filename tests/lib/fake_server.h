@@ -1,9 +1,9 @@
 #ifndef HOLDFAST_FAKE_SERVER_H
 #define HOLDFAST_FAKE_SERVER_H
 /*
- * fake_server: a Redis in virtual time: the real scripts of src/lua, run by an embedded Lua over a
- * store (store.h), and a clock of its own that may be off, drift and jump. tests/scripts runs the
- * same cases against this and against a real redis-server.
+ * fake_server: a Redis in virtual time: the real scripts of src/redis/lua, run by an embedded Lua
+ * over a store (store.h), and a clock of its own that may be off, drift and jump. tests/scripts
+ * runs the same cases against this and against a real redis-server.
  *
  * Knows nothing of networks: who calls fake_server_eval() has got the request there.
  */
@@ -16,7 +16,7 @@
 
 enum { FAKE_RUN_ID_LEN = 40 };
 
-/* What is held under a key, as its text says (src/lua/hold.lua). */
+/* What is held under a key, as its text says (src/redis/lua/hold.lua). */
 struct fake_lock {
     bool foreign; /* some other program's: the rest is empty */
     char key[1024], owner[512], op[64];

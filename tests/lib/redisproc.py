@@ -92,7 +92,7 @@ class RedisProc:
         return sorted(k for k in self.cli("KEYS", "*") if part in k)
 
     def hold(self, key):
-        """The hold under this key as {field: text} (src/lua/hold.lua), or None."""
+        """The hold under this key as {field: text} (src/redis/lua/hold.lua), or None."""
         text = self.cli("GET", key) if self.cli("TYPE", key) == "string" else None
         if not text or not text.startswith("op="):
             return None

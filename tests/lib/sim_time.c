@@ -7,8 +7,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "clock.h"
-#include "util.h"
+#include "base/clock.h"
+#include "base/util.h"
 
 struct sim_event {
     int64_t at_us;

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "util.h"
+#include "base/util.h"
 
 /* ---- replies ---- */
 

@@ -15,8 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "buf.h"
-#include "resp.h"
+#include "base/buf.h"
+#include "net/resp.h"
 
 struct store_key;
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "util.h"
+#include "base/util.h"
 
 static struct store_field *find(const struct store_key *k, const struct resp_arg *name)
 {

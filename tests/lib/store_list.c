@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "util.h"
+#include "base/util.h"
 
 static void insert(struct store_key *k, size_t at, const struct resp_arg *value)
 {

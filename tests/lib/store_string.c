@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "util.h"
+#include "base/util.h"
 
 enum { NX = 1, XX = 2, KEEPTTL = 4, GET = 8, PERSIST = 16 };
 

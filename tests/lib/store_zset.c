@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "util.h"
+#include "base/util.h"
 
 static int compare(double score, const char *name, size_t len, const struct store_member *m)
 {

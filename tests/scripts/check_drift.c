@@ -17,9 +17,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/util.h"
 #include "sides.h"
 #include "suite.h"
-#include "util.h"
 
 enum { STEPS = 40, OPS = 128, LINE = 900, SLOW_MS = 250, OWNERS = 4, NAMES = 3, BROKERS = 3 };
 

@@ -6,18 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clock.h"
-#include "conf.h"
-#include "item.h"
-#include "log.h"
-#include "master.h"
-#include "master_private.h" /* the number of a call, for a false answer to it */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/util.h"
+#include "conf/conf.h"
+#include "redis/item.h"
+#include "redis/master.h"
+#include "redis/master_private.h" /* the number of a call, for a false answer to it */
 #include "redis_proc.h"
 #include "relay.h"
 #include "script_args.h"
-#include "stats.h"
+#include "stats/stats.h"
 #include "suite.h"
-#include "util.h"
 
 enum { LIMIT_MS = 20000, TIMEOUT_MS = 300, NESTED = 1 + 7 * 16 };
 

@@ -1,5 +1,5 @@
-/* Runs cases.h twice: against src/lua on a redis-server of its own, and against the model of the
- * simulation. */
+/* Runs cases.h twice: against src/redis/lua on a redis-server of its own, and against the model of
+ * the simulation. */
 #include <check.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -12,8 +12,8 @@
 #include <time.h>
 
 #include "fake_server.h"
+#include "redis/script.h"
 #include "redis_proc.h"
-#include "script.h"
 #include "script_args.h"
 #include "sim_time.h"
 

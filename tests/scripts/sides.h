@@ -1,8 +1,9 @@
 #ifndef HOLDFAST_SIDES_H
 #define HOLDFAST_SIDES_H
 /*
- * The scripts of src/lua on a redis-server of the test's own, and on the server of the simulation
- * (fake_server.h): asked by the same lines of text, so that what they answer can be compared.
+ * The scripts of src/redis/lua on a redis-server of the test's own, and on the server of the
+ * simulation (fake_server.h): asked by the same lines of text, so that what they answer can be
+ * compared.
  *
  *   script names deadline args... -> answer, without its time
  *

@@ -8,8 +8,8 @@
 #include <check.h>
 #include <string.h>
 
-#include "item.h"
-#include "stats.h"
+#include "redis/item.h"
+#include "stats/stats.h"
 #include "story.h"
 #include "suite.h"
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "stats.h"
+#include "stats/stats.h"
 #include "story.h"
 #include "suite.h"
 

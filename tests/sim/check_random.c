@@ -20,8 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "history.h"
-#include "log.h"
 #include "world.h"
 
 enum { RUN_MS = 20000, RUN_MAX_MS = 1600000, ENOUGH = 5, NAMES = 3 };

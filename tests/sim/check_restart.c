@@ -2,7 +2,7 @@
  * lives through it, and from where the tokens go on. */
 #include <check.h>
 
-#include "item.h"
+#include "redis/item.h"
 #include "story.h"
 #include "suite.h"
 

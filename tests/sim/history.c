@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "claim.h"
-#include "log.h"
-#include "quorum.h"
-#include "renew.h"
+#include "base/log.h"
+#include "lock/claim.h"
+#include "lock/renew.h"
+#include "redis/quorum.h"
 
 enum { NAMES = 8, OWNERS = 24, GRANTS = 4096 };
 

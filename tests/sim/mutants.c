@@ -8,12 +8,12 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "backend.h"
-#include "broker_state.h"
 #include "fake_server.h"
-#include "line.h"
-#include "quorum.h"
-#include "renew.h"
+#include "lock/broker_state.h"
+#include "lock/line.h"
+#include "lock/renew.h"
+#include "redis/backend.h"
+#include "redis/quorum.h"
 
 enum quorum_state __real_quorum_state(const struct quorum *);
 enum quorum_state __wrap_quorum_state(const struct quorum *);

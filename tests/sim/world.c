@@ -15,12 +15,12 @@
 #include <string.h>
 #include <strings.h>
 
-#include "cmd.h"
-#include "cmd_lock.h"
+#include "base/log.h"
+#include "base/util.h"
+#include "command/command.h"
+#include "command/lock.h"
 #include "history.h"
-#include "log.h"
-#include "stats.h"
-#include "util.h"
+#include "stats/stats.h"
 
 enum { TURN_DELAY_US = 150, PAUSE_LIMIT_MS = 200 };
 static const int64_t wall_epoch_ms = INT64_C(1700000000000);

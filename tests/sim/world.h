@@ -11,11 +11,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "broker.h"
 #include "fake_master.h"
-#include "item.h"
-#include "rejoin.h"
-#include "session.h"
+#include "lock/broker.h"
+#include "redis/item.h"
+#include "redis/rejoin.h"
+#include "session/session.h"
 #include "sim_time.h"
 
 enum { WORLD_SERVERS = 5, WORLD_BROKERS = 3, WORLD_APPS = 8, WORLD_ASKS = 64, WORLD_TEXT = 160 };

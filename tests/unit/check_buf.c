@@ -1,6 +1,6 @@
 /* Bytes go in at the tail and come out at the head, unchanged, whatever the steps; and memory is
  * used as promised. */
-#include "buf.h"
+#include "base/buf.h"
 
 #include <signal.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* client: how much one connection, and all together, run in one turn of the loop, and how many
  * connections there may be. Over socketpairs, in a loop that is turned by hand: what is counted is
  * turns, never time. */
-#include "client.h"
+#include "client/client.h"
 
 #include <arpa/inet.h>
 #include <event2/event.h>
@@ -13,12 +13,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "cmd.h"
-#include "conf.h"
-#include "lock.h"
-#include "stats.h"
+#include "command/command.h"
+#include "conf/conf.h"
+#include "lock/lock.h"
+#include "session/user.h"
+#include "stats/stats.h"
 #include "suite.h"
-#include "user.h"
 
 enum { PEERS_MAX = 300 };
 

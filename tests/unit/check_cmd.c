@@ -1,24 +1,24 @@
 /* cmd: requests as words, exact replies as bytes. The session has no socket and the lock commands
  * are stubs: LOCK leaves a request with the session that the test finishes. Time is the test's. */
-#include "cmd.h"
+#include "command/command.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "clock.h"
-#include "cmd_lock.h"
-#include "cmd_syntax.h"
-#include "conf.h"
-#include "latency.h"
-#include "monitor.h"
-#include "pubsub.h"
+#include "base/clock.h"
+#include "base/util.h"
+#include "command/lock.h"
+#include "command/monitor.h"
+#include "command/slowlog.h"
+#include "command/spikes.h"
+#include "command/syntax.h"
+#include "conf/conf.h"
 #include "resp_value.h"
-#include "slowlog.h"
-#include "stats.h"
+#include "session/pubsub.h"
+#include "stats/stats.h"
 #include "suite.h"
-#include "util.h"
 
 /* ---- the world around ---- */
 

@@ -6,9 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "conf.h"
-#include "conf_private.h"
-#include "log.h"
+#include "base/log.h"
+#include "conf/conf.h"
+#include "conf/private.h"
 #include "suite.h"
 
 /* ---- what the reports leave behind ---- */

@@ -1,5 +1,5 @@
 /* CONFIG REWRITE: what has been set goes to where it belongs, and every other byte stays. */
-#include "conf.h"
+#include "conf/conf.h"
 
 #include <dirent.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Unit tests of glob: what patterns mean, compared with a matcher that tries, and that no pattern
  * is slow. */
-#include "glob.h"
+#include "base/glob.h"
 
 #include <check.h>
 #include <stdint.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clock.h"
+#include "base/clock.h"
 #include "suite.h"
 
 #define LEN(array) (sizeof(array) / sizeof((array)[0]))

@@ -1,15 +1,15 @@
 /* http: what strangers call their locks stays text in the status page, numbers are for people, and
  * the page is whole with nothing and with everything in it. */
-#include "http_private.h"
+#include "http/private.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "buf.h"
-#include "lostlog.h"
-#include "stats.h"
+#include "base/buf.h"
+#include "session/lostlog.h"
+#include "stats/stats.h"
 #include "suite.h"
 
 static struct buf out;

@@ -2,7 +2,7 @@
  */
 #include <check.h>
 
-#include "hybrid.h"
+#include "redis/hybrid.h"
 #include "suite.h"
 
 static const int64_t NOW_MS = 5000, WALL_MS = INT64_C(1800000000000), HOUR_MS = 3600000;

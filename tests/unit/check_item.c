@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "item.h"
-#include "master.h"
-#include "script.h"
+#include "redis/item.h"
+#include "redis/master.h"
+#include "redis/script.h"
 #include "suite.h"
 
 static void expect(const struct item *it, const char *key, const char *args)

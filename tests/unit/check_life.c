@@ -2,7 +2,7 @@
 #include <check.h>
 #include <string.h>
 
-#include "life.h"
+#include "redis/life.h"
 #include "suite.h"
 
 static bool valid(const char *text)

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lock.h"
-#include "locktab.h"
+#include "base/util.h"
+#include "lock/lock.h"
+#include "lock/locktab.h"
 #include "suite.h"
-#include "util.h"
 
 static struct locktab tab;
 

@@ -1,5 +1,5 @@
 /* Lines come out at the right level, in one piece, with the right prefix, whatever they hold. */
-#include "log.h"
+#include "base/log.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

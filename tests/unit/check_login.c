@@ -1,16 +1,16 @@
 /* Who is who, and who waits: by the right password, after wrong ones, from many sides; users that
  * change meanwhile, tries that go. The hasher has no thread here: it computes at once. */
-#include "login.h"
+#include "session/login.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "conf.h"
-#include "hasher.h"
-#include "password.h"
+#include "base/hasher.h"
+#include "base/password.h"
+#include "base/util.h"
+#include "conf/conf.h"
+#include "session/user.h"
 #include "suite.h"
-#include "user.h"
-#include "util.h"
 
 enum { HERE = 1, THERE = 2 };
 

@@ -1,5 +1,5 @@
 /* Unit tests of proxy: headers as proxies send them, whole and in pieces, and what is none. */
-#include "proxy.h"
+#include "net/proxy.h"
 
 #include <arpa/inet.h>
 #include <check.h>

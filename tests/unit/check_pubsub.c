@@ -1,14 +1,14 @@
 /* pubsub, monitor, slowlog: sessions without sockets, a buf in place of the stream. */
-#include "pubsub.h"
+#include "session/pubsub.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "monitor.h"
-#include "session.h"
-#include "slowlog.h"
-#include "stats.h"
+#include "command/monitor.h"
+#include "command/slowlog.h"
+#include "session/session.h"
+#include "stats/stats.h"
 #include "suite.h"
 
 struct client {

@@ -3,7 +3,7 @@
 #include <check.h>
 #include <stdlib.h>
 
-#include "quorum.h"
+#include "redis/quorum.h"
 #include "suite.h"
 
 START_TEST(majority_of_the_configured)

@@ -1,13 +1,13 @@
 /* The end of quarantines, over masters that are nothing but what they say: who is asked, when, and
  * which base comes out. */
-#include "rejoin.h"
+#include "redis/rejoin.h"
 
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend.h"
-#include "master.h"
+#include "redis/backend.h"
+#include "redis/master.h"
 #include "suite.h"
 
 enum { MASTERS = 5 };

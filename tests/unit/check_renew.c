@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "renew.h"
+#include "lock/renew.h"
 #include "suite.h"
 
 static const int64_t leases[] = {3, 10, 100, 600, 1000, 30000, 60000, 86400000};

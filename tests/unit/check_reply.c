@@ -1,6 +1,6 @@
 /* reply: what comes out of good bytes, however they are cut, and that bad ones end it without
  * growth. */
-#include "reply.h"
+#include "net/reply.h"
 
 #include <hiredis/hiredis.h>
 #include <malloc.h>

@@ -1,6 +1,6 @@
 /* resp: one table of requests, each fed whole, byte by byte, cut in two at each place and with
  * another request behind it; limits; linear work; the exact bytes of the replies. */
-#include "resp.h"
+#include "net/resp.h"
 
 #include <limits.h>
 #include <math.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "buf.h"
+#include "base/buf.h"
 #include "suite.h"
 
 static const struct resp_limits limits = {

@@ -1,13 +1,13 @@
 /* session: replies leave in the order of the requests, whoever finishes first; each request ends
  * exactly once, by its reply or by being abandoned. */
-#include "session.h"
+#include "session/session.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/util.h"
 #include "suite.h"
-#include "util.h"
 
 static struct session s;
 static struct buf out;

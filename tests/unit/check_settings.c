@@ -1,12 +1,12 @@
 /* What brokers must share, as a text, a digest, and a difference in words. */
-#include "settings.h"
+#include "redis/settings.h"
 
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "conf.h"
+#include "conf/conf.h"
 #include "suite.h"
 
 static char name[] = "a", host[] = "h", path[] = "/run/r.sock", id[] = "disk-7";

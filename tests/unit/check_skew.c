@@ -1,7 +1,7 @@
 /* Clocks that jump, are slewed, or only differ: what the samples of them show. */
 #include <check.h>
 
-#include "skew.h"
+#include "redis/skew.h"
 #include "suite.h"
 
 enum { DRIFT_PPM = 5000, S = 1000000, WINDOW_US = 60 * S, ERROR_US = 1000 };

@@ -1,5 +1,5 @@
 /* Allowed moves happen and are traced, all others end the process, and silence costs nothing. */
-#include "sm.h"
+#include "base/sm.h"
 
 #include <signal.h>
 #include <string.h>

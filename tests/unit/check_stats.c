@@ -1,14 +1,14 @@
 /* stats: the histograms against a sorted list, INFO as redis-cli and client libraries read it, the
  * metrics by a strict reader of the Prometheus text format, and that each counter of the list comes
  * out in both. */
-#include "stats.h"
+#include "stats/stats.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "buf.h"
+#include "base/buf.h"
 #include "suite.h"
 
 static struct stats_command commands[] = {{.name = "lock"}, {.name = "client|list"}, {.name = "x"}};

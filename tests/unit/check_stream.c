@@ -1,5 +1,5 @@
 /* stream: over socketpairs and TCP on the loopback, in a loop that is turned by hand. */
-#include "stream.h"
+#include "net/stream.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* TLS below streams: two streams that speak to each other over a Unix socket, with certificates
  * made here, and what is said of files that are not good. */
-#include "tls.h"
+#include "net/tls.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -16,8 +16,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "conf.h"
-#include "stream.h"
+#include "conf/conf.h"
+#include "net/stream.h"
 #include "suite.h"
 
 enum { FLOOD = 3 * 1024 * 1024 };

@@ -1,11 +1,11 @@
 /* Users: hashes of passwords, the set and its changes, patterns. */
-#include "user.h"
+#include "session/user.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "conf.h"
-#include "password.h"
+#include "base/password.h"
+#include "conf/conf.h"
 #include "suite.h"
 
 static struct conf conf;

@@ -1,11 +1,11 @@
 /* Numbers, durations and sizes at their edges, the hash against values of another implementation.
  */
-#include "util.h"
+#include "base/util.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "clock.h"
+#include "base/clock.h"
 #include "suite.h"
 
 #define LEN(array) (sizeof(array) / sizeof((array)[0]))

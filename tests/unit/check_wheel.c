@@ -1,6 +1,6 @@
 /* The wheel against a plain list, over random operations and jumps in time, and its promises one by
  * one: order, horizon, few wakes. */
-#include "wheel.h"
+#include "base/wheel.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,0 +1,168 @@
+/*
+ * ACL: who may do what, as far as it may be shown: without passwords or their hashes, and without a
+ * way to change it. While no users are configured there is one, "default", who may do everything.
+ * Categories are the classes of commands (cmd.h).
+ */
+#include "command/admin.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "base/util.h"
+#include "conf/conf.h"
+#include "session/user.h"
+
+static const struct {
+    unsigned flag;
+    const char *name;
+} categories[] = {{CMD_ADMIN, "admin"},
+                  {CMD_CONNECTION, "connection"},
+                  {CMD_INSPECT, "inspect"},
+                  {CMD_LOCK, "lock"}};
+enum { N_CATEGORIES = sizeof(categories) / sizeof(categories[0]) };
+
+static void reply_category(struct session *s, unsigned flag)
+{
+    struct buf names = {0};
+    struct resp_writer to_names = {&names, s->proto};
+    int n_rows, n = 0;
+    const struct cmd *table = cmd_table(&n_rows);
+
+    for (int i = 0; i < n_rows; i++) {
+        if ((table[i].flags & flag) == 0)
+            continue;
+        resp_str(&to_names, cmd_full_name(i));
+        n++;
+    }
+    struct resp_writer w = session_reply(s);
+    resp_array(&w, (size_t)n);
+    buf_append(w.out, buf_head(&names), buf_len(&names));
+    session_reply_end(s);
+    buf_fini(&names);
+}
+
+void cmd_admin_acl_cat(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+{
+    (void)now_ms;
+    if (argc > 3) {
+        cmd_reply_error(s, "ERR wrong number of arguments for 'acl|cat' command");
+        return;
+    }
+    if (argc == 3) {
+        for (int i = 0; i < N_CATEGORIES; i++)
+            if (argv[2].len == strlen(categories[i].name) &&
+                strncasecmp(argv[2].ptr, categories[i].name, argv[2].len) == 0) {
+                reply_category(s, categories[i].flag);
+                return;
+            }
+        cmd_reply_error(s, "ERR Unknown category '%.*s'", CMD_ARG(&argv[2]));
+        return;
+    }
+    struct resp_writer w = session_reply(s);
+    resp_array(&w, N_CATEGORIES);
+    for (int i = 0; i < N_CATEGORIES; i++)
+        resp_str(&w, categories[i].name);
+    session_reply_end(s);
+}
+
+/* As Redis writes it, without the hash of the password. */
+static void write_user(struct resp_writer *w, const struct user *u)
+{
+    struct buf text = {0};
+
+    buf_printf(&text, "user %s on %s", u->name, u->nopass ? "nopass" : u->hash ? "#***" : "-");
+    for (const char *p = u->names + strspn(u->names, " \t"); *p != '\0'; p += strspn(p, " \t")) {
+        size_t len = strcspn(p, " \t");
+        buf_printf(&text, " ~%.*s", (int)len, p);
+        p += len;
+    }
+    buf_printf(&text, " -@all +@connection%s%s%s", u->allow & CONF_ALLOW_LOCK ? " +@lock" : "",
+               u->allow & CONF_ALLOW_INSPECT ? " +@inspect" : "",
+               u->allow & CONF_ALLOW_ADMIN ? " +@admin" : "");
+    resp_bulk(w, buf_head(&text), buf_len(&text));
+    buf_fini(&text);
+}
+
+void cmd_admin_acl_list(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+{
+    (void)argc, (void)argv, (void)now_ms;
+    struct resp_writer w = session_reply(s);
+
+    resp_array(&w, users_active() ? users_count() : 1);
+    if (!users_active())
+        resp_str(&w, "user default on nopass ~* &* +@all");
+    for (size_t i = 0; i < users_count(); i++)
+        write_user(&w, users_at(i));
+    session_reply_end(s);
+}
+
+void cmd_admin_acl_users(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+{
+    (void)argc, (void)argv, (void)now_ms;
+    struct resp_writer w = session_reply(s);
+
+    resp_array(&w, users_active() ? users_count() : 1);
+    if (!users_active())
+        resp_str(&w, "default");
+    for (size_t i = 0; i < users_count(); i++)
+        resp_str(&w, users_at(i)->name);
+    session_reply_end(s);
+}
+
+void cmd_admin_acl_whoami(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+{
+    (void)argc, (void)argv, (void)now_ms;
+    struct resp_writer w = session_reply(s);
+
+    resp_str(&w, s->user ? s->user->name : "default");
+    session_reply_end(s);
+}
+
+static void write_refusal(struct resp_writer *w, const struct cmd_refusal *r)
+{
+    static const char *const reasons[] = {
+        [CMD_REASON_AUTH] = "auth", [CMD_REASON_COMMAND] = "command", [CMD_REASON_NAME] = "key"};
+
+    resp_map(w, 7);
+    resp_str(w, "count");
+    resp_int(w, (int64_t)r->count);
+    resp_str(w, "reason");
+    resp_str(w, reasons[r->reason]);
+    resp_str(w, "object");
+    resp_str(w, r->object);
+    resp_str(w, "username");
+    resp_str(w, r->user);
+    resp_str(w, "age-seconds");
+    resp_double(w, (double)(clock_wall_ms() - r->wall_ms) / 1000);
+    resp_str(w, "client-info");
+    resp_str(w, r->peer);
+    resp_str(w, "entry-id");
+    resp_int(w, (int64_t)r->id);
+}
+
+void cmd_admin_acl_log(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+{
+    int n;
+    int64_t most = 10;
+    const struct cmd_refusal *refusals = cmd_refusals(&n);
+
+    (void)now_ms;
+    if (argc == 3 && cmd_word_is(&argv[2], "RESET")) {
+        cmd_refusals_reset();
+        cmd_reply_ok(s);
+        return;
+    }
+    if (argc > 3 ||
+        (argc == 3 && util_parse_int(argv[2].ptr, argv[2].len, 0, INT64_MAX, &most) != 0)) {
+        cmd_reply_error(s, "ERR value is out of range, must be positive");
+        return;
+    }
+    if (n > most)
+        n = (int)most;
+    struct resp_writer w = session_reply(s);
+    resp_array(&w, (size_t)n);
+    for (int i = 0; i < n; i++)
+        write_refusal(&w, &refusals[i]);
+    session_reply_end(s);
+}

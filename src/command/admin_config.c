@@ -1,0 +1,247 @@
+/*
+ * CONFIG: options are read from the configuration in force, and set through a hook, since most of
+ * them are put into effect elsewhere. CONFIG SET sets all of its options or none.
+ *
+ * CONFIG GET also knows a few options of Redis that tools ask for; they are in no table of ours and
+ * cannot be set.
+ */
+#include "command/admin.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/glob.h"
+#include "base/log.h"
+#include "base/util.h"
+#include "conf/conf.h"
+#include "stats/stats.h"
+
+enum { CONFIG_PAIRS_MAX = 16 }; /* options in one CONFIG SET */
+
+/* To compare all options with a pattern, to set one, and to write the file. */
+enum { GET_INSTRUCTIONS = 40000, SET_INSTRUCTIONS = 500000, REWRITE_INSTRUCTIONS = 2000000 };
+
+/* What tools ask a Redis for. Numbers that come from an option are filled in when they are asked.
+ */
+static const struct {
+    const char *name, *value;
+} redis_options[] = {
+    {"appendonly", "no"},
+    {"cluster-enabled", "no"},
+    {"databases", "1"},
+    {"latency-monitor-threshold", "10"},
+    {"maxmemory", "0"},
+    {"maxmemory-policy", "noeviction"},
+    {"replica-read-only", "no"},
+    {"save", ""},
+    {"slowlog-log-slower-than", "10000"},
+    {"slowlog-max-len", "128"},
+};
+
+struct pairs {
+    struct glob **globs; /* what is asked for */
+    size_t n_globs;
+    char **text; /* names and values in turn */
+    size_t n;    /* pairs */
+};
+
+static void on_option(void *arg, const char *name, const char *value)
+{
+    struct pairs *pairs = arg;
+
+    for (size_t i = 0; i < pairs->n; i++)
+        if (strcmp(pairs->text[2 * i], name) == 0)
+            return;
+    pairs->text = util_realloc(pairs->text, 2 * (pairs->n + 1) * sizeof(char *));
+    pairs->text[2 * pairs->n] = util_strdup(name);
+    pairs->text[2 * pairs->n + 1] = util_strdup(value);
+    pairs->n++;
+}
+
+static void offer(struct pairs *pairs, const char *name, const char *value)
+{
+    for (size_t i = 0; i < pairs->n_globs; i++) {
+        if (glob_match(pairs->globs[i], name, strlen(name))) {
+            on_option(pairs, name, value);
+            return;
+        }
+    }
+}
+
+static void offer_int(struct pairs *pairs, const char *name, int64_t n)
+{
+    char text[24];
+
+    snprintf(text, sizeof(text), "%" PRId64, n);
+    offer(pairs, name, text);
+}
+
+static void collect(struct pairs *pairs)
+{
+    const struct conf *conf = cmd_hooks()->conf;
+
+    conf_get_any(conf, (const struct glob *const *)pairs->globs, pairs->n_globs, on_option, pairs);
+    for (size_t i = 0; i < sizeof(redis_options) / sizeof(redis_options[0]); i++)
+        offer(pairs, redis_options[i].name, redis_options[i].value);
+    offer_int(pairs, "maxclients", conf->max_clients);
+    offer_int(pairs, "tcp-keepalive", conf->tcp_keepalive_ms / 1000);
+    offer_int(pairs, "timeout", conf->idle_timeout_ms / 1000);
+}
+
+static void pairs_fini(struct pairs *pairs)
+{
+    for (size_t i = 0; i < 2 * pairs->n; i++)
+        free(pairs->text[i]);
+    free(pairs->text);
+    for (size_t i = 0; i < pairs->n_globs; i++)
+        glob_free(pairs->globs[i]);
+    free(pairs->globs);
+}
+
+static int read_globs(struct session *s, struct pairs *pairs, int n, const struct resp_arg *words)
+{
+    pairs->globs = util_alloc((size_t)n * sizeof(struct glob *));
+    for (int i = 0; i < n; i++) {
+        if ((pairs->globs[i] = cmd_glob(s, &words[i])) == NULL)
+            return -1;
+        pairs->n_globs++;
+    }
+    return 0;
+}
+
+void cmd_admin_config_get(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+{
+    struct pairs pairs = {0};
+
+    (void)now_ms;
+    if (read_globs(s, &pairs, argc - 2, argv + 2) == 0) {
+        collect(&pairs);
+        cmd_charge(GET_INSTRUCTIONS * (int64_t)(argc - 2));
+        struct resp_writer w = session_reply(s);
+        resp_map(&w, pairs.n);
+        for (size_t i = 0; i < 2 * pairs.n; i++)
+            resp_str(&w, pairs.text[i]);
+        session_reply_end(s);
+    }
+    pairs_fini(&pairs);
+}
+
+/* One option to be set: copies that end in a NUL. */
+struct change {
+    char *key, *value, *old;
+};
+
+static void on_old_value(void *arg, const char *name, const char *value)
+{
+    struct change *c = arg;
+
+    (void)name;
+    if (c->old == NULL)
+        c->old = util_strdup(value);
+}
+
+static int apply(const struct change *c, const char *value, char *error, size_t error_size)
+{
+    return cmd_hooks()->config_set(cmd_hooks()->server, c->key, value, error, error_size);
+}
+
+/* All or none: what was set before a refused one is set back. */
+static void set_all(struct session *s, struct change *changes, int n)
+{
+    char error[256] = "", ignored[256];
+
+    for (int i = 0; i < n; i++) {
+        if (apply(&changes[i], changes[i].value, error, sizeof(error)) == 0)
+            continue;
+        for (int k = i - 1; k >= 0; k--)
+            if (changes[k].old != NULL)
+                (void)apply(&changes[k], changes[k].old, ignored, sizeof(ignored));
+        cmd_reply_error(s, "ERR CONFIG SET failed (possibly related to argument '%.128s') - %s",
+                        changes[i].key, error);
+        return;
+    }
+    cmd_reply_ok(s);
+}
+
+/* The option by its name alone, whatever glob that would be. */
+static bool is_option(const char *key)
+{
+    const struct conf_option *options;
+    size_t n;
+
+    options = conf_options(&n);
+    for (size_t i = 0; i < n; i++) {
+        size_t len = strlen(options[i].section);
+        bool has_section = strncmp(key, options[i].section, len) == 0 && key[len] == '.';
+        if (strcmp(has_section ? key + len + 1 : key, options[i].key) == 0)
+            return true;
+    }
+    return false;
+}
+
+void cmd_admin_config_set(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+{
+    struct change changes[CONFIG_PAIRS_MAX] = {{0}};
+    int n = (argc - 2) / 2, ready = 0;
+
+    (void)now_ms;
+    if (argc % 2 != 0) {
+        cmd_reply_error(s, "ERR wrong number of arguments for 'config|set' command");
+        return;
+    }
+    if (n > CONFIG_PAIRS_MAX) {
+        cmd_reply_error(s, "ERR CONFIG SET takes at most %d options at once", CONFIG_PAIRS_MAX);
+        return;
+    }
+    cmd_charge(SET_INSTRUCTIONS * (int64_t)n);
+    for (; ready < n; ready++) {
+        struct change *c = &changes[ready];
+        const struct resp_arg *key = &argv[2 + 2 * ready], *value = key + 1;
+        c->key = util_memdup(key->ptr, key->len);
+        c->value = util_memdup(value->ptr, value->len);
+        if (strlen(c->key) != key->len || strlen(c->value) != value->len || !is_option(c->key)) {
+            cmd_reply_error(s, "ERR Unknown option or number of arguments for CONFIG SET - '%.*s'",
+                            CMD_ARG(key));
+            break;
+        }
+        conf_get(cmd_hooks()->conf, key->ptr, key->len, on_old_value, c);
+    }
+    if (ready == n)
+        set_all(s, changes, n);
+    for (int i = 0; i < CONFIG_PAIRS_MAX; i++) {
+        free(changes[i].key);
+        free(changes[i].value);
+        free(changes[i].old);
+    }
+}
+
+void cmd_admin_config_resetstat(struct session *s, int argc, const struct resp_arg *argv,
+                                int64_t now_ms)
+{
+    (void)argc, (void)argv, (void)now_ms;
+    stats_reset();
+    cmd_reply_ok(s);
+}
+
+void cmd_admin_config_rewrite(struct session *s, int argc, const struct resp_arg *argv,
+                              int64_t now_ms)
+{
+    const struct conf *conf = cmd_hooks()->conf;
+    struct conf_error err;
+    int changed;
+
+    (void)argc, (void)argv, (void)now_ms;
+    cmd_charge(REWRITE_INSTRUCTIONS);
+    if (conf->path == NULL) {
+        cmd_reply_error(s, "ERR The server is running without a config file");
+    } else if (conf_rewrite(conf, &changed, &err) != 0) {
+        log_warn("config", "CONFIG REWRITE: %s", err.text);
+        cmd_reply_error(s, "ERR Rewriting config file: %s", err.text);
+    } else {
+        log_info("config", "%s: %d option%s written by CONFIG REWRITE", conf->path, changed,
+                 util_plural(changed));
+        cmd_reply_ok(s);
+    }
+}

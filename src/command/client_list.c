@@ -1,0 +1,264 @@
+/*
+ * CLIENT LIST and CLIENT INFO.
+ *
+ * A list of many connections is made over several turns of the loop, some connections in each, and
+ * answered when it is complete; one list at a time, the others wait in `listings`. So it shows each
+ * connection as it was at a moment of its own. Who came after its begin does not stand in it.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "command/client_private.h"
+#include "session/pubsub.h"
+
+/* Connections that are written in one turn, and what a line takes. */
+enum { LIST_TURN = 300, LINE_INSTRUCTIONS = 12000, LOOK_INSTRUCTIONS = 30, ID_INSTRUCTIONS = 6 };
+
+struct listing {
+    struct request base; /* first */
+    TAILQ_ENTRY(listing) link;
+    struct buf text;
+    struct client_filter filter;
+    int64_t *ids;    /* of the filter */
+    uint64_t number; /* 0: not begun; session->listed of those that have been looked at */
+    uint64_t last_id;
+    int left;      /* in this turn */
+    int64_t looks; /* at connections */
+    bool more;
+};
+
+static TAILQ_HEAD(, listing) listings = TAILQ_HEAD_INITIALIZER(listings);
+static uint64_t last_number;
+
+/* ---- one line ---- */
+
+static void append_flags(struct buf *text, const struct session *s)
+{
+    char flags[8];
+    size_t n = 0;
+
+    if (s->monitor)
+        flags[n++] = 'O';
+    if (s->n_subscriptions > 0)
+        flags[n++] = 'P';
+    if (session_is_blocked(s))
+        flags[n++] = 'b';
+    if (s->closing)
+        flags[n++] = 'c';
+    if (s->multi)
+        flags[n++] = 'x';
+    if (s->no_evict)
+        flags[n++] = 'e';
+    if (s->no_touch)
+        flags[n++] = 'T';
+    if (n == 0)
+        flags[n++] = 'N';
+    buf_append(text, flags, n);
+}
+
+static const char *or_empty(const char *text)
+{
+    return text != NULL ? text : "";
+}
+
+/* Redis's fields, with what there is none of at 0, and ours behind them. */
+static void append_line(struct buf *text, struct session *s, int64_t now_ms)
+{
+    const struct cmd_hooks *hooks = cmd_hooks();
+    size_t out_len = hooks->output_len(s);
+
+    buf_printf(text, "id=%" PRIu64 " addr=%s laddr=%s fd=%d name=%s", s->id, hooks->peer(s),
+               hooks->local(s), hooks->fd(s), or_empty(s->name));
+    buf_printf(text, " age=%" PRId64 " idle=%" PRId64 " flags=", (now_ms - s->created_ms) / 1000,
+               (now_ms - s->last_ms) / 1000);
+    append_flags(text, s);
+    buf_printf(text, " db=0 sub=%" PRIu32 " psub=%" PRIu32 " ssub=0 multi=%d",
+               pubsub_count_session(s, false), pubsub_count_session(s, true), s->multi ? 0 : -1);
+    buf_printf(text,
+               " qbuf=%zu qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=%zu oll=0 omem=%zu "
+               "tot-mem=%zu",
+               hooks->input_len(s), out_len, out_len,
+               sizeof(*s) + hooks->input_len(s) + out_len + s->held_len);
+    buf_printf(text, " events=%s cmd=%s user=%s redir=-1 resp=%d lib-name=%s lib-ver=%s",
+               out_len > 0 ? "rw" : "r", s->n_commands > 0 ? cmd_full_name(s->last_cmd) : "NULL",
+               cmd_client_user(s), s->proto, or_empty(s->lib_name), or_empty(s->lib_ver));
+    buf_printf(
+        text, " tot-cmds=%" PRId64 " locks=%" PRIu32 " in-flight=%" PRIu32 " waiting=%" PRIu32 "\n",
+        s->n_commands, s->n_holds, s->n_requests, s->n_parked);
+}
+
+/* ---- a list ---- */
+
+static void find_last(struct session *s, void *arg)
+{
+    struct listing *l = arg;
+
+    if (s->id > l->last_id)
+        l->last_id = s->id;
+}
+
+static void on_client(struct session *s, void *arg)
+{
+    struct listing *l = arg;
+
+    l->looks++;
+    if (s->listed == l->number || s->id > l->last_id)
+        return;
+    if (l->left == 0) {
+        l->more = true;
+        return;
+    }
+    s->listed = l->number;
+    if (!cmd_client_fits(&l->filter, s))
+        return;
+    append_line(&l->text, s, l->filter.now_ms);
+    l->left--;
+}
+
+/* Some more of it; l->more tells whether that is not all. */
+static void go_on(struct listing *l)
+{
+    const struct cmd_hooks *hooks = cmd_hooks();
+
+    if (l->number == 0) {
+        l->number = ++last_number;
+        hooks->each_client(hooks->server, find_last, l);
+    }
+    l->left = LIST_TURN;
+    l->more = false;
+    hooks->each_client(hooks->server, on_client, l);
+}
+
+static void listing_free(struct request *r)
+{
+    struct listing *l = (struct listing *)r;
+
+    buf_fini(&l->text);
+    free(l->ids);
+    free(l);
+}
+
+static void listing_write(struct request *r, struct resp_writer *w, int64_t now_ms)
+{
+    const struct listing *l = (const struct listing *)r;
+
+    (void)now_ms;
+    resp_verbatim(w, "txt", buf_head(&l->text), buf_len(&l->text));
+}
+
+static void listing_abandon(struct request *r, int64_t now_ms)
+{
+    struct listing *l = (struct listing *)r;
+
+    (void)now_ms;
+    TAILQ_REMOVE(&listings, l, link);
+    listing_free(r);
+}
+
+static const struct request_type listing_type = {
+    .write = listing_write, .abandon = listing_abandon, .free = listing_free};
+
+void cmd_client_turn(void)
+{
+    struct listing *l = TAILQ_FIRST(&listings);
+
+    if (l == NULL)
+        return;
+    go_on(l);
+    if (l->more)
+        return;
+    TAILQ_REMOVE(&listings, l, link);
+    request_finish(&l->base);
+}
+
+bool cmd_client_waits(void)
+{
+    return !TAILQ_EMPTY(&listings);
+}
+
+/* ---- LIST, INFO ---- */
+
+static void reply_text(struct session *s, const struct buf *text)
+{
+    struct resp_writer w = session_reply(s);
+
+    resp_verbatim(&w, "txt", buf_head(text), buf_len(text));
+    session_reply_end(s);
+}
+
+static int read_ids(struct session *s, int n, const struct resp_arg *words, struct listing *l)
+{
+    l->ids = util_alloc((size_t)n * sizeof l->ids[0]);
+    l->filter.ids = l->ids;
+    l->filter.n_ids = n;
+    for (int i = 0; i < n; i++) {
+        if (util_parse_int(words[i].ptr, words[i].len, INT64_MIN, INT64_MAX, &l->ids[i]) != 0) {
+            cmd_reply_error(s, "ERR Invalid client ID");
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int read_filter(struct session *s, int argc, const struct resp_arg *argv, struct listing *l)
+{
+    if (argc == 4 && cmd_word_is(&argv[2], "TYPE"))
+        return cmd_client_type(s, &argv[3], &l->filter.type);
+    if (argc > 3 && cmd_word_is(&argv[2], "ID"))
+        return read_ids(s, argc - 3, argv + 3, l);
+    if (argc == 2)
+        return 0;
+    cmd_reply_syntax(s);
+    return -1;
+}
+
+/* What it takes of memory is bounded by one list a connection. */
+static bool has_listing(const struct session *s)
+{
+    const struct listing *l;
+
+    TAILQ_FOREACH(l, &listings, link)
+        if (l->base.session == s)
+            return true;
+    return false;
+}
+
+void cmd_client_list(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+{
+    struct listing *l = util_alloc(sizeof *l);
+
+    l->base.type = &listing_type;
+    l->filter.now_ms = now_ms;
+    if (read_filter(s, argc, argv, l) != 0) {
+        listing_free(&l->base);
+        return;
+    }
+    if (has_listing(s)) {
+        cmd_reply_error(s, "LIMIT a CLIENT LIST of this connection is still being made");
+        listing_free(&l->base);
+        return;
+    }
+    if (TAILQ_EMPTY(&listings))
+        go_on(l);
+    cmd_charge((LIST_TURN - l->left) * (int64_t)LINE_INSTRUCTIONS +
+               l->looks * (LOOK_INSTRUCTIONS + l->filter.n_ids * ID_INSTRUCTIONS));
+    if (TAILQ_EMPTY(&listings) && !l->more) {
+        reply_text(s, &l->text);
+        listing_free(&l->base);
+        return;
+    }
+    TAILQ_INSERT_TAIL(&listings, l, link);
+    session_ask(s, &l->base);
+}
+
+void cmd_client_info(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+{
+    struct buf text = {0};
+
+    (void)argc, (void)argv;
+    append_line(&text, s, now_ms);
+    reply_text(s, &text);
+    buf_fini(&text);
+}

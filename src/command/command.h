@@ -1,0 +1,187 @@
+#ifndef HOLDFAST_CMD_H
+#define HOLDFAST_CMD_H
+/*
+ * cmd: the way from the words of a request to the function that answers it.
+ *
+ * One row a command (CMD_ROW in cmd_table.c): name, handler, arity as in Redis (negative: at
+ * least), flags, since, summary, arguments for COMMAND DOCS. Commands with sub-commands have a
+ * table of rows of their own. Look-up, arity and permission are decided here and nowhere else.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "command/monitor.h"
+#include "net/resp.h"
+#include "session/session.h"
+
+struct broker;
+struct conf;
+struct stats_command;
+
+/* Flags of a row. The class decides who may run it (ACL categories: @lock, @inspect, @admin,
+ * @connection). */
+enum {
+    CMD_LOCK = 1u << 0,       /* takes or gives back locks */
+    CMD_INSPECT = 1u << 1,    /* reads state */
+    CMD_ADMIN = 1u << 2,      /* acts on the broker or on other clients; never fed to MONITOR */
+    CMD_CONNECTION = 1u << 3, /* about this connection itself; always allowed */
+    CMD_BARRIER =
+        1u << 4, /* runs only when nothing of this session is in flight (QUIT, RESET, ...) */
+    CMD_PUBSUB_OK = 1u << 5, /* allowed in a RESP2 connection that has subscribed */
+    CMD_SECRET = 1u << 6,    /* arguments are never shown (AUTH, HELLO) */
+    CMD_ANYBODY = 1u << 7,   /* allowed before the client has said who it is */
+    CMD_CHANNELS = 1u << 8,  /* its arguments are channels: for names that the user may use */
+    CMD_ALL_NAMES = 1u << 9, /* shows names whoever they belong to: for users without patterns */
+    CMD_MULTI_OK = 1u << 10, /* runs also after MULTI */
+};
+#define CMD_CLASSES (CMD_LOCK | CMD_INSPECT | CMD_ADMIN | CMD_CONNECTION)
+
+/* Answers exactly one reply: at once by session_reply(), or later by a request given to
+ * session_ask(). argv[0] is the command's name; arguments may hold any bytes and are not
+ * terminated. They are valid during the call only. */
+typedef void (*cmd_fn)(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
+/* QUIT sets session->closing: the edge ends the connection once its replies are written. */
+
+struct cmd {
+    const char *name; /* upper case */
+    cmd_fn fn;        /* NULL: has to be called with a sub-command */
+    int arity;        /* words, the command and the sub-command count; -n: at least n */
+    unsigned flags;
+    const char *since, *summary;
+    const char *syntax;     /* the arguments in words, as in the manual: "name [OWNER id] ..." */
+    const struct cmd *subs; /* table of sub-commands ended by a NULL name, or NULL */
+};
+
+/* The rows in the order of their names, ended by a NULL name (cmd_table.c). */
+const struct cmd *cmd_table(int *count);
+
+/* What commands ask of the server (layer 6), by pointers so that nothing here points up. */
+struct cmd_hooks {
+    struct broker *broker;
+    struct conf *conf;
+    void *server;
+    /* Appends the text of INFO; `sections` as stats_info() takes it. */
+    void (*info)(void *server, struct buf *out, const char *sections);
+    /* Begins to stop; `now`: without waiting for the drain. The connection that asked gets no
+     * reply, as in Redis: that it is closed at the end tells that the broker is down. */
+    void (*shutdown)(void *server, bool now);
+    /* Clients: calls `each` for every one, which may kill it. `kill` ends one after its replies
+     * have been sent, and never inside the call. */
+    void (*each_client)(void *server, void (*each)(struct session *, void *arg), void *arg);
+    void (*kill_client)(void *server, struct session *, const char *reason);
+    /* RESET: the session becomes as a new connection is. Its holds end as by an orderly close, its
+     * default owner is a new one. Nothing of it is in flight. */
+    void (*reset_client)(void *server, struct session *, int64_t now_ms);
+    /* Address of the peer and of our side in words, "127.0.0.1:4711"; lives as long as the client.
+     */
+    const char *(*peer)(struct session *);
+    const char *(*local)(struct session *);
+    int (*fd)(struct session *);
+    /* Bytes that wait to be run, and to be sent. */
+    size_t (*input_len)(struct session *);
+    size_t (*output_len)(struct session *);
+    /* Holds back the commands of these classes, CMD_LOCK or CMD_INSPECT too, of all clients until
+     * `until_ms` (CLIENT PAUSE); 0 ends it. The others are never held back, so that somebody can
+     * end it. */
+    void (*pause)(void *server, int64_t until_ms, unsigned classes);
+    /* PAUSE and RESUME: whether new locks are given. */
+    void (*pause_acquires)(void *server, bool paused, int64_t now_ms);
+    /* Ends the quarantine of a master (MASTER name TRUST); NULL, or why not, in words. */
+    const char *(*trust)(void *server, const char *name, int64_t now_ms);
+    /* Puts the settings of this broker in force on a master (MASTER ADOPT); likewise. */
+    const char *(*adopt)(void *server, const char *name);
+    /* Applies a changed option (CONFIG SET); 0, or -1 with text in `error`. */
+    int (*config_set)(void *server, const char *key, const char *value, char *error,
+                      size_t error_size);
+};
+
+/* Hooks are copied and all must be set. Tables of counts are made, all at 0, and lent to stats. */
+void cmd_init(const struct cmd_hooks *);
+void cmd_fini(void);
+const struct cmd_hooks *cmd_hooks(void);
+
+/* What a usual command takes, roughly, of the time of a turn. */
+enum { CMD_INSTRUCTIONS = 4000 };
+
+/* Runs one request; argc is at least 1. Answers unknown commands with Redis's very text, wrong
+ * arity likewise. now_us is when it came. False: it waits for the verdict on a password (login.h)
+ * and has no answer yet; nothing else of the session is to be run until then, and the same request
+ * again after it. */
+bool cmd_dispatch(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms,
+                  int64_t now_us);
+/* For how many usual commands the last one counts: 1, or more for what has done more (cmd_charge).
+ */
+int cmd_cost(void);
+
+/* True when this command has to wait until nothing of the session is in flight (CMD_BARRIER). */
+bool cmd_must_wait(const struct session *, const struct resp_arg *word);
+
+/* For session_flush(): each reply that has been written, command statistics, latency, slow log. */
+void cmd_written(struct request *);
+
+/* The session goes: ends its subscriptions and its MONITOR. Before session_fini(). */
+void cmd_session_end(struct session *);
+
+/* Case-insensitive; NULL: none. */
+const struct cmd *cmd_find(const struct resp_arg *word);
+const struct cmd *cmd_find_sub(const struct cmd *, const struct resp_arg *word);
+
+/* Every row has a number: first those of the table, then their sub-commands. */
+int cmd_index(const struct cmd *);
+/* "lock", "client|list"; "" for a number that is none. */
+const char *cmd_full_name(int index);
+/* Counts of the row; NULL after the last. */
+struct stats_command *cmd_stats(size_t index);
+
+/* May this session run it? False: an error has been answered. */
+bool cmd_permits(struct session *, const struct cmd *, const char *full_name, int argc,
+                 const struct resp_arg *argv);
+
+/* cmd_unknown.c: the errors for what is no command, and for what is no sub-command of this one. */
+void cmd_reject_unknown(struct session *, int argc, const struct resp_arg *argv);
+void cmd_reject_unknown_sub(struct session *, const char *command, const struct resp_arg *word);
+
+/* monitor_request.view, of_view being the row: a user with patterns sees requests whose names it
+ * may use, and of requests without names that there was one. */
+enum monitor_view cmd_view(const struct user *, const struct monitor_request *);
+
+/* The last refusals, the newest first; the same one again only counts. */
+enum { CMD_REFUSALS_MAX = 64, CMD_PEER_MAX = 128 };
+enum cmd_reason { CMD_REASON_AUTH, CMD_REASON_COMMAND, CMD_REASON_NAME };
+struct cmd_refusal {
+    enum cmd_reason reason;
+    char object[64], user[64], peer[CMD_PEER_MAX];
+    uint64_t id, count;
+    int64_t wall_ms;
+};
+const struct cmd_refusal *cmd_refusals(int *n);
+void cmd_refusals_reset(void);
+void cmd_refused(struct session *, enum cmd_reason, const char *object, size_t object_len,
+                 const char *user, size_t user_len);
+
+/* Helpers for handlers. */
+bool cmd_word_equals(const struct resp_arg *, const char *upper);
+/* Compares in any case; `upper` is in capitals and not empty. Nearly all words differ from the
+ * first letter on. */
+static inline bool cmd_word_is(const struct resp_arg *word, const char *upper)
+{
+    return word->len > 0 && ((word->ptr[0] ^ upper[0]) & ~('a' ^ 'A')) == 0 &&
+           cmd_word_equals(word, upper);
+}
+void cmd_reply_error(struct session *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void cmd_reply_ok(struct session *);
+/* Instead of a reply: cmd_dispatch() returns false. */
+void cmd_wait_for_login(void);
+void cmd_reply_int(struct session *, int64_t value);
+void cmd_reply_syntax(struct session *); /* ERR syntax error */
+/* This command has done more than most: so many instructions, roughly. The client, and all of them,
+ * run fewer in this turn of the loop. */
+void cmd_charge(int64_t instructions);
+/* The pattern in this word; NULL: it is too long, which has been answered. */
+struct glob *cmd_glob(struct session *, const struct resp_arg *word);
+/* The error of a request that is answered later: for its type->write. Counts it as failed. */
+void cmd_write_error(struct request *, struct resp_writer *, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* For error texts: "%.*s" of an argument, at most 128 bytes of it. */
+#define CMD_ARG(arg) (int)((arg)->len < 128 ? (arg)->len : 128), (arg)->ptr
+#endif

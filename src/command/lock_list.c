@@ -1,0 +1,217 @@
+/*
+ * LOCKS and MASTERS: what this broker knows of all its locks, and of the servers that keep them.
+ * SCAN, DBSIZE and TYPE tell the same to the tools of Redis: each lock is a key of the type "lock".
+ */
+#include <stdio.h>
+
+#include "base/glob.h"
+#include "base/util.h"
+#include "command/command.h"
+#include "command/lock.h"
+#include "lock/broker.h"
+#include "session/user.h"
+
+/* ---- LOCKS ---- */
+
+/* What one call may do, in steps of some 100 instructions: most buckets may be empty and most names
+ * another one's, and a pattern takes its time. The cursor goes on behind it. */
+enum { LIST_STEPS = 10000, BUCKET_STEPS = 5, NAME_STEPS = 3, MATCH_BYTES = 8 };
+enum { LIST_BYTES = 64 * 1024 };
+
+struct listing {
+    const struct user *user; /* NULL: all names are shown */
+    struct glob *match;      /* NULL: all */
+    struct buf names;
+    size_t count;
+    int64_t steps; /* done */
+};
+
+static void list_lock(void *arg, struct lock *l)
+{
+    struct listing *listing = arg;
+    listing->steps += NAME_STEPS;
+    if (listing->match) {
+        listing->steps += (int64_t)glob_steps(listing->match, l->name_len) / MATCH_BYTES;
+        if (!glob_match(listing->match, l->name, l->name_len))
+            return;
+    }
+    if (listing->user) {
+        listing->steps += user_steps(listing->user, l->name_len) / MATCH_BYTES;
+        if (!user_may_use(listing->user, l->name, l->name_len))
+            return;
+    }
+    struct resp_writer w = {&listing->names, 2};
+    resp_bulk(&w, l->name, l->name_len);
+    listing->count++;
+}
+
+/* From `cursor` on until there are enough; returns the next one. */
+static uint64_t list_locks(struct listing *listing, uint64_t cursor, int64_t count)
+{
+    struct locktab *locks = &cmd_hooks()->broker->locks;
+    do {
+        cursor = locktab_scan(locks, cursor, list_lock, listing);
+        listing->steps += BUCKET_STEPS;
+    } while (cursor && (int64_t)listing->count < count && listing->steps < LIST_STEPS &&
+             buf_len(&listing->names) < LIST_BYTES);
+    cmd_charge(listing->steps * 100);
+    return cursor;
+}
+
+static void reply_listing(struct session *s, const struct listing *listing, uint64_t cursor)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)cursor);
+    struct resp_writer w = session_reply(s);
+    resp_array(&w, 2);
+    resp_str(&w, text);
+    resp_array(&w, listing->count);
+    buf_append(w.out, buf_head(&listing->names), buf_len(&listing->names));
+    session_reply_end(s);
+}
+
+/* Reads the options; -1: an error was answered. */
+static int read_options(struct session *s, int argc, const struct resp_arg *argv, int64_t *cursor,
+                        int64_t *count, const struct resp_arg **match)
+{
+    for (int i = 1; i < argc; i += 2) {
+        bool ok = i + 1 < argc;
+        if (ok && cmd_word_is(&argv[i], "CURSOR"))
+            ok = util_parse_int(argv[i + 1].ptr, argv[i + 1].len, 0, INT64_MAX, cursor) == 0;
+        else if (ok && cmd_word_is(&argv[i], "COUNT"))
+            ok = util_parse_int(argv[i + 1].ptr, argv[i + 1].len, 1, 100000, count) == 0;
+        else if (ok && cmd_word_is(&argv[i], "MATCH"))
+            *match = &argv[i + 1];
+        else
+            ok = false;
+        if (!ok) {
+            cmd_reply_error(
+                s, "ERR syntax error at '%.*s': LOCKS [CURSOR n] [MATCH glob] [COUNT 1..100000]",
+                (int)(argv[i].len < 64 ? argv[i].len : 64), argv[i].ptr);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static void run_listing(struct session *s, const struct resp_arg *match, int64_t cursor,
+                        int64_t count)
+{
+    struct listing listing = {.user = users_active() ? s->user : NULL};
+    if (match && !(listing.match = cmd_glob(s, match)))
+        return;
+    uint64_t next = list_locks(&listing, (uint64_t)cursor, count);
+    reply_listing(s, &listing, next);
+    glob_free(listing.match);
+    buf_fini(&listing.names);
+}
+
+void cmd_lock_list(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+{
+    const struct resp_arg *match = NULL;
+    int64_t cursor = 0, count = 10;
+    (void)now_ms;
+    if (read_options(s, argc, argv, &cursor, &count, &match) == 0)
+        run_listing(s, match, cursor, count);
+}
+
+/* ---- as Redis tells of its keys ---- */
+
+void cmd_lock_scan(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+{
+    const struct resp_arg *match = NULL, *type = NULL;
+    int64_t cursor, count = 10;
+    (void)now_ms;
+    if (util_parse_int(argv[1].ptr, argv[1].len, 0, INT64_MAX, &cursor) != 0) {
+        cmd_reply_error(s, "ERR invalid cursor");
+        return;
+    }
+    for (int i = 2; i < argc; i += 2) {
+        bool has_value = i + 1 < argc;
+        if (has_value && cmd_word_is(&argv[i], "MATCH")) {
+            match = &argv[i + 1];
+        } else if (has_value && cmd_word_is(&argv[i], "TYPE")) {
+            type = &argv[i + 1];
+        } else if (!has_value || !cmd_word_is(&argv[i], "COUNT")) {
+            cmd_reply_syntax(s);
+            return;
+        } else if (util_parse_int(argv[i + 1].ptr, argv[i + 1].len, 1, INT64_MAX, &count) != 0) {
+            cmd_reply_error(s, "ERR value is not an integer or out of range");
+            return;
+        }
+    }
+    if (!type || cmd_word_is(type, "LOCK")) {
+        run_listing(s, match, cursor, count);
+        return;
+    }
+    struct listing none = {0};
+    reply_listing(s, &none, 0);
+}
+
+void cmd_lock_count(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+{
+    (void)argc, (void)argv, (void)now_ms;
+    cmd_reply_int(s, (int64_t)cmd_hooks()->broker->locks.count);
+}
+
+void cmd_lock_type(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+{
+    bool is_known = locktab_find(&cmd_hooks()->broker->locks, argv[1].ptr, argv[1].len) != NULL;
+    struct resp_writer w = session_reply(s);
+    (void)argc, (void)now_ms;
+    resp_simple(&w, is_known ? "lock" : "none");
+    session_reply_end(s);
+}
+
+/* ---- MASTERS ---- */
+
+/* Whether this broker asks it for new locks now. */
+static const char *new_locks(const struct broker *b, const struct master_status *m)
+{
+    if (b->draining || b->paused)
+        return b->draining ? "draining" : "paused";
+    return master_state_votes(m->state) && !m->stalled && !backend_veto(&b->backend) ? "yes" : "no";
+}
+
+static void write_master(struct resp_writer *w, const struct broker *broker,
+                         const struct master_status *m)
+{
+    const struct backend *b = &broker->backend;
+
+    resp_map(w, 11);
+    resp_str(w, "name");
+    resp_str(w, m->name);
+    resp_str(w, "address");
+    resp_str(w, m->address);
+    resp_str(w, "state");
+    resp_str(w, master_status_name(m));
+    resp_str(w, "new_locks");
+    resp_str(w, new_locks(broker, m));
+    resp_str(w, "quarantine_left_ms");
+    resp_int(w, m->quarantine_left_ms);
+    resp_str(w, "latency_us");
+    resp_int(w, m->latency_us);
+    resp_str(w, "clock_offset_ms");
+    resp_int(w, backend_clock_offset_ms(b, m));
+    resp_str(w, "in_flight");
+    resp_int(w, m->in_flight);
+    resp_str(w, "restarts");
+    resp_int(w, m->restarts);
+    resp_str(w, "redis_version");
+    resp_str(w, m->version);
+    resp_str(w, "last_error");
+    resp_str(w, m->error);
+}
+
+void cmd_lock_masters(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+{
+    struct broker *b = cmd_hooks()->broker;
+    struct backend *backend = &b->backend;
+    struct resp_writer w = session_reply(s);
+    (void)argc;
+    (void)argv;
+    resp_array(&w, (size_t)backend->n);
+    for (int i = 0; i < backend->n; i++)
+        write_master(&w, b, master_status(backend->masters[i], now_ms));
+    session_reply_end(s);
+}

@@ -1,0 +1,185 @@
+/*
+ * What becomes of a lock request, as a reply. It is written when it leaves, so that the validity in
+ * it is what is left then.
+ */
+#include "command/command.h"
+#include "command/lock.h"
+#include "lock/broker.h"
+#include "lock/keep.h"
+#include "lock/lock_info.h"
+#include "lock/many.h"
+
+/* Until when what the reply says is true; it may have waited for others before it, and this process
+ * may have stood still. What its own connection has given up since, by a later request, was true in
+ * its time. 0: not any more. */
+static int64_t promised_ms(const struct lock_request *r, const struct hold *h)
+{
+    if (h->state == HOLD_HELD || h->state == HOLD_JEOPARDY)
+        return h->deadline_ms;
+    return h->released_by == r->base.session->id ? r->deadline_ms : 0;
+}
+
+static void write_granted(struct lock_request *r, struct resp_writer *w, int64_t now_ms)
+{
+    int64_t until_ms = promised_ms(r, r->told);
+    if (until_ms > now_ms) {
+        resp_array(w, 2);
+        resp_int(w, r->token);
+        resp_int(w, until_ms - now_ms);
+    } else if (r->verb == VERB_LOCK) {
+        resp_null_array(w);
+    } else {
+        cmd_write_error(&r->base, w, "NOTHELD the hold has ended before this reply could leave");
+    }
+}
+
+/* [[token, ...], validity], or nil when one of them has ended meanwhile: then the others are given
+ * back in the next turn, for nobody knows that he has them. */
+static void write_many(struct lock_request *r, struct resp_writer *w, int64_t now_ms)
+{
+    int n = many_count(r->many);
+    int64_t until_ms = INT64_MAX;
+    for (int i = 0; i < n; i++) {
+        int64_t one_ms = promised_ms(r, many_hold(r->many, i));
+        until_ms = one_ms < until_ms ? one_ms : until_ms;
+    }
+    if (until_ms <= now_ms) {
+        many_untold(r->many);
+        r->many = NULL;
+        resp_null_array(w);
+        return;
+    }
+    resp_array(w, 2);
+    resp_array(w, (size_t)n);
+    for (int i = 0; i < n; i++)
+        resp_int(w, many_hold(r->many, i)->token);
+    resp_int(w, until_ms - now_ms);
+}
+
+static void write_holder(const struct lock_info_holder *h, struct resp_writer *w)
+{
+    resp_map(w, h->here ? 7 : 5);
+    resp_str(w, "owner");
+    resp_bulk(w, h->owner->text, h->owner->len);
+    resp_str(w, "count");
+    resp_int(w, h->count);
+    resp_str(w, "token");
+    resp_int(w, h->token);
+    resp_str(w, "remaining_ms");
+    resp_int(w, h->left_ms);
+    if (h->here) {
+        resp_str(w, "held_ms");
+        resp_int(w, h->since_ms);
+        resp_str(w, "watched");
+        resp_bool(w, h->watched);
+    }
+    resp_str(w, "connection");
+    if (h->here)
+        resp_int(w, (int64_t)h->session_id);
+    else
+        resp_str(w, "elsewhere");
+}
+
+static const char *const kinds[LOCK_KINDS] = {
+    [LOCK_EXCLUSIVE] = "exclusive", [LOCK_SHARED] = "shared", [LOCK_LIMIT] = "limit"};
+
+static void write_waiter(const struct lock_info_waiter *waiter, struct resp_writer *w)
+{
+    resp_map(w, 5);
+    resp_str(w, "owner");
+    resp_bulk(w, waiter->owner->text, waiter->owner->len);
+    resp_str(w, "connection");
+    resp_int(w, (int64_t)waiter->session_id);
+    resp_str(w, "waited_ms");
+    resp_int(w, waiter->waited_ms);
+    resp_str(w, "kind");
+    resp_str(w, kinds[waiter->want.kind]);
+    resp_str(w, "fair");
+    resp_bool(w, waiter->fair);
+}
+
+/* How many may have it at the same time; readers: as many as there are. */
+static void write_limit(const struct lock_info *info, struct resp_writer *w)
+{
+    if (info->held && info->part.kind == LOCK_SHARED)
+        resp_null(w);
+    else
+        resp_int(w, info->held && info->part.kind == LOCK_LIMIT ? info->part.limit : 1);
+}
+
+static void write_info(const struct lock_request *r, struct resp_writer *w)
+{
+    const struct lock_info *info = r->info;
+    struct backend *backend = &r->broker->backend;
+    resp_map(w, 7);
+    resp_str(w, "kind");
+    if (info->held)
+        resp_str(w, kinds[info->part.kind]);
+    else
+        resp_null(w);
+    resp_str(w, "limit");
+    write_limit(info, w);
+    resp_str(w, "holding");
+    resp_int(w, info->n_holders);
+    resp_str(w, "holders");
+    resp_array(w, (size_t)info->n_listed);
+    for (int i = 0; i < info->n_listed; i++)
+        write_holder(&info->listed[i], w);
+    resp_str(w, "waiting");
+    resp_int(w, info->n_waiters);
+    resp_str(w, "waiters");
+    resp_array(w, (size_t)info->n_waiters_listed);
+    for (int i = 0; i < info->n_waiters_listed; i++)
+        write_waiter(&info->waiters[i], w);
+    resp_str(w, "masters");
+    resp_map(w, (size_t)info->n_masters);
+    for (int i = 0; i < info->n_masters; i++) {
+        resp_str(w, master_name(backend->masters[i]));
+        resp_str(w, info->masters[i].text);
+    }
+}
+
+static void on_write(struct request *base, struct resp_writer *w, int64_t now_ms)
+{
+    struct lock_request *r = (struct lock_request *)base;
+    switch ((enum lock_result)r->result) {
+    case RESULT_GRANTED:
+        write_granted(r, w, now_ms);
+        break;
+    case RESULT_COUNT:
+        resp_int(w, r->count);
+        break;
+    case RESULT_MANY:
+        write_many(r, w, now_ms);
+        break;
+    case RESULT_INFO:
+        write_info(r, w);
+        break;
+    case RESULT_NOT_HELD:
+    case RESULT_ERROR:
+        cmd_write_error(base, w, "%s", r->text);
+        break;
+    case RESULT_NOT_GRANTED:
+    case RESULT_NONE:
+        resp_null_array(w);
+        break;
+    }
+}
+
+static void on_abandon(struct request *base, int64_t now_ms)
+{
+    struct lock_request *r = (struct lock_request *)base;
+    broker_abandon(r->broker, r, now_ms);
+}
+
+static void on_free(struct request *base)
+{
+    struct lock_request *r = (struct lock_request *)base;
+    if (r->told)
+        keep_unpin(r->told);
+    many_free(r->many);
+    r->many = NULL;
+    lock_request_free(r);
+}
+
+const struct request_type cmd_lock_request_type = {on_write, on_abandon, on_free};

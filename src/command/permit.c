@@ -1,0 +1,236 @@
+/*
+ * Who may run what: the class of a command and the names in it against the user of the session, and
+ * the last refusals for ACL LOG.
+ *
+ * Invariant: while no users are configured everything is permitted. What is refused here has run no
+ * handler, and the error says which user, what, and why.
+ */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/util.h"
+#include "command/command.h"
+#include "conf/conf.h"
+#include "session/user.h"
+#include "stats/stats.h"
+
+static struct cmd_refusal refusals[CMD_REFUSALS_MAX]; /* the newest first */
+static int n_refusals;
+static uint64_t last_id;
+
+/* ---- the last refusals ---- */
+
+static void copy_text(char *out, size_t size, const char *text, size_t len)
+{
+    size_t n = len < size - 1 ? len : size - 1;
+
+    for (size_t i = 0; i < n; i++)
+        out[i] = (unsigned char)text[i] < 0x20 ? ' ' : text[i];
+    out[n] = '\0';
+}
+
+static bool is_same(const struct cmd_refusal *a, const struct cmd_refusal *b)
+{
+    return a->reason == b->reason && strcmp(a->object, b->object) == 0 &&
+           strcmp(a->user, b->user) == 0;
+}
+
+/* Whoever tries passwords, or has forgotten to give one, does not fill the log. */
+static void log_refusal(const struct cmd_refusal *r)
+{
+    enum { EVERY_MS = 60000, KINDS = 4 };
+    static struct log_limit limits[KINDS];
+    static const char *const texts[KINDS] = {"no password was given",
+                                             "a user may not run a command",
+                                             "a user may not use a name", "wrong password"};
+    int kind = r->reason == CMD_REASON_COMMAND ? 1
+               : r->reason == CMD_REASON_NAME  ? 2
+               : r->user[0] != '\0'            ? 3
+                                               : 0;
+
+    if (log_limited_to(&limits[kind], clock_ms(), EVERY_MS))
+        log_warn("users", "%s peer=%s swallowed=%" PRIu64 " user=%s object=%s", texts[kind],
+                 r->peer, limits[kind].swallowed, r->user, r->object);
+}
+
+void cmd_refused(struct session *s, enum cmd_reason reason, const char *object, size_t object_len,
+                 const char *user, size_t user_len)
+{
+    struct cmd_refusal r = {.reason = reason, .count = 1, .wall_ms = clock_wall_ms()};
+    const char *peer = cmd_hooks()->peer(s);
+    int at = 0;
+
+    copy_text(r.object, sizeof r.object, object, object_len);
+    copy_text(r.user, sizeof r.user, user, user_len);
+    copy_text(r.peer, sizeof r.peer, peer, strlen(peer));
+    log_refusal(&r);
+    while (at < n_refusals && !is_same(&refusals[at], &r))
+        at++;
+    if (at < n_refusals) {
+        r.count = refusals[at].count + 1;
+        r.id = refusals[at].id;
+    } else {
+        r.id = ++last_id;
+        if (n_refusals < CMD_REFUSALS_MAX)
+            n_refusals++;
+        at = n_refusals - 1;
+    }
+    memmove(&refusals[1], &refusals[0], (size_t)at * sizeof refusals[0]);
+    refusals[0] = r;
+}
+
+const struct cmd_refusal *cmd_refusals(int *n)
+{
+    *n = n_refusals;
+    return refusals;
+}
+
+void cmd_refusals_reset(void)
+{
+    n_refusals = 0;
+}
+
+/* ---- classes ---- */
+
+static const struct {
+    unsigned flag, allow;
+    const char *name;
+} classes[] = {{CMD_LOCK, CONF_ALLOW_LOCK, "lock"},
+               {CMD_INSPECT, CONF_ALLOW_INSPECT, "inspect"},
+               {CMD_ADMIN, CONF_ALLOW_ADMIN, "admin"}};
+
+/* The class that the user lacks; NULL: none. */
+static const char *missing_class(const struct user *u, unsigned flags)
+{
+    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++)
+        if ((flags & classes[i].flag) && !(u->allow & classes[i].allow))
+            return classes[i].name;
+    return NULL;
+}
+
+/* ---- names ---- */
+
+/* Where names of locks stand in the request: from *first to before the returned word. */
+static int find_names(const struct cmd *cmd, int argc, const struct resp_arg *argv, int *first)
+{
+    int64_t n;
+
+    *first = 0;
+    if ((cmd->flags & (CMD_LOCK | CMD_INSPECT)) == 0)
+        return 0;
+    if (strncmp(cmd->syntax, "numnames ", 9) == 0) {
+        *first = 2;
+        if (util_parse_int(argv[1].ptr, argv[1].len, 1, argc - 2, &n) != 0)
+            return argc; /* the command will refuse the number; until then all are names */
+        return 2 + (int)n;
+    }
+    if (strncmp(cmd->syntax, "name", 4) != 0 || (cmd->syntax[4] != '\0' && cmd->syntax[4] != ' '))
+        return 0;
+    *first = 1;
+    return argc > 1 ? 2 : 1;
+}
+
+static bool refuse_name(struct session *s, const struct resp_arg *name, const char *what)
+{
+    const struct user *u = s->user;
+
+    stats.auth_failures_permission++;
+    cmd_refused(s, CMD_REASON_NAME, name->ptr, name->len, u->name, strlen(u->name));
+    cmd_reply_error(s, "NOPERM user '%s' may not use the %s '%.*s' (users: %s.names)", u->name,
+                    what, CMD_ARG(name), u->name);
+    return false;
+}
+
+static bool may_use_names(struct session *s, const struct cmd *cmd, int argc,
+                          const struct resp_arg *argv)
+{
+    int first, end = find_names(cmd, argc, argv, &first);
+
+    for (int i = first; i < end; i++)
+        if (!user_may_use(s->user, argv[i].ptr, argv[i].len))
+            return refuse_name(s, &argv[i], "name");
+    return true;
+}
+
+/* "lock:NAME" for a name that it may use; nothing else without patterns of its own. */
+static bool is_own_channel(const struct user *u, const struct cmd *cmd, const struct resp_arg *c)
+{
+    static const char prefix[] = "lock:";
+    const size_t len = sizeof prefix - 1;
+
+    return cmd->name[0] != 'P' && c->len > len && memcmp(c->ptr, prefix, len) == 0 &&
+           user_may_use(u, c->ptr + len, c->len - len);
+}
+
+static bool may_hear(struct session *s, const struct cmd *cmd, int argc,
+                     const struct resp_arg *argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (!is_own_channel(s->user, cmd, &argv[i]))
+            return refuse_name(s, &argv[i], "channel");
+    return true;
+}
+
+enum monitor_view cmd_view(const struct user *u, const struct monitor_request *r)
+{
+    const struct cmd *cmd = r->of_view;
+    bool channels = (cmd->flags & CMD_CHANNELS) != 0;
+    int first = 1, end = channels ? r->argc : find_names(cmd, r->argc, r->argv, &first);
+
+    if (u->all_names)
+        return MONITOR_SHOWN;
+    if (first == 0 || end <= first)
+        return MONITOR_REDACTED;
+    for (int i = first; i < end; i++)
+        if (channels ? !is_own_channel(u, cmd, &r->argv[i])
+                     : !user_may_use(u, r->argv[i].ptr, r->argv[i].len))
+            return MONITOR_HIDDEN;
+    return MONITOR_SHOWN;
+}
+
+/* ---- together ---- */
+
+static bool refuse_stranger(struct session *s, const char *full_name)
+{
+    stats.auth_failures_missing++;
+    cmd_refused(s, CMD_REASON_AUTH, full_name, strlen(full_name), "", 0);
+    cmd_reply_error(s, "NOAUTH Authentication required.");
+    return false;
+}
+
+static bool refuse_command(struct session *s, const char *full_name, const char *why)
+{
+    const struct user *u = s->user;
+
+    stats.auth_failures_permission++;
+    cmd_refused(s, CMD_REASON_COMMAND, full_name, strlen(full_name), u->name, strlen(u->name));
+    cmd_reply_error(s, "NOPERM user '%s' may not run '%s': %s", u->name, full_name, why);
+    return false;
+}
+
+bool cmd_permits(struct session *s, const struct cmd *cmd, const char *full_name, int argc,
+                 const struct resp_arg *argv)
+{
+    char why[64];
+
+    if (!users_active() || (cmd->flags & CMD_ANYBODY))
+        return true;
+    if (!s->user || s->user->gone)
+        return refuse_stranger(s, full_name);
+    const char *class = missing_class(s->user, cmd->flags);
+    if (class) {
+        snprintf(why, sizeof why, "it lacks the class %s", class);
+        return refuse_command(s, full_name, why);
+    }
+    if (s->user->all_names)
+        return true;
+    if (cmd->flags & CMD_ALL_NAMES)
+        return refuse_command(s, full_name, "it shows names of others");
+    if (cmd->flags & CMD_CHANNELS)
+        return may_hear(s, cmd, argc, argv);
+    return may_use_names(s, cmd, argc, argv);
+}

@@ -1,0 +1,211 @@
+/*
+ * SUBSCRIBE and its family. Each name is answered by a message of its own; the messages of one
+ * command are written as one reply, so that they keep their place among the replies.
+ */
+#include "command/pubsub.h"
+
+#include <inttypes.h>
+
+#include "base/glob.h"
+#include "base/util.h"
+#include "session/pubsub.h"
+
+enum { LOOK_INSTRUCTIONS = 6, NAME_INSTRUCTIONS = 20, PATTERN_INSTRUCTIONS = 250 };
+
+/* One answer. name NULL: there was nothing to unsubscribe from. */
+static void write_answer(struct resp_writer *w, const char *kind, const char *name, size_t len,
+                         uint32_t count)
+{
+    resp_push(w, 3);
+    resp_str(w, kind);
+    if (name != NULL)
+        resp_bulk(w, name, len);
+    else
+        resp_null(w);
+    resp_int(w, count);
+}
+
+/* Would these names break a limit? Then says so and returns -1: all or none are subscribed to. */
+static int check_limits(struct session *s, int n, const struct resp_arg *names, bool is_pattern)
+{
+    uint32_t added = 0, fresh = 0;
+
+    for (int i = 0; i < n; i++) {
+        if (names[i].len > PUBSUB_NAME_MAX) {
+            cmd_reply_error(s, "LIMIT the name of a channel or pattern has at most %d bytes",
+                            PUBSUB_NAME_MAX);
+            return -1;
+        }
+        added += !pubsub_is_subscribed(s, names[i].ptr, names[i].len, is_pattern);
+        fresh += is_pattern && !pubsub_has_pattern(names[i].ptr, names[i].len);
+    }
+    if (s->n_subscriptions + added > PUBSUB_SUBSCRIPTIONS_MAX) {
+        cmd_reply_error(s, "LIMIT a connection has at most %d subscriptions",
+                        PUBSUB_SUBSCRIPTIONS_MAX);
+        return -1;
+    }
+    if (is_pattern && pubsub_count_session(s, true) + added > PUBSUB_PATTERNS_MAX) {
+        cmd_reply_error(s, "LIMIT a connection has at most %d patterns, and %d channels with them",
+                        PUBSUB_PATTERNS_MAX, PUBSUB_SUBSCRIPTIONS_MAX);
+        return -1;
+    }
+    if (pubsub_count_patterns() + fresh > PUBSUB_PATTERNS_ALL_MAX) {
+        cmd_reply_error(s,
+                        "LIMIT this broker has %" PRIu32 " patterns of all connections, at most %d",
+                        pubsub_count_patterns(), PUBSUB_PATTERNS_ALL_MAX);
+        return -1;
+    }
+    return 0;
+}
+
+/* To look for one may be to go through all that the session has. */
+static void charge(const struct session *s, int n)
+{
+    cmd_charge((int64_t)n * s->n_subscriptions * LOOK_INSTRUCTIONS);
+}
+
+static void subscribe(struct session *s, int argc, const struct resp_arg *argv, bool is_pattern)
+{
+    charge(s, 2 * argc);
+    if (check_limits(s, argc - 1, argv + 1, is_pattern) != 0)
+        return;
+    struct resp_writer w = session_reply(s);
+    for (int i = 1; i < argc; i++) {
+        cmd_charge((int64_t)argv[i].len * (is_pattern ? PATTERN_INSTRUCTIONS : NAME_INSTRUCTIONS));
+        uint32_t count = pubsub_subscribe(s, argv[i].ptr, argv[i].len, is_pattern);
+        write_answer(&w, is_pattern ? "psubscribe" : "subscribe", argv[i].ptr, argv[i].len, count);
+    }
+    session_reply_end(s);
+}
+
+static void on_unsubscribed(void *arg, const char *name, size_t len, uint32_t left)
+{
+    write_answer(arg, "unsubscribe", name, len, left);
+}
+
+static void on_punsubscribed(void *arg, const char *name, size_t len, uint32_t left)
+{
+    write_answer(arg, "punsubscribe", name, len, left);
+}
+
+static void unsubscribe(struct session *s, int argc, const struct resp_arg *argv, bool is_pattern)
+{
+    const char *kind = is_pattern ? "punsubscribe" : "unsubscribe";
+    struct resp_writer w = session_reply(s);
+
+    charge(s, argc);
+    if (argc == 1 && pubsub_count_session(s, is_pattern) == 0)
+        write_answer(&w, kind, NULL, 0, s->n_subscriptions);
+    else if (argc == 1)
+        pubsub_unsubscribe_all(s, is_pattern, is_pattern ? on_punsubscribed : on_unsubscribed, &w);
+    for (int i = 1; i < argc; i++) {
+        uint32_t left = pubsub_unsubscribe(s, argv[i].ptr, argv[i].len, is_pattern);
+        write_answer(&w, kind, argv[i].ptr, argv[i].len, left);
+    }
+    session_reply_end(s);
+}
+
+void cmd_pubsub_subscribe(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+{
+    (void)now_ms;
+    subscribe(s, argc, argv, false);
+}
+
+void cmd_pubsub_psubscribe(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+{
+    (void)now_ms;
+    subscribe(s, argc, argv, true);
+}
+
+void cmd_pubsub_unsubscribe(struct session *s, int argc, const struct resp_arg *argv,
+                            int64_t now_ms)
+{
+    (void)now_ms;
+    unsubscribe(s, argc, argv, false);
+}
+
+void cmd_pubsub_punsubscribe(struct session *s, int argc, const struct resp_arg *argv,
+                             int64_t now_ms)
+{
+    (void)now_ms;
+    unsubscribe(s, argc, argv, true);
+}
+
+/* ---- PUBSUB ---- */
+
+/* Steps of some 100 instructions that one look at all channels may take. */
+enum { CHANNELS_STEPS = 25000, CHANNEL_STEPS = 2, MATCH_BYTES = 8 };
+
+struct channels {
+    int64_t steps;        /* done */
+    struct glob *pattern; /* NULL: all */
+    struct resp_writer w;
+    size_t n;
+};
+
+/* The header needs their number: names go into a buffer of their own first. */
+/* False: that is enough. */
+static bool on_channel(void *arg, const char *name, size_t len, uint32_t n_sessions)
+{
+    struct channels *c = arg;
+
+    (void)n_sessions;
+    c->steps += CHANNEL_STEPS;
+    if (c->pattern != NULL)
+        c->steps += (int64_t)glob_steps(c->pattern, len) / MATCH_BYTES;
+    if (c->steps > CHANNELS_STEPS)
+        return false;
+    if (c->pattern != NULL && !glob_match(c->pattern, name, len))
+        return true;
+    resp_bulk(&c->w, name, len);
+    c->n++;
+    return true;
+}
+
+void cmd_pubsub_channels(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+{
+    struct buf names = {0};
+    struct channels c = {.w = {.out = &names, .proto = s->proto}};
+
+    (void)now_ms;
+    if (argc > 3) {
+        cmd_reply_error(s, "ERR wrong number of arguments for 'pubsub|channels' command");
+        return;
+    }
+    if (argc > 2 && (c.pattern = cmd_glob(s, &argv[2])) == NULL)
+        return;
+    pubsub_each_channel(on_channel, &c);
+    cmd_charge(c.steps * 100);
+    if (c.steps > CHANNELS_STEPS) {
+        cmd_reply_error(s,
+                        "LIMIT there are too many channels to look at (%" PRIu32
+                        "): ask for some by name, PUBSUB NUMSUB",
+                        pubsub_count_channels());
+    } else {
+        struct resp_writer w = session_reply(s);
+        resp_array(&w, c.n);
+        buf_append(w.out, buf_head(&names), buf_len(&names));
+        session_reply_end(s);
+    }
+    glob_free(c.pattern);
+    buf_fini(&names);
+}
+
+void cmd_pubsub_numsub(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+{
+    struct resp_writer w = session_reply(s);
+
+    (void)now_ms;
+    resp_array(&w, 2 * (size_t)(argc - 2));
+    for (int i = 2; i < argc; i++) {
+        resp_bulk(&w, argv[i].ptr, argv[i].len);
+        resp_int(&w, pubsub_count_channel(argv[i].ptr, argv[i].len));
+    }
+    session_reply_end(s);
+}
+
+void cmd_pubsub_numpat(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+{
+    (void)argc, (void)argv, (void)now_ms;
+    cmd_reply_int(s, pubsub_count_patterns());
+}

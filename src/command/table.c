@@ -1,0 +1,247 @@
+/*
+ * The commands: one row each, in the order of their names. Holds nothing but the rows.
+ *
+ * A new command is one row here, its function in the file of its topic, and its paragraph in
+ * holdfast-protocol(7). The syntax is that of cmd_syntax.h; a first argument called "name" is the
+ * name of a lock. What the summary says is shown by HELP, COMMAND DOCS and redis-cli.
+ */
+#include <stddef.h>
+
+#include "command/admin.h"
+#include "command/client.h"
+#include "command/command.h"
+#include "command/conn.h"
+#include "command/docs.h"
+#include "command/latency.h"
+#include "command/lock.h"
+#include "command/multi.h"
+#include "command/pubsub.h"
+#include "command/trace.h"
+
+#define CMD_ROW(name, fn, arity, flags, since, summary, syntax)                                    \
+    {                                                                                              \
+        name, fn, arity, flags, since, summary, syntax, NULL                                       \
+    }
+/* A command with sub-commands; `fn` answers it without one, NULL: an error does. */
+#define CMD_ROW_SUBS(name, fn, arity, flags, since, summary, subs)                                 \
+    {                                                                                              \
+        name, fn, arity, flags, since, summary, "", subs                                           \
+    }
+#define CMD_ROW_HELP(flags)                                                                        \
+    CMD_ROW("HELP", cmd_docs_sub_help, 2, flags, "0.1.0", "Lists the sub-commands.", "")
+#define CMD_ROW_END                                                                                \
+    {                                                                                              \
+        NULL, NULL, 0, 0, NULL, NULL, NULL, NULL                                                   \
+    }
+
+static const struct cmd acl_subs[] = {
+    CMD_ROW("CAT", cmd_admin_acl_cat, -2, CMD_ADMIN, "0.1.0",
+            "Lists the classes of commands, or the commands of one.", "[category]"),
+    CMD_ROW_HELP(CMD_ADMIN),
+    CMD_ROW("LIST", cmd_admin_acl_list, 2, CMD_ADMIN, "0.1.0",
+            "Lists the users with what they may do.", ""),
+    CMD_ROW("LOG", cmd_admin_acl_log, -2, CMD_ADMIN | CMD_ALL_NAMES, "0.1.0",
+            "Shows the last requests that were refused for want of rights.", "[count | RESET]"),
+    CMD_ROW("USERS", cmd_admin_acl_users, 2, CMD_ADMIN, "0.1.0", "Lists the names of the users.",
+            ""),
+    CMD_ROW("WHOAMI", cmd_admin_acl_whoami, 2, CMD_CONNECTION, "0.1.0",
+            "Shows the user of this connection.", ""),
+    CMD_ROW_END};
+
+static const struct cmd client_subs[] = {
+    CMD_ROW("GETNAME", cmd_client_getname, 2, CMD_CONNECTION, "0.1.0",
+            "Shows the name of this connection.", ""),
+    CMD_ROW_HELP(CMD_CONNECTION),
+    CMD_ROW("ID", cmd_client_id, 2, CMD_CONNECTION, "0.1.0", "Shows the number of this connection.",
+            ""),
+    CMD_ROW("INFO", cmd_client_info, 2, CMD_CONNECTION, "0.1.0",
+            "Shows what CLIENT LIST says of this connection.", ""),
+    CMD_ROW("KILL", cmd_client_kill, -3, CMD_ADMIN, "0.1.0", "Ends connections.",
+            "<address | [ID client-id] [ADDR address] [LADDR address] [TYPE <NORMAL | MASTER | "
+            "REPLICA | PUBSUB>]"
+            " [USER username] [MAXAGE seconds] [SKIPME <YES | NO>]>"),
+    CMD_ROW("LIST", cmd_client_list, -2, CMD_ADMIN, "0.1.0", "Lists the connections.",
+            "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id [client-id ...]]"),
+    CMD_ROW("NO-EVICT", cmd_client_no_evict, 3, CMD_CONNECTION, "0.1.0",
+            "Accepted for Redis's sake: no client is ever evicted.", "<ON | OFF>"),
+    CMD_ROW("NO-TOUCH", cmd_client_no_touch, 3, CMD_CONNECTION, "0.1.0",
+            "Accepted for Redis's sake: there are no keys to touch.", "<ON | OFF>"),
+    CMD_ROW("PAUSE", cmd_client_pause, -3, CMD_ADMIN, "0.1.0",
+            "Holds back the lock commands of all clients.", "timeout-ms [WRITE | ALL]"),
+    CMD_ROW("REPLY", cmd_client_reply, 3, CMD_CONNECTION, "0.1.0",
+            "Accepts ON; a lock that nobody is told of makes no sense.", "<ON | OFF | SKIP>"),
+    CMD_ROW("SETINFO", cmd_client_setinfo, 4, CMD_CONNECTION, "0.1.0",
+            "Tells the client library's name or version.", "<LIB-NAME libname | LIB-VER libver>"),
+    CMD_ROW("SETNAME", cmd_client_setname, 3, CMD_CONNECTION, "0.1.0", "Names this connection.",
+            "connection-name"),
+    CMD_ROW("TELL", cmd_client_tell, 3, CMD_CONNECTION, "0.1.0",
+            "Asks for pushes about the locks that this connection takes from now on.",
+            "<ON | OFF>"),
+    CMD_ROW("TRACKING", cmd_client_tracking, -3, CMD_CONNECTION, "0.1.0",
+            "Accepts OFF: there are no keys to track.", "<ON | OFF>"),
+    CMD_ROW("UNPAUSE", cmd_client_unpause, 2, CMD_ADMIN, "0.1.0", "Ends CLIENT PAUSE.", ""),
+    CMD_ROW_END};
+
+static const struct cmd command_subs[] = {
+    CMD_ROW("COUNT", cmd_docs_count, 2, CMD_CONNECTION, "0.1.0", "Counts the commands.", ""),
+    CMD_ROW("DOCS", cmd_docs_docs, -2, CMD_CONNECTION, "0.1.0", "Documents commands.",
+            "[command-name ...]"),
+    CMD_ROW("GETKEYS", cmd_docs_getkeys, -3, CMD_CONNECTION, "0.1.0",
+            "Shows the lock names in a command.", "command [arg ...]"),
+    CMD_ROW_HELP(CMD_CONNECTION),
+    CMD_ROW("INFO", cmd_docs_info, -2, CMD_CONNECTION, "0.1.0",
+            "Describes commands for client libraries.", "[command-name ...]"),
+    CMD_ROW("LIST", cmd_docs_list, -2, CMD_CONNECTION, "0.1.0", "Lists the names of the commands.",
+            "[FILTERBY <MODULE module-name | ACLCAT category | PATTERN pattern>]"),
+    CMD_ROW_END};
+
+static const struct cmd config_subs[] = {
+    CMD_ROW("GET", cmd_admin_config_get, -3, CMD_ADMIN, "0.1.0", "Shows options.",
+            "pattern [pattern ...]"),
+    CMD_ROW_HELP(CMD_ADMIN),
+    CMD_ROW("RESETSTAT", cmd_admin_config_resetstat, 2, CMD_ADMIN, "0.1.0",
+            "Sets every count of INFO to 0.", ""),
+    CMD_ROW("REWRITE", cmd_admin_config_rewrite, 2, CMD_ADMIN, "0.1.0",
+            "Writes what CONFIG SET has changed into the configuration file.", ""),
+    CMD_ROW("SET", cmd_admin_config_set, -4, CMD_ADMIN, "0.1.0",
+            "Changes options until the next start or reload.", "[option value ...]"),
+    CMD_ROW_END};
+
+static const struct cmd latency_subs[] = {
+    CMD_ROW("DOCTOR", cmd_latency_doctor, 2, CMD_ADMIN, "0.1.0",
+            "Says in words what took long and where to look.", ""),
+    CMD_ROW_HELP(CMD_ADMIN),
+    CMD_ROW("HISTOGRAM", cmd_latency_histogram, -2, CMD_ADMIN, "0.1.0",
+            "Shows how long commands took.", "[command ...]"),
+    CMD_ROW("HISTORY", cmd_latency_history, 3, CMD_ADMIN, "0.1.0",
+            "Shows when an event (command, loop) took long, and how long.", "event"),
+    CMD_ROW("LATEST", cmd_latency_latest, 2, CMD_ADMIN, "0.1.0",
+            "Shows for each event when it last took long, and the worst.", ""),
+    CMD_ROW("RESET", cmd_latency_reset, -2, CMD_ADMIN, "0.1.0", "Forgets events.", "[event ...]"),
+    CMD_ROW_END};
+
+static const struct cmd pubsub_subs[] = {
+    CMD_ROW("CHANNELS", cmd_pubsub_channels, -2, CMD_CONNECTION | CMD_ALL_NAMES, "0.1.0",
+            "Lists channels that somebody listens to.", "[pattern]"),
+    CMD_ROW_HELP(CMD_CONNECTION),
+    CMD_ROW("NUMPAT", cmd_pubsub_numpat, 2, CMD_CONNECTION, "0.1.0", "Counts the patterns.", ""),
+    CMD_ROW("NUMSUB", cmd_pubsub_numsub, -2, CMD_CONNECTION, "0.1.0",
+            "Counts the listeners of channels.", "[channel ...]"),
+    CMD_ROW_END};
+
+static const struct cmd slowlog_subs[] = {
+    CMD_ROW("GET", cmd_trace_slowlog_get, -2, CMD_ADMIN | CMD_ALL_NAMES, "0.1.0",
+            "Shows the last requests that were slow.", "[count]"),
+    CMD_ROW_HELP(CMD_ADMIN),
+    CMD_ROW("LEN", cmd_trace_slowlog_len, 2, CMD_ADMIN, "0.1.0", "Counts the entries.", ""),
+    CMD_ROW("RESET", cmd_trace_slowlog_reset, 2, CMD_ADMIN, "0.1.0", "Forgets the entries.", ""),
+    CMD_ROW_END};
+
+static const struct cmd table[] = {
+    CMD_ROW_SUBS("ACL", NULL, -2, CMD_ADMIN, "0.1.0", "Shows users and what they may do.",
+                 acl_subs),
+    CMD_ROW("AUTH", cmd_conn_auth, -2, CMD_CONNECTION | CMD_SECRET | CMD_ANYBODY, "0.1.0",
+            "Proves who the client is.", "[username] password"),
+    CMD_ROW_SUBS("CLIENT", NULL, -2, CMD_CONNECTION, "0.1.0", "Shows and manages connections.",
+                 client_subs),
+    CMD_ROW("CLUSTER", cmd_admin_cluster, -2, CMD_CONNECTION, "0.1.0",
+            "Always an error: this is no cluster.", "subcommand [arg ...]"),
+    CMD_ROW_SUBS("COMMAND", cmd_docs_command, -1, CMD_CONNECTION, "0.1.0",
+                 "Describes the commands.", command_subs),
+    CMD_ROW_SUBS("CONFIG", NULL, -2, CMD_ADMIN, "0.1.0", "Shows and changes options.", config_subs),
+    CMD_ROW("DBSIZE", cmd_lock_count, 1, CMD_INSPECT, "0.1.0",
+            "Counts the locks that clients of this broker hold or wait for.", ""),
+    CMD_ROW("DISCARD", cmd_multi_discard, 1, CMD_CONNECTION | CMD_MULTI_OK, "0.1.0", "Ends MULTI.",
+            ""),
+    CMD_ROW("ECHO", cmd_conn_echo, 2, CMD_CONNECTION, "0.1.0", "Answers the same text.", "message"),
+    CMD_ROW("EXEC", cmd_multi_exec, 1, CMD_CONNECTION | CMD_MULTI_OK, "0.1.0",
+            "Ends MULTI; always an error: there are no transactions.", ""),
+    CMD_ROW("FORCEUNLOCK", cmd_lock_force, 2, CMD_LOCK | CMD_ADMIN, "0.1.0",
+            "Frees a lock whoever holds it, and tells the holder.", "name"),
+    CMD_ROW("HELLO", cmd_conn_hello, -1,
+            CMD_CONNECTION | CMD_BARRIER | CMD_SECRET | CMD_ANYBODY | CMD_MULTI_OK, "0.1.0",
+            "Chooses the version of the protocol.",
+            "[protover [AUTH username password] [SETNAME clientname]]"),
+    CMD_ROW("HELP", cmd_docs_help, -1, CMD_CONNECTION, "0.1.0", "Says what the lock commands do.",
+            "[command]"),
+    CMD_ROW("HOLDS", cmd_lock_holds, -2, CMD_INSPECT, "0.1.0",
+            "Says how often this owner holds a lock.", "name [OWNER id]"),
+    CMD_ROW("INFO", cmd_admin_info, -1, CMD_INSPECT, "0.1.0", "Shows figures of the broker.",
+            "[section ...]"),
+    CMD_ROW_SUBS("LATENCY", NULL, -2, CMD_ADMIN, "0.1.0", "Shows how long commands take.",
+                 latency_subs),
+    CMD_ROW("LOCK", cmd_lock_acquire, -2, CMD_LOCK, "0.1.0",
+            "Takes a lock; answers its fencing token and for how many ms it is valid, or nil.",
+            "name [OWNER id] [WAIT ms] [LEASE ms] [MAXHOLD ms] [SHARED | LIMIT n] [TELL] [FAIR] "
+            "[ID text]"),
+    CMD_ROW("LOCKINFO", cmd_lock_info, 2, CMD_INSPECT, "0.1.0",
+            "Shows who holds a lock and who waits for it.", "name"),
+    CMD_ROW("LOCKS", cmd_lock_list, -1, CMD_INSPECT, "0.1.0",
+            "Lists the locks that clients of this broker hold or wait for.",
+            "[CURSOR c] [MATCH glob] [COUNT n]"),
+    CMD_ROW(
+        "MASTER", cmd_admin_master, 3, CMD_ADMIN, "0.1.0",
+        "Ends the quarantine of a master by hand, or puts this broker's settings in force on it.",
+        "name <TRUST | ADOPT>"),
+    CMD_ROW("MASTERS", cmd_lock_masters, 1, CMD_INSPECT, "0.1.0",
+            "Shows the Redis masters and how they do.", ""),
+    CMD_ROW("MLOCK", cmd_lock_acquire_many, -3, CMD_LOCK, "0.1.0",
+            "Takes several locks, all or none; answers their tokens and for how many ms they are "
+            "valid.",
+            "numnames name [name ...] [OWNER id] [WAIT ms] [LEASE ms] [MAXHOLD ms] "
+            "[SHARED | LIMIT n] [TELL] [ID text]"),
+    CMD_ROW("MONITOR", cmd_trace_monitor, 1, CMD_ADMIN | CMD_BARRIER, "0.1.0",
+            "Shows every command as it comes.", ""),
+    CMD_ROW("MULTI", cmd_multi_multi, 1, CMD_CONNECTION | CMD_MULTI_OK, "0.1.0",
+            "Refuses all commands until EXEC or DISCARD: there are no transactions.", ""),
+    CMD_ROW("MUNLOCK", cmd_lock_release_many, -3, CMD_LOCK, "0.1.0",
+            "Releases several locks; answers how many were held and are free now.",
+            "numnames name [name ...] [OWNER id]"),
+    CMD_ROW("OWNER", cmd_lock_owner, -1, CMD_LOCK, "0.1.0",
+            "Sets or shows the default owner of this connection.", "[id]"),
+    CMD_ROW("PAUSE", cmd_admin_pause, 1, CMD_ADMIN, "0.1.0",
+            "Gives no new locks until RESUME; those that are held stay.", ""),
+    CMD_ROW("PING", cmd_conn_ping, -1, CMD_CONNECTION | CMD_PUBSUB_OK, "0.1.0",
+            "Answers PONG, or the same text.", "[message]"),
+    CMD_ROW("PSUBSCRIBE", cmd_pubsub_psubscribe, -2,
+            CMD_CONNECTION | CMD_BARRIER | CMD_PUBSUB_OK | CMD_CHANNELS, "0.1.0",
+            "Listens to channels by pattern.", "pattern [pattern ...]"),
+    CMD_ROW_SUBS("PUBSUB", NULL, -2, CMD_CONNECTION, "0.1.0", "Shows who listens.", pubsub_subs),
+    CMD_ROW("PUNSUBSCRIBE", cmd_pubsub_punsubscribe, -1, CMD_CONNECTION | CMD_PUBSUB_OK, "0.1.0",
+            "Stops listening by pattern.", "[pattern ...]"),
+    CMD_ROW("QUIT", cmd_conn_quit, -1,
+            CMD_CONNECTION | CMD_BARRIER | CMD_PUBSUB_OK | CMD_ANYBODY | CMD_MULTI_OK, "0.1.0",
+            "Ends the connection; its watched locks are released.", ""),
+    CMD_ROW("RENEW", cmd_lock_renew, -2, CMD_LOCK, "0.1.0",
+            "Renews a lock and moves its watchdog to this connection; answers as LOCK.",
+            "name [OWNER id] [LEASE ms]"),
+    CMD_ROW("RESET", cmd_conn_reset, 1,
+            CMD_CONNECTION | CMD_BARRIER | CMD_PUBSUB_OK | CMD_ANYBODY | CMD_MULTI_OK, "0.1.0",
+            "Makes the connection as new; its watched locks are released.", ""),
+    CMD_ROW("RESUME", cmd_admin_resume, 1, CMD_ADMIN, "0.1.0", "Ends PAUSE.", ""),
+    CMD_ROW("SCAN", cmd_lock_scan, -2, CMD_INSPECT, "0.1.0",
+            "LOCKS, as tools of Redis ask for it; each is of the type lock.",
+            "cursor [MATCH pattern] [COUNT count] [TYPE type]"),
+    CMD_ROW("SELECT", cmd_conn_select, 2, CMD_CONNECTION, "0.1.0", "Accepts 0, the only database.",
+            "index"),
+    CMD_ROW("SHUTDOWN", cmd_admin_shutdown, -1, CMD_ADMIN, "0.1.0",
+            "Drains and stops the broker; locks stay.", "[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]"),
+    CMD_ROW_SUBS("SLOWLOG", NULL, -2, CMD_ADMIN, "0.1.0", "Shows slow requests.", slowlog_subs),
+    CMD_ROW("SUBSCRIBE", cmd_pubsub_subscribe, -2,
+            CMD_CONNECTION | CMD_BARRIER | CMD_PUBSUB_OK | CMD_CHANNELS, "0.1.0",
+            "Listens to channels: \"lost\", \"lock:<name>\".", "channel [channel ...]"),
+    CMD_ROW("TIME", cmd_conn_time, 1, CMD_CONNECTION, "0.1.0",
+            "Shows the wall clock of the broker.", ""),
+    CMD_ROW("TYPE", cmd_lock_type, 2, CMD_INSPECT, "0.1.0",
+            "Answers lock when clients of this broker hold it or wait for it, else none.", "name"),
+    CMD_ROW("UNLOCK", cmd_lock_release, -2, CMD_LOCK, "0.1.0",
+            "Gives a lock back; answers 1, or 0 when it is still held because it was taken again.",
+            "name [OWNER id]"),
+    CMD_ROW("UNSUBSCRIBE", cmd_pubsub_unsubscribe, -1, CMD_CONNECTION | CMD_PUBSUB_OK, "0.1.0",
+            "Stops listening to channels.", "[channel ...]"),
+    CMD_ROW_END};
+const struct cmd *cmd_table(int *count)
+{
+    *count = (int)(sizeof(table) / sizeof(table[0])) - 1;
+    return table;
+}

@@ -1,0 +1,247 @@
+/* conf_check: what no option can see alone.
+ *
+ * Errors are settings under which a promise could not be kept or nothing would work; warnings are
+ * settings that somebody may want, but should know of. Each names the line of its option, when it
+ * comes from the file.
+ */
+#include "conf/private.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+struct check {
+    const struct conf *conf;
+    conf_report_fn report;
+    void *arg;
+    int errors;
+};
+
+enum { FAIL, WARN };
+
+static void say(struct check *check, int severity, int line, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+static void say(struct check *check, int severity, int line, const char *fmt, ...)
+{
+    struct conf_error text, out;
+    char path[200];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text.text, sizeof(text.text), fmt, ap);
+    va_end(ap);
+    if (severity == FAIL)
+        check->errors++;
+    if (line > 0 && check->conf->path != NULL)
+        conf_refuse(&out, "%s:%d: %.300s", conf_printable(path, sizeof(path), check->conf->path),
+                    line, text.text);
+    else
+        out = text;
+    check->report(check->arg, severity == WARN, out.text);
+}
+
+/* The line that set the key, or, as a default never is wrong alone, the line that set other. */
+static int line_of(const struct check *check, const char *key, const char *other)
+{
+    const struct conf_option *opt = conf_option_find(NULL, key);
+    int line = check->conf->line[conf_option_index(opt)];
+
+    if (line == 0 && other != NULL)
+        return line_of(check, other, NULL);
+    return line;
+}
+
+static const char *shown(const struct check *check, const char *key, char out[CONF_VALUE_MAX])
+{
+    conf_value_format(check->conf, conf_option_find(NULL, key), out);
+    return out;
+}
+
+/* Says "a (1s) must be <relation> b (2s)<why>", with the values in force. */
+static void say_pair(struct check *check, int severity, const char *a, const char *relation,
+                     const char *b, const char *why)
+{
+    char va[CONF_VALUE_MAX], vb[CONF_VALUE_MAX];
+
+    say(check, severity, line_of(check, a, b), "%s (%s) %s %s (%s)%s", a, shown(check, a, va),
+        relation, b, shown(check, b, vb), why);
+}
+
+static void check_times(struct check *check)
+{
+    const struct conf *c = check->conf;
+
+    if (c->lease_ms > c->max_lease_ms)
+        say_pair(check, FAIL, "lease", "must not be longer than", "max_lease", "");
+    if (c->min_validity_ms >= c->lease_ms / 3)
+        say_pair(check, FAIL, "min_validity", "must be shorter than a third of", "lease", "");
+    if (c->request_timeout_ms > c->lease_ms / 3)
+        say_pair(check, WARN, "request_timeout", "is longer than a third of", "lease",
+                 ": one slow answer can cost a watched lock");
+    if (c->pause_limit_ms > c->lease_ms / 3)
+        say_pair(check, WARN, "pause_limit", "is longer than a third of", "lease",
+                 ": a pause that costs leases goes unnoticed");
+    if (c->quarantine_ms > 0 &&
+        c->quarantine_ms < c->max_lease_ms + c->max_lease_ms * c->drift_ppm / 1000000)
+        say_pair(check, WARN, "quarantine", "is shorter than", "max_lease",
+                 " and its drift: a master that restarts empty can let in a second holder");
+}
+
+static void check_sizes(struct check *check)
+{
+    const struct conf *c = check->conf;
+
+    if (c->output_buffer_soft > c->output_buffer_hard)
+        say_pair(check, FAIL, "output_buffer_soft", "must not be larger than", "output_buffer_hard",
+                 "");
+    if (c->max_arg_len > c->max_request)
+        say_pair(check, FAIL, "max_arg_len", "must not be larger than", "max_request", "");
+}
+
+static bool is_loopback(const struct conf_listen *l)
+{
+    return l->is_unix || strncmp(l->host, "127.", 4) == 0 || strcmp(l->host, "::1") == 0;
+}
+
+static void check_exposure(struct check *check)
+{
+    const struct conf *c = check->conf;
+
+    if (c->user_count > 0)
+        return;
+    for (size_t i = 0; i < c->listen.count; i++) {
+        const struct conf_listen *l = &c->listen.v[i];
+
+        /* behind a proxy are others */
+        if ((is_loopback(l) && !l->proxy) ||
+            (l->tls && c->tls_clients == CONF_TLS_CLIENTS_REQUIRED))
+            continue;
+        say(check, c->protected_mode ? FAIL : WARN, line_of(check, "listen", NULL),
+            "listen: %s is open to other machines: whoever reaches it can take and free locks%s",
+            l->host,
+            c->protected_mode ? " (name some in section [users], or set protected_mode = no)" : "");
+        return;
+    }
+}
+
+static void check_users(struct check *check)
+{
+    const struct conf *c = check->conf;
+
+    for (size_t i = 0; i < c->user_count; i++) {
+        const struct conf_user *u = &c->users[i];
+
+        if (!u->defined)
+            say(check, FAIL, 0,
+                "user %s has options but no password (%s = the hash that holdfastd --hash-password "
+                "prints, or none)",
+                u->name, u->name);
+        for (size_t k = 0; k < i; k++) {
+            const struct conf_user *other = &c->users[k];
+
+            if (u->uid >= 0 && u->uid == other->uid)
+                say(check, FAIL, 0, "user %s has the same uid as %s", u->name, other->name);
+            if (u->certificate != NULL && other->certificate != NULL &&
+                strcmp(u->certificate, other->certificate) == 0)
+                say(check, FAIL, 0, "user %s has the same certificate as %s", u->name, other->name);
+        }
+    }
+}
+
+static void check_tls(struct check *check)
+{
+    const struct conf *c = check->conf;
+    bool listens = false;
+
+    for (size_t i = 0; i < c->listen.count; i++)
+        listens = listens || c->listen.v[i].tls;
+    if (listens && c->tls_certificate == NULL)
+        say(check, FAIL, line_of(check, "listen", NULL),
+            "listen: tls:// needs a certificate in section [tls]");
+    if (c->tls_key != NULL && c->tls_certificate == NULL)
+        say(check, FAIL, line_of(check, "key", NULL), "key: has no certificate");
+    if (c->tls_clients != CONF_TLS_CLIENTS_OFF && c->tls_ca == NULL)
+        say(check, FAIL, line_of(check, "client_certificates", NULL),
+            "client_certificates: needs a ca that signs them");
+}
+
+/* The line of a row whose key another section has too. */
+static int line_in(const struct check *check, const char *section, const char *key)
+{
+    return check->conf->line[conf_option_index(conf_option_find(section, key))];
+}
+
+static void check_http(struct check *check)
+{
+    const struct conf_listens *listen = &check->conf->http_listen;
+    int line = line_in(check, "http", "listen");
+
+    for (size_t i = 0; i < listen->count; i++) {
+        if (listen->v[i].is_unix)
+            say(check, FAIL, line, "http.listen: unix:%s is no TCP address", listen->v[i].host);
+        else if (listen->v[i].tls)
+            say(check, FAIL, line, "http.listen: there is no TLS for HTTP");
+        else if (listen->v[i].proxy)
+            say(check, FAIL, line, "http.listen: there is no PROXY protocol for HTTP");
+        else if (!is_loopback(&listen->v[i]))
+            say(check, WARN, line,
+                "http.listen: %s is open to other machines: whoever reaches it sees the names of "
+                "locks",
+                listen->v[i].host);
+    }
+}
+
+static void check_master(struct check *check, size_t index)
+{
+    const struct conf_master *m = &check->conf->masters[index];
+
+    if (m->host == NULL) {
+        say(check, FAIL, 0, "master %s has no address (%s = redis://host:port)", m->name, m->name);
+        return;
+    }
+    if (m->user != NULL && m->password == NULL)
+        say(check, FAIL, m->line, "%s: has a user but no password", m->name);
+    if (m->key != NULL && m->certificate == NULL)
+        say(check, FAIL, m->line, "%s.key: has no certificate", m->name);
+    if (!m->tls && (m->ca != NULL || m->certificate != NULL || m->server_name != NULL))
+        say(check, FAIL, m->line, "%s: has options for TLS but no rediss:// address", m->name);
+    for (size_t i = 0; i < index; i++) {
+        const struct conf_master *other = &check->conf->masters[i];
+
+        if (conf_master_same_address(m, other))
+            say(check, FAIL, m->line, "%s: has the same address as %s", m->name, other->name);
+        if (m->id != NULL && conf_master_same_id(m, other))
+            say(check, FAIL, m->line, "%s: has the same id as %s", m->name, other->name);
+    }
+}
+
+static void check_masters(struct check *check, bool masters_optional)
+{
+    size_t count = check->conf->master_count;
+
+    if (count == 0 && !masters_optional)
+        say(check, FAIL, 0,
+            "there is no master: section [masters] needs a line such as "
+            "a = redis://127.0.0.1:6379");
+    for (size_t i = 0; i < count; i++)
+        check_master(check, i);
+    if (count > 0 && count % 2 == 0)
+        say(check, WARN, 0,
+            "%zu masters survive the loss of %zu, as %zu would: an odd number is better", count,
+            (count - 1) / 2, count - 1);
+}
+
+int conf_check(const struct conf *conf, bool masters_optional, conf_report_fn report, void *arg)
+{
+    struct check check = {.conf = conf, .report = report, .arg = arg};
+
+    check_times(&check);
+    check_sizes(&check);
+    check_exposure(&check);
+    check_users(&check);
+    check_tls(&check);
+    check_http(&check);
+    check_masters(&check, masters_optional);
+    return check.errors == 0 ? 0 : -1;
+}

@@ -1,0 +1,315 @@
+/* conf: the configuration as a value.
+ *
+ * One table of options (conf_table.c) serves the file, `-o section.key=value`, CONFIG GET and SET,
+ * and the check of the manual.  This module sets values and applies nothing: who needs a value
+ * reads it from struct conf, and after a reload server asks conf_diff() what has changed.
+ *
+ * The usual way to a configuration:
+ *     conf_init, conf_load_file, conf_override for each -o, conf_read_secrets, conf_check
+ * and for CONFIG SET: conf_copy, conf_set_live, conf_check, conf_diff, conf_fini the old one.
+ *
+ * Units: durations are milliseconds, sizes bytes, ratios parts per million (ppm).
+ */
+#ifndef HOLDFAST_CONF_H
+#define HOLDFAST_CONF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/util.h"
+
+struct glob;
+
+enum {
+    CONF_OPTIONS_MAX = 64,      /* rows in the table, at most */
+    CONF_MASTERS_MAX = 15,      /* masters in one configuration */
+    CONF_MASTER_NAME_MAX = 32,  /* bytes of a master's name, [a-z0-9_-] */
+    CONF_USERS_MAX = 256,       /* users in one configuration */
+    CONF_USER_NAME_MAX = 60,    /* bytes of a user's name */
+    CONF_USER_KEYS = 5,         /* options of a user, its password first */
+    CONF_LISTEN_MAX = 16,       /* addresses in one list */
+    CONF_FILE_MAX = 1024 * 1024 /* bytes of a configuration file */
+};
+
+/* Values of conf.quarantine_ms that are no time. */
+enum { CONF_QUARANTINE_OFF = 0, CONF_QUARANTINE_AUTO = -1 };
+
+enum conf_on_disconnect {
+    CONF_DISCONNECT_AUTO,    /* release after an orderly close, else expire */
+    CONF_DISCONNECT_RELEASE, /* always release at once */
+    CONF_DISCONNECT_EXPIRE   /* never release: stop renewing */
+};
+
+enum conf_tls_clients {
+    CONF_TLS_CLIENTS_OFF,
+    CONF_TLS_CLIENTS_OPTIONAL, /* none, or a good one */
+    CONF_TLS_CLIENTS_REQUIRED
+};
+
+enum conf_on_lost { CONF_LOST_NOTIFY, CONF_LOST_CLOSE };
+enum conf_log { CONF_LOG_STDERR, CONF_LOG_SYSLOG };
+
+/* An address to listen on.  host: a numeric IPv4 or IPv6 address without brackets, "*" (all of
+ * both families), or, when is_unix, the absolute path of the socket.  Port 0: any free one. */
+struct conf_listen {
+    char *host;
+    int port;
+    bool is_unix;
+    bool tls;
+    bool proxy; /* each connection begins with a PROXY header */
+};
+/* What stands before such an address: "", "tls://", "proxy://" or "proxy+tls://". */
+const char *conf_listen_prefix(bool tls, bool proxy);
+
+struct conf_listens {
+    struct conf_listen *v;
+    size_t count;
+};
+
+/* A master.  host is a name or an address without brackets, or, when is_unix, an absolute path.
+ * user, password: NULL when there is none; the password is there after conf_read_secrets(). */
+struct conf_master {
+    char *name;
+    char *host;
+    int port;
+    bool is_unix;
+    bool tls;
+    char *user;
+    char *password;
+    char *id;                  /* NULL, or what brokers know it by, in place of its address */
+    char *password_file;       /* NULL, or where the password is read from; may begin with %d/ */
+    char *password_credential; /* NULL, or its name in $CREDENTIALS_DIRECTORY */
+    /* For TLS; NULL when there is none. */
+    char *ca, *certificate, *key; /* paths, see conf_expand_path() */
+    char *server_name;            /* in place of host */
+    int db;
+    int line; /* of the address in the file; 0: not from the file */
+};
+
+/* Classes of commands that a user may run. */
+enum conf_allow { CONF_ALLOW_LOCK = 1, CONF_ALLOW_INSPECT = 2, CONF_ALLOW_ADMIN = 4 };
+
+struct conf_user {
+    char *name;
+    char *hash;        /* password.h; NULL: no password is right */
+    bool nopass;       /* "default" only: any password is right, and so is none */
+    bool defined;      /* has a line of its own name */
+    unsigned allow;    /* enum conf_allow */
+    char *names;       /* patterns with blanks between */
+    int64_t uid;       /* of peers over Unix sockets; -1: none */
+    char *certificate; /* common name in the certificate of a client; NULL: none */
+    int line[CONF_USER_KEYS];
+};
+
+struct conf {
+    /* [holdfast] */
+    struct conf_listens listen;
+    int64_t unix_socket_mode; /* permission bits */
+    int protected_mode;       /* 0, 1 */
+    int64_t lease_ms;
+    int64_t max_lease_ms;
+    int64_t min_validity_ms;
+    int64_t drift_ppm;
+    int64_t request_timeout_ms;
+    int64_t quarantine_ms; /* or CONF_QUARANTINE_AUTO, CONF_QUARANTINE_OFF */
+    int on_disconnect;     /* enum conf_on_disconnect */
+    int on_lost;           /* enum conf_on_lost */
+    int64_t drain_timeout_ms;
+    int64_t pause_limit_ms;
+    int64_t handover_max_count;
+    int64_t handover_max_time_ms;
+    int log_level;    /* enum log_level */
+    int log;          /* enum conf_log */
+    int log_facility; /* LOG_DAEMON... of <syslog.h> */
+    /* [limits] */
+    int64_t max_clients;
+    int64_t max_clients_per_address;
+    int64_t max_locks;
+    int64_t max_locks_per_client;
+    int64_t max_waiters_per_lock;
+    int64_t max_waiters;
+    int64_t max_pending_requests;
+    int64_t max_request_args;
+    int64_t max_arg_len;
+    int64_t max_request;
+    int64_t max_inline;
+    int64_t output_buffer_hard;
+    int64_t output_buffer_soft;
+    int64_t output_buffer_soft_time_ms;
+    int64_t request_time_ms;
+    int64_t idle_timeout_ms;     /* 0: never */
+    int64_t tcp_keepalive_ms;    /* 0: off */
+    int64_t tcp_user_timeout_ms; /* 0: the kernel's own */
+    int64_t max_master_reply;
+    int64_t max_master_inflight;
+    /* [http] */
+    struct conf_listens http_listen; /* TCP only; may be empty: off */
+    char *http_hosts;                /* names with CONF_HOSTS_BETWEEN between them; NULL: none */
+    /* [tls]; paths, see conf_expand_path(); NULL: none */
+    char *tls_certificate;
+    char *tls_key;
+    char *tls_ca;
+    int tls_clients; /* enum conf_tls_clients */
+    /* [masters], in the order of the file */
+    struct conf_master *masters;
+    size_t master_count;
+    /* [users], in the order of the file */
+    struct conf_user *users;
+    size_t user_count;
+    /* where it comes from */
+    char *path;                 /* the file that was loaded, or NULL */
+    int line[CONF_OPTIONS_MAX]; /* of each row of the table in that file; 0: not from the file */
+    bool set_live[CONF_OPTIONS_MAX]; /* by conf_set_live(), and not in force from a file since */
+    bool given[CONF_OPTIONS_MAX];    /* set by the file, -o or the program; else as by default */
+};
+
+/* ---- the table ---- */
+
+#define CONF_HOSTS_BETWEEN " ,\t"
+
+enum conf_type {
+    CONF_INT,
+    CONF_SIZE,     /* 64k, 1m */
+    CONF_DURATION, /* 250ms, 30s; may have named values besides */
+    CONF_RATIO,    /* 0.5% or 0.005, kept as ppm */
+    CONF_MODE,     /* octal permission bits */
+    CONF_ENUM,
+    CONF_PATH,  /* absolute, or %d/ and the name of a credential, or none */
+    CONF_HOSTS, /* names separated by spaces or commas, or none */
+    CONF_LISTEN /* addresses separated by spaces or commas; a name stands for none */
+};
+
+enum conf_flags {
+    CONF_RELOADABLE = 1, /* SIGHUP and CONFIG SET take effect without a restart */
+    CONF_SECRET = 2      /* CONFIG GET and conf_diff never show the value */
+};
+
+struct conf_name {
+    const char *name;
+    int64_t value;
+};
+
+struct conf_option {
+    const char *section;
+    const char *key;
+    enum conf_type type;
+    unsigned flags;
+    size_t offset; /* of the field in struct conf */
+    const char *def;
+    int64_t min, max;
+    const struct conf_name *names; /* ended by a NULL name; or NULL */
+    const char *help;              /* half a sentence, no full stop */
+};
+
+/* All rows.  Masters are not rows: their keys are the user's names. */
+const struct conf_option *conf_options(size_t *count);
+
+/* The type for people: "duration", "size"... */
+const char *conf_type_name(enum conf_type type);
+
+/* ---- errors ---- */
+
+/* One line without a newline, safe to print: control bytes are replaced, passwords never shown. */
+struct conf_error {
+    char text[512];
+};
+
+/* Called once for each thing found wrong, in the order of the file; text is only lent. */
+typedef void (*conf_report_fn)(void *arg, bool is_warning, const char *text);
+
+/* ---- life ---- */
+
+/* Everything at its default, no masters. */
+void conf_init(struct conf *conf);
+void conf_fini(struct conf *conf);
+
+/* dst is uninitialised before and owns copies of everything after. */
+void conf_copy(struct conf *dst, const struct conf *src);
+
+/* Makes the users of dst those of src. */
+void conf_take_users(struct conf *dst, const struct conf *src);
+
+/* ---- setting ---- */
+
+/* Reads a file into conf, over what is there; masters are added.  All errors are reported (at most
+ * 100).  -1: there was one, or the file cannot be read; conf then holds a part of it and must not
+ * be used, only passed to conf_fini. */
+int conf_load_file(struct conf *conf, const char *path, conf_report_fn report,
+                   void *arg) MUST_CHECK;
+
+/* The same for bytes in memory; path stands in the messages and in conf->path. */
+int conf_load_bytes(struct conf *conf, const char *data, size_t len, const char *path,
+                    conf_report_fn report, void *arg) MUST_CHECK;
+
+/* "section.key=value", as given to -o. */
+int conf_override(struct conf *conf, const char *assignment, struct conf_error *err) MUST_CHECK;
+
+/* Sets one option.  name: "section.key", or the key alone; "masters.<name>" sets or adds a master.
+ * On -1 conf is as it was. */
+int conf_set(struct conf *conf, const char *name, const char *value,
+             struct conf_error *err) MUST_CHECK;
+
+/* The same for CONFIG SET: refuses what needs a restart, masters and users. */
+int conf_set_live(struct conf *conf, const char *name, const char *value,
+                  struct conf_error *err) MUST_CHECK;
+
+/* Writes what conf_set_live() has changed into the file that conf comes from: only those lines, and
+ * the whole file in one step. -1: it is as it was, and err says why. Writes to disk, so it blocks.
+ */
+int conf_rewrite(const struct conf *conf, int *changed, struct conf_error *err) MUST_CHECK;
+
+void conf_clear_masters(struct conf *conf);
+void conf_clear_users(struct conf *conf);
+
+/* What a path in the configuration stands for: %d/ is the directory of the unit's credentials.
+ * -1: there is none, or it is too long. */
+int conf_expand_path(const char *path, char *out, size_t size, struct conf_error *err) MUST_CHECK;
+
+/* Reads password files and credentials into the masters' passwords; once for a struct conf, as a
+ * second password for a master is an error. -1: one cannot be read. Reads files, so it blocks. */
+int conf_read_secrets(struct conf *conf, conf_report_fn report, void *arg) MUST_CHECK;
+
+/* What no option can see alone: lease against max_lease and the like.  Warnings do not fail.
+ * masters_optional: having none is no error (dev mode brings its own). */
+int conf_check(const struct conf *conf, bool masters_optional, conf_report_fn report,
+               void *arg) MUST_CHECK;
+
+/* ---- reading ---- */
+
+/* Has nobody set this option? */
+bool conf_is_default(const struct conf *conf, const char *section, const char *key);
+
+/* name and value are only lent.  The value can be given to conf_set again, but for secrets. */
+typedef void (*conf_get_fn)(void *arg, const char *name, const char *value);
+
+/* Calls fn for each option whose name matches the glob, in the order of the table, then for each
+ * master.  Options of [holdfast] go by their key, others by section.key; the pattern may fit the
+ * key alone or section.key.  Returns how many there were; none for a pattern beyond GLOB_MAX. */
+size_t conf_get(const struct conf *conf, const char *glob, size_t glob_len, conf_get_fn fn,
+                void *arg);
+/* Likewise for each option that any of the patterns fits, once. */
+size_t conf_get_any(const struct conf *conf, const struct glob *const *globs, size_t n,
+                    conf_get_fn fn, void *arg);
+
+/* What brokers know a master by: its address, and the database, as locks in another one are others.
+ * Where the way there differs from broker to broker (a Unix socket here, TCP there), its `id` says
+ * that it is the same. Heap, the caller frees it. */
+char *conf_master_identity(const struct conf_master *);
+
+struct conf_change {
+    const char *name;
+    const char *old_value; /* "" in place of secrets */
+    const char *new_value;
+    bool needs_restart;
+};
+typedef void (*conf_diff_fn)(void *arg, const struct conf_change *change);
+
+/* Calls fn for each option that differs; "users", without values, when one of them differs;
+ * "masters" when their list or an address differs (needs a restart), "masters.<name>" when only a
+ * user, a password or a file for TLS does (is used at the next connect). Returns how many there
+ * were. */
+size_t conf_diff(const struct conf *old_conf, const struct conf *new_conf, conf_diff_fn fn,
+                 void *arg);
+
+#endif

@@ -1,0 +1,446 @@
+/* conf_master: the section [masters]: addresses as URLs, where their passwords come from, and files
+ * for TLS.
+ *
+ * Knows how a master is written, not how it is reached. A message never repeats an address, since
+ * there may be a password in it.
+ *
+ * Invariants: names are unique and keep the order in which they were first seen; a master without
+ * an address (host NULL) has only been mentioned by an option of its own, and conf_check refuses
+ * it; the array has room for CONF_MASTERS_MAX.
+ */
+#include "conf/private.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+
+enum { REDIS_PORT = 6379, HOST_MAX = 253 };
+
+#define ID_BYTES "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.:/_-"
+#define NAME_BYTES "abcdefghijklmnopqrstuvwxyz0123456789_-"
+#define HOST_BYTES "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_"
+
+static char *dup_or_null(const char *s)
+{
+    return s != NULL ? util_strdup(s) : NULL;
+}
+
+static void free_secret(char *s)
+{
+    if (s != NULL)
+        explicit_bzero(s, strlen(s));
+    free(s);
+}
+
+static void master_fini_address(struct conf_master *m)
+{
+    free(m->host);
+    free(m->user);
+    free_secret(m->password);
+}
+
+void conf_clear_masters(struct conf *conf)
+{
+    for (size_t i = 0; i < conf->master_count; i++) {
+        struct conf_master *m = &conf->masters[i];
+
+        master_fini_address(m);
+        free(m->name);
+        free(m->id);
+        free(m->password_file);
+        free(m->password_credential);
+        free(m->ca);
+        free(m->certificate);
+        free(m->key);
+        free(m->server_name);
+    }
+    free(conf->masters);
+    conf->masters = NULL;
+    conf->master_count = 0;
+}
+
+void conf_masters_copy(struct conf *dst, const struct conf *src)
+{
+    dst->master_count = src->master_count;
+    dst->masters = util_alloc(CONF_MASTERS_MAX * sizeof(*dst->masters));
+    for (size_t i = 0; i < src->master_count; i++) {
+        const struct conf_master *from = &src->masters[i];
+        struct conf_master *to = &dst->masters[i];
+
+        *to = *from;
+        to->name = util_strdup(from->name);
+        to->host = dup_or_null(from->host);
+        to->user = dup_or_null(from->user);
+        to->password = dup_or_null(from->password);
+        to->id = dup_or_null(from->id);
+        to->password_file = dup_or_null(from->password_file);
+        to->password_credential = dup_or_null(from->password_credential);
+        to->ca = dup_or_null(from->ca);
+        to->certificate = dup_or_null(from->certificate);
+        to->key = dup_or_null(from->key);
+        to->server_name = dup_or_null(from->server_name);
+    }
+}
+
+/* ---- the address ---- */
+
+static int hex_digit(char c)
+{
+    const char *digits = "0123456789abcdef", *at = strchr(digits, tolower((unsigned char)c));
+
+    return c != '\0' && at != NULL ? (int)(at - digits) : -1;
+}
+
+/* In place. %00 is refused: nothing here may hold a NUL. */
+static int percent_decode(char *s)
+{
+    char *out = s;
+
+    for (; *s != '\0'; s++) {
+        int high, low;
+
+        if (*s != '%') {
+            *out++ = *s;
+            continue;
+        }
+        high = hex_digit(s[1]);
+        low = high < 0 ? -1 : hex_digit(s[2]);
+        if (low < 0 || high * 16 + low == 0)
+            return -1;
+        *out++ = (char)(high * 16 + low);
+        s += 2;
+    }
+    *out = '\0';
+    return 0;
+}
+
+/* [user[:password]@] at the head of *rest; the parts point into it. */
+static int parse_login(char **rest, struct conf_master *m, struct conf_error *err)
+{
+    char *end = *rest + strcspn(*rest, "/?"), *at = memrchr(*rest, '@', (size_t)(end - *rest));
+    char *colon;
+
+    if (at == NULL)
+        return 0;
+    *at = '\0';
+    colon = strchr(*rest, ':');
+    if (colon != NULL)
+        *colon = '\0';
+    m->user = **rest != '\0' ? *rest : NULL;
+    m->password = colon != NULL && colon[1] != '\0' ? colon + 1 : NULL;
+    *rest = at + 1;
+    if ((m->user != NULL && percent_decode(m->user) != 0) ||
+        (m->password != NULL && percent_decode(m->password) != 0))
+        return conf_refuse(err,
+                           "user or password have a %% that does not start a byte such as %%40");
+    return 0;
+}
+
+static int parse_db(const char *text, struct conf_master *m, struct conf_error *err)
+{
+    int64_t db;
+
+    if (util_parse_int(text, strlen(text), 0, INT32_MAX, &db) != 0)
+        return conf_refuse(err, "the number of the database must be 0 or more");
+    m->db = (int)db;
+    return 0;
+}
+
+/* /path[?db=n] */
+static int parse_unix(char *rest, struct conf_master *m, struct conf_error *err)
+{
+    char *query = strchr(rest, '?');
+
+    if (query != NULL) {
+        *query++ = '\0';
+        if (strncmp(query, "db=", 3) != 0)
+            return conf_refuse(err, "the only option of a unix:// address is ?db=number");
+        if (parse_db(query + 3, m, err) != 0)
+            return -1;
+    }
+    if (percent_decode(rest) != 0)
+        return conf_refuse(err, "the path has a %% that does not start a byte such as %%40");
+    if (rest[0] != '/' || strlen(rest) >= sizeof(((struct sockaddr_un *)0)->sun_path))
+        return conf_refuse(err, "the path of a socket is absolute and at most %zu bytes long",
+                           sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
+    m->host = rest;
+    m->is_unix = true;
+    return 0;
+}
+
+/* host or [v6], which *rest then points behind. */
+static int parse_host(char **rest, struct conf_master *m, struct conf_error *err)
+{
+    unsigned char address[sizeof(struct in6_addr)];
+    char *host = *rest, *end;
+
+    if (*host == '[') {
+        end = strchr(++host, ']');
+        if (end == NULL)
+            return conf_refuse(err, "there is a [ without ]");
+        *end = '\0';
+        if (inet_pton(AF_INET6, host, address) != 1)
+            return conf_refuse(err, "what stands in [ ] is not an IPv6 address");
+        *rest = end + 1;
+    } else {
+        size_t len = strspn(host, HOST_BYTES);
+
+        if (len == 0 || len > HOST_MAX)
+            return conf_refuse(err, "has no host (redis://host:port; IPv6 as redis://[::1]:port)");
+        *rest = host + len;
+    }
+    m->host = host;
+    return 0;
+}
+
+/* host[:port][/db] */
+static int parse_tcp(char *rest, struct conf_master *m, struct conf_error *err)
+{
+    char *after, *slash;
+    int64_t port = REDIS_PORT;
+
+    after = rest;
+    if (parse_host(&after, m, err) != 0)
+        return -1;
+    slash = after + strcspn(after, "/");
+    if (*slash == '/' && slash[1] != '\0' && parse_db(slash + 1, m, err) != 0)
+        return -1;
+    if (*after == ':' &&
+        util_parse_int(after + 1, (size_t)(slash - after - 1), 1, 65535, &port) != 0)
+        return conf_refuse(err, "the port must be 1 to 65535");
+    if (*after != ':' && after != slash)
+        return conf_refuse(err, "the host has a byte that no host name has");
+    *after = '\0';
+    m->port = (int)port;
+    return 0;
+}
+
+/* url is cut up in place; the strings of m point into it. */
+static int parse_url(char *url, struct conf_master *m, struct conf_error *err)
+{
+    char *rest = strstr(url, "://");
+    bool is_unix;
+
+    if (rest == NULL)
+        return conf_refuse(err, "is not an address (try redis://host:6379 or unix:///path)");
+    *rest = '\0';
+    rest += 3;
+    is_unix = strcmp(url, "unix") == 0;
+    m->tls = strcmp(url, "rediss") == 0;
+    if (!is_unix && !m->tls && strcmp(url, "redis") != 0)
+        return conf_refuse(err, "is neither a redis://, a rediss:// nor a unix:// address");
+    if (parse_login(&rest, m, err) != 0)
+        return -1;
+    return is_unix ? parse_unix(rest, m, err) : parse_tcp(rest, m, err);
+}
+
+static int set_address(struct conf_master *m, const char *value, int line, struct conf_error *err)
+{
+    char *url = util_strdup(value);
+    struct conf_master parsed = {0};
+    int rc = parse_url(url, &parsed, err);
+
+    if (rc == 0) {
+        master_fini_address(m);
+        m->host = util_strdup(parsed.host);
+        m->user = dup_or_null(parsed.user);
+        m->password = dup_or_null(parsed.password);
+        m->port = parsed.port;
+        m->db = parsed.db;
+        m->is_unix = parsed.is_unix;
+        m->tls = parsed.tls;
+        m->line = line;
+    }
+    explicit_bzero(url, strlen(value));
+    free(url);
+    return rc;
+}
+
+/* ---- setting by name ---- */
+
+enum { ID_MAX = 128 };
+
+static int set_id(struct conf_master *m, const char *value, struct conf_error *err)
+{
+    size_t len = strlen(value);
+    if (len == 0 || len > ID_MAX || strspn(value, ID_BYTES) < len)
+        return conf_refuse(err, "must be 1 to %d of the bytes A-Z a-z 0-9 . : / _ -", ID_MAX);
+    free(m->id);
+    m->id = util_strdup(value);
+    return 0;
+}
+
+static int set_path(char **field, const char *value, struct conf_error *err)
+{
+    if (conf_path_check(value, err) != 0)
+        return -1;
+    free(*field);
+    *field = util_strdup(value);
+    return 0;
+}
+
+/* As a host in an address, an IPv6 address without brackets. */
+static int set_server_name(struct conf_master *m, const char *value, struct conf_error *err)
+{
+    unsigned char address[sizeof(struct in6_addr)];
+    size_t len = strlen(value);
+
+    if (inet_pton(AF_INET6, value, address) != 1 &&
+        (len == 0 || len > HOST_MAX || strspn(value, HOST_BYTES) < len))
+        return conf_refuse(err, "must be the name or the address in the server's certificate");
+    free(m->server_name);
+    m->server_name = util_strdup(value);
+    return 0;
+}
+
+static int set_password_credential(struct conf_master *m, const char *value, struct conf_error *err)
+{
+    if (value[0] == '\0' || value[0] == '.' || strchr(value, '/') != NULL)
+        return conf_refuse(err, "must be the name of a systemd credential, without /");
+    free(m->password_credential);
+    m->password_credential = util_strdup(value);
+    return 0;
+}
+
+/* `option` is what stands behind the name, with its point. */
+static int set_option(struct conf_master *m, const char *option, const char *value,
+                      struct conf_error *err)
+{
+    if (strcmp(option, ".id") == 0)
+        return set_id(m, value, err);
+    if (strcmp(option, ".password_file") == 0)
+        return set_path(&m->password_file, value, err);
+    if (strcmp(option, ".password_credential") == 0)
+        return set_password_credential(m, value, err);
+    if (strcmp(option, ".ca") == 0)
+        return set_path(&m->ca, value, err);
+    if (strcmp(option, ".certificate") == 0)
+        return set_path(&m->certificate, value, err);
+    if (strcmp(option, ".key") == 0)
+        return set_path(&m->key, value, err);
+    if (strcmp(option, ".server_name") == 0)
+        return set_server_name(m, value, err);
+    return conf_refuse(err, "a master has only .id, .password_file, .password_credential, .ca, "
+                            ".certificate, .key and .server_name");
+}
+
+/* The master of that name; a new one, not yet counted, when there is none. */
+static struct conf_master *master_find_or_add(struct conf *conf, const char *name, size_t len,
+                                              struct conf_error *err)
+{
+    for (size_t i = 0; i < conf->master_count; i++) {
+        struct conf_master *m = &conf->masters[i];
+
+        if (strlen(m->name) == len && memcmp(m->name, name, len) == 0)
+            return m;
+    }
+    if (len == 0 || len > CONF_MASTER_NAME_MAX || strspn(name, NAME_BYTES) < len) {
+        conf_refuse(err, "a master's name is 1 to %d of the bytes a-z 0-9 _ -",
+                    CONF_MASTER_NAME_MAX);
+        return NULL;
+    }
+    if (conf->master_count == CONF_MASTERS_MAX) {
+        conf_refuse(err, "more than %d masters", CONF_MASTERS_MAX);
+        return NULL;
+    }
+    if (conf->masters == NULL)
+        conf->masters = util_alloc(CONF_MASTERS_MAX * sizeof(*conf->masters));
+    conf->masters[conf->master_count] = (struct conf_master){0};
+    return &conf->masters[conf->master_count];
+}
+
+int conf_master_set(struct conf *conf, const char *key, const char *value, int line,
+                    struct conf_error *err)
+{
+    size_t len = strcspn(key, ".");
+    struct conf_master *m = master_find_or_add(conf, key, len, err);
+    int rc;
+
+    if (m == NULL)
+        return -1;
+    if (key[len] == '\0')
+        rc = set_address(m, value, line, err);
+    else
+        rc = set_option(m, key + len, value, err);
+    if (rc == 0 && m->name == NULL) {
+        m->name = util_memdup(key, len);
+        conf->master_count++;
+    }
+    return rc;
+}
+
+/* ---- reading ---- */
+
+/* Bytes that mean something in a URL become %XX. */
+static size_t append_encoded(char *out, size_t n, const char *s, const char *plain)
+{
+    for (; *s != '\0' && n + 4 < CONF_VALUE_MAX; s++) {
+        unsigned char c = (unsigned char)*s;
+
+        if (isalnum(c) || strchr(plain, c) != NULL)
+            out[n++] = *s;
+        else
+            n += (size_t)snprintf(out + n, CONF_VALUE_MAX - n, "%%%02X", c);
+    }
+    out[n] = '\0';
+    return n;
+}
+
+static size_t append(char *out, size_t n, const char *s)
+{
+    n += (size_t)snprintf(out + n, CONF_VALUE_MAX - n, "%s", s);
+    return n < CONF_VALUE_MAX ? n : CONF_VALUE_MAX - 1;
+}
+
+void conf_master_format(const struct conf_master *m, char out[CONF_VALUE_MAX])
+{
+    bool bracket = !m->is_unix && m->host != NULL && strchr(m->host, ':') != NULL;
+    char number[32];
+    size_t n = append(out, 0, m->is_unix ? "unix://" : m->tls ? "rediss://" : "redis://");
+
+    if (m->user != NULL)
+        n = append_encoded(out, n, m->user, "-._~");
+    if (m->password != NULL || m->password_file != NULL || m->password_credential != NULL)
+        n = append(out, n, ":***");
+    if (m->user != NULL || out[n - 1] == '*')
+        n = append(out, n, "@");
+    if (m->host == NULL)
+        return;
+    if (bracket)
+        n = append(out, n, "[");
+    n = append_encoded(out, n, m->host, m->is_unix ? "-._~/" : "-._~:");
+    if (!m->is_unix) {
+        snprintf(number, sizeof(number), "%s:%d", bracket ? "]" : "", m->port);
+        n = append(out, n, number);
+    }
+    if (m->db != 0) {
+        snprintf(number, sizeof(number), "%s%d", m->is_unix ? "?db=" : "/", m->db);
+        append(out, n, number);
+    }
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+bool conf_master_same_address(const struct conf_master *a, const struct conf_master *b)
+{
+    return same_text(a->host, b->host) && a->port == b->port && a->is_unix == b->is_unix &&
+           a->tls == b->tls;
+}
+
+bool conf_master_same_id(const struct conf_master *a, const struct conf_master *b)
+{
+    return same_text(a->id, b->id);
+}
+
+bool conf_master_same_login(const struct conf_master *a, const struct conf_master *b)
+{
+    return same_text(a->user, b->user) && same_text(a->password, b->password) &&
+           same_text(a->ca, b->ca) && same_text(a->certificate, b->certificate) &&
+           same_text(a->key, b->key) && same_text(a->server_name, b->server_name);
+}

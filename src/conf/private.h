@@ -1,0 +1,102 @@
+/* conf_private: what the files of conf share; nobody else includes it.
+ *
+ * conf.c        life, setting by name, get, diff
+ * conf_check.c  what only several options together can get wrong
+ * conf_load.c   the file, by inih
+ * conf_write.c  what CONFIG SET has changed, back into the file
+ * conf_secret.c passwords from files
+ * conf_table.c  the rows, finding one by name
+ * conf_value.c  one value of a type: text to field and back
+ * conf_listen.c the addresses to listen on
+ * conf_master.c the masters: addresses, secrets
+ * conf_user.c   the users: hashes of passwords, what they may do
+ */
+#ifndef HOLDFAST_CONF_PRIVATE_H
+#define HOLDFAST_CONF_PRIVATE_H
+
+#include "conf/conf.h"
+
+enum { CONF_VALUE_MAX = 2048 }; /* bytes of any value as text, with the NUL */
+
+#define CONF_MASTERS_SECTION "masters"
+#define CONF_USERS_SECTION "users"
+
+/* ---- conf.c ---- */
+
+/* line: of the file; 0: from elsewhere. */
+int conf_set_at(struct conf *conf, const char *section, const char *key, const char *value,
+                int line, struct conf_error *err) MUST_CHECK;
+
+/* ---- conf_load.c ---- */
+
+/* A whole file of at most max bytes, NUL behind it; the caller frees.  NULL: err says why. */
+char *conf_read_file(const char *path, size_t max, size_t *len, struct conf_error *err) MUST_CHECK;
+
+/* ---- conf_table.c ---- */
+
+/* section NULL: the first row with that key. */
+const struct conf_option *conf_option_find(const char *section, const char *key);
+
+/* Says in err that there is no such option, and what may have been meant. */
+void conf_option_unknown(const char *section, const char *key, struct conf_error *err);
+
+bool conf_section_known(const char *section);
+
+/* Index of the row, as in conf.line. */
+size_t conf_option_index(const struct conf_option *opt);
+
+/* ---- conf_value.c ---- */
+
+/* Sets the field of the row; on -1 it is as it was and err says why, without the key. */
+int conf_value_set(struct conf *conf, const struct conf_option *opt, const char *text,
+                   struct conf_error *err) MUST_CHECK;
+
+/* Writes the value so that conf_value_set reads back the same. */
+void conf_value_format(const struct conf *conf, const struct conf_option *opt,
+                       char out[CONF_VALUE_MAX]);
+
+/* Is it fit for a CONF_PATH? "none" is no path here. */
+int conf_path_check(const char *text, struct conf_error *err) MUST_CHECK;
+
+/* Copies, and frees, what the fields of type CONF_PATH and CONF_HOSTS point to. */
+void conf_texts_copy(struct conf *conf);
+void conf_texts_fini(struct conf *conf);
+
+/* Cuts text and replaces control bytes, for messages. */
+const char *conf_printable(char *out, size_t size, const char *text);
+
+/* Writes the message and returns -1. */
+int conf_refuse(struct conf_error *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- conf_listen.c ---- */
+
+int conf_listens_set(struct conf_listens *listens, const char *text,
+                     struct conf_error *err) MUST_CHECK;
+void conf_listens_format(const struct conf_listens *listens, char out[CONF_VALUE_MAX]);
+void conf_listens_copy(struct conf_listens *dst, const struct conf_listens *src);
+void conf_listens_fini(struct conf_listens *listens);
+
+/* ---- conf_user.c ---- */
+
+/* key: a user's name, or name.allow and the like. */
+int conf_user_set(struct conf *conf, const char *key, const char *value, int line,
+                  struct conf_error *err) MUST_CHECK;
+void conf_users_copy(struct conf *dst, const struct conf *src);
+bool conf_users_same(const struct conf *a, const struct conf *b);
+
+/* ---- conf_master.c ---- */
+
+/* key: a master's name, or name.password_file and the like. */
+int conf_master_set(struct conf *conf, const char *key, const char *value, int line,
+                    struct conf_error *err) MUST_CHECK;
+
+/* The address as a URL, its password as ***. */
+void conf_master_format(const struct conf_master *m, char out[CONF_VALUE_MAX]);
+
+bool conf_master_same_address(const struct conf_master *a, const struct conf_master *b);
+bool conf_master_same_id(const struct conf_master *a, const struct conf_master *b); /* or none */
+/* User, password and the files for TLS. */
+bool conf_master_same_login(const struct conf_master *a, const struct conf_master *b);
+void conf_masters_copy(struct conf *dst, const struct conf *src);
+
+#endif

@@ -1,0 +1,129 @@
+/* conf_secret: the passwords that masters read from a file or from a systemd credential, and what a
+ * path in the configuration stands for.
+ *
+ * The only part of conf that looks outside: at files, and at $CREDENTIALS_DIRECTORY for where
+ * credentials are (systemd.exec(5)). Passwords are wiped before their memory is given back and
+ * never stand in a message.
+ */
+#include "conf/private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { SECRET_MAX = 4096, PATH_ROOM = 1024 };
+
+static int credential_path(const char *name, char *out, size_t size, struct conf_error *err)
+{
+    const char *dir = getenv("CREDENTIALS_DIRECTORY");
+
+    if (dir == NULL)
+        return conf_refuse(err, "there are no credentials: CREDENTIALS_DIRECTORY is not set (see "
+                                "LoadCredential= in systemd.exec(5))");
+    return (size_t)snprintf(out, size, "%s/%s", dir, name) < size
+               ? 0
+               : conf_refuse(err, "the path is too long");
+}
+
+int conf_expand_path(const char *path, char *out, size_t size, struct conf_error *err)
+{
+    if (strncmp(path, "%d/", 3) == 0)
+        return credential_path(path + 3, out, size, err);
+    return (size_t)snprintf(out, size, "%s", path) < size
+               ? 0
+               : conf_refuse(err, "the path is too long");
+}
+
+static int secret_path(const struct conf_master *m, char *out, size_t size, struct conf_error *err)
+{
+    if (m->password_credential != NULL)
+        return credential_path(m->password_credential, out, size, err);
+    return conf_expand_path(m->password_file, out, size, err);
+}
+
+/* One newline at the end is the editor's; anything else is taken as it is, or refused. */
+static int secret_accept(char *data, size_t len, struct conf_error *err)
+{
+    if (len > 0 && data[len - 1] == '\n')
+        data[--len] = '\0';
+    if (len > 0 && data[len - 1] == '\r')
+        data[--len] = '\0';
+    if (len == 0)
+        return conf_refuse(err, "is empty");
+    if (memchr(data, '\0', len) != NULL || memchr(data, '\n', len) != NULL)
+        return conf_refuse(err, "holds more than one line of text");
+    return 0;
+}
+
+static int secret_read(struct conf_master *m, const char *path, struct conf_error *err)
+{
+    struct stat st;
+    size_t len;
+    char *data;
+    int rc;
+
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        return conf_refuse(err, "is not a file");
+    data = conf_read_file(path, SECRET_MAX, &len, err);
+    if (data == NULL)
+        return -1;
+    rc = secret_accept(data, len, err);
+    if (rc == 0)
+        m->password = util_strdup(data);
+    explicit_bzero(data, len);
+    free(data);
+    return rc;
+}
+
+static bool readable_by_all(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && (st.st_mode & S_IROTH) != 0;
+}
+
+/* The password of one master. On -1 line says what is wrong, with the name of the master. */
+static int master_read_secret(struct conf_master *m, struct conf_error *line, bool *warn)
+{
+    const char *key = m->password_credential != NULL ? "password_credential" : "password_file";
+    struct conf_error err;
+    char path[PATH_ROOM], shown[160];
+
+    if (m->password != NULL || (m->password_file != NULL && m->password_credential != NULL))
+        return conf_refuse(line,
+                           "%s: has more than one password (address, password_file, "
+                           "password_credential: only one)",
+                           m->name);
+    if (secret_path(m, path, sizeof(path), &err) != 0)
+        return conf_refuse(line, "%s.%s: %.300s", m->name, key, err.text);
+    conf_printable(shown, sizeof(shown), path);
+    if (secret_read(m, path, &err) != 0)
+        return conf_refuse(line, "%s.%s: %s %.200s", m->name, key, shown, err.text);
+    *warn = readable_by_all(path);
+    if (*warn)
+        conf_refuse(line, "%s.%s: %s is readable by everybody on this machine", m->name, key,
+                    shown);
+    return 0;
+}
+
+int conf_read_secrets(struct conf *conf, conf_report_fn report, void *arg)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < conf->master_count; i++) {
+        struct conf_master *m = &conf->masters[i];
+        struct conf_error line;
+        bool warn = false;
+
+        if (m->password_file == NULL && m->password_credential == NULL)
+            continue;
+        if (master_read_secret(m, &line, &warn) != 0) {
+            rc = -1;
+            report(arg, false, line.text);
+        } else if (warn) {
+            report(arg, true, line.text);
+        }
+    }
+    return rc;
+}

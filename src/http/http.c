@@ -1,0 +1,260 @@
+/*
+ * From a request to its answer. Sockets and connections are those of http_conn.c, what the answers
+ * say comes from the hooks.
+ */
+#include "http/http.h"
+
+#include <event2/buffer.h>
+#include <event2/http.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "http/private.h"
+#include "stats/stats.h"
+
+enum {
+    SILENCE_S = 5, /* evhttp ends a connection after this time without a byte */
+    NONCE_LEN = 26
+};
+
+struct http {
+    struct evhttp *evhttp;
+    struct http_conns conns;
+    struct http_hooks hooks;
+    struct http_sample samples[HTTP_SAMPLES]; /* a ring; number n stands in [n % HTTP_SAMPLES] */
+    uint64_t n_samples;                       /* the number of the next */
+    uint64_t last_granted, last_commands;
+};
+
+/* ---- answers ---- */
+
+struct answer {
+    struct http *http;
+    const char *query; /* NULL: none */
+    const char *host;  /* the header; NULL: none */
+    const char *type;
+    char policy[256]; /* Content-Security-Policy */
+    struct buf body;
+    int status;
+};
+
+static bool is_verbose(const char *query)
+{
+    while (query) {
+        if (strncmp(query, "verbose", 7) == 0 && strchr("&=", query[7]))
+            return true;
+        query = strchr(query, '&');
+        query += query != NULL;
+    }
+    return false;
+}
+
+static void answer_metrics(struct answer *a)
+{
+    a->type = "text/plain; version=0.0.4; charset=utf-8";
+    a->http->hooks.metrics(a->http->hooks.arg, &a->body);
+}
+
+/* That there is an answer is the proof. */
+static void answer_livez(struct answer *a)
+{
+    buf_printf(&a->body, is_verbose(a->query) ? "[+]loop: turns\nlivez check passed\n" : "ok\n");
+}
+
+static void answer_readyz(struct answer *a)
+{
+    if (!a->http->hooks.ready(a->http->hooks.arg, &a->body, is_verbose(a->query)))
+        a->status = 503;
+}
+
+static void copy_samples(const struct http *h, struct http_view *view)
+{
+    uint64_t n = h->n_samples < HTTP_SAMPLES ? h->n_samples : HTTP_SAMPLES;
+
+    for (uint64_t i = 0; i < n; i++)
+        view->samples[i] = h->samples[(h->n_samples - n + i) % HTTP_SAMPLES];
+    view->n_samples = (size_t)n;
+}
+
+static void refuse_host(struct answer *a)
+{
+    size_t len = strcspn(a->host, ":");
+
+    a->status = 421;
+    buf_printf(&a->body, "This broker is not known as '");
+    http_escape(&a->body, a->host, len < 256 ? len : 256);
+    buf_printf(&a->body, "'. If it should be, add that name to hosts in section [http] of its "
+                         "configuration (holdfast.ini(5)); else use its address.\n");
+}
+
+static void answer_page(struct answer *a)
+{
+    if (!http_host_fits(a->host, a->http->hooks.hosts(a->http->hooks.arg))) {
+        refuse_host(a);
+        return;
+    }
+    struct http_view *view = util_alloc(sizeof *view);
+    char nonce[NONCE_LEN + 1];
+
+    util_random_id(nonce, NONCE_LEN);
+    snprintf(a->policy, sizeof a->policy,
+             "default-src 'none'; style-src 'nonce-%s'; script-src 'nonce-%s'; img-src data:; "
+             "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+             nonce, nonce);
+    a->type = "text/html; charset=utf-8";
+    a->http->hooks.view(a->http->hooks.arg, view);
+    copy_samples(a->http, view);
+    http_page(&a->body, view, nonce);
+    free(view);
+}
+
+static const struct {
+    const char *path;
+    void (*make)(struct answer *);
+} routes[] = {
+    {"/", answer_page},         {"/metrics", answer_metrics}, {"/livez", answer_livez},
+    {"/readyz", answer_readyz}, {"/-/healthy", answer_livez}, {"/-/ready", answer_readyz},
+};
+
+static void make_answer(struct answer *a, const char *path)
+{
+    for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++) {
+        if (strcmp(path, routes[i].path) == 0) {
+            routes[i].make(a);
+            return;
+        }
+    }
+    a->status = 404;
+    buf_printf(&a->body, "not found; there are");
+    for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++)
+        buf_printf(&a->body, " %s", routes[i].path);
+    buf_printf(&a->body, "\n");
+}
+
+static const char *status_text(int status)
+{
+    switch (status) {
+    case 200:
+        return "OK";
+    case 404:
+        return "Not Found";
+    case 405:
+        return "Method Not Allowed";
+    case 421:
+        return "Misdirected Request";
+    default:
+        return "Service Unavailable";
+    }
+}
+
+/* evhttp would send a body to HEAD too. */
+static void send_answer(struct evhttp_request *req, const struct answer *a, bool with_body)
+{
+    struct evkeyvalq *headers = evhttp_request_get_output_headers(req);
+    struct evbuffer *body = evbuffer_new();
+    char length[24];
+
+    if (!body)
+        util_die("cannot make a buffer");
+    if (with_body)
+        evbuffer_add(body, buf_head(&a->body), buf_len(&a->body));
+    snprintf(length, sizeof length, "%zu", buf_len(&a->body));
+    evhttp_add_header(headers, "Content-Type", a->type);
+    evhttp_add_header(headers, "Content-Length", length);
+    evhttp_add_header(headers, "Content-Security-Policy", a->policy);
+    evhttp_add_header(headers, "X-Content-Type-Options", "nosniff");
+    evhttp_add_header(headers, "Referrer-Policy", "no-referrer");
+    evhttp_add_header(headers, "Cross-Origin-Resource-Policy", "same-origin");
+    evhttp_add_header(headers, "Cache-Control", "no-store");
+    evhttp_add_header(headers, "Connection", "close");
+    if (a->status == 405)
+        evhttp_add_header(headers, "Allow", "GET, HEAD");
+    evhttp_send_reply(req, a->status, status_text(a->status), body);
+    evbuffer_free(body);
+}
+
+static void on_request(struct evhttp_request *req, void *arg)
+{
+    struct answer a = {.http = arg,
+                       .type = "text/plain; charset=utf-8",
+                       .policy = "default-src 'none'; frame-ancestors 'none'",
+                       .status = 200};
+    const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(req);
+    const char *path = uri ? evhttp_uri_get_path(uri) : NULL;
+    bool odd = strncmp(evhttp_request_get_uri(req), "//", 2) == 0; /* the path is a host then */
+    enum evhttp_cmd_type method = evhttp_request_get_command(req);
+
+    stats.http_requests++;
+    if (method != EVHTTP_REQ_GET && method != EVHTTP_REQ_HEAD) {
+        a.status = 405;
+        buf_printf(&a.body, "only GET and HEAD: nothing can be changed here\n");
+    } else {
+        a.host = evhttp_find_header(evhttp_request_get_input_headers(req), "Host");
+        a.query = uri ? evhttp_uri_get_query(uri) : NULL;
+        make_answer(&a, odd ? "//" : path && *path ? path : "/");
+    }
+    send_answer(req, &a, method != EVHTTP_REQ_HEAD);
+    buf_fini(&a.body);
+}
+
+/* ---- the curves ---- */
+
+/* What was added since; CONFIG RESETSTAT begins at 0 again. */
+static uint32_t since(uint64_t *last, uint64_t now)
+{
+    uint64_t more = now >= *last ? now - *last : now;
+
+    *last = now;
+    return more < UINT32_MAX ? (uint32_t)more : UINT32_MAX;
+}
+
+void http_second(struct http *h)
+{
+    if (!h)
+        return;
+    struct http_sample *s = &h->samples[h->n_samples++ % HTTP_SAMPLES];
+    s->granted = since(&h->last_granted, stats.acquires_granted);
+    s->commands = since(&h->last_commands, stats.commands_processed);
+    h->hooks.levels(h->hooks.arg, &s->held, &s->waiting);
+}
+
+/* ---- life ---- */
+
+struct http *http_new(struct event_base *base, const struct conf_listens *listens,
+                      const struct http_hooks *hooks, char *error, size_t error_size)
+{
+    struct http *h = util_alloc(sizeof *h);
+
+    h->hooks = *hooks;
+    h->last_granted = stats.acquires_granted;
+    h->last_commands = stats.commands_processed;
+    h->evhttp = evhttp_new(base);
+    if (!h->evhttp)
+        util_die("cannot make an HTTP server");
+    http_conns_init(&h->conns, base, h->evhttp);
+    evhttp_set_gencb(h->evhttp, on_request, h);
+    evhttp_set_max_headers_size(h->evhttp, HTTP_HEADERS_MAX);
+    evhttp_set_max_body_size(h->evhttp, HTTP_BODY_MAX);
+    evhttp_set_timeout(h->evhttp, SILENCE_S);
+    /* Those that are not allowed get an answer too. */
+    evhttp_set_allowed_methods(h->evhttp, EVHTTP_REQ_GET | EVHTTP_REQ_HEAD | EVHTTP_REQ_POST |
+                                              EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE |
+                                              EVHTTP_REQ_OPTIONS | EVHTTP_REQ_TRACE |
+                                              EVHTTP_REQ_PATCH);
+    if (http_conns_open(&h->conns, listens, error, error_size) != 0) {
+        http_free(h);
+        return NULL;
+    }
+    return h;
+}
+
+void http_free(struct http *h)
+{
+    if (!h)
+        return;
+    evhttp_free(h->evhttp); /* with its sockets, and done with all connections */
+    http_conns_fini(&h->conns);
+    free(h);
+}

@@ -1,0 +1,56 @@
+#ifndef HOLDFAST_HTTP_H
+#define HOLDFAST_HTTP_H
+/*
+ * http: the broker as seen by monitoring and by people, on a listener of its own.
+ *
+ *   /metrics               Prometheus text
+ *   /livez  /-/healthy     200: the loop turns
+ *   /readyz /-/ready       200, or 503 and why no lock can be had; ?verbose: each check
+ *   /                      the status page, for hosts of ours only (http_host.c)
+ *
+ * GET and HEAD only; nothing can be changed from here. One request a connection, and every
+ * connection ends after HTTP_CONN_MS whatever it does.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/util.h"
+#include "http/page.h"
+
+struct buf;
+struct conf_listens;
+struct event_base;
+struct http;
+
+enum {
+    HTTP_CONNS_MAX = 64,
+    HTTP_CONN_MS = 10000,
+    HTTP_CROWDED_MS = 1000, /* ... when there are so many that others have to wait */
+    HTTP_HEADERS_MAX = 8192,
+    HTTP_BODY_MAX = 4096
+};
+
+struct http_hooks {
+    void *arg;
+    void (*metrics)(void *arg, struct buf *out);
+    /* Whether locks can be had; appends lines of text that say so, or why not. */
+    bool (*ready)(void *arg, struct buf *out, bool verbose);
+    /* Holds and waiters now: two numbers, every second. */
+    void (*levels)(void *arg, uint32_t *held, uint32_t *waiting);
+    /* The option http.hosts; NULL: none. */
+    const char *(*hosts)(void *arg);
+    /* Fills all but the samples. */
+    void (*view)(void *arg, struct http_view *);
+};
+
+/* Listens on every address of the list, which is TCP only; hooks are copied. NULL: `error` says
+ * which address and why, none is open. */
+struct http *http_new(struct event_base *, const struct conf_listens *, const struct http_hooks *,
+                      char *error, size_t error_size) MUST_CHECK;
+
+/* Once a second, for the curves. NULL is allowed. */
+void http_second(struct http *);
+
+/* Closes everything and frees; NULL is allowed. */
+void http_free(struct http *);
+#endif

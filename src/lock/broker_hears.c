@@ -1,0 +1,106 @@
+/*
+ * What a broker hears from the masters without having asked: that it is its turn for a lock, and
+ * that others have taken one of its holds away; and what follows when it has been deaf.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lock/broker.h"
+#include "lock/keep.h"
+#include "lock/queue.h"
+
+/* ---- called up ---- */
+
+void broker_channel(const struct broker *b, char *out, size_t size)
+{
+    snprintf(out, size, "holdfast:wake:%s", b->id);
+}
+
+/* "<broker>", "<broker>/<n>" or "<broker>.<n>", all of this broker. False: it is none of these. */
+static bool parse_ours(const struct broker *b, const char *text, size_t len, char *mark,
+                       uint64_t *number)
+{
+    size_t id_len = strlen(b->id);
+    char digits[16] = "";
+    *mark = '\0';
+    *number = 0;
+    if (len < id_len || memcmp(text, b->id, id_len) != 0)
+        return false;
+    if (len == id_len)
+        return true;
+    *mark = text[id_len];
+    if ((*mark != '/' && *mark != '.') || len - id_len - 1 >= sizeof digits)
+        return false;
+    memcpy(digits, text + id_len + 1, len - id_len - 1);
+    *number = strtoull(digits, NULL, 36);
+    return true;
+}
+
+/* takeover.lua or release.lua has found this operation of ours. */
+static void moved(struct broker *b, struct lock *l, uint64_t op, int64_t now_ms)
+{
+    struct hold *h;
+    LIST_FOREACH(h, &l->holds, of_lock) {
+        if (h->op == op) {
+            keep_check(b, h, now_ms);
+            return;
+        }
+    }
+}
+
+void broker_called(struct broker *b, int i, const char *text, size_t len, int64_t now_ms)
+{
+    static const char prefix[] = "holdfast:{";
+    const char *space = memchr(text, ' ', len);
+    uint64_t number;
+    char mark;
+    if (!space || !parse_ours(b, text, (size_t)(space - text), &mark, &number))
+        return;
+    const char *key = space + 1;
+    size_t key_len = len - (size_t)(key - text);
+    if (key_len < sizeof prefix + 1 || memcmp(key, prefix, sizeof prefix - 1) != 0)
+        return;
+    const char *name = key + sizeof prefix - 1;
+    size_t name_len = key_len - sizeof prefix; /* less the closing brace */
+    if (name_len > LOCK_NAME_MAX)
+        return;
+    struct lock *l = locktab_get(&b->locks, name, name_len);
+    broker_use(l);
+    if (mark == '.')
+        moved(b, l, number, now_ms);
+    else if (backend_agreed(&b->backend, name, name_len, now_ms) == i)
+        queue_call(b, l, number, now_ms);
+    broker_put(b, l);
+}
+
+/* ---- ears ---- */
+
+static void doubt(void *arg, struct lock *l)
+{
+    struct broker *b = arg;
+    queue_doubt(b, l, b->now_ms);
+}
+
+/* Some of the locks at a time: there may be very many. */
+static void on_doubt(struct broker *b, struct due *due, int64_t now_ms)
+{
+    enum { BUCKETS = 512 };
+    for (int i = 0; i < BUCKETS; i++) {
+        b->doubt_cursor = locktab_scan(&b->locks, b->doubt_cursor, doubt, b);
+        if (!b->doubt_cursor)
+            return;
+    }
+    broker_due_at(b, due, now_ms + 1);
+}
+
+void broker_listens(struct broker *b, int i, int64_t since_ms, int64_t heard_ms, int64_t now_ms)
+{
+    struct broker_ear *ear = &b->ears[i];
+    if (ear->since_ms != since_ms && b->n_waiters > 0) { /* who comes later looks himself */
+        b->doubt_cursor = 0;
+        b->doubt.fn = on_doubt;
+        broker_due_at(b, &b->doubt, now_ms);
+    }
+    *ear = (struct broker_ear){since_ms, heard_ms};
+}

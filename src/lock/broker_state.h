@@ -1,0 +1,119 @@
+#ifndef HOLDFAST_BROKER_STATE_H
+#define HOLDFAST_BROKER_STATE_H
+/*
+ * broker_state: what the flows of one broker share: its configuration, masters, locks, wheel and
+ * identity. The flows (those above it in src/README.md) each own a part of what is done
+ * with it.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/wheel.h"
+#include "lock/lock.h"
+#include "lock/locktab.h"
+#include "redis/backend.h"
+
+enum { BROKER_ID_LEN = 13, BROKER_OP_MAX = BROKER_ID_LEN + 16, BROKER_TICKET_MAX = BROKER_OP_MAX };
+/* What is older than this nobody is refused for: the masters are asked. */
+enum { BROKER_MEMORY_MS = 1000 };
+
+/* When a connection has ended. */
+enum broker_on_disconnect {
+    BROKER_DISCONNECT_AUTO,
+    BROKER_DISCONNECT_RELEASE,
+    BROKER_DISCONNECT_EXPIRE
+};
+
+/* From the configuration; may be replaced at any time by broker_configure(). */
+struct broker_conf {
+    int64_t lease_ms, max_lease_ms, min_validity_ms, drift_ppm, request_timeout_ms;
+    int64_t handover_max_count,
+        handover_max_time_ms; /* local hand-overs in a row while others wait */
+    int64_t max_locks;        /* of all owners; 0: no limit */
+    int64_t max_locks_per_client, max_waiters_per_lock, max_waiters;
+    enum broker_on_disconnect on_disconnect;
+    bool close_on_lost;
+};
+
+/* The subscriber link to a master, by which this broker hears what others do to its holds. */
+struct broker_ear {
+    int64_t since_ms; /* it has heard everything since then; INT64_MAX: it hears nothing */
+    int64_t heard_ms; /* and up to then */
+};
+
+struct broker {
+    struct broker_conf conf;
+    struct broker_ear ears[QUORUM_MASTERS_MAX];
+    struct due doubt; /* an ear has been deaf: those who wait for holds are looked at anew */
+    uint64_t doubt_cursor;
+    struct backend backend;
+    struct locktab locks;
+    struct wheel first, wheel;     /* what goes before all else: renewals; and the rest */
+    char id[BROKER_ID_LEN + 1];    /* random: distinguishes this process from every other broker */
+    struct queue_joining *joining; /* calls of queue_join(), the innermost first; queue_private.h */
+    struct many *untold;           /* what no reply could say, to be given back; many.h */
+    uint32_t first_permit; /* where it begins to look for a free one (share_ask), from its id: so
+                              brokers seldom ask for the same one */
+    uint64_t last_op;
+    uint64_t last_ticket;
+    uint64_t last_request;
+    int64_t granted[ITEM_BUCKETS]; /* highest token granted here, by bucket */
+    uint64_t rng;                  /* jitter; see broker_random */
+    int64_t now_ms;                /* of this turn; for figures only */
+    LIST_HEAD(, hold)
+    leaving;                  /* of connections that have gone: to be released, some in each turn */
+    int leaves_left;          /* so many more of them in this turn */
+    bool sweeps, sweep_again; /* all locks are being gone through; this bucket once more */
+    int sweep_left;           /* steps of it left in this turn */
+    uint64_t sweep_cursor;    /* the next bucket */
+    bool draining;
+    bool paused; /* nobody new gets a lock; see broker_pause() */
+    uint32_t n_holds, n_waiters, n_watched;
+    uint32_t n_held[LOCK_KINDS]; /* of n_holds */
+    uint32_t n_jeopardy;
+    /* set by broker_init, so that the flows below can call up */
+    void (*resubmit)(struct broker *, struct lock_request *,
+                     int64_t now_ms); /* a deferred one goes again */
+    void (*hold_over)(struct broker *, struct hold *,
+                      int64_t now_ms);                         /* its time is over: pass it on */
+    void (*many_over)(struct broker *, struct lock_request *); /* it is about to be finished */
+    void (*many_turn)(struct broker *, struct lock_request *,
+                      int64_t now_ms); /* see many.h: its turn in a queue */
+};
+
+/* Whose question it is. */
+struct broker *broker_of_round(const struct round *);
+/* The text of an operation id: "<broker>.<number>". */
+void broker_op_text(const struct broker *, uint64_t op, char out[BROKER_OP_MAX + 1]);
+/* "<broker>", or "<broker>/<number>" for a number other than 0. */
+void broker_ticket_text(const struct broker *, uint64_t number, char out[BROKER_TICKET_MAX + 1]);
+/* For how long the masters remember as gone an operation of another broker, or of a permit that was
+ * handed over, in ms: as long as a copy of the request that created it can be under way. Late
+ * copies of all others are known by the numbers of calls (lua/call.lua). */
+int64_t broker_tomb_ms(const struct broker *);
+/* A number below `below`, for jitter; the same sequence for the same seed. */
+uint64_t broker_random(struct broker *, uint64_t below);
+
+/* Whether the broker has heard what was done to a hold that stood on a majority of masters at
+ * since_ms, by others, up to a second ago. */
+bool broker_has_heard(const struct broker *, int64_t since_ms, int64_t now_ms);
+
+/* When `due` is due its fn runs, once. */
+void broker_due_at(struct broker *, struct due *, int64_t due_ms);
+/* Likewise, and before all that is due by broker_due_at(). */
+void broker_due_first(struct broker *, struct due *, int64_t due_ms);
+void broker_due_cancel(struct broker *, struct due *);
+
+/* A use of a lock that is neither hold nor queue: it stays until broker_put(), which frees what is
+ * idle. */
+void broker_use(struct lock *);
+void broker_put(struct broker *, struct lock *);
+
+/* Ends a request of cmd_lock with this result: cancels its timer, lets its lock go, finishes it. */
+void broker_finish(struct broker *, struct lock_request *, enum lock_result);
+void broker_finish_error(struct broker *, struct lock_request *, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* This hold is his. It is pinned (r->told) until the reply has been written: it may end before. */
+void broker_finish_granted(struct broker *, struct lock_request *, struct hold *);
+void broker_finish_count(struct broker *, struct lock_request *, int64_t count);
+#endif

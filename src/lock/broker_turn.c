@@ -1,0 +1,195 @@
+/*
+ * The turn of the loop, and what may be too much for one: the releases of a connection that has
+ * gone, and going through all locks to drain or to go on after a pause.
+ *
+ *     connection gone --> released now, or broker->leaving --> some in each turn
+ *     DRAINING, RESUME --> sweep: some buckets of the table in each turn
+ *
+ * Renewals come before everything else, in the wheel that they have to themselves.
+ */
+#include <limits.h>
+
+#include "lock/broker.h"
+#include "lock/broker_private.h"
+#include "lock/keep.h"
+#include "lock/many.h"
+#include "lock/queue.h"
+#include "stats/stats.h"
+
+/* What one turn does of each kind at most, so that no client can make it last: some 2 ms each.
+ * Releases of connections that have gone; what is due, renewals and the rest; and steps of going
+ * through all locks, of some 100 instructions. */
+enum { RENEWALS_TURN = 2000, DUE_TURN = 1000, ASKED_HOLDS = 64 };
+enum { SWEEP_TURN = 40000, SWEEP_QUEUE = 60, SWEEP_WAITER = 30 };
+
+/* ---- sessions ---- */
+
+static bool release_at_end(const struct broker *b, bool orderly)
+{
+    switch (b->conf.on_disconnect) {
+    case BROKER_DISCONNECT_RELEASE:
+        return true;
+    case BROKER_DISCONNECT_EXPIRE:
+        return false;
+    default:
+        return orderly;
+    }
+}
+
+static void release_left(struct broker *b, struct hold *h, int64_t now_ms)
+{
+    stats.releases_disconnect++;
+    b->leaves_left--;
+    broker_end_hold(b, h, NULL, false, now_ms);
+}
+
+void broker_session_end(struct broker *b, struct session *s, bool orderly, int64_t now_ms)
+{
+    struct hold *h;
+    bool release = release_at_end(b, orderly);
+    b->now_ms = now_ms;
+    while ((h = LIST_FIRST(&s->holds))) {
+        if (!release || !h->watched || h->state == HOLD_LOST)
+            keep_orphan(b, h);
+        else if (b->leaves_left > 0)
+            release_left(b, h, now_ms);
+        else
+            keep_leave(b, h);
+    }
+    owner_unref(s->acted_for);
+    s->acted_for = NULL;
+}
+
+static void release_some_left(struct broker *b, int64_t now_ms)
+{
+    struct hold *h;
+    b->leaves_left = BROKER_LEAVES_TURN;
+    while (b->leaves_left > 0 && (h = LIST_FIRST(&b->leaving)))
+        release_left(b, h, now_ms);
+}
+
+/* Among the first holds of a lock: it may have many readers. */
+static struct hold *first_that_leaves(const struct lock *l)
+{
+    struct hold *h;
+    int n = 0;
+    if (l->n_leaving == 0)
+        return NULL;
+    LIST_FOREACH(h, &l->holds, of_lock)
+        if (h->leaves || ++n == ASKED_HOLDS)
+            return h->leaves ? h : NULL;
+    return NULL;
+}
+
+/* Somebody asks for this lock: what is to be released of it is released now. */
+void broker_release_left_of(struct broker *b, struct lock *l, int64_t now_ms)
+{
+    struct hold *h;
+    broker_use(l);
+    for (int n = 0; n < ASKED_HOLDS && (h = first_that_leaves(l)); n++)
+        release_left(b, h, now_ms);
+    broker_put(b, l);
+}
+
+/* ---- all locks ---- */
+
+/* What draining, or going on after a pause, means for one lock. */
+static void sweep_lock(void *arg, struct lock *l)
+{
+    struct broker *b = arg;
+    b->sweep_left--;
+    if (!l->queue)
+        return;
+    if (b->sweep_left <= 0) {
+        b->sweep_again = true;
+    } else if (b->draining) {
+        int n = queue_turn_away(b, l, broker_draining, b->sweep_left / SWEEP_WAITER + 1);
+        stats.acquires_draining += (uint64_t)n;
+        b->sweep_left -= n * SWEEP_WAITER;
+        b->sweep_again |= b->sweep_left <= 0;
+    } else {
+        b->sweep_left -= SWEEP_QUEUE;
+        broker_use(l);
+        queue_run(b, l, b->now_ms);
+        broker_put(b, l);
+    }
+}
+
+/* Goes on with the next locks, as far as the steps of one turn go. */
+static void sweep_some(struct broker *b)
+{
+    b->sweep_left = SWEEP_TURN;
+    while (b->sweeps && b->sweep_left-- > 0) {
+        b->sweep_again = false;
+        uint64_t next = locktab_scan(&b->locks, b->sweep_cursor, sweep_lock, b);
+        if (b->sweep_again) /* something was left over in this bucket */
+            break;
+        b->sweep_cursor = next;
+        b->sweeps = next != 0;
+    }
+}
+
+/* From the next turn on. */
+static void sweep(struct broker *b)
+{
+    b->sweeps = true;
+    b->sweep_cursor = 0;
+}
+
+void broker_drain(struct broker *b)
+{
+    b->draining = true;
+    sweep(b);
+}
+
+void broker_pause(struct broker *b, bool paused, int64_t now_ms)
+{
+    b->now_ms = now_ms;
+    b->paused = paused;
+    if (!paused)
+        sweep(b);
+}
+
+/* ---- the turn ---- */
+
+/* Runs what is due, at most n of them; false: there may be more. */
+static bool run_due(struct broker *b, struct wheel *w, int n, int64_t now_ms)
+{
+    struct wheel_entry *entry;
+    while (n-- > 0) {
+        if (!(entry = wheel_expire(w, now_ms)))
+            return true;
+        struct due *due = (struct due *)entry;
+        due->fn(b, due, now_ms);
+    }
+    return false;
+}
+
+void broker_turn(struct broker *b, int64_t now_ms)
+{
+    b->now_ms = now_ms;
+    many_settle(b, now_ms);
+    (void)run_due(b, &b->first, RENEWALS_TURN, now_ms);
+    (void)run_due(b, &b->wheel, DUE_TURN, now_ms);
+    release_some_left(b, now_ms);
+    sweep_some(b);
+    backend_turn(&b->backend, now_ms);
+}
+
+int64_t broker_next_ms(const struct broker *b)
+{
+    int64_t next = backend_next_ms(&b->backend);
+    int64_t first_ms = wheel_next_ms(&b->first), wheel_ms = wheel_next_ms(&b->wheel);
+    if (b->untold || b->sweeps || !LIST_EMPTY(&b->leaving))
+        return 0;
+    next = first_ms < next ? first_ms : next;
+    return wheel_ms < next ? wheel_ms : next;
+}
+
+void broker_check_promises(struct broker *b, int64_t now_ms)
+{
+    b->now_ms = now_ms;
+    stats.pauses_detected++;
+    (void)run_due(b, &b->first, INT_MAX, now_ms);
+    (void)run_due(b, &b->wheel, INT_MAX, now_ms);
+}

@@ -1,0 +1,296 @@
+/*
+ * A claim goes through its rounds on its own; its owner hears of the end and nothing else. After a
+ * failure the undo goes to every master, also to those thought untouched, unless every one of them
+ * has answered that it did nothing. An undo of a hand-over ends the old hold too: once it has been
+ * sent its owner never holds again (safety R12). A failed take-over deletes nothing (R11).
+ *
+ * Source of the token rule: safety R4; of the validity: quorum.h.
+ */
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/pool.h"
+#include "base/util.h"
+#include "lock/broker_state.h"
+#include "lock/claim_private.h"
+#include "lock/lock_share.h"
+#include "redis/item.h"
+#include "stats/stats.h"
+
+enum { ASKING, COMMITTING, GRANTED, REFUSED, STATES };
+
+#define TO(s) (1u << (s))
+static const struct sm_state states[STATES] = {
+    [ASKING] = {"asking", TO(ASKING) | TO(COMMITTING) | TO(GRANTED) | TO(REFUSED)},
+    [COMMITTING] = {"committing", TO(COMMITTING) | TO(GRANTED) | TO(REFUSED)},
+    [GRANTED] = {"granted", 0},
+    [REFUSED] = {"refused", 0},
+};
+
+/* A token that rises this often in one claim is no race any more. */
+enum { COMMITS_MAX = 8 };
+/* So many permits are asked for, when others are quicker, before it counts as busy. */
+enum { TRIES_MAX = 8 };
+
+struct claim *claim_new(struct broker *b, struct lock *l, struct owner *owner, int64_t lease_ms,
+                        claim_fn on_end, void *arg)
+{
+    struct claim *c = pool_get(sizeof *c);
+    c->broker = b;
+    c->lock = l;
+    c->owner = owner_ref(owner);
+    c->lease_ms = lease_ms;
+    c->on_end = on_end;
+    c->arg = arg;
+    c->op = ++b->last_op;
+    return c;
+}
+
+static bool is_share(const struct claim *c)
+{
+    return c->part.kind != LOCK_EXCLUSIVE && !c->takeover;
+}
+
+static void end(struct claim *c, enum claim_end how, int64_t now_ms)
+{
+    sm_move(states, &c->state, c->lock->name, how == CLAIM_GRANTED ? GRANTED : REFUSED);
+    struct broker *b = c->broker;
+    struct lock *l = c->lock;
+    broker_use(l);
+    LIST_REMOVE(c, of_lock);
+    l->queue->n_claims--;
+    c->end = how;
+    hist_add(&stats.acquire_us, (now_ms - c->sent_ms) * 1000);
+    if (is_share(c)) /* it is a hold now, or others may ask for it at once */
+        share_asked(l, c->part);
+    c->on_end(c, c->arg, now_ms);
+    owner_unref(c->owner);
+    free(c->reason);
+    pool_put(c, sizeof *c);
+    broker_put(b, l);
+}
+
+static void undo_op(struct claim *c, uint64_t op, struct lock_part part,
+                    const struct line_place *place, int64_t lease_ms, struct lock_request *releaser,
+                    int64_t now_ms)
+{
+    char text[BROKER_OP_MAX + 1];
+    broker_op_text(c->broker, op, text);
+    struct line_hold hold = {text, part, c->owner, lease_ms, LINE_ASKED};
+    line_release(c->broker, c->lock, &hold, place, releaser ? c->on_undone : NULL, releaser,
+                 now_ms);
+}
+
+/* `waits`: where it was first for a moment it stays first in the line. `tells`: the release of what
+ * was to be handed over tells the releaser how it ended. */
+static void undo(struct claim *c, bool waits, bool tells, int64_t now_ms)
+{
+    if (c->takeover)
+        return;
+    const struct line_place front = {c->place.number, "front"};
+    stats.acquire_undos++;
+    undo_op(c, c->op, c->part, waits && c->place.where ? &front : NULL, c->lease_ms, NULL, now_ms);
+    if (c->prev_op)
+        undo_op(c, c->prev_op, c->prev_part, NULL, c->prev_lease_ms, tells ? c->releaser : NULL,
+                now_ms);
+    if (tells)
+        c->releaser = NULL;
+}
+
+static void fail(struct claim *c, struct buf *why, int64_t now_ms)
+{
+    c->reason = util_memdup(buf_head(why), buf_len(why));
+    buf_fini(why);
+    undo(c, true, false, now_ms);
+    end(c, CLAIM_FAILED, now_ms);
+}
+
+static void fail_round(struct claim *c, struct round *r, int64_t now_ms)
+{
+    struct buf why = {0};
+    buf_printf(&why, "NOQUORUM ");
+    round_describe(r, &why, now_ms);
+    fail(c, &why, now_ms);
+}
+
+static void fail_late(struct claim *c, int64_t now_ms)
+{
+    struct buf why = {0};
+    buf_printf(
+        &why,
+        "NOQUORUM the masters took %lld ms, less than min_validity of the lease would be left",
+        (long long)(now_ms - c->sent_ms));
+    stats.acquires_late++;
+    fail(c, &why, now_ms);
+}
+
+/* Every counter of a majority was at the highest token granted before, or above, when this was
+ * asked for; and the floor that was sent along is above all that this broker has seen. So it means
+ * that the masters are no longer what they were. */
+static bool goes_back(struct claim *c, int64_t token)
+{
+    int64_t *granted = &c->broker->granted[item_bucket(c->lock->name, c->lock->name_len)];
+    if (token <= c->above)
+        return true;
+    if (token > *granted)
+        *granted = token;
+    return false;
+}
+
+static void fail_back(struct claim *c, int64_t token, int64_t now_ms)
+{
+    struct buf why = {0};
+    stats.fence_regressions++;
+    log_error(c->lock->name,
+              "the masters gave a token that is not above the last one token=%lld last=%lld",
+              (long long)token, (long long)c->above);
+    buf_printf(&why, "NOQUORUM the masters gave token %lld, and %lld had been given before",
+               (long long)token, (long long)c->above);
+    fail(c, &why, now_ms);
+}
+
+/* The version of the count with which the new hold goes on. They begin at the token of their hold;
+ * a take-over leaves room for attempts that none of the masters asked has seen. */
+static int64_t first_version(const struct claim *c, int64_t token)
+{
+    enum { UNSEEN_MAX = 1024 };
+    if (!c->takeover)
+        return token;
+    return (c->seq > token ? c->seq : token) + UNSEEN_MAX;
+}
+
+/* A take-over goes on with what is left, however little; it is renewed at once. */
+static void grant(struct claim *c, struct round *r, int64_t token, int64_t now_ms)
+{
+    int64_t lease_ms = c->takeover ? c->pttl_ms : c->lease_ms;
+    int64_t left = quorum_validity_ms(lease_ms, c->sent_ms, now_ms, c->broker->conf.drift_ppm);
+    int64_t least = c->broker->conf.min_validity_ms;
+    least = least < c->lease_ms / 3 ? least : c->lease_ms / 3;
+    if (left < (c->takeover ? 1 : least)) {
+        fail_late(c, now_ms);
+        return;
+    }
+    if (goes_back(c, token)) {
+        fail_back(c, token, now_ms);
+        return;
+    }
+    c->seq = first_version(c, token);
+    c->token = token;
+    c->deadline_ms = now_ms + left;
+    c->round = r;
+    c->missed |= round_has_missed(r);
+    backend_saw_token(&c->broker->backend, token);
+    end(c, CLAIM_GRANTED, now_ms);
+}
+
+/* ---- commit rounds ---- */
+
+static void on_commit(struct round *r, void *arg, int64_t now_ms);
+static void ask(struct claim *c, int64_t now_ms);
+
+static void commit(struct claim *c, int64_t token, int64_t now_ms)
+{
+    sm_move(states, &c->state, c->lock->name, COMMITTING);
+    c->commits++;
+    c->token = token;
+    stats.fence_writebacks++;
+    backend_ask(&c->broker->backend, SCRIPT_COMMIT, claim_item_commit(c), false, on_commit, c,
+                now_ms);
+}
+
+static void on_commit(struct round *r, void *arg, int64_t now_ms)
+{
+    struct claim *c = arg;
+    int64_t larger = claim_largest_token(r);
+    if (quorum_state(&r->quorum) == QUORUM_WON)
+        grant(c, r, c->token, now_ms);
+    else if (larger > c->token && c->commits < COMMITS_MAX)
+        commit(c, larger, now_ms);
+    else
+        fail_round(c, r, now_ms);
+}
+
+/* ---- the first round ---- */
+
+/* The permit has gone to somebody else meanwhile, and another one is free. An operation is never
+ * used again, so this is a new one. */
+static void ask_for_another(struct claim *c, uint16_t slot, int64_t now_ms)
+{
+    share_ask_instead(c->lock, &c->part, slot);
+    c->op = ++c->broker->last_op;
+    c->prev_op = c->group = 0;
+    ask(c, now_ms);
+}
+
+static void refuse(struct claim *c, struct round *r, int64_t now_ms)
+{
+    struct claim_tally t = claim_count(r);
+    int need = quorum_need(r->quorum.n);
+    c->retry_ms = t.pttl_ms;
+    c->split = t.taken > 0;
+    /* of a permit it says nothing: the next one may have another permit */
+    c->foreign = c->part.kind != LOCK_LIMIT && t.busy + t.same_owner >= need;
+    if (r->quorum.vetoed || round_answered(r) < need || (c->takeover && !round_is_refused(r))) {
+        fail_round(c, r, now_ms); /* some may have it, and nobody knows what the others would say */
+        return;
+    }
+    if (c->takeover) {
+        end(c, CLAIM_NOBODY, now_ms);
+        return;
+    }
+    bool again = c->part.kind == LOCK_LIMIT && t.other >= 0 && t.other < c->part.limit &&
+                 t.busy + t.other_kind < need && ++c->tries < TRIES_MAX;
+    if (t.taken > 0 || t.unsure > 0 || c->prev_op)
+        undo(c, !again, again || (c->part.kind == LOCK_LIMIT && t.taken == 0), now_ms);
+    if (again) {
+        ask_for_another(c, (uint16_t)t.other, now_ms);
+        return;
+    }
+    c->in_use = t.in_use;
+    end(c,
+        t.other_kind >= need   ? CLAIM_KIND
+        : t.deadlock > 0       ? CLAIM_DEADLOCK
+        : t.same_owner >= need ? CLAIM_SAME_OWNER
+                               : CLAIM_BUSY,
+        now_ms);
+}
+
+static void on_asked(struct round *r, void *arg, int64_t now_ms)
+{
+    struct claim *c = arg;
+    if (!c->takeover)
+        c->line = line_length(c->broker, c->lock, r, now_ms);
+    if (quorum_state(&r->quorum) != QUORUM_WON) {
+        refuse(c, r, now_ms);
+        return;
+    }
+    if (c->takeover && !claim_inherit(c, r)) {
+        end(c, CLAIM_NOBODY, now_ms);
+        return;
+    }
+    c->missed = round_has_missed(r);
+    if (quorum_agreed(&r->quorum))
+        grant(c, r, quorum_token(&r->quorum), now_ms);
+    else
+        commit(c, quorum_token(&r->quorum), now_ms);
+}
+
+static void ask(struct claim *c, int64_t now_ms)
+{
+    sm_move(states, &c->state, c->lock->name, ASKING);
+    c->sent_ms = now_ms;
+    c->above = c->broker->granted[item_bucket(c->lock->name, c->lock->name_len)];
+    c->count = c->takeover ? 0 : 1;
+    struct item *it = claim_item_ask(c, now_ms);
+    c->floor = it->floor;
+    backend_ask(&c->broker->backend, c->takeover ? SCRIPT_TAKEOVER : SCRIPT_ACQUIRE, it, false,
+                on_asked, c, now_ms);
+}
+
+void claim_start(struct claim *c, int64_t now_ms)
+{
+    struct lock_queue *q = lock_queue_get(c->lock);
+    LIST_INSERT_HEAD(&q->claims, c, of_lock);
+    q->n_claims++;
+    ask(c, now_ms);
+}

@@ -1,0 +1,138 @@
+/*
+ * What a claim says to the masters: the arguments of acquire.lua, takeover.lua and commit.lua, in
+ * the order in which those scripts read them.
+ *
+ * It looks at the claim and changes nothing; it does not know in which round the claim is.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "lock/broker_state.h"
+#include "lock/claim_private.h"
+#include "redis/item.h"
+
+static const char *const kind_words[LOCK_KINDS] = {"x", "s", "n"};
+
+static struct item *begin(const struct claim *c)
+{
+    return item_begin(c->lock->name, c->lock->name_len);
+}
+
+static void add_op(const struct claim *c, struct item *it)
+{
+    char op[BROKER_OP_MAX + 1];
+    broker_op_text(c->broker, c->op, op);
+    item_arg_str(it, op);
+}
+
+static void add_counter(const struct claim *c, struct item *it)
+{
+    char counter[BACKEND_COUNTER_MAX + 1];
+    backend_counter(&c->broker->backend, c->lock->name, c->lock->name_len, counter);
+    item_arg_str(it, counter);
+}
+
+/* The digits of a number, made once where they are needed several times. */
+struct digits {
+    char text[20];
+    size_t len;
+};
+
+static struct digits digits_of(int64_t n)
+{
+    struct digits d;
+    d.len = (size_t)(util_put_digits(d.text, (uint64_t)n) - d.text);
+    return d;
+}
+
+static char *put(char *to, const struct digits *d)
+{
+    memcpy(to, d->text, d->len);
+    return to + d->len;
+}
+
+/* A hold as it is to stand on the masters (lua/hold.lua). */
+static void add_hold(const struct claim *c, struct item *it, const struct digits *lease)
+{
+    const struct digits floor = digits_of(it->floor);
+    char op[BROKER_OP_MAX + 1], text[sizeof op + LOCK_OWNER_MAX + 160], *p = text;
+    broker_op_text(c->broker, c->op, op);
+    p = stpcpy(stpcpy(p, "op="), op);
+    p = put(stpcpy(p, " token="), &floor);
+    p = put(stpcpy(p, " count=1 seq="), &floor);
+    p = put(stpcpy(p, " lease="), lease);
+    p = stpcpy(p, " end=0 taken=0 owner=");
+    memcpy(p, c->owner->text, c->owner->len); /* any bytes */
+    item_arg(it, text, (size_t)(p - text) + c->owner->len);
+}
+
+/* No late copy of what took a hold that is handed over can create anything (lua/call.lua); but of a
+ * permit it must be known that it was released, and not lost. */
+static int64_t tomb_ms(const struct claim *c)
+{
+    return c->prev_op && c->prev_part.kind == LOCK_LIMIT ? broker_tomb_ms(c->broker) : 0;
+}
+
+/* How long; nearly always there is nothing else to say. */
+static void add_more(const struct claim *c, struct item *it, const struct digits *lease,
+                     int64_t now_ms)
+{
+    char prev[BROKER_OP_MAX + 1] = "-", mode[16], all[BROKER_OP_MAX + 32] = "-";
+    char more[sizeof prev + sizeof(struct line_words) + sizeof mode + sizeof all + 128];
+    struct line_words line;
+    if (c->part.kind == LOCK_EXCLUSIVE && !c->prev_op && !c->place.where && !c->maxhold_ms &&
+        !c->group) {
+        item_arg(it, lease->text, lease->len);
+        return;
+    }
+    snprintf(mode, sizeof mode, "%s", kind_words[c->part.kind]);
+    if (c->part.kind == LOCK_LIMIT)
+        snprintf(mode, sizeof mode, "%u:%u", (unsigned)c->part.limit, (unsigned)c->part.slot);
+    if (c->prev_op)
+        broker_op_text(c->broker, c->prev_op, prev);
+    if (c->group)
+        snprintf(all, sizeof all, "%s.%" PRIu64 "/%d", c->broker->id, c->group, c->group_size);
+    line_words(c->broker, c->lock, &c->place, &line, now_ms);
+    snprintf(more, sizeof more, "%" PRId64 ",%s,%" PRId64 ",%s,%s,%s,%" PRId64 ",%s,%s",
+             c->lease_ms, prev, tomb_ms(c), line.ticket, line.place, line.judge, c->maxhold_ms,
+             mode, all);
+    item_arg_str(it, more);
+}
+
+static void add_takeover(const struct claim *c, struct item *it, int64_t now_ms)
+{
+    add_op(c, it);
+    item_arg_int(it, broker_tomb_ms(c->broker));
+    item_arg(it, c->owner->text, c->owner->len);
+    item_arg_int(it, backend_floor(&c->broker->backend, now_ms));
+    add_counter(c, it);
+    item_arg_str(it, c->has_hold ? "hold" : "none");
+    item_arg_str(it, c->any ? "?" : kind_words[c->part.kind]);
+}
+
+struct item *claim_item_ask(const struct claim *c, int64_t now_ms)
+{
+    struct item *it = begin(c);
+    if (c->takeover) {
+        add_takeover(c, it, now_ms);
+        return it;
+    }
+    const struct digits lease = digits_of(c->lease_ms);
+    it->floor = backend_floor(&c->broker->backend, now_ms);
+    it->bucket = backend_bucket(&c->broker->backend, c->lock->name, c->lock->name_len);
+    add_hold(c, it, &lease);
+    add_more(c, it, &lease, now_ms);
+    return it;
+}
+
+struct item *claim_item_commit(const struct claim *c)
+{
+    struct item *it = begin(c);
+    add_op(c, it);
+    item_arg_int(it, c->token);
+    add_counter(c, it);
+    line_add_part(it, c->part, c->owner);
+    return it;
+}

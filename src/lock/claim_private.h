@@ -1,0 +1,36 @@
+#ifndef HOLDFAST_CLAIM_PRIVATE_H
+#define HOLDFAST_CLAIM_PRIVATE_H
+/*
+ * What the files of claim share: claim.c leads a claim from round to round, claim_item.c says what
+ * the masters are asked, claim_votes.c reads what they have answered.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lock/claim.h"
+
+struct item;
+struct round;
+
+/* The item of a first round, by acquire or by take-over, for the caller to send. */
+struct item *claim_item_ask(const struct claim *, int64_t now_ms);
+/* That of a round of commit: the operation, as it was asked for, has c->token. */
+struct item *claim_item_commit(const struct claim *);
+
+/* What a round that was not won says: is the lock held by somebody, or could nobody tell? */
+struct claim_tally {
+    int busy, same_owner, unsure, taken;
+    int other_kind, deadlock;
+    int64_t pttl_ms;         /* longest that stands in the way */
+    struct lock_part in_use; /* by those who say that it is another kind; see acquire.lua */
+    int64_t other;           /* a permit that somebody knows to be free; -1: none */
+};
+
+struct claim_tally claim_count(const struct round *);
+/* The largest that a round of commit has found in place of its own; 0: none. */
+int64_t claim_largest_token(const struct round *);
+/* A take-over that was won goes on with what its owner had: part, count, version, MAXHOLD, and the
+ * rest of the lease. False: a majority had nothing, but for tries of our own that came late, or
+ * they do not agree. */
+bool claim_inherit(struct claim *, const struct round *);
+#endif

@@ -1,0 +1,343 @@
+/*
+ * A peek asks every master and waits for all of them, or for the time-out: what each one says is
+ * the answer.
+ */
+#include "lock/inspect.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "lock/broker_state.h"
+#include "lock/claim.h"
+#include "lock/keep.h"
+#include "lock/line.h"
+#include "lock/lock_info.h"
+#include "lock/queue.h"
+#include "stats/stats.h"
+
+/* {n, then for each of the first holds: ...}, as in peek.lua */
+enum { PEEK_PTTL, PEEK_OP, PEEK_OWNER, PEEK_TOKEN, PEEK_COUNT, PEEK_SEQ, PEEK_PART, PEEK_FIELDS };
+
+/* As lock_part_text() writes it; false: it is none. */
+static bool parse_part(const struct master_value *v, struct lock_part *out)
+{
+    unsigned limit, slot;
+    char text[32];
+    *out = (struct lock_part){LOCK_EXCLUSIVE, 0, 0};
+    if (v->len == 1 && v->text[0] == '-')
+        return true;
+    out->kind = LOCK_SHARED;
+    if (v->len > 2 && memcmp(v->text, "r:", 2) == 0)
+        return true;
+    snprintf(text, sizeof text, "%.*s", (int)(v->len < 31 ? v->len : 31), v->text);
+    if (sscanf(text, "s:%u:%u", &limit, &slot) != 2 || limit > LOCK_PERMITS_MAX || slot >= limit)
+        return false;
+    *out = (struct lock_part){LOCK_LIMIT, (uint16_t)limit, (uint16_t)slot};
+    return true;
+}
+
+static void on_peek(struct round *round, int i, const struct master_answer *answer, int64_t now_ms)
+{
+    struct lock_request *r = round->arg;
+    struct lock_info_master *m = &r->info->masters[i];
+    const struct master_value *v = answer->nested, *end = v + answer->n_nested;
+    (void)now_ms;
+    m->answered = true;
+    if (v == end)
+        return;
+    m->n_holds = v->integer;
+    for (v++; end - v >= PEEK_FIELDS && m->n_seen < LOCK_INFO_HOLDERS; v += PEEK_FIELDS) {
+        struct lock_info_seen seen = {.pttl_ms = v[PEEK_PTTL].integer,
+                                      .token = v[PEEK_TOKEN].integer,
+                                      .count = v[PEEK_COUNT].integer,
+                                      .seq = v[PEEK_SEQ].integer};
+        if (!v[PEEK_OP].is_text || !v[PEEK_OWNER].is_text || !v[PEEK_PART].is_text ||
+            v[PEEK_OWNER].len == 0 || v[PEEK_OWNER].len > LOCK_OWNER_MAX ||
+            !parse_part(&v[PEEK_PART], &seen.part))
+            continue;
+        seen.op = util_memdup(v[PEEK_OP].text, v[PEEK_OP].len);
+        seen.owner = owner_get(v[PEEK_OWNER].text, v[PEEK_OWNER].len);
+        lock_info_saw(r->info, i, &seen);
+    }
+}
+
+static void peek(struct broker *b, struct lock_request *r, round_fn fn, int64_t now_ms)
+{
+    lock_info_free(r->info);
+    r->info = lock_info_new(b->backend.n);
+    struct item *it = item_begin(r->lock->name, r->lock->name_len);
+    struct round *round = backend_ask(&b->backend, SCRIPT_PEEK, it, true, fn, r, now_ms);
+    round->on_vote = on_peek;
+}
+
+/* The holds that a majority of masters has; `fn` for each. */
+static void each_hold(const struct lock_info *info,
+                      void (*fn)(void *, const struct lock_info_seen *), void *arg)
+{
+    for (int i = 0; i < info->n_masters; i++) {
+        const struct lock_info_master *m = &info->masters[i];
+        for (int j = 0; j < m->n_seen; j++) {
+            if (lock_info_is_first(info, i, j) &&
+                lock_info_votes(info, m->seen[j].op) >= quorum_need(info->n_masters))
+                fn(arg, lock_info_latest(info, m->seen[j].op));
+        }
+    }
+}
+
+static bool no_majority(struct lock_request *r, struct round *round, int64_t now_ms)
+{
+    if (quorum_state(&round->quorum) == QUORUM_WON)
+        return false;
+    struct buf why = {0};
+    round_describe(round, &why, now_ms);
+    broker_finish_error(r->broker, r, "NOQUORUM %.*s", (int)buf_len(&why), buf_head(&why));
+    buf_fini(&why);
+    return true;
+}
+
+/* ---- HOLDS ---- */
+
+static void add_count(void *arg, const struct lock_info_seen *seen)
+{
+    struct lock_request *r = arg;
+    if (owner_same(seen->owner, r->owner))
+        r->count += seen->count;
+}
+
+/* What this broker believes its clients to hold, and no master has shown. */
+static void check_local(struct lock_request *r, int64_t now_ms)
+{
+    char op[BROKER_OP_MAX + 1];
+    struct hold *h;
+    LIST_FOREACH(h, &r->lock->holds, of_lock) {
+        broker_op_text(r->broker, h->op, op);
+        if (owner_same(h->owner, r->owner) && lock_info_votes(r->info, op) == 0)
+            keep_check(r->broker, h, now_ms);
+    }
+}
+
+static void on_holds(struct round *round, void *arg, int64_t now_ms)
+{
+    struct lock_request *r = arg;
+    round_forget(round);
+    if (no_majority(r, round, now_ms))
+        return;
+    each_hold(r->info, add_count, r);
+    check_local(r, now_ms);
+    broker_finish_count(r->broker, r, r->count);
+}
+
+static int64_t count_of(const struct hold *h, int64_t now_ms)
+{
+    return h && keep_is_valid(h, now_ms) ? h->count : 0;
+}
+
+void inspect_holds(struct broker *b, struct lock_request *r, int64_t now_ms)
+{
+    const struct hold *h = lock_hold_of(r->lock, r->owner);
+    const struct hold *share = lock_share_of(r->lock, r->owner);
+    if (h && keep_is_fresh(b, h, now_ms) && (!share || keep_is_fresh(b, share, now_ms)))
+        broker_finish_count(b, r, count_of(h, now_ms) + (share != h ? count_of(share, now_ms) : 0));
+    else
+        peek(b, r, on_holds, now_ms);
+}
+
+/* ---- LOCKINFO ---- */
+
+static void list(struct lock_info *info, const struct lock_info_holder *holder,
+                 struct lock_part part)
+{
+    if (!info->held || part.kind == LOCK_EXCLUSIVE)
+        info->part = part;
+    info->held = true;
+    info->n_holders++;
+    if (info->n_listed == LOCK_INFO_HOLDERS)
+        return;
+    info->listed[info->n_listed] = *holder;
+    owner_ref(info->listed[info->n_listed++].owner);
+}
+
+static void add_local(struct lock_info *info, const struct lock *l, int64_t now_ms)
+{
+    const struct hold *h;
+    LIST_FOREACH(h, &l->holds, of_lock) {
+        struct lock_info_holder holder = {
+            .owner = h->owner,
+            .here = true,
+            .watched = h->watched,
+            .session_id = h->session ? h->session->id : 0,
+            .token = h->token,
+            .count = h->count,
+            .left_ms = h->deadline_ms > now_ms ? h->deadline_ms - now_ms : 0,
+            .since_ms = now_ms - h->since_ms,
+        };
+        list(info, &holder, h->part);
+    }
+}
+
+/* One that a client of this broker has was listed with what is known here. */
+struct others {
+    struct lock_info *info;
+    const struct lock *lock;
+};
+
+static void add_elsewhere(void *arg, const struct lock_info_seen *seen)
+{
+    struct others *others = arg;
+    const struct hold *alone = lock_exclusive(others->lock);
+    bool is_here = seen->part.kind == LOCK_EXCLUSIVE
+                       ? alone && owner_same(alone->owner, seen->owner)
+                       : lock_share_of(others->lock, seen->owner) != NULL;
+    struct lock_info_holder holder = {
+        .owner = seen->owner, .token = seen->token, .count = seen->count, .left_ms = seen->pttl_ms};
+    if (!is_here)
+        list(others->info, &holder, seen->part);
+}
+
+static void add_waiters(struct lock_info *info, const struct lock *l, int64_t now_ms)
+{
+    const struct lock_request *r = l->queue ? TAILQ_FIRST(&l->queue->waiters) : NULL;
+    info->n_waiters = l->queue ? l->queue->n_waiters : 0;
+    for (; r && info->n_waiters_listed < LOCK_INFO_WAITERS; r = TAILQ_NEXT(r, queued)) {
+        struct lock_info_waiter *w = &info->waiters[info->n_waiters_listed++];
+        w->owner = owner_ref(r->owner);
+        w->session_id = r->base.session ? r->base.session->id : 0;
+        w->waited_ms = now_ms - r->base.arrived_us / 1000;
+        w->want = r->want;
+        w->fair = r->fair;
+    }
+}
+
+static const char *why_not(const struct round *round, int i, int64_t now_ms)
+{
+    struct backend *backend = round->backend;
+    if (backend->closed) /* the master may be gone */
+        return "this broker is going down";
+    return round->votes[i].open ? "timeout" : master_reason(backend->masters[i], now_ms);
+}
+
+/* "free", or who holds it there. */
+static char *describe(const struct lock_info_master *m)
+{
+    const struct lock_info_seen *first = m->seen;
+    char text[LOCK_OWNER_MAX + 128], more[64] = "";
+    if (m->n_seen == 0)
+        return util_strdup("free");
+    if (m->n_holds > 1)
+        snprintf(more, sizeof more, "; %" PRId64 " holds in all", m->n_holds);
+    snprintf(text, sizeof text, "held by %s under token %" PRId64 ", %" PRId64 " ms left%s",
+             first->owner->text, first->token, first->pttl_ms, more);
+    return util_strdup(text);
+}
+
+static void on_info(struct round *round, void *arg, int64_t now_ms)
+{
+    struct lock_request *r = arg;
+    struct lock_info *info = r->info;
+    struct others others = {info, r->lock};
+    int64_t most = 0;
+    round_forget(round);
+    for (int i = 0; i < info->n_masters; i++) {
+        struct lock_info_master *m = &info->masters[i];
+        char text[128];
+        snprintf(text, sizeof text, "no answer: %s", m->answered ? "" : why_not(round, i, now_ms));
+        m->text = m->answered ? describe(m) : util_strdup(text);
+        most = m->n_holds > most ? m->n_holds : most;
+    }
+    add_local(info, r->lock, now_ms);
+    each_hold(info, add_elsewhere, &others);
+    if (info->held && most > info->n_holders) /* more than a master lists */
+        info->n_holders = most;
+    add_waiters(info, r->lock, now_ms);
+    broker_finish(r->broker, r, RESULT_INFO);
+}
+
+void inspect_info(struct broker *b, struct lock_request *r, int64_t now_ms)
+{
+    peek(b, r, on_info, now_ms);
+}
+
+/* ---- FORCEUNLOCK ---- */
+
+static void on_force_peeked(struct round *round, void *arg, int64_t now_ms);
+
+/* A master tells of some holds at a time only. */
+static bool has_more(const struct lock_info *info)
+{
+    for (int i = 0; i < info->n_masters; i++) {
+        if (info->masters[i].n_holds > info->masters[i].n_seen && info->masters[i].n_seen > 0)
+            return true;
+    }
+    return false;
+}
+
+static void forced(struct broker *b, struct lock_request *r, int64_t now_ms)
+{
+    struct lock *l = r->lock;
+    broker_use(l);
+    if (r->failed)
+        broker_finish_error(b, r, "NOQUORUM too few masters have confirmed that '%s' is free",
+                            l->name);
+    else if (has_more(r->info))
+        peek(b, r, on_force_peeked, now_ms);
+    else
+        broker_finish_count(b, r, r->count);
+    queue_run(b, l, now_ms);
+    broker_put(b, l);
+}
+
+static void on_forced(struct round *round, void *arg, int64_t now_ms)
+{
+    struct lock_request *r = arg;
+    r->failed |= quorum_state(&round->quorum) != QUORUM_WON;
+    if (--r->pending == 0)
+        forced(r->broker, r, now_ms);
+}
+
+static void lose_local(struct broker *b, struct lock_request *r, int64_t now_ms)
+{
+    struct hold *h;
+    while ((h = lock_first_hold(r->lock))) {
+        stats.releases_forced++;
+        r->count = 1;
+        h->deadline_ms = now_ms; /* by order, whatever its owner was told */
+        if (h->state == HOLD_LOST)
+            b->hold_over(b, h, now_ms);
+        else
+            keep_lose(b, h, LOST_FORCED, true, now_ms);
+    }
+}
+
+static void on_force_peeked(struct round *round, void *arg, int64_t now_ms)
+{
+    struct lock_request *r = arg;
+    struct broker *b = r->broker;
+    round_forget(round);
+    if (no_majority(r, round, now_ms))
+        return;
+    r->pending = 1; /* ours, until all have been started */
+    lose_local(b, r, now_ms);
+    for (int i = 0; i < r->info->n_masters; i++) {
+        const struct lock_info_master *m = &r->info->masters[i];
+        for (int j = 0; j < m->n_seen; j++) {
+            const struct lock_info_seen *seen = &m->seen[j];
+            struct line_hold hold = {seen->op, seen->part, seen->owner, b->conf.max_lease_ms,
+                                     LINE_FOREIGN};
+            if (!lock_info_is_first(r->info, i, j))
+                continue;
+            r->count = 1;
+            r->pending++;
+            line_release(b, r->lock, &hold, NULL, on_forced, r, now_ms);
+        }
+    }
+    if (--r->pending == 0)
+        forced(b, r, now_ms);
+}
+
+void inspect_force(struct broker *b, struct lock_request *r, int64_t now_ms)
+{
+    peek(b, r, on_force_peeked, now_ms);
+}

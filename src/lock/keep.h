@@ -1,0 +1,84 @@
+#ifndef HOLDFAST_KEEP_H
+#define HOLDFAST_KEEP_H
+/*
+ * keep: the life of a hold from grant to end: renewals, planting where it is missing (safety R3),
+ * jeopardy, loss, lapse.
+ *
+ * One `due` for each hold, computed anew from all its duties by one function: the next renewal, the
+ * moment from which it must be reported lost, its deadline.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lock/notify.h"
+#include "redis/backend.h"
+
+struct broker;
+struct claim;
+struct hold;
+struct lock;
+struct lock_request;
+
+/* Makes the hold that this claim was granted, for this request (its session, MAXHOLD, TELL). It
+ * follows the claim's round. */
+struct hold *keep_start(struct broker *, struct lock *, const struct claim *,
+                        const struct lock_request *, int64_t now_ms);
+
+/* True when its owner may still act on it. */
+bool keep_is_valid(const struct hold *, int64_t now_ms);
+
+/* Takes it out of its lock and its session: ENDED. Nothing is sent to the masters. Freed with the
+ * last pin. */
+void keep_end(struct broker *, struct hold *);
+void keep_pin(struct hold *);
+void keep_unpin(struct hold *);
+
+/* Its owner is told that it cannot be kept. `at_once`: others may hold already, so it ends here and
+ * now; else it stays until its deadline, so that nobody else gets it before. */
+void keep_lose(struct broker *, struct hold *, enum lost_reason, bool at_once, int64_t now_ms);
+
+/* Somebody else has it now (its owner elsewhere, or a stranger): its holder is told, and it ends.
+ */
+void keep_moved(struct broker *, struct hold *, enum lost_reason, int64_t now_ms);
+
+/* Writes lease, count and seq to the masters (renew.lua). lease_ms 0: the time to live stays; it
+ * also does when that is less than what its holder has been told. */
+struct round *keep_write(struct broker *, struct hold *, int64_t lease_ms, round_fn, void *arg,
+                         int64_t now_ms);
+/* A majority has the hold by this round, whose verdict is being delivered: when the last answer is
+ * in, it is planted where it is missing (safety R3). The round belongs to the hold from now on. */
+void keep_follow(struct hold *, struct round *);
+/* A majority has confirmed this round of keep_write(lease_ms > 0): the promise is longer now. */
+void keep_confirmed(struct broker *, struct hold *, const struct round *, int64_t now_ms);
+/* Gives the hold the lease that this request names, if any; its owner has been granted it. Only
+ * RENEW makes it less than was told: who enters a lock again cuts nothing of what he was told
+ * before, which the reply might tell too late. A shorter lease counts here at once, and the masters
+ * hear of it now and not before: so a request that fails has cut nothing, here or there. The holder
+ * is told, with TELL, when this is another connection's request. */
+void keep_use_lease(struct broker *, struct hold *, const struct lock_request *, int64_t now_ms);
+/* It is not known to be on a majority of masters as it is here: it is written there again soon. */
+void keep_look_again(struct broker *, struct hold *, int64_t now_ms);
+/* This round has found it on a majority of masters. */
+void keep_seen(struct hold *, const struct round *);
+/* True when what is known of it is no older than a second: seen then, or others would have been
+ * heard to take it away. A lost one is known to be. */
+bool keep_is_fresh(const struct broker *, const struct hold *, int64_t now_ms);
+/* What to ask for: the lease, less where MAXHOLD ends earlier; 0 when that is over. */
+int64_t keep_lease_ms(const struct hold *, int64_t now_ms);
+
+/* A majority of masters has refused a write: because its owner has taken it elsewhere, or it is not
+ * there. */
+enum lost_reason keep_why_gone(const struct round *);
+
+/* Somebody says that its owner has taken it elsewhere: the masters are asked now. */
+void keep_check(struct broker *, struct hold *, int64_t now_ms);
+
+/* The LOCK that it was granted for is repeated: it belongs to the connection of this request from
+ * now on, under the same token. */
+void keep_rejoin(struct broker *, struct hold *, const struct lock_request *);
+
+/* Its connection has gone, without an order to release: it is not renewed any more. */
+void keep_orphan(struct broker *, struct hold *);
+/* Likewise, and it is to be released: goes onto broker->leaving. */
+void keep_leave(struct broker *, struct hold *);
+#endif

@@ -1,0 +1,169 @@
+/*
+ * The data of a lock and its moves. Invariants: a lock has a queue only while somebody waits or
+ * something is under way; a hold in its list is HELD, JEOPARDY or LOST; ENDED ones are in no list.
+ */
+#include "lock/lock.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/pool.h"
+#include "base/util.h"
+#include "lock/lock_info.h"
+#include "lock/lock_share.h"
+
+#define TO(s) (1u << HOLD_##s)
+const struct sm_state hold_states[HOLD_STATES] = {
+    [HOLD_HELD] = {"held", TO(JEOPARDY) | TO(LOST) | TO(ENDED)},
+    [HOLD_JEOPARDY] = {"jeopardy", TO(HELD) | TO(LOST) | TO(ENDED)},
+    [HOLD_LOST] = {"lost", TO(ENDED)},
+    [HOLD_ENDED] = {"ended", 0},
+};
+
+static struct owner *owners; /* by text */
+
+struct owner *owner_get(const char *text, size_t len)
+{
+    struct owner *o;
+    unsigned hash = (unsigned)util_hash(text, len);
+    assert(len > 0 && len <= LOCK_OWNER_MAX);
+    HASH_FIND_BYHASHVALUE(hh, owners, text, len, hash, o);
+    if (o)
+        return owner_ref(o);
+    o = pool_get(sizeof *o + len + 1);
+    o->refs = 1;
+    o->len = (uint16_t)len;
+    memcpy(o->text, text, len);
+    HASH_ADD_KEYPTR_BYHASHVALUE(hh, owners, o->text, len, hash, o);
+    return o;
+}
+
+struct owner *owner_ref(struct owner *o)
+{
+    o->refs++;
+    return o;
+}
+
+void owner_unref(struct owner *o)
+{
+    if (!o || --o->refs > 0)
+        return;
+    HASH_DEL(owners, o); /* NOLINT(clang-analyzer-core.NullDereference): it is in the table */
+    pool_put(o, sizeof *o + o->len + 1);
+}
+
+void owner_used(struct owner *o, uint64_t session_id)
+{
+    if (!o->session_id)
+        o->session_id = session_id;
+    else if (o->session_id != session_id)
+        o->shared = true;
+}
+
+struct lock_queue *lock_queue_get(struct lock *l)
+{
+    if (!l->queue) {
+        l->queue = pool_get(sizeof *l->queue);
+        TAILQ_INIT(&l->queue->waiters);
+        TAILQ_INIT(&l->queue->deferred);
+        LIST_INIT(&l->queue->claims);
+    }
+    return l->queue;
+}
+
+bool lock_is_idle(const struct lock *l)
+{
+    return LIST_EMPTY(&l->holds) && !l->queue && !l->shares && l->refs == 0;
+}
+
+void lock_add_hold(struct lock *l, struct hold *h)
+{
+    struct hold *alone = lock_exclusive(l);
+    if (h->part.kind != LOCK_EXCLUSIVE)
+        share_add(l, h);
+    if (alone && h->part.kind != LOCK_EXCLUSIVE)
+        LIST_INSERT_AFTER(alone, h, of_lock);
+    else
+        LIST_INSERT_HEAD(&l->holds, h, of_lock);
+}
+
+void lock_remove_hold(struct lock *l, struct hold *h)
+{
+    LIST_REMOVE(h, of_lock);
+    if (h->part.kind != LOCK_EXCLUSIVE)
+        share_remove(l, h);
+}
+
+struct hold *lock_exclusive(const struct lock *l)
+{
+    struct hold *h = LIST_FIRST(&l->holds);
+    return h && h->part.kind == LOCK_EXCLUSIVE ? h : NULL;
+}
+
+struct hold *lock_share_of(const struct lock *l, const struct owner *owner)
+{
+    return share_find(l, owner);
+}
+
+/* There may be a second exclusive one, lost, beside the first. */
+struct hold *lock_hold_of(const struct lock *l, const struct owner *owner)
+{
+    struct hold *h;
+    LIST_FOREACH(h, &l->holds, of_lock) {
+        if (h->part.kind != LOCK_EXCLUSIVE)
+            break;
+        if (owner_same(h->owner, owner))
+            return h;
+    }
+    return share_find(l, owner);
+}
+
+/* ---- parts ---- */
+
+size_t lock_part_text(struct lock_part part, const struct owner *owner, char out[LOCK_PART_MAX + 1])
+{
+    switch ((enum lock_kind)part.kind) {
+    case LOCK_SHARED:
+        memcpy(out, "r:", 2);
+        memcpy(out + 2, owner->text, owner->len + 1u);
+        return 2 + (size_t)owner->len;
+    case LOCK_LIMIT:
+        return (size_t)sprintf(out, "s:%u:%u", (unsigned)part.limit, (unsigned)part.slot);
+    default:
+        strcpy(out, "-");
+        return 1;
+    }
+}
+
+bool lock_kinds_mix(struct lock_part a, struct lock_part b)
+{
+    return (a.kind == LOCK_LIMIT) == (b.kind == LOCK_LIMIT) && a.limit == b.limit;
+}
+
+const char *lock_part_words(struct lock_part part, char *out, size_t size)
+{
+    static const char *const words[LOCK_KINDS] = {
+        [LOCK_EXCLUSIVE] = "an exclusive lock", [LOCK_SHARED] = "a shared lock"};
+    if (part.kind != LOCK_LIMIT)
+        return words[part.kind];
+    snprintf(out, size, "a lock with %u permit%s", (unsigned)part.limit,
+             part.limit == 1 ? "" : "s");
+    return out;
+}
+
+struct hold *lock_first_hold(const struct lock *l)
+{
+    return LIST_FIRST(&l->holds);
+}
+
+void lock_request_free(struct lock_request *r)
+{
+    assert(!r->waiting && !r->deferred && !r->lock && !r->hold);
+    owner_unref(r->owner);
+    owner_unref(r->id);
+    lock_info_free(r->info);
+    free(r->text);
+    pool_put(r, sizeof *r);
+}

@@ -1,0 +1,253 @@
+#ifndef HOLDFAST_LOCK_H
+#define HOLDFAST_LOCK_H
+/*
+ * lock: what this broker knows of one lock: who of its clients hold it, who waits, and the state
+ * table of a hold. Plain data with the moves that are allowed; what happens when is broker's
+ * business.
+ *
+ *   a hold:
+ *             renewal failed              renewed
+ *     HELD ------------------> JEOPARDY ----------> HELD
+ *      | \                     | |
+ *      |  \--------------------|-+--> LOST   it cannot be kept: the holder is told,
+ *      |                       |       |     and nobody else gets it before its deadline
+ *      v                       v       v
+ *     ENDED: released, moved, gone or lapsed; freed when nothing refers to it any more
+ *
+ * An owner has a lock alone, or a share of it: with the other readers, or one of n permits. He may
+ * have both while he goes from one to the other.
+ *
+ * A hold comes into being when a majority has granted it (claim.h) and not before.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <uthash.h>
+
+#include "base/sm.h"
+#include "base/wheel.h"
+#include "session/session.h"
+
+struct broker;
+struct claim;
+struct round;
+struct many_name;
+struct lock_info;
+struct lock_queue;
+struct lock_request;
+struct many;
+struct queue_walk;
+struct shares;
+
+enum { LOCK_NAME_MAX = 512, LOCK_OWNER_MAX = 256 };
+
+/* ---- owners: one object for each id that is in use, counted ---- */
+struct owner {
+    UT_hash_handle hh;
+    uint32_t refs;
+    uint16_t len;
+    bool shared;         /* more than one connection has acted for it */
+    uint64_t session_id; /* the first that did; 0: none yet */
+    char text[];         /* len bytes and a NUL */
+};
+/* The owner with this id, found or made; one more reference. */
+struct owner *owner_get(const char *text, size_t len);
+struct owner *owner_ref(struct owner *);
+void owner_unref(struct owner *); /* also NULL */
+/* A connection acts for it. */
+void owner_used(struct owner *, uint64_t session_id);
+static inline bool owner_same(const struct owner *a, const struct owner *b)
+{
+    return a == b;
+}
+
+/* ---- what of a lock somebody has: the lock alone, a reader's share, or one of n permits ---- */
+enum lock_kind { LOCK_EXCLUSIVE, LOCK_SHARED, LOCK_LIMIT, LOCK_KINDS };
+enum { LOCK_PERMITS_MAX = 4096, LOCK_PART_MAX = LOCK_OWNER_MAX + 2 };
+struct lock_part {
+    uint8_t kind;         /* enum lock_kind */
+    uint16_t limit, slot; /* LOCK_LIMIT: permit `slot`, from 0, of `limit` */
+};
+/* As the scripts call it (src/redis/lua/shares.lua): "-", "r:<owner>", "s:<limit>:<slot>". The
+ * length. */
+size_t lock_part_text(struct lock_part, const struct owner *, char out[LOCK_PART_MAX + 1]);
+/* What is in use as one kind is not there for another: permits for permits of the same number only.
+ */
+bool lock_kinds_mix(struct lock_part, struct lock_part);
+/* "an exclusive lock", "a shared lock", "a lock with 3 permits" */
+const char *lock_part_words(struct lock_part, char *out, size_t size);
+
+/* ---- something that is due; the wheel hands it out and broker_turn runs `fn` ---- */
+struct due;
+typedef void (*due_fn)(struct broker *, struct due *, int64_t now_ms);
+struct due {
+    struct wheel_entry entry; /* first */
+    due_fn fn;
+    bool first; /* in the wheel of what goes before all else: broker_due_first() */
+};
+
+/* ---- one hold of a client of this broker ---- */
+enum hold_state { HOLD_HELD, HOLD_JEOPARDY, HOLD_LOST, HOLD_ENDED, HOLD_STATES };
+extern const struct sm_state hold_states[HOLD_STATES];
+
+/* What a renewal needs stands together in front: a million of them do not fit into any cache. */
+struct hold {
+    struct due due; /* next: renewal, end of MAXHOLD, lapse; see keep.c */
+    struct lock *lock;
+    struct session *session; /* the connection that it belongs to; NULL: it has gone */
+    struct round *open;      /* the last round about it, until all have answered; or NULL */
+    uint64_t op;             /* number of the operation under which the masters keep it */
+    int64_t deadline_ms; /* the holder may rely on it until then; never later than it was told */
+    int64_t end_ms;      /* MAXHOLD; INT64_MAX: none */
+    int64_t renew_ms;    /* when the next renewal is due; not watched: a look where it is missing */
+    int64_t since_ms;    /* granted */
+    int64_t seen_ms;     /* a majority of masters had it then */
+    int64_t seq;         /* version of count on the masters */
+    uint32_t count;      /* entered so often */
+    uint32_t lease_ms;
+    uint32_t pins;      /* references besides the lock's; freed when 0 and ENDED */
+    uint8_t state;      /* enum hold_state */
+    bool watched : 1;   /* the broker renews it while its connection lives */
+    bool tell : 1;      /* TELL: its connection gets pushes about it */
+    bool busy : 1;      /* a request of its owner is under way: later ones wait (queue->deferred) */
+    bool inherits : 1;  /* taken over: its holder may have been told more than we know */
+    bool recounted : 1; /* count or seq are not those with which the masters have begun */
+    bool checked : 1;   /* the masters are being asked whether it is still there */
+    bool shortened : 1; /* some master may have it for longer than its holder was told */
+    bool leaves : 1;    /* its connection has gone: it is on broker->leaving, to be released */
+    struct lock_part part;
+    uint32_t asked_before_ms; /* since_ms less the time when the masters were asked for it; only the
+                               * judge of the simulation wants to know */
+    LIST_ENTRY(hold) of_lock;
+    LIST_ENTRY(hold) of_session; /* valid while session is not NULL, or `leaves` */
+    struct owner *owner;
+    struct hold_ids *ids; /* of the LOCKs that it counts; NULL: none had one */
+    int64_t token;
+    uint64_t released_by; /* session that said UNLOCK; 0: none */
+};
+
+/* ---- one lock ---- */
+struct lock {
+    struct lock *next;        /* in its bucket of the table */
+    LIST_HEAD(, hold) holds;  /* an exclusive one first */
+    struct lock_queue *queue; /* NULL: nobody waits and nothing is under way */
+    struct shares *shares;    /* readers and permits (lock_share.h); NULL: none */
+    uint32_t hash;
+    uint32_t refs;      /* requests and claims that point here besides holds and queue */
+    uint32_t n_leaving; /* of its holds, those that are to be released */
+    uint16_t name_len;
+    char name[]; /* and a NUL */
+};
+
+TAILQ_HEAD(lock_requests, lock_request);
+
+/* Who waits for it, and what is under way for them. */
+struct lock_queue {
+    struct lock_requests waiters;        /* LOCK requests in order of arrival */
+    TAILQ_HEAD(, lock_request) deferred; /* requests of an owner whose hold is busy */
+    uint32_t n_waiters;
+    struct queue_walk *walks;  /* that are under way along the waiters; queue_private.h */
+    bool running, again;       /* queue_run() is under way; it is to begin anew */
+    LIST_HEAD(, claim) claims; /* under way: one, or several of readers or of permits */
+    uint32_t n_claims;
+    bool takeover_waits;           /* until no claim is under way: no further one begins */
+    struct lock_request *upgrader; /* a reader who waits to have the lock alone; NULL: none */
+    struct due retry;              /* asks again, when it is held elsewhere */
+    struct due undefer;            /* runs what is deferred; defer_run_soon() */
+    bool hurried;                  /* it has asked quickly again, after votes were split */
+    uint32_t hurry;          /* quick retries left: called up too early, or votes were split */
+    int64_t line;            /* tickets of others in the line, as the masters last said */
+    uint32_t passed;         /* hand-overs here while others stood in the line */
+    int64_t passed_since_ms; /* the first of them */
+    bool lined;              /* this broker's own ticket stands in the line */
+    bool turn;               /* it has been called up and has not got the lock yet */
+    char *failure;           /* why the last try failed (no quorum); NULL: it was busy */
+};
+
+/* ---- what an application asks; cmd_lock makes it, broker runs it ---- */
+enum lock_verb {
+    VERB_LOCK,
+    VERB_UNLOCK,
+    VERB_RENEW,
+    VERB_HOLDS,
+    VERB_INFO,
+    VERB_FORCE,
+    VERB_MLOCK,
+    VERB_MUNLOCK
+};
+
+enum lock_result {
+    RESULT_NONE,        /* not done yet */
+    RESULT_GRANTED,     /* token, deadline_ms (LOCK, RENEW) */
+    RESULT_NOT_GRANTED, /* nil */
+    RESULT_COUNT,       /* count: UNLOCK 1 or 0, HOLDS, FORCEUNLOCK */
+    RESULT_NOT_HELD,
+    RESULT_INFO,  /* info */
+    RESULT_MANY,  /* many: all of them are granted (MLOCK) */
+    RESULT_ERROR, /* text: code and all */
+};
+
+struct lock_request {
+    struct request base;   /* first */
+    struct broker *broker; /* since broker_submit */
+    TAILQ_ENTRY(lock_request) queued;
+    uint64_t number;       /* rises from request to request */
+    struct lock *lock;     /* one of lock->refs; NULL: none */
+    struct claim *claim;   /* under way for it; NULL: none */
+    struct lock_part want; /* LOCK: what it asks for; the slot is not its choice */
+    struct owner *owner;   /* one reference */
+    struct owner *id;      /* ID: a text, kept as owners are, one reference; NULL: none */
+    struct hold *told;     /* the hold that the reply tells of, pinned until it has been written */
+    struct hold *hold;     /* pinned while its count is being written */
+    struct due due;        /* end of WAIT */
+    int64_t lease_ms;      /* asked for; 0: none, watched */
+    int64_t wait_until_ms; /* 0: one try; INT64_MAX: for ever */
+    int64_t maxhold_ms;    /* 0: none */
+    uint8_t verb;          /* enum lock_verb */
+    uint8_t result;        /* enum lock_result */
+    bool tell, waiting;    /* waiting: in queue->waiters */
+    bool deferred;         /* in queue->deferred */
+    bool goes_on;          /* it has begun: it waits for no other request of its owner any more */
+    bool missed;           /* UNLOCK: what it gave back was not there */
+    bool fair;             /* FAIR: order of arrival across brokers */
+    bool unnamed;     /* for the owner of its connection, who has no name: never enters again */
+    bool repeated;    /* its ID is counted already: it has been answered alike */
+    bool lined, turn; /* fair: its ticket stands in the line; it has been called up */
+    uint64_t ticket;  /* fair: its number */
+    int64_t token, deadline_ms;
+    int64_t count;
+    bool failed;            /* one of the releases of FORCEUNLOCK could not be confirmed */
+    int pending;            /* answers still to come (FORCEUNLOCK) */
+    char *text;             /* of RESULT_ERROR and RESULT_NOT_HELD; heap */
+    struct lock_info *info; /* lock_info.h */
+    struct many *many;      /* MLOCK, MUNLOCK: the names; see many.h */
+    struct many_name *item; /* one name's part of such a request, which hears of its end */
+    uint64_t by_session;    /* id of the session that has asked, also for others */
+};
+
+/* ---- moves ---- */
+struct lock_queue *lock_queue_get(struct lock *); /* makes it when there is none */
+bool lock_is_idle(const struct lock *);           /* nothing refers to it: locktab may drop it */
+void lock_add_hold(struct lock *, struct hold *);
+void lock_remove_hold(struct lock *, struct hold *);
+/* What this owner has of it: the exclusive hold before a share; NULL: nothing. */
+struct hold *lock_hold_of(const struct lock *, const struct owner *);
+/* This owner's reader's share or permit; NULL: he has none. */
+struct hold *lock_share_of(const struct lock *, const struct owner *);
+/* The hold of one who has it alone; NULL: there is none. */
+struct hold *lock_exclusive(const struct lock *);
+struct hold *lock_first_hold(const struct lock *);
+
+/* ---- lock_id.c: a LOCK that a client repeats, because the reply was lost, says the same ID ----
+ */
+enum { HOLD_IDS_MAX = 16, LOCK_ID_MAX = 64 };
+/* Remembers it with this hold, in place of the oldest one of HOLD_IDS_MAX; NULL: nothing is done.
+ */
+void hold_add_id(struct hold *, struct owner *id);
+/* Does it count a LOCK with this ID? NULL: no. */
+bool hold_has_id(const struct hold *, const struct owner *id);
+/* What had it does not count any more. NULL is allowed. */
+void hold_drop_id(struct hold *, const struct owner *id);
+void hold_drop_ids(struct hold *);
+void lock_request_free(struct lock_request *);
+#endif

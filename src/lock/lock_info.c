@@ -1,0 +1,86 @@
+/*
+ * Plain data, and the votes of the masters counted.
+ */
+#include "lock/lock_info.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+
+struct lock_info *lock_info_new(int n_masters)
+{
+    struct lock_info *info = util_alloc(sizeof *info + (size_t)n_masters * sizeof info->masters[0]);
+    info->n_masters = n_masters;
+    return info;
+}
+
+static void free_master(struct lock_info_master *m)
+{
+    for (int i = 0; i < m->n_seen; i++) {
+        free(m->seen[i].op);
+        owner_unref(m->seen[i].owner);
+    }
+    free(m->seen);
+    free(m->text);
+}
+
+void lock_info_free(struct lock_info *info)
+{
+    if (!info)
+        return;
+    for (int i = 0; i < info->n_listed; i++)
+        owner_unref(info->listed[i].owner);
+    for (int i = 0; i < info->n_waiters_listed; i++)
+        owner_unref(info->waiters[i].owner);
+    for (int i = 0; i < info->n_masters; i++)
+        free_master(&info->masters[i]);
+    free(info);
+}
+
+void lock_info_saw(struct lock_info *info, int i, const struct lock_info_seen *seen)
+{
+    struct lock_info_master *m = &info->masters[i];
+    assert(m->n_seen < LOCK_INFO_HOLDERS);
+    if (!m->seen)
+        m->seen = util_alloc(LOCK_INFO_HOLDERS * sizeof m->seen[0]);
+    m->seen[m->n_seen++] = *seen;
+}
+
+static const struct lock_info_seen *find(const struct lock_info_master *m, const char *op)
+{
+    for (int j = 0; j < m->n_seen; j++) {
+        if (strcmp(m->seen[j].op, op) == 0)
+            return &m->seen[j];
+    }
+    return NULL;
+}
+
+int lock_info_votes(const struct lock_info *info, const char *op)
+{
+    int votes = 0;
+    for (int i = 0; i < info->n_masters; i++)
+        votes += find(&info->masters[i], op) != NULL;
+    return votes;
+}
+
+const struct lock_info_seen *lock_info_latest(const struct lock_info *info, const char *op)
+{
+    const struct lock_info_seen *latest = NULL;
+    for (int i = 0; i < info->n_masters; i++) {
+        const struct lock_info_seen *seen = find(&info->masters[i], op);
+        if (seen && (!latest || seen->seq > latest->seq))
+            latest = seen;
+    }
+    return latest;
+}
+
+bool lock_info_is_first(const struct lock_info *info, int i, int j)
+{
+    for (int k = 0; k < i; k++) {
+        if (find(&info->masters[k], info->masters[i].seen[j].op))
+            return false;
+    }
+    return true;
+}

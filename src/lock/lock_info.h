@@ -1,0 +1,72 @@
+#ifndef HOLDFAST_LOCK_INFO_H
+#define HOLDFAST_LOCK_INFO_H
+/*
+ * lock_info: the answer to LOCKINFO, and what it is made from: what each master says of a lock, and
+ * what this broker knows itself.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lock/lock.h"
+
+/* As many as peek.lua shows, and as are shown to people. */
+enum { LOCK_INFO_HOLDERS = 16, LOCK_INFO_WAITERS = 64 };
+
+/* A hold, as one master has it. */
+struct lock_info_seen {
+    char *op;
+    struct owner *owner; /* one reference */
+    struct lock_part part;
+    int64_t pttl_ms, token, count;
+    int64_t seq; /* version of count */
+};
+
+struct lock_info_master {
+    bool answered;
+    char *text;      /* "free", "held by x under token 5, 20 ms left", or why there is no answer */
+    int64_t n_holds; /* there */
+    int n_seen;      /* the first of them */
+    struct lock_info_seen *seen;
+};
+
+struct lock_info_holder {
+    struct owner *owner; /* one reference */
+    bool here;           /* a client of this broker: session_id, since_ms and watched are known */
+    bool watched;
+    uint64_t session_id; /* 0: the connection has gone */
+    int64_t token, count, left_ms, since_ms;
+};
+
+struct lock_info_waiter {
+    struct owner *owner; /* one reference */
+    uint64_t session_id;
+    int64_t waited_ms;
+    struct lock_part want;
+    bool fair;
+};
+
+struct lock_info {
+    bool held;             /* else `part` means nothing */
+    struct lock_part part; /* what it is in use as */
+    int64_t n_holders;     /* as far as is known */
+    int n_listed;
+    struct lock_info_holder listed[LOCK_INFO_HOLDERS];
+    uint32_t n_waiters; /* here */
+    int n_waiters_listed;
+    struct lock_info_waiter waiters[LOCK_INFO_WAITERS];
+    int n_masters;
+    struct lock_info_master masters[];
+};
+
+struct lock_info *lock_info_new(int n_masters);
+void lock_info_free(struct lock_info *); /* also NULL */
+
+/* Master i has this hold too. Texts are copied. */
+void lock_info_saw(struct lock_info *, int i, const struct lock_info_seen *);
+/* How many masters have a hold under this operation. */
+int lock_info_votes(const struct lock_info *, const char *op);
+/* This hold as the master has it that knows the latest count of it. */
+const struct lock_info_seen *lock_info_latest(const struct lock_info *, const char *op);
+/* True for the j-th hold of master i when no master before it has it. */
+bool lock_info_is_first(const struct lock_info *, int i, int j);
+#endif

@@ -1,0 +1,137 @@
+/*
+ * Messages about holds. Pushes go to RESP3 connections that have asked for them (TELL) only: many
+ * clients take what they did not ask for as a reply, in RESP2 each of them does, and subscribe
+ * instead.
+ */
+#include "lock/notify.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "lock/broker_state.h"
+#include "net/resp.h"
+#include "session/lostlog.h"
+#include "session/pubsub.h"
+#include "stats/stats.h"
+
+static const struct {
+    const char *name;
+    uint64_t *counter;
+} reasons[LOST_REASONS] = {
+    [LOST_NO_QUORUM] = {"no-quorum", &stats.locks_lost_no_quorum},
+    [LOST_GONE] = {"gone", &stats.locks_lost_gone},
+    [LOST_MOVED] = {"moved", &stats.locks_lost_moved},
+    [LOST_MAX_HOLD] = {"max-hold", &stats.locks_lost_max_hold},
+    [LOST_FORCED] = {"forced", &stats.locks_lost_forced},
+    [LOST_PAUSE] = {"pause", &stats.locks_lost_pause},
+};
+
+/* ["what", name, token, text or number] */
+static void push(const struct hold *h, const char *what, const char *text, int64_t number,
+                 int64_t now_ms)
+{
+    if (!h->tell || !h->session || h->session->proto < 3)
+        return;
+    struct resp_writer w = session_push(h->session, now_ms);
+    resp_push(&w, 4);
+    resp_str(&w, what);
+    resp_bulk(&w, h->lock->name, h->lock->name_len);
+    resp_int(&w, h->token);
+    if (text)
+        resp_str(&w, text);
+    else
+        resp_int(&w, number > 0 ? number : 0);
+    session_push_end(h->session);
+    stats.messages_sent++;
+}
+
+static void publish(const struct hold *h, const char *what, const char *text, int64_t now_ms)
+{
+    char channel[LOCK_NAME_MAX + 8], message[64];
+    size_t channel_len = 5 + h->lock->name_len;
+    memcpy(channel, "lock:", 5);
+    memcpy(channel + 5, h->lock->name, h->lock->name_len);
+    if (!pubsub_wanted(channel, channel_len))
+        return;
+    int len = snprintf(message, sizeof message, "%s %" PRId64 "%s%s", what, h->token,
+                       text ? " " : "", text ? text : "");
+    (void)pubsub_publish(channel, channel_len, message, (size_t)len, now_ms);
+}
+
+void notify_granted(const struct hold *h, int64_t now_ms)
+{
+    publish(h, "granted", NULL, now_ms);
+}
+
+void notify_released(const struct hold *h, int64_t now_ms)
+{
+    publish(h, "released", NULL, now_ms);
+}
+
+void notify_renewed(const struct hold *h, int64_t now_ms)
+{
+    push(h, "renewed", NULL, h->deadline_ms - now_ms, now_ms);
+}
+
+/* A quorum that is lost can take all holds along. */
+static bool may_log(int64_t now_ms)
+{
+    enum { LINES_PER_SECOND = 200 };
+    static struct log_burst burst;
+
+    return log_burst(&burst, "lock", now_ms, LINES_PER_SECOND);
+}
+
+void notify_jeopardy(const struct hold *h, int64_t now_ms)
+{
+    stats.jeopardies++;
+    if (may_log(now_ms))
+        log_warn("lock",
+                 "in jeopardy: a renewal failed token=%" PRId64 " left_ms=%" PRId64 " name=%s",
+                 h->token, h->deadline_ms - now_ms, h->lock->name);
+    push(h, "jeopardy", NULL, h->deadline_ms - now_ms, now_ms);
+}
+
+void notify_safe(const struct hold *h, int64_t now_ms)
+{
+    if (may_log(now_ms))
+        log_info("lock", "safe again token=%" PRId64 " name=%s", h->token, h->lock->name);
+    push(h, "safe", NULL, h->deadline_ms - now_ms, now_ms);
+}
+
+/* For the status page. */
+static void remember(const struct hold *h, const char *reason, int64_t now_ms)
+{
+    const struct lostlog_entry entry = {.at_ms = now_ms,
+                                        .held_ms = now_ms - h->since_ms,
+                                        .token = h->token,
+                                        .client = h->session ? h->session->id : 0,
+                                        .reason = reason};
+
+    lostlog_add(&entry, h->lock->name, h->lock->name_len);
+}
+
+void notify_lost(const struct broker *b, const struct hold *h, enum lost_reason reason,
+                 int64_t now_ms)
+{
+    const char *name = reasons[reason].name;
+    char message[LOCK_NAME_MAX + 64];
+    (*reasons[reason].counter)++;
+    if (may_log(now_ms))
+        log_warn("lock",
+                 "lost reason=%s token=%" PRId64 " left_ms=%" PRId64 " client=%" PRIu64 " name=%s",
+                 name, h->token, h->deadline_ms - now_ms, h->session ? h->session->id : 0,
+                 h->lock->name);
+    remember(h, name, now_ms);
+    push(h, "lost", name, 0, now_ms);
+    publish(h, "lost", name, now_ms);
+    if (pubsub_wanted("lost", 4)) {
+        int len =
+            snprintf(message, sizeof message, "%s %" PRId64 " %s", h->lock->name, h->token, name);
+        (void)pubsub_publish("lost", 4, message, (size_t)len, now_ms);
+    }
+    if (b->conf.close_on_lost && h->session)
+        h->session->events->on_close(h->session, "a lock that it held was lost");
+}

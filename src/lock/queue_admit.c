@@ -1,0 +1,86 @@
+/*
+ * Who may ask the masters for a lock, by what this broker knows: its own holds of the lock and the
+ * claims that are under way. It only looks: nothing is started, refused or changed here, and what
+ * other brokers hold is not known.
+ *
+ * What it sees to: a lock has one claim under way, or several of readers, or several of permits of
+ * one number, and never two of one owner; while a client of this broker has the lock in a way that
+ * keeps a request out, nobody asks for that request.
+ */
+#include "lock/broker_state.h"
+#include "lock/claim.h"
+#include "lock/lock_share.h"
+#include "lock/queue_private.h"
+
+/* Readers, or permits, that are asked for at the same time. */
+enum { CLAIMS_MAX = 256 };
+
+bool queue_same_question(struct lock_part asked, struct lock_part want)
+{
+    bool is_stronger = asked.kind == LOCK_SHARED && want.kind == LOCK_EXCLUSIVE;
+    return is_stronger || (asked.kind == want.kind && asked.limit == want.limit);
+}
+
+bool queue_owner_asks(const struct lock_queue *q, const struct owner *owner)
+{
+    const struct claim *c;
+    LIST_FOREACH(c, &q->claims, of_lock) {
+        if (owner_same(c->owner, owner))
+            return true;
+    }
+    return false;
+}
+
+bool queue_goes_along(const struct lock_queue *q, const struct lock_request *r)
+{
+    const struct claim *c = LIST_FIRST(&q->claims);
+    if (!c)
+        return true;
+    return !queue_owner_asks(q, r->owner) && q->n_claims < CLAIMS_MAX && !q->takeover_waits &&
+           !c->takeover && c->part.kind != LOCK_EXCLUSIVE && c->part.kind == r->want.kind &&
+           c->part.limit == r->want.limit;
+}
+
+enum queue_admission queue_holds_admit(const struct lock *l, const struct lock_request *r,
+                                       struct lock_part *in_use)
+{
+    const struct lock_queue *q = l->queue;
+    const struct hold *alone = lock_exclusive(l);
+    bool is_lined = r->fair ? r->lined || r->turn : q->lined || q->turn;
+    if (alone) {
+        *in_use = alone->part;
+        if (r->want.kind == LOCK_LIMIT)
+            return QUEUE_WRONG_KIND;
+        return r->want.kind == LOCK_SHARED && owner_same(alone->owner, r->owner) ? QUEUE_MAY_ASK
+                                                                                 : QUEUE_MUST_WAIT;
+    }
+    if (share_count(l) == 0 || !share_kind(l, in_use))
+        return QUEUE_MAY_ASK;
+    if (!lock_kinds_mix(*in_use, r->want))
+        return QUEUE_WRONG_KIND;
+    if (in_use->kind == LOCK_LIMIT)
+        return share_count(l) < in_use->limit ? QUEUE_MAY_ASK : QUEUE_MUST_WAIT;
+    if (r->want.kind == LOCK_SHARED || (share_count(l) == 1 && lock_share_of(l, r->owner)))
+        return QUEUE_MAY_ASK;
+    /* once, for the place in the line: so that readers at other brokers see that he waits */
+    return r->wait_until_ms && !is_lined ? QUEUE_MAY_ASK : QUEUE_MUST_WAIT;
+}
+
+enum queue_admission queue_admits(struct lock *l, const struct lock_request *r,
+                                  struct lock_part *in_use)
+{
+    struct lock_queue *q = lock_queue_get(l);
+    enum queue_admission says = queue_holds_admit(l, r, in_use);
+    return says == QUEUE_MAY_ASK && !queue_goes_along(q, r) ? QUEUE_MUST_WAIT : says;
+}
+
+struct hold *queue_already_has(const struct lock *l, const struct lock_request *r)
+{
+    struct hold *h = lock_exclusive(l);
+    if (r->unnamed)
+        return lock_hold_of(l, r->owner); /* it is told so (HELD), whatever it asks for */
+    if (r->want.kind == LOCK_EXCLUSIVE)
+        return h && owner_same(h->owner, r->owner) ? h : NULL;
+    h = lock_share_of(l, r->owner);
+    return h && h->part.kind == r->want.kind && h->part.limit == r->want.limit ? h : NULL;
+}

@@ -1,0 +1,131 @@
+/*
+ * Refusals are from memory while a client of this broker holds the lock. That memory may be wrong:
+ * its owner has taken it to another broker, or somebody has forced it. This broker hears of that
+ * (broker_has_heard), and else asks the masters whether the hold is still there, before anybody is
+ * refused for it.
+ *
+ * Invariants: a hold is asked about once at a time (hold->checked); whoever may be refused stays in
+ * line until the answer is there.
+ */
+#include <stdlib.h>
+
+#include "lock/broker_state.h"
+#include "lock/claim.h"
+#include "lock/defer.h"
+#include "lock/keep.h"
+#include "lock/lock_share.h"
+#include "lock/queue_private.h"
+
+/* Somebody who wants a permit is kept out by all of them together, anybody else by each. */
+static bool takes_all(const struct lock *l, const struct lock_request *r)
+{
+    struct lock_part in_use;
+    return !lock_exclusive(l) && share_kind(l, &in_use) && in_use.kind == LOCK_LIMIT &&
+           lock_kinds_mix(in_use, r->want);
+}
+
+static bool keeps_out(const struct hold *h, const struct lock_request *r, bool all)
+{
+    return all || h->part.kind == LOCK_EXCLUSIVE || !owner_same(h->owner, r->owner) ||
+           !lock_kinds_mix(h->part, r->want);
+}
+
+/* Is what is known of this hold good enough: now, or `later` too, as this broker would hear? */
+static bool is_sure(const struct broker *b, const struct hold *h, bool later, int64_t now_ms)
+{
+    return later ? h->state == HOLD_LOST || broker_has_heard(b, h->seen_ms, now_ms)
+                 : keep_is_fresh(b, h, now_ms);
+}
+
+/* Is what is known of the holds that keep this one out? */
+static bool are_sure(const struct broker *b, const struct lock *l, const struct lock_request *r,
+                     bool later, int64_t now_ms)
+{
+    bool all = takes_all(l, r), sure = true;
+    const struct hold *h;
+    LIST_FOREACH(h, &l->holds, of_lock) {
+        if (!keeps_out(h, r, all))
+            continue;
+        sure = is_sure(b, h, later, now_ms);
+        if (sure != all || h->part.kind == LOCK_EXCLUSIVE)
+            return sure;
+    }
+    return sure;
+}
+
+bool queue_doubts(const struct broker *b, const struct lock *l, const struct lock_request *r,
+                  int64_t now_ms)
+{
+    return !are_sure(b, l, r, false, now_ms);
+}
+
+bool queue_will_hear(const struct broker *b, const struct lock *l, const struct lock_request *r,
+                     int64_t now_ms)
+{
+    return are_sure(b, l, r, true, now_ms);
+}
+
+/* Nobody knows, and who does not wait is told so; or it is being taken over. Then it is asked
+ * again.
+ */
+static void not_known(struct broker *b, struct lock *l, struct round *round, int64_t now_ms)
+{
+    struct buf why = {0};
+    buf_printf(&why, "NOQUORUM ");
+    round_describe(round, &why, now_ms);
+    buf_append(&why, "", 1);
+    if (!round_is_refused(round))
+        queue_refuse_tries(b, l, NULL, buf_head(&why));
+    buf_fini(&why);
+    if (queue_first(l->queue))
+        queue_retry_later(b, l->queue, 0, now_ms);
+}
+
+static void on_checked(struct round *round, void *arg, int64_t now_ms)
+{
+    struct hold *h = arg;
+    struct broker *b = broker_of_round(round);
+    struct lock *l = round->about;
+    bool is_known = quorum_state(&round->quorum) == QUORUM_WON || h->state == HOLD_ENDED;
+    h->checked = false;
+    if (is_known) {
+        keep_seen(h, round);
+    } else if (round_is_refused(round) && !h->busy && keep_is_valid(h, now_ms)) {
+        keep_lose(b, h, keep_why_gone(round), true, now_ms);
+        is_known = true;
+    }
+    keep_unpin(h);
+    if (b->paused && l->queue)
+        queue_refuse_tries(b, l, NULL, NULL);
+    else if (is_known)
+        queue_run(b, l, now_ms);
+    else if (l->queue)
+        not_known(b, l, round, now_ms);
+    defer_run(b, l, now_ms);
+    broker_put(b, l);
+}
+
+void queue_check(struct broker *b, struct lock *l, const struct lock_request *r, int64_t now_ms)
+{
+    bool all = takes_all(l, r);
+    struct hold *h;
+    LIST_FOREACH(h, &l->holds, of_lock) {
+        if (!keeps_out(h, r, all) || keep_is_fresh(b, h, now_ms))
+            continue;
+        if (!h->checked) {
+            h->checked = true;
+            keep_pin(h);
+            broker_use(l);
+            keep_write(b, h, 0, on_checked, h, now_ms)->about = l;
+        }
+        if (!all)
+            return;
+    }
+}
+
+void queue_doubt(struct broker *b, struct lock *l, int64_t now_ms)
+{
+    if (l->queue && queue_first(l->queue) && lock_first_hold(l) &&
+        !wheel_armed(&l->queue->retry.entry))
+        queue_retry_later(b, l->queue, 0, now_ms);
+}

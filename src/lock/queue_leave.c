@@ -1,0 +1,195 @@
+/*
+ * How a request gets out of the queue: with the lock it is only taken out, without it gets nil or
+ * an error here. Who leaves without a lock gives his place in the line between brokers away, and
+ * the broker its own when nobody is left for whom it stands there.
+ *
+ * It does not know why somebody is refused; except for the end of WAIT, whose timer ends here, the
+ * callers decide that. A request that has left is in no list and no timer of the queue any more.
+ */
+#include <assert.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/util.h"
+#include "lock/broker_state.h"
+#include "lock/claim.h"
+#include "lock/defer.h"
+#include "lock/line.h"
+#include "lock/queue_private.h"
+#include "session/user.h"
+#include "stats/stats.h"
+
+void queue_walk_begin(struct lock_queue *q, struct queue_walk *walk)
+{
+    *walk = (struct queue_walk){TAILQ_FIRST(&q->waiters), q->walks};
+    q->walks = walk;
+}
+
+struct lock_request *queue_walk_next(struct queue_walk *walk)
+{
+    struct lock_request *r = walk->next;
+    if (r)
+        walk->next = TAILQ_NEXT(r, queued);
+    return r;
+}
+
+void queue_walk_end(struct lock_queue *q, struct queue_walk *walk)
+{
+    assert(q->walks == walk);
+    q->walks = walk->outer;
+}
+
+void queue_remove(struct broker *b, struct lock_request *r)
+{
+    struct lock_queue *q = r->lock->queue;
+    for (struct queue_walk *walk = q->walks; walk; walk = walk->outer) {
+        if (walk->next == r)
+            walk->next = TAILQ_NEXT(r, queued);
+    }
+    TAILQ_REMOVE(&q->waiters, r, queued);
+    broker_due_cancel(b, &r->due); /* it may go on for a while: a take-over enters once more */
+    r->waiting = false;
+    for (struct queue_joining *j = b->joining; j; j = j->outer)
+        j->request = j->request == r ? NULL : j->request;
+    q->n_waiters--;
+    b->n_waiters--;
+    if (q->upgrader == r)
+        q->upgrader = NULL;
+    if (r->claim)
+        r->claim->request = NULL;
+    r->claim = NULL;
+    request_unpark(&r->base);
+    defer_run_soon(b, r->lock); /* what was said behind it */
+}
+
+/* It gives up: its place in the line goes with it. */
+static void give_up(struct broker *b, struct lock_request *r)
+{
+    struct lock *l = r->lock;
+    bool was_first = TAILQ_FIRST(&l->queue->waiters) == r;
+    queue_remove(b, r);
+    const struct lock_request *first = queue_first(l->queue);
+    if (was_first && first && !queue_same_question(r->want, first->want))
+        broker_due_cancel(b, &l->queue->retry); /* what he wants has not been asked */
+    if (r->fair && (r->lined || r->turn))
+        line_leave(b, l, r->ticket, b->now_ms);
+    else if (TAILQ_EMPTY(&l->queue->waiters) && (l->queue->lined || l->queue->turn) &&
+             l->queue->n_claims == 0)
+        line_leave(b, l, 0, b->now_ms);
+}
+
+void queue_leave(struct broker *b, struct lock_request *r, int64_t now_ms)
+{
+    give_up(b, r);
+    queue_run(b, r->lock, now_ms);
+}
+
+void queue_refuse(struct broker *b, struct lock_request *r, const char *failure)
+{
+    give_up(b, r);
+    if (failure) {
+        stats.acquires_no_quorum++;
+        broker_finish_error(b, r, "%s; '%s' was not taken", failure, r->lock->name);
+        return;
+    }
+    if (r->wait_until_ms)
+        stats.acquires_timeout++;
+    else
+        stats.acquires_busy++;
+    broker_finish(b, r, RESULT_NOT_GRANTED);
+}
+
+char *queue_not_permitted(const struct lock_request *r, const struct lock *l)
+{
+    const struct session *s = r->base.session;
+    const char *name;
+    char *text;
+    if (!s || !r->base.waited || user_may_lock(s->user, l->name, l->name_len))
+        return NULL;
+    stats.auth_failures_permission++;
+    name = s->user ? s->user->name : "nobody";
+    if (asprintf(&text,
+                 "NOPERM user '%s' may not take '%s' any more: its rights have changed while it "
+                 "waited (users: %s.allow, %s.names)",
+                 name, l->name, name, name) < 0)
+        util_die("out of memory");
+    return text;
+}
+
+bool queue_may_be_granted(struct broker *b, struct lock_request *r)
+{
+    char *error = queue_not_permitted(r, r->lock);
+    if (!error)
+        return true;
+    give_up(b, r);
+    broker_finish_error(b, r, "%s", error);
+    free(error);
+    return false;
+}
+
+/* Two tasks that share a client must not both get in. */
+void queue_held_error(struct broker *b, struct lock_request *r, const struct lock *l)
+{
+    stats.acquires_held++;
+    broker_finish_error(
+        b, r, "HELD '%s' is held by this connection already; name an OWNER to enter it again",
+        l->name);
+}
+
+void queue_kind_error(struct broker *b, struct lock_request *r, const struct lock *l,
+                      struct lock_part in_use)
+{
+    char is[64], wanted[64];
+    stats.acquires_kind++;
+    broker_finish_error(b, r, "KIND '%s' is held as %s; it cannot be %s before that has ended",
+                        l->name, lock_part_words(in_use, is, sizeof is),
+                        lock_part_words(r->want, wanted, sizeof wanted));
+}
+
+void queue_refuse_kind(struct broker *b, struct lock_request *r, struct lock_part in_use)
+{
+    give_up(b, r);
+    queue_kind_error(b, r, r->lock, in_use);
+}
+
+void queue_refuse_tries(struct broker *b, struct lock *l, const struct claim *c,
+                        const char *failure)
+{
+    struct lock_queue *q = l->queue;
+    struct lock_request *r;
+    struct queue_walk walk;
+    queue_walk_begin(q, &walk);
+    while ((r = queue_walk_next(&walk))) {
+        if (r->wait_until_ms == 0 && !r->claim && (!c || queue_same_question(c->part, r->want)))
+            queue_refuse(b, r, failure);
+    }
+    queue_walk_end(q, &walk);
+}
+
+void queue_on_wait_over(struct broker *b, struct due *due, int64_t now_ms)
+{
+    struct lock_request *r =
+        (struct lock_request *)((char *)due - offsetof(struct lock_request, due));
+    struct lock *l = r->lock;
+    broker_use(l);
+    queue_refuse(b, r, l->queue->failure);
+    queue_run(b, l, now_ms); /* those behind it may be able to share what it could not */
+    defer_run(b, l, now_ms);
+    broker_put(b, l);
+}
+
+int queue_turn_away(struct broker *b, struct lock *l, const char *error, int most)
+{
+    struct lock_request *r;
+    int n = 0;
+    broker_use(l);
+    while (n < most && l->queue && (r = TAILQ_FIRST(&l->queue->waiters))) {
+        queue_remove(b, r);
+        broker_finish_error(b, r, "%s", error);
+        n++;
+    }
+    defer_run(b, l, b->now_ms);
+    broker_put(b, l);
+    return n;
+}

@@ -1,0 +1,435 @@
+/*
+ * Rounds: one question, the votes of all masters, one verdict. A round stands in `asked` until it
+ * is decided, then in `decided` until backend_turn has delivered the verdict: so no verdict ever
+ * runs inside backend_ask or inside the answer of a master, and callers may do anything in theirs.
+ *
+ * Invariant: a round is freed when its verdict has been delivered and no answer is open any more.
+ */
+#include "redis/backend.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/pool.h"
+#include "redis/owed.h"
+#include "stats/stats.h"
+
+/* Verdicts in one turn of the loop, renewals aside: each may give a lock and ask for the next. */
+enum { DELIVER_TURN = 1024 };
+
+void backend_init(struct backend *b, int64_t request_timeout_ms)
+{
+    memset(b, 0, sizeof *b);
+    b->request_timeout_ms = request_timeout_ms;
+    TAILQ_INIT(&b->asked);
+    TAILQ_INIT(&b->decided_first);
+    TAILQ_INIT(&b->decided);
+}
+
+void backend_add_master(struct backend *b, struct master *m, const char *identity)
+{
+    assert(b->n < QUORUM_MASTERS_MAX);
+    b->rank[b->n] = (uint64_t)item_hash(identity, strlen(identity));
+    b->owed[b->n] = owed_new(m);
+    b->masters[b->n++] = m;
+}
+
+/* ---- the hybrid clock ---- */
+
+static void look_at_clocks(struct backend *b, int64_t now_ms)
+{
+    int64_t times_ms[QUORUM_MASTERS_MAX];
+    int n = 0;
+
+    for (int i = 0; i < b->n && !b->closed; i++) {
+        int64_t offset_ms = master_status(b->masters[i], now_ms)->clock_offset_ms;
+        if (offset_ms) /* else it is not known yet */
+            times_ms[n++] = now_ms + offset_ms;
+    }
+    hybrid_set_masters(&b->clock, times_ms, n, now_ms);
+}
+
+void backend_set_wall(struct backend *b, int64_t wall_ms, int64_t now_ms)
+{
+    hybrid_set_wall(&b->clock, wall_ms, now_ms);
+    look_at_clocks(b, now_ms);
+}
+
+int64_t backend_floor(struct backend *b, int64_t now_ms)
+{
+    if (!b->clock.has_masters)
+        look_at_clocks(b, now_ms);
+    return hybrid_floor(&b->clock, now_ms);
+}
+
+int64_t backend_base(struct backend *b, int64_t now_ms)
+{
+    look_at_clocks(b, now_ms);
+    return hybrid_base(&b->clock, now_ms);
+}
+
+void backend_saw_token(struct backend *b, int64_t token)
+{
+    hybrid_saw(&b->clock, token);
+}
+
+int backend_bucket(const struct backend *b, const char *name, size_t name_len)
+{
+    return b->n == 1 ? -1 : item_bucket(name, name_len);
+}
+
+void backend_counter(const struct backend *b, const char *name, size_t name_len,
+                     char out[BACKEND_COUNTER_MAX + 1])
+{
+    int bucket = backend_bucket(b, name, name_len);
+    if (bucket < 0)
+        strcpy(out, "base");
+    else
+        *util_put_digits(out, (uint64_t)bucket) = '\0';
+}
+
+/* ---- the veto ---- */
+
+const char *backend_veto(const struct backend *b)
+{
+    for (int i = 0; i < b->n && !b->closed; i++) {
+        const char *why = master_disagrees(b->masters[i]);
+        if (why)
+            return why;
+    }
+    return NULL;
+}
+
+/* What creates, or makes something last: the rest frees, or only looks. */
+static bool is_vetoed(const struct backend *b, enum script script)
+{
+    return script_get(script)->deadline && backend_veto(b);
+}
+
+/* ---- votes ---- */
+
+static bool is_yes(const struct round *r, const struct vote *v)
+{
+    return r->script == SCRIPT_RELEASE || r->script == SCRIPT_PEEK || v->code == 1;
+}
+
+static bool gives_token(enum script script)
+{
+    return script == SCRIPT_ACQUIRE || script == SCRIPT_TAKEOVER || script == SCRIPT_COMMIT;
+}
+
+static size_t size_of(int n_votes)
+{
+    return sizeof(struct round) + (size_t)n_votes * sizeof(struct vote);
+}
+
+static void free_if_over(struct round *r, int64_t now_ms)
+{
+    if (!r->decided || r->queued || r->n_open > 0)
+        return;
+    if (r->on_done)
+        r->on_done(r, r->arg, now_ms);
+    pool_put(r, size_of(r->quorum.n));
+}
+
+static void decide(struct round *r)
+{
+    r->decided = true;
+    r->queued = true;
+    TAILQ_REMOVE(&r->backend->asked, r, by_age);
+    if (r->first)
+        TAILQ_INSERT_TAIL(&r->backend->decided_first, r, by_age);
+    else
+        TAILQ_INSERT_TAIL(&r->backend->decided, r, by_age);
+}
+
+bool round_is_refused(const struct round *r)
+{
+    int said_no = 0;
+    for (int i = 0; i < r->quorum.n; i++)
+        said_no += (r->quorum.no >> i & 1) && r->votes[i].state == VOTE_ANSWERED;
+    return r->quorum.n - said_no < quorum_need(r->quorum.n);
+}
+
+/* Lost because they could not be asked is told when the others have answered too, so that the error
+ * can say who did and who did not. */
+static void decide_if_possible(struct round *r)
+{
+    if (r->decided)
+        return;
+    if (r->n_open == 0 ||
+        (!r->all && (quorum_state(&r->quorum) == QUORUM_WON || round_is_refused(r))))
+        decide(r);
+}
+
+static void take_values(struct round *r, struct vote *v, const struct master_answer *answer)
+{
+    int width = script_get(r->script)->width;
+    v->state = VOTE_ANSWERED;
+    if (width > 0)
+        v->code = (int8_t)answer->values[0];
+    if (width > 1)
+        v->value = answer->values[1];
+    if (width > 2)
+        v->extra = (int32_t)answer->values[2];
+    if (width > 6) {
+        v->pttl_ms = answer->values[3];
+        v->seq = answer->values[4];
+        v->left_ms = answer->values[5];
+        v->share = (int32_t)answer->values[6];
+    }
+    if (gives_token(r->script) && v->code >= 1)
+        backend_saw_token(r->backend, v->code == 2 && r->script == SCRIPT_ACQUIRE ? 0 : v->value);
+}
+
+static void on_answer(struct master_call *call, const struct master_answer *answer, int64_t now_ms)
+{
+    struct vote *v = (struct vote *)call;
+    struct round *r = v->round;
+    v->open = false;
+    r->n_open--;
+    if (answer->result == MASTER_ANSWERED) {
+        take_values(r, v, answer);
+        if (is_yes(r, v))
+            quorum_yes(&r->quorum, v->index, v->value);
+        else
+            quorum_no(&r->quorum, v->index);
+    } else {
+        v->state = answer->result == MASTER_REJECTED ? VOTE_UNSENT : VOTE_UNKNOWN;
+        quorum_no(&r->quorum, v->index);
+    }
+    decide_if_possible(r);
+    if (r->on_vote && v->state == VOTE_ANSWERED)
+        r->on_vote(r, v->index, answer, now_ms);
+    free_if_over(r, now_ms);
+}
+
+/* ---- asking ---- */
+
+static struct round *round_new(struct backend *b, enum script script, int64_t now_ms)
+{
+    struct round *r = pool_get(size_of(b->n));
+    r->backend = b;
+    r->script = script;
+    r->sent_ms = now_ms;
+    r->timeout_ms = now_ms + b->request_timeout_ms;
+    quorum_init(&r->quorum, b->n);
+    return r;
+}
+
+struct round *backend_ask(struct backend *b, enum script script, const struct item *item, bool all,
+                          round_fn on_verdict, void *arg, int64_t now_ms)
+{
+    struct round *r = round_new(b, script, now_ms);
+    struct master_item bytes;
+    item_bytes(item, &bytes);
+    r->first = item->renewal;
+    r->all = all;
+    r->on_verdict = on_verdict;
+    r->arg = arg;
+    b->n_asks++;
+    TAILQ_INSERT_TAIL(&b->asked, r, by_age);
+    bool may_ask = !b->closed && !is_vetoed(b, script);
+    for (int i = 0; i < b->n; i++) {
+        struct vote *v = &r->votes[i];
+        v->round = r;
+        v->index = (uint8_t)i;
+        v->call.on_answer = on_answer;
+        if (may_ask && master_ask(b->masters[i], script, &bytes, &v->call, now_ms) == 0) {
+            v->open = true;
+            r->n_open++;
+        } else {
+            v->state = VOTE_UNSENT;
+            quorum_no(&r->quorum, i);
+        }
+    }
+    decide_if_possible(r);
+    return r;
+}
+
+void backend_together(struct backend *b, enum script script, int n, int64_t now_ms)
+{
+    for (int i = 0; i < b->n && !b->closed; i++)
+        master_together(b->masters[i], script, n, now_ms);
+}
+
+/* A question whose answer nobody waits for. */
+struct errand {
+    struct master_call call; /* first */
+    enum script script;
+};
+
+static void on_errand(struct master_call *call, const struct master_answer *answer, int64_t now_ms)
+{
+    const struct errand *e = (const struct errand *)call;
+    bool answered = answer->result == MASTER_ANSWERED;
+    (void)now_ms;
+    if (e->script == SCRIPT_PLANT) {
+        stats.heals_planted += answered && answer->values[0] == 1;
+        stats.heals_refused += !answered || answer->values[0] != 1;
+    }
+    free(call);
+}
+
+void backend_tell(struct backend *b, int i, enum script script, const struct item *item,
+                  int64_t now_ms)
+{
+    struct errand *e = util_alloc(sizeof *e);
+    struct master_item bytes;
+    item_bytes(item, &bytes);
+    e->call.on_answer = on_errand;
+    e->script = script;
+    if (b->closed || is_vetoed(b, script) ||
+        master_ask(b->masters[i], script, &bytes, &e->call, now_ms) != 0)
+        free(e);
+}
+
+void round_forget(struct round *r)
+{
+    r->on_verdict = NULL;
+    r->on_done = NULL;
+    r->on_vote = NULL;
+    r->arg = NULL;
+}
+
+struct round *backend_release(struct backend *b, const struct item *it, int64_t lease_ms,
+                              round_fn fn, void *arg, int64_t now_ms)
+{
+    struct round *r = round_new(b, SCRIPT_RELEASE, now_ms);
+    r->on_verdict = fn;
+    r->arg = arg;
+    b->n_asks++;
+    TAILQ_INSERT_TAIL(&b->asked, r, by_age);
+    for (int i = 0; i < b->n; i++) {
+        struct vote *v = &r->votes[i];
+        v->round = r;
+        v->index = (uint8_t)i;
+        v->call.on_answer = on_answer;
+        v->open = true;
+        r->n_open++;
+        /* owed answers once it has been delivered, or with MASTER_UNKNOWN when it never can be */
+        owed_send(b->owed[i], it, &v->call, now_ms + lease_ms, now_ms);
+    }
+    decide_if_possible(r);
+    return r;
+}
+
+bool backend_resend(struct backend *b, const char *name, size_t name_len, int64_t now_ms)
+{
+    const struct item *it = item_begin(name, name_len);
+    bool sent = false;
+    for (int i = 0; i < b->n; i++)
+        sent |= owed_resend_key(b->owed[i], it, now_ms);
+    return sent;
+}
+
+void backend_master_back(struct backend *b, int i, int64_t now_ms)
+{
+    owed_resend(b->owed[i], now_ms);
+}
+
+/* ---- one turn ---- */
+
+static void time_out(struct backend *b, int64_t now_ms)
+{
+    struct round *r;
+    while ((r = TAILQ_FIRST(&b->asked)) && r->timeout_ms <= now_ms)
+        decide(r);
+}
+
+static void deliver_one(struct round_list *decided, struct round *r, int64_t now_ms)
+{
+    TAILQ_REMOVE(decided, r, by_age);
+    if (is_vetoed(r->backend, r->script))
+        quorum_veto(&r->quorum);
+    if (r->on_verdict)
+        r->on_verdict(r, r->arg, now_ms);
+    r->queued = false;
+    free_if_over(r, now_ms);
+}
+
+static void deliver(struct backend *b, int64_t now_ms)
+{
+    struct round *r;
+    while ((r = TAILQ_FIRST(&b->decided_first)))
+        deliver_one(&b->decided_first, r, now_ms);
+    for (int n = 0; n < DELIVER_TURN && (r = TAILQ_FIRST(&b->decided)); n++)
+        deliver_one(&b->decided, r, now_ms);
+}
+
+void backend_turn(struct backend *b, int64_t now_ms)
+{
+    time_out(b, now_ms);
+    for (int i = 0; i < b->n; i++)
+        owed_expire(b->owed[i], now_ms);
+    deliver(b, now_ms);
+    for (int i = 0; i < b->n; i++)
+        master_flush(b->masters[i], now_ms);
+}
+
+void backend_close(struct backend *b)
+{
+    b->closed = true;
+    for (int i = 0; i < b->n; i++)
+        owed_close(b->owed[i]);
+}
+
+void backend_fini(struct backend *b, int64_t now_ms)
+{
+    assert(b->closed);
+    do {
+        for (int i = 0; i < b->n; i++)
+            owed_give_up(b->owed[i], now_ms);
+        deliver(b, now_ms);
+    } while (!TAILQ_EMPTY(&b->decided_first) || !TAILQ_EMPTY(&b->decided) ||
+             !TAILQ_EMPTY(&b->asked)); /* a verdict may owe more */
+    for (int i = 0; i < b->n; i++)
+        owed_free(b->owed[i]);
+    b->n = 0;
+}
+
+int64_t backend_next_ms(const struct backend *b)
+{
+    if (!TAILQ_EMPTY(&b->decided) || !TAILQ_EMPTY(&b->decided_first))
+        return 0;
+    int64_t next = TAILQ_EMPTY(&b->asked) ? INT64_MAX : TAILQ_FIRST(&b->asked)->timeout_ms;
+    for (int i = 0; i < b->n; i++) {
+        int64_t expiry = owed_next_ms(b->owed[i]);
+        next = expiry < next ? expiry : next;
+    }
+    return next;
+}
+
+/* The highest of what name and master make together: each name has its own order of masters, the
+ * same at every broker (rendezvous hashing, Thaler and Ravishankar 1998). */
+int backend_agreed(struct backend *b, const char *name, size_t name_len, int64_t now_ms)
+{
+    uint64_t hash = item_hash(name, name_len), best = 0;
+    int agreed = -1;
+    for (int i = 0; i < b->n && !b->closed; i++) {
+        const struct master_status *s = master_status(b->masters[i], now_ms);
+        uint64_t weight = (hash ^ b->rank[i]) * 0x9e3779b97f4a7c15u >> 1;
+        if (s->state == MASTER_ACTIVE && !s->stalled && weight >= best) {
+            best = weight;
+            agreed = i;
+        }
+    }
+    return agreed;
+}
+
+int64_t backend_clock_offset_ms(const struct backend *b, const struct master_status *s)
+{
+    return s->clock_offset_ms ? s->clock_offset_ms - b->clock.wall_offset_ms : 0;
+}
+
+bool backend_has_quorum(struct backend *b, int64_t now_ms)
+{
+    int up = 0;
+    for (int i = 0; i < b->n; i++) {
+        const struct master_status *s = master_status(b->masters[i], now_ms);
+        up += master_state_votes(s->state) && !s->stalled;
+    }
+    return b->n > 0 && !backend_veto(b) && up >= quorum_need(b->n);
+}

@@ -1,0 +1,168 @@
+#ifndef HOLDFAST_BACKEND_H
+#define HOLDFAST_BACKEND_H
+/*
+ * backend: one question to all masters of a group, and one verdict exactly once.
+ *
+ *   backend_ask --> ASKED --majority, or none possible, or request_timeout--> DECIDED
+ *                                                                               |
+ *                                                                           on_verdict
+ *                                                                               |
+ *             freed <-- on_done <-- the last answer has come, or never will ----+
+ *
+ * It also owes: a release that could not be delivered to a master is kept for it until it is back
+ * or the lease it ends has passed (safety R2). And it keeps the hybrid clock that is the floor of
+ * tokens (R4).
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "base/buf.h"
+#include "base/util.h"
+#include "redis/hybrid.h"
+#include "redis/item.h"
+#include "redis/master.h"
+#include "redis/quorum.h"
+#include "redis/script.h"
+
+struct backend;
+struct round;
+
+/* The verdict. Runs once, never inside backend_ask(). The round lives at least until it returns. */
+typedef void (*round_fn)(struct round *, void *arg, int64_t now_ms);
+/* Master i has answered and its vote is counted, before the verdict or after it. May ask anew. */
+typedef void (*round_vote_fn)(struct round *, int i, const struct master_answer *, int64_t now_ms);
+
+enum vote_state {
+    VOTE_NONE,     /* asked, no answer yet; or never asked */
+    VOTE_ANSWERED, /* code and value are there */
+    VOTE_UNSENT,   /* it could not be asked, or refused: certainly nothing happened there */
+    VOTE_UNKNOWN,  /* it was asked and there is no telling */
+};
+
+struct vote {
+    struct master_call call;
+    struct round *round;
+    int64_t value; /* second integer of the item: token, pttl, tickets in the line */
+    /* of a take-over, see there */
+    int64_t pttl_ms, seq, left_ms;
+    int32_t extra; /* third: count of a take-over; tickets in the line (acquire) */
+    int32_t share; /* seventh of a take-over: which share it was */
+    int8_t code;   /* first */
+    uint8_t index;
+    uint8_t state; /* enum vote_state */
+    bool open;     /* an answer is still to come */
+};
+
+struct round {
+    TAILQ_ENTRY(round) by_age;
+    struct backend *backend;
+    round_fn on_verdict;
+    round_fn on_done; /* after the verdict, when no answer is to come any more; NULL: not wanted */
+    round_vote_fn on_vote; /* each answer that a script has given; NULL: not wanted */
+    void *arg;
+    void *about; /* the asker's, for on_vote and on_done */
+    enum script script;
+    bool all;   /* decided only when everybody has answered, or at the time-out */
+    bool first; /* a renewal of the watchdog: goes before others */
+    bool decided, queued;
+    int64_t sent_ms, timeout_ms;
+    struct quorum quorum;
+    int n_open;
+    uint32_t lease_ms;   /* the asker's: what it has asked for */
+    struct vote votes[]; /* one a master */
+};
+TAILQ_HEAD(round_list, round);
+
+/* A broker's masters of one group. */
+struct backend {
+    struct master *masters[QUORUM_MASTERS_MAX];
+    int n;
+    int64_t request_timeout_ms;
+    struct hybrid clock;             /* of tokens */
+    struct round_list asked;         /* undecided, oldest first */
+    struct round_list decided_first; /* their verdict is to be delivered: renewals, */
+    struct round_list decided;       /* and the others, some in each turn */
+    struct owed_list *owed[QUORUM_MASTERS_MAX];
+    uint64_t rank[QUORUM_MASTERS_MAX]; /* hash of the identity, the same at every broker */
+    bool closed;
+    int64_t n_asks; /* questions put, each to all masters */
+};
+
+/* Its clock less our wall clock, as people want to know it. */
+int64_t backend_clock_offset_ms(const struct backend *, const struct master_status *);
+
+/* `identity` decides the order in which brokers agree on a master: the same text at every broker
+ * for the same one. The masters are made and owned by the caller; n of them, all configured ones.
+ */
+void backend_init(struct backend *, int64_t request_timeout_ms);
+void backend_add_master(struct backend *, struct master *, const char *identity);
+/* Nothing is sent from now on: what is asked fails. The masters may be freed after this, and
+ * backend_fini() then brings every round to its end. */
+void backend_close(struct backend *);
+void backend_fini(struct backend *, int64_t now_ms);
+
+/* Tells the wall clock; the floor of tokens follows it, within what the clocks of the masters
+ * allow. Now and then is enough. */
+void backend_set_wall(struct backend *, int64_t wall_ms, int64_t now_ms);
+/* The floor for a new token: above every one given or seen here before, and near wall_ms << 10. */
+int64_t backend_floor(struct backend *, int64_t now_ms);
+/* Where a master's counters go on when those of too few others are known: above every token that
+ * brokers can have given. */
+int64_t backend_base(struct backend *, int64_t now_ms);
+void backend_saw_token(struct backend *, int64_t token);
+/* The counter that the tokens of this name come from, a field of holdfast:master. Several masters
+ * have to agree on a token, so a name shares its counter with few others; one master alone has a
+ * single one, "base", below which no counter is. */
+enum { BACKEND_COUNTER_MAX = 10 };
+int backend_bucket(const struct backend *, const char *name, size_t name_len); /* -1: base */
+void backend_counter(const struct backend *, const char *name, size_t name_len,
+                     char out[BACKEND_COUNTER_MAX + 1]);
+
+/* Asks all masters. `all`: see struct round. Never NULL. */
+struct round *backend_ask(struct backend *, enum script, const struct item *, bool all, round_fn,
+                          void *arg, int64_t now_ms);
+/* The next n questions with this script travel to each master in one call. */
+void backend_together(struct backend *, enum script, int n, int64_t now_ms);
+/* Asks one master for something whose answer nobody waits for (plant). */
+void backend_tell(struct backend *, int i, enum script, const struct item *, int64_t now_ms);
+/* The owner does not want to be called any more. Until on_done; before that also on a decided
+ * round. */
+void round_forget(struct round *);
+
+/* Sends an item of release.lua to all masters; what cannot be delivered is owed for `lease_ms`. The
+ * verdict (fn may be NULL): won when a majority has confirmed. */
+struct round *backend_release(struct backend *, const struct item *, int64_t lease_ms, round_fn fn,
+                              void *arg, int64_t now_ms);
+
+/* What is owed about this lock leaves now, where it was turned away before: its owner asks for it
+ * anew, and must not find what he has given back. Was there any? */
+bool backend_resend(struct backend *, const char *name, size_t name_len, int64_t now_ms);
+/* Master i is back (active or in quarantine): what is owed to it leaves. */
+void backend_master_back(struct backend *, int i, int64_t now_ms);
+
+/* One turn of the loop: time-outs, verdicts, and sends what has been asked. */
+void backend_turn(struct backend *, int64_t now_ms);
+/* Nothing of backend_turn is due before this time; INT64_MAX: nothing at all. */
+int64_t backend_next_ms(const struct backend *);
+
+/* The master whose line counts for this name: all brokers agree on it while they see the same
+ * masters active. -1: none is active. */
+int backend_agreed(struct backend *, const char *name, size_t name_len, int64_t now_ms);
+
+/* Why this broker may neither grant nor renew anything, whatever the other masters say, in words: a
+ * master has settings of other brokers in force (safety R6). NULL: it may. While it may not, what
+ * is asked of the masters has no votes, and only what gives back is sent. */
+const char *backend_veto(const struct backend *);
+/* True when a majority of masters can vote now, and none has a veto. */
+bool backend_has_quorum(struct backend *, int64_t now_ms);
+/* "only 1 of 3 masters answered (b: timeout, c: quarantined 12s)", from the votes of a lost round.
+ */
+void round_describe(struct round *, struct buf *out, int64_t now_ms);
+int round_answered(const struct round *);
+/* True when a master has answered and said no: a hold that a majority has is not there. */
+bool round_has_missed(const struct round *);
+/* True when so many masters have answered no that there can be no majority, whatever the others
+ * say. */
+bool round_is_refused(const struct round *);
+#endif

@@ -1,0 +1,288 @@
+/*
+ * The life of one master: how it is made, its state, what people see of it, its end. How its link
+ * comes and goes stands in master_link.c, who it is in master_greet.c, what it is asked in
+ * master_ask.c.
+ *
+ * Invariant: nothing is called back from inside a function of master.h but master_free(): what is
+ * to be told waits for `turn`.
+ */
+#include "redis/master.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/sm.h"
+#include "conf/conf.h"
+#include "net/tls.h"
+#include "redis/master_private.h"
+
+enum { REFUSAL_SHOWN_MS = 1000 };
+
+#define BIT(state) (1U << (state))
+
+static const struct sm_state states[MASTER_STATES] = {
+    [MASTER_DOWN] = {"down", BIT(MASTER_CONNECTING)},
+    [MASTER_CONNECTING] = {"connecting", BIT(MASTER_DOWN) | BIT(MASTER_GREETING)},
+    [MASTER_GREETING] = {"greeting", BIT(MASTER_DOWN) | BIT(MASTER_REFUSED) | BIT(MASTER_LOADING)},
+    [MASTER_REFUSED] = {"refused", BIT(MASTER_DOWN) | BIT(MASTER_LOADING)},
+    [MASTER_LOADING] = {"loading", BIT(MASTER_DOWN) | BIT(MASTER_REFUSED) | BIT(MASTER_JOINING)},
+    [MASTER_JOINING] = {"joining", BIT(MASTER_DOWN) | BIT(MASTER_REFUSED) | BIT(MASTER_ACTIVE) |
+                                       BIT(MASTER_QUARANTINE)},
+    [MASTER_QUARANTINE] = {"quarantine", BIT(MASTER_DOWN) | BIT(MASTER_GREETING) |
+                                             BIT(MASTER_REFUSED) | BIT(MASTER_JOINING) |
+                                             BIT(MASTER_ACTIVE)},
+    [MASTER_ACTIVE] = {"active", BIT(MASTER_DOWN) | BIT(MASTER_GREETING) | BIT(MASTER_REFUSED) |
+                                     BIT(MASTER_JOINING) | BIT(MASTER_QUARANTINE)},
+};
+
+static TAILQ_HEAD(, master) masters = TAILQ_HEAD_INITIALIZER(masters);
+
+/* ---- state ---- */
+
+static void say_joined(struct master *m)
+{
+    char left[48];
+
+    m->logged[0] = 0;
+    if (m->state == MASTER_ACTIVE) {
+        log_info(m->object, "active version=%s run_id=%s", m->facts.version, m->run_id);
+        return;
+    }
+    int64_t left_ms = m->quarantine_end_ms - clock_ms();
+    util_format_duration(left, sizeof left, left_ms < 0 ? 0 : left_ms / 1000 * 1000);
+    log_warn(m->object, "in quarantine for %s: leases that it has forgotten may still be out",
+             left);
+}
+
+void master_move(struct master *m, enum master_state to)
+{
+    sm_move(states, &m->state, m->object, to);
+    if (to == MASTER_ACTIVE || to == MASTER_QUARANTINE) {
+        m->error[0] = 0;
+        m->refused_backoff_ms = 0;
+        say_joined(m);
+    }
+    if (m->state != m->reported)
+        event_active(&m->turn, EV_TIMEOUT, 0);
+}
+
+static void on_turn(evutil_socket_t fd, short what, void *arg)
+{
+    struct master *m = arg;
+
+    (void)fd, (void)what;
+    master_deliver(m, clock_ms());
+    if (m->state == m->reported)
+        return;
+    enum master_state old = m->reported;
+    m->reported = m->state;
+    m->in_calls = true;
+    if (m->setup.on_state)
+        m->setup.on_state(m->setup.arg, m, old);
+    m->in_calls = false;
+}
+
+struct master *master_next_of_set(const struct master *m, struct master *before)
+{
+    struct master *next = before ? TAILQ_NEXT(before, all) : TAILQ_FIRST(&masters);
+
+    while (next && next->setup.arg != m->setup.arg)
+        next = TAILQ_NEXT(next, all);
+    return next;
+}
+
+const struct master *master_twin(const struct master *m, const char *run_id)
+{
+    struct master *other = NULL;
+
+    while ((other = master_next_of_set(m, other)) != NULL)
+        if (other != m && other->state != MASTER_REFUSED && strcmp(other->run_id, run_id) == 0)
+            return other;
+    return NULL;
+}
+
+/* ---- its life ---- */
+
+static char *copy(const char *s)
+{
+    return s ? util_strdup(s) : NULL;
+}
+
+static void set_secret(struct master *m, const struct conf_master *conf)
+{
+    free(m->user);
+    free(m->password);
+    m->user = copy(conf->user);
+    m->password = copy(conf->password);
+}
+
+/* The files are read anew each time: they may be others under the same names. */
+static void set_tls(struct master *m, const struct conf_master *conf)
+{
+    char error[TLS_REASON_MAX];
+    struct ssl_ctx_st *fresh;
+
+    if (!m->secure)
+        return;
+    if (!(fresh = tls_master_new(conf, error, sizeof error))) {
+        log_error(m->object, "TLS: %s", error);
+        return;
+    }
+    tls_context_free(m->tls);
+    m->tls = fresh;
+    free(m->server_name);
+    m->server_name = util_strdup(tls_master_name(conf));
+    stream_secure(&m->stream, m->tls, m->server_name);
+}
+
+struct master *master_new(const struct master_setup *setup, const struct conf_master *conf,
+                          int index)
+{
+    struct master *m = util_alloc(sizeof *m);
+
+    m->setup = *setup;
+    m->index = index;
+    m->name = util_strdup(conf->name);
+    m->slot = conf_master_identity(conf);
+    m->host = util_strdup(conf->host);
+    m->port = conf->port;
+    m->db = conf->db;
+    m->is_unix = conf->is_unix;
+    set_secret(m, conf);
+    snprintf(m->object, sizeof m->object, "master %s", m->name);
+    if (m->is_unix)
+        snprintf(m->address, sizeof m->address, "unix:%s", m->host);
+    else
+        snprintf(m->address, sizeof m->address, strchr(m->host, ':') ? "[%s]:%d" : "%s:%d", m->host,
+                 m->port);
+    TAILQ_INIT(&m->renewals);
+    TAILQ_INIT(&m->waiting);
+    TAILQ_INIT(&m->unsent);
+    TAILQ_INIT(&m->sent);
+    TAILQ_INIT(&m->dead);
+    TAILQ_INIT(&m->spare);
+    m->quickest_us = INT64_MAX;
+    master_link_init(m);
+    m->secure = conf->tls;
+    set_tls(m, conf);
+    event_assign(&m->turn, setup->base, -1, 0, on_turn, m);
+    TAILQ_INSERT_TAIL(&masters, m, all);
+    return m;
+}
+
+void master_configure(struct master *m, const struct master_setup *setup,
+                      const struct conf_master *conf)
+{
+    struct master_setup old = m->setup;
+
+    m->setup = *setup;
+    m->setup.base = old.base;
+    m->setup.dns = old.dns;
+    m->setup.arg = old.arg;
+    m->setup.on_state = old.on_state;
+    set_secret(m, conf);
+    set_tls(m, conf);
+}
+
+void master_free(struct master *m)
+{
+    assert(!m->in_calls);
+    snprintf(m->error, sizeof m->error, "shutting down");
+    master_link_close(m);
+    m->state = MASTER_DOWN;
+    master_deliver(m, clock_ms());
+    master_forget(m);
+    event_del(&m->retry);
+    event_del(&m->turn);
+    TAILQ_REMOVE(&masters, m, all);
+    reply_fini(&m->reply);
+    free(m->name);
+    free(m->slot);
+    free(m->host);
+    free(m->user);
+    free(m->password);
+    tls_context_free(m->tls);
+    free(m->server_name);
+    free(m->looking);
+    free(m);
+}
+
+const char *master_name(const struct master *m)
+{
+    return m->name;
+}
+
+int master_index(const struct master *m)
+{
+    return m->index;
+}
+
+bool master_is_active(const struct master *m, int *fd, int64_t *in_flight)
+{
+    *fd = m->stream.fd;
+    *in_flight = m->n_items;
+    return m->state == MASTER_ACTIVE;
+}
+
+/* ---- what people see ---- */
+
+static int64_t quarantine_left_ms(const struct master *m, int64_t now_ms)
+{
+    bool over = m->state != MASTER_QUARANTINE || m->quarantine_end_ms <= now_ms;
+    return over ? 0 : m->quarantine_end_ms - now_ms;
+}
+
+const struct master_status *master_status(struct master *m, int64_t now_ms)
+{
+    struct master_status *s = &m->status;
+
+    s->name = m->name;
+    s->address = m->address;
+    s->state = m->state;
+    s->quarantine_left_ms = quarantine_left_ms(m, now_ms);
+    s->latency_us = m->latency_us;
+    s->trip_us = &m->trip_us;
+    s->clock_offset_ms = m->clock.known ? m->clock.best.offset_us / 1000 : 0;
+    s->in_flight = (uint32_t)m->n_items;
+    s->stalled = m->silent || master_is_stalled(m, now_ms * 1000);
+    s->run_id = m->run_id;
+    s->version = m->facts.version;
+    s->error = m->error[0] ? m->error : m->rival;
+    return s;
+}
+
+const char *master_reason(struct master *m, int64_t now_ms)
+{
+    char left[48];
+
+    if (m->silent)
+        return "stalled";
+    switch (m->state) {
+    case MASTER_ACTIVE:
+        if (master_is_stalled(m, now_ms * 1000))
+            return "stalled";
+        if (m->refusal[0] && now_ms - m->refusal_ms < REFUSAL_SHOWN_MS)
+            return m->refusal;
+        return m->n_items >= m->setup.max_in_flight ? "overloaded" : "active";
+    case MASTER_QUARANTINE:
+        util_format_duration(left, sizeof left,
+                             (quarantine_left_ms(m, now_ms) + 999) / 1000 * 1000);
+        snprintf(m->reason, sizeof m->reason, "quarantined %s", left);
+        return m->reason;
+    case MASTER_REFUSED:
+        return m->disagreement[0] ? "refused, brokers disagree: see MASTERS" : "refused";
+    case MASTER_DOWN:
+    case MASTER_CONNECTING:
+        return "down";
+    default:
+        return "joining";
+    }
+}
+
+const char *master_state_name(enum master_state state)
+{
+    return sm_name(states, (uint8_t)state);
+}

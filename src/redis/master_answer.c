@@ -1,0 +1,357 @@
+/*
+ * Replies of one master to what master_ask.c has sent, in the same order.
+ *
+ * Knows the shape of what each script can say, and the bounds of its numbers: anything else is no
+ * answer but the end of the link, and everything under way is UNKNOWN. A reply is looked at whole
+ * before the first call hears of it.
+ *
+ * Invariant: after each on_answer the link may be gone; `links` tells.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "redis/master_private.h"
+
+#define TIME_MAX_MS ((int64_t)1 << 45)
+
+/* ---- errors ---- */
+
+void master_answer_calls(struct master *m, struct master_batch *b, enum master_result result,
+                         const char *text, int64_t now_ms)
+{
+    struct master_answer answer = {.result = result, .text = text};
+    struct master_call *call;
+
+    if (result == MASTER_REJECTED)
+        m->status.rejected += b->n_items;
+    m->n_items -= b->n_items;
+    m->in_calls = true;
+    while ((call = TAILQ_FIRST(&b->calls)) != NULL) {
+        TAILQ_REMOVE(&b->calls, call, link);
+        call->on_answer(call, &answer, now_ms);
+    }
+    m->in_calls = false;
+    TAILQ_INSERT_HEAD(&m->spare, b, link);
+}
+
+/* True when the error proves that the script did not begin: Redis or the script's own first lines
+ * have refused it. An error from a command in the middle names the script ("script:" since Redis 7,
+ * "Error running script" before) and proves nothing. */
+static bool has_not_run(const struct reply *r)
+{
+    static const char *const codes[] = {
+        "LATE",        "STRANGER", "SETTINGS",   "QUARANTINE", "NOSCRIPT", "LOADING",    "NOAUTH",
+        "NOPERM",      "BUSY",     "MISCONF",    "READONLY",   "OOM",      "MASTERDOWN", "MOVED",
+        "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "EXECABORT",  "AHEAD",    NULL};
+
+    const char *text = reply_text(r, r->values);
+
+    if (strstr(text, "script:") || strstr(text, "Error running script"))
+        return false;
+    for (int i = 0; codes[i]; i++)
+        if (reply_is_error(r, r->values, codes[i]))
+            return true;
+    return false;
+}
+
+/* What people have to hear of: for the next replies to clients (master_reason) and for the log. */
+static void note_refusal(struct master *m, const char *words, int64_t now_ms)
+{
+    snprintf(m->refusal, sizeof m->refusal, "%.79s", words);
+    m->refusal_ms = now_ms;
+    if (log_limited(&m->refusal_log, now_ms))
+        log_warn(m->object, "refuses scripts: %s swallowed=%" PRIu64, words,
+                 m->refusal_log.swallowed);
+}
+
+static void answer_error(struct master *m, struct master_batch *b, int64_t now_ms)
+{
+    const struct reply *r = &m->reply;
+    const struct reply_value *v = r->values;
+    char words[REPLY_WORDS_MAX];
+    unsigned links = m->links;
+    bool stranger = reply_is_error(r, v, "STRANGER");
+    bool changed = stranger || reply_is_error(r, v, "NOSCRIPT") || reply_is_error(r, v, "READONLY");
+    bool quarantined = reply_is_error(r, v, "QUARANTINE");
+    bool disagrees = reply_is_error(r, v, "SETTINGS");
+
+    m->status.errors++;
+    reply_words(words, sizeof words, reply_text(r, v), v->len);
+    log_debug(m->object, "script=%s error=%s", script_get(b->script)->name, words);
+    if (disagrees) /* what differs, join tells */
+        master_disagree(m, "other settings than those of this broker are in force there");
+    else if (!changed && !quarantined && !reply_is_error(r, v, "LATE"))
+        note_refusal(m, words, now_ms);
+    master_answer_calls(m, b, has_not_run(&m->reply) ? MASTER_REJECTED : MASTER_UNKNOWN, words,
+                        now_ms);
+    m->stranger |= stranger;
+    if (m->links != links)
+        return;
+    if (changed && (m->state == MASTER_ACTIVE || m->state == MASTER_QUARANTINE))
+        master_greet_again(m);
+    else if ((quarantined && m->state == MASTER_ACTIVE) ||
+             (disagrees && (m->state == MASTER_ACTIVE || m->state == MASTER_QUARANTINE)))
+        master_join(m);
+    else if (reply_is_error(r, r->values, "LATE") && m->state == MASTER_ACTIVE)
+        master_probe(m); /* it may be the clock that is ahead, and not the request late */
+}
+
+/* ---- what a script can say ---- */
+
+/* Lowest and highest first integer of an item, by script. */
+static const int32_t codes[][2] = {
+    [SCRIPT_ACQUIRE] = {-5, 3}, [SCRIPT_COMMIT] = {0, 2},       [SCRIPT_TAKEOVER] = {-1, 1},
+    [SCRIPT_RENEW] = {-2, 1},   [SCRIPT_PLANT] = {0, 1},        [SCRIPT_RELEASE] = {-1, 1},
+    [SCRIPT_PASS] = {0, 1},     [SCRIPT_LINE] = {0, INT32_MAX},
+};
+_Static_assert(sizeof codes / sizeof codes[0] == SCRIPT_PEEK, "a row for each script of items");
+
+static bool is_int(const struct reply_value *v, int64_t min, int64_t max)
+{
+    return v->type == REPLY_INTEGER && v->integer >= min && v->integer <= max;
+}
+
+static bool is_flat_answer(const struct master_batch *b, const struct reply_value *v)
+{
+    int width = script_get(b->script)->width;
+    bool gives = b->script != SCRIPT_RELEASE; /* a token, where there are two integers */
+    const struct master_call *call;
+
+    TAILQ_FOREACH(call, &b->calls, link) {
+        int64_t floor = v->integer == 1 ? call->floor : 0;
+        int64_t least = gives && v->integer == 1 ? (floor == 0) : -2;
+        if (!is_int(v, codes[b->script][0], codes[b->script][1]))
+            return false;
+        if (width > 1 && !is_int(v + 1, least, MASTER_TOKEN_MAX - floor))
+            return false;
+        if (width > 2 && !is_int(v + 2, 0, INT32_MAX))
+            return false;
+        for (int j = 3; j < width; j++)
+            if (!is_int(v + j, 0, MASTER_TOKEN_MAX))
+                return false;
+        v += width;
+    }
+    return true;
+}
+
+static bool is_nested_answer(const struct master_batch *b, const struct reply_value *v,
+                             const struct reply_value *end)
+{
+    for (int i = 0; i < b->n_items; i++) {
+        if (v == end || v->type != REPLY_ARRAY || v->integer > MASTER_NESTED_MAX ||
+            end - v <= v->integer)
+            return false;
+        const struct reply_value *item = v + 1;
+        v = item + v->integer;
+        for (; item < v; item++)
+            if (item->type != REPLY_INTEGER && item->type != REPLY_TEXT && item->type != REPLY_NIL)
+                return false;
+    }
+    return v == end;
+}
+
+/* What a reply says beside its items. */
+struct heading {
+    int64_t time_ms, number;
+    int64_t above; /* second integer of all items of a brief one */
+    bool brief;    /* the items are left out: see struct script_row */
+};
+
+/* Up to max numbers with one blank between them, none beyond what Lua can count exactly; how many
+ * there are, 0: it is something else. */
+static int read_numbers(const char *text, size_t len, int64_t *out, int max)
+{
+    const char *p = text, *end = text + len;
+
+    for (int n = 0; n < max; n++) {
+        const char *blank = memchr(p, ' ', (size_t)(end - p));
+        if (util_parse_int(p, (size_t)((blank ? blank : end) - p), 0, MASTER_TOKEN_MAX, &out[n]) !=
+            0)
+            return 0;
+        if (!blank)
+            return n + 1;
+        p = blank + 1;
+    }
+    return 0;
+}
+
+static bool read_heading(const struct reply *r, struct heading *out)
+{
+    const struct reply_value *v = r->values;
+    int64_t numbers[4] = {0};
+
+    *out = (struct heading){.brief = v->type == REPLY_TEXT};
+    if (out->brief) {
+        int n = read_numbers(reply_text(r, v), v->len, numbers, 4);
+        out->time_ms = numbers[0] * 1000 + numbers[1] / 1000;
+        out->number = numbers[2];
+        out->above = numbers[3];
+        return n == 3 || (n == 4 && out->above > 0);
+    }
+    if (v->type != REPLY_ARRAY || v->integer < 2 || v[1].type != REPLY_INTEGER ||
+        v[2].type != REPLY_INTEGER)
+        return false;
+    out->time_ms = v[1].integer;
+    out->number = v[2].integer;
+    return true;
+}
+
+static bool is_brief_answer(const struct master_batch *b, const struct heading *h)
+{
+    int64_t max = 0;
+    if (b->script == SCRIPT_ACQUIRE)
+        max = MASTER_TOKEN_MAX - TAILQ_LAST(&b->calls, master_calls)->floor;
+    return script_get(b->script)->brief && h->above <= max;
+}
+
+/* Whether the reply is one that the script of this batch can give, and to this very call: one that
+ * got lost on the way must not shift the answers of all that follow. */
+static bool is_answer(const struct master_batch *b, const struct reply *r, struct heading *h)
+{
+    const struct script_row *row = script_get(b->script);
+    const struct reply_value *v = r->values;
+    int64_t n = 2 + (int64_t)b->n_items * (row->width ? row->width : 1);
+
+    if (!read_heading(r, h) || h->number != b->number || h->time_ms < 1 || h->time_ms > TIME_MAX_MS)
+        return false;
+    if (h->brief)
+        return is_brief_answer(b, h);
+    if (v->integer != n)
+        return false;
+    if (row->width == 0)
+        return is_nested_answer(b, v + 3, v + r->count);
+    return r->count == 1 + n && is_flat_answer(b, v + 3);
+}
+
+/* ---- answers ---- */
+
+static void see_token(struct master *m, enum script script, const int64_t *values)
+{
+    bool gives = script == SCRIPT_ACQUIRE || script == SCRIPT_COMMIT || script == SCRIPT_TAKEOVER;
+    bool is_token = script == SCRIPT_COMMIT ? values[0] >= 1 : values[0] == 1;
+
+    if (gives && is_token && values[1] > m->status.high)
+        m->status.high = values[1];
+}
+
+static void answer_flat(struct master *m, struct master_batch *b, const struct heading *h,
+                        int64_t now_ms)
+{
+    int width = script_get(b->script)->width;
+    const struct reply_value *v = m->reply.values + 3;
+    const int64_t same[SCRIPT_WIDTH_MAX] = {1, h->above};
+    int64_t values[SCRIPT_WIDTH_MAX] = {0};
+    struct master_answer answer = {.result = MASTER_ANSWERED, .values = values, .text = ""};
+    struct master_call *call;
+
+    while ((call = TAILQ_FIRST(&b->calls)) != NULL) {
+        for (int i = 0; i < width; i++)
+            values[i] = h->brief ? same[i] : (v++)->integer;
+        values[1] += values[0] == 1 ? call->floor : 0;
+        see_token(m, b->script, values);
+        TAILQ_REMOVE(&b->calls, call, link);
+        call->on_answer(call, &answer, now_ms);
+    }
+}
+
+static void answer_nested(struct master *m, struct master_batch *b, int64_t now_ms)
+{
+    const struct reply_value *v = m->reply.values + 3;
+    struct master_value nested[MASTER_NESTED_MAX];
+    struct master_answer answer = {.result = MASTER_ANSWERED, .nested = nested, .text = ""};
+    struct master_call *call;
+
+    while ((call = TAILQ_FIRST(&b->calls)) != NULL) {
+        answer.n_nested = (int)(v++)->integer;
+        for (int i = 0; i < answer.n_nested; i++, v++) {
+            bool is_text = v->type != REPLY_INTEGER;
+            nested[i] = (struct master_value){.is_text = is_text, .integer = v->integer};
+            nested[i].text = v->type == REPLY_TEXT ? reply_text(&m->reply, v) : "";
+            nested[i].len = v->len;
+        }
+        TAILQ_REMOVE(&b->calls, call, link);
+        call->on_answer(call, &answer, now_ms);
+    }
+}
+
+static void answer_items(struct master *m, struct master_batch *b, const struct heading *h,
+                         int64_t now_ms, int64_t now_us)
+{
+    if (master_clock_take(m, h->time_ms, b->sent_us, now_us)) {
+        master_suspend(m);
+        master_answer_calls(m, b, MASTER_UNKNOWN, "its clock has jumped ahead", now_ms);
+        return;
+    }
+    m->status.answered += b->n_items;
+    m->n_items -= b->n_items;
+    m->in_calls = true;
+    if (script_get(b->script)->width)
+        answer_flat(m, b, h, now_ms);
+    else
+        answer_nested(m, b, now_ms);
+    m->in_calls = false;
+    TAILQ_INSERT_HEAD(&m->spare, b, link);
+}
+
+/* ---- replies ---- */
+
+static void on_reply(struct master *m, int64_t now_ms, int64_t now_us)
+{
+    struct master_batch *b = TAILQ_FIRST(&m->sent);
+    struct heading heading;
+
+    if (!b) {
+        master_drop(m, "it said something that nobody had asked");
+        return;
+    }
+    if (b->kind != MASTER_ASK_ITEMS) {
+        struct master_batch asked = *b;
+        TAILQ_REMOVE(&m->sent, b, link);
+        TAILQ_INSERT_HEAD(&m->spare, b, link);
+        if (master_greet_reply(m, &asked, now_us) != 0)
+            master_drop(m, "its reply is none to what was asked");
+        return;
+    }
+    if (m->reply.values[0].type != REPLY_ERROR && !is_answer(b, &m->reply, &heading)) {
+        m->status.errors++;
+        master_drop(m, "its reply is none that the script %s gives", script_get(b->script)->name);
+        return;
+    }
+    TAILQ_REMOVE(&m->sent, b, link);
+    m->n_before -= b->is_renewal ? 0 : b->n_items;
+    if (now_us - b->sent_us < m->quickest_us)
+        m->quickest_us = now_us - b->sent_us;
+    if (m->reply.values[0].type == REPLY_ERROR)
+        answer_error(m, b, now_ms);
+    else
+        answer_items(m, b, &heading, now_ms, now_us);
+}
+
+size_t master_on_bytes(void *arg, const char *data, size_t len)
+{
+    struct master *m = arg;
+    unsigned links = m->links;
+    int64_t now_us = clock_us(), now_ms = now_us / 1000;
+    enum reply_result result = REPLY_MORE;
+
+    m->heard_ms = now_ms;
+    m->silent = false;
+    for (size_t done = 0, n; done < len && m->links == links; done += n) {
+        n = len - done < REPLY_FEED_MAX ? len - done : REPLY_FEED_MAX;
+        reply_feed(&m->reply, data + done, n);
+        while ((result = reply_next(&m->reply)) == REPLY_READY) {
+            on_reply(m, now_ms, now_us);
+            if (m->links != links)
+                return len;
+        }
+        if (result == REPLY_BROKEN) {
+            m->status.errors++;
+            master_drop(m, "%s", m->reply.error);
+        } else if (m->reply.unfinished > 0 && TAILQ_EMPTY(&m->sent)) {
+            master_drop(m, "it said something that nobody had asked");
+        }
+    }
+    return len;
+}

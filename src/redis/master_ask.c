@@ -1,0 +1,391 @@
+/*
+ * Items to one master and their answers.
+ *
+ *   master_ask --> early or open --another script, full, flush--> waiting --flush, room--> unsent
+ *              --> renewing ---------------------- full, flush -> renewals --flush-------> unsent
+ *   unsent, out --flush--> sent, stream --reply--> answers
+ *   any of them --link lost--> dead --loop--> REJECTED or UNKNOWN
+ *
+ * The server works in order of arrival. So only so much is given to it that it is through within
+ * some milliseconds, and the rest waits here, where renewals of the watchdog go before it: what
+ * others want must not cost somebody his lock.
+ *
+ * Owns the batches and the bytes that the stream has not seen yet. Does not know what the scripts
+ * mean, only the shape of their replies: whatever a script cannot say ends the link.
+ *
+ * Invariants: replies come in the order of `sent`; nothing but what is in `sent` has left; calls
+ * are numbered when they leave, in that order; a call is in exactly one batch until its on_answer
+ * runs. Batches and their buffers are used again: nothing is allocated while things run evenly.
+ */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "redis/master_private.h"
+
+enum { ITEMS_MAX = 64, ITEMS_MAX_LIGHT = 100 };
+
+/* Items that the server may have before it at a time, renewals aside: some 5 ms of its time. As
+ * many again for each so many us that an answer takes to get here at best. */
+enum { WINDOW = 1024, WINDOW_US = 4000 };
+
+/* ---- bytes ---- */
+
+static char *digits(char *end, int64_t n)
+{
+    end = util_digits(end, n < 0 ? 0 - (uint64_t)n : (uint64_t)n);
+    if (n < 0)
+        *--end = '-';
+    return end;
+}
+
+static void put_number(struct buf *b, char type, int64_t n)
+{
+    char text[32] = {[30] = '\r', [31] = '\n'};
+    char *p = digits(text + 30, n);
+
+    *--p = type;
+    buf_append(b, p, (size_t)(text + sizeof text - p));
+}
+
+void master_put_array(struct buf *b, int64_t n)
+{
+    put_number(b, '*', n);
+}
+
+void master_put_text(struct buf *b, const char *text, size_t len)
+{
+    put_number(b, '$', (int64_t)len);
+    buf_append(b, text, len);
+    buf_append(b, "\r\n", 2);
+}
+
+void master_put_int(struct buf *b, int64_t n)
+{
+    char text[32], *end = text + sizeof text;
+    char *p = digits(end, n);
+
+    master_put_text(b, p, (size_t)(end - p));
+}
+
+void master_put_words(struct buf *b, const char *words)
+{
+    int n = 1;
+
+    for (const char *p = words; *p; p++)
+        n += *p == ' ';
+    master_put_array(b, n);
+    for (const char *p = words; n > 0; n--) {
+        size_t len = strcspn(p, " ");
+        master_put_text(b, p, len);
+        p += len + 1;
+    }
+}
+
+/* ---- batches ---- */
+
+static struct master_batch *new_batch(struct master *m, enum master_ask_kind kind)
+{
+    struct master_batch *b = TAILQ_FIRST(&m->spare);
+
+    if (b)
+        TAILQ_REMOVE(&m->spare, b, link);
+    else
+        b = util_alloc(sizeof *b);
+    b->kind = (uint8_t)kind;
+    b->n_items = 0;
+    b->sent_us = 0;
+    b->is_renewal = false;
+    TAILQ_INIT(&b->calls);
+    return b;
+}
+
+/* How many items of a script go into one call: renew and release do little for each. */
+static int items_max(enum script script)
+{
+    return script == SCRIPT_RENEW || script == SCRIPT_RELEASE ? ITEMS_MAX_LIGHT : ITEMS_MAX;
+}
+
+/* After it the scripts refuse to create anything. */
+static int64_t deadline_ms(const struct master *m, const struct master_batch *b)
+{
+    return b->asked_ms + 2 * m->setup.request_timeout_ms;
+}
+
+static void drop_bytes(struct buf *b)
+{
+    buf_consume(b, buf_len(b));
+}
+
+static void drop_items(struct master_batch *b)
+{
+    drop_bytes(&b->keys);
+    drop_bytes(&b->args);
+    drop_bytes(&b->counters);
+}
+
+/* Calls are numbered by the master's own time in us, by which it forgets them (join.lua), and never
+ * backwards. */
+static int64_t next_number(struct master *m, int64_t now_ms)
+{
+    int64_t time_us = now_ms * 1000 + m->clock.best.offset_us;
+    m->last_number = time_us > m->last_number ? time_us : m->last_number + 1;
+    return m->last_number;
+}
+
+static void write_batch(struct master *m, struct master_batch *b, int64_t now_ms)
+{
+    const struct script_row *row = script_get(b->script);
+    bool has_counters = buf_len(&b->counters) > 0;
+
+    b->number = next_number(m, now_ms);
+    master_put_array(&m->out, 3 + row->head + b->n_items * (1 + (int64_t)row->args) + has_counters);
+    buf_append(&m->out, m->head[b->script], (size_t)m->head_len[b->script]);
+    master_put_int(&m->out, b->n_items);
+    buf_append(&m->out, buf_head(&b->keys), buf_len(&b->keys));
+    if (row->deadline) /* by its own clock */
+        master_put_int(&m->out, deadline_ms(m, b) + m->clock.best.offset_us / 1000);
+    else
+        master_put_text(&m->out, "", 0);
+    master_put_int(&m->out, b->number);
+    master_put_text(&m->out, m->setup.broker, strlen(m->setup.broker));
+    if (b->script == SCRIPT_ACQUIRE) {
+        master_put_int(&m->out, TAILQ_FIRST(&b->calls)->floor);
+        master_put_int(&m->out, TAILQ_LAST(&b->calls, master_calls)->floor);
+    }
+    buf_append(&m->out, buf_head(&b->args), buf_len(&b->args));
+    if (has_counters)
+        master_put_text(&m->out, buf_head(&b->counters), buf_len(&b->counters));
+    drop_items(b);
+    TAILQ_INSERT_TAIL(&m->unsent, b, link);
+    m->n_before += b->is_renewal ? 0 : b->n_items;
+    stats.renewal_batches += b->is_renewal;
+}
+
+static void close_batch(struct master_batch **open, struct master_batches *into)
+{
+    if (*open)
+        TAILQ_INSERT_TAIL(into, *open, link);
+    *open = NULL;
+}
+
+static void close_open(struct master *m)
+{
+    close_batch(&m->early, &m->waiting);
+    close_batch(&m->open, &m->waiting);
+}
+
+struct master_batch *master_batch_add(struct master *m, enum master_ask_kind kind)
+{
+    struct master_batch *b = new_batch(m, kind);
+    TAILQ_INSERT_TAIL(&m->unsent, b, link);
+    return b;
+}
+
+/* ---- asking ---- */
+
+bool master_is_stalled(const struct master *m, int64_t now_us)
+{
+    const struct master_batch *b = TAILQ_FIRST(&m->sent);
+    return b && now_us - b->sent_us > m->setup.request_timeout_ms * 1000;
+}
+
+static bool takes(struct master *m, enum script script, int64_t now_ms)
+{
+    bool anyway = script == SCRIPT_PLANT || !script_get(script)->deadline;
+
+    if (m->state != MASTER_ACTIVE && !(m->state == MASTER_QUARANTINE && anyway))
+        return false;
+    if (m->n_items >= m->setup.max_in_flight)
+        return false;
+    if (script == SCRIPT_RELEASE || !master_is_stalled(m, now_ms * 1000))
+        return true;
+    m->status.timeouts++;
+    return false;
+}
+
+/* Unlocks and locks come mixed. Were each to end the call of the other kind, calls would be short;
+ * so those releases that may go first are gathered in a call of their own. */
+static bool has_room(const struct master_batch *b, enum script script, int n)
+{
+    return !b || (b->script == script && b->n_items + n <= items_max(script));
+}
+
+/* The batch that the item goes into. */
+static struct master_batch *batch_for(struct master *m, enum script script,
+                                      const struct master_item *item, int64_t now_ms)
+{
+    bool early = item->early && (!m->open || m->open->script == SCRIPT_ACQUIRE);
+    struct master_batch **open = item->renewal ? &m->renewing : early ? &m->early : &m->open;
+
+    if (item->renewal && !has_room(*open, script, 1))
+        close_batch(open, &m->renewals);
+    else if (!has_room(*open, script, 1))
+        close_open(m);
+    if (!*open) {
+        *open = new_batch(m, MASTER_ASK_ITEMS);
+        (*open)->script = (uint8_t)script;
+        (*open)->is_renewal = item->renewal;
+        (*open)->asked_ms = now_ms;
+    }
+    return *open;
+}
+
+static void add_counter(struct buf *counters, int bucket)
+{
+    char text[24], *end = text + sizeof text;
+    char *p = digits(end, bucket);
+    if (buf_len(counters) > 0)
+        *--p = ' ';
+    buf_append(counters, p, (size_t)(end - p));
+}
+
+int master_ask(struct master *m, enum script script, const struct master_item *item,
+               struct master_call *call, int64_t now_ms)
+{
+    assert(script <= SCRIPT_PEEK);
+    if (!takes(m, script, now_ms))
+        return -1;
+    struct master_batch *b = batch_for(m, script, item, now_ms);
+    struct master_call *last = TAILQ_LAST(&b->calls, master_calls);
+    assert(script != SCRIPT_ACQUIRE || !last || last->floor < item->floor);
+    buf_append(&b->keys, item->key, item->key_len);
+    if (script == SCRIPT_ACQUIRE && item->bucket >= 0)
+        add_counter(&b->counters, item->bucket);
+    if (item->args)
+        buf_append(&b->args, item->args, item->args_len);
+    call->sent_us = now_ms * 1000;
+    call->floor = item->floor;
+    TAILQ_INSERT_TAIL(&b->calls, call, link);
+    b->n_items++;
+    m->n_items++;
+    return 0;
+}
+
+void master_together(struct master *m, enum script script, int n, int64_t now_ms)
+{
+    (void)now_ms;
+    assert(n <= ITEMS_MAX);
+    if (!has_room(m->open, script, n))
+        close_open(m);
+}
+
+/* ---- sending ---- */
+
+/* Whether so many more may be before the server: one call always. */
+static bool has_window(const struct master *m, int64_t n_items)
+{
+    int64_t trips = m->quickest_us < INT64_MAX ? m->quickest_us / WINDOW_US : 0;
+    return m->n_before == 0 || m->n_before + n_items <= WINDOW * (1 + trips);
+}
+
+/* It would be refused for coming late: whoever asked has long had his verdict. */
+static void leave_out(struct master *m, struct master_batch *b)
+{
+    drop_items(b);
+    b->fate = MASTER_REJECTED;
+    TAILQ_INSERT_TAIL(&m->dead, b, link);
+    event_active(&m->turn, EV_TIMEOUT, 0);
+}
+
+static void write_waiting(struct master *m, int64_t now_ms)
+{
+    struct master_batch *b;
+
+    close_batch(&m->renewing, &m->renewals);
+    close_open(m);
+    while ((b = TAILQ_FIRST(&m->renewals)) != NULL) {
+        TAILQ_REMOVE(&m->renewals, b, link);
+        write_batch(m, b, now_ms);
+    }
+    while ((b = TAILQ_FIRST(&m->waiting)) != NULL && has_window(m, b->n_items)) {
+        TAILQ_REMOVE(&m->waiting, b, link);
+        if (script_get(b->script)->deadline && now_ms > deadline_ms(m, b))
+            leave_out(m, b);
+        else
+            write_batch(m, b, now_ms);
+    }
+}
+
+void master_flush(struct master *m, int64_t now_ms)
+{
+    struct buf *out = stream_out(&m->stream);
+    struct master_batch *b;
+
+    write_waiting(m, now_ms);
+    if (TAILQ_EMPTY(&m->unsent))
+        return;
+    int64_t now_us = clock_us();
+    TAILQ_FOREACH(b, &m->unsent, link)
+        b->sent_us = now_us;
+    TAILQ_CONCAT(&m->sent, &m->unsent, link);
+    if (buf_len(out) == 0) {
+        struct buf swapped = *out;
+        *out = m->out;
+        m->out = swapped;
+    } else {
+        buf_append(out, buf_head(&m->out), buf_len(&m->out));
+        drop_bytes(&m->out);
+        buf_trim(&m->out);
+    }
+    stream_flush(&m->stream);
+}
+
+/* ---- the end of a link ---- */
+
+static void bury_all(struct master *m, struct master_batches *from, enum master_result fate)
+{
+    struct master_batch *b;
+
+    while ((b = TAILQ_FIRST(from)) != NULL) {
+        TAILQ_REMOVE(from, b, link);
+        drop_items(b);
+        b->fate = (uint8_t)fate;
+        if (TAILQ_EMPTY(&b->calls))
+            TAILQ_INSERT_HEAD(&m->spare, b, link);
+        else
+            TAILQ_INSERT_TAIL(&m->dead, b, link);
+    }
+}
+
+void master_bury(struct master *m)
+{
+    close_batch(&m->renewing, &m->renewals);
+    close_open(m);
+    bury_all(m, &m->sent, MASTER_UNKNOWN);
+    bury_all(m, &m->unsent, MASTER_REJECTED);
+    bury_all(m, &m->renewals, MASTER_REJECTED);
+    bury_all(m, &m->waiting, MASTER_REJECTED);
+    drop_bytes(&m->out);
+    m->n_before = 0;
+    m->quickest_us = INT64_MAX;
+}
+
+void master_deliver(struct master *m, int64_t now_ms)
+{
+    struct master_batch *b;
+
+    while ((b = TAILQ_FIRST(&m->dead)) != NULL) {
+        bool unknown = b->fate == MASTER_UNKNOWN;
+        TAILQ_REMOVE(&m->dead, b, link);
+        master_answer_calls(m, b, b->fate, unknown ? m->loss : "not sent", now_ms);
+    }
+}
+
+void master_forget(struct master *m)
+{
+    struct master_batch *b;
+
+    assert(TAILQ_EMPTY(&m->dead) && TAILQ_EMPTY(&m->sent) && TAILQ_EMPTY(&m->unsent));
+    assert(TAILQ_EMPTY(&m->waiting) && TAILQ_EMPTY(&m->renewals));
+    assert(!m->early && !m->open && !m->renewing);
+    while ((b = TAILQ_FIRST(&m->spare)) != NULL) {
+        TAILQ_REMOVE(&m->spare, b, link);
+        buf_fini(&b->keys);
+        buf_fini(&b->args);
+        buf_fini(&b->counters);
+        free(b);
+    }
+    buf_fini(&m->out);
+}

@@ -1,0 +1,333 @@
+/*
+ * Joining a master, its quarantine (safety R5), and the look at it now and then while it is idle.
+ *
+ *   JOINING --join--> ACTIVE
+ *              \--> QUARANTINE --activate, or another broker's--> ACTIVE
+ *
+ * The mark of a run is on the master, so that all brokers see the same; this file only follows it.
+ */
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "redis/master_private.h"
+
+#define SECONDS_MAX ((int64_t)1 << 35)
+
+void master_probe(struct master *m)
+{
+    static const char *const words[] = {"HMGET", "holdfast:master", "run_id", "state", "settings"};
+
+    master_ask_words(m, MASTER_ASK_TIME, "TIME");
+    master_batch_add(m, MASTER_ASK_MARK);
+    master_put_array(&m->out, 5 + master_count_lives(m));
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        master_put_text(&m->out, words[i], strlen(words[i]));
+    master_put_life_fields(m);
+    m->probing = true;
+    master_flush(m, m->heard_ms);
+}
+
+static void put_call(struct master *m, enum script script, int n_args)
+{
+    master_put_array(&m->out, 3 + n_args);
+    buf_append(&m->out, m->head[script], (size_t)m->head_len[script]);
+    master_put_int(&m->out, 0);
+    master_put_text(&m->out, m->run_id, strlen(m->run_id));
+}
+
+int64_t master_quarantine_ms(const struct master *m)
+{
+    const struct master_setup *s = &m->setup;
+
+    if (s->quarantine_ms >= 0)
+        return s->quarantine_ms;
+    return s->max_lease_ms + s->max_lease_ms * s->drift_ppm / 1000000 + 1000;
+}
+
+static void ask_join(struct master *m, enum master_ask_kind kind)
+{
+    const char *settings = m->setup.settings ? m->setup.settings : "";
+
+    master_batch_add(m, kind);
+    put_call(m, SCRIPT_JOIN, 6 + 2 * master_count_lives(m));
+    master_put_int(&m->out, master_quarantine_ms(m));
+    master_put_text(&m->out, settings, strlen(settings));
+    master_put_int(&m->out, m->adopt ? 1 : 0);
+    master_put_text(&m->out, m->digest, SETTINGS_DIGEST_LEN);
+    master_put_text(&m->out, m->facts.promoted, strlen(m->facts.promoted));
+    master_put_lives(m);
+    m->adopt = false;
+    m->told = m->newest;
+    master_flush(m, m->heard_ms);
+}
+
+void master_join(struct master *m)
+{
+    master_move(m, MASTER_JOINING);
+    m->joined = true;
+    ask_join(m, MASTER_ASK_JOIN);
+}
+
+/* Join says it too, and its repeat changes nothing. */
+void master_ask_high(struct master *m)
+{
+    if (m->state == MASTER_ACTIVE || m->state == MASTER_QUARANTINE)
+        ask_join(m, MASTER_ASK_HIGH);
+}
+
+void master_activate(struct master *m, int64_t base, bool force)
+{
+    assert(base >= 0);
+    if (m->state != MASTER_QUARANTINE)
+        return;
+    if (master_life_is_over(m)) { /* it begins another one, with a quarantine of its own */
+        master_join(m);
+        return;
+    }
+    master_batch_add(m, MASTER_ASK_ACTIVATE);
+    put_call(m, SCRIPT_ACTIVATE, 4);
+    master_put_int(&m->out, base);
+    master_put_int(&m->out, force ? 1 : 0);
+    master_put_text(&m->out, m->digest, SETTINGS_DIGEST_LEN);
+    master_flush(m, m->heard_ms);
+}
+
+void master_suspend(struct master *m)
+{
+    int64_t ms = master_quarantine_ms(m);
+
+    if (ms == 0 || m->suspend_owed_ms <= m->heard_ms)
+        return;
+    if (m->state != MASTER_ACTIVE && m->state != MASTER_QUARANTINE)
+        return; /* when it has joined */
+    /* A quarantine begins anew: by a clock that has jumped it would be over too early. */
+    m->quarantine_end_ms = m->heard_ms + ms;
+    if (m->state == MASTER_ACTIVE)
+        master_move(m, MASTER_QUARANTINE);
+    master_batch_add(m, MASTER_ASK_SUSPEND);
+    put_call(m, SCRIPT_SUSPEND, 2);
+    master_put_int(&m->out, ms);
+    master_flush(m, m->heard_ms);
+}
+
+void master_prolong(struct master *m)
+{
+    if (m->state != MASTER_QUARANTINE)
+        return;
+    m->suspend_owed_ms = m->heard_ms + master_quarantine_ms(m);
+    master_suspend(m);
+}
+
+/* Where join and activate say that it stands. */
+static int take_state(struct master *m, const struct reply_value *state, int64_t left_ms,
+                      int64_t now_us)
+{
+    if (reply_is_text(&m->reply, state, "active")) {
+        master_move(m, MASTER_ACTIVE);
+        return 0;
+    }
+    if (!reply_is_text(&m->reply, state, "quarantine") || left_ms < 0)
+        return -1;
+    m->quarantine_end_ms = now_us / 1000 + left_ms;
+    if (m->state != MASTER_QUARANTINE)
+        master_move(m, MASTER_QUARANTINE);
+    return 0;
+}
+
+static bool is_error(const struct master *m)
+{
+    return m->reply.values[0].type == REPLY_ERROR;
+}
+
+/* A row of these, and `more` values. */
+static bool is_row(const struct reply *r, const char *types, int more)
+{
+    if (r->values[0].type != REPLY_ARRAY || r->count != 1 + (int)strlen(types) + more)
+        return false;
+    for (int i = 0; types[i]; i++)
+        if (r->values[1 + i].type != (types[i] == 'i' ? REPLY_INTEGER : REPLY_TEXT))
+            return false;
+    return true;
+}
+
+/* {time, state, left, settings, high, life, ...} */
+static bool is_join_answer(struct master *m)
+{
+    const struct reply *r = &m->reply;
+
+    return is_row(r, "ititi", master_count_lives(m)) && r->values[5].integer >= 0 &&
+           r->values[5].integer <= MASTER_TOKEN_MAX && master_are_lives(m, &r->values[6]);
+}
+
+static void take_high(struct master *m, int64_t high, int64_t sent_us)
+{
+    if (high > m->status.high)
+        m->status.high = high;
+    m->status.high_asked_ms = sent_us / 1000;
+}
+
+int master_on_high(struct master *m, int64_t sent_us)
+{
+    const struct reply *r = &m->reply;
+
+    if (m->state != MASTER_ACTIVE && m->state != MASTER_QUARANTINE)
+        return 0;
+    if (is_error(m)) {
+        master_greet_again(m);
+        return 0;
+    }
+    if (!is_join_answer(m))
+        return -1;
+    master_take_lives(m, &r->values[6]);
+    /* Emptied, or activated by another broker: that is not the answer to the question. */
+    if (reply_is_text(r, &r->values[2], "active") != (m->state == MASTER_ACTIVE))
+        master_join(m);
+    else
+        take_high(m, r->values[5].integer, sent_us);
+    master_spread_lives(m);
+    return 0;
+}
+
+const char *master_disagrees(const struct master *m)
+{
+    return m->disagreement[0] ? m->disagreement : NULL;
+}
+
+void master_disagree(struct master *m, const char *how)
+{
+    snprintf(
+        m->disagreement, sizeof m->disagreement,
+        "brokers disagree: %s: give all brokers the same configuration, or say MASTER %s ADOPT "
+        "to one that has the right one",
+        how, m->name);
+}
+
+/* The settings in force on the master are ours; else it is refused. */
+static bool agrees(struct master *m, const struct reply_value *settings)
+{
+    const char *ours = m->setup.settings ? m->setup.settings : "";
+    char theirs[MASTER_SETTINGS_MAX], differs[SETTINGS_WORDS_MAX];
+
+    if (reply_is_text(&m->reply, settings, ours)) {
+        m->disagreement[0] = 0;
+        return true;
+    }
+    snprintf(theirs, sizeof theirs, "%.*s", (int)settings->len, reply_text(&m->reply, settings));
+    settings_difference(ours, theirs, differs);
+    master_disagree(m, differs);
+    master_refuse(m, "%s", m->disagreement);
+    return false;
+}
+
+void master_adopt(struct master *m)
+{
+    m->adopt = true;
+    if (m->state == MASTER_REFUSED)
+        event_active(&m->retry, EV_TIMEOUT, 0);
+    else if (m->state == MASTER_ACTIVE || m->state == MASTER_QUARANTINE)
+        ask_join(m, MASTER_ASK_HIGH);
+}
+
+int master_on_join(struct master *m, int64_t sent_us, int64_t now_us)
+{
+    const struct reply *r = &m->reply;
+
+    if (m->state != MASTER_JOINING)
+        return 0; /* overtaken by greet_again */
+    if (is_error(m))
+        return master_give_up(m, "join");
+    if (!is_join_answer(m))
+        return -1;
+    if (!agrees(m, &r->values[4]))
+        return 0;
+    master_take_lives(m, &r->values[6]);
+    if (master_life_is_denied(m))
+        return -1;
+    (void)master_clock_take(m, r->values[1].integer, sent_us, now_us);
+    take_high(m, r->values[5].integer, sent_us);
+    if (m->stranger) {
+        m->status.data_losses++;
+        log_warn(m->object, "has lost its data");
+    }
+    m->stranger = false;
+    if (master_life_is_over(m)) { /* as was heard while the question was under way */
+        ask_join(m, MASTER_ASK_JOIN);
+        return 0;
+    }
+    if (take_state(m, &r->values[2], r->values[3].integer, now_us) != 0)
+        return -1;
+    master_suspend(m);
+    master_spread_lives(m);
+    return 0;
+}
+
+int master_on_activate(struct master *m, int64_t now_us)
+{
+    const struct reply *r = &m->reply;
+
+    if (m->state != MASTER_QUARANTINE)
+        return 0;
+    if (is_error(m)) {
+        m->stranger = reply_is_error(r, r->values, "STRANGER");
+        m->status.errors++;
+        master_greet_again(m);
+        return 0;
+    }
+    if (!is_row(r, "iti", 0) || take_state(m, &r->values[2], r->values[3].integer, now_us) != 0)
+        return -1;
+    if (m->state == MASTER_ACTIVE && master_life_is_over(m)) /* heard meanwhile */
+        master_join(m);
+    return 0;
+}
+
+int master_on_suspend(struct master *m, int64_t now_us)
+{
+    if (!is_error(m))
+        m->suspend_owed_ms = 0;
+    return master_on_activate(m, now_us);
+}
+
+int master_on_time(struct master *m, int64_t sent_us, int64_t now_us)
+{
+    const struct reply *r = &m->reply;
+    int64_t s, us;
+
+    if (is_error(m))
+        return 0;
+    if (!is_row(r, "tt", 0) ||
+        util_parse_int(reply_text(r, &r->values[1]), r->values[1].len, 1, SECONDS_MAX, &s) != 0 ||
+        util_parse_int(reply_text(r, &r->values[2]), r->values[2].len, 0, 999999, &us) != 0)
+        return -1;
+    if (master_clock_take(m, s * 1000 + us / 1000, sent_us, now_us))
+        master_suspend(m);
+    return 0;
+}
+
+/* Another broker may have ended the quarantine, or begun one, or somebody emptied the server. */
+int master_on_mark(struct master *m)
+{
+    const struct reply *r = &m->reply;
+    const struct life joined = m->own;
+
+    m->probing = false;
+    if (m->state != MASTER_ACTIVE && m->state != MASTER_QUARANTINE)
+        return 0;
+    if (is_error(m) || r->values[0].type != REPLY_ARRAY || r->count != 4 + master_count_lives(m) ||
+        !master_are_lives(m, &r->values[4])) {
+        master_greet_again(m);
+        return 0;
+    }
+    if (!reply_is_text(r, &r->values[1], m->run_id)) {
+        m->stranger = true;
+        master_greet_again(m);
+        return 0;
+    }
+    master_take_lives(m, &r->values[4]);
+    if (strcmp(joined.text, m->own.text) != 0 ||
+        reply_is_text(r, &r->values[2], "active") != (m->state == MASTER_ACTIVE))
+        master_join(m);
+    else if (agrees(m, &r->values[3]))
+        master_heed_lives(m);
+    return 0;
+}

@@ -1,0 +1,141 @@
+/*
+ * Whether a master may be used (safety R6), from what its INFO says.
+ *
+ * Does not trust it: each word is bounded, and the run id goes into the text of scripts only when
+ * it is letters and digits. Each refusal names what is to be done.
+ */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "redis/master_private.h"
+
+enum { OLDEST_MAJOR = 7 }; /* SET with NX and GET, PEXPIRE with GT */
+
+static void copy_word(char *out, size_t size, const char *value, size_t len)
+{
+    if (len >= size)
+        len = 0; /* no such thing has so long a name */
+    memcpy(out, value, len);
+    out[len] = 0;
+}
+
+static void take_fact(struct master_facts *f, const char *key, size_t key_len, const char *value,
+                      size_t len)
+{
+    const struct {
+        const char *key;
+        char *word;
+        size_t size;
+        bool *flag;
+    } known[] = {
+        {"run_id", f->run_id, sizeof f->run_id, NULL},
+        {"redis_version", f->version, sizeof f->version, NULL},
+        {"role", f->role, sizeof f->role, NULL},
+        {"maxmemory_policy", f->policy, sizeof f->policy, NULL},
+        {"used_memory", f->memory_used, sizeof f->memory_used, NULL},
+        {"maxmemory", f->memory_max, sizeof f->memory_max, NULL},
+        {"second_repl_offset", f->promoted, sizeof f->promoted, NULL},
+        {"loading", NULL, 0, &f->loading},
+        {"aof_enabled", NULL, 0, &f->aof},
+        {"cluster_enabled", NULL, 0, &f->cluster},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (strlen(known[i].key) != key_len || memcmp(known[i].key, key, key_len) != 0)
+            continue;
+        if (known[i].flag)
+            *known[i].flag = len == 1 && *value == '1';
+        else
+            copy_word(known[i].word, known[i].size, value, len);
+    }
+}
+
+void master_take_info(struct master_facts *f, const char *text, size_t len)
+{
+    const char *end = text + len;
+
+    while (text < end) {
+        const char *eol = memchr(text, '\n', (size_t)(end - text));
+        const char *next = eol ? eol + 1 : end, *stop = eol ? eol : end;
+        const char *colon = memchr(text, ':', (size_t)(stop - text));
+        if (stop > text && stop[-1] == '\r')
+            stop--;
+        if (colon && colon < stop)
+            take_fact(f, text, (size_t)(colon - text), colon + 1, (size_t)(stop - colon - 1));
+        text = next;
+    }
+}
+
+static bool is_plain(const char *word)
+{
+    for (const char *p = word; *p; p++)
+        if (!isalnum((unsigned char)*p))
+            return false;
+    return *word != 0;
+}
+
+bool master_judge(struct master *m)
+{
+    const struct master_facts *f = &m->facts;
+    char words[REPLY_WORDS_MAX];
+
+    if (!is_plain(f->run_id)) {
+        master_refuse(m, "its INFO gives no usable run_id: is it a Redis server?");
+        return false;
+    }
+    if (atoi(f->version) < OLDEST_MAJOR) {
+        reply_words(words, sizeof words, f->version, strlen(f->version));
+        master_refuse(m, "its version %s is too old: Redis %d.0 or newer is needed", words,
+                      OLDEST_MAJOR);
+        return false;
+    }
+    if (strcmp(f->role, "master") != 0) {
+        bool replica = strcmp(f->role, "slave") == 0;
+        reply_words(words, sizeof words, f->role, strlen(f->role));
+        master_refuse(m, "it is a %s and no master: name its master in [masters]",
+                      replica ? "replica" : words);
+        return false;
+    }
+    if (f->cluster) {
+        master_refuse(m, "it is part of a Redis Cluster: name a server of its own in [masters]");
+        return false;
+    }
+    if (strcmp(f->policy, "noeviction") != 0) {
+        reply_words(words, sizeof words, f->policy, strlen(f->policy));
+        master_refuse(m, "it may evict locks (maxmemory-policy is %s): set it to noeviction",
+                      words);
+        return false;
+    }
+    const struct master *twin = master_twin(m, f->run_id);
+    if (twin)
+        master_refuse(m, "it is the same server as %s: each master must be one of its own",
+                      twin->object);
+    return !twin;
+}
+
+void master_review(struct master *m)
+{
+    master_ask_words(m, MASTER_ASK_REVIEW, "INFO server replication memory cluster");
+}
+
+int master_on_review(struct master *m)
+{
+    const struct reply_value *v = m->reply.values;
+    struct master_facts now = {0};
+
+    if (m->state != MASTER_ACTIVE && m->state != MASTER_QUARANTINE)
+        return 0;
+    /* What it does not tell by these words waits for the next connect. */
+    if (v->type != REPLY_TEXT)
+        return 0;
+    master_take_info(&now, reply_text(&m->reply, v), v->len);
+    if (!*now.run_id)
+        return 0;
+    if (strcmp(now.run_id, m->run_id) != 0 || strcmp(now.promoted, m->facts.promoted) != 0) {
+        master_greet_again(m);
+        return 0;
+    }
+    m->facts = now;
+    (void)master_judge(m);
+    return 0;
+}

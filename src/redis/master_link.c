@@ -1,0 +1,211 @@
+/*
+ * The link to one master: connecting, looking after it while it is there, and coming back.
+ *
+ *   retry ----> stream_connect --on_open--> master_greet ... ACTIVE or QUARANTINE
+ *     ^                 \                        |
+ *     +--- back-off -----+---- master_drop, master_refuse
+ *
+ * Owns the stream and the timers `retry` and `tick`; what is said over the link is not known here.
+ * A REFUSED master is looked at again by a new connection, and stays REFUSED until that one is let
+ * in.
+ *
+ * Invariant: `retry` is set exactly while there is no link, `tick` while there is one.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/util.h"
+#include "redis/master_private.h"
+
+enum {
+    BACKOFF_FIRST_MS = 50,
+    BACKOFF_MAX_MS = 2000,
+    REFUSED_FIRST_MS = 1000,
+    REFUSED_MAX_MS = 10000,
+    SETTLED_MS = 5000, /* a link that lived so long was a good one */
+    PROBE_MS = 500,    /* well below what a quarantine is longer than max_lease: master_life.c */
+    REVIEW_MS = 5000,
+    KEEPALIVE_MS = 15000,
+    STREAM_KEEP = 64 * 1024
+};
+
+static void set_timer(struct event *timer, int64_t ms)
+{
+    struct timeval tv = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
+    event_add(timer, &tv);
+}
+
+/* ---- the link ends ---- */
+
+/* Between half and all of `ms`, so that brokers do not come in step. */
+static int64_t with_jitter(int64_t ms)
+{
+    uint32_t r;
+    util_random(&r, sizeof r);
+    return ms / 2 + r % (ms / 2 + 1);
+}
+
+static int64_t doubled(int64_t *backoff_ms, int64_t first_ms, int64_t max_ms)
+{
+    *backoff_ms = *backoff_ms ? *backoff_ms * 2 : first_ms;
+    if (*backoff_ms > max_ms)
+        *backoff_ms = max_ms;
+    return with_jitter(*backoff_ms);
+}
+
+void master_link_close(struct master *m)
+{
+    m->links++;
+    stream_close(&m->stream);
+    event_del(&m->tick);
+    if (m->joined)
+        m->old_client_id = m->client_id;
+    m->client_id = 0;
+    m->joined = m->probing = false;
+    snprintf(m->loss, sizeof m->loss, "%s", m->error);
+    master_bury(m);
+    if (!TAILQ_EMPTY(&m->dead))
+        event_active(&m->turn, EV_TIMEOUT, 0);
+}
+
+/* One line for each different trouble, not for each try. */
+static void say_trouble(struct master *m, const char *text)
+{
+    if (strcmp(m->logged, m->error) == 0)
+        return;
+    log_warn(m->object, "%s: %s", text, m->error);
+    strcpy(m->logged, m->error);
+}
+
+void master_drop(struct master *m, const char *fmt, ...)
+{
+    bool was_in = m->state == MASTER_ACTIVE || m->state == MASTER_QUARANTINE;
+    int64_t now_ms = clock_ms();
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(m->error, sizeof m->error, fmt, ap);
+    va_end(ap);
+    m->silent = false;
+    if (m->opened_ms && now_ms - m->opened_ms > SETTLED_MS)
+        m->down_backoff_ms = 0;
+    say_trouble(m, was_in ? "link lost" : "cannot be used");
+    m->status.reconnects += was_in;
+    master_link_close(m);
+    master_move(m, MASTER_DOWN);
+    set_timer(&m->retry, doubled(&m->down_backoff_ms, BACKOFF_FIRST_MS, BACKOFF_MAX_MS));
+}
+
+void master_refuse(struct master *m, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(m->error, sizeof m->error, fmt, ap);
+    va_end(ap);
+    say_trouble(m, "refused");
+    master_link_close(m);
+    if (m->state != MASTER_REFUSED)
+        master_move(m, MASTER_REFUSED);
+    set_timer(&m->retry, doubled(&m->refused_backoff_ms, REFUSED_FIRST_MS, REFUSED_MAX_MS));
+}
+
+/* ---- the link begins ---- */
+
+static int64_t connect_timeout_ms(const struct master *m)
+{
+    int64_t ms = 4 * m->setup.request_timeout_ms;
+    return ms < 1000 ? 1000 : ms;
+}
+
+static void on_open(void *arg)
+{
+    struct master *m = arg;
+    struct stream_keepalive k = {.idle_ms = KEEPALIVE_MS, .timeout_ms = master_patience_ms(m)};
+
+    stream_keepalive(&m->stream, &k);
+    m->opened_ms = m->heard_ms = clock_ms();
+    reply_start(&m->reply, (size_t)m->setup.max_reply);
+    if (m->state == MASTER_CONNECTING)
+        master_move(m, MASTER_GREETING);
+    master_greet(m);
+}
+
+static void on_end(void *arg, enum stream_end end, int err, const char *text)
+{
+    (void)end, (void)err;
+    master_drop(arg, "%s", text);
+}
+
+static const struct stream_events stream_events = {
+    .on_open = on_open,
+    .on_bytes = master_on_bytes,
+    .on_end = on_end,
+};
+
+static void on_retry(evutil_socket_t fd, short what, void *arg)
+{
+    struct master *m = arg;
+
+    (void)fd, (void)what;
+    m->started_ms = m->ticked_ms = clock_ms();
+    m->opened_ms = 0;
+    if (m->state == MASTER_DOWN)
+        master_move(m, MASTER_CONNECTING);
+    set_timer(&m->tick, MASTER_TICK_MS);
+    if (m->secure && !m->tls) {
+        master_drop(m, "its files for TLS are not good");
+        return;
+    }
+    stream_connect(&m->stream, m->setup.dns, m->host, m->is_unix ? 0 : m->port);
+}
+
+static void look_after(struct master *m, int64_t now_ms)
+{
+    const struct master_batch *oldest = TAILQ_FIRST(&m->sent);
+    bool is_in = m->state == MASTER_ACTIVE || m->state == MASTER_QUARANTINE;
+
+    if (!stream_is_open(&m->stream)) {
+        if (now_ms - m->started_ms > connect_timeout_ms(m))
+            master_drop(m, "no connection within %" PRId64 " ms", connect_timeout_ms(m));
+    } else if (oldest && now_ms - oldest->sent_us / 1000 > master_patience_ms(m)) {
+        m->status.timeouts += m->n_items;
+        master_drop(m, "it does not answer");
+        m->silent = true;
+    } else if (is_in && !m->probing && now_ms - m->probed_ms >= PROBE_MS) {
+        m->probed_ms = now_ms;
+        master_probe(m);
+    } else if (is_in && now_ms - m->judged_ms > REVIEW_MS) {
+        m->judged_ms = now_ms; /* however busy it is */
+        master_review(m);
+    }
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *arg)
+{
+    struct master *m = arg;
+    int64_t now_ms = clock_ms();
+    bool late = now_ms - m->ticked_ms > 5 * MASTER_TICK_MS;
+
+    (void)fd, (void)what;
+    m->ticked_ms = now_ms;
+    set_timer(&m->tick, MASTER_TICK_MS);
+    if (!late) /* we stood still ourselves: what has come meanwhile is read first */
+        look_after(m, now_ms);
+}
+
+void master_link_init(struct master *m)
+{
+    stream_init(&m->stream, m->setup.base, &stream_events, m);
+    m->stream.keep_max = STREAM_KEEP;
+    event_assign(&m->retry, m->setup.base, -1, 0, on_retry, m);
+    event_assign(&m->tick, m->setup.base, -1, 0, on_tick, m);
+}
+
+void master_start(struct master *m)
+{
+    set_timer(&m->retry, 0);
+}

@@ -1,0 +1,273 @@
+#ifndef HOLDFAST_MASTER_PRIVATE_H
+#define HOLDFAST_MASTER_PRIVATE_H
+/*
+ * Between the files of master: master.c (its life), master_link.c (its link), master_greet.c (who
+ * it is, scripts), master_judge.c (whether it may be used), master_join.c (quarantine),
+ * master_life.c (whether another server has served in its place),
+ * master_ask.c (items), master_answer.c (replies), master_clock.c (its time and ours),
+ * master_look.c (only looking).
+ */
+#include <event2/event_struct.h>
+
+#include "base/buf.h"
+#include "base/log.h"
+#include "net/reply.h"
+#include "net/stream.h"
+#include "redis/life.h"
+#include "redis/master.h"
+#include "redis/settings.h"
+#include "redis/skew.h"
+#include "stats/stats.h"
+
+enum {
+    MASTER_TICK_MS = 200,
+    MASTER_RUN_ID_MAX = 64,
+    MASTER_DIGEST_LEN = 40,
+    MASTER_HEAD_MAX = 80, /* "$7 EVALSHA $40 digest" */
+    MASTER_ERROR_MAX = 400,
+    MASTER_SETTINGS_MAX = 4096,    /* of another broker's, as people may see them */
+    MASTER_NESTED_MAX = 1 + 7 * 16 /* peek: a count, and seven values of each hold that it shows */
+};
+
+#define MASTER_TOKEN_MAX ((int64_t)1 << 53) /* what a number in Lua holds exactly */
+
+/* What an answer is to. */
+enum master_ask_kind {
+    MASTER_ASK_ITEMS,
+    MASTER_ASK_AUTH,
+    MASTER_ASK_SELECT,
+    MASTER_ASK_OPTIONAL, /* whatever it says is good */
+    MASTER_ASK_CLIENT_ID,
+    MASTER_ASK_INFO,
+    MASTER_ASK_REVIEW,
+    MASTER_ASK_LOAD,
+    MASTER_ASK_JOIN,
+    MASTER_ASK_HIGH,
+    MASTER_ASK_ACTIVATE,
+    MASTER_ASK_SUSPEND,
+    MASTER_ASK_TIME,
+    MASTER_ASK_MARK,
+    MASTER_ASK_LOOK_FSYNC,
+    MASTER_ASK_LOOK_MARK,
+    MASTER_ASK_LOOK_SCRIPTS,
+    MASTER_ASK_LOOK_CHANNELS,
+    MASTER_ASK_LOOK_TIME,
+    MASTER_ASK_KINDS
+};
+
+/* One request that gets one reply. */
+struct master_batch {
+    TAILQ_ENTRY(master_batch) link;
+    uint8_t kind;   /* enum master_ask_kind */
+    uint8_t script; /* ITEMS, LOAD */
+    uint8_t fate;   /* among the dead: enum master_result */
+    int n_items;
+    int64_t number; /* ITEMS: the call's, which its answer repeats */
+    int64_t sent_us;
+    int64_t asked_ms; /* ITEMS: when the first of them was asked for */
+    bool is_renewal;  /* ITEMS: goes before others */
+    struct buf keys, args;
+    struct buf counters; /* of acquire.lua for a quorum */
+    TAILQ_HEAD(master_calls, master_call) calls;
+};
+TAILQ_HEAD(master_batches, master_batch);
+
+/* What INFO has said. */
+struct master_facts {
+    char run_id[MASTER_RUN_ID_MAX + 1];
+    char version[24];
+    char role[16];
+    char policy[32];
+    char memory_used[24], memory_max[24];
+    char promoted[24]; /* second_repl_offset: where it ended to be a replica; "-1": never */
+    bool loading, aof, cluster;
+};
+
+/* What is known of a server that is only looked at. */
+struct master_looking {
+    struct master_look found;
+    int trips_left;
+    int64_t end_ms; /* no more trips after it */
+    char settings[MASTER_SETTINGS_MAX], no_keys[REPLY_WORDS_MAX], no_scripts[REPLY_WORDS_MAX],
+        no_channels[REPLY_WORDS_MAX];
+};
+
+struct master {
+    struct master_setup setup;
+    int index, port, db;
+    bool is_unix;
+    char *name, *slot, *host, *user, *password; /* slot: its name at all brokers */
+    bool secure;                                /* rediss:// */
+    struct ssl_ctx_st *tls;                     /* NULL: not secure, or its files are not good */
+    char *server_name;
+    char object[48], address[300];
+
+    uint8_t state, reported; /* enum master_state; what on_state has been told */
+    struct stream stream;
+    unsigned links; /* counts connections: a callback may have ended the one that it came from */
+    struct reply reply;
+    struct event retry, tick, turn;
+    int64_t started_ms, opened_ms, heard_ms, ticked_ms, judged_ms;
+    bool silent; /* a link was given up as it did not answer, and it has not answered since */
+    int64_t down_backoff_ms, refused_backoff_ms;
+    bool joined;   /* this link has sent scripts */
+    bool in_calls; /* on_answer or on_state is running */
+
+    struct master_facts facts;
+    char run_id[MASTER_RUN_ID_MAX + 1];   /* of the run it was last joined in; "": none yet */
+    int64_t client_id, old_client_id;     /* 0: unknown */
+    char digest[SETTINGS_DIGEST_LEN + 1]; /* of the settings that the scripts were loaded with */
+    char disagreement[MASTER_ERROR_MAX];  /* master_disagrees(); "": none */
+    char head[SCRIPT_COUNT][MASTER_HEAD_MAX];
+    int head_len[SCRIPT_COUNT], loads_left;
+    bool adopt;    /* the next join puts our settings in force */
+    bool stranger; /* a script has found the mark missing */
+    int64_t quarantine_end_ms;
+    struct life own, newest; /* that it was joined in; of its slot, that anybody has told */
+    struct life told;        /* the newest, when the last join was sent */
+    bool has_news;           /* the other masters have to hear of its new life */
+    char rival[256];         /* another server that was found in its place; "": none */
+    int64_t probed_ms;
+    bool probing;
+
+    struct master_batch *renewing, *early, *open; /* take more items of their script; NULL: none */
+    struct master_batches renewals, waiting;      /* will be sent, all those of `renewals` first */
+    struct buf out;                               /* requests that stream has not seen */
+    struct master_batches unsent, sent, dead, spare;
+    int64_t n_before;    /* items of `unsent` and `sent`, but for renewals */
+    int64_t quickest_us; /* in which this link has brought an answer to items; INT64_MAX: none */
+    int64_t last_number; /* of a call with items */
+    int64_t n_items;     /* of all batches but the spare ones */
+
+    struct skew clock;
+    int64_t
+        suspend_owed_ms; /* until then, for a jump of its clock, unless it has confirmed; 0: none */
+    int64_t latency_us;
+    struct hist trip_us;
+    struct log_limit jump_limit;
+    struct master_status status; /* its counters are the only ones */
+    char error[MASTER_ERROR_MAX], logged[MASTER_ERROR_MAX], loss[MASTER_ERROR_MAX];
+    char reason[64];
+    char refusal[80]; /* the last error of a script that nothing here follows from */
+    int64_t refusal_ms;
+    struct log_limit refusal_log;
+    struct master_looking *looking; /* NULL: it is to be used */
+
+    TAILQ_ENTRY(master) all;
+};
+
+/* ---- master.c ---- */
+void master_move(struct master *, enum master_state to);
+/* The next master of the same set, in the order of their making; NULL: from the first one, or there
+ * is none. */
+struct master *master_next_of_set(const struct master *, struct master *before);
+/* Another master of the set that is the server with this run_id; NULL: none. */
+const struct master *master_twin(const struct master *, const char *run_id);
+static inline int64_t master_patience_ms(const struct master *m)
+{
+    int64_t ms = 5 * m->setup.request_timeout_ms;
+    return ms < 3000 ? 3000 : ms;
+}
+
+/* ---- master_link.c ---- */
+/* Its stream and the timers of its link, none of them running. */
+void master_link_init(struct master *);
+/* Ends the link, if there is one, and sets no timer: what was under way waits for
+ * master_deliver(). */
+void master_link_close(struct master *);
+/* The link is of no use any more: back to DOWN, with the next try set. Nothing when there is none.
+ */
+void master_drop(struct master *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* It must not be used: to REFUSED, until somebody has put it right. */
+void master_refuse(struct master *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- master_greet.c ---- */
+/* The link is new: says who we are and asks who it is. */
+void master_greet(struct master *);
+/* On the same link: asks again who it is, and so on from there. */
+void master_greet_again(struct master *);
+/* The reply to anything but items, reply.values. Returns -1 when it cannot be one. */
+int master_greet_reply(struct master *, const struct master_batch *, int64_t now_us) MUST_CHECK;
+
+/* It answered `what` by an error: what passes by itself only ends the link, the rest is for people.
+ * Returns 0. */
+int master_give_up(struct master *, const char *what);
+/* A request of words without spaces. */
+void master_ask_words(struct master *, enum master_ask_kind, const char *words);
+
+/* ---- master_join.c ---- */
+void master_join(struct master *);
+void master_probe(struct master *);
+/* Its settings differ from ours, and how: master_disagrees() from now on. */
+void master_disagree(struct master *, const char *how);
+/* Its clock has jumped ahead: quarantine, for all brokers. Nothing when none is owed. */
+void master_suspend(struct master *);
+/* For how long nothing that it has forgotten may be held by anybody. */
+int64_t master_quarantine_ms(const struct master *);
+/* The replies; -1 as master_greet_reply(). */
+int master_on_join(struct master *, int64_t sent_us, int64_t now_us) MUST_CHECK;
+int master_on_activate(struct master *, int64_t now_us) MUST_CHECK;
+int master_on_suspend(struct master *, int64_t now_us) MUST_CHECK;
+int master_on_high(struct master *, int64_t sent_us) MUST_CHECK;
+int master_on_time(struct master *, int64_t sent_us, int64_t now_us) MUST_CHECK;
+int master_on_mark(struct master *) MUST_CHECK;
+
+/* ---- master_life.c ---- */
+/* The last arguments of a join: each master of the set, this one first, and its newest life. */
+void master_put_lives(struct master *);
+/* The fields of the mark that hold them, in the same order. */
+void master_put_life_fields(struct master *);
+int master_count_lives(struct master *);
+/* Whether these values of the reply, as many as were asked for, are the lives in that order, nil
+ * where none is known; takes them over. */
+bool master_are_lives(struct master *, const struct reply_value *);
+void master_take_lives(struct master *, const struct reply_value *);
+/* A newer life of it is known than the one that it was joined in. */
+bool master_life_is_over(const struct master *);
+/* The same, and it was told so with the last join: then it does not do what join.lua says. */
+bool master_life_is_denied(const struct master *);
+/* After an answer was taken over: tells the other masters what is new, and joins those again whose
+ * life is over. */
+void master_spread_lives(struct master *);
+/* The same after a look at the mark, and what follows for this one. */
+void master_heed_lives(struct master *);
+
+/* ---- master_judge.c ---- */
+/* Takes what it wants to know from the text of INFO. */
+void master_take_info(struct master_facts *, const char *text, size_t len);
+/* False: it has been refused, with the reason. */
+bool master_judge(struct master *);
+/* Asks for what may have changed since, though the link is the same, and judges again. */
+void master_review(struct master *);
+int master_on_review(struct master *) MUST_CHECK;
+
+/* ---- master_look.c ---- */
+/* It could be used: tries the rest and tells setup.on_look. */
+void master_look(struct master *);
+int master_on_look(struct master *, const struct master_batch *, int64_t now_us) MUST_CHECK;
+
+/* ---- master_ask.c ---- */
+/* Begins a request of its own; its bytes are to be put into m->out. */
+struct master_batch *master_batch_add(struct master *, enum master_ask_kind);
+void master_put_array(struct buf *, int64_t n);
+void master_put_text(struct buf *, const char *text, size_t len);
+void master_put_int(struct buf *, int64_t n);
+void master_put_words(struct buf *, const char *words); /* a command without spaces in its words */
+/* The link has ended: what was under way waits for master_deliver(). */
+void master_bury(struct master *);
+void master_deliver(struct master *, int64_t now_ms);
+void master_forget(struct master *); /* memory of all batches; none may have calls */
+bool master_is_stalled(const struct master *, int64_t now_us);
+
+/* ---- master_answer.c ---- */
+/* stream's callback. */
+size_t master_on_bytes(void *arg, const char *data, size_t len);
+/* Hands the same answer, without values, to every call of a batch that is in no list any more. */
+void master_answer_calls(struct master *, struct master_batch *, enum master_result,
+                         const char *text, int64_t now_ms);
+
+/* ---- master_clock.c ---- */
+/* It said `time_ms` in the answer to something sent at sent_us, which came at now_us. */
+/* True: its clock has jumped ahead, so what it says in this answer is not to be trusted. */
+bool master_clock_take(struct master *, int64_t time_ms, int64_t sent_us, int64_t now_us);
+#endif

@@ -1,0 +1,183 @@
+/*
+ * The text of the settings, and what differs between two of them. The text is made of words
+ * "key=value,value..." with one blank between them; nothing in it has blanks or commas of its own.
+ */
+#include "redis/settings.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/util.h"
+#include "conf/conf.h"
+
+/* ---- the text ---- */
+
+static int compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void put_quarantine(struct buf *text, int64_t ms)
+{
+    if (ms == CONF_QUARANTINE_AUTO)
+        buf_printf(text, "auto");
+    else if (ms == CONF_QUARANTINE_OFF)
+        buf_printf(text, "off");
+    else
+        buf_printf(text, "%" PRId64, ms);
+}
+
+/* Sorted: the order in the file is each broker's own. */
+char *settings_text(const struct conf *conf)
+{
+    size_t n = conf->master_count;
+    char *masters[CONF_MASTERS_MAX];
+    struct buf text = {0};
+
+    for (size_t i = 0; i < n; i++)
+        masters[i] = conf_master_identity(&conf->masters[i]);
+    qsort(masters, n, sizeof masters[0], compare_texts);
+    buf_printf(&text, "max_lease=%" PRId64 " drift=%" PRId64 " quarantine=", conf->max_lease_ms,
+               conf->drift_ppm);
+    put_quarantine(&text, conf->quarantine_ms);
+    buf_printf(&text, " masters=");
+    for (size_t i = 0; i < n; i++) {
+        buf_printf(&text, "%s%s", i > 0 ? "," : "", masters[i]);
+        free(masters[i]);
+    }
+    char *settings = util_memdup(buf_head(&text), buf_len(&text));
+    buf_fini(&text);
+    return settings;
+}
+
+/* FNV-1a, 64 bits (Fowler, Noll, Vo): against mistakes, not against an enemy, who could as well
+ * send the scripts of others. */
+void settings_digest(const char *text, char out[SETTINGS_DIGEST_LEN + 1])
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+
+    for (const char *p = text; *p; p++)
+        hash = (hash ^ (unsigned char)*p) * 0x100000001b3u;
+    snprintf(out, SETTINGS_DIGEST_LEN + 1, "%016" PRIx64, hash);
+}
+
+/* ---- the difference ---- */
+
+/* The next of the words of *text that `separator` parts; false: there is none. */
+static bool next_word(const char **text, char separator, const char **word, size_t *len)
+{
+    const char *p = *text;
+
+    while (*p == separator)
+        p++;
+    *word = p;
+    while (*p && *p != separator && *p != ' ')
+        p++;
+    *len = (size_t)(p - *word);
+    *text = p;
+    return *len > 0;
+}
+
+/* What stands behind "key=" in a text; "": nothing. */
+static const char *value_of(const char *text, const char *key, size_t key_len)
+{
+    const char *word;
+    size_t len;
+
+    while (next_word(&text, ' ', &word, &len)) {
+        if (len > key_len && memcmp(word, key, key_len) == 0 && word[key_len] == '=')
+            return word + key_len + 1;
+    }
+    return "";
+}
+
+static bool has_item(const char *value, const char *item, size_t item_len)
+{
+    const char *word;
+    size_t len;
+
+    while (next_word(&value, ',', &word, &len)) {
+        if (len == item_len && memcmp(word, item, len) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void put_plain(struct buf *out, const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (isgraph((unsigned char)text[i]))
+            buf_append(out, &text[i], 1);
+    }
+}
+
+/* The items of one value that the other has not, or "nothing". */
+static void put_items(struct buf *out, const char *of, const char *without)
+{
+    const char *word, *separator = "";
+    size_t len;
+
+    while (next_word(&of, ',', &word, &len)) {
+        if (has_item(without, word, len))
+            continue;
+        buf_printf(out, "%s", separator);
+        put_plain(out, word, len);
+        separator = ",";
+    }
+    if (!*separator)
+        buf_printf(out, "nothing");
+}
+
+static bool has_all(const char *value, const char *of)
+{
+    const char *word;
+    size_t len;
+
+    while (next_word(&of, ',', &word, &len)) {
+        if (!has_item(value, word, len))
+            return false;
+    }
+    return true;
+}
+
+/* The keys of `from`; only_new: those that `ours` lacks. */
+static void put_differences(struct buf *out, const char *from, const char *ours, const char *theirs,
+                            bool only_new)
+{
+    const char *word;
+    size_t len;
+
+    while (next_word(&from, ' ', &word, &len)) {
+        const char *equals = memchr(word, '=', len);
+        size_t key_len = equals ? (size_t)(equals - word) : len;
+        const char *here = value_of(ours, word, key_len), *there = value_of(theirs, word, key_len);
+        if ((only_new && *here) || (has_all(here, there) && has_all(there, here)))
+            continue;
+        buf_printf(out, "%s", buf_len(out) > 0 ? "; " : "");
+        put_plain(out, word, key_len);
+        buf_printf(out, " ");
+        put_items(out, here, there);
+        buf_printf(out, " here, ");
+        put_items(out, there, here);
+        buf_printf(out, " there");
+    }
+}
+
+void settings_difference(const char *ours, const char *theirs, char out[SETTINGS_WORDS_MAX])
+{
+    struct buf text = {0};
+
+    put_differences(&text, ours, ours, theirs, false);
+    put_differences(&text, theirs, ours, theirs, true);
+    if (buf_len(&text) == 0)
+        buf_printf(&text, "another text");
+    snprintf(out, SETTINGS_WORDS_MAX, "%.*s", (int)buf_len(&text), buf_head(&text));
+    if (buf_len(&text) >= SETTINGS_WORDS_MAX)
+        strcpy(out + SETTINGS_WORDS_MAX - 4, "...");
+    buf_fini(&text);
+}

@@ -1,0 +1,235 @@
+/*
+ * One subscriber connection. What goes wrong here goes wrong for the master itself too, and is
+ * logged there; so this file logs at debug level only.
+ *
+ * Invariant: `retry` is set exactly while there is no link.
+ */
+#include "redis/wake.h"
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/util.h"
+#include "conf/conf.h"
+#include "net/reply.h"
+#include "net/stream.h"
+#include "net/tls.h"
+
+enum { RETRY_MS = 1000, KEEPALIVE_MS = 5000, SILENT_MS = 15000, BEAT_MS = 300, DEAF_MS = 1000 };
+
+struct wake {
+    struct wake_setup setup;
+    int index, port;
+    bool secure;
+    struct ssl_ctx_st *tls; /* NULL: not secure, or its files are not good */
+    char *name, *host, *user, *password, *channel, *server_name;
+    struct stream stream;
+    struct reply reply;
+    struct event retry, beat;
+    int64_t since_ms; /* subscribed; INT64_MAX: not yet */
+    int64_t asked_ms; /* PING, or SUBSCRIBE, was sent then and is not answered; 0: it is */
+};
+
+static void put_text(struct buf *out, const char *text)
+{
+    buf_printf(out, "$%zu\r\n", strlen(text));
+    buf_append(out, text, strlen(text));
+    buf_append(out, "\r\n", 2);
+}
+
+static void set(struct event *e, int ms)
+{
+    const struct timeval later = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
+    event_add(e, &later);
+}
+
+static void tell_heard(const struct wake *w, int64_t since_ms, int64_t heard_ms)
+{
+    w->setup.on_heard(w->setup.arg, w->index, since_ms, heard_ms);
+}
+
+static void retry_later(struct wake *w)
+{
+    stream_close(&w->stream);
+    event_del(&w->beat);
+    w->since_ms = INT64_MAX;
+    tell_heard(w, INT64_MAX, 0);
+    set(&w->retry, RETRY_MS);
+}
+
+/* ---- the link is proved to be alive ---- */
+
+static void on_beat(evutil_socket_t fd, short what, void *arg)
+{
+    struct wake *w = arg;
+    int64_t now_ms = clock_ms();
+    (void)fd;
+    (void)what;
+    set(&w->beat, BEAT_MS);
+    if (!w->asked_ms && w->since_ms != INT64_MAX) {
+        w->asked_ms = now_ms;
+        buf_printf(stream_out(&w->stream), "*1\r\n$4\r\nPING\r\n");
+        stream_flush(&w->stream);
+    } else if (now_ms - w->asked_ms > DEAF_MS) {
+        tell_heard(w, INT64_MAX, 0); /* what is on its way may still come */
+    }
+}
+
+static void take_proof(struct wake *w)
+{
+    if (w->since_ms == INT64_MAX)
+        w->since_ms = clock_ms();
+    tell_heard(w, w->since_ms, w->asked_ms);
+    w->asked_ms = 0;
+}
+
+static void on_open(void *arg)
+{
+    struct wake *w = arg;
+    struct buf *out = stream_out(&w->stream);
+    const struct stream_keepalive alive = {.idle_ms = KEEPALIVE_MS, .timeout_ms = SILENT_MS};
+    stream_keepalive(&w->stream, &alive);
+    reply_start(&w->reply, (size_t)w->setup.max_reply);
+    if (w->password) {
+        buf_printf(out, "*%d\r\n", w->user ? 3 : 2);
+        put_text(out, "AUTH");
+        if (w->user)
+            put_text(out, w->user);
+        put_text(out, w->password);
+    }
+    buf_printf(out, "*2\r\n");
+    put_text(out, "SUBSCRIBE");
+    put_text(out, w->channel);
+    w->asked_ms = clock_ms();
+    set(&w->beat, BEAT_MS);
+    stream_flush(&w->stream);
+}
+
+/* ["message", channel, text]; ["subscribe", ...] and ["pong", ""] prove something. -1: the link is
+ * of no use. */
+static int take(struct wake *w)
+{
+    const struct reply_value *v = w->reply.values;
+    if (v->type == REPLY_ERROR) {
+        char words[REPLY_WORDS_MAX];
+        log_debug(w->name, "cannot subscribe: %s",
+                  reply_words(words, sizeof words, reply_text(&w->reply, v), v->len));
+        return -1;
+    }
+    if (v->type == REPLY_ARRAY && v->integer == 3 && w->reply.count == 4 &&
+        v[3].type == REPLY_TEXT && reply_is_text(&w->reply, &v[1], "message"))
+        w->setup.on_call(w->setup.arg, w->index, reply_text(&w->reply, &v[3]), v[3].len);
+    else if (v->type == REPLY_ARRAY && w->reply.count > 1 && w->asked_ms &&
+             (reply_is_text(&w->reply, &v[1], "subscribe") ||
+              reply_is_text(&w->reply, &v[1], "pong")))
+        take_proof(w);
+    return 0;
+}
+
+static size_t on_bytes(void *arg, const char *data, size_t len)
+{
+    struct wake *w = arg;
+    enum reply_result result = REPLY_MORE;
+    size_t used = 0;
+    while (used < len && result != REPLY_BROKEN) {
+        size_t n = len - used < REPLY_FEED_MAX ? len - used : REPLY_FEED_MAX;
+        reply_feed(&w->reply, data + used, n);
+        used += n;
+        while ((result = reply_next(&w->reply)) == REPLY_READY) {
+            if (take(w) != 0) {
+                retry_later(w);
+                return len;
+            }
+        }
+    }
+    if (result == REPLY_BROKEN) {
+        log_debug(w->name, "subscriber link dropped: %s", w->reply.error);
+        retry_later(w);
+    }
+    return len;
+}
+
+static void on_end(void *arg, enum stream_end end, int err, const char *text)
+{
+    struct wake *w = arg;
+    (void)end;
+    (void)err;
+    log_debug(w->name, "subscriber link lost: %s", text);
+    retry_later(w);
+}
+
+static const struct stream_events stream_events = {
+    .on_open = on_open,
+    .on_bytes = on_bytes,
+    .on_end = on_end,
+};
+
+static void on_retry(evutil_socket_t fd, short what, void *arg)
+{
+    struct wake *w = arg;
+    (void)fd;
+    (void)what;
+    if (w->secure && !w->tls)
+        retry_later(w);
+    else
+        stream_connect(&w->stream, w->setup.dns, w->host, w->port);
+}
+
+void wake_configure(struct wake *w, const struct conf_master *conf)
+{
+    char error[TLS_REASON_MAX];
+    struct ssl_ctx_st *fresh;
+
+    free(w->user);
+    free(w->password);
+    w->user = conf->user ? util_strdup(conf->user) : NULL;
+    w->password = conf->password ? util_strdup(conf->password) : NULL;
+    if (!w->secure || !(fresh = tls_master_new(conf, error, sizeof error)))
+        return;
+    tls_context_free(w->tls);
+    w->tls = fresh;
+    free(w->server_name);
+    w->server_name = util_strdup(tls_master_name(conf));
+    stream_secure(&w->stream, w->tls, w->server_name);
+}
+
+struct wake *wake_new(const struct wake_setup *setup, const struct conf_master *conf, int index)
+{
+    struct wake *w = util_alloc(sizeof *w);
+    w->setup = *setup;
+    w->index = index;
+    w->port = conf->is_unix ? 0 : conf->port;
+    w->name = util_strdup(conf->name);
+    w->host = util_strdup(conf->host);
+    w->channel = util_strdup(setup->channel);
+    w->secure = conf->tls;
+    stream_init(&w->stream, setup->base, &stream_events, w);
+    wake_configure(w, conf);
+    w->since_ms = INT64_MAX;
+    event_assign(&w->beat, setup->base, -1, 0, on_beat, w);
+    event_assign(&w->retry, setup->base, -1, 0, on_retry, w);
+    event_active(&w->retry, EV_TIMEOUT, 0);
+    return w;
+}
+
+void wake_free(struct wake *w)
+{
+    if (!w)
+        return;
+    event_del(&w->retry);
+    event_del(&w->beat);
+    stream_close(&w->stream);
+    reply_fini(&w->reply);
+    free(w->name);
+    free(w->host);
+    free(w->user);
+    free(w->password);
+    free(w->channel);
+    tls_context_free(w->tls);
+    free(w->server_name);
+    free(w);
+}

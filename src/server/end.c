@@ -1,0 +1,123 @@
+/*
+ * Draining, and the last things before the parts are freed.
+ *
+ * Invariant: a watched lock of a client that is connected is never released by us while the broker
+ * goes down. Its holder releases it, or it lapses.
+ */
+#include <inttypes.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/systemd.h"
+#include "base/util.h"
+#include "lock/lock.h"
+#include "redis/master.h"
+#include "server/private.h"
+
+enum { DRAIN_LOOK_MS = 50 };
+
+/* ---- drain ---- */
+
+static void count_held(struct session *s, void *arg)
+{
+    int64_t *n = arg;
+    const struct hold *h;
+
+    LIST_FOREACH(h, &s->holds, of_session)
+        *n += h->watched && h->state != HOLD_LOST;
+}
+
+static int64_t count_all_held(struct server *s)
+{
+    int64_t n = 0;
+
+    client_each(s->clients, count_held, &n);
+    return n;
+}
+
+void server_stop(struct server *s, bool now)
+{
+    int64_t now_ms = clock_ms(), held;
+    char limit[48];
+
+    if (s->phase == SERVER_ENDS) /* the clients may be gone */
+        return;
+    held = count_all_held(s);
+    if (now || s->phase != SERVER_RUNS) {
+        log_info("server", "stopping at once, watched locks left to lapse: %" PRId64, held);
+        s->phase = SERVER_ENDS;
+        return;
+    }
+    util_format_duration(limit, sizeof limit, s->conf.drain_timeout_ms);
+    log_info("server", "draining: %" PRId64 " watched lock%s, at most %s; again to stop at once",
+             held, util_plural(held), limit);
+    s->phase = SERVER_DRAINS;
+    s->drain_end_ms = now_ms + s->conf.drain_timeout_ms;
+    s->drain_look_ms = now_ms;
+    systemd_notify("STOPPING=1");
+    broker_drain(&s->broker);
+    server_update_status(s, now_ms);
+}
+
+/* Nobody holds anything any more; replies that still wait for a verdict get the time that a verdict
+ * may take. */
+void server_look_at_drain(struct server *s, int64_t now_ms)
+{
+    const struct backend *b = &s->broker.backend;
+    int64_t held = count_all_held(s);
+
+    s->drain_look_ms = now_ms + DRAIN_LOOK_MS;
+    if (held > 0)
+        s->drained_ms = 0;
+    else if (!s->drained_ms)
+        s->drained_ms = now_ms;
+    bool quiet = (TAILQ_EMPTY(&b->asked) && !s->broker.sweeps) ||
+                 now_ms - s->drained_ms > s->conf.request_timeout_ms;
+    if (held == 0 && quiet) {
+        log_info("server", "drained, stopping");
+        s->phase = SERVER_ENDS;
+    } else if (now_ms >= s->drain_end_ms) {
+        log_warn("server", "drain_timeout is over, stopping; watched locks left to lapse: %" PRId64,
+                 held);
+        s->phase = SERVER_ENDS;
+    }
+}
+
+/* ---- the end ---- */
+
+static bool is_quiet(struct server *s, int64_t now_ms)
+{
+    const struct backend *b = &s->broker.backend;
+    uint32_t in_flight = 0;
+
+    for (int i = 0; i < b->n; i++)
+        in_flight += master_status(b->masters[i], now_ms)->in_flight;
+    return TAILQ_EMPTY(&b->asked) && TAILQ_EMPTY(&b->decided) && LIST_EMPTY(&s->broker.leaving) &&
+           in_flight == 0;
+}
+
+/* Releases and undos get the chance to arrive; what a master does not take now lapses with its
+ * lease. */
+void server_send_owed(struct server *s)
+{
+    int64_t now_ms = clock_ms(), end_ms = now_ms + s->conf.request_timeout_ms;
+
+    broker_turn(&s->broker, now_ms);
+    while (!is_quiet(s, now_ms) && now_ms < end_ms) {
+        server_turn(s, end_ms);
+        now_ms = clock_ms();
+    }
+}
+
+/* The locks of clients that are connected now are never released from here: nobody has told their
+ * holders in time, and a closed connection says nothing to somebody who is at work. They lapse, or
+ * are taken back at another broker. */
+void server_end_clients(struct server *s)
+{
+    struct broker_conf conf = s->broker.conf;
+
+    conf.on_disconnect = BROKER_DISCONNECT_EXPIRE;
+    broker_configure(&s->broker, &conf);
+    client_fini(s->clients);
+    s->clients = NULL;
+}

@@ -1,0 +1,219 @@
+/*
+ * What HTTP shows of the server: the metrics, whether it is ready, and the view for the status
+ * page.
+ *
+ * Looks at connections, not at the table of locks: there are at most max_clients of them, and a
+ * request for the page must not hold up a million locks.
+ */
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "http/http.h"
+#include "lock/lock.h"
+#include "redis/master.h"
+#include "server/private.h"
+#include "stats/stats.h"
+
+enum { HOLDS_LOOKED_AT = 100000 };
+
+/* ---- the texts ---- */
+
+static void metrics(void *arg, struct buf *out)
+{
+    struct stats_master masters[CONF_MASTERS_MAX];
+    struct stats_gauges g;
+
+    server_gauges(arg, &g, masters, clock_ms());
+    stats_metrics(out, &g);
+}
+
+static void put_check(struct buf *out, bool good, const char *what, const char *text)
+{
+    buf_printf(out, "[%c]%s: %s\n", good ? '+' : '-', what, text);
+}
+
+static void put_checks(struct server *s, struct buf *out, bool ready, int64_t now_ms)
+{
+    struct backend *b = &s->broker.backend;
+
+    put_check(out, s->phase == SERVER_RUNS, "phase",
+              s->phase == SERVER_RUNS ? "takes new locks" : "draining");
+    put_check(out, !s->broker.paused, "acquires", s->broker.paused ? "paused" : "not paused");
+    const char *veto = backend_veto(b);
+    put_check(out, s->ready, "quorum", s->ready ? "there" : veto ? veto : "missing");
+    for (int i = 0; i < b->n; i++) {
+        const struct master_status *m = master_status(b->masters[i], now_ms);
+        bool votes = master_state_votes(m->state) && !m->stalled;
+        buf_printf(out, "[%c]master %s: %s%s%s\n", votes ? '+' : '-', m->name,
+                   votes ? "votes" : master_reason(b->masters[i], now_ms),
+                   !votes && m->error[0] ? ": " : "", votes ? "" : m->error);
+    }
+    buf_printf(out, "readyz check %s\n", ready ? "passed" : "failed");
+}
+
+static bool is_ready(void *arg, struct buf *out, bool verbose)
+{
+    struct server *s = arg;
+    int64_t now_ms = clock_ms();
+
+    server_update_ready(s, now_ms);
+    server_update_status(s, now_ms);
+    bool ready = s->ready && s->phase == SERVER_RUNS && !s->broker.paused;
+    if (verbose)
+        put_checks(s, out, ready, now_ms);
+    else
+        buf_printf(out, "%s\n", s->status);
+    return ready;
+}
+
+static void levels(void *arg, uint32_t *held, uint32_t *waiting)
+{
+    const struct server *s = arg;
+
+    *held = s->broker.n_holds;
+    *waiting = s->broker.n_waiters;
+}
+
+static const char *hosts(void *arg)
+{
+    const struct server *s = arg;
+
+    return s->conf.http_hosts;
+}
+
+/* ---- the view ---- */
+
+/* Into its place among the longest; the last one may fall out. */
+static void insert(struct http_row *rows, size_t *n, const struct http_row *row)
+{
+    size_t i = *n;
+
+    if (i == HTTP_ROWS && rows[i - 1].since_ms >= row->since_ms)
+        return;
+    i = i < HTTP_ROWS ? (*n)++ : HTTP_ROWS - 1;
+    for (; i > 0 && rows[i - 1].since_ms < row->since_ms; i--)
+        rows[i] = rows[i - 1];
+    rows[i] = *row;
+}
+
+struct looking {
+    struct http_view *view;
+    int64_t now_ms, n_holds;
+};
+
+static void look_at_holds(struct looking *l, struct session *session, struct http_row row)
+{
+    const struct hold *h;
+
+    LIST_FOREACH(h, &session->holds, of_session) {
+        if (++l->n_holds > HOLDS_LOOKED_AT)
+            return;
+        row.name = h->lock->name;
+        row.name_len = h->lock->name_len;
+        row.since_ms = l->now_ms - h->since_ms;
+        row.left_ms = h->deadline_ms > l->now_ms ? h->deadline_ms - l->now_ms : 0;
+        row.waiters = h->lock->queue ? h->lock->queue->n_waiters : 0;
+        insert(l->view->holds, &l->view->n_holds, &row);
+    }
+}
+
+static void look_at(struct session *session, void *arg)
+{
+    struct looking *l = arg;
+    struct http_row row = {
+        .client = session->id, .client_name = session->name, .peer = client_peer(session)};
+    const struct request *r;
+
+    look_at_holds(l, session, row);
+    if (!session_is_blocked(session))
+        return;
+    TAILQ_FOREACH(r, &session->requests, link) {
+        if (!r->parked)
+            continue;
+        row.name = r->subject;
+        row.name_len = r->subject_len;
+        row.since_ms = l->now_ms - r->arrived_us / 1000;
+        insert(l->view->waits, &l->view->n_waits, &row);
+        return;
+    }
+}
+
+static void view_masters(struct server *s, struct http_view *view, int64_t now_ms)
+{
+    struct backend *b = &s->broker.backend;
+
+    _Static_assert(CONF_MASTERS_MAX <= (int)HTTP_MASTERS_MAX, "the view has too few masters");
+    for (int i = 0; i < b->n; i++) {
+        const struct master_status *m = master_status(b->masters[i], now_ms);
+        bool votes = master_state_votes(m->state) && !m->stalled;
+        view->masters[view->n_masters++] = (struct http_master){
+            .name = m->name,
+            .address = m->address,
+            .state = master_status_name(m),
+            .error = m->error,
+            .votes = votes,
+            .quarantine_left_ms = m->quarantine_left_ms,
+            .latency_us = m->latency_us,
+            .clock_offset_ms = backend_clock_offset_ms(b, m),
+            .restarts = m->restarts,
+            .in_flight = m->in_flight,
+        };
+    }
+}
+
+static const char *notice_of(const struct server *s)
+{
+    static char text[160];
+    int64_t wall_ms = clock_wall_ms();
+
+    text[0] = 0;
+    if (server_tls_ends_soon(s->tls_expiry_s, wall_ms))
+        server_tls_say_end(s->tls_expiry_s, wall_ms, text, sizeof text);
+    return text;
+}
+
+/* The gauges are the server's own: they live until the next view. */
+static void fill_view(void *arg, struct http_view *view)
+{
+    static struct stats_gauges gauges;
+    static struct stats_master masters[CONF_MASTERS_MAX];
+    struct server *s = arg;
+    int64_t now_ms = clock_ms();
+    struct looking l = {.view = view, .now_ms = now_ms};
+
+    server_update_ready(s, now_ms);
+    server_update_status(s, now_ms);
+    server_gauges(s, &gauges, masters, now_ms);
+    view->gauges = &gauges;
+    view->id = s->id;
+    view->status = s->status;
+    view->notice = notice_of(s);
+    view->now_ms = now_ms;
+    view->n_jeopardy = s->broker.n_jeopardy;
+    view_masters(s, view, now_ms);
+    client_each(s->clients, look_at, &l);
+}
+
+/* ---- start ---- */
+
+int server_open_http(struct server *s, char *error, size_t error_size)
+{
+    const struct http_hooks hooks = {.arg = s,
+                                     .metrics = metrics,
+                                     .ready = is_ready,
+                                     .levels = levels,
+                                     .hosts = hosts,
+                                     .view = fill_view};
+
+    if (s->conf.http_listen.count == 0)
+        return 0;
+    s->http = http_new(s->base, &s->conf.http_listen, &hooks, error, error_size);
+    if (s->http)
+        return 0;
+    if (!conf_is_default(&s->conf, "http", "listen"))
+        return -1;
+    log_warn("http", "no metrics and no status page: %s", error);
+    return 0;
+}

@@ -1,0 +1,226 @@
+/*
+ * The masters as the server sees them: made from the configuration, what follows when one changes
+ * its state, and whether there are enough of them. How a master is talked to is master's business.
+ */
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/systemd.h"
+#include "base/util.h"
+#include "redis/master.h"
+#include "redis/settings.h"
+#include "redis/wake.h"
+#include "server/private.h"
+
+/* A master that has BUSY_ITEMS to do takes about as long as BUSY_WAIT_NS. */
+enum { BUSY_ITEMS = 32, BUSY_WAIT_NS = 300 * 1000 };
+
+/* ---- making them ---- */
+
+static void on_state(void *arg, struct master *m, enum master_state old)
+{
+    struct server *s = arg;
+    int64_t now_ms = clock_ms();
+    enum master_state state = master_status(m, now_ms)->state;
+
+    (void)old;
+    if (state == MASTER_ACTIVE || state == MASTER_QUARANTINE)
+        backend_master_back(&s->broker.backend, master_index(m), now_ms);
+    rejoin_on_state(&s->rejoin);
+    server_update_ready(s, now_ms);
+}
+
+static struct master_setup setup_of(struct server *s)
+{
+    return (struct master_setup){
+        .base = s->base,
+        .dns = s->dns,
+        .request_timeout_ms = s->conf.request_timeout_ms,
+        .quarantine_ms = s->conf.quarantine_ms == CONF_QUARANTINE_AUTO ? -1 : s->conf.quarantine_ms,
+        .max_lease_ms = s->conf.max_lease_ms,
+        .drift_ppm = s->conf.drift_ppm,
+        .broker = s->id,
+        .settings = s->settings,
+        .max_reply = s->conf.max_master_reply,
+        .max_in_flight = s->conf.max_master_inflight,
+        .client_name = s->client_name,
+        .on_state = on_state,
+        .arg = s,
+    };
+}
+
+static void on_call(void *arg, int i, const char *text, size_t len)
+{
+    struct server *s = arg;
+
+    broker_called(&s->broker, i, text, len, clock_ms());
+}
+
+static void on_heard(void *arg, int i, int64_t since_ms, int64_t heard_ms)
+{
+    struct server *s = arg;
+
+    broker_listens(&s->broker, i, since_ms, heard_ms, clock_ms());
+}
+
+static void start_wakes(struct server *s)
+{
+    char channel[64];
+
+    broker_channel(&s->broker, channel, sizeof channel);
+    struct wake_setup setup = {.base = s->base,
+                               .dns = s->dns,
+                               .channel = channel,
+                               .max_reply = s->conf.max_master_reply,
+                               .on_call = on_call,
+                               .on_heard = on_heard,
+                               .arg = s};
+    for (size_t i = 0; i < s->conf.master_count; i++)
+        s->wakes[i] = wake_new(&setup, &s->conf.masters[i], (int)i);
+}
+
+void server_start_masters(struct server *s)
+{
+    struct backend *b = &s->broker.backend;
+
+    s->settings = settings_text(&s->conf);
+    struct master_setup setup = setup_of(s);
+    for (size_t i = 0; i < s->conf.master_count; i++) {
+        char *identity = conf_master_identity(&s->conf.masters[i]);
+        backend_add_master(b, master_new(&setup, &s->conf.masters[i], (int)i), identity);
+        free(identity);
+    }
+    for (int i = 0; i < b->n; i++)
+        master_start(b->masters[i]);
+    start_wakes(s);
+}
+
+void server_configure_masters(struct server *s)
+{
+    struct backend *b = &s->broker.backend;
+    struct master_setup setup = setup_of(s);
+
+    for (int i = 0; i < b->n; i++) {
+        master_configure(b->masters[i], &setup, &s->conf.masters[i]);
+        wake_configure(s->wakes[i], &s->conf.masters[i]);
+    }
+}
+
+void server_free_masters(struct server *s)
+{
+    struct backend *b = &s->broker.backend;
+
+    for (int i = 0; i < b->n; i++) {
+        wake_free(s->wakes[i]);
+        master_free(b->masters[i]);
+    }
+}
+
+/* ---- readiness ---- */
+
+static int count_voters(struct backend *b, int64_t now_ms)
+{
+    int voters = 0;
+
+    for (int i = 0; i < b->n; i++) {
+        const struct master_status *st = master_status(b->masters[i], now_ms);
+        voters += master_state_votes(st->state) && !st->stalled;
+    }
+    return voters;
+}
+
+/* "2 of 3 masters (c: down)" */
+static void describe_masters(struct backend *b, struct buf *out, int64_t now_ms)
+{
+    int voters = count_voters(b, now_ms);
+    const char *separator = " (";
+
+    buf_printf(out, "%d of %d masters", voters, b->n);
+    if (voters == b->n)
+        return;
+    for (int i = 0; i < b->n; i++) {
+        const struct master_status *st = master_status(b->masters[i], now_ms);
+        if (master_state_votes(st->state) && !st->stalled)
+            continue;
+        buf_printf(out, "%s%s: %s", separator, st->name, master_reason(b->masters[i], now_ms));
+        separator = ", ";
+    }
+    buf_append(out, ")", 1);
+}
+
+void server_update_status(struct server *s, int64_t now_ms)
+{
+    const struct broker *b = &s->broker;
+    struct buf text = {0};
+
+    if (s->phase == SERVER_DRAINS)
+        buf_printf(&text, "draining, %" PRId64 " s left: ",
+                   (s->drain_end_ms > now_ms ? s->drain_end_ms - now_ms : 0) / 1000);
+    else
+        buf_printf(&text, !s->ready   ? "not ready: "
+                          : b->paused ? "paused, no new locks until RESUME: "
+                                      : "ready: ");
+    describe_masters(&s->broker.backend, &text, now_ms);
+    buf_printf(&text, ", %" PRIu32 " lock%s, %" PRIu32 " waiting", b->n_holds,
+               util_plural(b->n_holds), b->n_waiters);
+    buf_append(&text, "", 1);
+    if (strncmp(s->status, buf_head(&text), sizeof s->status - 1) != 0) {
+        snprintf(s->status, sizeof s->status, "%s", buf_head(&text));
+        systemd_notify("STATUS=%s", s->status);
+    }
+    buf_fini(&text);
+}
+
+void server_log_ready(struct server *s, int64_t now_ms)
+{
+    struct buf text = {0};
+
+    describe_masters(&s->broker.backend, &text, now_ms);
+    if (s->ready)
+        log_info("server", "ready: %.*s", (int)buf_len(&text), buf_head(&text));
+    else
+        log_warn("server", "not ready, no lock can be granted: %.*s", (int)buf_len(&text),
+                 buf_head(&text));
+    buf_fini(&text);
+}
+
+void server_update_ready(struct server *s, int64_t now_ms)
+{
+    bool ready = backend_has_quorum(&s->broker.backend, now_ms);
+
+    if (ready == s->ready || s->phase != SERVER_RUNS)
+        return;
+    s->ready = ready;
+    server_log_ready(s, now_ms);
+    server_update_status(s, now_ms);
+    if (ready)
+        server_begin_to_accept(s);
+}
+
+/* ---- waiting for them ---- */
+
+void server_let_masters_answer(struct server *s)
+{
+    const struct backend *b = &s->broker.backend;
+    struct timespec wait = {.tv_nsec = BUSY_WAIT_NS};
+    struct pollfd fds[CONF_MASTERS_MAX];
+    nfds_t n = 0;
+
+    for (int i = 0; i < b->n; i++) {
+        int64_t in_flight;
+        fds[n] = (struct pollfd){.events = POLLIN};
+        if (!master_is_active(b->masters[i], &fds[n].fd, &in_flight))
+            continue;
+        if (in_flight < BUSY_ITEMS)
+            return;
+        n++;
+    }
+    if (n > 0)
+        (void)ppoll(fds, n, &wait, NULL);
+}

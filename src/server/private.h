@@ -1,0 +1,163 @@
+#ifndef HOLDFAST_SERVER_PRIVATE_H
+#define HOLDFAST_SERVER_PRIVATE_H
+/*
+ * Between the files of server: server.c (its parts, the loop), server_end.c (drain and end),
+ * server_masters.c (the masters and readiness), server_reload.c (from the configuration to the
+ * parts), server_hooks.c (what commands and clients ask of it), server_http.c (what HTTP shows),
+ * server_tls.c (its files for TLS), server_fds.c (how many descriptors there may be),
+ * server_look.c and server_findings.c (holdfastd -tt), server_files.c (what its user may read).
+ */
+#include <event2/event_struct.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "client/client.h"
+#include "conf/conf.h"
+#include "lock/broker.h"
+#include "redis/master.h"
+#include "redis/rejoin.h"
+#include "server/server.h"
+
+struct listeners;
+struct wake;
+struct buf;
+struct http;
+struct stats_gauges;
+struct stats_master;
+
+enum server_phase { SERVER_RUNS, SERVER_DRAINS, SERVER_ENDS };
+
+enum { SERVER_STATUS_MAX = 512 };
+
+struct server {
+    struct server_setup setup;
+    struct conf conf; /* what is in force */
+    struct event_base *base;
+    struct evdns_base *dns;
+    struct event timer, on_term, on_int, on_hup;
+    int timer_fd;
+    int64_t timer_ms; /* when it is set to ring; INT64_MAX: it is not */
+
+    char id[BROKER_ID_LEN + 1];
+    char *settings; /* what all brokers in front of these masters must agree on */
+    char client_name[BROKER_ID_LEN + 16];
+    struct broker broker;
+    struct rejoin rejoin;
+    struct wake *wakes[CONF_MASTERS_MAX]; /* a listener for each master */
+    struct listeners *listeners;
+    struct ssl_ctx_st *tls;  /* for clients; NULL: none */
+    int64_t tls_expiry_s;    /* when its first certificate ends, since 1970; 0: there is none */
+    int64_t tls_look_ms;     /* when to say so again, if that is soon */
+    struct clients *clients; /* NULL: gone already */
+    struct http *http;       /* NULL: off */
+
+    int64_t n_asks_sent; /* of broker.backend.n_asks, those that have left */
+    uint8_t phase;       /* enum server_phase */
+    bool ready;          /* a majority of the masters can vote */
+    int64_t start_ms, start_wall_ms, reload_wall_ms;
+    int64_t accept_ms;   /* when the first clients are let in at the latest; INT64_MAX: they are */
+    int64_t second_ms;   /* when the next round of what is done once a second is due */
+    int64_t watchdog_ms; /* how often systemd is to be told; 0: never */
+    int64_t watchdog_due_ms;
+    int64_t drain_end_ms, drain_look_ms;
+    int64_t drained_ms;             /* since when nobody holds anything; 0: not yet */
+    char status[SERVER_STATUS_MAX]; /* as last told */
+
+    char os[128], executable[256];
+    int64_t open_fds, fds_counted_ms;
+};
+
+/* ---- server.c ---- */
+/* One turn of the loop, which waits for events until due_ms at the most. */
+void server_turn(struct server *, int64_t due_ms);
+/* Lets clients in, from the first time on. */
+void server_begin_to_accept(struct server *);
+struct evdns_base *server_make_dns(struct event_base *);
+
+/* ---- server_end.c ---- */
+/* Begins to stop; `now`: without waiting for the holders. */
+void server_stop(struct server *, bool now);
+void server_look_at_drain(struct server *, int64_t now_ms);
+/* Closes all connections; their watched locks are left to lapse. */
+void server_end_clients(struct server *);
+/* Gives releases and undos that are under way the time to arrive. */
+void server_send_owed(struct server *);
+
+/* ---- server_masters.c ---- */
+void server_start_masters(struct server *);
+void server_configure_masters(struct server *);
+void server_free_masters(struct server *);
+/* While all masters have much to do for us, waits a moment for one of them to answer. What clients
+ * say meanwhile would only queue up there; read later, it is read in larger lots, and takes fewer
+ * turns, wake-ups and calls. */
+void server_let_masters_answer(struct server *);
+/* Logs whether a majority is there, and who is missing. */
+void server_log_ready(struct server *, int64_t now_ms);
+/* Looks whether a majority is there, and tells the log and systemd what has changed. */
+void server_update_ready(struct server *, int64_t now_ms);
+void server_update_status(struct server *, int64_t now_ms);
+
+/* ---- server_fds.c ---- */
+/* Raises the limit of descriptors as far as the configuration wants and the system lets it; says in
+ * the log when that is not enough. */
+void server_raise_fds(const struct conf *);
+/* max_clients, or fewer when the limit of descriptors does not leave room for them. */
+int64_t server_max_clients(const struct conf *);
+
+/* ---- server_reload.c ---- */
+void server_broker_conf(const struct conf *, struct broker_conf *);
+void server_client_limits(const struct conf *, struct client_limits *);
+/* protected_mode, for sockets that systemd has passed too. -1: `error` says which is the matter. */
+int server_check_exposure(const struct server *, char *error, size_t error_size) MUST_CHECK;
+void server_set_log(const struct server *);
+/* SIGHUP. */
+void server_reload(struct server *);
+/* CONFIG SET; 0, or -1 with text in `error`. */
+int server_config_set(void *server, const char *key, const char *value, char *error,
+                      size_t error_size);
+
+/* ---- server_hooks.c ---- */
+/* Ties commands and clients to the server; the broker and the configuration are there. */
+void server_init_commands(struct server *);
+/* Fills the levels of now; `masters` (CONF_MASTERS_MAX) are lent to `out`. The clients are there.
+ */
+void server_gauges(struct server *, struct stats_gauges *out, struct stats_master *masters,
+                   int64_t now_ms);
+extern const struct client_events server_client_events;
+
+/* ---- server_tls.c ---- */
+/* The context for clients as `conf` has it, NULL without a certificate. Reads all files for TLS,
+ * those of masters too. -1: `error` says which is not good. */
+int server_load_tls(const struct server *, const struct conf *, struct ssl_ctx_st **out,
+                    char *error, size_t error_size) MUST_CHECK;
+/* A certificate that ends within 14 days is to be told of, and how. */
+bool server_tls_ends_soon(int64_t expiry_s, int64_t wall_ms);
+void server_tls_say_end(int64_t expiry_s, int64_t wall_ms, char *out, size_t size);
+/* Logs it, once a day. */
+void server_look_at_certificate(struct server *, int64_t now_ms);
+/* Puts it in the place of the one in force, for connections from now on. */
+void server_use_tls(struct server *, struct ssl_ctx_st *);
+
+/* ---- server_look.c ---- */
+/* What a look at a master has brought. */
+struct server_seen {
+    const struct conf_master *conf;
+    struct master *master;
+    struct master_status status;
+    struct master_look look;
+    bool good;       /* it could be used: look counts; else: */
+    char error[400]; /* why not */
+    int64_t clock_offset_ms;
+};
+
+/* ---- server_findings.c ---- */
+/* Says what was seen of all masters, and what is to be thought of it. Returns how many errors there
+ * are. */
+int server_tell_findings(const struct conf *, const struct server_seen *, FILE *out);
+
+/* ---- server_http.c ---- */
+/* Opens http.listen. An address that nobody has asked for may be taken: then there is a warning and
+ * no HTTP. -1: `error` says why. */
+int server_open_http(struct server *, char *error, size_t error_size) MUST_CHECK;
+#endif

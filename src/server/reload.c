@@ -1,0 +1,312 @@
+/*
+ * From the configuration to the parts, at the start and when it changes: by SIGHUP, or by CONFIG
+ * SET.
+ *
+ * What is in force (s->conf) is always a whole: a new configuration is checked before anything of
+ * it counts, and what needs a restart stays as it was, so that CONFIG GET never shows what is not
+ * so.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/systemd.h"
+#include "base/util.h"
+#include "client/listener.h"
+#include "server/private.h"
+#include "session/user.h"
+#include "stats/stats.h"
+
+/* ---- forms that the parts want ---- */
+
+static enum broker_on_disconnect on_disconnect_of(const struct conf *c)
+{
+    switch ((enum conf_on_disconnect)c->on_disconnect) {
+    case CONF_DISCONNECT_RELEASE:
+        return BROKER_DISCONNECT_RELEASE;
+    case CONF_DISCONNECT_EXPIRE:
+        return BROKER_DISCONNECT_EXPIRE;
+    case CONF_DISCONNECT_AUTO:
+        break;
+    }
+    return BROKER_DISCONNECT_AUTO;
+}
+
+void server_broker_conf(const struct conf *c, struct broker_conf *out)
+{
+    *out = (struct broker_conf){
+        .lease_ms = c->lease_ms,
+        .max_lease_ms = c->max_lease_ms,
+        .min_validity_ms = c->min_validity_ms,
+        .drift_ppm = c->drift_ppm,
+        .request_timeout_ms = c->request_timeout_ms,
+        .handover_max_count = c->handover_max_count,
+        .handover_max_time_ms = c->handover_max_time_ms,
+        .max_locks = c->max_locks,
+        .max_locks_per_client = c->max_locks_per_client,
+        .max_waiters_per_lock = c->max_waiters_per_lock,
+        .max_waiters = c->max_waiters,
+        .on_disconnect = on_disconnect_of(c),
+        .close_on_lost = c->on_lost == CONF_LOST_CLOSE,
+    };
+}
+
+void server_client_limits(const struct conf *c, struct client_limits *out)
+{
+    *out = (struct client_limits){
+        .resp =
+            {
+                .max_args = (size_t)c->max_request_args,
+                .max_arg_len = (size_t)c->max_arg_len,
+                .max_request_len = (size_t)c->max_request,
+                .max_inline_len = (size_t)c->max_inline,
+            },
+        .max_clients = server_max_clients(c),
+        .max_per_address = c->max_clients_per_address,
+        .max_pending = c->max_pending_requests,
+        .output_hard = c->output_buffer_hard,
+        .output_soft = c->output_buffer_soft,
+        .output_soft_ms = c->output_buffer_soft_time_ms,
+        .request_ms = c->request_time_ms,
+        .idle_ms = c->idle_timeout_ms,
+        .keepalive = {.idle_ms = c->tcp_keepalive_ms, .timeout_ms = c->tcp_user_timeout_ms},
+    };
+}
+
+int server_check_exposure(const struct server *s, char *error, size_t error_size)
+{
+    if (s->conf.user_count > 0 || !s->conf.protected_mode)
+        return 0;
+    for (size_t i = 0; i < listener_count(s->listeners); i++) {
+        const char *address = listener_addr(s->listeners, i), *host = address;
+        bool tls = strncmp(address, "tls://", 6) == 0;
+        host += tls ? 6 : 0;
+        if (strncmp(host, "unix:", 5) == 0 || strncmp(host, "127.", 4) == 0 ||
+            strncmp(host, "[::1]", 5) == 0 ||
+            (tls && s->conf.tls_clients == CONF_TLS_CLIENTS_REQUIRED))
+            continue;
+        snprintf(error, error_size,
+                 "%s is open to other machines: name somebody in section [users], or set "
+                 "protected_mode = no",
+                 address);
+        return -1;
+    }
+    return 0;
+}
+
+void server_set_log(const struct server *s)
+{
+    int level = s->conf.log_level + s->setup.verbose;
+
+    log_set_level(level < LOG_LEVEL_TRACE ? (enum log_level)level : LOG_LEVEL_TRACE);
+    log_set_syslog(s->conf.log == CONF_LOG_SYSLOG ? s->conf.log_facility : -1);
+}
+
+/* ---- a new configuration ---- */
+
+struct taking {
+    const struct conf *from;
+    struct conf *into; /* what will be in force */
+    int changes, refused;
+};
+
+static void replace(char **text, const char *by)
+{
+    free(*text);
+    *text = by ? util_strdup(by) : NULL;
+}
+
+/* User, password and files for TLS of one master; the list itself is the same. */
+static void take_secret(const struct conf *from, struct conf *into, const char *name)
+{
+    for (size_t i = 0; i < from->master_count && i < into->master_count; i++) {
+        const struct conf_master *master = &from->masters[i];
+        struct conf_master *to = &into->masters[i];
+        if (strcmp(to->name, name) != 0 || strcmp(master->name, name) != 0)
+            continue;
+        replace(&to->user, master->user);
+        replace(&to->password, master->password);
+        replace(&to->ca, master->ca);
+        replace(&to->certificate, master->certificate);
+        replace(&to->key, master->key);
+        replace(&to->server_name, master->server_name);
+    }
+}
+
+static void take_change(void *arg, const struct conf_change *change)
+{
+    static const char masters[] = "masters.";
+    struct taking *t = arg;
+    struct conf_error error;
+
+    t->changes++;
+    if (change->needs_restart) {
+        log_warn(
+            "config",
+            "%s: the change from \"%s\" to \"%s\" needs a restart, and does not count until then",
+            change->name, change->old_value, change->new_value);
+        return;
+    }
+    if (strcmp(change->name, "users") == 0) {
+        log_info("config", "users: other users, passwords or rights");
+        conf_take_users(t->into, t->from);
+        return;
+    }
+    if (strncmp(change->name, masters, sizeof masters - 1) == 0) {
+        log_info("config", "%s: other credentials or files for TLS, used at the next connect",
+                 change->name);
+        take_secret(t->from, t->into, change->name + sizeof masters - 1);
+        return;
+    }
+    log_info("config", "%s: \"%s\" -> \"%s\"", change->name, change->old_value, change->new_value);
+    if (conf_set(t->into, change->name, change->new_value, &error) != 0) {
+        log_error("config", "%s", error.text);
+        t->refused++;
+    }
+}
+
+static void apply(struct server *s)
+{
+    struct broker_conf broker_conf;
+    struct client_limits limits;
+
+    server_set_log(s);
+    server_broker_conf(&s->conf, &broker_conf);
+    broker_configure(&s->broker, &broker_conf);
+    server_client_limits(&s->conf, &limits);
+    client_set_limits(s->clients, &limits);
+    users_configure(&s->conf);
+    client_users_changed(s->clients);
+    server_configure_masters(s);
+    s->reload_wall_ms = clock_wall_ms();
+}
+
+static void to_log(void *arg, bool is_warning, const char *text)
+{
+    (void)arg;
+    if (is_warning)
+        log_warn("config", "%s", text);
+    else
+        log_error("config", "%s", text);
+}
+
+/* What was found wrong has been logged. */
+static int check(const struct server *s, const struct taking *t, struct ssl_ctx_st **tls)
+{
+    char error[512];
+
+    if (t->refused > 0 || conf_check(t->into, false, to_log, NULL) != 0)
+        return -1;
+    if (server_load_tls(s, t->into, tls, error, sizeof error) == 0)
+        return 0;
+    log_error("config", "%s", error);
+    return -1;
+}
+
+static void take_over(struct server *s, const struct conf *from)
+{
+    struct ssl_ctx_st *tls;
+    struct taking t = {.from = from, .into = util_alloc(sizeof *t.into)};
+
+    conf_copy(t.into, &s->conf);
+    conf_diff(&s->conf, from, take_change, &t);
+    memset(t.into->set_live, 0, sizeof t.into->set_live); /* what CONFIG SET said is over */
+    if (check(s, &t, &tls) != 0) {
+        stats.config_reloads_failed++;
+        log_error("config",
+                  "configuration unchanged: without a restart the new one does not hold together");
+        conf_fini(t.into);
+    } else {
+        conf_fini(&s->conf);
+        s->conf = *t.into;
+        server_use_tls(s, tls);
+        apply(s);
+        stats.config_reloads_ok++;
+        log_info("config", "configuration read again, %d change%s", t.changes,
+                 util_plural(t.changes));
+    }
+    free(t.into);
+}
+
+void server_reload(struct server *s)
+{
+    struct conf from;
+
+    systemd_notify_reloading();
+    if (s->setup.load(s->setup.arg, &from, to_log, NULL) != 0) {
+        stats.config_reloads_failed++;
+        log_error("config", "configuration unchanged: the new one has errors");
+    } else {
+        take_over(s, &from);
+        conf_fini(&from);
+    }
+    systemd_notify("READY=1");
+}
+
+/* ---- CONFIG SET ---- */
+
+struct first_error {
+    char *text;
+    size_t size;
+    bool found;
+};
+
+static void to_text(void *arg, bool is_warning, const char *text)
+{
+    struct first_error *e = arg;
+
+    if (is_warning || e->found)
+        return;
+    e->found = true;
+    snprintf(e->text, e->size, "%s", text);
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+/* The files of TLS are read again only when others are meant. 0, or -1 with text in `error`. */
+static int set_tls(struct server *s, const struct conf *conf, char *error, size_t error_size)
+{
+    const struct conf *old = &s->conf;
+    struct ssl_ctx_st *tls;
+
+    if (same_text(old->tls_certificate, conf->tls_certificate) &&
+        same_text(old->tls_key, conf->tls_key) && same_text(old->tls_ca, conf->tls_ca) &&
+        old->tls_clients == conf->tls_clients)
+        return 0;
+    if (server_load_tls(s, conf, &tls, error, error_size) != 0)
+        return -1;
+    server_use_tls(s, tls);
+    return 0;
+}
+
+int server_config_set(void *server, const char *key, const char *value, char *error,
+                      size_t error_size)
+{
+    struct server *s = server;
+    struct conf conf;
+    struct conf_error err;
+    struct first_error first = {.text = error, .size = error_size};
+
+    conf_copy(&conf, &s->conf);
+    if (conf_set_live(&conf, key, value, &err) != 0) {
+        snprintf(error, error_size, "%s", err.text);
+        conf_fini(&conf);
+        return -1;
+    }
+    if (conf_check(&conf, false, to_text, &first) != 0 ||
+        set_tls(s, &conf, error, error_size) != 0) {
+        conf_fini(&conf);
+        return -1;
+    }
+    log_info("config", "%s: \"%s\" by CONFIG SET", key, value);
+    conf_fini(&s->conf);
+    s->conf = conf;
+    apply(s);
+    return 0;
+}

@@ -1,0 +1,58 @@
+#ifndef HOLDFAST_SERVER_H
+#define HOLDFAST_SERVER_H
+/*
+ * server: the broker as a whole. Makes the parts and ties them together, turns the loop, and goes
+ * through the phases
+ *
+ *     RUNS --TERM, INT, SHUTDOWN--> DRAINS --no watched lock left,--> ENDS
+ *      |                                     drain_timeout, or            ^
+ *      |                                     a second signal              |
+ *      +--SHUTDOWN NOW----------------------------------------------------+
+ *
+ * One a process: it has the process's signals.
+ */
+#include <stdio.h>
+
+#include "conf/conf.h"
+
+struct event_base;
+struct server;
+
+struct server_setup {
+    /* Makes the configuration anew, from the file and the command line, and checks it; for SIGHUP.
+     * -1: everything that is wrong has been reported, and `out` needs no conf_fini. */
+    int (*load)(void *arg, struct conf *out, conf_report_fn report, void *report_arg);
+    void *arg;
+    int verbose; /* the log has so many levels more than the configuration says */
+};
+
+/* Takes over `conf`, opens the sockets, starts to connect to the masters; conf is checked, with its
+ * secrets read. NULL: `error` says why, in one line. */
+struct server *server_new(const struct server_setup *, struct conf *conf, char *error,
+                          size_t error_size);
+
+/* What the configuration says of TLS is tried: each file is read. -1: `error` says what is wrong;
+ * 0: it may hold a warning, else "". */
+int server_check_tls(const struct conf *, char *error, size_t error_size) MUST_CHECK;
+
+/* Whether `user` can read the files that the configuration names, itself among them, and use the
+ * Unix sockets of masters; only root can say. Reports what that user cannot, from a child process.
+ * -1: there is something, or no such user. */
+int server_check_files(const struct conf *, const char *user, conf_report_fn, void *arg) MUST_CHECK;
+
+/* Connects to the masters, only looks at them, and tells on `out` what it finds, problems in words.
+ * Takes 10 seconds at most. Returns how many errors there are: what keeps a master from being used,
+ * or locks from being had. */
+int server_look(const struct conf *, FILE *out);
+
+/* Turns the loop until the end has come: by signals or SHUTDOWN. */
+void server_run(struct server *);
+
+/* Clients are told by the end of their connections, what is owed to the masters leaves as far as
+ * they answer within request_timeout, and everything is freed. */
+void server_free(struct server *);
+
+struct event_base *server_base(struct server *);
+/* Where clients connect: the first address, "127.0.0.1:5625" or "unix:/path". */
+const char *server_address(const struct server *);
+#endif

@@ -1,0 +1,136 @@
+/*
+ * TLS as the server sees it: which files make which context, and when one takes the place of
+ * another.
+ *
+ * Invariant: what is in force (s->tls) has been made whole from files that fit together; a reload
+ * in which one does not leaves it as it is.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/util.h"
+#include "client/listener.h"
+#include "net/tls.h"
+#include "server/private.h"
+
+enum { DAY_S = 24 * 60 * 60, TELL_DAYS = 14, LOOK_EVERY_MS = DAY_S * 1000 };
+
+static int check_masters(const struct conf *conf, char *error, size_t error_size)
+{
+    char why[TLS_REASON_MAX];
+
+    for (size_t i = 0; i < conf->master_count; i++) {
+        const struct conf_master *m = &conf->masters[i];
+        struct ssl_ctx_st *context;
+        if (!m->tls)
+            continue;
+        if (!(context = tls_master_new(m, why, sizeof why))) {
+            snprintf(error, error_size, "masters: %s.%s", m->name, why);
+            return -1;
+        }
+        tls_context_free(context);
+    }
+    return 0;
+}
+
+static int make_context(const struct conf *conf, struct ssl_ctx_st **out, char *error,
+                        size_t error_size)
+{
+    static const enum tls_clients clients[] = {
+        [CONF_TLS_CLIENTS_OFF] = TLS_CLIENTS_ANY,
+        [CONF_TLS_CLIENTS_OPTIONAL] = TLS_CLIENTS_OPTIONAL,
+        [CONF_TLS_CLIENTS_REQUIRED] = TLS_CLIENTS_REQUIRED,
+    };
+    const struct tls_files files = {
+        .certificate = conf->tls_certificate, .key = conf->tls_key, .ca = conf->tls_ca};
+    char why[TLS_REASON_MAX];
+
+    *out = NULL;
+    if (!conf->tls_certificate)
+        return 0;
+    *out = tls_server_new(&files, clients[conf->tls_clients], why, sizeof why);
+    if (*out)
+        return 0;
+    snprintf(error, error_size, "tls: %s", why);
+    return -1;
+}
+
+/* ---- how long it is good for ---- */
+
+bool server_tls_ends_soon(int64_t expiry_s, int64_t wall_ms)
+{
+    return expiry_s > 0 && expiry_s - wall_ms / 1000 < TELL_DAYS * DAY_S;
+}
+
+void server_tls_say_end(int64_t expiry_s, int64_t wall_ms, char *out, size_t size)
+{
+    int64_t left_s = expiry_s - wall_ms / 1000;
+    time_t at_s = (time_t)expiry_s;
+    char stamp[32] = "?";
+    struct tm tm;
+
+    if (gmtime_r(&at_s, &tm))
+        strftime(stamp, sizeof stamp, "%Y-%m-%d %H:%M UTC", &tm);
+    if (left_s <= 0)
+        snprintf(out, size, "the certificate for clients has expired at %s", stamp);
+    else if (left_s < 2 * DAY_S)
+        snprintf(out, size, "the certificate for clients expires in %" PRId64 " hour%s, at %s",
+                 left_s / 3600, util_plural(left_s / 3600), stamp);
+    else
+        snprintf(out, size, "the certificate for clients expires in %" PRId64 " days, at %s",
+                 left_s / DAY_S, stamp);
+}
+
+void server_look_at_certificate(struct server *s, int64_t now_ms)
+{
+    int64_t wall_ms = clock_wall_ms();
+    char text[160];
+
+    s->tls_look_ms = now_ms + LOOK_EVERY_MS;
+    if (!server_tls_ends_soon(s->tls_expiry_s, wall_ms))
+        return;
+    server_tls_say_end(s->tls_expiry_s, wall_ms, text, sizeof text);
+    log_warn("tls", "%s", text);
+}
+
+/* ---- from files to contexts ---- */
+
+int server_check_tls(const struct conf *conf, char *error, size_t error_size)
+{
+    struct ssl_ctx_st *context;
+    int64_t wall_ms = clock_wall_ms();
+
+    if (check_masters(conf, error, error_size) != 0 ||
+        make_context(conf, &context, error, error_size) != 0)
+        return -1;
+    *error = 0;
+    int64_t expiry_s = context ? tls_context_expiry_s(context) : 0;
+    if (server_tls_ends_soon(expiry_s, wall_ms))
+        server_tls_say_end(expiry_s, wall_ms, error, error_size);
+    tls_context_free(context);
+    return 0;
+}
+
+int server_load_tls(const struct server *s, const struct conf *conf, struct ssl_ctx_st **out,
+                    char *error, size_t error_size)
+{
+    if (check_masters(conf, error, error_size) != 0 ||
+        make_context(conf, out, error, error_size) != 0)
+        return -1;
+    if (*out || !listener_has_tls(s->listeners))
+        return 0;
+    snprintf(error, error_size, "tls: certificate: needed by a socket that is for TLS");
+    return -1;
+}
+
+void server_use_tls(struct server *s, struct ssl_ctx_st *context)
+{
+    tls_context_free(s->tls);
+    s->tls = context;
+    s->tls_expiry_s = context ? tls_context_expiry_s(context) : 0;
+    s->tls_look_ms = 0;
+    client_set_tls(s->clients, context);
+}

@@ -1,0 +1,263 @@
+/* A client without its socket: the queue of its requests, and their replies in order.
+ *
+ * Owns the requests from session_ask() to session_flush(), and the bytes of immediate replies that
+ * have to wait for requests before them (struct held; kept in a free list, as pipelines make many).
+ * Does not know sockets, commands or locks; what a request is about is its type's business.
+ *
+ * Invariants: a finished request at the head means `ready`, so that nobody forgets to flush;
+ * n_parked counts the parked ones in the list; a request of the list is parked or done but never
+ * both; while the list is empty the session has no memory of its own but its names. */
+#include "session/session.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "session/login.h"
+#include "session/user.h"
+
+enum {
+    HELD_SMALL = 64, /* bytes kept without a block of their own: nearly every immediate reply */
+    HELD_SPARE_MAX = 1024, /* of the free list */
+    HELD_BUF_MAX = 1024    /* bytes of session->held that are worth keeping */
+};
+
+/* An immediate reply behind requests that are not finished. */
+struct held {
+    struct request request;
+    size_t len;
+    char *big; /* NULL: in small */
+    char small[HELD_SMALL];
+};
+
+static struct request_list spare = TAILQ_HEAD_INITIALIZER(spare);
+static int n_spare;
+
+static struct held *held_of(struct request *r)
+{
+    return (struct held *)r; /* its first member */
+}
+
+static void held_write(struct request *r, struct resp_writer *w, int64_t now_ms)
+{
+    struct held *h = held_of(r);
+
+    (void)now_ms;
+    r->session->held_len -= h->len;
+    buf_append(w->out, h->big ? h->big : h->small, h->len);
+}
+
+static void held_free(struct request *r)
+{
+    struct held *h = held_of(r);
+
+    free(h->big);
+    if (n_spare == HELD_SPARE_MAX) {
+        free(h);
+        return;
+    }
+    TAILQ_INSERT_HEAD(&spare, r, link);
+    n_spare++;
+}
+
+/* Nothing to abandon: it is done from the start. */
+static const struct request_type held_type = {.write = held_write, .free = held_free};
+
+static struct held *held_new(const char *bytes, size_t len)
+{
+    struct request *r = TAILQ_FIRST(&spare);
+
+    if (r) {
+        TAILQ_REMOVE(&spare, r, link);
+        n_spare--;
+    } else {
+        r = util_alloc(sizeof(struct held));
+    }
+    *r = (struct request){.type = &held_type, .done = true};
+    struct held *h = held_of(r);
+    h->len = len;
+    h->big = NULL;
+    if (len > sizeof h->small)
+        h->big = util_memdup(bytes, len);
+    else
+        memcpy(h->small, bytes, len);
+    return h;
+}
+
+void session_set_user(struct session *s, struct user *user)
+{
+    struct user *old = s->user;
+
+    s->user = user ? user_ref(user) : NULL;
+    user_unref(old);
+}
+
+void session_init(struct session *s, uint64_t id, const struct session_events *events,
+                  struct buf *out, int64_t now_ms)
+{
+    *s = (struct session){
+        .id = id,
+        .events = events,
+        .out = out,
+        .proto = 2,
+        .created_ms = now_ms,
+        .last_ms = now_ms,
+    };
+    TAILQ_INIT(&s->requests);
+    TAILQ_INIT(&s->manys);
+    LIST_INIT(&s->holds);
+    TAILQ_INIT(&s->subscriptions);
+}
+
+static void unlink_request(struct session *s, struct request *r)
+{
+    TAILQ_REMOVE(&s->requests, r, link);
+    s->n_requests--;
+}
+
+void session_fini(struct session *s, int64_t now_ms)
+{
+    struct request *r;
+
+    assert(LIST_EMPTY(&s->holds) && !s->owner && TAILQ_EMPTY(&s->subscriptions));
+    while ((r = TAILQ_FIRST(&s->requests)) != NULL) {
+        unlink_request(s, r);
+        if (r->parked)
+            s->n_parked--;
+        r->parked = false;
+        r->session = NULL;
+        if (r->done)
+            r->type->free(r);
+        else
+            r->type->abandon(r, now_ms);
+    }
+    assert(s->n_requests == 0 && s->n_parked == 0);
+    login_drop(s->login);
+    s->login = NULL;
+    session_set_user(s, NULL);
+    user_unref(s->own_user);
+    s->own_user = NULL;
+    free(s->name);
+    free(s->lib_name);
+    free(s->lib_ver);
+    buf_fini(&s->held);
+}
+
+static void announce(struct session *s)
+{
+    if (s->ready)
+        return;
+    s->ready = true;
+    s->events->on_ready(s);
+}
+
+static void append_request(struct session *s, struct request *r)
+{
+    r->session = s;
+    TAILQ_INSERT_TAIL(&s->requests, r, link);
+    s->n_requests++;
+}
+
+struct resp_writer session_reply(struct session *s)
+{
+    struct buf *out = TAILQ_EMPTY(&s->requests) ? s->out : &s->held;
+
+    return (struct resp_writer){.out = out, .proto = s->proto};
+}
+
+void session_reply_end(struct session *s)
+{
+    size_t len = buf_len(&s->held);
+
+    if (len == 0) { /* it is in `out` */
+        announce(s);
+        return;
+    }
+    append_request(s, &held_new(buf_head(&s->held), len)->request);
+    s->held_len += len;
+    buf_consume(&s->held, len);
+    if (s->held.cap > HELD_BUF_MAX)
+        buf_trim(&s->held);
+}
+
+void session_ask(struct session *s, struct request *r)
+{
+    assert(!r->done && !r->parked);
+    append_request(s, r);
+}
+
+void request_park(struct request *r)
+{
+    assert(!r->done);
+    if (r->parked)
+        return;
+    r->parked = r->waited = true;
+    if (r->session)
+        r->session->n_parked++;
+}
+
+void request_unpark(struct request *r)
+{
+    if (!r->parked)
+        return;
+    r->parked = false;
+    struct session *s = r->session;
+    if (s && --s->n_parked == 0)
+        s->events->on_unblocked(s);
+}
+
+void request_finish(struct request *r)
+{
+    struct session *s = r->session;
+
+    assert(!r->done);
+    request_unpark(r);
+    r->done = true;
+    if (!s)
+        r->type->free(r);
+    else if (TAILQ_FIRST(&s->requests) == r)
+        announce(s);
+}
+
+static void write_reply(struct session *s, struct request *r, int64_t now_ms)
+{
+    struct resp_writer w = {.out = s->out, .proto = s->proto};
+
+    s->writing = true;
+    r->type->write(r, &w, now_ms);
+    s->writing = false;
+    if (buf_len(&s->held) > 0) {
+        buf_append(s->out, buf_head(&s->held), buf_len(&s->held));
+        buf_consume(&s->held, buf_len(&s->held));
+    }
+}
+
+void session_flush(struct session *s, int64_t now_ms)
+{
+    struct request *r;
+
+    if (s->writing)
+        return;
+    s->ready = false;
+    while ((r = TAILQ_FIRST(&s->requests)) != NULL && r->done) {
+        write_reply(s, r, now_ms);
+        unlink_request(s, r);
+        if (s->events->on_written && r->type != &held_type)
+            s->events->on_written(r);
+        r->type->free(r);
+    }
+    if (!r)
+        buf_trim(&s->held);
+}
+
+struct resp_writer session_push(struct session *s, int64_t now_ms)
+{
+    session_flush(s, now_ms);
+    return (struct resp_writer){.out = s->writing ? &s->held : s->out, .proto = s->proto};
+}
+
+void session_push_end(struct session *s)
+{
+    announce(s);
+}

@@ -1,0 +1,154 @@
+#ifndef HOLDFAST_SESSION_H
+#define HOLDFAST_SESSION_H
+/*
+ * session: a client without its socket.
+ *
+ * It has an identity (number, default owner, name), the watched holds that end with it, and its
+ * requests in flight in the order in which they came. A request finishes exactly once; its reply is
+ * turned into bytes at the last moment (session_flush), so that a validity in it is true when it
+ * leaves. Replies leave in the order of the requests.
+ *
+ * A request:
+ *     session_ask ---> RUNNING --request_finish--> DONE --session_flush--> freed
+ *                        |  ^
+ *          request_park  v  | request_unpark        (the session runs nothing behind it meanwhile)
+ *                       PARKED
+ *     session_fini: RUNNING or PARKED -> type->abandon(): its owner finishes with it and frees it.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "base/buf.h"
+#include "net/resp.h"
+
+struct session;
+struct request;
+struct owner; /* lock.h */
+struct hold;  /* lock.h */
+struct user;  /* user.h */
+struct login; /* login.h */
+
+/* What kind of request it is: one constant table for each. */
+struct request_type {
+    /* Appends the reply. Once, at the head of the queue, after request_finish. It changes nothing
+     * else: what follows from a reply is done later. */
+    void (*write)(struct request *, struct resp_writer *, int64_t now_ms);
+    /* The session has ended and the request is not done: nobody waits for it any more. From now on
+     * it belongs to whoever runs it (request->session is NULL), who frees it when its road ends. */
+    void (*abandon)(struct request *, int64_t now_ms);
+    /* Frees it with all that it owns. */
+    void (*free)(struct request *);
+};
+
+struct request {
+    TAILQ_ENTRY(request) link; /* session->requests */
+    const struct request_type *type;
+    struct session *session; /* NULL: abandoned */
+    int64_t arrived_us;      /* when its last byte came, CLOCK_BOOTTIME */
+    uint16_t cmd;            /* row of the command table, for the statistics; set by cmd */
+    bool done, parked, failed;
+    bool granted; /* a lock was granted: how long that took is a wait, for the statistics */
+    bool waited;  /* has ever been parked: its time says nothing about our speed */
+    uint8_t subject_len;
+    char subject[64]; /* its first argument, cut: for the slow log */
+};
+TAILQ_HEAD(request_list, request);
+
+/* What the client edge is told. */
+struct session_events {
+    /* Something can be written: call session_flush() before this turn of the loop ends. */
+    void (*on_ready)(struct session *);
+    /* No request is parked any more: go on with the commands that came behind it. */
+    void (*on_unblocked)(struct session *);
+    /* The session has to end, e.g. `on_lost = close`; `reason` is for the log. Never synchronous:
+     * the edge closes at the end of the turn, after what is written has been sent. */
+    void (*on_close)(struct session *, const char *reason);
+    /* A reply has been written, its request is still whole; for the statistics. NULL: nobody
+     * counts. Not for immediate replies (session_reply), which are counted where they are made. */
+    void (*on_written)(struct request *);
+};
+
+enum { SESSION_NAME_MAX = 128 };
+
+struct session {
+    uint64_t id; /* unique in this process, from 1 */
+    const struct session_events *events;
+    struct buf *out;         /* the stream's; only whole replies and messages enter it */
+    struct user *user;       /* who it is, one reference; NULL: nobody has been named */
+    struct user *own_user;   /* who it is by the way it came (uid, certificate); likewise */
+    struct login *login;     /* its password is being looked at; NULL: none is */
+    uint64_t origin;         /* where it comes from, as login.h wants it */
+    struct owner *owner;     /* default owner; one reference */
+    struct owner *acted_for; /* of its last lock command; one reference, or NULL */
+    struct request_list requests;
+    uint32_t n_requests; /* in the list */
+    uint32_t n_parked;
+    TAILQ_HEAD(, many) manys; /* MLOCK and MUNLOCK that are not over; many.h */
+    LIST_HEAD(, hold) holds;  /* that belong to this connection, those with LEASE too */
+    uint32_t n_holds;
+    TAILQ_HEAD(, subscription) subscriptions; /* pubsub.h */
+    uint32_t n_subscriptions, n_patterns;     /* in the list; patterns among them */
+    char *name;                               /* CLIENT SETNAME; NULL: none */
+    char *lib_name, *lib_ver;                 /* CLIENT SETINFO; NULL: none */
+    int64_t created_ms, last_ms;
+    uint16_t last_cmd;
+    uint8_t proto; /* 2 or 3 */
+    bool ready;    /* on_ready has been called, session_flush not yet */
+    bool writing;  /* a reply is being written */
+    bool closing;  /* no further command is run (QUIT, kill) */
+    bool monitor, no_evict, no_touch;
+    bool multi;       /* MULTI has been said: nothing runs until EXEC or DISCARD */
+    bool tell;        /* CLIENT TELL: as if LOCK said TELL, and RENEW that takes a lock back */
+    bool owner_named; /* `owner` is what it said with OWNER, not one made for it */
+    int64_t n_commands;
+    uint64_t listed; /* the last CLIENT LIST that it stands in, see cmd_client_list.c */
+    /* an immediate reply that has to wait for its turn (session_reply), or messages that have to
+     * wait for the end of the reply that is being written (session_push) */
+    struct buf held;
+    size_t held_len; /* bytes of all immediate replies that wait for their turn */
+};
+
+/* From now on the session is this user; NULL: nobody. */
+void session_set_user(struct session *, struct user *);
+
+/* `out` stays the caller's and must outlive the session. The default owner is set by the caller. */
+void session_init(struct session *, uint64_t id, const struct session_events *, struct buf *out,
+                  int64_t now_ms);
+
+/* Ends every request (abandon) and frees what the session owns. The holds and the owner must have
+ * been dealt with before (broker_session_end), and the subscriptions (pubsub_leave). */
+void session_fini(struct session *, int64_t now_ms);
+
+/* The writer for one immediate reply of a command: straight to `out` when nothing is in flight,
+ * else into a finished request of its own at the end of the queue. Exactly one whole reply is
+ * written to it, before anything else is asked of the session, and then session_reply_end() is
+ * called. */
+struct resp_writer session_reply(struct session *);
+void session_reply_end(struct session *);
+
+/* Appends a request that is to be finished later. From here on the session owns it. */
+void session_ask(struct session *, struct request *);
+
+/* Parks a request: it waits for somebody else, the session runs nothing behind it. Idempotent. */
+void request_park(struct request *);
+void request_unpark(struct request *);
+
+/* Ends it: the reply can be written. Exactly once. On an abandoned request: frees it. */
+void request_finish(struct request *);
+
+/* Writes the replies that are finished and at the head of the queue; on_written follows for each.
+ * Does nothing while one is being written. */
+void session_flush(struct session *, int64_t now_ms);
+
+/* The writer for a message that answers nothing (push, published message): finished replies go
+ * first, and while one is being written the message goes behind it. session_push_end() follows the
+ * one whole message. */
+struct resp_writer session_push(struct session *, int64_t now_ms);
+void session_push_end(struct session *);
+
+static inline bool session_is_blocked(const struct session *s)
+{
+    return s->n_parked > 0;
+}
+#endif

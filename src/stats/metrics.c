@@ -1,0 +1,315 @@
+/* The metrics in Prometheus's text format. Owns names, types, labels and units: seconds and bytes,
+ * counters end in _total, and no name of a lock or of an owner is ever a label, as there is no end
+ * to them. A metric's HELP and TYPE come once, before all its samples. */
+#include "stats/private.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+
+/* Powers of two of a microsecond, which are ends of buckets in struct hist: 64 us to 36 minutes. */
+static const unsigned le_exponents[] = {6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16,
+                                        17, 18, 19, 20, 21, 22, 23, 25, 27, 29, 31};
+
+static void put_head(struct buf *out, const char *metric, const char *type, const char *help)
+{
+    buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", metric, help, metric, type);
+}
+
+/* labels: what stands between the braces, "" for none. */
+static void put_name(struct buf *out, const char *metric, const char *labels)
+{
+    if (*labels)
+        buf_printf(out, "%s{%s} ", metric, labels);
+    else
+        buf_printf(out, "%s ", metric);
+}
+
+static void put_int(struct buf *out, const char *metric, const char *labels, int64_t value)
+{
+    put_name(out, metric, labels);
+    buf_printf(out, "%lld\n", (long long)value);
+}
+
+static void put_us(struct buf *out, const char *metric, const char *labels, int64_t us)
+{
+    put_name(out, metric, labels);
+    buf_printf(out, "%.6f\n", (double)us / 1e6);
+}
+
+static void gauge_int(struct buf *out, const char *metric, const char *help, int64_t value)
+{
+    put_head(out, metric, "gauge", help);
+    put_int(out, metric, "", value);
+}
+
+static void gauge_ms(struct buf *out, const char *metric, const char *help, int64_t ms)
+{
+    put_head(out, metric, "gauge", help);
+    put_us(out, metric, "", ms * 1000);
+}
+
+static void put_hist(struct buf *out, const char *metric, const char *labels,
+                     const struct hist *hist)
+{
+    const char *comma = *labels ? "," : "";
+
+    for (size_t i = 0; i < sizeof le_exponents / sizeof le_exponents[0]; i++)
+        buf_printf(out, "%s_bucket{%s%sle=\"%.10g\"} %llu\n", metric, labels, comma,
+                   (double)(UINT64_C(1) << le_exponents[i]) / 1e6,
+                   (unsigned long long)hist_count_to(hist, le_exponents[i]));
+    buf_printf(out, "%s_bucket{%s%sle=\"+Inf\"} %llu\n", metric, labels, comma,
+               (unsigned long long)hist->count);
+    if (*labels)
+        buf_printf(out, "%s_sum{%s} %.6f\n%s_count{%s} %llu\n", metric, labels,
+                   (double)hist->sum_us / 1e6, metric, labels, (unsigned long long)hist->count);
+    else
+        buf_printf(out, "%s_sum %.6f\n%s_count %llu\n", metric, (double)hist->sum_us / 1e6, metric,
+                   (unsigned long long)hist->count);
+}
+
+/* ---- from the lists of stats.h ---- */
+
+static bool is_time(const char *field)
+{
+    size_t len = strlen(field);
+    return len > 3 && strcmp(field + len - 3, "_us") == 0;
+}
+
+static void put_counters(struct buf *out)
+{
+    const char *previous = "";
+
+    for (const struct stats_counter_row *row = stats_counter_rows; row->field; row++) {
+        if (strcmp(row->metric, previous) != 0)
+            put_head(out, row->metric, "counter", row->help);
+        previous = row->metric;
+        int64_t value = (int64_t)stats_value(row);
+        if (is_time(row->field))
+            put_us(out, row->metric, row->labels, value);
+        else
+            put_int(out, row->metric, row->labels, value);
+    }
+}
+
+static void put_hists(struct buf *out)
+{
+    for (const struct stats_hist_row *row = stats_hist_rows; row->field; row++) {
+        put_head(out, row->metric, "histogram", row->help);
+        put_hist(out, row->metric, "", stats_hist(row));
+    }
+}
+
+static void put_errors(struct buf *out)
+{
+    static const char metric[] = "holdfast_errors_total";
+    const struct stats_error_count *error;
+
+    put_head(out, metric, "counter", "Error replies, by their code.");
+    for (size_t i = 0; (error = stats_error_row(i)); i++)
+        buf_printf(out, "%s{code=\"%s\"} %llu\n", metric, error->code,
+                   (unsigned long long)error->count);
+}
+
+/* Commands that nobody has sent are left out: they would be most of the text. */
+static void put_commands(struct buf *out)
+{
+    static const char total[] = "holdfast_commands_total";
+    static const char duration[] = "holdfast_command_duration_seconds";
+    const struct stats_command *c;
+    char labels[96];
+
+    put_head(out, total, "counter", "Commands, by outcome.");
+    for (size_t i = 0; (c = stats_command_row(i)); i++) {
+        if (c->ok + c->failed + c->rejected == 0)
+            continue;
+        buf_printf(out,
+                   "%s{command=\"%s\",outcome=\"ok\"} %llu\n"
+                   "%s{command=\"%s\",outcome=\"failed\"} %llu\n"
+                   "%s{command=\"%s\",outcome=\"rejected\"} %llu\n",
+                   total, c->name, (unsigned long long)c->ok, total, c->name,
+                   (unsigned long long)c->failed, total, c->name, (unsigned long long)c->rejected);
+    }
+    put_head(out, duration, "histogram", "From the request to its reply.");
+    for (size_t i = 0; (c = stats_command_row(i)); i++) {
+        if (c->duration_us.count == 0)
+            continue;
+        snprintf(labels, sizeof labels, "command=\"%s\"", c->name);
+        put_hist(out, duration, labels, &c->duration_us);
+    }
+}
+
+/* ---- from the gauges ---- */
+
+static void put_process(struct buf *out, const struct stats_gauges *g)
+{
+    put_head(out, "holdfast_build_info", "gauge", "Version in the label, always 1.");
+    buf_printf(out, "holdfast_build_info{version=\"%s\"} 1\n", stats_version());
+    gauge_int(out, "holdfast_ready", "Listening, and a quorum is available.", g->ready);
+    gauge_int(out, "holdfast_draining", "On the way out: no new locks.", g->draining);
+    gauge_int(out, "holdfast_paused", "PAUSE was said: no new locks.", g->paused);
+    gauge_ms(out, "holdfast_uptime_seconds", "Since the start.", g->uptime_ms);
+    put_head(out, "process_cpu_seconds_total", "counter", "User and system CPU time.");
+    put_us(out, "process_cpu_seconds_total", "", g->cpu_user_us + g->cpu_system_us);
+    gauge_int(out, "process_resident_memory_bytes", "Resident memory.", g->memory_rss);
+    gauge_int(out, "process_virtual_memory_bytes", "Virtual memory.", g->memory_virtual);
+    if (g->memory_virtual_max < 0) {
+        put_head(out, "process_virtual_memory_max_bytes", "gauge", "Limit of virtual memory.");
+        buf_printf(out, "process_virtual_memory_max_bytes +Inf\n");
+    } else {
+        gauge_int(out, "process_virtual_memory_max_bytes", "Limit of virtual memory.",
+                  g->memory_virtual_max);
+    }
+    gauge_ms(out, "process_start_time_seconds", "Start, in seconds since 1970.", g->start_wall_ms);
+    gauge_int(out, "process_open_fds", "Open file descriptors.", g->open_fds);
+    gauge_int(out, "process_max_fds", "Limit of file descriptors.", g->max_fds);
+    put_head(out, "holdfast_memory_bytes", "gauge", "Memory, by what it is for.");
+    put_int(out, "holdfast_memory_bytes", "kind=\"used\"", g->memory_used);
+    put_int(out, "holdfast_memory_bytes", "kind=\"clients\"", g->memory_clients);
+    put_int(out, "holdfast_memory_bytes", "kind=\"locks\"", g->memory_locks);
+    gauge_ms(out, "holdfast_config_last_reload_success_timestamp_seconds",
+             "When the configuration in force was read.", g->config_reload_wall_ms);
+    if (g->tls_expiry_s > 0)
+        gauge_int(out, "holdfast_tls_certificate_expiry_timestamp_seconds",
+                  "When the certificate for clients, or one of its chain, ends.", g->tls_expiry_s);
+}
+
+static void put_levels(struct buf *out, const struct stats_gauges *g)
+{
+    gauge_int(out, "holdfast_clients_connected", "Connections.", g->clients_connected);
+    gauge_int(out, "holdfast_clients_waiting", "Connections that wait for a lock.",
+              g->clients_waiting);
+    gauge_int(out, "holdfast_clients_unauthenticated", "Connections that have yet to say AUTH.",
+              g->clients_unauthenticated);
+    gauge_int(out, "holdfast_clients_max", "Limit of connections.", g->max_clients);
+    put_head(out, "holdfast_locks_held", "gauge", "Holds of this broker's clients.");
+    put_int(out, "holdfast_locks_held", "type=\"exclusive\"", g->locks_held_exclusive);
+    put_int(out, "holdfast_locks_held", "type=\"shared\"", g->locks_held_shared);
+    put_int(out, "holdfast_locks_held", "type=\"limited\"", g->locks_held_limited);
+    gauge_int(out, "holdfast_lock_names", "Names with a holder or a waiter here.", g->locks_names);
+    gauge_int(out, "holdfast_lock_waiters", "Requests that wait for a lock.", g->waiters);
+    if (g->lease_min_remaining_ms >= 0)
+        gauge_ms(out, "holdfast_lease_min_remaining_seconds",
+                 "Time left of the hold that is nearest to its end.", g->lease_min_remaining_ms);
+    gauge_int(out, "holdfast_quorum_required", "Votes that a lock needs.", g->quorum_required);
+    gauge_int(out, "holdfast_quorum_available", "Masters whose votes count now.",
+              g->quorum_available);
+}
+
+/* ---- masters: their names come from the configuration, so they are escaped ---- */
+
+static void put_label(struct buf *out, const char *name, const char *value)
+{
+    buf_printf(out, "%s=\"", name);
+    for (; *value; value++) {
+        if (*value == '\n')
+            buf_append(out, "\\n", 2);
+        else if (*value == '"' || *value == '\\')
+            buf_printf(out, "\\%c", *value);
+        else
+            buf_append(out, value, 1);
+    }
+    buf_append(out, "\"", 1);
+}
+
+static const struct master_row {
+    const char *metric, *type, *help;
+    size_t offset;
+    bool ms; /* an int64_t of milliseconds, else a uint64_t count */
+} master_rows[] = {
+#define AT(field) offsetof(struct stats_master, field)
+    {"holdfast_backend_quarantine_remaining_seconds", "gauge", "Until its votes count again.",
+     AT(quarantine_remaining_ms), true},
+    {"holdfast_backend_clock_offset_seconds", "gauge", "Its clock less ours.", AT(clock_offset_ms),
+     true},
+    {"holdfast_backend_inflight", "gauge", "Requests sent and not answered.", AT(inflight), false},
+    {"holdfast_backend_restarts_total", "counter", "Restarts seen.", AT(restarts), false},
+    {"holdfast_backend_data_loss_total", "counter", "Losses of its data seen.", AT(data_losses),
+     false},
+    {"holdfast_backend_clock_jumps_total", "counter", "Jumps of its clock seen.", AT(clock_jumps),
+     false},
+    {"holdfast_backend_reconnects_total", "counter", "Connections made after the first.",
+     AT(reconnects), false},
+#undef AT
+};
+
+static void put_master_sample(struct buf *out, const struct master_row *row,
+                              const struct stats_master *m)
+{
+    const void *field = (const char *)m + row->offset;
+
+    buf_printf(out, "%s{", row->metric);
+    put_label(out, "node", m->name);
+    if (row->ms)
+        buf_printf(out, "} %.3f\n", (double)*(const int64_t *)field / 1000);
+    else
+        buf_printf(out, "} %llu\n", (unsigned long long)*(const uint64_t *)field);
+}
+
+static void put_master_states(struct buf *out, const struct stats_gauges *g)
+{
+    put_head(out, "holdfast_backend_up", "gauge", "Connected, and its votes count.");
+    for (size_t i = 0; i < g->masters_len; i++) {
+        buf_printf(out, "holdfast_backend_up{");
+        put_label(out, "node", g->masters[i].name);
+        buf_printf(out, "} %d\n", g->masters[i].up);
+    }
+    put_head(out, "holdfast_backend_state", "gauge", "Its state in the label, always 1.");
+    for (size_t i = 0; i < g->masters_len; i++) {
+        buf_printf(out, "holdfast_backend_state{");
+        put_label(out, "node", g->masters[i].name);
+        buf_append(out, ",", 1);
+        put_label(out, "state", g->masters[i].state ? g->masters[i].state : "");
+        buf_printf(out, "} 1\n");
+    }
+}
+
+static void put_master_requests(struct buf *out, const struct stats_gauges *g)
+{
+    static const char total[] = "holdfast_backend_requests_total";
+    static const char duration[] = "holdfast_backend_request_duration_seconds";
+    static const char *const outcomes[] = {"ok", "error", "timeout"};
+
+    put_head(out, total, "counter", "Requests to a master, by outcome.");
+    for (size_t i = 0; i < g->masters_len; i++) {
+        const struct stats_master *m = &g->masters[i];
+        const uint64_t counts[] = {m->requests_ok, m->requests_error, m->requests_timeout};
+        for (size_t k = 0; k < sizeof counts / sizeof counts[0]; k++) {
+            buf_printf(out, "%s{", total);
+            put_label(out, "node", m->name);
+            buf_printf(out, ",outcome=\"%s\"} %llu\n", outcomes[k], (unsigned long long)counts[k]);
+        }
+    }
+    put_head(out, duration, "histogram", "From a request to a master to its answer.");
+    for (size_t i = 0; i < g->masters_len; i++) {
+        struct buf labels = {0};
+        put_label(&labels, "node", g->masters[i].name);
+        buf_append(&labels, "", 1);
+        if (g->masters[i].request_us)
+            put_hist(out, duration, buf_head(&labels), g->masters[i].request_us);
+        buf_fini(&labels);
+    }
+}
+
+static void put_masters(struct buf *out, const struct stats_gauges *g)
+{
+    put_master_states(out, g);
+    for (size_t r = 0; r < sizeof master_rows / sizeof master_rows[0]; r++) {
+        put_head(out, master_rows[r].metric, master_rows[r].type, master_rows[r].help);
+        for (size_t i = 0; i < g->masters_len; i++)
+            put_master_sample(out, &master_rows[r], &g->masters[i]);
+    }
+    put_master_requests(out, g);
+}
+
+void stats_metrics(struct buf *out, const struct stats_gauges *gauges)
+{
+    put_process(out, gauges);
+    put_levels(out, gauges);
+    put_masters(out, gauges);
+    put_counters(out);
+    put_hists(out);
+    put_commands(out);
+    put_errors(out);
+}

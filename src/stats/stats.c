@@ -1,0 +1,206 @@
+/* Counts. Owns the counters, the histograms, the error codes and the rates; is lent the counts of
+ * the commands. Does not know the time (it is passed in), nor how the numbers are shown: that is
+ * stats_info.c and stats_metrics.c.
+ *
+ * Invariant: adding is O(1) and takes no memory, whatever comes in. In a histogram bucket i holds
+ * the values in (lower, upper], so that a power of two is always the upper end of one: the metrics'
+ * cumulative counts are exact. */
+#include "stats/private.h"
+
+#include <math.h>
+#include <string.h>
+
+#ifdef HAVE_CONFIG_H
+#include "config.h"
+#else
+#define PACKAGE_VERSION "unknown"
+#endif
+
+enum { ERRORS_MAX = 32 };
+
+struct stats stats;
+
+static struct stats_error_count errors[ERRORS_MAX] = {{.code = "other"}};
+static size_t errors_len = 1;
+
+static stats_command_fn command_row;
+
+static struct stats_rates rates;
+static struct {
+    int64_t at_ms;
+    uint64_t commands, input_bytes, output_bytes;
+} last_tick;
+
+const struct stats_counter_row stats_counter_rows[] = {
+#define ROW(field, section, name, metric, labels, help)                                            \
+    {offsetof(struct stats, field), section, #field, name, metric, labels, help},
+    STATS_COUNTERS(ROW)
+#undef ROW
+        {.field = NULL}};
+
+const struct stats_hist_row stats_hist_rows[] = {
+#define ROW(field, metric, help) {offsetof(struct stats, field), #field, metric, help},
+    STATS_HISTS(ROW)
+#undef ROW
+        {.field = NULL}};
+
+const char *stats_version(void)
+{
+    return PACKAGE_VERSION;
+}
+
+/* ---- histograms ---- */
+
+enum { SUB_BITS = 3, SUBS = 1 << SUB_BITS };
+
+/* v is the value less 1. Up to 8 each has its own bucket; above, the leading bit chooses the power
+ * of two and the three behind it the part of that. */
+static size_t bucket_of(uint64_t v)
+{
+    if (v < SUBS)
+        return v;
+    unsigned exponent = 63 - (unsigned)__builtin_clzll(v);
+    return (exponent - SUB_BITS + 1) * SUBS + ((v >> (exponent - SUB_BITS)) & (SUBS - 1));
+}
+
+static int64_t bucket_upper(size_t i)
+{
+    if (i < SUBS)
+        return (int64_t)i + 1;
+    return (int64_t)(SUBS + i % SUBS + 1) << (i / SUBS - 1);
+}
+
+void hist_add(struct hist *hist, int64_t us)
+{
+    uint64_t value = us > 0 ? (uint64_t)us : 0;
+    uint64_t v = value > 0 ? value - 1 : 0;
+
+    hist->bucket[bucket_of(v > UINT32_MAX ? UINT32_MAX : v)]++;
+    hist->count++;
+    hist->sum_us += value;
+    if (value > hist->max_us)
+        hist->max_us = value;
+}
+
+int64_t hist_quantile(const struct hist *hist, double q)
+{
+    double rank = ceil(q * (double)hist->count);
+    uint64_t seen = 0;
+
+    for (size_t i = 0; i < HIST_BUCKETS; i++) {
+        seen += hist->bucket[i];
+        if (seen > 0 && (double)seen >= rank) {
+            int64_t upper = bucket_upper(i);
+            return upper < (int64_t)hist->max_us ? upper : (int64_t)hist->max_us;
+        }
+    }
+    return (int64_t)hist->max_us;
+}
+
+uint64_t hist_count_to(const struct hist *hist, unsigned exponent)
+{
+    size_t end = bucket_of(UINT64_C(1) << exponent);
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < end && i < HIST_BUCKETS; i++)
+        n += hist->bucket[i];
+    return n;
+}
+
+/* ---- the tables ---- */
+
+uint64_t stats_value(const struct stats_counter_row *row)
+{
+    return *(const uint64_t *)(const void *)((const char *)&stats + row->offset);
+}
+
+const struct hist *stats_hist(const struct stats_hist_row *row)
+{
+    return (const struct hist *)(const void *)((const char *)&stats + row->offset);
+}
+
+void stats_set_commands(stats_command_fn row)
+{
+    command_row = row;
+}
+
+const struct stats_command *stats_command_row(size_t i)
+{
+    return command_row ? command_row(i) : NULL;
+}
+
+/* ---- errors ---- */
+
+static size_t code_len(const char *text)
+{
+    size_t len = 0;
+
+    while ((text[len] >= 'A' && text[len] <= 'Z') || (text[len] >= 'a' && text[len] <= 'z') ||
+           (text[len] >= '0' && text[len] <= '9') || text[len] == '_')
+        len++;
+    if (text[len] != ' ' && text[len] != '\0')
+        return 0;
+    return len < sizeof errors[0].code ? len : 0;
+}
+
+void stats_error(const char *text)
+{
+    if (*text == '-')
+        text++;
+    size_t len = code_len(text);
+    size_t i = 1;
+
+    while (i < errors_len && (memcmp(errors[i].code, text, len) != 0 || errors[i].code[len]))
+        i++;
+    if (len == 0 || i == ERRORS_MAX) {
+        errors[0].count++;
+        return;
+    }
+    if (i == errors_len) {
+        memcpy(errors[i].code, text, len);
+        errors_len++;
+    }
+    errors[i].count++;
+}
+
+const struct stats_error_count *stats_error_row(size_t i)
+{
+    return i < errors_len ? &errors[i] : NULL;
+}
+
+/* ---- rates, reset ---- */
+
+void stats_tick(int64_t now_ms)
+{
+    double seconds = (double)(now_ms - last_tick.at_ms) / 1000;
+
+    if (last_tick.at_ms > 0 && seconds > 0) {
+        rates.commands = (double)(stats.commands_processed - last_tick.commands) / seconds;
+        rates.input_bytes = (double)(stats.net_input_bytes - last_tick.input_bytes) / seconds;
+        rates.output_bytes = (double)(stats.net_output_bytes - last_tick.output_bytes) / seconds;
+    }
+    last_tick.at_ms = now_ms;
+    last_tick.commands = stats.commands_processed;
+    last_tick.input_bytes = stats.net_input_bytes;
+    last_tick.output_bytes = stats.net_output_bytes;
+}
+
+const struct stats_rates *stats_rates(void)
+{
+    return &rates;
+}
+
+void stats_reset(void)
+{
+    struct stats_command *command;
+
+    memset(&stats, 0, sizeof stats);
+    memset(errors + 1, 0, sizeof errors - sizeof errors[0]);
+    errors[0].count = 0;
+    errors_len = 1;
+    last_tick.commands = last_tick.input_bytes = last_tick.output_bytes = 0;
+    for (size_t i = 0; command_row && (command = command_row(i)); i++) {
+        command->ok = command->failed = command->rejected = 0;
+        memset(&command->duration_us, 0, sizeof command->duration_us);
+    }
+}

@@ -269,6 +269,7 @@ static void forget_lock(void *arg, struct lock *l)
     broker_use(l);
     while ((h = lock_first_hold(l)))
         keep_end(b, h);
+    defer_end(b, l);
     broker_put(b, l);
 }
 

@@ -94,3 +94,13 @@ void defer_run_soon(struct broker *b, struct lock *l)
     q->undefer.fn = on_undefer;
     broker_due_at(b, &q->undefer, b->now_ms);
 }
+
+void defer_end(struct broker *b, struct lock *l)
+{
+    struct lock_request *r;
+    while (l->queue && (r = TAILQ_FIRST(&l->queue->deferred))) {
+        TAILQ_REMOVE(&l->queue->deferred, r, queued);
+        r->deferred = false;
+        broker_finish(b, r, RESULT_NOT_GRANTED);
+    }
+}

@@ -18,4 +18,7 @@ void defer_request(struct lock *, struct lock_request *);
 void defer_run(struct broker *, struct lock *, int64_t now_ms);
 /* The same, at the next turn. */
 void defer_run_soon(struct broker *, struct lock *);
+/* The broker ends, all connections have gone: those who wait are over, and nothing is done for
+ * them. */
+void defer_end(struct broker *, struct lock *);
 #endif

@@ -738,6 +738,21 @@ START_TEST(a_lock_of_nobody_waits_for_nothing)
 }
 END_TEST
 
+/* An UNLOCK that was said behind an MLOCK that waits: the broker ends all the same. */
+START_TEST(a_broker_ends_with_what_is_deferred)
+{
+    story_begin(1, 2, "xy");
+    story_gets(1, "LOCK n LEASE 6000");
+    world_say(0, "MLOCK 2 n m WAIT 0");
+    world_say(0, "UNLOCK m");
+    world_run_ms(20);
+    ck_assert_int_eq(world.apps[0].n_run, 2);
+    story_answers(0, "");
+    world_broker_kill(0);
+    world_end();
+}
+END_TEST
+
 /* Whoever asks in the last millisecond of a lease does not take the rest, 0 ms, for unknown. */
 START_TEST(asked_in_the_last_millisecond)
 {
@@ -815,6 +830,7 @@ static Suite *forced_suite(void)
     tcase_add_loop_test(c, the_next_in_line_dies, 1, 2);
     tcase_add_loop_test(c, the_next_in_line_dies, 3, 4);
     tcase_add_test(c, a_lock_of_nobody_waits_for_nothing);
+    tcase_add_test(c, a_broker_ends_with_what_is_deferred);
     tcase_add_loop_test(c, asked_in_the_last_millisecond, 0, 30);
     tcase_add_test(c, several_names_or_none);
     suite_add_tcase(s, c);

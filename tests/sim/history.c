@@ -457,6 +457,17 @@ static int64_t kept_token(const struct name *n, const struct belief *bl)
     return token;
 }
 
+/* UNLOCK has given its hold back here, has not found it on the masters, and has left once where its
+ * owner had taken it meanwhile: it goes on here under another token, of which nobody was told. */
+static void see_moved(const struct name *n, struct belief *bl, const struct world_app *app)
+{
+    const struct hold *h = hold_at(app->broker, n, bl->owner);
+    if (!h || h->token <= bl->token || bl->broker != app->broker->index)
+        return;
+    make_void(bl, h->token - 1);
+    bl->certain = false;
+}
+
 static void take_unlock(struct name *n, struct belief *bl, const struct world_app *app,
                         const char *reply)
 {
@@ -473,6 +484,7 @@ static void take_unlock(struct name *n, struct belief *bl, const struct world_ap
                      bl->count, reply);
     if (is_zero) {
         bl->count--;
+        see_moved(n, bl, app);
         return;
     }
     bl->given_up_us = sim_now_us();

@@ -104,7 +104,7 @@ static void draw_key(void)
 
 void users_configure(const struct conf *conf)
 {
-    struct user *fresh[CONF_USERS_MAX];
+    struct user *fresh[CONF_USERS_MAX] = {0}; /* gcc -O2 does not see that what is copied is set */
 
     if (conf->user_count > 0)
         draw_key();

@@ -28,7 +28,7 @@ struct belief {
     int64_t given_up_us; /* by an UNLOCK that was answered then: what was asked for before, too */
     int64_t void_token;  /* holds up to this one are no promise any more */
     int64_t cap_token, cap_us; /* holds up to cap_token are none after cap_us */
-    bool capped_unheard;       /* by a request whose answer nobody hears */
+    bool capped_unheard;       /* by a request whose answer nobody hears, or is told too late */
     int unlocking, asking;     /* requests under way */
     int64_t doubt_us;          /* what was asked for before may have been given up since */
     int lingering;             /* UNLOCKs that brokers still have, of connections that have gone */
@@ -557,6 +557,8 @@ static void answered_of(struct name *n, struct world_app *app, const struct worl
     } else {
         /* the one error that says how often it is entered now */
         bl->certain &= strstr(reply, "still entered as often as before") != NULL;
+        /* granted for less than it took to say so */
+        bl->capped_unheard |= strstr(reply, "has ended before this reply could leave") != NULL;
         lift_cap(n, bl);
     }
     if (bl->shaken) {

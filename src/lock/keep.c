@@ -214,6 +214,8 @@ void keep_rejoin(struct broker *b, struct hold *h, const struct lock_request *r)
 {
     if (!r->base.session || h->session == r->base.session)
         return;
+    if (!h->session && h->watched)
+        h->renew_ms = b->now_ms; /* nobody has renewed it since its connection went */
     leave_session(h);
     h->session = r->base.session;
     h->tell = r->tell;

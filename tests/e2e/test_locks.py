@@ -306,10 +306,14 @@ def test_a_repeated_lock_without_a_name(a, b, name):
     assert a.cmd("UNLOCK", name) == 1
 
 
-def test_a_repeated_lock_belongs_to_the_connection_that_repeats_it(one, clients, rival, name):
+@pytest.mark.parametrize("noticed", [True, False], ids=["the end of the first noticed", "or not yet"])
+def test_a_repeated_lock_belongs_to_the_connection_that_repeats_it(one, clients, rival, name, noticed):
     first, second = clients(one.broker), clients(one.broker)
     token = first.cmd("LOCK", name, "OWNER", "app", "ID", "1")[0]
+    number = "id=%d " % first.cmd("CLIENT", "ID")
     first.reset()
+    if noticed:
+        wait_for("the end of the first connection", lambda: number not in str(rival.cmd("CLIENT", "LIST")))
     assert second.cmd("LOCK", name, "OWNER", "app", "ID", "1")[0] == token
     assert rival.cmd("LOCK", name, "WAIT", 3 * LEASE_MS) is None, "it is watched for the second one"
     second.cmd("QUIT")

@@ -268,8 +268,10 @@ class Oracle:
         gone = value == 0 if e.name == "holds" else isinstance(value, RespError) and value.code == "NOTHELD"
         if not gone or not e.had or now >= e.had.kept_until or now - self.killed_at < KILLED_S:
             return
+        # what ends it may have been said on another connection after this, and be answered before it
         doubts = [key for key in ((e.had.name, e.had.owner), (e.had.name,), ("owner", e.had.owner))
-                  if self.ending[key] - e.ends.count(key) > 0 or self.tainted.get(key, 0) > e.at]
+                  if self.ending[key] - e.ends.count(key) > 0 or self.tainted.get(key, 0) > e.at or
+                  self.answered_at[key] > e.sent]
         if not doubts and (e.name == "unlock" or not e.had.over):
             raise Violation("forgotten", "connection %d: %r to %r, but token %d is valid for %.3f s more" %
                             (conn.number, value, e.words, e.had.token, e.had.sure_until - now) + self.story(e.had.name))

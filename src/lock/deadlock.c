@@ -14,16 +14,23 @@
 /* Holds that are looked at: longer searches find nothing in practice, and cost time. */
 enum { STEPS_MAX = 64 };
 
-/* The lock that this connection waits for; NULL: it does not wait. */
-static const struct lock *waits_for(const struct session *s)
+/* The request of this connection that waits for a lock; NULL: it does not wait. */
+static const struct lock_request *waiter_of(const struct session *s)
 {
     const struct request *r;
     TAILQ_FOREACH(r, &s->requests, link) {
         const struct lock_request *waiter = (const struct lock_request *)r;
         if (r->parked)
-            return waiter->wait_until_ms ? waiter->lock : NULL;
+            return waiter->wait_until_ms ? waiter : NULL;
     }
     return NULL;
+}
+
+/* Can nobody release this hold while its connection waits for this owner? */
+static bool is_stuck(const struct hold *h, const struct owner *waiting)
+{
+    bool unnamed = h->owner == h->session->owner && !h->session->owner_named;
+    return unnamed || owner_same(h->owner, waiting);
 }
 
 /* The name of a lock, for a user who may use it: the connections in a circle may be of others. */
@@ -45,6 +52,7 @@ static void put_name(struct buf *words, const struct lock *l, const struct user 
 /* What was said on the way is taken back when the way leads nowhere. */
 struct walk {
     const struct session *start;
+    const struct owner *owner; /* for whom it asks */
     struct buf words;
     int steps;
 };
@@ -56,13 +64,14 @@ static bool holds_up(struct walk *w, const struct lock *l, const struct hold *h)
 {
     const struct session *s = h->session;
     size_t before = buf_len(&w->words);
-    if (!s || h->state == HOLD_LOST || h->owner->shared)
+    if (!s || !h->watched || h->state == HOLD_LOST || h->owner->shared)
         return false;
     if (s == w->start)
-        return true;
-    const struct lock *next = waits_for(s);
-    if (!next)
+        return is_stuck(h, w->owner);
+    const struct lock_request *waiter = waiter_of(s);
+    if (!waiter || !is_stuck(h, waiter->owner))
         return false;
+    const struct lock *next = waiter->lock;
     if (before)
         buf_printf(&w->words, "; ");
     put_name(&w->words, l, w->start->user);
@@ -90,7 +99,7 @@ static bool leads_back(struct walk *w, const struct lock *l)
 
 bool deadlock_find(const struct lock_request *r, const struct lock *wanted, struct buf *words)
 {
-    struct walk w = {.start = r->base.session};
+    struct walk w = {.start = r->base.session, .owner = r->owner};
     const struct hold *h;
     bool found = false;
     LIST_FOREACH(h, &wanted->holds, of_lock) {

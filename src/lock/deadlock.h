@@ -4,8 +4,9 @@
  * deadlock: finds a circle of connections of this broker that wait for each other's locks.
  *
  * A connection that waits runs nothing else, so it waits for one lock at a time, and the search is
- * a walk along one chain. A hold counts only while no other connection acts for its owner: another
- * one could still release it.
+ * a walk along one chain. A hold counts only while nobody could release it: its owner has no name
+ * and its connection waits, or it is the owner's own request that waits there, and no other
+ * connection acts for him. A hold with a LEASE ends by itself.
  */
 #include <stdbool.h>
 

@@ -83,7 +83,7 @@ struct hold *keep_start(struct broker *b, struct lock *l, const struct claim *c,
     h->lock = l;
     h->owner = owner_ref(c->owner);
     h->part = c->part;
-    h->session = r->base.session;
+    h->session = r->verb == VERB_UNLOCK ? NULL : r->base.session; /* who leaves does not keep it */
     h->due.fn = on_hold_due;
     h->op = c->op;
     h->token = c->token;
@@ -105,7 +105,7 @@ struct hold *keep_start(struct broker *b, struct lock *l, const struct claim *c,
     h->watched = r->lease_ms == 0;
     h->tell = r->tell;
     h->renew_ms =
-        c->lease_ms < h->lease_ms || !h->watched
+        c->lease_ms < h->lease_ms || !h->watched || !h->session
             ? INT64_MAX
             : renew_next_ms(now_ms, time_left_ms(h, now_ms), broker_random(b, UINT32_MAX));
     if (c->missed)

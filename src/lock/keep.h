@@ -20,7 +20,8 @@ struct lock;
 struct lock_request;
 
 /* Makes the hold that this claim was granted, for this request (its session, MAXHOLD, TELL). It
- * follows the claim's round. */
+ * follows the claim's round. One that an UNLOCK has taken over, to leave it once of several times,
+ * belongs to no session: it lasts for what its holder was told, until he says RENEW. */
 struct hold *keep_start(struct broker *, struct lock *, const struct claim *,
                         const struct lock_request *, int64_t now_ms);
 

@@ -50,6 +50,36 @@ def test_a_waiter_of_the_other_broker_is_served(pair, clients, name):
     assert b.recv()[0] > 0
 
 
+@pytest.mark.parametrize("lease", [[], ["LEASE", 4 * LEASE_MS]], ids=["watched", "LEASE"])
+def test_leaving_once_elsewhere_frees_nothing(pair, clients, name, lease):
+    """One of two entries is given back by a connection to the other broker, which then closes."""
+    first, second = pair
+    holder, rival = clients(first), clients(second)
+    for _ in range(2):
+        told_ms = holder.cmd("LOCK", name, "OWNER", "app", *lease)[1]
+    started = time.monotonic()
+    with second.connect() as other:
+        assert other.cmd("UNLOCK", name, "OWNER", "app") == 0
+        other.cmd("QUIT")
+    wait_for("the hold to be here", lambda: rival.cmd("HOLDS", name, "OWNER", "app") == 1)
+    granted = rival.cmd("LOCK", name, "WAIT", 20000)
+    assert time.monotonic() - started > told_ms / 1000, granted
+
+
+def test_what_was_left_elsewhere_can_be_renewed(pair, clients, name):
+    first, second = pair
+    holder, rival = clients(first), clients(first)
+    for _ in range(2):
+        holder.cmd("LOCK", name, "OWNER", "app")
+    token = holder.cmd("RENEW", name, "OWNER", "app")[0]
+    with second.connect() as other:
+        assert other.cmd("UNLOCK", name, "OWNER", "app") == 0
+    back = clients(second)
+    assert back.cmd("RENEW", name, "OWNER", "app")[0] > token
+    assert rival.cmd("LOCK", name, "WAIT", 3 * LEASE_MS) is None, "it is watched again"
+    assert back.cmd("UNLOCK", name, "OWNER", "app") == 1
+
+
 def test_one_owner_over_two_brokers(pair, clients, name):
     """UNLOCK through the other broker by the same owner."""
     first, second = pair

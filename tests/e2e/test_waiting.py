@@ -282,6 +282,42 @@ def test_two_connections_that_wait_for_each_other(net, clients, name):
     assert a.recv()[0] > 0
 
 
+def test_owners_of_a_pool_are_no_circle(net, clients, name):
+    """Each request goes out on any connection: another one may give back what this one has taken."""
+    broker = net.broker()
+    a, b = clients(broker), clients(broker)
+    a.cmd("LOCK", name, "OWNER", "one")
+    a.send("LOCK", name, "OWNER", "two", "WAIT", 0)
+    wait_for_waiters(broker, 1)
+    assert b.cmd("UNLOCK", name, "OWNER", "one") == 1
+    assert a.recv()[0] > 0
+    b.cmd("LOCK", name + ":2", "OWNER", "three")
+    a.send("LOCK", name + ":2", "OWNER", "four", "WAIT", 0)
+    wait_for_waiters(broker, 1)
+    b.send("LOCK", name, "OWNER", "five", "WAIT", 0)
+    wait_for_waiters(broker, 2)
+
+
+def test_owners_with_names_in_a_circle(net, clients, name):
+    broker = net.broker()
+    a, b = clients(broker), clients(broker)
+    a.cmd("LOCK", name + ":1", "OWNER", "a")
+    b.cmd("LOCK", name + ":2", "OWNER", "b")
+    a.send("LOCK", name + ":2", "OWNER", "a", "WAIT", 0)
+    wait_for_waiters(broker, 1)
+    assert b.err("LOCK", name + ":1", "OWNER", "b", "WAIT", 0).code == "DEADLOCK"
+
+
+def test_what_ends_by_itself_is_no_circle(net, clients, name):
+    broker = net.broker()
+    a, b = clients(broker), clients(broker)
+    a.cmd("LOCK", name + ":1", "LEASE", LEASE_MS)
+    b.cmd("LOCK", name + ":2")
+    a.send("LOCK", name + ":2", "WAIT", 0)
+    wait_for_waiters(broker, 1)
+    assert b.cmd("LOCK", name + ":1", "WAIT", 20000)[0] > 0
+
+
 def test_a_circle_of_three(net, clients, name):
     broker = net.broker()
     ring = [clients(broker) for _ in range(3)]

@@ -466,9 +466,10 @@ START_TEST(an_unlock_comes_before_the_next_lock)
 }
 END_TEST
 
-/* A watched hold that UNLOCK has taken over, as it was entered twice, is renewed before what was
- * left of its lease is over. */
-START_TEST(what_unlock_takes_over_is_renewed)
+/* A hold that UNLOCK has taken over, as it was entered twice, lasts for what was told, and not for
+ * ever: it is watched when its owner says RENEW, which comes before what was left of its lease is
+ * over. */
+START_TEST(what_unlock_takes_over_lasts_and_can_be_renewed)
 {
     story_begin(3, 2, "xx");
     story_gets(0, "LOCK n");
@@ -478,9 +479,16 @@ START_TEST(what_unlock_takes_over_is_renewed)
     world_say(1, "UNLOCK n");
     world_run_ms(20);
     story_answers(1, "0");
-    world_run_ms(2 * story_conf.broker.lease_ms);
-    story_pushed(1, "");
-    story_frees(1);
+    if (_i) {
+        story_gets(1, "RENEW n");
+        world_run_ms(2 * story_conf.broker.lease_ms);
+        story_pushed(1, "");
+        story_frees(1);
+    } else {
+        world_run_ms(story_conf.broker.lease_ms / 10);
+        ck_assert_int_ge(world_copies("n"), 2);
+        world_run_ms(story_conf.broker.lease_ms / 4);
+    }
     ck_assert_int_eq(world_copies("n"), 0);
     world_end();
 }
@@ -822,7 +830,7 @@ static Suite *forced_suite(void)
     tcase_add_test(c, a_late_take_over_is_old);
     tcase_add_test(c, an_unlock_comes_before_the_next);
     tcase_add_loop_test(c, an_unlock_comes_before_the_next_lock, 0, 2);
-    tcase_add_test(c, what_unlock_takes_over_is_renewed);
+    tcase_add_loop_test(c, what_unlock_takes_over_lasts_and_can_be_renewed, 0, 2);
     tcase_add_test(c, a_renewal_creates_nothing);
     tcase_add_test(c, not_held_needs_a_majority);
     tcase_add_test(c, a_late_try_counts_nothing);

@@ -132,8 +132,10 @@ void listener_await_header(struct listener_proxied *list, int fd, bool tls,
 
 void listener_drop_waiting(struct listener_proxied *list)
 {
-    struct proxied *p;
+    struct proxied *p, *next;
 
-    while ((p = LIST_FIRST(&list->head)))
+    for (p = LIST_FIRST(&list->head); p; p = next) {
+        next = LIST_NEXT(p, link);
         drop(p);
+    }
 }

@@ -164,9 +164,7 @@ static void refuse_for_good(struct broker *b, struct lock *l, struct lock_reques
 static void same_owner(struct broker *b, struct lock *l, struct lock_request *r,
                        const struct claim *c, int64_t now_ms)
 {
-    if (backend_resend(&b->backend, l->name, l->name_len, now_ms))
-        queue_run(b, l, now_ms);
-    else if (!queue_may_be_granted(b, r))
+    if (backend_resend(&b->backend, l->name, l->name_len, now_ms) || !queue_may_be_granted(b, r))
         queue_run(b, l, now_ms);
     else if (r->unnamed) /* nobody else has its owner: what is left there lapses */
         claim_refused(b, l, r, c, now_ms);

@@ -95,9 +95,8 @@ struct master_looking {
 struct master {
     struct master_setup setup;
     int index, port, db;
-    bool is_unix;
+    bool is_unix, secure;                       /* secure: rediss:// */
     char *name, *slot, *host, *user, *password; /* slot: its name at all brokers */
-    bool secure;                                /* rediss:// */
     struct ssl_ctx_st *tls;                     /* NULL: not secure, or its files are not good */
     char *server_name;
     char object[48], address[300];
@@ -108,8 +107,8 @@ struct master {
     struct reply reply;
     struct event retry, tick, turn;
     int64_t started_ms, opened_ms, heard_ms, ticked_ms, judged_ms;
-    bool silent; /* a link was given up as it did not answer, and it has not answered since */
     int64_t down_backoff_ms, refused_backoff_ms;
+    bool silent;   /* a link was given up as it did not answer, and it has not answered since */
     bool joined;   /* this link has sent scripts */
     bool in_calls; /* on_answer or on_state is running */
 
@@ -122,13 +121,13 @@ struct master {
     int head_len[SCRIPT_COUNT], loads_left;
     bool adopt;    /* the next join puts our settings in force */
     bool stranger; /* a script has found the mark missing */
+    bool has_news; /* the other masters have to hear of its new life */
+    bool probing;
     int64_t quarantine_end_ms;
     struct life own, newest; /* that it was joined in; of its slot, that anybody has told */
     struct life told;        /* the newest, when the last join was sent */
-    bool has_news;           /* the other masters have to hear of its new life */
     char rival[256];         /* another server that was found in its place; "": none */
     int64_t probed_ms;
-    bool probing;
 
     struct master_batch *renewing, *early, *open; /* take more items of their script; NULL: none */
     struct master_batches renewals, waiting;      /* will be sent, all those of `renewals` first */

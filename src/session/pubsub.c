@@ -344,16 +344,17 @@ static void post(const struct message *m, bool first)
 /* `at` is about the first one. */
 static void send_outbox(int64_t now_ms)
 {
-    struct message *m;
+    struct message *m, *next;
     uint32_t ignored = 0;
 
     telling = true;
-    while ((m = TAILQ_FIRST(&outbox)) != NULL && go_on(m, &ignored, now_ms)) {
+    for (m = TAILQ_FIRST(&outbox); m != NULL && go_on(m, &ignored, now_ms); m = next) {
+        next = TAILQ_NEXT(m, link);
         TAILQ_REMOVE(&outbox, m, link);
         n_outbox--;
         free(m);
-        if (!TAILQ_EMPTY(&outbox))
-            begin(TAILQ_FIRST(&outbox));
+        if (next != NULL)
+            begin(next);
     }
     telling = false;
 }

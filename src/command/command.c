@@ -31,6 +31,7 @@ _Static_assert((int)SLOWLOG_THRESHOLD_US == (int)LATENCY_THRESHOLD_US, "what is 
 enum {
     INDEX_SLOTS = 256, /* a power of two, more than twice the rows of the table */
     NAME_MAX_LEN = 32, /* of a command or a sub-command */
+    RECENT = 16,       /* a power of two */
     ERROR_MAX = 512,   /* bytes of an error text */
     USUAL_ARGS = 12,   /* words; nearly always each one more is a name to be dealt with */
     ARG_INSTRUCTIONS = 3000,
@@ -156,13 +157,25 @@ const struct cmd_hooks *cmd_hooks(void)
 
 const struct cmd *cmd_find(const struct resp_arg *word)
 {
-    if (word->len > NAME_MAX_LEN)
+    /* Found last, by length and first letter: most requests are like some before. */
+    static struct {
+        const struct cmd *cmd;
+        size_t len;
+    } recent[RECENT];
+
+    if (word->len == 0 || word->len > NAME_MAX_LEN)
         return NULL;
+    unsigned at = ((unsigned)word->len * 5 + (unsigned char)word->ptr[0]) & (RECENT - 1);
+    if (word->len == recent[at].len && memcmp(word->ptr, recent[at].cmd->name, word->len) == 0)
+        return recent[at].cmd;
     for (unsigned slot = hash_word(word->ptr, word->len); slots[slot] != 0;
          slot = (slot + 1) & (INDEX_SLOTS - 1)) {
         const struct cmd *cmd = rows[slots[slot] - 1].cmd;
-        if (cmd_word_is(word, cmd->name))
-            return cmd;
+        if (!cmd_word_is(word, cmd->name))
+            continue;
+        recent[at].cmd = cmd;
+        recent[at].len = word->len;
+        return cmd;
     }
     return NULL;
 }

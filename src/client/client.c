@@ -132,8 +132,11 @@ struct clients *client_init(struct event_base *base, const struct client_limits 
     TAILQ_INIT(&set->watched);
     resp_scratch_init(&set->scratch);
     event_assign(&set->turn, base, -1, 0, client_on_turn, set);
-    set->strict = (struct resp_limits){
-        .max_args = 8, .max_arg_len = 1024, .max_request_len = 8 * 1024, .max_inline_len = 1024};
+    set->strict = (struct resp_limits){.max_args = 8,
+                                       .max_arg_len = 1024,
+                                       .max_request_len = 8 * 1024,
+                                       .max_inline_len = 1024,
+                                       .of_strangers = true};
     event_assign(&set->unpause, base, -1, 0, on_unpause, set);
     event_assign(&set->watch, base, -1, 0, client_on_watch, set);
     event_assign(&set->tick, base, -1, EV_PERSIST, client_on_tick, set);

@@ -89,6 +89,10 @@ parser_fail(struct resp_parser *parser, struct resp_scratch *scratch, const char
     return RESP_ERROR;
 }
 
+/* What an error calls a limit, with what has to stand before its value. */
+#define LIMIT(limits, option)                                                                      \
+    ((limits)->of_strangers ? "the limit before authentication, " : option " ")
+
 /* ---- multibulk ---- */
 
 /* Reads "<type>count\r\n" at p; the type has been looked at. As strict as Redis (no '+', no blank,
@@ -145,8 +149,9 @@ static enum resp_result read_multibulk_header(struct resp_parser *parser,
         break;
     }
     if (count > 0 && (size_t)count > parser->limits->max_args)
-        return parser_fail(parser, scratch, "invalid multibulk length: %lld is over max_args %zu",
-                           (long long)count, parser->limits->max_args);
+        return parser_fail(parser, scratch, "invalid multibulk length: %lld is over %s%zu",
+                           (long long)count, LIMIT(parser->limits, "max_request_args"),
+                           parser->limits->max_args);
     parser->args_want = count > 0 ? (int)count : 0;
     parser->pos = used;
     return RESP_REQUEST;
@@ -179,11 +184,11 @@ static enum resp_result read_bulk_header(struct resp_parser *parser, struct resp
     if (count < 0)
         return parser_fail(parser, scratch, "invalid bulk length");
     if ((size_t)count > limits->max_arg_len)
-        return parser_fail(parser, scratch, "invalid bulk length: %lld is over max_arg_len %zu",
-                           (long long)count, limits->max_arg_len);
+        return parser_fail(parser, scratch, "invalid bulk length: %lld is over %s%zu",
+                           (long long)count, LIMIT(limits, "max_arg_len"), limits->max_arg_len);
     if (parser->pos + used + (size_t)count + 2 > limits->max_request_len)
-        return parser_fail(parser, scratch, "too big request: over max_request_len %zu",
-                           limits->max_request_len);
+        return parser_fail(parser, scratch, "too big request: over %s%zu",
+                           LIMIT(limits, "max_request"), limits->max_request_len);
     parser->arg_len = count;
     parser->pos += used;
     return RESP_REQUEST;
@@ -309,6 +314,7 @@ static const char *read_inline_arg(const char *s, const char *end, char **out)
 static enum resp_result split_line(struct resp_parser *parser, struct resp_scratch *scratch,
                                    const char *s, const char *end)
 {
+    const struct resp_limits *limits = parser->limits;
     char *out = scratch_text(scratch, (size_t)(end - s));
 
     while (s < end) {
@@ -316,14 +322,18 @@ static enum resp_result split_line(struct resp_parser *parser, struct resp_scrat
             s++;
             continue;
         }
-        if ((size_t)parser->args_got >= parser->limits->max_args)
-            return parser_fail(parser, scratch, "too many inline arguments: over max_args %zu",
-                               parser->limits->max_args);
+        if ((size_t)parser->args_got >= limits->max_args)
+            return parser_fail(parser, scratch, "too many inline arguments: over %s%zu",
+                               LIMIT(limits, "max_request_args"), limits->max_args);
         char *arg = out;
         s = read_inline_arg(s, end, &out);
         if (!s)
             return parser_fail(parser, scratch, "unbalanced quotes in request");
-        scratch_put(scratch, parser->args_got++, arg, (size_t)(out - arg));
+        size_t arg_len = (size_t)(out - arg);
+        if (arg_len > limits->max_arg_len)
+            return parser_fail(parser, scratch, "invalid inline argument: %zu bytes are over %s%zu",
+                               arg_len, LIMIT(limits, "max_arg_len"), limits->max_arg_len);
+        scratch_put(scratch, parser->args_got++, arg, arg_len);
     }
     return RESP_REQUEST;
 }
@@ -345,7 +355,8 @@ static enum resp_result parse_inline(struct resp_parser *parser, struct resp_scr
     }
     const char *end = lf && lf > data && lf[-1] == '\r' ? lf - 1 : lf;
     if (!lf || (size_t)(end - data) > max)
-        return parser_fail(parser, scratch, "too big inline request: over max_inline_len %zu", max);
+        return parser_fail(parser, scratch, "too big inline request: over %s%zu",
+                           LIMIT(parser->limits, "max_inline"), max);
     parser->args_got = 0;
     enum resp_result result = split_line(parser, scratch, data, end);
     if (result == RESP_REQUEST)

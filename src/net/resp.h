@@ -24,9 +24,10 @@ struct resp_arg {
  * authenticated); a request in the middle is then measured by the new ones from there on. */
 struct resp_limits {
     size_t max_args;        /* arguments, the command's name counts */
-    size_t max_arg_len;     /* bytes of one argument of a multibulk request */
+    size_t max_arg_len;     /* bytes of one argument, unescaped */
     size_t max_request_len; /* bytes of a multibulk request as sent, headers and all */
     size_t max_inline_len;  /* bytes of an inline request without its line end */
+    bool of_strangers;      /* those before authentication; else options, which errors name */
 };
 
 enum resp_result {

@@ -412,10 +412,11 @@ def test_requests_in_flight(make_broker, masters1, clients, name):
 
 
 @pytest.mark.parametrize("option, data, why", [
-    ("max_request_args=80", b"*81\r\n", "invalid multibulk length"),
-    ("max_arg_len=1k", b"*2\r\n$4\r\nECHO\r\n$1025\r\n", "invalid bulk length"),
-    ("max_request=4k max_arg_len=2k", b"*6\r\n" + b"$1000\r\n" + b"x" * 1000 + b"\r\n" + (b"$1000\r\n" + b"x" * 1000 + b"\r\n") * 4, "too"),
-    ("max_inline=1k", b"x" * 1100, "too big inline request"),
+    ("max_request_args=80", b"*81\r\n", "over max_request_args 80"),
+    ("max_arg_len=1k", b"*2\r\n$4\r\nECHO\r\n$1025\r\n", "1025 is over max_arg_len 1024"),
+    ("max_arg_len=1k", b"ECHO " + b"x" * 1025 + b"\r\n", "1025 bytes are over max_arg_len 1024"),
+    ("max_request=4k max_arg_len=2k", b"*6\r\n" + b"$1000\r\n" + b"x" * 1000 + b"\r\n" + (b"$1000\r\n" + b"x" * 1000 + b"\r\n") * 4, "over max_request 4096"),
+    ("max_inline=1k", b"x" * 1100, "over max_inline 1024"),
 ], ids=lambda value: value.split("=")[0] if isinstance(value, str) and "=" in value else "")
 def test_requests_that_are_too_large(make_broker, masters1, clients, option, data, why):
     broker = make_broker(masters1, args=[word for one in option.split() for word in ("-o", "limits." + one)])

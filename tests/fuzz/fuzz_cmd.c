@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { FRAME = 0xfe, CLIENTS = 3, TURNS_MAX = 2000, INPUT_MAX = 4096 };
 
-static const struct resp_limits limits = {128, 16384, 65536, 65536};
+static const struct resp_limits limits = {128, 16384, 65536, 65536, false};
 static const int64_t wall_ms = INT64_C(1700000000000);
 
 static struct fuzz_client {

@@ -13,8 +13,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const struct resp_limits narrow = {6, 24, 64, 32}, usual = {64, 16384, 65536, 65536},
-                                wide = {1024, 1 << 20, 1 << 26, 1 << 20};
+static const struct resp_limits narrow = {6, 24, 64, 32, false},
+                                usual = {64, 16384, 65536, 65536, false},
+                                wide = {1024, 1 << 20, 1 << 26, 1 << 20, false};
 
 /* Empty before each input. One for all parsers, as in the broker, and as allocating is half of the
  * time here. */
@@ -70,6 +71,8 @@ static void on_request(struct buf *notes, const struct resp_parser *parser, cons
     size_t before = buf_len(notes);
 
     require(consumed > 0 && (size_t)parser->argc <= limits->max_args);
+    for (int i = 0; i < parser->argc; i++)
+        require(parser->argv[i].len <= limits->max_arg_len);
     note_request(notes, parser->argv, parser->argc);
     if (bytes[0] != '*') {
         require(consumed <= limits->max_inline_len + 2);

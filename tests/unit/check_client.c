@@ -300,6 +300,23 @@ START_TEST(in_all)
 }
 END_TEST
 
+START_TEST(limits_of_strangers)
+{
+    struct conf_error error;
+
+    say(come("192.0.2.1"), 1, "*129\r\n");
+    while (peers[0].answered == 0)
+        turn();
+    ck_assert_ptr_nonnull(strstr(peers[0].last, "129 is over max_request_args 128"));
+    ck_assert_int_eq(conf_set(&conf, "users.ann", "none", &error), 0);
+    users_configure(&conf);
+    say(come("192.0.2.1"), 1, "*129\r\n");
+    while (peers[1].answered == 0)
+        turn();
+    ck_assert_ptr_nonnull(strstr(peers[1].last, "129 is over the limit before authentication, 8"));
+}
+END_TEST
+
 /* Half of the places for those who have not said who they are is for one address. */
 START_TEST(strangers_of_one_address)
 {
@@ -333,6 +350,7 @@ int main(void)
     tcase_add_test(t, of_ipv6_a_network_is_one);
     tcase_add_test(t, origins);
     tcase_add_test(t, in_all);
+    tcase_add_test(t, limits_of_strangers);
     tcase_add_test(t, strangers_of_one_address);
     suite_add_tcase(s, t);
     return suite_run(s);

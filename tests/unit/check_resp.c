@@ -69,8 +69,9 @@ static const struct request_case requests[] = {
     CASE("*99999999999999999999999999999\r\n", "error: invalid multibulk length"),
     CASE("*1111111111111111111111111111111", "error: too big mbulk count string"),
     CASE("*111111111111111111111111111111", "more"),
-    CASE("*9\r\n", "error: invalid multibulk length: 9 is over max_args 8"),
-    CASE("*2147483647\r\n", "error: invalid multibulk length: 2147483647 is over max_args 8"),
+    CASE("*9\r\n", "error: invalid multibulk length: 9 is over max_request_args 8"),
+    CASE("*2147483647\r\n",
+         "error: invalid multibulk length: 2147483647 is over max_request_args 8"),
     CASE("*1\r\n\r\n", "error: expected '$', got '\\x0d'"),
     CASE("*1\r\nPING\r\n", "error: expected '$', got 'P'"),
     CASE("*1\r\n\0", "error: expected '$', got '\\x00'"),
@@ -94,7 +95,7 @@ static const struct request_case requests[] = {
     CASE("*3\r\n$60\r\n" X60 "\r\n$60\r\n" X60 "\r\n$55\r\n" X10 X10 X10 X10 X10 "12345\r\n",
          "<" X60 "><" X60 "><" X10 X10 X10 X10 X10 "12345>"),
     CASE("*3\r\n$60\r\n" X60 "\r\n$60\r\n" X60 "\r\n$56\r\n" X10 X10 X10 X10 X10 "123456\r\n",
-         "error: too big request: over max_request_len 200"),
+         "error: too big request: over max_request 200"),
     /* inline */
     CASE("PING\r\n", "<PING>"),
     CASE("PING\n", "<PING>"),
@@ -109,7 +110,7 @@ static const struct request_case requests[] = {
     CASE("$4\r\n", "<$4>"),
     CASE("POST / HTTP/1.1\r\n", "<POST></><HTTP/1.1>"),
     CASE("1 2 3 4 5 6 7 8\n", "<1><2><3><4><5><6><7><8>"),
-    CASE("1 2 3 4 5 6 7 8 9\n", "error: too many inline arguments: over max_args 8"),
+    CASE("1 2 3 4 5 6 7 8 9\n", "error: too many inline arguments: over max_request_args 8"),
     CASE("set \"a b\" ''\r\n", "<set><a b><>"),
     CASE("\"\\x00\\xfF\\x4a\"\n", "<\\x00\\xffJ>"),
     CASE("\"\\xzz\\x1\\x\"\n", "<xzzx1x>"),
@@ -128,14 +129,19 @@ static const struct request_case requests[] = {
     CASE("\"\\\n", "error: unbalanced quotes in request"),
     CASE("\"\\x4\n", "error: unbalanced quotes in request"),
     CASE("'\\'\n", "error: unbalanced quotes in request"),
-    CASE(X60 X10 X10 "\r\n", "<" X60 X10 X10 ">"),
-    CASE(X60 X10 X10 "\n", "<" X60 X10 X10 ">"),
+    CASE("a " X60 "1234\n", "<a><" X60 "1234>"),
+    CASE(X60 "12345\n", "error: invalid inline argument: 65 bytes are over max_arg_len 64"),
+    CASE("a \"" X60 "12345\" b\n",
+         "error: invalid inline argument: 65 bytes are over max_arg_len 64"),
+    CASE("'" X60 "\\'\\'z'\n", "<" X60 "''z>"), /* what counts is unescaped */
+    CASE(X60 " 123456789" X10 "\r\n", "<" X60 "><123456789" X10 ">"),
+    CASE(X60 " 123456789" X10 "\n", "<" X60 "><123456789" X10 ">"),
     CASE(X60 X10 X10 "\r", "more"),
-    CASE(X60 X10 X10 "1\n", "error: too big inline request: over max_inline_len 80"),
-    CASE(X60 X10 X10 "1\r\n", "error: too big inline request: over max_inline_len 80"),
-    CASE(X60 X10 X10 "1", "error: too big inline request: over max_inline_len 80"),
-    CASE(X60 X10 X10 "\r1", "error: too big inline request: over max_inline_len 80"),
-    CASE(X60 X10 X10 "12", "error: too big inline request: over max_inline_len 80"),
+    CASE(X60 X10 X10 "1\n", "error: too big inline request: over max_inline 80"),
+    CASE(X60 X10 X10 "1\r\n", "error: too big inline request: over max_inline 80"),
+    CASE(X60 X10 X10 "1", "error: too big inline request: over max_inline 80"),
+    CASE(X60 X10 X10 "\r1", "error: too big inline request: over max_inline 80"),
+    CASE(X60 X10 X10 "12", "error: too big inline request: over max_inline 80"),
 };
 enum { REQUESTS = sizeof requests / sizeof requests[0] };
 
@@ -262,7 +268,7 @@ END_TEST
 /* A header that claims much takes no memory. */
 START_TEST(claims_take_no_memory)
 {
-    static const struct resp_limits wide = {INT_MAX, INT_MAX, (size_t)INT_MAX * 2, 65536};
+    static const struct resp_limits wide = {INT_MAX, INT_MAX, (size_t)INT_MAX * 2, 65536, false};
     struct resp_parser parser;
     struct resp_scratch own;
     size_t consumed;
@@ -280,7 +286,7 @@ END_TEST
 /* Many arguments grow the array; it is shared, so a second parser finds it grown. */
 START_TEST(many_arguments)
 {
-    static const struct resp_limits wide = {5000, 64, 65536, 65536};
+    static const struct resp_limits wide = {5000, 64, 65536, 65536, false};
     struct resp_parser parser;
     struct buf bytes = {0};
     size_t consumed = 0;
@@ -310,7 +316,7 @@ END_TEST
  * any rescanning this takes hours, and check's time-out ends it. */
 START_TEST(linear_work)
 {
-    static const struct resp_limits wide = {1000000, 64, 7000000, 7000000};
+    static const struct resp_limits wide = {1000000, 7000000, 7000000, 7000000, false};
     struct resp_parser parser;
     struct buf bytes = {0};
     size_t consumed = 0;
@@ -339,7 +345,8 @@ END_TEST
 /* Stricter limits in the middle of a request (a reload) measure what is still to come. */
 START_TEST(limits_change)
 {
-    static const struct resp_limits strict = {8, 2, 200, 80};
+    static const struct resp_limits strict = {
+        .max_args = 8, .max_arg_len = 2, .max_request_len = 200, .max_inline_len = 80};
     static const char bytes[] = "*2\r\n$4\r\nPING\r\n$4\r\nPING\r\n";
     struct resp_parser parser;
     size_t consumed;
@@ -350,6 +357,37 @@ START_TEST(limits_change)
     parser.limits = &strict;
     feed(&parser, bytes, sizeof bytes - 1, &consumed);
     ck_assert_str_eq(text, "error: invalid bulk length: 4 is over max_arg_len 2");
+}
+END_TEST
+
+/* Before authentication there is no option that could be set: none is named. */
+START_TEST(limits_of_strangers)
+{
+    static const struct resp_limits strangers = {.max_args = 2,
+                                                 .max_arg_len = 8,
+                                                 .max_request_len = 20,
+                                                 .max_inline_len = 10,
+                                                 .of_strangers = true};
+    static const char *const cases[][2] = {
+        {"*2147483647\r\n", "error: invalid multibulk length: 2147483647 is over the limit before "
+                            "authentication, 2"},
+        {"*1\r\n$2147483647\r\n", "error: invalid bulk length: 2147483647 is over the limit before "
+                                  "authentication, 8"},
+        {"*2\r\n$8\r\n12345678\r\n$8\r\n",
+         "error: too big request: over the limit before authentication, 20"},
+        {"1 2 3\n", "error: too many inline arguments: over the limit before authentication, 2"},
+        {"123456789\n",
+         "error: invalid inline argument: 9 bytes are over the limit before authentication, 8"},
+        {"1234567890 \n", "error: too big inline request: over the limit before authentication, "
+                          "10"}};
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct resp_parser parser;
+        size_t consumed;
+        resp_parser_init(&parser, &strangers);
+        feed(&parser, cases[i][0], strlen(cases[i][0]), &consumed);
+        ck_assert_str_eq(text, cases[i][1]);
+    }
 }
 END_TEST
 
@@ -461,6 +499,7 @@ int main(void)
     tcase_add_test(parse, claims_take_no_memory);
     tcase_add_test(parse, many_arguments);
     tcase_add_test(parse, limits_change);
+    tcase_add_test(parse, limits_of_strangers);
     tcase_set_timeout(linear, 60);
     tcase_add_test(linear, linear_work);
     tcase_add_test(write, writer_scalars);

@@ -166,10 +166,16 @@ static bool is_own_channel(const struct user *u, const struct cmd *cmd, const st
            user_may_use(u, c->ptr + len, c->len - len);
 }
 
+/* Where channels begin in the request: behind the name of the command, or of the sub-command. */
+static int first_channel(const struct cmd *cmd)
+{
+    return strchr(cmd_full_name(cmd_index(cmd)), '|') ? 2 : 1;
+}
+
 static bool may_hear(struct session *s, const struct cmd *cmd, int argc,
                      const struct resp_arg *argv)
 {
-    for (int i = 1; i < argc; i++)
+    for (int i = first_channel(cmd); i < argc; i++)
         if (!is_own_channel(s->user, cmd, &argv[i]))
             return refuse_name(s, &argv[i], "channel");
     return true;
@@ -179,10 +185,16 @@ enum monitor_view cmd_view(const struct user *u, const struct monitor_request *r
 {
     const struct cmd *cmd = r->of_view;
     bool channels = (cmd->flags & CMD_CHANNELS) != 0;
-    int first = 1, end = channels ? r->argc : find_names(cmd, r->argc, r->argv, &first);
+    int first, end;
 
     if (u->all_names)
         return MONITOR_SHOWN;
+    if (channels) {
+        first = first_channel(cmd);
+        end = r->argc;
+    } else {
+        end = find_names(cmd, r->argc, r->argv, &first);
+    }
     if (first == 0 || end <= first)
         return MONITOR_REDACTED;
     for (int i = first; i < end; i++)

@@ -125,7 +125,7 @@ static const struct cmd pubsub_subs[] = {
             "Lists channels that somebody listens to.", "[pattern]"),
     CMD_ROW_HELP(CMD_CONNECTION),
     CMD_ROW("NUMPAT", cmd_pubsub_numpat, 2, CMD_CONNECTION, "0.1.0", "Counts the patterns.", ""),
-    CMD_ROW("NUMSUB", cmd_pubsub_numsub, -2, CMD_CONNECTION, "0.1.0",
+    CMD_ROW("NUMSUB", cmd_pubsub_numsub, -2, CMD_CONNECTION | CMD_CHANNELS, "0.1.0",
             "Counts the listeners of channels.", "[channel ...]"),
     CMD_ROW_END};
 

@@ -193,8 +193,9 @@ def test_names_in_what_is_shown(make_users_broker, users, clients):
     assert app.err("LOCKINFO", "secret:1").code == "NOPERM"
     assert app.err("HOLDS", "secret:1").code == "NOPERM"
     for command in (["SUBSCRIBE", "lost"], ["SUBSCRIBE", "lock:orders:1", "lock:secret:1"], ["PSUBSCRIBE", "lock:orders:*"],
-                    ["PUBSUB", "CHANNELS"]):
+                    ["PUBSUB", "CHANNELS"], ["PUBSUB", "NUMSUB", "lost"], ["PUBSUB", "NUMSUB", "lock:orders:1", "lock:secret:1"]):
         assert app.err(*command).code == "NOPERM"
+    assert app.cmd("PUBSUB", "NUMSUB", "lock:orders:1") == ["lock:orders:1", 0] and app.cmd("PUBSUB", "NUMSUB") == []
     assert app.cmd("SUBSCRIBE", "lock:orders:1")[0] == "subscribe"
 
 
@@ -218,16 +219,17 @@ def test_monitor_shows_the_names_of_its_user_only(limited):
     all_of_it.cmd("MONITOR")
     for command in (["LOCK", "secret:1"], ["LOCK", "orders:1"], ["MLOCK", 2, "orders:2", "secret:2"], ["LOCKS", "MATCH", "secret:*"],
                     ["HOLDS", "secret:1"], ["COMMAND", "GETKEYS", "LOCK", "secret:1"], ["SUBSCRIBE", "lock:secret:1"],
-                    ["UNSUBSCRIBE", "lock:secret:1"], ["PING", "secret"], ["UNLOCK", "orders:1"], ["PING"]):
+                    ["UNSUBSCRIBE", "lock:secret:1"], ["PUBSUB", "NUMSUB", "lock:secret:1"], ["PUBSUB", "NUMSUB", "lock:orders:1"],
+                    ["PING", "secret"], ["UNLOCK", "orders:1"], ["PING"]):
         ops.send(*command)
     seen, full = [], []
     for client, lines in ((half, seen), (all_of_it, full)):
         while not lines or '"PING"' not in lines[-1] or "secret" in lines[-1] or "redacted" in lines[-1]:
             lines.append(str(client.recv()))
-    assert sum("secret" in line for line in full) == 8
+    assert sum("secret" in line for line in full) == 9
     assert not [line for line in seen if "secret" in line]
     assert [re.sub(r".*?\] ", "", line) for line in seen if "orders" in line] == \
-        ['"LOCK" "orders:1"', '"UNLOCK" "orders:1"']
+        ['"LOCK" "orders:1"', '"PUBSUB" "NUMSUB" "lock:orders:1"', '"UNLOCK" "orders:1"']
     other = limited("half")
     for command in (["SLOWLOG", "GET"], ["ACL", "LOG"], ["PUBSUB", "CHANNELS"]):
         assert str(other.err(*command)).endswith("it shows names of others")

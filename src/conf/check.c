@@ -118,8 +118,10 @@ static void check_exposure(struct check *check)
             (l->tls && c->tls_clients == CONF_TLS_CLIENTS_REQUIRED))
             continue;
         say(check, c->protected_mode ? FAIL : WARN, line_of(check, "listen", NULL),
-            "listen: %s is open to other machines: whoever reaches it can take and free locks%s",
-            l->host,
+            "listen: %s%s is open to other machines%s: whoever reaches it can take and free "
+            "locks%s",
+            conf_listen_prefix(l->tls, l->proxy), l->host,
+            l->proxy ? ", as the clients of a proxy come from anywhere" : "",
             c->protected_mode ? " (name some in section [users], or set protected_mode = no)" : "");
         return;
     }

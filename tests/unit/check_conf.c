@@ -779,6 +779,11 @@ START_TEST(cross_checks)
                  0,
                  "warning: x.ini:2: listen: * is open to other machines: whoever reaches it can "
                  "take and free locks\n");
+    expect_check(
+        "[holdfast]\nlisten=127.0.0.1:1 proxy://[::1]:1" ONE_MASTER, -1,
+        "x.ini:2: listen: proxy://::1 is open to other machines, as the clients of a proxy "
+        "come from anywhere: whoever reaches it can take and free locks (name some in "
+        "section [users], or set protected_mode = no)\n");
 }
 END_TEST
 

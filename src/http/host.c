@@ -6,12 +6,13 @@
  * the name in Host, and that is not one of ours. An address in Host needs no name, so nobody can
  * have made it lead elsewhere.
  */
+#include "http/private.h"
+
 #include <arpa/inet.h>
+#include <event2/keyvalq_struct.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
-
-#include "http/private.h"
 
 enum { HOST_MAX = 256 };
 
@@ -60,6 +61,15 @@ static bool is_listed(const char *host, const char *hosts)
     return false;
 }
 
+/* What stands behind the host: nothing, or a colon and a port, which may be empty. */
+static bool is_port(const char *text)
+{
+    int64_t port;
+
+    return !*text || (*text == ':' && (!text[1] || util_parse_int(text + 1, strlen(text + 1), 0,
+                                                                  65535, &port) == 0));
+}
+
 bool http_host_fits(const char *header, const char *hosts)
 {
     char host[HOST_MAX];
@@ -68,11 +78,21 @@ bool http_host_fits(const char *header, const char *hosts)
     if (!header)
         return true;
     len = header[0] == '[' ? strcspn(header, "]") + 1 : strcspn(header, ":");
-    if (len >= sizeof host || len > strlen(header))
+    if (len >= sizeof host || len > strlen(header) || !is_port(header + len))
         return false;
     memcpy(host, header, len);
     host[len] = '\0';
     if (len > 1 && host[len - 1] == '.') /* the full name */
         host[len - 1] = '\0';
     return is_address(host) || is_own_name(host) || (hosts && is_listed(host, hosts));
+}
+
+bool http_has_hosts(const struct evkeyvalq *headers)
+{
+    const struct evkeyval *header;
+    int n = 0;
+
+    TAILQ_FOREACH(header, headers, next)
+        n += strcasecmp(header->key, "Host") == 0;
+    return n > 1;
 }

@@ -80,7 +80,7 @@ static void copy_samples(const struct http *h, struct http_view *view)
 
 static void refuse_host(struct answer *a)
 {
-    size_t len = strcspn(a->host, ":");
+    size_t len = a->host[0] == '[' ? strlen(a->host) : strcspn(a->host, ":");
 
     a->status = 421;
     buf_printf(&a->body, "This broker is not known as '");
@@ -138,6 +138,8 @@ static const char *status_text(int status)
     switch (status) {
     case 200:
         return "OK";
+    case 400:
+        return "Bad Request";
     case 404:
         return "Not Found";
     case 405:
@@ -187,7 +189,10 @@ static void on_request(struct evhttp_request *req, void *arg)
     enum evhttp_cmd_type method = evhttp_request_get_command(req);
 
     stats.http_requests++;
-    if (method != EVHTTP_REQ_GET && method != EVHTTP_REQ_HEAD) {
+    if (http_has_hosts(evhttp_request_get_input_headers(req))) {
+        a.status = 400;
+        buf_printf(&a.body, "more than one Host: which is meant?\n");
+    } else if (method != EVHTTP_REQ_GET && method != EVHTTP_REQ_HEAD) {
         a.status = 405;
         buf_printf(&a.body, "only GET and HEAD: nothing can be changed here\n");
     } else {

@@ -10,6 +10,7 @@
 #include "http/http.h"
 
 struct evhttp;
+struct evkeyvalq;
 struct evconnlistener;
 struct conn;
 
@@ -33,6 +34,8 @@ void http_conns_fini(struct http_conns *); /* after evhttp_free() */
 /* Is it a name of ours, of loopback, an address, or one of `hosts` (NULL: none)? So is no header at
  * all: browsers send one. */
 bool http_host_fits(const char *header, const char *hosts);
+/* Is there more than one Host? Somebody on the way may have gone by the other one. */
+bool http_has_hosts(const struct evkeyvalq *headers);
 
 /* ---- http_style.c: the fixed parts of the status page ---- */
 extern const char http_style[], http_live_script[];

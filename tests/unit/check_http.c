@@ -71,9 +71,17 @@ START_TEST(hosts)
                                       "127.1",
                                       "locks.example",
                                       "evil.locks.example"};
+    static const char *const odd[] = {"[::1]evil",       "[::1]evil:80",    "[::1]:evil",
+                                      "[::1].",          "[::1]]",          "localhost:80evil",
+                                      "localhost:65536", "127.0.0.1:80:80", "127.0.0.1:-1",
+                                      "127.0.0.1:80, x"};
     char name[256];
 
     ck_assert(http_host_fits(NULL, NULL));
+    for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
+        ck_assert_msg(!http_host_fits(odd[i], "localhost"), "'%s'", odd[i]);
+        ck_assert_msg(!http_host_fits(odd[i], "*"), "'%s'", odd[i]);
+    }
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
         ck_assert_msg(http_host_fits(good[i], NULL), "%s", good[i]);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {

@@ -221,7 +221,7 @@ static void prepare_tls(void)
 const struct urls *cli_urls(void)
 {
     const char *environment = getenv("HOLDFAST_URL");
-    if (cli.urls.n == 0 && environment)
+    if (cli.urls.n == 0 && environment && *environment)
         add_urls(environment, "HOLDFAST_URL");
     if (cli.urls.n == 0)
         add_urls(URL_DEFAULT, "default");

@@ -129,7 +129,7 @@ static const char *parse(struct url *u, const char *text)
 
 int urls_add(struct urls *urls, const char *list, char *error, size_t error_size)
 {
-    while (*list) {
+    do {
         size_t len = strcspn(list, ",");
         char *one = util_memdup(list, len);
         struct url u = {0};
@@ -144,6 +144,6 @@ int urls_add(struct urls *urls, const char *list, char *error, size_t error_size
         urls->v = util_realloc(urls->v, (urls->n + 1) * sizeof urls->v[0]);
         urls->v[urls->n++] = u;
         list += len + (list[len] == ',');
-    }
+    } while (*list);
     return 0;
 }

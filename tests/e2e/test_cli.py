@@ -106,7 +106,7 @@ def is_held(broker, name):
     ["run", "--limit", "4097", "a", "true"], ["run", "--shared", "a", "--limit", "2", "true"],
     ["bench", "--shared", "--limit", "2"], ["bench", "-c", "0"], ["bench", "--hold", "2xs"],
     ["-u", "http://a", "ls"], ["-u", "redis://a:0", "ls"], ["-u", "rediss://", "ls"], ["-u", "rediss://a", "--cacert", "/", "ls"],
-    ["-u", "unix://a", "ls"],
+    ["-u", "unix://a", "ls"], ["-u", "", "ls"], ["ls", "--url", ","], ["-u", "redis://a,,redis://b", "ls"],
     ["-u", "redis://:secret@", "ls"],
 ], ids=" ".join)
 def test_mistakes(args):

@@ -76,22 +76,40 @@ void server_client_limits(const struct conf *c, struct client_limits *out)
     };
 }
 
+/* What is behind the prefix of an address; the prefix says what is spoken there. */
+static const char *skip_prefix(const char *address, bool *tls, bool *proxy)
+{
+    for (int i = 3; i >= 0; i--) {
+        const char *prefix = conf_listen_prefix(i & 1, i & 2);
+        *tls = i & 1;
+        *proxy = i & 2;
+        if (strncmp(address, prefix, strlen(prefix)) == 0)
+            return address + strlen(prefix);
+    }
+    return address;
+}
+
+static bool is_local(const char *host)
+{
+    return strncmp(host, "unix:", 5) == 0 || strncmp(host, "127.", 4) == 0 ||
+           strncmp(host, "[::1]", 5) == 0;
+}
+
 int server_check_exposure(const struct server *s, char *error, size_t error_size)
 {
     if (s->conf.user_count > 0 || !s->conf.protected_mode)
         return 0;
     for (size_t i = 0; i < listener_count(s->listeners); i++) {
-        const char *address = listener_addr(s->listeners, i), *host = address;
-        bool tls = strncmp(address, "tls://", 6) == 0;
-        host += tls ? 6 : 0;
-        if (strncmp(host, "unix:", 5) == 0 || strncmp(host, "127.", 4) == 0 ||
-            strncmp(host, "[::1]", 5) == 0 ||
-            (tls && s->conf.tls_clients == CONF_TLS_CLIENTS_REQUIRED))
+        const char *address = listener_addr(s->listeners, i);
+        bool tls, proxy;
+        const char *host = skip_prefix(address, &tls, &proxy);
+
+        if ((is_local(host) && !proxy) || (tls && s->conf.tls_clients == CONF_TLS_CLIENTS_REQUIRED))
             continue;
         snprintf(error, error_size,
-                 "%s is open to other machines: name somebody in section [users], or set "
+                 "%s is open to other machines%s: name somebody in section [users], or set "
                  "protected_mode = no",
-                 address);
+                 address, proxy ? ", as the clients of a proxy come from anywhere" : "");
         return -1;
     }
     return 0;

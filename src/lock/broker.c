@@ -156,8 +156,22 @@ static void renew(struct broker *b, struct lock_request *r, int64_t now_ms)
         enter_take_over(b, r->lock, r, now_ms);
 }
 
+/* Nobody waits any more for what it would get: its connection has gone, or is going, while it stood
+ * behind another request. */
+static bool is_of_nobody(const struct lock_request *r)
+{
+    const struct session *s = r->base.session;
+    return (r->verb == VERB_LOCK || r->verb == VERB_MLOCK) && !r->item && !r->goes_on &&
+           (!s || s->ended);
+}
+
 static void run(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
+    if (is_of_nobody(r)) {
+        stats.acquires_abandoned++;
+        broker_finish(b, r, RESULT_NOT_GRANTED);
+        return;
+    }
     if (r->lock->n_leaving > 0)
         broker_release_left_of(b, r->lock, now_ms);
     if (!r->goes_on && !r->many && (defer_needed(r->lock, r) || many_is_before(r->lock, r))) {

@@ -121,6 +121,7 @@ void session_fini(struct session *s, int64_t now_ms)
     struct request *r;
 
     assert(LIST_EMPTY(&s->holds) && !s->owner && TAILQ_EMPTY(&s->subscriptions));
+    s->ended = s->ready = true; /* nobody flushes it any more */
     while ((r = TAILQ_FIRST(&s->requests)) != NULL) {
         unlink_request(s, r);
         if (r->parked)

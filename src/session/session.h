@@ -97,6 +97,7 @@ struct session {
     bool ready;    /* on_ready has been called, session_flush not yet */
     bool writing;  /* a reply is being written */
     bool closing;  /* no further command is run (QUIT, kill) */
+    bool ended;    /* session_fini() runs: its requests are abandoned one after the other */
     bool monitor, no_evict, no_touch;
     bool multi;       /* MULTI has been said: nothing runs until EXEC or DISCARD */
     bool tell;        /* CLIENT TELL: as if LOCK said TELL, and RENEW that takes a lock back */

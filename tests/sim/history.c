@@ -732,7 +732,7 @@ static void check_waiters(const struct name *n, struct world_broker *wb)
     if (!l || !l->queue)
         return;
     TAILQ_FOREACH(r, &l->queue->waiters, queued) {
-        if (!r->base.session)
+        if (!r->base.session && !r->item) /* one name of an MLOCK never has one */
             history_fail("a LOCK of %s, whose connection has gone, waits for '%s'", r->owner->text,
                          n->name);
     }

@@ -165,6 +165,15 @@ static bool is_of_nobody(const struct lock_request *r)
            (!s || s->ended);
 }
 
+/* Is another request of its owner writing the hold that this one came for, and that it has been
+ * taken back for meanwhile? */
+static bool has_busy_hold(const struct lock_request *r)
+{
+    const struct hold *h =
+        r->verb == VERB_LOCK ? queue_already_has(r->lock, r) : lock_hold_of(r->lock, r->owner);
+    return h && h->busy && r->goes_on && !r->many && !r->item;
+}
+
 static void run(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
     if (is_of_nobody(r)) {
@@ -174,7 +183,8 @@ static void run(struct broker *b, struct lock_request *r, int64_t now_ms)
     }
     if (r->lock->n_leaving > 0)
         broker_release_left_of(b, r->lock, now_ms);
-    if (!r->goes_on && !r->many && (defer_needed(r->lock, r) || many_is_before(r->lock, r))) {
+    if (has_busy_hold(r) ||
+        (!r->goes_on && !r->many && (defer_needed(r->lock, r) || many_is_before(r->lock, r)))) {
         defer_request(r->lock, r);
         return;
     }

@@ -115,6 +115,17 @@ void queue_note_ticket(struct lock *l, const struct claim *c)
         keep_ticket(l->queue, NULL, c);
 }
 
+/* Whoever this claim was for has gone while it was under way, and nobody else waits: so nobody is
+ * to be called up for the ticket that it has left. */
+static void leave_line(struct broker *b, struct lock *l, const struct claim *c, int64_t now_ms)
+{
+    struct lock_queue *q = l->queue;
+    if (c->end == CLAIM_BUSY && c->place.where && c->place.number)
+        line_leave(b, l, c->place.number, now_ms);
+    else if ((q->lined || q->turn) && q->n_claims == 0)
+        line_leave(b, l, 0, now_ms);
+}
+
 static void claim_refused(struct broker *b, struct lock *l, struct lock_request *r,
                           const struct claim *c, int64_t now_ms)
 {
@@ -128,8 +139,11 @@ static void claim_refused(struct broker *b, struct lock *l, struct lock_request 
         keep_ticket(q, r, c);
     queue_refuse_tries(b, l, is_failure ? NULL : c, q->failure);
     const struct lock_request *first = queue_first(q);
-    if (!first)
+    if (!first) {
+        if (!r)
+            leave_line(b, l, c, now_ms);
         return;
+    }
     if (!is_failure && !queue_same_question(c->part, first->want)) {
         queue_run(b, l, now_ms); /* what he wants has not been asked yet */
         return;

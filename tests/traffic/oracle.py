@@ -286,6 +286,8 @@ class Oracle:
             grant = Grant(name, e.owner, conn, self.kind_told(e, name), token,
                           since + validity_ms / 1000, since + validity_ms / 1000 * KEPT)
             others = self.live[name] = [g for g in self.live[name] if g.sure_until > now and not g.over]
+            if e.shortens:  # what was told before holds no longer, whatever else is under way
+                others[:] = [g for g in others if g.owner != e.owner]
             # what was under way together with this request may have followed it
             met = any(self.answered_at[key] > e.sent for key in ((name, e.owner), (name,), ("owner", e.owner)))
             if met or self.in_doubt(name, e.owner, now) or conn.doomed or grant.sure_until <= now:

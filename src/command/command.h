@@ -122,7 +122,7 @@ void cmd_written(struct request *);
 /* The session goes: ends its subscriptions and its MONITOR. Before session_fini(). */
 void cmd_session_end(struct session *);
 
-/* Case-insensitive; NULL: none. */
+/* index.c: looks a name up in any case; NULL: none. */
 const struct cmd *cmd_find(const struct resp_arg *word);
 const struct cmd *cmd_find_sub(const struct cmd *, const struct resp_arg *word);
 

@@ -1,0 +1,29 @@
+#ifndef HOLDFAST_COMMAND_PRIVATE_H
+#define HOLDFAST_COMMAND_PRIVATE_H
+/*
+ * Between command.c and index.c: the rows by number and by what is in the table.
+ */
+#include <stdint.h>
+
+#include "command/command.h"
+#include "stats/stats.h"
+
+enum { CMD_NAME_MAX = 32 }; /* bytes of the name of a command or a sub-command */
+
+/* What belongs to one row, in the order of cmd_index(). */
+struct cmd_row {
+    const struct cmd *cmd;
+    uint16_t number; /* cmd_index(cmd) */
+    char full_name[2 * CMD_NAME_MAX + 2];
+    struct stats_command counts;
+};
+
+/* Makes the rows from cmd_table(); its names stand in their order. Again: anew. */
+void cmd_index_init(void);
+void cmd_index_fini(void);
+
+/* The row of this number, which is one. */
+struct cmd_row *cmd_row(int number);
+/* The row of a command of the table, or of this one of its sub-commands unless NULL. */
+struct cmd_row *cmd_row_of(const struct cmd *, const struct cmd *sub);
+#endif

@@ -13,7 +13,7 @@
 #include "base/util.h"
 #include "command/command.h"
 #include "lock/broker.h"
-#include "lock/many.h"
+#include "lock/multilock.h"
 
 /* ---- words ---- */
 
@@ -224,9 +224,10 @@ static void ask_many(struct session *s, enum lock_verb verb, unsigned allowed, i
 {
     const struct resp_arg *twice;
     int64_t n;
-    if (util_parse_int(argv[1].ptr, argv[1].len, 1, MANY_NAMES_MAX, &n) != 0)
+    if (util_parse_int(argv[1].ptr, argv[1].len, 1, MULTILOCK_NAMES_MAX, &n) != 0)
         cmd_reply_error(s, "ERR numnames '%.*s' is not a number from 1 to %d",
-                        (int)(argv[1].len < 32 ? argv[1].len : 32), argv[1].ptr, MANY_NAMES_MAX);
+                        (int)(argv[1].len < 32 ? argv[1].len : 32), argv[1].ptr,
+                        MULTILOCK_NAMES_MAX);
     else if (n > argc - 2)
         cmd_reply_error(s, "ERR numnames is %d, but %d names follow", (int)n, argc - 2);
     else if ((twice = find_twice(&argv[2], (int)n)))

@@ -170,13 +170,13 @@ static const char *new_locks(const struct broker *b, const struct master_status 
 {
     if (b->draining || b->paused)
         return b->draining ? "draining" : "paused";
-    return master_state_votes(m->state) && !m->stalled && !backend_veto(&b->backend) ? "yes" : "no";
+    return master_state_votes(m->state) && !m->stalled && !rounds_veto(&b->rounds) ? "yes" : "no";
 }
 
 static void write_master(struct resp_writer *w, const struct broker *broker,
                          const struct master_status *m)
 {
-    const struct backend *b = &broker->backend;
+    const struct rounds *b = &broker->rounds;
 
     resp_map(w, 11);
     resp_str(w, "name");
@@ -192,7 +192,7 @@ static void write_master(struct resp_writer *w, const struct broker *broker,
     resp_str(w, "latency_us");
     resp_int(w, m->latency_us);
     resp_str(w, "clock_offset_ms");
-    resp_int(w, backend_clock_offset_ms(b, m));
+    resp_int(w, rounds_clock_offset_ms(b, m));
     resp_str(w, "in_flight");
     resp_int(w, m->in_flight);
     resp_str(w, "restarts");
@@ -206,12 +206,12 @@ static void write_master(struct resp_writer *w, const struct broker *broker,
 void cmd_lock_masters(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
 {
     struct broker *b = cmd_hooks()->broker;
-    struct backend *backend = &b->backend;
+    struct rounds *rounds = &b->rounds;
     struct resp_writer w = session_reply(s);
     (void)argc;
     (void)argv;
-    resp_array(&w, (size_t)backend->n);
-    for (int i = 0; i < backend->n; i++)
-        write_master(&w, b, master_status(backend->masters[i], now_ms));
+    resp_array(&w, (size_t)rounds->n);
+    for (int i = 0; i < rounds->n; i++)
+        write_master(&w, b, master_status(rounds->masters[i], now_ms));
     session_reply_end(s);
 }

@@ -5,9 +5,9 @@
 #include "command/command.h"
 #include "command/lock.h"
 #include "lock/broker.h"
-#include "lock/keep.h"
+#include "lock/hold.h"
 #include "lock/lock_info.h"
-#include "lock/many.h"
+#include "lock/multilock.h"
 
 /* Until when what the reply says is true; it may have waited for others before it, and this process
  * may have stood still. What its own connection has given up since, by a later request, was true in
@@ -37,22 +37,22 @@ static void write_granted(struct lock_request *r, struct resp_writer *w, int64_t
  * back in the next turn, for nobody knows that he has them. */
 static void write_many(struct lock_request *r, struct resp_writer *w, int64_t now_ms)
 {
-    int n = many_count(r->many);
+    int n = multilock_count(r->multilock);
     int64_t until_ms = INT64_MAX;
     for (int i = 0; i < n; i++) {
-        int64_t one_ms = promised_ms(r, many_hold(r->many, i));
+        int64_t one_ms = promised_ms(r, multilock_hold(r->multilock, i));
         until_ms = one_ms < until_ms ? one_ms : until_ms;
     }
     if (until_ms <= now_ms) {
-        many_untold(r->many);
-        r->many = NULL;
+        multilock_untold(r->multilock);
+        r->multilock = NULL;
         resp_null_array(w);
         return;
     }
     resp_array(w, 2);
     resp_array(w, (size_t)n);
     for (int i = 0; i < n; i++)
-        resp_int(w, many_hold(r->many, i)->token);
+        resp_int(w, multilock_hold(r->multilock, i)->token);
     resp_int(w, until_ms - now_ms);
 }
 
@@ -110,7 +110,7 @@ static void write_limit(const struct lock_info *info, struct resp_writer *w)
 static void write_info(const struct lock_request *r, struct resp_writer *w)
 {
     const struct lock_info *info = r->info;
-    struct backend *backend = &r->broker->backend;
+    struct rounds *rounds = &r->broker->rounds;
     resp_map(w, 7);
     resp_str(w, "kind");
     if (info->held)
@@ -134,7 +134,7 @@ static void write_info(const struct lock_request *r, struct resp_writer *w)
     resp_str(w, "masters");
     resp_map(w, (size_t)info->n_masters);
     for (int i = 0; i < info->n_masters; i++) {
-        resp_str(w, master_name(backend->masters[i]));
+        resp_str(w, master_name(rounds->masters[i]));
         resp_str(w, info->masters[i].text);
     }
 }
@@ -176,9 +176,9 @@ static void on_free(struct request *base)
 {
     struct lock_request *r = (struct lock_request *)base;
     if (r->told)
-        keep_unpin(r->told);
-    many_free(r->many);
-    r->many = NULL;
+        hold_unpin(r->told);
+    multilock_free(r->multilock);
+    r->multilock = NULL;
     lock_request_free(r);
 }
 

@@ -15,9 +15,9 @@
 #include "lock/broker_private.h"
 #include "lock/defer.h"
 #include "lock/enter.h"
+#include "lock/hold.h"
 #include "lock/inspect.h"
-#include "lock/keep.h"
-#include "lock/many.h"
+#include "lock/multilock.h"
 #include "lock/queue.h"
 #include "stats/stats.h"
 
@@ -34,7 +34,7 @@ void broker_end_hold(struct broker *b, struct hold *h, struct lock_request *rele
     struct queue_passed passed = {h->op, lease_ms, h->part, owner};
     broker_use(l);
     notify_released(h, now_ms);
-    keep_end(b, h);
+    hold_end(b, h);
     queue_pass_on(b, l, &passed, releaser, is_lapsing, now_ms);
     owner_unref(owner);
     broker_put(b, l);
@@ -56,7 +56,7 @@ static void hold_over(struct broker *b, struct hold *h, int64_t now_ms)
         return;
     }
     broker_use(l); /* neither handed over nor released: it lapses on the masters by itself */
-    keep_end(b, h);
+    hold_end(b, h);
     queue_run(b, l, now_ms);
     broker_put(b, l);
 }
@@ -69,7 +69,7 @@ static bool is_refused(struct broker *b, struct lock_request *r)
     const struct lock *l = r->lock;
     const struct session *s = r->base.session;
     uint32_t n_waiters = l->queue ? l->queue->n_waiters : 0;
-    uint32_t wanted = r->many ? (uint32_t)many_count(r->many) : 1;
+    uint32_t wanted = r->multilock ? (uint32_t)multilock_count(r->multilock) : 1;
     if (b->draining) {
         stats.acquires_draining++;
         broker_finish_error(b, r, "%s", broker_draining);
@@ -110,7 +110,7 @@ static bool is_refused(struct broker *b, struct lock_request *r)
 static void lock(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
     struct hold *h = queue_already_has(r->lock, r);
-    bool is_valid = h && keep_is_valid(h, now_ms);
+    bool is_valid = h && hold_is_valid(h, now_ms);
     char *error = queue_not_permitted(r, r->lock);
     if (error)
         broker_finish_error(b, r, "%s", error);
@@ -128,7 +128,7 @@ static void lock(struct broker *b, struct lock_request *r, int64_t now_ms)
 static void unlock(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
     struct hold *h = lock_hold_of(r->lock, r->owner);
-    if (h && keep_is_valid(h, now_ms)) {
+    if (h && hold_is_valid(h, now_ms)) {
         if (h->count > 1) {
             enter_leave(b, h, r, now_ms);
             return;
@@ -148,7 +148,7 @@ static void unlock(struct broker *b, struct lock_request *r, int64_t now_ms)
 static void renew(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
     struct hold *h = lock_hold_of(r->lock, r->owner);
-    if (h && !keep_is_valid(h, now_ms))
+    if (h && !hold_is_valid(h, now_ms))
         broker_finish(b, r, RESULT_NOT_HELD);
     else if (h && (h->session == r->base.session || !h->watched))
         enter_renew(b, h, r, now_ms);
@@ -171,7 +171,7 @@ static bool has_busy_hold(const struct lock_request *r)
 {
     const struct hold *h =
         r->verb == VERB_LOCK ? queue_already_has(r->lock, r) : lock_hold_of(r->lock, r->owner);
-    return h && h->busy && r->goes_on && !r->many && !r->item;
+    return h && h->busy && r->goes_on && !r->multilock && !r->item;
 }
 
 static void run(struct broker *b, struct lock_request *r, int64_t now_ms)
@@ -183,8 +183,8 @@ static void run(struct broker *b, struct lock_request *r, int64_t now_ms)
     }
     if (r->lock->n_leaving > 0)
         broker_release_left_of(b, r->lock, now_ms);
-    if (has_busy_hold(r) ||
-        (!r->goes_on && !r->many && (defer_needed(r->lock, r) || many_is_before(r->lock, r)))) {
+    if (has_busy_hold(r) || (!r->goes_on && !r->multilock &&
+                             (defer_needed(r->lock, r) || multilock_is_before(r->lock, r)))) {
         defer_request(r->lock, r);
         return;
     }
@@ -209,10 +209,10 @@ static void run(struct broker *b, struct lock_request *r, int64_t now_ms)
         break;
     case VERB_MLOCK:
         if (!is_refused(b, r))
-            many_lock(b, r, now_ms);
+            multilock_lock(b, r, now_ms);
         break;
     case VERB_MUNLOCK:
-        many_unlock(b, r, now_ms);
+        multilock_unlock(b, r, now_ms);
         break;
     }
 }
@@ -229,7 +229,7 @@ void broker_submit(struct broker *b, struct lock_request *r, const struct resp_a
     r->number = ++b->last_request;
     b->now_ms = now_ms;
     if (r->verb == VERB_MLOCK || r->verb == VERB_MUNLOCK)
-        many_begin(b, r, names, n);
+        multilock_begin(b, r, names, n);
     run(b, r, now_ms);
     broker_put(b, l);
 }
@@ -237,8 +237,8 @@ void broker_submit(struct broker *b, struct lock_request *r, const struct resp_a
 void broker_abandon(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
     struct lock *l = r->lock;
-    if (r->many)
-        many_leave_session(r->many);
+    if (r->multilock)
+        multilock_leave_session(r->multilock);
     broker_use(l);
     if (r->waiting) {
         queue_leave(b, r, now_ms);
@@ -260,7 +260,7 @@ void broker_abandon(struct broker *b, struct lock_request *r, int64_t now_ms)
 void broker_configure(struct broker *b, const struct broker_conf *conf)
 {
     b->conf = *conf;
-    b->backend.request_timeout_ms = conf->request_timeout_ms;
+    b->rounds.request_timeout_ms = conf->request_timeout_ms;
 }
 
 void broker_init(struct broker *b, const struct broker_conf *conf, const char *id, uint64_t seed,
@@ -269,12 +269,12 @@ void broker_init(struct broker *b, const struct broker_conf *conf, const char *i
     memset(b, 0, sizeof *b);
     assert(strlen(id) <= BROKER_ID_LEN);
     strcpy(b->id, id);
-    b->first_permit = item_hash(id, strlen(id));
+    b->first_permit = args_hash(id, strlen(id));
     b->rng = seed | 1;
     b->resubmit = run;
     b->hold_over = hold_over;
-    b->many_over = many_over;
-    b->many_turn = many_turn;
+    b->multilock_over = multilock_over;
+    b->multilock_turn = multilock_turn;
     for (int i = 0; i < QUORUM_MASTERS_MAX; i++)
         b->ears[i].since_ms = INT64_MAX;
     locktab_init(&b->locks);
@@ -282,7 +282,7 @@ void broker_init(struct broker *b, const struct broker_conf *conf, const char *i
     wheel_init(&b->wheel, now_ms);
     LIST_INIT(&b->leaving);
     b->leaves_left = BROKER_LEAVES_TURN;
-    backend_init(&b->backend, conf->request_timeout_ms);
+    rounds_init(&b->rounds, conf->request_timeout_ms);
     broker_configure(b, conf);
 }
 
@@ -292,7 +292,7 @@ static void forget_lock(void *arg, struct lock *l)
     struct hold *h;
     broker_use(l);
     while ((h = lock_first_hold(l)))
-        keep_end(b, h);
+        hold_end(b, h);
     defer_end(b, l);
     broker_put(b, l);
 }
@@ -300,8 +300,8 @@ static void forget_lock(void *arg, struct lock *l)
 void broker_fini(struct broker *b, int64_t now_ms)
 {
     uint64_t cursor = 0;
-    many_settle(b, now_ms);
-    backend_fini(&b->backend, now_ms);
+    multilock_settle(b, now_ms);
+    rounds_fini(&b->rounds, now_ms);
     while (b->locks.count > 0)
         cursor = locktab_scan(&b->locks, cursor, forget_lock, b);
     locktab_fini(&b->locks);

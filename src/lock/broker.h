@@ -10,10 +10,10 @@
 #include "lock/broker_state.h"
 
 /* `id` makes operation ids and default owners unique; random in the daemon, fixed in the
- * simulation. Masters are then added to broker->backend. */
+ * simulation. Masters are then added to broker->rounds. */
 void broker_init(struct broker *, const struct broker_conf *, const char *id, uint64_t seed,
                  int64_t now_ms);
-/* After backend_close(), and when the masters have been freed and no session is left. */
+/* After rounds_close(), and when the masters have been freed and no session is left. */
 void broker_fini(struct broker *, int64_t now_ms);
 void broker_configure(struct broker *, const struct broker_conf *);
 

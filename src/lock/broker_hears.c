@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "lock/broker.h"
-#include "lock/keep.h"
+#include "lock/hold.h"
 #include "lock/queue.h"
 
 /* ---- called up ---- */
@@ -43,7 +43,7 @@ static void moved(struct broker *b, struct lock *l, uint64_t op, int64_t now_ms)
     struct hold *h;
     LIST_FOREACH(h, &l->holds, of_lock) {
         if (h->op == op) {
-            keep_check(b, h, now_ms);
+            hold_check(b, h, now_ms);
             return;
         }
     }
@@ -69,7 +69,7 @@ void broker_called(struct broker *b, int i, const char *text, size_t len, int64_
     broker_use(l);
     if (mark == '.')
         moved(b, l, number, now_ms);
-    else if (backend_agreed(&b->backend, name, name_len, now_ms) == i)
+    else if (rounds_agreed(&b->rounds, name, name_len, now_ms) == i)
         queue_call(b, l, number, now_ms);
     broker_put(b, l);
 }

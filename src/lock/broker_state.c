@@ -33,7 +33,7 @@ static void numbered(const struct broker *b, char separator, uint64_t number, ch
 
 struct broker *broker_of_round(const struct round *r)
 {
-    return (struct broker *)((char *)r->backend - offsetof(struct broker, backend));
+    return (struct broker *)((char *)r->rounds - offsetof(struct broker, rounds));
 }
 
 void broker_op_text(const struct broker *b, uint64_t op, char out[BROKER_OP_MAX + 1])
@@ -69,9 +69,9 @@ uint64_t broker_random(struct broker *b, uint64_t below)
 bool broker_has_heard(const struct broker *b, int64_t since_ms, int64_t now_ms)
 {
     int hear = 0;
-    for (int i = 0; i < b->backend.n; i++)
+    for (int i = 0; i < b->rounds.n; i++)
         hear += b->ears[i].since_ms <= since_ms && b->ears[i].heard_ms >= now_ms - BROKER_MEMORY_MS;
-    return hear >= quorum_need(b->backend.n);
+    return hear >= quorum_need(b->rounds.n);
 }
 
 void broker_due_at(struct broker *b, struct due *due, int64_t due_ms)
@@ -127,8 +127,8 @@ void broker_finish(struct broker *b, struct lock_request *r, enum lock_result re
     struct lock *l = r->lock;
     assert(!r->waiting && !r->deferred && r->result == RESULT_NONE);
     broker_due_cancel(b, &r->due);
-    if (r->many)
-        b->many_over(b, r);
+    if (r->multilock)
+        b->multilock_over(b, r);
     if (result == RESULT_NOT_HELD &&
         asprintf(&r->text, "NOTHELD '%s' is not held by this owner", l->name) < 0)
         util_die("out of memory");

@@ -11,7 +11,7 @@
 #include "base/wheel.h"
 #include "lock/lock.h"
 #include "lock/locktab.h"
-#include "redis/backend.h"
+#include "redis/round.h"
 
 enum { BROKER_ID_LEN = 13, BROKER_OP_MAX = BROKER_ID_LEN + 16, BROKER_TICKET_MAX = BROKER_OP_MAX };
 /* What is older than this nobody is refused for: the masters are asked. */
@@ -46,18 +46,18 @@ struct broker {
     struct broker_ear ears[QUORUM_MASTERS_MAX];
     struct due doubt; /* an ear has been deaf: those who wait for holds are looked at anew */
     uint64_t doubt_cursor;
-    struct backend backend;
+    struct rounds rounds;
     struct locktab locks;
     struct wheel first, wheel;     /* what goes before all else: renewals; and the rest */
     char id[BROKER_ID_LEN + 1];    /* random: distinguishes this process from every other broker */
     struct queue_joining *joining; /* calls of queue_join(), the innermost first; queue_private.h */
-    struct many *untold;           /* what no reply could say, to be given back; many.h */
+    struct multilock *untold;      /* what no reply could say, to be given back; multilock.h */
     uint32_t first_permit; /* where it begins to look for a free one (share_ask), from its id: so
                               brokers seldom ask for the same one */
     uint64_t last_op;
     uint64_t last_ticket;
     uint64_t last_request;
-    int64_t granted[ITEM_BUCKETS]; /* highest token granted here, by bucket */
+    int64_t granted[ARGS_BUCKETS]; /* highest token granted here, by bucket */
     uint64_t rng;                  /* jitter; see broker_random */
     int64_t now_ms;                /* of this turn; for figures only */
     LIST_HEAD(, hold)
@@ -75,10 +75,10 @@ struct broker {
     void (*resubmit)(struct broker *, struct lock_request *,
                      int64_t now_ms); /* a deferred one goes again */
     void (*hold_over)(struct broker *, struct hold *,
-                      int64_t now_ms);                         /* its time is over: pass it on */
-    void (*many_over)(struct broker *, struct lock_request *); /* it is about to be finished */
-    void (*many_turn)(struct broker *, struct lock_request *,
-                      int64_t now_ms); /* see many.h: its turn in a queue */
+                      int64_t now_ms); /* its time is over: pass it on */
+    void (*multilock_over)(struct broker *, struct lock_request *); /* it is about to be finished */
+    void (*multilock_turn)(struct broker *, struct lock_request *,
+                           int64_t now_ms); /* see multilock.h: its turn in a queue */
 };
 
 /* Whose question it is. */

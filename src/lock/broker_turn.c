@@ -11,8 +11,8 @@
 
 #include "lock/broker.h"
 #include "lock/broker_private.h"
-#include "lock/keep.h"
-#include "lock/many.h"
+#include "lock/hold.h"
+#include "lock/multilock.h"
 #include "lock/queue.h"
 #include "stats/stats.h"
 
@@ -50,11 +50,11 @@ void broker_session_end(struct broker *b, struct session *s, bool orderly, int64
     b->now_ms = now_ms;
     while ((h = LIST_FIRST(&s->holds))) {
         if (!release || !h->watched || h->state == HOLD_LOST)
-            keep_orphan(b, h);
+            hold_orphan(b, h);
         else if (b->leaves_left > 0)
             release_left(b, h, now_ms);
         else
-            keep_leave(b, h);
+            hold_leave(b, h);
     }
     owner_unref(s->acted_for);
     s->acted_for = NULL;
@@ -168,17 +168,17 @@ static bool run_due(struct broker *b, struct wheel *w, int n, int64_t now_ms)
 void broker_turn(struct broker *b, int64_t now_ms)
 {
     b->now_ms = now_ms;
-    many_settle(b, now_ms);
+    multilock_settle(b, now_ms);
     (void)run_due(b, &b->first, RENEWALS_TURN, now_ms);
     (void)run_due(b, &b->wheel, DUE_TURN, now_ms);
     release_some_left(b, now_ms);
     sweep_some(b);
-    backend_turn(&b->backend, now_ms);
+    rounds_turn(&b->rounds, now_ms);
 }
 
 int64_t broker_next_ms(const struct broker *b)
 {
-    int64_t next = backend_next_ms(&b->backend);
+    int64_t next = rounds_next_ms(&b->rounds);
     int64_t first_ms = wheel_next_ms(&b->first), wheel_ms = wheel_next_ms(&b->wheel);
     if (b->untold || b->sweeps || !LIST_EMPTY(&b->leaving))
         return 0;

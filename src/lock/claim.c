@@ -14,7 +14,7 @@
 #include "lock/broker_state.h"
 #include "lock/claim_private.h"
 #include "lock/lock_share.h"
-#include "redis/item.h"
+#include "redis/args.h"
 #include "stats/stats.h"
 
 enum { ASKING, COMMITTING, GRANTED, REFUSED, STATES };
@@ -129,7 +129,7 @@ static void fail_late(struct claim *c, int64_t now_ms)
  * that the masters are no longer what they were. */
 static bool goes_back(struct claim *c, int64_t token)
 {
-    int64_t *granted = &c->broker->granted[item_bucket(c->lock->name, c->lock->name_len)];
+    int64_t *granted = &c->broker->granted[args_bucket(c->lock->name, c->lock->name_len)];
     if (token <= c->above)
         return true;
     if (token > *granted)
@@ -179,7 +179,7 @@ static void grant(struct claim *c, struct round *r, int64_t token, int64_t now_m
     c->deadline_ms = now_ms + left;
     c->round = r;
     c->missed |= round_has_missed(r);
-    backend_saw_token(&c->broker->backend, token);
+    rounds_saw_token(&c->broker->rounds, token);
     end(c, CLAIM_GRANTED, now_ms);
 }
 
@@ -194,8 +194,7 @@ static void commit(struct claim *c, int64_t token, int64_t now_ms)
     c->commits++;
     c->token = token;
     stats.fence_writebacks++;
-    backend_ask(&c->broker->backend, SCRIPT_COMMIT, claim_item_commit(c), false, on_commit, c,
-                now_ms);
+    round_ask(&c->broker->rounds, SCRIPT_COMMIT, claim_item_commit(c), false, on_commit, c, now_ms);
 }
 
 static void on_commit(struct round *r, void *arg, int64_t now_ms)
@@ -279,12 +278,12 @@ static void ask(struct claim *c, int64_t now_ms)
 {
     sm_move(states, &c->state, c->lock->name, ASKING);
     c->sent_ms = now_ms;
-    c->above = c->broker->granted[item_bucket(c->lock->name, c->lock->name_len)];
+    c->above = c->broker->granted[args_bucket(c->lock->name, c->lock->name_len)];
     c->count = c->takeover ? 0 : 1;
-    struct item *it = claim_item_ask(c, now_ms);
+    struct args *it = claim_item_ask(c, now_ms);
     c->floor = it->floor;
-    backend_ask(&c->broker->backend, c->takeover ? SCRIPT_TAKEOVER : SCRIPT_ACQUIRE, it, false,
-                on_asked, c, now_ms);
+    round_ask(&c->broker->rounds, c->takeover ? SCRIPT_TAKEOVER : SCRIPT_ACQUIRE, it, false,
+              on_asked, c, now_ms);
 }
 
 void claim_start(struct claim *c, int64_t now_ms)

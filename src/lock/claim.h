@@ -18,7 +18,7 @@
 #include "lock/line.h"
 #include "lock/lock.h"
 
-struct backend;
+struct rounds;
 struct claim;
 
 enum claim_end {
@@ -69,7 +69,7 @@ struct claim {
     int64_t above;           /* highest token granted here for the bucket when it was asked */
     int64_t line;            /* tickets in the line now */
     int64_t retry_ms;        /* CLAIM_BUSY: time to live of what is in the way */
-    struct round *round;     /* CLAIM_GRANTED: the one that granted it; see keep.h */
+    struct round *round;     /* CLAIM_GRANTED: the one that granted it; see hold.h */
     char *reason;            /* CLAIM_FAILED: "NOQUORUM ..."; heap, the claim's */
     struct lock_part in_use; /* CLAIM_KIND */
     uint8_t state;           /* ASKING, COMMITTING, GRANTED, REFUSED */

@@ -11,27 +11,27 @@
 #include "base/util.h"
 #include "lock/broker_state.h"
 #include "lock/claim_private.h"
-#include "redis/item.h"
+#include "redis/args.h"
 
 static const char *const kind_words[LOCK_KINDS] = {"x", "s", "n"};
 
-static struct item *begin(const struct claim *c)
+static struct args *begin(const struct claim *c)
 {
-    return item_begin(c->lock->name, c->lock->name_len);
+    return args_begin(c->lock->name, c->lock->name_len);
 }
 
-static void add_op(const struct claim *c, struct item *it)
+static void add_op(const struct claim *c, struct args *it)
 {
     char op[BROKER_OP_MAX + 1];
     broker_op_text(c->broker, c->op, op);
-    item_arg_str(it, op);
+    args_str(it, op);
 }
 
-static void add_counter(const struct claim *c, struct item *it)
+static void add_counter(const struct claim *c, struct args *it)
 {
-    char counter[BACKEND_COUNTER_MAX + 1];
-    backend_counter(&c->broker->backend, c->lock->name, c->lock->name_len, counter);
-    item_arg_str(it, counter);
+    char counter[ROUNDS_COUNTER_MAX + 1];
+    rounds_counter(&c->broker->rounds, c->lock->name, c->lock->name_len, counter);
+    args_str(it, counter);
 }
 
 /* The digits of a number, made once where they are needed several times. */
@@ -54,7 +54,7 @@ static char *put(char *to, const struct digits *d)
 }
 
 /* A hold as it is to stand on the masters (lua/hold.lua). */
-static void add_hold(const struct claim *c, struct item *it, const struct digits *lease)
+static void add_hold(const struct claim *c, struct args *it, const struct digits *lease)
 {
     const struct digits floor = digits_of(it->floor);
     char op[BROKER_OP_MAX + 1], text[sizeof op + LOCK_OWNER_MAX + 160], *p = text;
@@ -65,7 +65,7 @@ static void add_hold(const struct claim *c, struct item *it, const struct digits
     p = put(stpcpy(p, " lease="), lease);
     p = stpcpy(p, " end=0 taken=0 owner=");
     memcpy(p, c->owner->text, c->owner->len); /* any bytes */
-    item_arg(it, text, (size_t)(p - text) + c->owner->len);
+    args_text(it, text, (size_t)(p - text) + c->owner->len);
 }
 
 /* No late copy of what took a hold that is handed over can create anything (lua/call.lua); but of a
@@ -76,7 +76,7 @@ static int64_t tomb_ms(const struct claim *c)
 }
 
 /* How long; nearly always there is nothing else to say. */
-static void add_more(const struct claim *c, struct item *it, const struct digits *lease,
+static void add_more(const struct claim *c, struct args *it, const struct digits *lease,
                      int64_t now_ms)
 {
     char prev[BROKER_OP_MAX + 1] = "-", mode[16], all[BROKER_OP_MAX + 32] = "-";
@@ -84,7 +84,7 @@ static void add_more(const struct claim *c, struct item *it, const struct digits
     struct line_words line;
     if (c->part.kind == LOCK_EXCLUSIVE && !c->prev_op && !c->place.where && !c->maxhold_ms &&
         !c->group) {
-        item_arg(it, lease->text, lease->len);
+        args_text(it, lease->text, lease->len);
         return;
     }
     snprintf(mode, sizeof mode, "%s", kind_words[c->part.kind]);
@@ -98,40 +98,40 @@ static void add_more(const struct claim *c, struct item *it, const struct digits
     snprintf(more, sizeof more, "%" PRId64 ",%s,%" PRId64 ",%s,%s,%s,%" PRId64 ",%s,%s",
              c->lease_ms, prev, tomb_ms(c), line.ticket, line.place, line.judge, c->maxhold_ms,
              mode, all);
-    item_arg_str(it, more);
+    args_str(it, more);
 }
 
-static void add_takeover(const struct claim *c, struct item *it, int64_t now_ms)
+static void add_takeover(const struct claim *c, struct args *it, int64_t now_ms)
 {
     add_op(c, it);
-    item_arg_int(it, broker_tomb_ms(c->broker));
-    item_arg(it, c->owner->text, c->owner->len);
-    item_arg_int(it, backend_floor(&c->broker->backend, now_ms));
+    args_int(it, broker_tomb_ms(c->broker));
+    args_text(it, c->owner->text, c->owner->len);
+    args_int(it, rounds_floor(&c->broker->rounds, now_ms));
     add_counter(c, it);
-    item_arg_str(it, c->has_hold ? "hold" : "none");
-    item_arg_str(it, c->any ? "?" : kind_words[c->part.kind]);
+    args_str(it, c->has_hold ? "hold" : "none");
+    args_str(it, c->any ? "?" : kind_words[c->part.kind]);
 }
 
-struct item *claim_item_ask(const struct claim *c, int64_t now_ms)
+struct args *claim_item_ask(const struct claim *c, int64_t now_ms)
 {
-    struct item *it = begin(c);
+    struct args *it = begin(c);
     if (c->takeover) {
         add_takeover(c, it, now_ms);
         return it;
     }
     const struct digits lease = digits_of(c->lease_ms);
-    it->floor = backend_floor(&c->broker->backend, now_ms);
-    it->bucket = backend_bucket(&c->broker->backend, c->lock->name, c->lock->name_len);
+    it->floor = rounds_floor(&c->broker->rounds, now_ms);
+    it->bucket = rounds_bucket(&c->broker->rounds, c->lock->name, c->lock->name_len);
     add_hold(c, it, &lease);
     add_more(c, it, &lease, now_ms);
     return it;
 }
 
-struct item *claim_item_commit(const struct claim *c)
+struct args *claim_item_commit(const struct claim *c)
 {
-    struct item *it = begin(c);
+    struct args *it = begin(c);
     add_op(c, it);
-    item_arg_int(it, c->token);
+    args_int(it, c->token);
     add_counter(c, it);
     line_add_part(it, c->part, c->owner);
     return it;

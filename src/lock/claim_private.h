@@ -9,13 +9,13 @@
 
 #include "lock/claim.h"
 
-struct item;
+struct args;
 struct round;
 
 /* The item of a first round, by acquire or by take-over, for the caller to send. */
-struct item *claim_item_ask(const struct claim *, int64_t now_ms);
+struct args *claim_item_ask(const struct claim *, int64_t now_ms);
 /* That of a round of commit: the operation, as it was asked for, has c->token. */
-struct item *claim_item_commit(const struct claim *);
+struct args *claim_item_commit(const struct claim *);
 
 /* What a round that was not won says: is the lock held by somebody, or could nobody tell? */
 struct claim_tally {

@@ -7,7 +7,7 @@
 
 #include "lock/claim_private.h"
 #include "lock/renew.h"
-#include "redis/backend.h"
+#include "redis/round.h"
 
 /* ---- refusals ---- */
 

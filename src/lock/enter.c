@@ -11,7 +11,7 @@
 #include "lock/broker_state.h"
 #include "lock/claim.h"
 #include "lock/defer.h"
-#include "lock/keep.h"
+#include "lock/hold.h"
 #include "lock/queue.h"
 #include "lock/renew.h"
 #include "stats/stats.h"
@@ -20,7 +20,7 @@ static void begin(struct hold *h, struct lock_request *r)
 {
     assert(!h->busy);
     h->busy = true;
-    keep_pin(h);
+    hold_pin(h);
     r->hold = h;
 }
 
@@ -29,7 +29,7 @@ static void over(struct broker *b, struct hold *h, struct lock_request *r, int64
     struct lock *l = h->lock;
     h->busy = false;
     r->hold = NULL;
-    keep_unpin(h);
+    hold_unpin(h);
     defer_run(b, l, now_ms);
 }
 
@@ -69,10 +69,10 @@ static void no_quorum(struct broker *b, struct lock_request *r, const struct hol
 static void gone(struct broker *b, struct hold *h, struct lock_request *r,
                  const struct round *round, int64_t now_ms)
 {
-    enum lost_reason why = keep_why_gone(round);
+    enum lost_reason why = hold_why_gone(round);
     struct lock *l = h->lock;
     if (h->state == HOLD_HELD || h->state == HOLD_JEOPARDY)
-        keep_lose(b, h, why, true, now_ms);
+        hold_lose(b, h, why, true, now_ms);
     bool asks_anew = r->verb == VERB_LOCK && !r->goes_on && !r->item;
     if (asks_anew && r->base.session) /* of a connection that has gone nothing would end its wait */
         b->resubmit(b, r, now_ms);    /* it is asked for as by somebody who does not hold it */
@@ -86,14 +86,14 @@ static void gone(struct broker *b, struct hold *h, struct lock_request *r,
 static void written(struct broker *b, struct hold *h, struct lock_request *r, struct round *round,
                     int64_t now_ms)
 {
-    keep_seen(h, round);
+    hold_seen(h, round);
     if (r->verb == VERB_UNLOCK)
         return;
-    keep_confirmed(b, h, round, now_ms);
-    keep_follow(h, round);
+    hold_confirmed(b, h, round, now_ms);
+    hold_follow(h, round);
     if (r->item) /* of several names none is granted yet */
         return;
-    keep_use_lease(b, h, r, now_ms);
+    hold_use_lease(b, h, r, now_ms);
     hold_add_id(h, r->id);
 }
 
@@ -105,9 +105,9 @@ static void conclude(struct round *round, struct lock_request *r, const char *wh
     struct hold *h = r->hold;
     struct lock *l = h->lock;
     bool won = quorum_state(&round->quorum) == QUORUM_WON;
-    bool ended = !keep_is_valid(h, now_ms);
+    bool ended = !hold_is_valid(h, now_ms);
     broker_use(l);
-    keep_pin(h);
+    hold_pin(h);
     if (won && !ended && !why)
         written(b, h, r, round, now_ms);
     over(b, h, r, now_ms);
@@ -121,7 +121,7 @@ static void conclude(struct round *round, struct lock_request *r, const char *wh
         broker_finish_count(b, r, 0);
     else
         broker_finish_granted(b, r, h);
-    keep_unpin(h);
+    hold_unpin(h);
     broker_put(b, l);
 }
 
@@ -130,8 +130,8 @@ static void on_failed(struct round *round, void *arg, int64_t now_ms)
     struct lock_request *r = arg;
     char *why = r->text;
     r->text = NULL;
-    if (quorum_state(&round->quorum) != QUORUM_WON && step_of(r) && keep_is_valid(r->hold, now_ms))
-        keep_look_again(r->broker, r->hold, now_ms);
+    if (quorum_state(&round->quorum) != QUORUM_WON && step_of(r) && hold_is_valid(r->hold, now_ms))
+        hold_look_again(r->broker, r->hold, now_ms);
     conclude(round, r, why, now_ms);
     free(why);
 }
@@ -142,7 +142,7 @@ static void on_written(struct round *round, void *arg, int64_t now_ms)
     struct hold *h = r->hold;
     struct buf why = {0};
     if (quorum_state(&round->quorum) == QUORUM_WON || round_is_refused(round) ||
-        !keep_is_valid(h, now_ms)) {
+        !hold_is_valid(h, now_ms)) {
         conclude(round, r, NULL, now_ms);
         return;
     }
@@ -157,7 +157,7 @@ static void on_written(struct round *round, void *arg, int64_t now_ms)
      * version of the count that a majority shows: so the old count goes there under a later one,
      * before the answer says that it counts. */
     set_count(h, h->count - (uint32_t)step_of(r));
-    keep_write(r->broker, h, 0, on_failed, r, now_ms);
+    hold_write(r->broker, h, 0, on_failed, r, now_ms);
 }
 
 /* Asks the masters for the lease that the request names, else for that of the hold. */
@@ -165,7 +165,7 @@ static void write_lease(struct broker *b, struct hold *h, struct lock_request *r
 {
     int64_t lease_ms = r->lease_ms ? r->lease_ms : h->lease_ms;
     lease_ms = renew_lease_ms(now_ms, lease_ms, h->end_ms);
-    keep_write(b, h, lease_ms > 0 ? lease_ms : 0, on_written, r, now_ms);
+    hold_write(b, h, lease_ms > 0 ? lease_ms : 0, on_written, r, now_ms);
 }
 
 void enter_again(struct broker *b, struct hold *h, struct lock_request *r, int64_t now_ms)
@@ -180,7 +180,7 @@ void enter_repeated(struct broker *b, struct hold *h, struct lock_request *r)
 {
     stats.acquires_repeated++;
     r->repeated = true;
-    keep_rejoin(b, h, r);
+    hold_rejoin(b, h, r);
     broker_finish_granted(b, r, h);
 }
 
@@ -189,7 +189,7 @@ void enter_leave(struct broker *b, struct hold *h, struct lock_request *r, int64
     assert(h->count > 1);
     begin(h, r);
     set_count(h, h->count - 1);
-    keep_write(b, h, 0, on_written, r, now_ms);
+    hold_write(b, h, 0, on_written, r, now_ms);
 }
 
 void enter_renew(struct broker *b, struct hold *h, struct lock_request *r, int64_t now_ms)
@@ -209,7 +209,7 @@ static struct hold_ids *end_old(struct broker *b, struct lock *l, struct claim *
     struct hold *h;
     while (c->part.kind == LOCK_EXCLUSIVE && (h = lock_exclusive(l)) &&
            !owner_same(h->owner, c->owner))
-        keep_moved(b, h, LOST_GONE, now_ms);
+        hold_moved(b, h, LOST_GONE, now_ms);
     h = c->part.kind == LOCK_EXCLUSIVE ? lock_exclusive(l) : lock_share_of(l, c->owner);
     if (!h)
         return NULL;
@@ -220,14 +220,14 @@ static struct hold_ids *end_old(struct broker *b, struct lock *l, struct claim *
         c->seq = h->seq + 1;
     ids = h->ids;
     h->ids = NULL;
-    keep_moved(b, h, LOST_MOVED, now_ms);
+    hold_moved(b, h, LOST_MOVED, now_ms);
     return ids;
 }
 
 static void taken_over(struct broker *b, struct claim *c, struct lock_request *r, int64_t now_ms)
 {
     struct hold_ids *ids = end_old(b, c->lock, c, now_ms);
-    keep_start(b, c->lock, c, r, now_ms)->ids = ids;
+    hold_start(b, c->lock, c, r, now_ms)->ids = ids;
     r->goes_on = true;
     b->resubmit(b, r, now_ms); /* UNLOCK: what it came for; RENEW: the lease begins now */
 }
@@ -267,7 +267,7 @@ static void on_taken_over(struct claim *c, void *arg, int64_t now_ms)
     if (old) {
         old->busy = false;
         r->hold = NULL;
-        keep_unpin(old);
+        hold_unpin(old);
     }
     if (c->end == CLAIM_GRANTED) {
         taken_over(b, c, r, now_ms);
@@ -293,9 +293,9 @@ void enter_take_over(struct broker *b, struct lock *l, struct lock_request *r, i
     struct hold *h = lock_hold_of(l, r->owner), *alone = lock_exclusive(l);
     int64_t lease_ms = r->lease_ms ? r->lease_ms : b->conf.lease_ms;
     struct lock_queue *q;
-    if (h && keep_is_valid(h, now_ms))
+    if (h && hold_is_valid(h, now_ms))
         lease_ms = renew_lease_ms(now_ms, lease_ms, h->end_ms);
-    if (!h && alone && keep_is_valid(alone, now_ms) && keep_is_fresh(b, alone, now_ms)) {
+    if (!h && alone && hold_is_valid(alone, now_ms) && hold_is_fresh(b, alone, now_ms)) {
         broker_finish(b, r, RESULT_NOT_HELD); /* from memory: somebody else holds it here */
         return;
     }
@@ -306,7 +306,7 @@ void enter_take_over(struct broker *b, struct lock *l, struct lock_request *r, i
         return;
     }
     /* What has been given back here is released before it can be found. */
-    (void)backend_resend(&b->backend, l->name, l->name_len, now_ms);
+    (void)rounds_resend(&b->rounds, l->name, l->name_len, now_ms);
     if (h)
         begin(h, r);
     struct claim *c = claim_new(b, l, r->owner, lease_ms, on_taken_over, r);

@@ -12,7 +12,7 @@
 #include "base/util.h"
 #include "lock/broker_state.h"
 #include "lock/claim.h"
-#include "lock/keep.h"
+#include "lock/hold.h"
 #include "lock/line.h"
 #include "lock/lock_info.h"
 #include "lock/queue.h"
@@ -67,9 +67,9 @@ static void on_peek(struct round *round, int i, const struct master_answer *answ
 static void peek(struct broker *b, struct lock_request *r, round_fn fn, int64_t now_ms)
 {
     lock_info_free(r->info);
-    r->info = lock_info_new(b->backend.n);
-    struct item *it = item_begin(r->lock->name, r->lock->name_len);
-    struct round *round = backend_ask(&b->backend, SCRIPT_PEEK, it, true, fn, r, now_ms);
+    r->info = lock_info_new(b->rounds.n);
+    struct args *it = args_begin(r->lock->name, r->lock->name_len);
+    struct round *round = round_ask(&b->rounds, SCRIPT_PEEK, it, true, fn, r, now_ms);
     round->on_vote = on_peek;
 }
 
@@ -115,7 +115,7 @@ static void check_local(struct lock_request *r, int64_t now_ms)
     LIST_FOREACH(h, &r->lock->holds, of_lock) {
         broker_op_text(r->broker, h->op, op);
         if (owner_same(h->owner, r->owner) && lock_info_votes(r->info, op) == 0)
-            keep_check(r->broker, h, now_ms);
+            hold_check(r->broker, h, now_ms);
     }
 }
 
@@ -132,14 +132,14 @@ static void on_holds(struct round *round, void *arg, int64_t now_ms)
 
 static int64_t count_of(const struct hold *h, int64_t now_ms)
 {
-    return h && keep_is_valid(h, now_ms) ? h->count : 0;
+    return h && hold_is_valid(h, now_ms) ? h->count : 0;
 }
 
 void inspect_holds(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
     const struct hold *h = lock_hold_of(r->lock, r->owner);
     const struct hold *share = lock_share_of(r->lock, r->owner);
-    if (h && keep_is_fresh(b, h, now_ms) && (!share || keep_is_fresh(b, share, now_ms)))
+    if (h && hold_is_fresh(b, h, now_ms) && (!share || hold_is_fresh(b, share, now_ms)))
         broker_finish_count(b, r, count_of(h, now_ms) + (share != h ? count_of(share, now_ms) : 0));
     else
         peek(b, r, on_holds, now_ms);
@@ -213,10 +213,10 @@ static void add_waiters(struct lock_info *info, const struct lock *l, int64_t no
 
 static const char *why_not(const struct round *round, int i, int64_t now_ms)
 {
-    struct backend *backend = round->backend;
-    if (backend->closed) /* the master may be gone */
+    struct rounds *rounds = round->rounds;
+    if (rounds->closed) /* the master may be gone */
         return "this broker is going down";
-    return round->votes[i].open ? "timeout" : master_reason(backend->masters[i], now_ms);
+    return round->votes[i].open ? "timeout" : master_reason(rounds->masters[i], now_ms);
 }
 
 /* "free", or who holds it there. */
@@ -307,7 +307,7 @@ static void lose_local(struct broker *b, struct lock_request *r, int64_t now_ms)
         if (h->state == HOLD_LOST)
             b->hold_over(b, h, now_ms);
         else
-            keep_lose(b, h, LOST_FORCED, true, now_ms);
+            hold_lose(b, h, LOST_FORCED, true, now_ms);
     }
 }
 

@@ -11,19 +11,19 @@
 #include <string.h>
 
 #include "lock/broker_state.h"
-#include "redis/item.h"
+#include "redis/args.h"
 #include "stats/stats.h"
 
 static bool is_alone(const struct broker *b)
 {
-    return b->backend.n == 1;
+    return b->rounds.n == 1;
 }
 
-static void put_ticket(struct broker *b, struct item *it, uint64_t number)
+static void put_ticket(struct broker *b, struct args *it, uint64_t number)
 {
     char ticket[BROKER_TICKET_MAX + 1];
     broker_ticket_text(b, number, ticket);
-    item_arg_str(it, ticket);
+    args_str(it, ticket);
 }
 
 void line_words(struct broker *b, const struct lock *l, const struct line_place *place,
@@ -36,14 +36,14 @@ void line_words(struct broker *b, const struct lock *l, const struct line_place 
     broker_ticket_text(b, place->number, out->ticket);
     out->place = place->where;
     if (place->number && !is_alone(b))
-        judge = backend_agreed(&b->backend, l->name, l->name_len, now_ms);
+        judge = rounds_agreed(&b->rounds, l->name, l->name_len, now_ms);
     if (judge >= 0)
-        out->judge = master_status(b->backend.masters[judge], now_ms)->run_id;
+        out->judge = master_status(b->rounds.masters[judge], now_ms)->run_id;
 }
 
 int64_t line_length(struct broker *b, const struct lock *l, const struct round *r, int64_t now_ms)
 {
-    int agreed = is_alone(b) ? 0 : backend_agreed(&b->backend, l->name, l->name_len, now_ms);
+    int agreed = is_alone(b) ? 0 : rounds_agreed(&b->rounds, l->name, l->name_len, now_ms);
     int64_t most = 0;
     if (agreed >= 0 && r->votes[agreed].state == VOTE_ANSWERED)
         return r->votes[agreed].extra;
@@ -56,35 +56,35 @@ int64_t line_length(struct broker *b, const struct lock *l, const struct round *
 
 void line_join(struct broker *b, const struct lock *l, uint64_t number, int64_t now_ms)
 {
-    struct item *it = item_begin(l->name, l->name_len);
+    struct args *it = args_begin(l->name, l->name_len);
     put_ticket(b, it, number);
-    for (int i = 0; i < b->backend.n; i++)
-        backend_tell(&b->backend, i, SCRIPT_LINE, it, now_ms);
+    for (int i = 0; i < b->rounds.n; i++)
+        round_tell(&b->rounds, i, SCRIPT_LINE, it, now_ms);
 }
 
 static void pass(struct broker *b, const struct lock *l, int i, bool has_ticket, uint64_t number,
                  bool calls, int64_t now_ms)
 {
-    struct item *it = item_begin(l->name, l->name_len);
+    struct args *it = args_begin(l->name, l->name_len);
     if (has_ticket)
         put_ticket(b, it, number);
     else
-        item_arg_str(it, "-");
-    item_arg_str(it, calls ? "call" : "wait");
-    backend_tell(&b->backend, i, SCRIPT_PASS, it, now_ms);
+        args_str(it, "-");
+    args_str(it, calls ? "call" : "wait");
+    round_tell(&b->rounds, i, SCRIPT_PASS, it, now_ms);
 }
 
 void line_leave(struct broker *b, const struct lock *l, uint64_t number, int64_t now_ms)
 {
-    int agreed = backend_agreed(&b->backend, l->name, l->name_len, now_ms);
+    int agreed = rounds_agreed(&b->rounds, l->name, l->name_len, now_ms);
     stats.turns_passed++;
-    for (int i = 0; i < b->backend.n; i++)
+    for (int i = 0; i < b->rounds.n; i++)
         pass(b, l, i, true, number, i == agreed, now_ms);
 }
 
 void line_call_next(struct broker *b, const struct lock *l, int64_t now_ms)
 {
-    int agreed = backend_agreed(&b->backend, l->name, l->name_len, now_ms);
+    int agreed = rounds_agreed(&b->rounds, l->name, l->name_len, now_ms);
     stats.turns_passed++;
     if (agreed >= 0)
         pass(b, l, agreed, false, 0, true, now_ms);
@@ -117,7 +117,7 @@ static void on_release_vote(struct round *r, int i, const struct master_answer *
     (void)answer;
     if (!l || quorum_state(&r->quorum) != QUORUM_WON)
         return;
-    int agreed = backend_agreed(&b->backend, l->name, l->name_len, now_ms);
+    int agreed = rounds_agreed(&b->rounds, l->name, l->name_len, now_ms);
     if (agreed >= 0 && r->votes[agreed].open)
         return; /* its answer is still to come */
     const struct vote *v = agreed >= 0 ? &r->votes[agreed] : NULL;
@@ -126,15 +126,15 @@ static void on_release_vote(struct round *r, int i, const struct master_answer *
     settle(r);
 }
 
-void line_add_part(struct item *it, struct lock_part part, const struct owner *owner)
+void line_add_part(struct args *it, struct lock_part part, const struct owner *owner)
 {
     char text[LOCK_PART_MAX + 1];
-    item_arg(it, text, lock_part_text(part, owner, text));
+    args_text(it, text, lock_part_text(part, owner, text));
 }
 
 /* With all that release.lua can be told, in memory that is used again: an operation of another
  * broker, and an owner, are of any length. */
-static void add_release(struct item *it, struct broker *b, const struct lock *l,
+static void add_release(struct args *it, struct broker *b, const struct lock *l,
                         const struct line_hold *hold, const struct line_place *place,
                         const char *next, int64_t now_ms)
 {
@@ -148,22 +148,22 @@ static void add_release(struct item *it, struct broker *b, const struct lock *l,
     buf_printf(&what, "%s %" PRId64 ",%s,%s,%s,", hold->op, tomb_ms, words.ticket, words.place,
                next);
     buf_append(&what, part, part_len); /* any bytes */
-    item_arg(it, buf_head(&what), buf_len(&what));
+    args_text(it, buf_head(&what), buf_len(&what));
 }
 
 void line_release(struct broker *b, struct lock *l, const struct line_hold *hold,
                   const struct line_place *place, round_fn fn, void *arg, int64_t now_ms)
 {
-    struct item *it = item_begin(l->name, l->name_len);
+    struct args *it = args_begin(l->name, l->name_len);
     /* who stays first himself needs no call: he asks again */
     bool calls = !place || strcmp(place->where, "front") != 0;
     bool is_usual = is_alone(b) && !place && hold->part.kind == LOCK_EXCLUSIVE;
     it->early = is_usual && hold->origin == LINE_GRANTED;
     if (is_usual && hold->origin != LINE_FOREIGN)
-        item_arg_str(it, hold->op);
+        args_str(it, hold->op);
     else
         add_release(it, b, l, hold, place, calls && is_alone(b) ? "call" : "wait", now_ms);
-    struct round *r = backend_release(&b->backend, it, hold->lease_ms, fn, arg, now_ms);
+    struct round *r = round_release(&b->rounds, it, hold->lease_ms, fn, arg, now_ms);
     if (!calls || is_alone(b))
         return;
     broker_use(l);

@@ -7,7 +7,7 @@
  * first of them.
  *
  *   one master:   the release itself calls up, in the same script
- *   a quorum:     the agreed master's line counts (backend_agreed); the releasing broker has it
+ *   a quorum:     the agreed master's line counts (rounds_agreed); the releasing broker has it
  *                 call up (pass.lua) when a majority is free and this one has answered, so that
  *                 nobody is called too early
  *
@@ -67,7 +67,7 @@ struct line_hold {
 };
 
 /* Adds the part of a hold, the last argument of several scripts. */
-void line_add_part(struct item *, struct lock_part, const struct owner *);
+void line_add_part(struct args *, struct lock_part, const struct owner *);
 
 /* Ends the hold on all masters, and the next one in the line is called up. `place`: who lines up in
  * the same step, and is not called when it is at the front; NULL: nobody. The verdict (fn may be

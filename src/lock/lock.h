@@ -31,11 +31,11 @@
 struct broker;
 struct claim;
 struct round;
-struct many_name;
+struct multilock_name;
 struct lock_info;
 struct lock_queue;
 struct lock_request;
-struct many;
+struct multilock;
 struct queue_walk;
 struct shares;
 
@@ -92,7 +92,7 @@ extern const struct sm_state hold_states[HOLD_STATES];
 
 /* What a renewal needs stands together in front: a million of them do not fit into any cache. */
 struct hold {
-    struct due due; /* next: renewal, end of MAXHOLD, lapse; see keep.c */
+    struct due due; /* next: renewal, end of MAXHOLD, lapse; see hold.c */
     struct lock *lock;
     struct session *session; /* the connection that it belongs to; NULL: it has gone */
     struct round *open;      /* the last round about it, until all have answered; or NULL */
@@ -216,13 +216,13 @@ struct lock_request {
     uint64_t ticket;  /* fair: its number */
     int64_t token, deadline_ms;
     int64_t count;
-    bool failed;            /* one of the releases of FORCEUNLOCK could not be confirmed */
-    int pending;            /* answers still to come (FORCEUNLOCK) */
-    char *text;             /* of RESULT_ERROR and RESULT_NOT_HELD; heap */
-    struct lock_info *info; /* lock_info.h */
-    struct many *many;      /* MLOCK, MUNLOCK: the names; see many.h */
-    struct many_name *item; /* one name's part of such a request, which hears of its end */
-    uint64_t by_session;    /* id of the session that has asked, also for others */
+    bool failed;                 /* one of the releases of FORCEUNLOCK could not be confirmed */
+    int pending;                 /* answers still to come (FORCEUNLOCK) */
+    char *text;                  /* of RESULT_ERROR and RESULT_NOT_HELD; heap */
+    struct lock_info *info;      /* lock_info.h */
+    struct multilock *multilock; /* MLOCK, MUNLOCK: the names; see multilock.h */
+    struct multilock_name *item; /* one name's part of such a request, which hears of its end */
+    uint64_t by_session;         /* id of the session that has asked, also for others */
 };
 
 /* ---- moves ---- */

@@ -12,7 +12,7 @@
 #include "lock/claim.h"
 #include "lock/deadlock.h"
 #include "lock/defer.h"
-#include "lock/keep.h"
+#include "lock/hold.h"
 #include "lock/line.h"
 #include "lock/lock_share.h"
 #include "lock/queue_private.h"
@@ -147,7 +147,7 @@ static bool run_one(struct broker *b, struct lock *l, struct lock_request *r, in
         return false;
     const struct hold *own = queue_already_has(l, r);
     if (own &&
-        keep_is_valid(own, now_ms)) { /* its owner has got it meanwhile, for another request */
+        hold_is_valid(own, now_ms)) { /* its owner has got it meanwhile, for another request */
         queue_remove(b, r);
         b->resubmit(b, r, now_ms);
         return true;
@@ -173,9 +173,9 @@ static bool run_one(struct broker *b, struct lock *l, struct lock_request *r, in
         queue_refuse_tries(b, l, NULL, NULL);
         return false;
     default:
-        if (r->many && !wheel_armed(&q->retry.entry)) {
+        if (r->multilock && !wheel_armed(&q->retry.entry)) {
             queue_remove(b, r);
-            b->many_turn(b, r, now_ms); /* it may come back here, or go elsewhere */
+            b->multilock_turn(b, r, now_ms); /* it may come back here, or go elsewhere */
             return true;
         }
         return !wheel_armed(&q->retry.entry) && q->n_claims < QUEUE_CLAIMS_MAX &&
@@ -195,8 +195,8 @@ static void run_all(struct broker *b, struct lock *l, int64_t now_ms)
     queue_walk_end(q, &walk);
 }
 
-/* A step may change anything, also this queue, and come back here (many_turn, what was deferred):
- * then the first run begins anew. */
+/* A step may change anything, also this queue, and come back here (multilock_turn, what was
+ * deferred): then the first run begins anew. */
 void queue_run(struct broker *b, struct lock *l, int64_t now_ms)
 {
     struct lock_queue *q = l->queue;
@@ -333,7 +333,7 @@ void queue_call(struct broker *b, struct lock *l, uint64_t number, int64_t now_m
     if (number) {
         r->turn = true;
         r->lined = false;
-        if (!r->claim && !r->many && queue_admits(l, r, &in_use) == QUEUE_MAY_ASK)
+        if (!r->claim && !r->multilock && queue_admits(l, r, &in_use) == QUEUE_MAY_ASK)
             queue_claim(b, l, r, NULL, now_ms);
     } else {
         q->turn = true;

@@ -54,7 +54,7 @@ void queue_run(struct broker *, struct lock *, int64_t now_ms);
  * ticket, or (0) of this broker. */
 void queue_call(struct broker *, struct lock *, uint64_t number, int64_t now_ms);
 
-/* ---- for requests about several names (many.h) ---- */
+/* ---- for requests about several names (multilock.h) ---- */
 
 /* Can it be asked for, as far as is known here? WRONG_KIND: `in_use` says as what it is held. */
 enum queue_admission { QUEUE_MAY_ASK, QUEUE_MUST_WAIT, QUEUE_WRONG_KIND };
@@ -68,8 +68,8 @@ struct claim *queue_new_claim(struct broker *, struct lock *, struct lock_reques
                               struct lock_part, claim_fn on_end, void *arg);
 /* It has been refused: what has become of the ticket. */
 void queue_note_ticket(struct lock *, const struct claim *);
-/* It gets in line, at the head or behind the others, and is run by many_turn() when it is its turn.
- * retry_ms: what is left of the hold in the way; 0: it is not known. */
+/* It gets in line, at the head or behind the others, and is run by multilock_turn() when it is its
+ * turn. retry_ms: what is left of the hold in the way; 0: it is not known. */
 void queue_wait(struct broker *, struct lock *, struct lock_request *, bool at_head,
                 int64_t retry_ms, int64_t now_ms);
 /* A request that has waited is judged again before it is granted: its user may have lost the right

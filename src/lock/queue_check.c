@@ -12,7 +12,7 @@
 #include "lock/broker_state.h"
 #include "lock/claim.h"
 #include "lock/defer.h"
-#include "lock/keep.h"
+#include "lock/hold.h"
 #include "lock/lock_share.h"
 #include "lock/queue_private.h"
 
@@ -34,7 +34,7 @@ static bool keeps_out(const struct hold *h, const struct lock_request *r, bool a
 static bool is_sure(const struct broker *b, const struct hold *h, bool later, int64_t now_ms)
 {
     return later ? h->state == HOLD_LOST || broker_has_heard(b, h->seen_ms, now_ms)
-                 : keep_is_fresh(b, h, now_ms);
+                 : hold_is_fresh(b, h, now_ms);
 }
 
 /* Is what is known of the holds that keep this one out? */
@@ -89,12 +89,12 @@ static void on_checked(struct round *round, void *arg, int64_t now_ms)
     bool is_known = quorum_state(&round->quorum) == QUORUM_WON || h->state == HOLD_ENDED;
     h->checked = false;
     if (is_known) {
-        keep_seen(h, round);
-    } else if (round_is_refused(round) && !h->busy && keep_is_valid(h, now_ms)) {
-        keep_lose(b, h, keep_why_gone(round), true, now_ms);
+        hold_seen(h, round);
+    } else if (round_is_refused(round) && !h->busy && hold_is_valid(h, now_ms)) {
+        hold_lose(b, h, hold_why_gone(round), true, now_ms);
         is_known = true;
     }
-    keep_unpin(h);
+    hold_unpin(h);
     if (b->paused && l->queue)
         queue_refuse_tries(b, l, NULL, NULL);
     else if (is_known)
@@ -110,13 +110,13 @@ void queue_check(struct broker *b, struct lock *l, const struct lock_request *r,
     bool all = takes_all(l, r);
     struct hold *h;
     LIST_FOREACH(h, &l->holds, of_lock) {
-        if (!keeps_out(h, r, all) || keep_is_fresh(b, h, now_ms))
+        if (!keeps_out(h, r, all) || hold_is_fresh(b, h, now_ms))
             continue;
         if (!h->checked) {
             h->checked = true;
-            keep_pin(h);
+            hold_pin(h);
             broker_use(l);
-            keep_write(b, h, 0, on_checked, h, now_ms)->about = l;
+            hold_write(b, h, 0, on_checked, h, now_ms)->about = l;
         }
         if (!all)
             return;

@@ -10,7 +10,7 @@
 #include "lock/broker_state.h"
 #include "lock/claim.h"
 #include "lock/defer.h"
-#include "lock/keep.h"
+#include "lock/hold.h"
 #include "lock/line.h"
 #include "lock/lock_share.h"
 #include "lock/queue_private.h"
@@ -25,7 +25,7 @@ static void granted(struct broker *b, struct lock *l, struct lock_request *r, co
     stats.acquires_granted++;
     if (c->prev_op)
         stats.handovers++;
-    broker_finish_granted(b, r, keep_start(b, l, c, r, now_ms));
+    broker_finish_granted(b, r, hold_start(b, l, c, r, now_ms));
 }
 
 /* Nobody is there any more who wanted it: the next one, or nobody (safety R9). */
@@ -178,7 +178,7 @@ static void refuse_for_good(struct broker *b, struct lock *l, struct lock_reques
 static void same_owner(struct broker *b, struct lock *l, struct lock_request *r,
                        const struct claim *c, int64_t now_ms)
 {
-    if (backend_resend(&b->backend, l->name, l->name_len, now_ms) || !queue_may_be_granted(b, r))
+    if (rounds_resend(&b->rounds, l->name, l->name_len, now_ms) || !queue_may_be_granted(b, r))
         queue_run(b, l, now_ms);
     else if (r->unnamed) /* nobody else has its owner: what is left there lapses */
         claim_refused(b, l, r, c, now_ms);
@@ -220,7 +220,7 @@ void queue_on_takeover_end(struct claim *c, void *arg, int64_t now_ms)
         r->claim = NULL;
     if (c->end == CLAIM_GRANTED && r) {
         queue_remove(b, r);
-        keep_start(b, l, c, r, now_ms);
+        hold_start(b, l, c, r, now_ms);
         r->goes_on = true;
         b->resubmit(b, r, now_ms);
         queue_run(b, l, now_ms);
@@ -287,7 +287,7 @@ static bool yield(struct broker *b, struct lock_queue *q, const struct lock_requ
 static bool fits(const struct broker *b, const struct lock *l, const struct queue_passed *passed,
                  const struct lock_request *first)
 {
-    if (!first || first->many || b->paused || lock_exclusive(l) ||
+    if (!first || first->multilock || b->paused || lock_exclusive(l) ||
         queue_owner_asks(l->queue, first->owner) || queue_already_has(l, first))
         return false;
     if (passed->part.kind == LOCK_LIMIT)
@@ -325,7 +325,7 @@ void queue_pass_on(struct broker *b, struct lock *l, const struct queue_passed *
 {
     struct lock_queue *q = l->queue;
     struct lock_request *first = q ? queue_first(q) : NULL;
-    bool can_hand_over = fits(b, l, passed, first) && !backend_veto(&b->backend);
+    bool can_hand_over = fits(b, l, passed, first) && !rounds_veto(&b->rounds);
     bool yields = can_hand_over && must_yield(b, q, first, now_ms);
     if (can_hand_over && !yields && queue_claim(b, l, first, passed, now_ms)) {
         bool was_turn = q->turn;

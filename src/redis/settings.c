@@ -96,13 +96,13 @@ static const char *value_of(const char *text, const char *key, size_t key_len)
     return "";
 }
 
-static bool has_item(const char *value, const char *item, size_t item_len)
+static bool has_item(const char *value, const char *item, size_t args_len)
 {
     const char *word;
     size_t len;
 
     while (next_word(&value, ',', &word, &len)) {
-        if (len == item_len && memcmp(word, item, len) == 0)
+        if (len == args_len && memcmp(word, item, len) == 0)
             return true;
     }
     return false;

@@ -63,7 +63,7 @@ void server_stop(struct server *s, bool now)
  * may take. */
 void server_look_at_drain(struct server *s, int64_t now_ms)
 {
-    const struct backend *b = &s->broker.backend;
+    const struct rounds *b = &s->broker.rounds;
     int64_t held = count_all_held(s);
 
     s->drain_look_ms = now_ms + DRAIN_LOOK_MS;
@@ -87,7 +87,7 @@ void server_look_at_drain(struct server *s, int64_t now_ms)
 
 static bool is_quiet(struct server *s, int64_t now_ms)
 {
-    const struct backend *b = &s->broker.backend;
+    const struct rounds *b = &s->broker.rounds;
     uint32_t in_flight = 0;
 
     for (int i = 0; i < b->n; i++)

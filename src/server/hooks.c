@@ -179,7 +179,7 @@ static void gauge_locks(const struct broker *b, struct stats_gauges *g)
 static void gauge_masters(struct server *s, struct stats_gauges *g, struct stats_master *out,
                           int64_t now_ms)
 {
-    struct backend *b = &s->broker.backend;
+    struct rounds *b = &s->broker.rounds;
 
     for (int i = 0; i < b->n; i++) {
         const struct master_status *m = master_status(b->masters[i], now_ms);
@@ -190,7 +190,7 @@ static void gauge_masters(struct server *s, struct stats_gauges *g, struct stats
             .state = master_status_name(m),
             .up = votes,
             .quarantine_remaining_ms = m->quarantine_left_ms,
-            .clock_offset_ms = backend_clock_offset_ms(b, m),
+            .clock_offset_ms = rounds_clock_offset_ms(b, m),
             .inflight = m->in_flight,
             .requests_ok = (uint64_t)m->answered,
             .requests_error = (uint64_t)m->rejected,
@@ -294,12 +294,12 @@ static const char *trust(void *server, const char *name, int64_t now_ms)
 {
     struct server *s = server;
 
-    return rejoin_trust(&s->rejoin, name, now_ms);
+    return quarantine_trust(&s->quarantine, name, now_ms);
 }
 
 static const char *adopt(void *server, const char *name)
 {
-    struct backend *b = &((struct server *)server)->broker.backend;
+    struct rounds *b = &((struct server *)server)->broker.rounds;
 
     for (int i = 0; i < b->n; i++) {
         if (strcmp(master_name(b->masters[i]), name) == 0) {

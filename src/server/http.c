@@ -36,12 +36,12 @@ static void put_check(struct buf *out, bool good, const char *what, const char *
 
 static void put_checks(struct server *s, struct buf *out, bool ready, int64_t now_ms)
 {
-    struct backend *b = &s->broker.backend;
+    struct rounds *b = &s->broker.rounds;
 
     put_check(out, s->phase == SERVER_RUNS, "phase",
               s->phase == SERVER_RUNS ? "takes new locks" : "draining");
     put_check(out, !s->broker.paused, "acquires", s->broker.paused ? "paused" : "not paused");
-    const char *veto = backend_veto(b);
+    const char *veto = rounds_veto(b);
     put_check(out, s->ready, "quorum", s->ready ? "there" : veto ? veto : "missing");
     for (int i = 0; i < b->n; i++) {
         const struct master_status *m = master_status(b->masters[i], now_ms);
@@ -142,7 +142,7 @@ static void look_at(struct session *session, void *arg)
 
 static void view_masters(struct server *s, struct http_view *view, int64_t now_ms)
 {
-    struct backend *b = &s->broker.backend;
+    struct rounds *b = &s->broker.rounds;
 
     _Static_assert(CONF_MASTERS_MAX <= (int)HTTP_MASTERS_MAX, "the view has too few masters");
     for (int i = 0; i < b->n; i++) {
@@ -156,7 +156,7 @@ static void view_masters(struct server *s, struct http_view *view, int64_t now_m
             .votes = votes,
             .quarantine_left_ms = m->quarantine_left_ms,
             .latency_us = m->latency_us,
-            .clock_offset_ms = backend_clock_offset_ms(b, m),
+            .clock_offset_ms = rounds_clock_offset_ms(b, m),
             .restarts = m->restarts,
             .in_flight = m->in_flight,
         };

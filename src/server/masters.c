@@ -15,7 +15,7 @@
 #include "base/util.h"
 #include "redis/master.h"
 #include "redis/settings.h"
-#include "redis/wake.h"
+#include "redis/subscriber.h"
 #include "server/private.h"
 
 /* A master that has BUSY_ITEMS to do takes about as long as BUSY_WAIT_NS. */
@@ -31,8 +31,8 @@ static void on_state(void *arg, struct master *m, enum master_state old)
 
     (void)old;
     if (state == MASTER_ACTIVE || state == MASTER_QUARANTINE)
-        backend_master_back(&s->broker.backend, master_index(m), now_ms);
-    rejoin_on_state(&s->rejoin);
+        rounds_master_back(&s->broker.rounds, master_index(m), now_ms);
+    quarantine_on_state(&s->quarantine);
     server_update_ready(s, now_ms);
 }
 
@@ -74,26 +74,26 @@ static void start_wakes(struct server *s)
     char channel[64];
 
     broker_channel(&s->broker, channel, sizeof channel);
-    struct wake_setup setup = {.base = s->base,
-                               .dns = s->dns,
-                               .channel = channel,
-                               .max_reply = s->conf.max_master_reply,
-                               .on_call = on_call,
-                               .on_heard = on_heard,
-                               .arg = s};
+    struct subscriber_setup setup = {.base = s->base,
+                                     .dns = s->dns,
+                                     .channel = channel,
+                                     .max_reply = s->conf.max_master_reply,
+                                     .on_call = on_call,
+                                     .on_heard = on_heard,
+                                     .arg = s};
     for (size_t i = 0; i < s->conf.master_count; i++)
-        s->wakes[i] = wake_new(&setup, &s->conf.masters[i], (int)i);
+        s->subscribers[i] = subscriber_new(&setup, &s->conf.masters[i], (int)i);
 }
 
 void server_start_masters(struct server *s)
 {
-    struct backend *b = &s->broker.backend;
+    struct rounds *b = &s->broker.rounds;
 
     s->settings = settings_text(&s->conf);
     struct master_setup setup = setup_of(s);
     for (size_t i = 0; i < s->conf.master_count; i++) {
         char *identity = conf_master_identity(&s->conf.masters[i]);
-        backend_add_master(b, master_new(&setup, &s->conf.masters[i], (int)i), identity);
+        rounds_add_master(b, master_new(&setup, &s->conf.masters[i], (int)i), identity);
         free(identity);
     }
     for (int i = 0; i < b->n; i++)
@@ -103,28 +103,28 @@ void server_start_masters(struct server *s)
 
 void server_configure_masters(struct server *s)
 {
-    struct backend *b = &s->broker.backend;
+    struct rounds *b = &s->broker.rounds;
     struct master_setup setup = setup_of(s);
 
     for (int i = 0; i < b->n; i++) {
         master_configure(b->masters[i], &setup, &s->conf.masters[i]);
-        wake_configure(s->wakes[i], &s->conf.masters[i]);
+        subscriber_configure(s->subscribers[i], &s->conf.masters[i]);
     }
 }
 
 void server_free_masters(struct server *s)
 {
-    struct backend *b = &s->broker.backend;
+    struct rounds *b = &s->broker.rounds;
 
     for (int i = 0; i < b->n; i++) {
-        wake_free(s->wakes[i]);
+        subscriber_free(s->subscribers[i]);
         master_free(b->masters[i]);
     }
 }
 
 /* ---- readiness ---- */
 
-static int count_voters(struct backend *b, int64_t now_ms)
+static int count_voters(struct rounds *b, int64_t now_ms)
 {
     int voters = 0;
 
@@ -136,7 +136,7 @@ static int count_voters(struct backend *b, int64_t now_ms)
 }
 
 /* "2 of 3 masters (c: down)" */
-static void describe_masters(struct backend *b, struct buf *out, int64_t now_ms)
+static void describe_masters(struct rounds *b, struct buf *out, int64_t now_ms)
 {
     int voters = count_voters(b, now_ms);
     const char *separator = " (";
@@ -166,7 +166,7 @@ void server_update_status(struct server *s, int64_t now_ms)
         buf_printf(&text, !s->ready   ? "not ready: "
                           : b->paused ? "paused, no new locks until RESUME: "
                                       : "ready: ");
-    describe_masters(&s->broker.backend, &text, now_ms);
+    describe_masters(&s->broker.rounds, &text, now_ms);
     buf_printf(&text, ", %" PRIu32 " lock%s, %" PRIu32 " waiting", b->n_holds,
                util_plural(b->n_holds), b->n_waiters);
     buf_append(&text, "", 1);
@@ -181,7 +181,7 @@ void server_log_ready(struct server *s, int64_t now_ms)
 {
     struct buf text = {0};
 
-    describe_masters(&s->broker.backend, &text, now_ms);
+    describe_masters(&s->broker.rounds, &text, now_ms);
     if (s->ready)
         log_info("server", "ready: %.*s", (int)buf_len(&text), buf_head(&text));
     else
@@ -192,7 +192,7 @@ void server_log_ready(struct server *s, int64_t now_ms)
 
 void server_update_ready(struct server *s, int64_t now_ms)
 {
-    bool ready = backend_has_quorum(&s->broker.backend, now_ms);
+    bool ready = rounds_has_quorum(&s->broker.rounds, now_ms);
 
     if (ready == s->ready || s->phase != SERVER_RUNS)
         return;
@@ -207,7 +207,7 @@ void server_update_ready(struct server *s, int64_t now_ms)
 
 void server_let_masters_answer(struct server *s)
 {
-    const struct backend *b = &s->broker.backend;
+    const struct rounds *b = &s->broker.rounds;
     struct timespec wait = {.tv_nsec = BUSY_WAIT_NS};
     struct pollfd fds[CONF_MASTERS_MAX];
     nfds_t n = 0;

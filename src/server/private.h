@@ -16,11 +16,11 @@
 #include "conf/conf.h"
 #include "lock/broker.h"
 #include "redis/master.h"
-#include "redis/rejoin.h"
+#include "redis/quarantine.h"
 #include "server/server.h"
 
 struct listeners;
-struct wake;
+struct subscriber;
 struct buf;
 struct http;
 struct stats_gauges;
@@ -43,8 +43,8 @@ struct server {
     char *settings; /* what all brokers in front of these masters must agree on */
     char client_name[BROKER_ID_LEN + 16];
     struct broker broker;
-    struct rejoin rejoin;
-    struct wake *wakes[CONF_MASTERS_MAX]; /* a listener for each master */
+    struct quarantine quarantine;
+    struct subscriber *subscribers[CONF_MASTERS_MAX]; /* a listener for each master */
     struct listeners *listeners;
     struct ssl_ctx_st *tls;  /* for clients; NULL: none */
     int64_t tls_expiry_s;    /* when its first certificate ends, since 1970; 0: there is none */
@@ -52,7 +52,7 @@ struct server {
     struct clients *clients; /* NULL: gone already */
     struct http *http;       /* NULL: off */
 
-    int64_t n_asks_sent; /* of broker.backend.n_asks, those that have left */
+    int64_t n_asks_sent; /* of broker.rounds.n_asks, those that have left */
     uint8_t phase;       /* enum server_phase */
     bool ready;          /* a majority of the masters can vote */
     int64_t start_ms, start_wall_ms, reload_wall_ms;

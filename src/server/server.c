@@ -55,7 +55,7 @@ static void on_hup_signal(evutil_socket_t number, short what, void *arg)
 static void on_second(struct server *s, int64_t now_ms)
 {
     s->second_ms = now_ms + 1000;
-    backend_set_wall(&s->broker.backend, clock_wall_ms(), now_ms);
+    rounds_set_wall(&s->broker.rounds, clock_wall_ms(), now_ms);
     stats_tick(now_ms);
     http_second(s->http);
     stats.log_lines_dropped += log_look();
@@ -79,7 +79,7 @@ static void look_after(struct server *s, int64_t now_ms)
         server_log_ready(s, now_ms); /* nothing changes, which would be logged, when none comes */
         server_begin_to_accept(s);
     }
-    rejoin_turn(&s->rejoin, now_ms);
+    quarantine_turn(&s->quarantine, now_ms);
     if (now_ms >= s->second_ms)
         on_second(s, now_ms);
     if (s->watchdog_ms && now_ms >= s->watchdog_due_ms) {
@@ -99,9 +99,9 @@ static int64_t next_ms(const struct server *s)
 {
     int64_t next = min_ms(broker_next_ms(&s->broker), s->second_ms);
 
-    if (s->n_asks_sent != s->broker.backend.n_asks || pubsub_waits() || cmd_client_waits())
+    if (s->n_asks_sent != s->broker.rounds.n_asks || pubsub_waits() || cmd_client_waits())
         return 0;
-    next = min_ms(next, min_ms(rejoin_next_ms(&s->rejoin), s->accept_ms));
+    next = min_ms(next, min_ms(quarantine_next_ms(&s->quarantine), s->accept_ms));
     if (s->watchdog_ms)
         next = min_ms(next, s->watchdog_due_ms);
     return s->phase == SERVER_DRAINS ? min_ms(next, s->drain_look_ms) : next;
@@ -173,7 +173,7 @@ void server_turn(struct server *s, int64_t due_ms)
 
     look_after(s, now_ms);
     broker_turn(&s->broker, now_ms);
-    s->n_asks_sent = s->broker.backend.n_asks;
+    s->n_asks_sent = s->broker.rounds.n_asks;
     pubsub_turn(now_ms);
     cmd_client_turn();
     if (s->clients)
@@ -272,7 +272,7 @@ static void make_broker(struct server *s)
     util_random(&seed, sizeof seed);
     server_broker_conf(&s->conf, &conf);
     broker_init(&s->broker, &conf, s->id, seed, s->start_ms);
-    backend_set_wall(&s->broker.backend, s->start_wall_ms, s->start_ms);
+    rounds_set_wall(&s->broker.rounds, s->start_wall_ms, s->start_ms);
 }
 
 struct server *server_new(const struct server_setup *setup, struct conf *conf, char *error,
@@ -301,7 +301,7 @@ struct server *server_new(const struct server_setup *setup, struct conf *conf, c
     s->clients = client_init(s->base, &limits, &server_client_events, s);
     s->listeners = listener_new(s->base, client_accept, s->clients);
     server_start_masters(s);
-    rejoin_init(&s->rejoin, &s->broker.backend);
+    quarantine_init(&s->quarantine, &s->broker.rounds);
     log_info("server", "holdfastd %s broker=%s pid=%ld masters=%zu", stats_version(), s->id,
              (long)getpid(), s->conf.master_count);
     /* Last: whoever connects from now on is served. */
@@ -332,7 +332,7 @@ void server_free(struct server *s)
     s->http = NULL;
     server_end_clients(s);
     server_send_owed(s);
-    backend_close(&s->broker.backend);
+    rounds_close(&s->broker.rounds);
     server_free_masters(s);
     broker_fini(&s->broker, clock_ms());
     cmd_fini();

@@ -105,7 +105,7 @@ void session_init(struct session *s, uint64_t id, const struct session_events *e
         .last_ms = now_ms,
     };
     TAILQ_INIT(&s->requests);
-    TAILQ_INIT(&s->manys);
+    TAILQ_INIT(&s->multilocks);
     LIST_INIT(&s->holds);
     TAILQ_INIT(&s->subscriptions);
 }

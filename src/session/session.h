@@ -84,8 +84,8 @@ struct session {
     struct request_list requests;
     uint32_t n_requests; /* in the list */
     uint32_t n_parked;
-    TAILQ_HEAD(, many) manys; /* MLOCK and MUNLOCK that are not over; many.h */
-    LIST_HEAD(, hold) holds;  /* that belong to this connection, those with LEASE too */
+    TAILQ_HEAD(, multilock) multilocks; /* MLOCK and MUNLOCK that are not over; multilock.h */
+    LIST_HEAD(, hold) holds;            /* that belong to this connection, those with LEASE too */
     uint32_t n_holds;
     TAILQ_HEAD(, subscription) subscriptions; /* pubsub.h */
     uint32_t n_subscriptions, n_patterns;     /* in the list; patterns among them */

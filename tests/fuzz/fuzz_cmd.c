@@ -15,7 +15,7 @@
 #include "conf/conf.h"
 #include "fake_master.h"
 #include "lock/broker.h"
-#include "redis/rejoin.h"
+#include "redis/quarantine.h"
 #include "resp_value.h"
 #include "session/user.h"
 #include "sim_time.h"
@@ -38,7 +38,7 @@ static struct fuzz_client {
 
 static struct conf conf;
 static struct broker broker;
-static struct rejoin rejoin;
+static struct quarantine quarantine;
 static struct fake_server server;
 static struct master *master;
 static struct resp_scratch scratch;
@@ -196,8 +196,8 @@ static void turn(void)
     fake_master_pump(master, now_ms());
     for (int i = 0; i < CLIENTS; i++)
         run(&clients[i]);
-    rejoin_turn(&rejoin, now_ms());
-    backend_set_wall(&broker.backend, wall_ms + now_ms(), now_ms());
+    quarantine_turn(&quarantine, now_ms());
+    rounds_set_wall(&broker.rounds, wall_ms + now_ms(), now_ms());
     broker_turn(&broker, now_ms());
     for (int i = 0; i < CLIENTS; i++) {
         if (!clients[i].there)
@@ -225,7 +225,7 @@ static void go_on(int64_t ms)
     for (int n = 0; n < TURNS_MAX; n++) {
         turn();
         int64_t next_us = min_us(sim_next_us(), due_us(broker_next_ms(&broker)));
-        next_us = min_us(next_us, due_us(rejoin_next_ms(&rejoin)));
+        next_us = min_us(next_us, due_us(quarantine_next_ms(&quarantine)));
         if (sim_now_us() >= end_us && next_us > end_us)
             return;
         if (next_us < sim_now_us() + 100)
@@ -298,7 +298,7 @@ static void hook_pause_acquires(void *arg, bool paused, int64_t at_ms)
 static const char *hook_trust(void *arg, const char *name, int64_t at_ms)
 {
     (void)arg;
-    return rejoin_trust(&rejoin, name, at_ms);
+    return quarantine_trust(&quarantine, name, at_ms);
 }
 
 static const char *hook_adopt(void *arg, const char *name)
@@ -346,8 +346,8 @@ static void on_state(void *arg, struct master *m, enum master_state old)
 
     (void)arg, (void)old;
     if (state == MASTER_ACTIVE || state == MASTER_QUARANTINE)
-        backend_master_back(&broker.backend, 0, now_ms());
-    rejoin_on_state(&rejoin);
+        rounds_master_back(&broker.rounds, 0, now_ms());
+    quarantine_on_state(&quarantine);
 }
 
 static void wake(void *arg)
@@ -403,7 +403,7 @@ static void begin(bool users)
     stats_reset();
     resp_scratch_init(&scratch);
     broker_init(&broker, &broker_conf, "fuzz", 1, now_ms());
-    backend_set_wall(&broker.backend, wall_ms, now_ms());
+    rounds_set_wall(&broker.rounds, wall_ms, now_ms());
     broker_channel(&broker, channel, sizeof channel);
     fake_server_init(&server, "a");
     struct master_setup setup = {.request_timeout_ms = 250,
@@ -415,9 +415,9 @@ static void begin(bool users)
                                  .on_state = on_state};
     struct fake_link link = {0, NULL, channel, wake, on_call, NULL};
     master = fake_master_new(&setup, &server, 0, &link);
-    backend_add_master(&broker.backend, master, "a");
+    rounds_add_master(&broker.rounds, master, "a");
     master_start(master);
-    rejoin_init(&rejoin, &broker.backend);
+    quarantine_init(&quarantine, &broker.rounds);
     for (int i = 0; i < CLIENTS; i++)
         open_client(&clients[i]);
     go_on(5);
@@ -432,7 +432,7 @@ static void end(void)
     go_on(25000);
     require(broker.n_holds == 0 && broker.n_waiters == 0 && broker.locks.count == 0);
     require(fake_server_count_locks(&server, NULL) == 0);
-    backend_close(&broker.backend);
+    rounds_close(&broker.rounds);
     master_free(master);
     broker_fini(&broker, now_ms());
     cmd_fini();

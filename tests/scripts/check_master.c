@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "conf/conf.h"
-#include "redis/item.h"
+#include "redis/args.h"
 #include "redis/master.h"
 #include "redis/master_private.h" /* the number of a call, for a false answer to it */
 #include "redis_proc.h"
@@ -144,7 +144,7 @@ static void wait_error(const char *text)
 static int put_at(struct asked *q, enum script script, const char *name, const char *args,
                   bool early)
 {
-    struct item *it = item_begin(name, strlen(name));
+    struct args *it = args_begin(name, strlen(name));
     char text[256], *at = text, *words[16], *word;
     struct master_item bytes;
     int n = 0;
@@ -160,20 +160,20 @@ static int put_at(struct asked *q, enum script script, const char *name, const c
         it->floor = acquire.floor_value;
         it->bucket = strcmp(acquire.counter, "base") == 0 ? -1 : atoi(acquire.counter);
         for (int i = 0; i < ACQUIRE_ARGS; i++)
-            item_arg_str(it, acquire.list[i]);
+            args_str(it, acquire.list[i]);
     } else if (script == SCRIPT_RENEW) {
         char what[RENEW_ARG], *list[RENEW_ARGS];
         renew_args(what, list, words);
         for (int i = 0; i < RENEW_ARGS; i++)
-            item_arg_str(it, list[i]);
+            args_str(it, list[i]);
     } else if (script == SCRIPT_RELEASE) {
         char what[RELEASE_ARG];
-        item_arg_str(it, release_arg(what, words));
+        args_str(it, release_arg(what, words));
     } else {
         for (int i = 0; i < n; i++)
-            item_arg_str(it, words[i]);
+            args_str(it, words[i]);
     }
-    item_bytes(it, &bytes);
+    args_bytes(it, &bytes);
     return master_ask(m, script, &bytes, &q->call, clock_ms());
 }
 
@@ -454,7 +454,7 @@ END_TEST
 static struct asked chain;
 static void on_chained(struct master_call *call, const struct master_answer *a, int64_t now_ms)
 {
-    struct item *it = item_begin("chain", 5);
+    struct args *it = args_begin("chain", 5);
     struct master_item bytes;
 
     free(call); /* the owner may */
@@ -465,7 +465,7 @@ static void on_chained(struct master_call *call, const struct master_answer *a, 
     }
     struct master_call *next = util_alloc(sizeof *next);
     next->on_answer = on_chained;
-    item_bytes(it, &bytes);
+    args_bytes(it, &bytes);
     bytes.args = NULL;
     ck_assert_int_eq(master_ask(m, SCRIPT_PEEK, &bytes, next, now_ms), 0);
     if (chain.again % 2)

@@ -8,7 +8,7 @@
 #include <check.h>
 #include <string.h>
 
-#include "redis/item.h"
+#include "redis/args.h"
 #include "stats/stats.h"
 #include "story.h"
 #include "suite.h"
@@ -132,7 +132,7 @@ START_TEST(a_token_that_goes_back_is_refused)
     story_begin(3, 1, "x");
     int64_t token = story_gets(0, "LOCK n");
     story_frees(0);
-    world.brokers[0].b.granted[item_bucket("n", 1)] = token + K;
+    world.brokers[0].b.granted[args_bucket("n", 1)] = token + K;
     world_say(0, "LOCK n");
     world_run_ms(10);
     story_answers(0, "-NOQUORUM the masters gave token");
@@ -418,7 +418,7 @@ END_TEST
 /* A master refuses for a moment, so that UNLOCK has to be repeated there. */
 static void refuse_unlock(int app)
 {
-    world.brokers[0].b.backend.request_timeout_ms = 1000; /* the time to repeat it in */
+    world.brokers[0].b.rounds.request_timeout_ms = 1000; /* the time to repeat it in */
     world.servers[0].refuses = "MISCONF Errors writing to the AOF file";
     world_say(app, "UNLOCK n");
     world_run_ms(5);

@@ -2,7 +2,7 @@
  * lives through it, and from where the tokens go on. */
 #include <check.h>
 
-#include "redis/item.h"
+#include "redis/args.h"
 #include "story.h"
 #include "suite.h"
 
@@ -127,7 +127,7 @@ START_TEST(trust_ends_it)
     story_begin(3, 2, "");
     story_restart_empty(1);
     ck_assert_ptr_null(
-        rejoin_trust(&world.brokers[0].rejoin, "b", world_local_ms(&world.brokers[0])));
+        quarantine_trust(&world.brokers[0].quarantine, "b", world_local_ms(&world.brokers[0])));
     fake_master_break(world.brokers[0].masters[0]); /* anything that makes a turn */
     world_run_ms(3000);
     all_are(1, MASTER_ACTIVE);

@@ -35,12 +35,12 @@ static void adopt(int broker, int master)
 START_TEST(one_veto_stops_everything)
 {
     begin("abc", "ade");
-    ck_assert_ptr_nonnull(backend_veto(&world.brokers[1].b.backend));
+    ck_assert_ptr_nonnull(rounds_veto(&world.brokers[1].b.rounds));
     refused(1, "LOCK n");
     refused(1, "LOCK m LEASE 1000");
     story_gets(0, "LOCK n");
-    ck_assert(backend_has_quorum(&world.brokers[0].b.backend, 0));
-    ck_assert(!backend_has_quorum(&world.brokers[1].b.backend, 0));
+    ck_assert(rounds_has_quorum(&world.brokers[0].b.rounds, 0));
+    ck_assert(!rounds_has_quorum(&world.brokers[1].b.rounds, 0));
     world_end();
 }
 END_TEST
@@ -75,7 +75,7 @@ END_TEST
 START_TEST(a_busy_broker_hears_of_it)
 {
     begin(NULL, NULL);
-    ck_assert_ptr_nonnull(backend_veto(&world.brokers[1].b.backend));
+    ck_assert_ptr_nonnull(rounds_veto(&world.brokers[1].b.rounds));
     for (int i = 0; i < 20; i++) {
         story_gets(0, "LOCK n");
         story_frees(0);
@@ -158,8 +158,8 @@ START_TEST(a_veto_outlives_its_link)
     refused(1, "LOCK n");
     fake_server_start(&world.servers[0], false); /* the first one there decides anew */
     world_run_ms(3 * QUARANTINE_MS);
-    ck_assert(backend_has_quorum(&world.brokers[0].b.backend, 0) !=
-              backend_has_quorum(&world.brokers[1].b.backend, 0));
+    ck_assert(rounds_has_quorum(&world.brokers[0].b.rounds, 0) !=
+              rounds_has_quorum(&world.brokers[1].b.rounds, 0));
     world_end();
 }
 END_TEST

@@ -12,8 +12,8 @@
 #include "lock/broker_state.h"
 #include "lock/line.h"
 #include "lock/renew.h"
-#include "redis/backend.h"
 #include "redis/quorum.h"
+#include "redis/round.h"
 
 enum quorum_state __real_quorum_state(const struct quorum *);
 enum quorum_state __wrap_quorum_state(const struct quorum *);

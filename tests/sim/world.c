@@ -215,12 +215,12 @@ void world_say(int index, const char *fmt, ...)
 const char *world_kind(const char *name, const char *owner, int *limit)
 {
     static char option[16];
-    uint32_t how = item_hash(name, strlen(name)) ^ (uint32_t)(world.conf.seed * 2654435761u);
+    uint32_t how = args_hash(name, strlen(name)) ^ (uint32_t)(world.conf.seed * 2654435761u);
     *limit = 0;
     if (!world.conf.kinds || how % 3 == 0)
         return NULL;
     if (how % 3 == 1) /* readers, and some who want it alone */
-        return item_hash(owner, strlen(owner)) % 3 ? "SHARED" : NULL;
+        return args_hash(owner, strlen(owner)) % 3 ? "SHARED" : NULL;
     *limit = 1 + (int)(how / 3 % 3);
     snprintf(option, sizeof option, "LIMIT %d", *limit);
     return option;
@@ -312,8 +312,8 @@ void world_close(int index, bool orderly)
 
 static int64_t next_ms(struct world_broker *wb)
 {
-    int64_t next = broker_next_ms(&wb->b), rejoin = rejoin_next_ms(&wb->rejoin);
-    return next < rejoin ? next : rejoin;
+    int64_t next = broker_next_ms(&wb->b), looks = quarantine_next_ms(&wb->quarantine);
+    return next < looks ? next : looks;
 }
 
 static void on_timer(void *arg)
@@ -333,7 +333,7 @@ static void set_timer(struct world_broker *wb, bool more)
         wb->timer = sim_at(due_ms * 1000 - wb->local_us, on_timer, wb);
 }
 
-/* As wake.c: a proof at each turn, and a second without one is the end. */
+/* As subscriber.c: a proof at each turn, and a second without one is the end. */
 static void listen(struct world_broker *wb, int i, int64_t now_ms)
 {
     enum { DEAF_MS = 1000 };
@@ -347,7 +347,7 @@ static void listen(struct world_broker *wb, int i, int64_t now_ms)
 static void turn(void *arg)
 {
     struct world_broker *wb = arg;
-    int64_t now_ms = world_local_ms(wb), asked = wb->b.backend.n_asks;
+    int64_t now_ms = world_local_ms(wb), asked = wb->b.rounds.n_asks;
     wb->turn = NULL;
     running = wb;
     for (int i = 0; i < wb->n_masters; i++)
@@ -360,11 +360,10 @@ static void turn(void *arg)
     }
     if (now_ms - wb->expected_ms > PAUSE_LIMIT_MS)
         broker_check_promises(&wb->b, now_ms);
-    rejoin_turn(&wb->rejoin, now_ms);
-    backend_set_wall(&wb->b.backend, wall_epoch_ms + sim_now_us() / 1000 + wb->wall_skew_ms,
-                     now_ms);
+    quarantine_turn(&wb->quarantine, now_ms);
+    rounds_set_wall(&wb->b.rounds, wall_epoch_ms + sim_now_us() / 1000 + wb->wall_skew_ms, now_ms);
     broker_turn(&wb->b, now_ms);
-    asked = wb->b.backend.n_asks;
+    asked = wb->b.rounds.n_asks;
     for (int i = 0; i < WORLD_APPS; i++) {
         struct world_app *app = &world.apps[i];
         if (!app->connected || app->broker != wb)
@@ -381,7 +380,7 @@ static void turn(void *arg)
     if (world.turns++ % 64 == 0 &&
         (wheel_check(&wb->b.first) != 0 || wheel_check(&wb->b.wheel) != 0))
         history_fail("the wheel is broken");
-    set_timer(wb, asked != wb->b.backend.n_asks);
+    set_timer(wb, asked != wb->b.rounds.n_asks);
 }
 
 /* ---- brokers ---- */
@@ -392,8 +391,8 @@ static void on_state(void *arg, struct master *m, enum master_state old)
     enum master_state state = master_status(m, 0)->state;
     (void)old;
     if (state == MASTER_ACTIVE || state == MASTER_QUARANTINE)
-        backend_master_back(&wb->b.backend, master_index(m), world_local_ms(wb));
-    rejoin_on_state(&wb->rejoin);
+        rounds_master_back(&wb->b.rounds, master_index(m), world_local_ms(wb));
+    quarantine_on_state(&wb->quarantine);
 }
 
 static void on_call(void *arg, int i, const char *text, size_t len)
@@ -417,8 +416,7 @@ void world_broker_start(int index)
     snprintf(id, sizeof id, "b%d", world.n_brokers_made++);
     int64_t now_ms = world_local_ms(wb);
     broker_init(&wb->b, &conf->broker, id, (uint64_t)sim_random(INT64_MAX), now_ms);
-    backend_set_wall(&wb->b.backend, wall_epoch_ms + sim_now_us() / 1000 + wb->wall_skew_ms,
-                     now_ms);
+    rounds_set_wall(&wb->b.rounds, wall_epoch_ms + sim_now_us() / 1000 + wb->wall_skew_ms, now_ms);
     broker_channel(&wb->b, wb->channel, sizeof wb->channel);
     struct master_setup setup = {
         .request_timeout_ms = conf->broker.request_timeout_ms,
@@ -443,10 +441,10 @@ void world_broker_start(int index)
         char slot[2] = {view->slots ? view->slots[n] : '\0'};
         link.slot = view->slots ? slot : NULL;
         wb->masters[n] = fake_master_new(&setup, server, n, &link);
-        backend_add_master(&wb->b.backend, wb->masters[n], master_name(wb->masters[n]));
+        rounds_add_master(&wb->b.rounds, wb->masters[n], master_name(wb->masters[n]));
         master_start(wb->masters[n]);
     }
-    rejoin_init(&wb->rejoin, &wb->b.backend);
+    quarantine_init(&wb->quarantine, &wb->b.rounds);
     wb->expected_ms = now_ms;
     wake(wb);
 }
@@ -457,7 +455,7 @@ void world_broker_kill(int index)
     log_trace("world", "broker %d is killed", index);
     history_killing(wb);
     /* Nothing leaves any more: what a dying process would still do is undone by closing first. */
-    backend_close(&wb->b.backend);
+    rounds_close(&wb->b.rounds);
     for (int i = 0; i < wb->n_masters; i++)
         master_free(wb->masters[i]);
     for (int i = 0; i < WORLD_APPS; i++) {
@@ -572,7 +570,7 @@ void world_settle(void)
 
 int64_t world_asks(int broker)
 {
-    return world.brokers[broker].b.backend.n_asks;
+    return world.brokers[broker].b.rounds.n_asks;
 }
 
 const struct fake_lock *world_lock_at(int server, const char *name)

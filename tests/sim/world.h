@@ -13,8 +13,8 @@
 
 #include "fake_master.h"
 #include "lock/broker.h"
-#include "redis/item.h"
-#include "redis/rejoin.h"
+#include "redis/args.h"
+#include "redis/quarantine.h"
 #include "session/session.h"
 #include "sim_time.h"
 
@@ -86,7 +86,7 @@ struct world_broker {
     int index;
     bool alive, paused;
     struct broker b;
-    struct rejoin rejoin;
+    struct quarantine quarantine;
     struct master *masters[WORLD_SERVERS];
     int n_masters;
     int64_t local_us, wall_skew_ms, expected_ms;

@@ -1,7 +1,7 @@
-#ifndef HOLDFAST_KEEP_H
-#define HOLDFAST_KEEP_H
+#ifndef HOLDFAST_HOLD_H
+#define HOLDFAST_HOLD_H
 /*
- * keep: the life of a hold from grant to end: renewals, planting where it is missing (safety R3),
+ * hold: the life of a hold from grant to end: renewals, planting where it is missing (safety R3),
  * jeopardy, loss, lapse.
  *
  * One `due` for each hold, computed anew from all its duties by one function: the next renewal, the
@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "lock/notify.h"
-#include "redis/backend.h"
+#include "redis/round.h"
 
 struct broker;
 struct claim;
@@ -22,64 +22,64 @@ struct lock_request;
 /* Makes the hold that this claim was granted, for this request (its session, MAXHOLD, TELL). It
  * follows the claim's round. One that an UNLOCK has taken over, to leave it once of several times,
  * belongs to no session: it lasts for what its holder was told, until he says RENEW. */
-struct hold *keep_start(struct broker *, struct lock *, const struct claim *,
+struct hold *hold_start(struct broker *, struct lock *, const struct claim *,
                         const struct lock_request *, int64_t now_ms);
 
 /* True when its owner may still act on it. */
-bool keep_is_valid(const struct hold *, int64_t now_ms);
+bool hold_is_valid(const struct hold *, int64_t now_ms);
 
 /* Takes it out of its lock and its session: ENDED. Nothing is sent to the masters. Freed with the
  * last pin. */
-void keep_end(struct broker *, struct hold *);
-void keep_pin(struct hold *);
-void keep_unpin(struct hold *);
+void hold_end(struct broker *, struct hold *);
+void hold_pin(struct hold *);
+void hold_unpin(struct hold *);
 
 /* Its owner is told that it cannot be kept. `at_once`: others may hold already, so it ends here and
  * now; else it stays until its deadline, so that nobody else gets it before. */
-void keep_lose(struct broker *, struct hold *, enum lost_reason, bool at_once, int64_t now_ms);
+void hold_lose(struct broker *, struct hold *, enum lost_reason, bool at_once, int64_t now_ms);
 
 /* Somebody else has it now (its owner elsewhere, or a stranger): its holder is told, and it ends.
  */
-void keep_moved(struct broker *, struct hold *, enum lost_reason, int64_t now_ms);
+void hold_moved(struct broker *, struct hold *, enum lost_reason, int64_t now_ms);
 
 /* Writes lease, count and seq to the masters (renew.lua). lease_ms 0: the time to live stays; it
  * also does when that is less than what its holder has been told. */
-struct round *keep_write(struct broker *, struct hold *, int64_t lease_ms, round_fn, void *arg,
+struct round *hold_write(struct broker *, struct hold *, int64_t lease_ms, round_fn, void *arg,
                          int64_t now_ms);
 /* A majority has the hold by this round, whose verdict is being delivered: when the last answer is
  * in, it is planted where it is missing (safety R3). The round belongs to the hold from now on. */
-void keep_follow(struct hold *, struct round *);
-/* A majority has confirmed this round of keep_write(lease_ms > 0): the promise is longer now. */
-void keep_confirmed(struct broker *, struct hold *, const struct round *, int64_t now_ms);
+void hold_follow(struct hold *, struct round *);
+/* A majority has confirmed this round of hold_write(lease_ms > 0): the promise is longer now. */
+void hold_confirmed(struct broker *, struct hold *, const struct round *, int64_t now_ms);
 /* Gives the hold the lease that this request names, if any; its owner has been granted it. Only
  * RENEW makes it less than was told: who enters a lock again cuts nothing of what he was told
  * before, which the reply might tell too late. A shorter lease counts here at once, and the masters
  * hear of it now and not before: so a request that fails has cut nothing, here or there. The holder
  * is told, with TELL, when this is another connection's request. */
-void keep_use_lease(struct broker *, struct hold *, const struct lock_request *, int64_t now_ms);
+void hold_use_lease(struct broker *, struct hold *, const struct lock_request *, int64_t now_ms);
 /* It is not known to be on a majority of masters as it is here: it is written there again soon. */
-void keep_look_again(struct broker *, struct hold *, int64_t now_ms);
+void hold_look_again(struct broker *, struct hold *, int64_t now_ms);
 /* This round has found it on a majority of masters. */
-void keep_seen(struct hold *, const struct round *);
+void hold_seen(struct hold *, const struct round *);
 /* True when what is known of it is no older than a second: seen then, or others would have been
  * heard to take it away. A lost one is known to be. */
-bool keep_is_fresh(const struct broker *, const struct hold *, int64_t now_ms);
+bool hold_is_fresh(const struct broker *, const struct hold *, int64_t now_ms);
 /* What to ask for: the lease, less where MAXHOLD ends earlier; 0 when that is over. */
-int64_t keep_lease_ms(const struct hold *, int64_t now_ms);
+int64_t hold_lease_ms(const struct hold *, int64_t now_ms);
 
 /* A majority of masters has refused a write: because its owner has taken it elsewhere, or it is not
  * there. */
-enum lost_reason keep_why_gone(const struct round *);
+enum lost_reason hold_why_gone(const struct round *);
 
 /* Somebody says that its owner has taken it elsewhere: the masters are asked now. */
-void keep_check(struct broker *, struct hold *, int64_t now_ms);
+void hold_check(struct broker *, struct hold *, int64_t now_ms);
 
 /* The LOCK that it was granted for is repeated: it belongs to the connection of this request from
  * now on, under the same token. */
-void keep_rejoin(struct broker *, struct hold *, const struct lock_request *);
+void hold_rejoin(struct broker *, struct hold *, const struct lock_request *);
 
 /* Its connection has gone, without an order to release: it is not renewed any more. */
-void keep_orphan(struct broker *, struct hold *);
+void hold_orphan(struct broker *, struct hold *);
 /* Likewise, and it is to be released: goes onto broker->leaving. */
-void keep_leave(struct broker *, struct hold *);
+void hold_leave(struct broker *, struct hold *);
 #endif

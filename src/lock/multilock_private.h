@@ -1,9 +1,9 @@
-#ifndef HOLDFAST_MANY_PRIVATE_H
-#define HOLDFAST_MANY_PRIVATE_H
+#ifndef HOLDFAST_MULTILOCK_PRIVATE_H
+#define HOLDFAST_MULTILOCK_PRIVATE_H
 /*
- * What the files of many share: many.c is the request, many_try.c a try of all its names,
- * many_one.c what is done for one of them alone. A `struct many_name` (an item) is one name of a
- * request.
+ * What the files of multilock share: multilock.c is the request, multilock_try.c a try of all its
+ * names, multilock_one.c what is done for one of them alone. A `struct multilock_name` (an item) is
+ * one name of a request.
  *
  * Invariants: `pending` counts the claims and own requests that have not ended; the request is in
  * at most one queue, and in none while something is pending.
@@ -13,10 +13,10 @@
 
 #include "lock/claim.h"
 #include "lock/lock.h"
-#include "lock/many.h"
+#include "lock/multilock.h"
 
-struct many_name {
-    struct many *many;
+struct multilock_name {
+    struct multilock *multilock;
     struct lock *lock;     /* one use */
     struct hold *hold;     /* pinned: granted, or entered again; NULL: not (yet) */
     struct lock_part part; /* asked for now */
@@ -26,38 +26,38 @@ struct many_name {
     int64_t retry_ms;
 };
 
-struct many {
+struct multilock {
     struct broker *broker;
     struct lock_request *request; /* NULL: untold, its reply has left */
     struct session *session;      /* in whose list it is; NULL: in none */
-    TAILQ_ENTRY(many) of_session;
-    struct many *next;   /* broker->untold */
-    uint64_t by_session; /* as in its request */
-    struct owner *id;    /* likewise; one reference, or NULL */
+    TAILQ_ENTRY(multilock) of_session;
+    struct multilock *next; /* broker->untold */
+    uint64_t by_session;    /* as in its request */
+    struct owner *id;       /* likewise; one reference, or NULL */
     int n, pending;
     bool has_waited;
     char *error; /* the first one; NULL: none */
-    struct many_name items[];
+    struct multilock_name items[];
 };
 
-/* ---- many.c ---- */
+/* ---- multilock.c ---- */
 /* The name with which it waits, or is deferred. */
-void many_set_lock(struct broker *, struct lock_request *, struct lock *);
+void multilock_set_lock(struct broker *, struct lock_request *, struct lock *);
 /* The text is copied; only the first one counts. */
-void many_keep_error(struct many *, const char *text);
+void multilock_keep_error(struct multilock *, const char *text);
 /* Answers with it. The request may be gone afterwards, and all that is in it. */
-void many_finish_error(struct many *);
+void multilock_finish_error(struct multilock *);
 /* An earlier request of this owner about one of the names is under way: it goes again then. */
-bool many_is_deferred(struct many *);
+bool multilock_is_deferred(struct multilock *);
 
-/* ---- many_one.c ---- */
+/* ---- multilock_one.c ---- */
 /* Releases what it was granted. */
-void many_give_back(struct many *, int64_t now_ms);
+void multilock_give_back(struct multilock *, int64_t now_ms);
 /* A request for this name alone, like that for all of them but for the verb. The item hears of the
  * end and counts as pending until then. */
-void many_run_one(struct many_name *item, enum lock_verb, int64_t now_ms);
+void multilock_run_one(struct multilock_name *item, enum lock_verb, int64_t now_ms);
 
-/* ---- many_try.c ---- */
+/* ---- multilock_try.c ---- */
 /* Nothing is pending any more. The request may be gone afterwards, and all that is in it. */
-void many_claims_over(struct many *, int64_t now_ms);
+void multilock_claims_over(struct multilock *, int64_t now_ms);
 #endif

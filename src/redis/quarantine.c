@@ -2,14 +2,14 @@
  * Looks at every master in quarantine, asks the others, activates. Keeps nothing but since when
  * each quarantine is over; a step that was lost on the way is simply done again the next time.
  */
-#include "redis/rejoin.h"
+#include "redis/quarantine.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/log.h"
-#include "redis/backend.h"
 #include "redis/master.h"
+#include "redis/round.h"
 
 enum {
     LOOK_FIRST_MS = 10, /* after a quarantine has ended: for answers to what was asked */
@@ -44,9 +44,9 @@ static void look_at(const struct master_status *s, int64_t over_ms, struct other
     }
 }
 
-static struct others look_around(struct rejoin *r, int i, int64_t now_ms)
+static struct others look_around(struct quarantine *r, int i, int64_t now_ms)
 {
-    struct backend *b = r->backend;
+    struct rounds *b = r->rounds;
     struct others o = {0};
 
     for (int j = 0; j < b->n; j++) {
@@ -59,9 +59,9 @@ static struct others look_around(struct rejoin *r, int i, int64_t now_ms)
     return o;
 }
 
-static void ask_active(struct rejoin *r, int i, int64_t now_ms)
+static void ask_active(struct quarantine *r, int i, int64_t now_ms)
 {
-    struct backend *b = r->backend;
+    struct rounds *b = r->rounds;
 
     for (int j = 0; j < b->n; j++) {
         const struct master_status *s = master_status(b->masters[j], now_ms);
@@ -70,20 +70,20 @@ static void ask_active(struct rejoin *r, int i, int64_t now_ms)
     }
 }
 
-static void activate(struct rejoin *r, int i, int64_t base, const char *why)
+static void activate(struct quarantine *r, int i, int64_t base, const char *why)
 {
-    struct rejoin_master *rm = &r->masters[i];
-    struct master *m = r->backend->masters[i];
+    struct quarantine_master *rm = &r->masters[i];
+    struct master *m = r->rounds->masters[i];
 
     if (!rm->told)
-        log_info("rejoin", "master %s: %s, tokens go on above %" PRId64 " (%s)", master_name(m),
+        log_info("quarantine", "master %s: %s, tokens go on above %" PRId64 " (%s)", master_name(m),
                  rm->trusted ? "trusted by hand" : "its quarantine is over", base, why);
     rm->told = true;
     master_activate(m, base, rm->trusted);
 }
 
 /* Case 2 of the header. */
-static void activate_by_clock(struct rejoin *r, int i, const struct others *o, int64_t now_ms)
+static void activate_by_clock(struct quarantine *r, int i, const struct others *o, int64_t now_ms)
 {
     int64_t waited_ms = now_ms - r->masters[i].over_ms;
 
@@ -91,17 +91,17 @@ static void activate_by_clock(struct rejoin *r, int i, const struct others *o, i
         return;
     if ((o->coming > 0 || o->fresh < o->active) && waited_ms < RETURN_MS)
         return;
-    int64_t base = backend_base(r->backend, now_ms);
+    int64_t base = rounds_base(r->rounds, now_ms);
     if (o->any_high > base)
         base = o->any_high;
     activate(r, i, base,
-             r->backend->n == 1 ? "from what is known and the clock"
-                                : "too few others are active: from what is known and the clock");
+             r->rounds->n == 1 ? "from what is known and the clock"
+                               : "too few others are active: from what is known and the clock");
 }
 
-static void look_after(struct rejoin *r, int i, int64_t now_ms)
+static void look_after(struct quarantine *r, int i, int64_t now_ms)
 {
-    int n = r->backend->n, need = n - quorum_need(n) + 1;
+    int n = r->rounds->n, need = n - quorum_need(n) + 1;
     struct others o = look_around(r, i, now_ms);
 
     if (o.fresh >= need) {
@@ -115,7 +115,7 @@ static void look_after(struct rejoin *r, int i, int64_t now_ms)
 
 /* When this one is to be looked at again. A master that was asked a moment too early has said how
  * much is left, and is asked again when that is over. */
-static int64_t next_look_ms(struct rejoin_master *rm, int64_t left_ms, int64_t now_ms)
+static int64_t next_look_ms(struct quarantine_master *rm, int64_t left_ms, int64_t now_ms)
 {
     int64_t wait_ms = LOOK_FIRST_MS << rm->looks;
     if (left_ms > 0 && !rm->trusted)
@@ -128,36 +128,36 @@ static int64_t next_look_ms(struct rejoin_master *rm, int64_t left_ms, int64_t n
 
 /* While there is a veto, now and then, so that little is missing if we end; and once when it is
  * over. */
-static bool prolong_all(struct rejoin *r, int64_t now_ms)
+static bool prolong_all(struct quarantine *r, int64_t now_ms)
 {
     bool was_vetoed = r->vetoed;
 
-    r->vetoed = backend_veto(r->backend);
+    r->vetoed = rounds_veto(r->rounds);
     if (!r->vetoed && !was_vetoed)
         return false;
-    for (int i = 0; i < r->backend->n; i++) {
+    for (int i = 0; i < r->rounds->n; i++) {
         if (!r->masters[i].trusted)
-            master_prolong(r->backend->masters[i]);
+            master_prolong(r->rounds->masters[i]);
     }
     r->next_ms = now_ms + VETOED_MS;
     return true;
 }
 
-void rejoin_turn(struct rejoin *r, int64_t now_ms)
+void quarantine_turn(struct quarantine *r, int64_t now_ms)
 {
     int64_t next_ms = INT64_MAX;
 
     if (now_ms < r->next_ms || prolong_all(r, now_ms))
         return;
-    for (int i = 0; i < r->backend->n; i++) {
-        struct rejoin_master *rm = &r->masters[i];
-        const struct master_status *s = master_status(r->backend->masters[i], now_ms);
+    for (int i = 0; i < r->rounds->n; i++) {
+        struct quarantine_master *rm = &r->masters[i];
+        const struct master_status *s = master_status(r->rounds->masters[i], now_ms);
         if (s->state != MASTER_QUARANTINE) {
-            *rm = (struct rejoin_master){0};
+            *rm = (struct quarantine_master){0};
             continue;
         }
         if (s->quarantine_left_ms > 0 && !rm->trusted) {
-            *rm = (struct rejoin_master){0};
+            *rm = (struct quarantine_master){0};
         } else {
             if (!rm->over_ms)
                 rm->over_ms = now_ms;
@@ -169,33 +169,33 @@ void rejoin_turn(struct rejoin *r, int64_t now_ms)
     r->next_ms = next_ms;
 }
 
-const char *rejoin_trust(struct rejoin *r, const char *name, int64_t now_ms)
+const char *quarantine_trust(struct quarantine *r, const char *name, int64_t now_ms)
 {
-    struct backend *b = r->backend;
+    struct rounds *b = r->rounds;
 
     for (int i = 0; i < b->n; i++) {
         if (strcmp(master_name(b->masters[i]), name) != 0)
             continue;
         if (master_status(b->masters[i], now_ms)->state != MASTER_QUARANTINE)
             return "it is not in quarantine";
-        r->masters[i] = (struct rejoin_master){.trusted = true};
+        r->masters[i] = (struct quarantine_master){.trusted = true};
         r->next_ms = 0;
         return NULL;
     }
     return "there is no master of this name";
 }
 
-void rejoin_on_state(struct rejoin *r)
+void quarantine_on_state(struct quarantine *r)
 {
     r->next_ms = 0;
 }
 
-int64_t rejoin_next_ms(const struct rejoin *r)
+int64_t quarantine_next_ms(const struct quarantine *r)
 {
     return r->next_ms;
 }
 
-void rejoin_init(struct rejoin *r, struct backend *b)
+void quarantine_init(struct quarantine *r, struct rounds *b)
 {
-    *r = (struct rejoin){.backend = b};
+    *r = (struct quarantine){.rounds = b};
 }

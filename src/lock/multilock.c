@@ -2,7 +2,7 @@
  * A request about several names, from its beginning to its end: the locks that it uses, the holds
  * that it has pinned, the first error, and the wait for an earlier request of the same owner.
  *
- * It neither asks nor releases: that is many_try.c and many_one.c.
+ * It neither asks nor releases: that is multilock_try.c and multilock_one.c.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,45 +10,45 @@
 #include "base/util.h"
 #include "lock/broker_state.h"
 #include "lock/defer.h"
-#include "lock/keep.h"
-#include "lock/many_private.h"
+#include "lock/hold.h"
+#include "lock/multilock_private.h"
 #include "stats/stats.h"
 
-void many_begin(struct broker *b, struct lock_request *r, const struct resp_arg *names, int n)
+void multilock_begin(struct broker *b, struct lock_request *r, const struct resp_arg *names, int n)
 {
-    struct many *m = util_alloc(sizeof *m + (size_t)n * sizeof m->items[0]);
+    struct multilock *m = util_alloc(sizeof *m + (size_t)n * sizeof m->items[0]);
     m->broker = b;
     m->request = r;
     m->by_session = r->by_session;
     m->id = r->id ? owner_ref(r->id) : NULL;
     m->n = n;
     for (int i = 0; i < n; i++) {
-        m->items[i].many = m;
+        m->items[i].multilock = m;
         m->items[i].lock = locktab_get(&b->locks, names[i].ptr, names[i].len);
         broker_use(m->items[i].lock);
     }
-    r->many = m;
+    r->multilock = m;
     m->session = r->base.session;
     if (m->session)
-        TAILQ_INSERT_TAIL(&m->session->manys, m, of_session);
+        TAILQ_INSERT_TAIL(&m->session->multilocks, m, of_session);
 }
 
-void many_leave_session(struct many *m)
+void multilock_leave_session(struct multilock *m)
 {
     if (m->session)
-        TAILQ_REMOVE(&m->session->manys, m, of_session);
+        TAILQ_REMOVE(&m->session->multilocks, m, of_session);
     m->session = NULL;
 }
 
-void many_over(struct broker *b, struct lock_request *r)
+void multilock_over(struct broker *b, struct lock_request *r)
 {
-    struct many *m = r->many;
-    many_leave_session(m);
+    struct multilock *m = r->multilock;
+    multilock_leave_session(m);
     for (int i = 0; i < m->n; i++)
         defer_run_soon(b, m->items[i].lock);
 }
 
-static bool names(const struct many *m, const struct lock *l)
+static bool names(const struct multilock *m, const struct lock *l)
 {
     for (int i = 0; i < m->n; i++) {
         if (m->items[i].lock == l)
@@ -57,12 +57,12 @@ static bool names(const struct many *m, const struct lock *l)
     return false;
 }
 
-bool many_is_before(const struct lock *l, const struct lock_request *r)
+bool multilock_is_before(const struct lock *l, const struct lock_request *r)
 {
-    const struct many *m;
+    const struct multilock *m;
     if (!r->base.session)
         return false;
-    TAILQ_FOREACH(m, &r->base.session->manys, of_session) {
+    TAILQ_FOREACH(m, &r->base.session->multilocks, of_session) {
         if (m->request->number >= r->number)
             return false;
         if (owner_same(m->request->owner, r->owner) && names(m, l))
@@ -71,13 +71,13 @@ bool many_is_before(const struct lock *l, const struct lock_request *r)
     return false;
 }
 
-void many_free(struct many *m)
+void multilock_free(struct multilock *m)
 {
     if (!m)
         return;
     for (int i = 0; i < m->n; i++) {
         if (m->items[i].hold)
-            keep_unpin(m->items[i].hold);
+            hold_unpin(m->items[i].hold);
         broker_put(m->broker, m->items[i].lock);
     }
     owner_unref(m->id);
@@ -85,34 +85,34 @@ void many_free(struct many *m)
     free(m);
 }
 
-int many_count(const struct many *m)
+int multilock_count(const struct multilock *m)
 {
     return m->n;
 }
 
-struct hold *many_hold(const struct many *m, int i)
+struct hold *multilock_hold(const struct multilock *m, int i)
 {
     return m->items[i].hold;
 }
 
-void many_untold(struct many *m)
+void multilock_untold(struct multilock *m)
 {
     m->request = NULL;
     m->next = m->broker->untold;
     m->broker->untold = m;
 }
 
-void many_settle(struct broker *b, int64_t now_ms)
+void multilock_settle(struct broker *b, int64_t now_ms)
 {
-    struct many *m;
+    struct multilock *m;
     while ((m = b->untold)) {
         b->untold = m->next;
-        many_give_back(m, now_ms);
-        many_free(m);
+        multilock_give_back(m, now_ms);
+        multilock_free(m);
     }
 }
 
-void many_set_lock(struct broker *b, struct lock_request *r, struct lock *l)
+void multilock_set_lock(struct broker *b, struct lock_request *r, struct lock *l)
 {
     broker_use(l);
     if (r->lock)
@@ -120,24 +120,24 @@ void many_set_lock(struct broker *b, struct lock_request *r, struct lock *l)
     r->lock = l;
 }
 
-void many_keep_error(struct many *m, const char *text)
+void multilock_keep_error(struct multilock *m, const char *text)
 {
     if (!m->error)
         m->error = util_strdup(text);
 }
 
-void many_finish_error(struct many *m)
+void multilock_finish_error(struct multilock *m)
 {
     stats.acquires_no_quorum += strncmp(m->error, "NOQUORUM", 8) == 0;
     broker_finish_error(m->broker, m->request, "%s", m->error);
 }
 
-bool many_is_deferred(struct many *m)
+bool multilock_is_deferred(struct multilock *m)
 {
     for (int i = 0; i < m->n; i++) {
         const struct lock *l = m->items[i].lock;
-        if (defer_needed(l, m->request) || many_is_before(l, m->request)) {
-            many_set_lock(m->broker, m->request, m->items[i].lock);
+        if (defer_needed(l, m->request) || multilock_is_before(l, m->request)) {
+            multilock_set_lock(m->broker, m->request, m->items[i].lock);
             defer_request(m->items[i].lock, m->request);
             return true;
         }

@@ -1,7 +1,7 @@
-#ifndef HOLDFAST_REJOIN_H
-#define HOLDFAST_REJOIN_H
+#ifndef HOLDFAST_QUARANTINE_H
+#define HOLDFAST_QUARANTINE_H
 /*
- * rejoin: ends the quarantine of a master that had restarted or lost its data (safety R5).
+ * quarantine: ends the quarantine of a master that had restarted or lost its data (safety R5).
  *
  * When its time is over the master gets a base: no token at or below it is ever given there. Two
  * cases, with N masters and a majority of Q:
@@ -20,7 +20,7 @@
  * masters that is stranded for ever. Masters that are on their way back get some seconds to make it
  * case 1.
  *
- * While a master has settings of other brokers in force (backend_veto), those brokers may go on
+ * While a master has settings of other brokers in force (rounds_veto), those brokers may go on
  * granting locks by masters that are not on our list. So no quarantine ends then, and all begin
  * anew when the settings have been adopted: only what was granted before that can still be held, by
  * brokers that are refused from then on.
@@ -34,35 +34,35 @@
 
 #include "redis/quorum.h"
 
-struct backend;
+struct rounds;
 
-struct rejoin_master {
+struct quarantine_master {
     int64_t
         over_ms; /* when its quarantine was first seen to be over; 0: it is not, or it is in none */
-    bool trusted;  /* rejoin_trust: whatever is left of it */
+    bool trusted;  /* quarantine_trust: whatever is left of it */
     bool told;     /* the log has a line about the end of this quarantine */
     uint8_t looks; /* since it was over */
 };
 
-struct rejoin {
-    struct backend *backend;
+struct quarantine {
+    struct rounds *rounds;
     int64_t next_ms; /* INT64_MAX: no master is in quarantine */
     bool vetoed;
-    struct rejoin_master masters[QUORUM_MASTERS_MAX];
+    struct quarantine_master masters[QUORUM_MASTERS_MAX];
 };
 
-/* The backend has all its masters, and outlives it. */
-void rejoin_init(struct rejoin *, struct backend *);
+/* The rounds have all its masters, and outlive it. */
+void quarantine_init(struct quarantine *, struct rounds *);
 
 /* The state of a master has changed: everything is looked at in the next turn. */
-void rejoin_on_state(struct rejoin *);
+void quarantine_on_state(struct quarantine *);
 
 /* Asks and activates; cheap when there is nothing to do. When a quarantine ends, and from then on
  * until the master is active, some four times a second at last. */
-void rejoin_turn(struct rejoin *, int64_t now_ms);
+void quarantine_turn(struct quarantine *, int64_t now_ms);
 /* Nothing is to be done before this time. */
-int64_t rejoin_next_ms(const struct rejoin *);
+int64_t quarantine_next_ms(const struct quarantine *);
 
 /* An administrator's word: the quarantine of this master ends now. NULL, or why not, in words. */
-const char *rejoin_trust(struct rejoin *, const char *name, int64_t now_ms);
+const char *quarantine_trust(struct quarantine *, const char *name, int64_t now_ms);
 #endif

@@ -8,8 +8,8 @@
  */
 #include "base/pool.h"
 #include "lock/broker_state.h"
-#include "lock/keep.h"
-#include "lock/many_private.h"
+#include "lock/hold.h"
+#include "lock/multilock_private.h"
 
 static void on_one_over(struct request *);
 
@@ -29,9 +29,9 @@ static struct lock_request *new_one(struct broker *b, struct lock *l, struct own
     return r;
 }
 
-void many_run_one(struct many_name *item, enum lock_verb verb, int64_t now_ms)
+void multilock_run_one(struct multilock_name *item, enum lock_verb verb, int64_t now_ms)
 {
-    struct many *m = item->many;
+    struct multilock *m = item->multilock;
     const struct lock_request *like = m->request;
     struct lock_request *r = new_one(m->broker, item->lock, like->owner, verb);
     r->base.arrived_us = like->base.arrived_us;
@@ -46,22 +46,22 @@ void many_run_one(struct many_name *item, enum lock_verb verb, int64_t now_ms)
     m->broker->resubmit(m->broker, r, now_ms);
 }
 
-static void unlocks_over(struct many *m)
+static void unlocks_over(struct multilock *m)
 {
     if (m->error)
-        many_finish_error(m);
+        multilock_finish_error(m);
     else
         broker_finish_count(m->broker, m->request, m->request->count);
 }
 
-static void one_over(struct many_name *item, struct lock_request *r, int64_t now_ms)
+static void one_over(struct multilock_name *item, struct lock_request *r, int64_t now_ms)
 {
-    struct many *m = item->many;
+    struct multilock *m = item->multilock;
     m->pending--;
     if (m->request->verb == VERB_MUNLOCK) {
         m->request->count += r->result == RESULT_COUNT && r->count == 1;
         if (r->result == RESULT_ERROR)
-            many_keep_error(m, r->text);
+            multilock_keep_error(m, r->text);
         if (m->pending == 0)
             unlocks_over(m);
         return;
@@ -70,14 +70,14 @@ static void one_over(struct many_name *item, struct lock_request *r, int64_t now
     r->told = NULL; /* its pin is ours now */
     item->repeated = r->repeated;
     if (r->repeated)
-        keep_rejoin(m->broker, item->hold, m->request);
+        hold_rejoin(m->broker, item->hold, m->request);
     item->end = item->hold ? CLAIM_GRANTED : CLAIM_BUSY;
     if (item->hold)
-        item->hold->busy = true; /* as many_try.c's settle() says */
+        item->hold->busy = true; /* as multilock_try.c's settle() says */
     if (r->result == RESULT_ERROR)
-        many_keep_error(m, r->text);
+        multilock_keep_error(m, r->text);
     if (m->pending == 0)
-        many_claims_over(m, now_ms);
+        multilock_claims_over(m, now_ms);
 }
 
 static void on_one_over(struct request *base)
@@ -87,38 +87,38 @@ static void on_one_over(struct request *base)
     if (r->item)
         one_over(r->item, r, b->now_ms);
     if (r->told)
-        keep_unpin(r->told);
+        hold_unpin(r->told);
     lock_request_free(r);
 }
 
-void many_give_back(struct many *m, int64_t now_ms)
+void multilock_give_back(struct multilock *m, int64_t now_ms)
 {
     for (int i = 0; i < m->n; i++) {
-        struct many_name *item = &m->items[i];
+        struct multilock_name *item = &m->items[i];
         if (!item->hold)
             continue;
         struct hold *h = item->hold;
         item->hold = NULL;
-        if (keep_is_valid(h, now_ms) && !item->repeated) {
+        if (hold_is_valid(h, now_ms) && !item->repeated) {
             hold_drop_id(h, m->id);
             struct lock_request *r = new_one(m->broker, item->lock, h->owner, VERB_UNLOCK);
             r->base.arrived_us = now_ms * 1000;
             r->by_session = m->by_session;
             m->broker->resubmit(m->broker, r, now_ms);
         }
-        keep_unpin(h);
+        hold_unpin(h);
     }
 }
 
-void many_unlock(struct broker *b, struct lock_request *r, int64_t now_ms)
+void multilock_unlock(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
-    struct many *m = r->many;
+    struct multilock *m = r->multilock;
     (void)b;
-    if (many_is_deferred(m))
+    if (multilock_is_deferred(m))
         return;
     m->pending++;
     for (int i = 0; i < m->n; i++)
-        many_run_one(&m->items[i], VERB_UNLOCK, now_ms);
+        multilock_run_one(&m->items[i], VERB_UNLOCK, now_ms);
     if (--m->pending == 0)
         unlocks_over(m);
 }

@@ -1,11 +1,11 @@
 /*
  * Rounds: one question, the votes of all masters, one verdict. A round stands in `asked` until it
- * is decided, then in `decided` until backend_turn has delivered the verdict: so no verdict ever
- * runs inside backend_ask or inside the answer of a master, and callers may do anything in theirs.
+ * is decided, then in `decided` until rounds_turn has delivered the verdict: so no verdict ever
+ * runs inside round_ask or inside the answer of a master, and callers may do anything in theirs.
  *
  * Invariant: a round is freed when its verdict has been delivered and no answer is open any more.
  */
-#include "redis/backend.h"
+#include "redis/round.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -13,13 +13,13 @@
 #include <string.h>
 
 #include "base/pool.h"
-#include "redis/owed.h"
+#include "redis/undelivered.h"
 #include "stats/stats.h"
 
 /* Verdicts in one turn of the loop, renewals aside: each may give a lock and ask for the next. */
 enum { DELIVER_TURN = 1024 };
 
-void backend_init(struct backend *b, int64_t request_timeout_ms)
+void rounds_init(struct rounds *b, int64_t request_timeout_ms)
 {
     memset(b, 0, sizeof *b);
     b->request_timeout_ms = request_timeout_ms;
@@ -28,17 +28,17 @@ void backend_init(struct backend *b, int64_t request_timeout_ms)
     TAILQ_INIT(&b->decided);
 }
 
-void backend_add_master(struct backend *b, struct master *m, const char *identity)
+void rounds_add_master(struct rounds *b, struct master *m, const char *identity)
 {
     assert(b->n < QUORUM_MASTERS_MAX);
-    b->rank[b->n] = (uint64_t)item_hash(identity, strlen(identity));
-    b->owed[b->n] = owed_new(m);
+    b->rank[b->n] = (uint64_t)args_hash(identity, strlen(identity));
+    b->undelivered[b->n] = undelivered_new(m);
     b->masters[b->n++] = m;
 }
 
 /* ---- the hybrid clock ---- */
 
-static void look_at_clocks(struct backend *b, int64_t now_ms)
+static void look_at_clocks(struct rounds *b, int64_t now_ms)
 {
     int64_t times_ms[QUORUM_MASTERS_MAX];
     int n = 0;
@@ -51,39 +51,39 @@ static void look_at_clocks(struct backend *b, int64_t now_ms)
     hybrid_set_masters(&b->clock, times_ms, n, now_ms);
 }
 
-void backend_set_wall(struct backend *b, int64_t wall_ms, int64_t now_ms)
+void rounds_set_wall(struct rounds *b, int64_t wall_ms, int64_t now_ms)
 {
     hybrid_set_wall(&b->clock, wall_ms, now_ms);
     look_at_clocks(b, now_ms);
 }
 
-int64_t backend_floor(struct backend *b, int64_t now_ms)
+int64_t rounds_floor(struct rounds *b, int64_t now_ms)
 {
     if (!b->clock.has_masters)
         look_at_clocks(b, now_ms);
     return hybrid_floor(&b->clock, now_ms);
 }
 
-int64_t backend_base(struct backend *b, int64_t now_ms)
+int64_t rounds_base(struct rounds *b, int64_t now_ms)
 {
     look_at_clocks(b, now_ms);
     return hybrid_base(&b->clock, now_ms);
 }
 
-void backend_saw_token(struct backend *b, int64_t token)
+void rounds_saw_token(struct rounds *b, int64_t token)
 {
     hybrid_saw(&b->clock, token);
 }
 
-int backend_bucket(const struct backend *b, const char *name, size_t name_len)
+int rounds_bucket(const struct rounds *b, const char *name, size_t name_len)
 {
-    return b->n == 1 ? -1 : item_bucket(name, name_len);
+    return b->n == 1 ? -1 : args_bucket(name, name_len);
 }
 
-void backend_counter(const struct backend *b, const char *name, size_t name_len,
-                     char out[BACKEND_COUNTER_MAX + 1])
+void rounds_counter(const struct rounds *b, const char *name, size_t name_len,
+                    char out[ROUNDS_COUNTER_MAX + 1])
 {
-    int bucket = backend_bucket(b, name, name_len);
+    int bucket = rounds_bucket(b, name, name_len);
     if (bucket < 0)
         strcpy(out, "base");
     else
@@ -92,7 +92,7 @@ void backend_counter(const struct backend *b, const char *name, size_t name_len,
 
 /* ---- the veto ---- */
 
-const char *backend_veto(const struct backend *b)
+const char *rounds_veto(const struct rounds *b)
 {
     for (int i = 0; i < b->n && !b->closed; i++) {
         const char *why = master_disagrees(b->masters[i]);
@@ -103,9 +103,9 @@ const char *backend_veto(const struct backend *b)
 }
 
 /* What creates, or makes something last: the rest frees, or only looks. */
-static bool is_vetoed(const struct backend *b, enum script script)
+static bool is_vetoed(const struct rounds *b, enum script script)
 {
-    return script_get(script)->deadline && backend_veto(b);
+    return script_get(script)->deadline && rounds_veto(b);
 }
 
 /* ---- votes ---- */
@@ -138,11 +138,11 @@ static void decide(struct round *r)
 {
     r->decided = true;
     r->queued = true;
-    TAILQ_REMOVE(&r->backend->asked, r, by_age);
+    TAILQ_REMOVE(&r->rounds->asked, r, by_age);
     if (r->first)
-        TAILQ_INSERT_TAIL(&r->backend->decided_first, r, by_age);
+        TAILQ_INSERT_TAIL(&r->rounds->decided_first, r, by_age);
     else
-        TAILQ_INSERT_TAIL(&r->backend->decided, r, by_age);
+        TAILQ_INSERT_TAIL(&r->rounds->decided, r, by_age);
 }
 
 bool round_is_refused(const struct round *r)
@@ -181,7 +181,7 @@ static void take_values(struct round *r, struct vote *v, const struct master_ans
         v->share = (int32_t)answer->values[6];
     }
     if (gives_token(r->script) && v->code >= 1)
-        backend_saw_token(r->backend, v->code == 2 && r->script == SCRIPT_ACQUIRE ? 0 : v->value);
+        rounds_saw_token(r->rounds, v->code == 2 && r->script == SCRIPT_ACQUIRE ? 0 : v->value);
 }
 
 static void on_answer(struct master_call *call, const struct master_answer *answer, int64_t now_ms)
@@ -208,10 +208,10 @@ static void on_answer(struct master_call *call, const struct master_answer *answ
 
 /* ---- asking ---- */
 
-static struct round *round_new(struct backend *b, enum script script, int64_t now_ms)
+static struct round *round_new(struct rounds *b, enum script script, int64_t now_ms)
 {
     struct round *r = pool_get(size_of(b->n));
-    r->backend = b;
+    r->rounds = b;
     r->script = script;
     r->sent_ms = now_ms;
     r->timeout_ms = now_ms + b->request_timeout_ms;
@@ -219,12 +219,12 @@ static struct round *round_new(struct backend *b, enum script script, int64_t no
     return r;
 }
 
-struct round *backend_ask(struct backend *b, enum script script, const struct item *item, bool all,
-                          round_fn on_verdict, void *arg, int64_t now_ms)
+struct round *round_ask(struct rounds *b, enum script script, const struct args *item, bool all,
+                        round_fn on_verdict, void *arg, int64_t now_ms)
 {
     struct round *r = round_new(b, script, now_ms);
     struct master_item bytes;
-    item_bytes(item, &bytes);
+    args_bytes(item, &bytes);
     r->first = item->renewal;
     r->all = all;
     r->on_verdict = on_verdict;
@@ -249,7 +249,7 @@ struct round *backend_ask(struct backend *b, enum script script, const struct it
     return r;
 }
 
-void backend_together(struct backend *b, enum script script, int n, int64_t now_ms)
+void round_together(struct rounds *b, enum script script, int n, int64_t now_ms)
 {
     for (int i = 0; i < b->n && !b->closed; i++)
         master_together(b->masters[i], script, n, now_ms);
@@ -273,12 +273,12 @@ static void on_errand(struct master_call *call, const struct master_answer *answ
     free(call);
 }
 
-void backend_tell(struct backend *b, int i, enum script script, const struct item *item,
-                  int64_t now_ms)
+void round_tell(struct rounds *b, int i, enum script script, const struct args *item,
+                int64_t now_ms)
 {
     struct errand *e = util_alloc(sizeof *e);
     struct master_item bytes;
-    item_bytes(item, &bytes);
+    args_bytes(item, &bytes);
     e->call.on_answer = on_errand;
     e->script = script;
     if (b->closed || is_vetoed(b, script) ||
@@ -294,8 +294,8 @@ void round_forget(struct round *r)
     r->arg = NULL;
 }
 
-struct round *backend_release(struct backend *b, const struct item *it, int64_t lease_ms,
-                              round_fn fn, void *arg, int64_t now_ms)
+struct round *round_release(struct rounds *b, const struct args *it, int64_t lease_ms, round_fn fn,
+                            void *arg, int64_t now_ms)
 {
     struct round *r = round_new(b, SCRIPT_RELEASE, now_ms);
     r->on_verdict = fn;
@@ -310,29 +310,29 @@ struct round *backend_release(struct backend *b, const struct item *it, int64_t 
         v->open = true;
         r->n_open++;
         /* owed answers once it has been delivered, or with MASTER_UNKNOWN when it never can be */
-        owed_send(b->owed[i], it, &v->call, now_ms + lease_ms, now_ms);
+        undelivered_send(b->undelivered[i], it, &v->call, now_ms + lease_ms, now_ms);
     }
     decide_if_possible(r);
     return r;
 }
 
-bool backend_resend(struct backend *b, const char *name, size_t name_len, int64_t now_ms)
+bool rounds_resend(struct rounds *b, const char *name, size_t name_len, int64_t now_ms)
 {
-    const struct item *it = item_begin(name, name_len);
+    const struct args *it = args_begin(name, name_len);
     bool sent = false;
     for (int i = 0; i < b->n; i++)
-        sent |= owed_resend_key(b->owed[i], it, now_ms);
+        sent |= undelivered_resend_key(b->undelivered[i], it, now_ms);
     return sent;
 }
 
-void backend_master_back(struct backend *b, int i, int64_t now_ms)
+void rounds_master_back(struct rounds *b, int i, int64_t now_ms)
 {
-    owed_resend(b->owed[i], now_ms);
+    undelivered_resend(b->undelivered[i], now_ms);
 }
 
 /* ---- one turn ---- */
 
-static void time_out(struct backend *b, int64_t now_ms)
+static void time_out(struct rounds *b, int64_t now_ms)
 {
     struct round *r;
     while ((r = TAILQ_FIRST(&b->asked)) && r->timeout_ms <= now_ms)
@@ -342,7 +342,7 @@ static void time_out(struct backend *b, int64_t now_ms)
 static void deliver_one(struct round_list *decided, struct round *r, int64_t now_ms)
 {
     TAILQ_REMOVE(decided, r, by_age);
-    if (is_vetoed(r->backend, r->script))
+    if (is_vetoed(r->rounds, r->script))
         quorum_veto(&r->quorum);
     if (r->on_verdict)
         r->on_verdict(r, r->arg, now_ms);
@@ -350,7 +350,7 @@ static void deliver_one(struct round_list *decided, struct round *r, int64_t now
     free_if_over(r, now_ms);
 }
 
-static void deliver(struct backend *b, int64_t now_ms)
+static void deliver(struct rounds *b, int64_t now_ms)
 {
     struct round *r;
     while ((r = TAILQ_FIRST(&b->decided_first)))
@@ -359,44 +359,44 @@ static void deliver(struct backend *b, int64_t now_ms)
         deliver_one(&b->decided, r, now_ms);
 }
 
-void backend_turn(struct backend *b, int64_t now_ms)
+void rounds_turn(struct rounds *b, int64_t now_ms)
 {
     time_out(b, now_ms);
     for (int i = 0; i < b->n; i++)
-        owed_expire(b->owed[i], now_ms);
+        undelivered_expire(b->undelivered[i], now_ms);
     deliver(b, now_ms);
     for (int i = 0; i < b->n; i++)
         master_flush(b->masters[i], now_ms);
 }
 
-void backend_close(struct backend *b)
+void rounds_close(struct rounds *b)
 {
     b->closed = true;
     for (int i = 0; i < b->n; i++)
-        owed_close(b->owed[i]);
+        undelivered_close(b->undelivered[i]);
 }
 
-void backend_fini(struct backend *b, int64_t now_ms)
+void rounds_fini(struct rounds *b, int64_t now_ms)
 {
     assert(b->closed);
     do {
         for (int i = 0; i < b->n; i++)
-            owed_give_up(b->owed[i], now_ms);
+            undelivered_give_up(b->undelivered[i], now_ms);
         deliver(b, now_ms);
     } while (!TAILQ_EMPTY(&b->decided_first) || !TAILQ_EMPTY(&b->decided) ||
              !TAILQ_EMPTY(&b->asked)); /* a verdict may owe more */
     for (int i = 0; i < b->n; i++)
-        owed_free(b->owed[i]);
+        undelivered_free(b->undelivered[i]);
     b->n = 0;
 }
 
-int64_t backend_next_ms(const struct backend *b)
+int64_t rounds_next_ms(const struct rounds *b)
 {
     if (!TAILQ_EMPTY(&b->decided) || !TAILQ_EMPTY(&b->decided_first))
         return 0;
     int64_t next = TAILQ_EMPTY(&b->asked) ? INT64_MAX : TAILQ_FIRST(&b->asked)->timeout_ms;
     for (int i = 0; i < b->n; i++) {
-        int64_t expiry = owed_next_ms(b->owed[i]);
+        int64_t expiry = undelivered_next_ms(b->undelivered[i]);
         next = expiry < next ? expiry : next;
     }
     return next;
@@ -404,9 +404,9 @@ int64_t backend_next_ms(const struct backend *b)
 
 /* The highest of what name and master make together: each name has its own order of masters, the
  * same at every broker (rendezvous hashing, Thaler and Ravishankar 1998). */
-int backend_agreed(struct backend *b, const char *name, size_t name_len, int64_t now_ms)
+int rounds_agreed(struct rounds *b, const char *name, size_t name_len, int64_t now_ms)
 {
-    uint64_t hash = item_hash(name, name_len), best = 0;
+    uint64_t hash = args_hash(name, name_len), best = 0;
     int agreed = -1;
     for (int i = 0; i < b->n && !b->closed; i++) {
         const struct master_status *s = master_status(b->masters[i], now_ms);
@@ -419,17 +419,17 @@ int backend_agreed(struct backend *b, const char *name, size_t name_len, int64_t
     return agreed;
 }
 
-int64_t backend_clock_offset_ms(const struct backend *b, const struct master_status *s)
+int64_t rounds_clock_offset_ms(const struct rounds *b, const struct master_status *s)
 {
     return s->clock_offset_ms ? s->clock_offset_ms - b->clock.wall_offset_ms : 0;
 }
 
-bool backend_has_quorum(struct backend *b, int64_t now_ms)
+bool rounds_has_quorum(struct rounds *b, int64_t now_ms)
 {
     int up = 0;
     for (int i = 0; i < b->n; i++) {
         const struct master_status *s = master_status(b->masters[i], now_ms);
         up += master_state_votes(s->state) && !s->stalled;
     }
-    return b->n > 0 && !backend_veto(b) && up >= quorum_need(b->n);
+    return b->n > 0 && !rounds_veto(b) && up >= quorum_need(b->n);
 }

@@ -4,7 +4,7 @@
  *
  * Invariant: `retry` is set exactly while there is no link.
  */
-#include "redis/wake.h"
+#include "redis/subscriber.h"
 
 #include <event2/event.h>
 #include <event2/event_struct.h>
@@ -21,8 +21,8 @@
 
 enum { RETRY_MS = 1000, KEEPALIVE_MS = 5000, SILENT_MS = 15000, BEAT_MS = 300, DEAF_MS = 1000 };
 
-struct wake {
-    struct wake_setup setup;
+struct subscriber {
+    struct subscriber_setup setup;
     int index, port;
     bool secure;
     struct ssl_ctx_st *tls; /* NULL: not secure, or its files are not good */
@@ -47,12 +47,12 @@ static void set(struct event *e, int ms)
     event_add(e, &later);
 }
 
-static void tell_heard(const struct wake *w, int64_t since_ms, int64_t heard_ms)
+static void tell_heard(const struct subscriber *w, int64_t since_ms, int64_t heard_ms)
 {
     w->setup.on_heard(w->setup.arg, w->index, since_ms, heard_ms);
 }
 
-static void retry_later(struct wake *w)
+static void retry_later(struct subscriber *w)
 {
     stream_close(&w->stream);
     event_del(&w->beat);
@@ -65,7 +65,7 @@ static void retry_later(struct wake *w)
 
 static void on_beat(evutil_socket_t fd, short what, void *arg)
 {
-    struct wake *w = arg;
+    struct subscriber *w = arg;
     int64_t now_ms = clock_ms();
     (void)fd;
     (void)what;
@@ -79,7 +79,7 @@ static void on_beat(evutil_socket_t fd, short what, void *arg)
     }
 }
 
-static void take_proof(struct wake *w)
+static void take_proof(struct subscriber *w)
 {
     if (w->since_ms == INT64_MAX)
         w->since_ms = clock_ms();
@@ -89,7 +89,7 @@ static void take_proof(struct wake *w)
 
 static void on_open(void *arg)
 {
-    struct wake *w = arg;
+    struct subscriber *w = arg;
     struct buf *out = stream_out(&w->stream);
     const struct stream_keepalive alive = {.idle_ms = KEEPALIVE_MS, .timeout_ms = SILENT_MS};
     stream_keepalive(&w->stream, &alive);
@@ -111,7 +111,7 @@ static void on_open(void *arg)
 
 /* ["message", channel, text]; ["subscribe", ...] and ["pong", ""] prove something. -1: the link is
  * of no use. */
-static int take(struct wake *w)
+static int take(struct subscriber *w)
 {
     const struct reply_value *v = w->reply.values;
     if (v->type == REPLY_ERROR) {
@@ -132,7 +132,7 @@ static int take(struct wake *w)
 
 static size_t on_bytes(void *arg, const char *data, size_t len)
 {
-    struct wake *w = arg;
+    struct subscriber *w = arg;
     enum reply_result result = REPLY_MORE;
     size_t used = 0;
     while (used < len && result != REPLY_BROKEN) {
@@ -155,7 +155,7 @@ static size_t on_bytes(void *arg, const char *data, size_t len)
 
 static void on_end(void *arg, enum stream_end end, int err, const char *text)
 {
-    struct wake *w = arg;
+    struct subscriber *w = arg;
     (void)end;
     (void)err;
     log_debug(w->name, "subscriber link lost: %s", text);
@@ -170,7 +170,7 @@ static const struct stream_events stream_events = {
 
 static void on_retry(evutil_socket_t fd, short what, void *arg)
 {
-    struct wake *w = arg;
+    struct subscriber *w = arg;
     (void)fd;
     (void)what;
     if (w->secure && !w->tls)
@@ -179,7 +179,7 @@ static void on_retry(evutil_socket_t fd, short what, void *arg)
         stream_connect(&w->stream, w->setup.dns, w->host, w->port);
 }
 
-void wake_configure(struct wake *w, const struct conf_master *conf)
+void subscriber_configure(struct subscriber *w, const struct conf_master *conf)
 {
     char error[TLS_REASON_MAX];
     struct ssl_ctx_st *fresh;
@@ -197,9 +197,10 @@ void wake_configure(struct wake *w, const struct conf_master *conf)
     stream_secure(&w->stream, w->tls, w->server_name);
 }
 
-struct wake *wake_new(const struct wake_setup *setup, const struct conf_master *conf, int index)
+struct subscriber *subscriber_new(const struct subscriber_setup *setup,
+                                  const struct conf_master *conf, int index)
 {
-    struct wake *w = util_alloc(sizeof *w);
+    struct subscriber *w = util_alloc(sizeof *w);
     w->setup = *setup;
     w->index = index;
     w->port = conf->is_unix ? 0 : conf->port;
@@ -208,7 +209,7 @@ struct wake *wake_new(const struct wake_setup *setup, const struct conf_master *
     w->channel = util_strdup(setup->channel);
     w->secure = conf->tls;
     stream_init(&w->stream, setup->base, &stream_events, w);
-    wake_configure(w, conf);
+    subscriber_configure(w, conf);
     w->since_ms = INT64_MAX;
     event_assign(&w->beat, setup->base, -1, 0, on_beat, w);
     event_assign(&w->retry, setup->base, -1, 0, on_retry, w);
@@ -216,7 +217,7 @@ struct wake *wake_new(const struct wake_setup *setup, const struct conf_master *
     return w;
 }
 
-void wake_free(struct wake *w)
+void subscriber_free(struct subscriber *w)
 {
     if (!w)
         return;

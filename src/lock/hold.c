@@ -6,7 +6,7 @@
  * very same hold in one round, counted from before that round was sent. After its deadline a hold
  * is never renewed back to life (safety R7). A planted key is no vote (R3).
  */
-#include "lock/keep_private.h"
+#include "lock/hold_private.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -25,7 +25,7 @@
 static void on_hold_due(struct broker *b, struct due *due, int64_t now_ms);
 static void on_renewed(struct round *r, void *arg, int64_t now_ms);
 
-bool keep_is_renewed(const struct hold *h)
+bool hold_is_renewed(const struct hold *h)
 {
     return h->watched && h->session && h->state != HOLD_LOST;
 }
@@ -44,20 +44,20 @@ static bool is_over(const struct hold *h, int64_t now_ms)
     return now_ms > h->deadline_ms;
 }
 
-void keep_schedule(struct broker *b, struct hold *h)
+void hold_schedule(struct broker *b, struct hold *h)
 {
     int64_t due_ms = h->deadline_ms + 1;
-    if (keep_is_renewed(h))
+    if (hold_is_renewed(h))
         due_ms = lost_ms(h);
     if (h->state != HOLD_LOST && h->renew_ms < due_ms)
         due_ms = h->renew_ms;
-    if (keep_is_renewed(h))
+    if (hold_is_renewed(h))
         broker_due_first(b, &h->due, due_ms);
     else
         broker_due_at(b, &h->due, due_ms);
 }
 
-void keep_look_within(struct hold *h, int64_t wait_ms, int64_t now_ms)
+void hold_look_within(struct hold *h, int64_t wait_ms, int64_t now_ms)
 {
     if (h->renew_ms > now_ms + wait_ms)
         h->renew_ms = now_ms + wait_ms;
@@ -76,7 +76,7 @@ static void join_session(struct hold *h)
     h->session->n_holds++;
 }
 
-struct hold *keep_start(struct broker *b, struct lock *l, const struct claim *c,
+struct hold *hold_start(struct broker *b, struct lock *l, const struct claim *c,
                         const struct lock_request *r, int64_t now_ms)
 {
     struct hold *h = pool_get(sizeof *h);
@@ -109,39 +109,39 @@ struct hold *keep_start(struct broker *b, struct lock *l, const struct claim *c,
             ? INT64_MAX
             : renew_next_ms(now_ms, time_left_ms(h, now_ms), broker_random(b, UINT32_MAX));
     if (c->missed)
-        keep_look_within(h, KEEP_LOOK_MS, now_ms);
-    keep_follow(h, c->round);
+        hold_look_within(h, HOLD_LOOK_MS, now_ms);
+    hold_follow(h, c->round);
     lock_add_hold(l, h);
     if (h->session)
         join_session(h);
-    if (!c->takeover && !r->many)
+    if (!c->takeover && !r->multilock)
         hold_add_id(h, r->id);
     b->n_holds++;
     b->n_held[h->part.kind]++;
     b->n_watched += h->watched;
-    keep_schedule(b, h);
+    hold_schedule(b, h);
     notify_granted(h, now_ms);
     return h;
 }
 
-void keep_seen(struct hold *h, const struct round *r)
+void hold_seen(struct hold *h, const struct round *r)
 {
     if (r->sent_ms > h->seen_ms)
         h->seen_ms = r->sent_ms;
 }
 
-bool keep_is_fresh(const struct broker *b, const struct hold *h, int64_t now_ms)
+bool hold_is_fresh(const struct broker *b, const struct hold *h, int64_t now_ms)
 {
     return h->state == HOLD_LOST || now_ms - h->seen_ms <= BROKER_MEMORY_MS ||
            broker_has_heard(b, h->seen_ms, now_ms);
 }
 
-bool keep_is_valid(const struct hold *h, int64_t now_ms)
+bool hold_is_valid(const struct hold *h, int64_t now_ms)
 {
     return (h->state == HOLD_HELD || h->state == HOLD_JEOPARDY) && now_ms < h->deadline_ms;
 }
 
-void keep_pin(struct hold *h)
+void hold_pin(struct hold *h)
 {
     h->pins++;
 }
@@ -155,7 +155,7 @@ static void free_if_over(struct hold *h)
     pool_put(h, sizeof *h);
 }
 
-void keep_unpin(struct hold *h)
+void hold_unpin(struct hold *h)
 {
     assert(h->pins > 0);
     h->pins--;
@@ -176,7 +176,7 @@ static void leave_session(struct hold *h)
     h->session = NULL;
 }
 
-void keep_end(struct broker *b, struct hold *h)
+void hold_end(struct broker *b, struct hold *h)
 {
     hist_add(&stats.hold_us, (b->now_ms - h->since_ms) * 1000);
     b->n_holds--;
@@ -184,14 +184,14 @@ void keep_end(struct broker *b, struct hold *h)
     b->n_watched -= h->watched;
     b->n_jeopardy -= h->state == HOLD_JEOPARDY;
     sm_move(hold_states, &h->state, h->lock->name, HOLD_ENDED);
-    keep_forget_open(h); /* before the release is sent: safety R7 */
+    hold_forget_open(h); /* before the release is sent: safety R7 */
     broker_due_cancel(b, &h->due);
     leave_session(h);
     lock_remove_hold(h->lock, h);
     free_if_over(h);
 }
 
-void keep_lose(struct broker *b, struct hold *h, enum lost_reason reason, bool at_once,
+void hold_lose(struct broker *b, struct hold *h, enum lost_reason reason, bool at_once,
                int64_t now_ms)
 {
     notify_lost(b, h, reason, now_ms);
@@ -200,17 +200,17 @@ void keep_lose(struct broker *b, struct hold *h, enum lost_reason reason, bool a
     if (at_once)
         b->hold_over(b, h, now_ms);
     else
-        keep_schedule(b, h);
+        hold_schedule(b, h);
 }
 
-void keep_moved(struct broker *b, struct hold *h, enum lost_reason reason, int64_t now_ms)
+void hold_moved(struct broker *b, struct hold *h, enum lost_reason reason, int64_t now_ms)
 {
     if (h->state != HOLD_LOST)
         notify_lost(b, h, reason, now_ms);
-    keep_end(b, h);
+    hold_end(b, h);
 }
 
-void keep_rejoin(struct broker *b, struct hold *h, const struct lock_request *r)
+void hold_rejoin(struct broker *b, struct hold *h, const struct lock_request *r)
 {
     if (!r->base.session || h->session == r->base.session)
         return;
@@ -220,21 +220,21 @@ void keep_rejoin(struct broker *b, struct hold *h, const struct lock_request *r)
     h->session = r->base.session;
     h->tell = r->tell;
     join_session(h);
-    keep_schedule(b, h);
+    hold_schedule(b, h);
 }
 
-void keep_orphan(struct broker *b, struct hold *h)
+void hold_orphan(struct broker *b, struct hold *h)
 {
     leave_session(h);
-    keep_forget_open(h);
+    hold_forget_open(h);
     if (h->watched)
         h->renew_ms = INT64_MAX;
-    keep_schedule(b, h);
+    hold_schedule(b, h);
 }
 
-void keep_leave(struct broker *b, struct hold *h)
+void hold_leave(struct broker *b, struct hold *h)
 {
-    keep_orphan(b, h);
+    hold_orphan(b, h);
     h->leaves = true;
     h->lock->n_leaving++;
     LIST_INSERT_HEAD(&b->leaving, h, of_session);
@@ -242,19 +242,19 @@ void keep_leave(struct broker *b, struct hold *h)
 
 /* ---- renewal ---- */
 
-int64_t keep_lease_ms(const struct hold *h, int64_t now_ms)
+int64_t hold_lease_ms(const struct hold *h, int64_t now_ms)
 {
     int64_t lease_ms = renew_lease_ms(now_ms, h->lease_ms, h->end_ms);
     return lease_ms > 0 ? lease_ms : 0; /* a negative one would delete it on the masters */
 }
 
-static void add_count(struct item *it, const char *op, const struct hold *h)
+static void add_count(struct args *it, const char *op, const struct hold *h)
 {
     char part[LOCK_PART_MAX + 1], what[BROKER_OP_MAX + sizeof part + 64];
     size_t part_len = lock_part_text(h->part, h->owner, part);
     int len = snprintf(what, sizeof what, "%s %" PRIu32 ",%" PRId64 ",", op, h->count, h->seq);
     memcpy(what + len, part, part_len); /* any bytes */
-    item_arg(it, what, (size_t)len + part_len);
+    args_text(it, what, (size_t)len + part_len);
 }
 
 /* Until when a lease that begins now can be relied on. */
@@ -263,20 +263,20 @@ static int64_t promise_ms(const struct broker *b, int64_t lease_ms, int64_t now_
     return now_ms + quorum_validity_ms(lease_ms, now_ms, now_ms, b->conf.drift_ppm);
 }
 
-struct round *keep_write(struct broker *b, struct hold *h, int64_t lease_ms, round_fn fn, void *arg,
+struct round *hold_write(struct broker *b, struct hold *h, int64_t lease_ms, round_fn fn, void *arg,
                          int64_t now_ms)
 {
     char op[BROKER_OP_MAX + 1];
     bool is_less = promise_ms(b, lease_ms, now_ms) < h->deadline_ms;
     broker_op_text(b, h->op, op);
-    struct item *it = item_begin(h->lock->name, h->lock->name_len);
+    struct args *it = args_begin(h->lock->name, h->lock->name_len);
     if (h->part.kind == LOCK_EXCLUSIVE && !h->recounted)
-        item_arg_str(it, op);
+        args_str(it, op);
     else
         add_count(it, op, h);
-    item_arg_int(it, is_less ? 0 : lease_ms); /* see keep_use_lease() */
+    args_int(it, is_less ? 0 : lease_ms); /* see hold_use_lease() */
     it->renewal = fn == on_renewed; /* of the watchdog: what clients ask for waits in its order */
-    struct round *r = backend_ask(&b->backend, SCRIPT_RENEW, it, false, fn, arg, now_ms);
+    struct round *r = round_ask(&b->rounds, SCRIPT_RENEW, it, false, fn, arg, now_ms);
     r->lease_ms = (uint32_t)lease_ms;
     return r;
 }
@@ -285,28 +285,28 @@ struct round *keep_write(struct broker *b, struct hold *h, int64_t lease_ms, rou
  * MAXHOLD ends before the lease does. */
 static void plan_renewal(struct broker *b, struct hold *h, int64_t sent_ms)
 {
-    h->renew_ms = keep_lease_ms(h, sent_ms) < h->lease_ms || !h->watched
+    h->renew_ms = hold_lease_ms(h, sent_ms) < h->lease_ms || !h->watched
                       ? INT64_MAX
                       : renew_next_ms(sent_ms, h->lease_ms, broker_random(b, UINT32_MAX));
 }
 
-void keep_confirmed(struct broker *b, struct hold *h, const struct round *r, int64_t now_ms)
+void hold_confirmed(struct broker *b, struct hold *h, const struct round *r, int64_t now_ms)
 {
     int64_t until_ms =
         now_ms + quorum_validity_ms(r->lease_ms, r->sent_ms, now_ms, b->conf.drift_ppm);
     if (until_ms > h->deadline_ms)
         h->deadline_ms = until_ms;
-    keep_seen(h, r);
+    hold_seen(h, r);
     plan_renewal(b, h, r->sent_ms);
     if (h->state == HOLD_JEOPARDY) {
         b->n_jeopardy--;
         sm_move(hold_states, &h->state, h->lock->name, HOLD_HELD);
         notify_safe(h, now_ms);
     }
-    keep_schedule(b, h);
+    hold_schedule(b, h);
 }
 
-enum lost_reason keep_why_gone(const struct round *r)
+enum lost_reason hold_why_gone(const struct round *r)
 {
     for (int i = 0; i < r->quorum.n; i++) {
         if (r->votes[i].state == VOTE_ANSWERED && r->votes[i].code == -2)
@@ -319,7 +319,7 @@ static void renewal_failed(struct broker *b, struct hold *h, const struct round 
 {
     if (round_is_refused(r)) {
         stats.renewals_lost++;
-        keep_lose(b, h, keep_why_gone(r), true, now_ms);
+        hold_lose(b, h, hold_why_gone(r), true, now_ms);
         return;
     }
     stats.renewals_failed++;
@@ -329,15 +329,15 @@ static void renewal_failed(struct broker *b, struct hold *h, const struct round 
         sm_move(hold_states, &h->state, h->lock->name, HOLD_JEOPARDY);
         notify_jeopardy(h, now_ms);
     }
-    keep_schedule(b, h);
+    hold_schedule(b, h);
 }
 
 static void on_renewed(struct round *r, void *arg, int64_t now_ms)
 {
     struct hold *h = arg;
     struct broker *b = broker_of_round(r);
-    if (h->busy || !keep_is_valid(h, now_ms)) {
-        keep_schedule(b, h); /* being taken over, or too late: what is due decides */
+    if (h->busy || !hold_is_valid(h, now_ms)) {
+        hold_schedule(b, h); /* being taken over, or too late: what is due decides */
         return;
     }
     if (quorum_state(&r->quorum) != QUORUM_WON) {
@@ -345,33 +345,33 @@ static void on_renewed(struct round *r, void *arg, int64_t now_ms)
         return;
     }
     stats.renewals_ok++;
-    keep_confirmed(b, h, r, now_ms);
+    hold_confirmed(b, h, r, now_ms);
     notify_renewed(h, now_ms);
 }
 
 static void renew(struct broker *b, struct hold *h, int64_t now_ms)
 {
-    if (keep_lease_ms(h, now_ms) <= 0) {
+    if (hold_lease_ms(h, now_ms) <= 0) {
         h->renew_ms = INT64_MAX;
         return;
     }
     hist_add(&stats.renewal_lateness_us, (now_ms - h->renew_ms) * 1000);
     h->renew_ms = now_ms + b->conf.request_timeout_ms + 1; /* the verdict sets a better one */
-    keep_follow(h, keep_write(b, h, keep_lease_ms(h, now_ms), on_renewed, h, now_ms));
+    hold_follow(h, hold_write(b, h, hold_lease_ms(h, now_ms), on_renewed, h, now_ms));
 }
 
 static void on_looked(struct round *r, void *arg, int64_t now_ms)
 {
     struct hold *h = arg;
     struct broker *b = broker_of_round(r);
-    if (h->busy || !keep_is_valid(h, now_ms))
+    if (h->busy || !hold_is_valid(h, now_ms))
         return;
     if (round_is_refused(r))
-        keep_lose(b, h, keep_why_gone(r), true, now_ms);
+        hold_lose(b, h, hold_why_gone(r), true, now_ms);
     else if (quorum_state(&r->quorum) == QUORUM_WON)
-        keep_seen(h, r);
-    else if (!keep_is_renewed(h))
-        keep_look_again(b, h, now_ms);
+        hold_seen(h, r);
+    else if (!hold_is_renewed(h))
+        hold_look_again(b, h, now_ms);
 }
 
 /* Asks whether and where a hold that is not renewed stands; what is missing is planted when all
@@ -379,17 +379,17 @@ static void on_looked(struct round *r, void *arg, int64_t now_ms)
 static void look(struct broker *b, struct hold *h, int64_t now_ms)
 {
     h->renew_ms = INT64_MAX;
-    keep_follow(h, keep_write(b, h, 0, on_looked, h, now_ms));
+    hold_follow(h, hold_write(b, h, 0, on_looked, h, now_ms));
 }
 
-void keep_look_again(struct broker *b, struct hold *h, int64_t now_ms)
+void hold_look_again(struct broker *b, struct hold *h, int64_t now_ms)
 {
-    keep_look_within(
+    hold_look_within(
         h, renew_retry_ms(now_ms, h->deadline_ms, broker_random(b, UINT32_MAX)) - now_ms, now_ms);
-    keep_schedule(b, h);
+    hold_schedule(b, h);
 }
 
-void keep_use_lease(struct broker *b, struct hold *h, const struct lock_request *r, int64_t now_ms)
+void hold_use_lease(struct broker *b, struct hold *h, const struct lock_request *r, int64_t now_ms)
 {
     if (!r->lease_ms)
         return;
@@ -400,40 +400,40 @@ void keep_use_lease(struct broker *b, struct hold *h, const struct lock_request 
         h->lease_ms = (uint32_t)r->lease_ms;
         plan_renewal(b, h, now_ms);
     }
-    int64_t until_ms = promise_ms(b, keep_lease_ms(h, now_ms), now_ms);
+    int64_t until_ms = promise_ms(b, hold_lease_ms(h, now_ms), now_ms);
     if (until_ms < h->deadline_ms) {
         h->deadline_ms = until_ms > now_ms ? until_ms : now_ms + 1;
         h->shortened = true;
         h->seq++; /* a new version, which may shorten */
         h->recounted = true;
-        keep_follow(h, keep_write(b, h, keep_lease_ms(h, now_ms), on_looked, h, now_ms));
+        hold_follow(h, hold_write(b, h, hold_lease_ms(h, now_ms), on_looked, h, now_ms));
         if (h->tell && h->session != r->base.session)
             notify_renewed(h, now_ms);
     }
-    keep_schedule(b, h);
+    hold_schedule(b, h);
 }
 
-void keep_check(struct broker *b, struct hold *h, int64_t now_ms)
+void hold_check(struct broker *b, struct hold *h, int64_t now_ms)
 {
-    if (h->renew_ms <= now_ms || !keep_is_valid(h, now_ms))
+    if (h->renew_ms <= now_ms || !hold_is_valid(h, now_ms))
         return;
     h->renew_ms = now_ms;
-    keep_schedule(b, h);
+    hold_schedule(b, h);
 }
 
 static void on_hold_due(struct broker *b, struct due *due, int64_t now_ms)
 {
     struct hold *h = (struct hold *)((char *)due - offsetof(struct hold, due));
     if (is_over(h, now_ms)) {
-        if (keep_is_renewed(h))
-            keep_lose(b, h, h->end_ms <= now_ms ? LOST_MAX_HOLD : LOST_PAUSE, true, now_ms);
+        if (hold_is_renewed(h))
+            hold_lose(b, h, h->end_ms <= now_ms ? LOST_MAX_HOLD : LOST_PAUSE, true, now_ms);
         else
             b->hold_over(b, h, now_ms);
         return;
     }
-    if (keep_is_renewed(h)) {
+    if (hold_is_renewed(h)) {
         if (now_ms >= lost_ms(h)) {
-            keep_lose(b, h, h->renew_ms == INT64_MAX ? LOST_MAX_HOLD : LOST_NO_QUORUM, false,
+            hold_lose(b, h, h->renew_ms == INT64_MAX ? LOST_MAX_HOLD : LOST_NO_QUORUM, false,
                       now_ms);
             return;
         }
@@ -442,5 +442,5 @@ static void on_hold_due(struct broker *b, struct due *due, int64_t now_ms)
     } else if (h->state != HOLD_LOST && now_ms >= h->renew_ms) {
         look(b, h, now_ms);
     }
-    keep_schedule(b, h);
+    hold_schedule(b, h);
 }

@@ -10,29 +10,29 @@
 #include "lock/broker_state.h"
 #include "lock/claim.h"
 #include "lock/defer.h"
-#include "lock/keep.h"
+#include "lock/hold.h"
 #include "lock/lock_share.h"
-#include "lock/many_private.h"
+#include "lock/multilock_private.h"
 #include "lock/queue.h"
 #include "stats/stats.h"
 
 /* ---- the end of a try ---- */
 
 /* It waits where it was refused. Whoever has waited before goes to the head there. */
-static void wait_at(struct many *m, struct many_name *item, int64_t now_ms)
+static void wait_at(struct multilock *m, struct multilock_name *item, int64_t now_ms)
 {
     struct lock_request *r = m->request;
     bool was_in_line = m->has_waited;
     m->has_waited = true;
-    many_set_lock(m->broker, r, item->lock);
+    multilock_set_lock(m->broker, r, item->lock);
     queue_wait(m->broker, item->lock, r, was_in_line, item->retry_ms, now_ms);
 }
 
-static void refused(struct many *m, struct many_name *item, int64_t now_ms)
+static void refused(struct multilock *m, struct multilock_name *item, int64_t now_ms)
 {
     struct lock_request *r = m->request;
     if (m->error) {
-        many_finish_error(m);
+        multilock_finish_error(m);
     } else if (!item || !r->wait_until_ms || !r->base.session || r->wait_until_ms <= now_ms) {
         if (r->wait_until_ms)
             stats.acquires_timeout++;
@@ -45,7 +45,7 @@ static void refused(struct many *m, struct many_name *item, int64_t now_ms)
 }
 
 /* The first that was in the way; NULL: none. */
-static struct many_name *find_refused(struct many *m)
+static struct multilock_name *find_refused(struct multilock *m)
 {
     for (int i = 0; i < m->n; i++) {
         if (!m->items[i].hold && m->items[i].end == CLAIM_BUSY && m->items[i].retry_ms > 0)
@@ -59,23 +59,23 @@ static struct many_name *find_refused(struct many *m)
 }
 
 /* Everything is granted that had to be asked for: what the owner had already is entered again. */
-static void enter_others(struct many *m, int64_t now_ms)
+static void enter_others(struct multilock *m, int64_t now_ms)
 {
     m->pending++;
     for (int i = 0; i < m->n; i++) {
-        struct many_name *item = &m->items[i];
+        struct multilock_name *item = &m->items[i];
         if (item->enters && !item->hold) {
             item->enters = false;
-            many_run_one(item, VERB_LOCK, now_ms);
+            multilock_run_one(item, VERB_LOCK, now_ms);
         }
     }
     if (--m->pending == 0)
-        many_claims_over(m, now_ms);
+        multilock_claims_over(m, now_ms);
 }
 
 /* What was granted or entered again counts from now on, or is about to be given back: until now
  * other requests of its owner had to wait, for nobody could tell them which. */
-static void settle(struct many *m)
+static void settle(struct multilock *m)
 {
     for (int i = 0; i < m->n; i++) {
         if (m->items[i].hold)
@@ -85,7 +85,7 @@ static void settle(struct many *m)
 
 /* The names' locks, each used once more: the request may be gone, with all that is in it, before
  * those who wait for its end have gone on. */
-static int use_locks(const struct many *m, struct lock *locks[MANY_NAMES_MAX])
+static int use_locks(const struct multilock *m, struct lock *locks[MULTILOCK_NAMES_MAX])
 {
     for (int i = 0; i < m->n; i++) {
         locks[i] = m->items[i].lock;
@@ -102,7 +102,7 @@ static void run_deferred(struct broker *b, struct lock *const locks[], int n, in
     }
 }
 
-static void all_granted(struct many *m, int64_t now_ms)
+static void all_granted(struct multilock *m, int64_t now_ms)
 {
     struct lock_request *r = m->request;
     settle(m);
@@ -111,7 +111,7 @@ static void all_granted(struct many *m, int64_t now_ms)
     r->deadline_ms = INT64_MAX;
     for (int i = 0; i < m->n; i++) {
         if (!m->items[i].repeated) {
-            keep_use_lease(m->broker, m->items[i].hold, r, now_ms);
+            hold_use_lease(m->broker, m->items[i].hold, r, now_ms);
             hold_add_id(m->items[i].hold, m->id);
         }
         if (m->items[i].hold->deadline_ms < r->deadline_ms)
@@ -120,17 +120,17 @@ static void all_granted(struct many *m, int64_t now_ms)
     broker_finish(m->broker, r, RESULT_MANY);
 }
 
-static void judge_again(struct many *m)
+static void judge_again(struct multilock *m)
 {
     for (int i = 0; i < m->n && !m->error; i++)
         m->error = queue_not_permitted(m->request, m->items[i].lock);
 }
 
-void many_claims_over(struct many *m, int64_t now_ms)
+void multilock_claims_over(struct multilock *m, int64_t now_ms)
 {
     struct lock_request *r = m->request;
     judge_again(m);
-    struct many_name *item = m->error ? NULL : find_refused(m);
+    struct multilock_name *item = m->error ? NULL : find_refused(m);
     bool enters = false, all = true;
     for (int i = 0; i < m->n; i++) {
         enters |= m->items[i].enters;
@@ -141,13 +141,13 @@ void many_claims_over(struct many *m, int64_t now_ms)
         return;
     }
     struct broker *b = m->broker;
-    struct lock *locks[MANY_NAMES_MAX];
+    struct lock *locks[MULTILOCK_NAMES_MAX];
     int n = use_locks(m, locks);
     if (all && !m->error && r->base.session) {
         all_granted(m, now_ms);
     } else {
         settle(m);
-        many_give_back(m, now_ms);
+        multilock_give_back(m, now_ms);
         refused(m, item, now_ms);
     }
     run_deferred(b, locks, n, now_ms);
@@ -155,43 +155,43 @@ void many_claims_over(struct many *m, int64_t now_ms)
 
 /* ---- claims ---- */
 
-static void note_refusal(struct many_name *item, const struct claim *c)
+static void note_refusal(struct multilock_name *item, const struct claim *c)
 {
-    struct many *m = item->many;
+    struct multilock *m = item->multilock;
     char is[64], text[LOCK_NAME_MAX + 128];
     item->retry_ms = c->retry_ms;
     if (c->end == CLAIM_FAILED) {
-        many_keep_error(m, c->reason);
+        multilock_keep_error(m, c->reason);
     } else if (c->end == CLAIM_KIND) {
         stats.acquires_kind++;
         snprintf(text, sizeof text, "KIND '%s' is held as %s", c->lock->name,
                  lock_part_words(c->in_use, is, sizeof is));
-        many_keep_error(m, text);
+        multilock_keep_error(m, text);
     } else if (c->end == CLAIM_DEADLOCK) {
         stats.acquires_deadlock++;
         snprintf(text, sizeof text,
                  "DEADLOCK '%s' is read by you and by another one who waits already to have it "
                  "alone; release your share first",
                  c->lock->name);
-        many_keep_error(m, text);
+        multilock_keep_error(m, text);
     } else if (c->end == CLAIM_SAME_OWNER) {
         snprintf(text, sizeof text,
                  "ERR '%s' is held by this owner through another broker; RENEW brings it here",
                  c->lock->name);
-        many_keep_error(m, text);
+        multilock_keep_error(m, text);
     }
 }
 
 static void on_claim_end(struct claim *c, void *arg, int64_t now_ms)
 {
-    struct many_name *item = arg;
-    struct many *m = item->many;
+    struct multilock_name *item = arg;
+    struct multilock *m = item->multilock;
     struct broker *b = m->broker;
     struct lock *l = c->lock;
     item->end = c->end;
     if (c->end == CLAIM_GRANTED) {
-        item->hold = keep_start(b, l, c, m->request, now_ms);
-        keep_pin(item->hold);
+        item->hold = hold_start(b, l, c, m->request, now_ms);
+        hold_pin(item->hold);
         item->hold->busy = true; /* see settle() */
     } else {
         note_refusal(item, c);
@@ -199,13 +199,13 @@ static void on_claim_end(struct claim *c, void *arg, int64_t now_ms)
     }
     broker_use(l);
     if (--m->pending == 0)
-        many_claims_over(m, now_ms);
+        multilock_claims_over(m, now_ms);
     queue_run(b, l, now_ms);
     defer_run(b, l, now_ms);
     broker_put(b, l);
 }
 
-static void forget_asked(struct many *m, int upto)
+static void forget_asked(struct multilock *m, int upto)
 {
     for (int i = 0; i < upto; i++) {
         if (m->items[i].asks && m->items[i].part.kind != LOCK_EXCLUSIVE)
@@ -214,18 +214,18 @@ static void forget_asked(struct many *m, int upto)
 }
 
 /* What is to be done for each name. False: it was refused, from memory. */
-static bool plan(struct many *m, int64_t now_ms)
+static bool plan(struct multilock *m, int64_t now_ms)
 {
     struct lock_request *r = m->request;
     for (int i = 0; i < m->n; i++) {
-        struct many_name *item = &m->items[i];
+        struct multilock_name *item = &m->items[i];
         const struct hold *own = queue_already_has(item->lock, r);
         struct lock_part in_use;
         item->part = r->want;
         item->repeated = false;
         item->retry_ms = 0;
         item->end = CLAIM_BUSY;
-        item->enters = own && keep_is_valid(own, now_ms);
+        item->enters = own && hold_is_valid(own, now_ms);
         item->asks = !item->enters;
         if (item->enters && r->unnamed && !hold_has_id(own, r->id)) {
             forget_asked(m, i);
@@ -255,11 +255,11 @@ static bool plan(struct many *m, int64_t now_ms)
     return true;
 }
 
-static void try_all(struct many *m, int64_t now_ms)
+static void try_all(struct multilock *m, int64_t now_ms)
 {
     struct lock_request *r = m->request;
     struct broker *b = m->broker;
-    struct lock *locks[MANY_NAMES_MAX];
+    struct lock *locks[MULTILOCK_NAMES_MAX];
     uint64_t group = b->last_op + 1;
     int n = 0, n_locks = use_locks(m, locks);
     if (!plan(m, now_ms)) { /* it is over, or waits elsewhere: for others this one may be free */
@@ -270,10 +270,10 @@ static void try_all(struct many *m, int64_t now_ms)
         broker_put(b, locks[i]);
     for (int i = 0; i < m->n; i++)
         n += m->items[i].asks;
-    backend_together(&b->backend, SCRIPT_ACQUIRE, n, now_ms);
+    round_together(&b->rounds, SCRIPT_ACQUIRE, n, now_ms);
     m->pending++;
     for (int i = 0; i < m->n; i++) {
-        struct many_name *item = &m->items[i];
+        struct multilock_name *item = &m->items[i];
         if (!item->asks)
             continue;
         struct claim *c = queue_new_claim(b, item->lock, r, item->part, on_claim_end, item);
@@ -283,18 +283,18 @@ static void try_all(struct many *m, int64_t now_ms)
         claim_start(c, now_ms);
     }
     if (--m->pending == 0)
-        many_claims_over(m, now_ms);
+        multilock_claims_over(m, now_ms);
 }
 
-void many_lock(struct broker *b, struct lock_request *r, int64_t now_ms)
+void multilock_lock(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
     (void)b;
-    if (!many_is_deferred(r->many))
-        try_all(r->many, now_ms);
+    if (!multilock_is_deferred(r->multilock))
+        try_all(r->multilock, now_ms);
 }
 
-void many_turn(struct broker *b, struct lock_request *r, int64_t now_ms)
+void multilock_turn(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
     (void)b;
-    try_all(r->many, now_ms);
+    try_all(r->multilock, now_ms);
 }

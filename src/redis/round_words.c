@@ -1,7 +1,7 @@
 /*
  * What a round has come to, as its asker and people want to know it.
  */
-#include "redis/backend.h"
+#include "redis/round.h"
 
 bool round_has_missed(const struct round *r)
 {
@@ -22,14 +22,14 @@ int round_answered(const struct round *r)
 
 void round_describe(struct round *r, struct buf *out, int64_t now_ms)
 {
-    struct backend *b = r->backend;
+    struct rounds *b = r->rounds;
     const char *separator = " (";
     int answered = round_answered(r);
     if (b->closed) { /* the masters may be gone */
         buf_printf(out, "this broker is going down");
         return;
     }
-    const char *veto = backend_veto(b);
+    const char *veto = rounds_veto(b);
     if (veto && script_get(r->script)->deadline) {
         buf_printf(out, "nothing may be granted while %s", veto);
         return;

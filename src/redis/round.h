@@ -1,9 +1,9 @@
-#ifndef HOLDFAST_BACKEND_H
-#define HOLDFAST_BACKEND_H
+#ifndef HOLDFAST_ROUND_H
+#define HOLDFAST_ROUND_H
 /*
- * backend: one question to all masters of a group, and one verdict exactly once.
+ * round: one question to all masters of a group, and one verdict exactly once.
  *
- *   backend_ask --> ASKED --majority, or none possible, or request_timeout--> DECIDED
+ *   round_ask --> ASKED --majority, or none possible, or request_timeout--> DECIDED
  *                                                                               |
  *                                                                           on_verdict
  *                                                                               |
@@ -19,16 +19,16 @@
 
 #include "base/buf.h"
 #include "base/util.h"
+#include "redis/args.h"
 #include "redis/hybrid.h"
-#include "redis/item.h"
 #include "redis/master.h"
 #include "redis/quorum.h"
 #include "redis/script.h"
 
-struct backend;
+struct rounds;
 struct round;
 
-/* The verdict. Runs once, never inside backend_ask(). The round lives at least until it returns. */
+/* The verdict. Runs once, never inside round_ask(). The round lives at least until it returns. */
 typedef void (*round_fn)(struct round *, void *arg, int64_t now_ms);
 /* Master i has answered and its vote is counted, before the verdict or after it. May ask anew. */
 typedef void (*round_vote_fn)(struct round *, int i, const struct master_answer *, int64_t now_ms);
@@ -56,7 +56,7 @@ struct vote {
 
 struct round {
     TAILQ_ENTRY(round) by_age;
-    struct backend *backend;
+    struct rounds *rounds;
     round_fn on_verdict;
     round_fn on_done; /* after the verdict, when no answer is to come any more; NULL: not wanted */
     round_vote_fn on_vote; /* each answer that a script has given; NULL: not wanted */
@@ -75,7 +75,7 @@ struct round {
 TAILQ_HEAD(round_list, round);
 
 /* A broker's masters of one group. */
-struct backend {
+struct rounds {
     struct master *masters[QUORUM_MASTERS_MAX];
     int n;
     int64_t request_timeout_ms;
@@ -83,79 +83,79 @@ struct backend {
     struct round_list asked;         /* undecided, oldest first */
     struct round_list decided_first; /* their verdict is to be delivered: renewals, */
     struct round_list decided;       /* and the others, some in each turn */
-    struct owed_list *owed[QUORUM_MASTERS_MAX];
+    struct undelivered *undelivered[QUORUM_MASTERS_MAX];
     uint64_t rank[QUORUM_MASTERS_MAX]; /* hash of the identity, the same at every broker */
     bool closed;
     int64_t n_asks; /* questions put, each to all masters */
 };
 
 /* Its clock less our wall clock, as people want to know it. */
-int64_t backend_clock_offset_ms(const struct backend *, const struct master_status *);
+int64_t rounds_clock_offset_ms(const struct rounds *, const struct master_status *);
 
 /* `identity` decides the order in which brokers agree on a master: the same text at every broker
  * for the same one. The masters are made and owned by the caller; n of them, all configured ones.
  */
-void backend_init(struct backend *, int64_t request_timeout_ms);
-void backend_add_master(struct backend *, struct master *, const char *identity);
+void rounds_init(struct rounds *, int64_t request_timeout_ms);
+void rounds_add_master(struct rounds *, struct master *, const char *identity);
 /* Nothing is sent from now on: what is asked fails. The masters may be freed after this, and
- * backend_fini() then brings every round to its end. */
-void backend_close(struct backend *);
-void backend_fini(struct backend *, int64_t now_ms);
+ * rounds_fini() then brings every round to its end. */
+void rounds_close(struct rounds *);
+void rounds_fini(struct rounds *, int64_t now_ms);
 
 /* Tells the wall clock; the floor of tokens follows it, within what the clocks of the masters
  * allow. Now and then is enough. */
-void backend_set_wall(struct backend *, int64_t wall_ms, int64_t now_ms);
+void rounds_set_wall(struct rounds *, int64_t wall_ms, int64_t now_ms);
 /* The floor for a new token: above every one given or seen here before, and near wall_ms << 10. */
-int64_t backend_floor(struct backend *, int64_t now_ms);
+int64_t rounds_floor(struct rounds *, int64_t now_ms);
 /* Where a master's counters go on when those of too few others are known: above every token that
  * brokers can have given. */
-int64_t backend_base(struct backend *, int64_t now_ms);
-void backend_saw_token(struct backend *, int64_t token);
+int64_t rounds_base(struct rounds *, int64_t now_ms);
+void rounds_saw_token(struct rounds *, int64_t token);
 /* The counter that the tokens of this name come from, a field of holdfast:master. Several masters
  * have to agree on a token, so a name shares its counter with few others; one master alone has a
  * single one, "base", below which no counter is. */
-enum { BACKEND_COUNTER_MAX = 10 };
-int backend_bucket(const struct backend *, const char *name, size_t name_len); /* -1: base */
-void backend_counter(const struct backend *, const char *name, size_t name_len,
-                     char out[BACKEND_COUNTER_MAX + 1]);
+enum { ROUNDS_COUNTER_MAX = 10 };
+int rounds_bucket(const struct rounds *, const char *name, size_t name_len); /* -1: base */
+void rounds_counter(const struct rounds *, const char *name, size_t name_len,
+                    char out[ROUNDS_COUNTER_MAX + 1]);
 
 /* Asks all masters. `all`: see struct round. Never NULL. */
-struct round *backend_ask(struct backend *, enum script, const struct item *, bool all, round_fn,
-                          void *arg, int64_t now_ms);
+struct round *round_ask(struct rounds *, enum script, const struct args *, bool all, round_fn,
+                        void *arg, int64_t now_ms);
 /* The next n questions with this script travel to each master in one call. */
-void backend_together(struct backend *, enum script, int n, int64_t now_ms);
+void round_together(struct rounds *, enum script, int n, int64_t now_ms);
 /* Asks one master for something whose answer nobody waits for (plant). */
-void backend_tell(struct backend *, int i, enum script, const struct item *, int64_t now_ms);
+void round_tell(struct rounds *, int i, enum script, const struct args *, int64_t now_ms);
 /* The owner does not want to be called any more. Until on_done; before that also on a decided
  * round. */
 void round_forget(struct round *);
 
-/* Sends an item of release.lua to all masters; what cannot be delivered is owed for `lease_ms`. The
- * verdict (fn may be NULL): won when a majority has confirmed. */
-struct round *backend_release(struct backend *, const struct item *, int64_t lease_ms, round_fn fn,
-                              void *arg, int64_t now_ms);
+/* Sends the arguments of release.lua to all masters; what cannot be delivered is owed for
+ * `lease_ms`. The verdict (fn may be NULL): won when a majority has confirmed. */
+struct round *round_release(struct rounds *, const struct args *, int64_t lease_ms, round_fn fn,
+                            void *arg, int64_t now_ms);
 
 /* What is owed about this lock leaves now, where it was turned away before: its owner asks for it
  * anew, and must not find what he has given back. Was there any? */
-bool backend_resend(struct backend *, const char *name, size_t name_len, int64_t now_ms);
+bool rounds_resend(struct rounds *, const char *name, size_t name_len, int64_t now_ms);
 /* Master i is back (active or in quarantine): what is owed to it leaves. */
-void backend_master_back(struct backend *, int i, int64_t now_ms);
+void rounds_master_back(struct rounds *, int i, int64_t now_ms);
 
 /* One turn of the loop: time-outs, verdicts, and sends what has been asked. */
-void backend_turn(struct backend *, int64_t now_ms);
-/* Nothing of backend_turn is due before this time; INT64_MAX: nothing at all. */
-int64_t backend_next_ms(const struct backend *);
+void rounds_turn(struct rounds *, int64_t now_ms);
+/* Nothing of rounds_turn is due before this time; INT64_MAX: nothing at all. */
+int64_t rounds_next_ms(const struct rounds *);
 
 /* The master whose line counts for this name: all brokers agree on it while they see the same
  * masters active. -1: none is active. */
-int backend_agreed(struct backend *, const char *name, size_t name_len, int64_t now_ms);
+int rounds_agreed(struct rounds *, const char *name, size_t name_len, int64_t now_ms);
 
 /* Why this broker may neither grant nor renew anything, whatever the other masters say, in words: a
  * master has settings of other brokers in force (safety R6). NULL: it may. While it may not, what
  * is asked of the masters has no votes, and only what gives back is sent. */
-const char *backend_veto(const struct backend *);
+const char *rounds_veto(const struct rounds *);
 /* True when a majority of masters can vote now, and none has a veto. */
-bool backend_has_quorum(struct backend *, int64_t now_ms);
+bool rounds_has_quorum(struct rounds *, int64_t now_ms);
 /* "only 1 of 3 masters answered (b: timeout, c: quarantined 12s)", from the votes of a lost round.
  */
 void round_describe(struct round *, struct buf *out, int64_t now_ms);

@@ -5,15 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "redis/item.h"
+#include "redis/args.h"
 #include "redis/master.h"
 #include "redis/script.h"
 #include "suite.h"
 
-static void expect(const struct item *it, const char *key, const char *args)
+static void expect(const struct args *it, const char *key, const char *args)
 {
     struct master_item bytes;
-    item_bytes(it, &bytes);
+    args_bytes(it, &bytes);
     ck_assert_uint_eq(bytes.key_len, strlen(key));
     ck_assert_uint_eq(bytes.args_len, strlen(args));
     ck_assert_int_eq(memcmp(bytes.key, key, bytes.key_len), 0);
@@ -23,29 +23,29 @@ static void expect(const struct item *it, const char *key, const char *args)
 
 START_TEST(items_are_bulk_strings)
 {
-    struct item *it = item_begin("x", 1);
+    struct args *it = args_begin("x", 1);
     expect(it, "$12\r\nholdfast:{x}\r\n", "");
-    item_arg(it, "a b", 3);
-    item_arg_str(it, "");
-    item_arg_int(it, 0);
-    item_arg_int(it, -1);
-    item_arg_int(it, INT64_MIN);
-    item_arg_int(it, INT64_MAX);
+    args_text(it, "a b", 3);
+    args_str(it, "");
+    args_int(it, 0);
+    args_int(it, -1);
+    args_int(it, INT64_MIN);
+    args_int(it, INT64_MAX);
     expect(it, "$12\r\nholdfast:{x}\r\n",
            "$3\r\na b\r\n$0\r\n\r\n$1\r\n0\r\n$2\r\n-1\r\n$20\r\n-9223372036854775808\r\n"
            "$19\r\n9223372036854775807\r\n");
-    expect(item_begin("long-name", 9), "$20\r\nholdfast:{long-name}\r\n", "");
+    expect(args_begin("long-name", 9), "$20\r\nholdfast:{long-name}\r\n", "");
 }
 END_TEST
 
 /* Brokers of all versions must agree on these for ever. */
 START_TEST(the_bucket_of_a_name_never_changes)
 {
-    ck_assert_uint_eq(item_hash("", 0), 2166136261u);
-    ck_assert_uint_eq(item_hash("a", 1), 0xe40c292cu);
-    ck_assert_uint_eq(item_hash("foobar", 6), 0xbf9cf968u); /* the published FNV-1a vectors */
-    ck_assert_int_eq(item_bucket("a", 1), (int)((0xe40c292cu ^ 0xe40cu) % 4096));
-    ck_assert_int_eq(item_bucket("foobar", 6), (int)((0xbf9cf968u ^ 0xbf9cu) % 4096));
+    ck_assert_uint_eq(args_hash("", 0), 2166136261u);
+    ck_assert_uint_eq(args_hash("a", 1), 0xe40c292cu);
+    ck_assert_uint_eq(args_hash("foobar", 6), 0xbf9cf968u); /* the published FNV-1a vectors */
+    ck_assert_int_eq(args_bucket("a", 1), (int)((0xe40c292cu ^ 0xe40cu) % 4096));
+    ck_assert_int_eq(args_bucket("foobar", 6), (int)((0xbf9cf968u ^ 0xbf9cu) % 4096));
 }
 END_TEST
 

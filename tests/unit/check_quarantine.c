@@ -1,13 +1,13 @@
 /* The end of quarantines, over masters that are nothing but what they say: who is asked, when, and
  * which base comes out. */
-#include "redis/rejoin.h"
+#include "redis/quarantine.h"
 
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "redis/backend.h"
 #include "redis/master.h"
+#include "redis/round.h"
 #include "suite.h"
 
 enum { MASTERS = 5 };
@@ -91,40 +91,40 @@ const char *master_state_name(enum master_state state)
 
 /* ---- the scene ---- */
 
-static struct backend backend;
-static struct rejoin rejoin;
+static struct rounds rounds;
+static struct quarantine quarantine;
 static int64_t now_ms;
 
 static void begin(int n)
 {
     memset(masters, 0, sizeof masters);
-    backend_init(&backend, 100);
+    rounds_init(&rounds, 100);
     for (int i = 0; i < n; i++) {
-        backend_add_master(&backend, &masters[i], master_name(&masters[i]));
+        rounds_add_master(&rounds, &masters[i], master_name(&masters[i]));
         masters[i].status.state = MASTER_ACTIVE;
     }
-    rejoin_init(&rejoin, &backend);
+    quarantine_init(&quarantine, &rounds);
     now_ms = 100000;
-    backend_set_wall(&backend, 5000000, now_ms);
+    rounds_set_wall(&rounds, 5000000, now_ms);
 }
 
 static void finish(void)
 {
-    backend_close(&backend);
-    backend_fini(&backend, now_ms);
+    rounds_close(&rounds);
+    rounds_fini(&rounds, now_ms);
 }
 
-static void quarantine(int i, int64_t left_ms)
+static void put_in_quarantine(int i, int64_t left_ms)
 {
     masters[i].status.state = MASTER_QUARANTINE;
     masters[i].status.quarantine_left_ms = left_ms;
-    rejoin_on_state(&rejoin);
+    quarantine_on_state(&quarantine);
 }
 
 static void put(int i, enum master_state state)
 {
     masters[i].status.state = state;
-    rejoin_on_state(&rejoin);
+    quarantine_on_state(&quarantine);
 }
 
 static void says(int i, int64_t high, int64_t asked_ms)
@@ -141,7 +141,7 @@ static void pass(int64_t ms)
         for (int i = 0; i < MASTERS; i++)
             if (masters[i].status.quarantine_left_ms > 0)
                 masters[i].status.quarantine_left_ms -= 100;
-        rejoin_turn(&rejoin, now_ms);
+        quarantine_turn(&quarantine, now_ms);
     }
 }
 
@@ -156,7 +156,7 @@ START_TEST(nothing_to_do)
 {
     begin(3);
     pass(5000);
-    ck_assert_int_eq(rejoin_next_ms(&rejoin), INT64_MAX);
+    ck_assert_int_eq(quarantine_next_ms(&quarantine), INT64_MAX);
     ck_assert_int_eq(masters[0].asked + masters[1].asked + masters[2].asked, 0);
     finish();
 }
@@ -165,7 +165,7 @@ END_TEST
 START_TEST(one_master_goes_by_the_clock)
 {
     begin(1);
-    quarantine(0, 1000);
+    put_in_quarantine(0, 1000);
     says(0, 7, 1);
     pass(900);
     ck_assert_int_eq(masters[0].activated, 0);
@@ -184,7 +184,7 @@ START_TEST(one_master_never_below_what_it_has_said)
 
     begin(1);
     says(0, high, 1);
-    quarantine(0, 0);
+    put_in_quarantine(0, 0);
     pass(500);
     ck_assert_int_ge(masters[0].base, high);
     finish();
@@ -196,8 +196,8 @@ START_TEST(what_this_broker_has_seen_counts)
     int64_t seen = (int64_t)1 << 51;
 
     begin(1);
-    backend_saw_token(&backend, seen);
-    quarantine(0, 0);
+    rounds_saw_token(&rounds, seen);
+    put_in_quarantine(0, 0);
     pass(500);
     ck_assert_int_ge(masters[0].base, seen);
     finish();
@@ -207,7 +207,7 @@ END_TEST
 START_TEST(others_are_asked_after_the_end)
 {
     begin(3);
-    quarantine(1, 1000);
+    put_in_quarantine(1, 1000);
     says(0, 10, now_ms);
     says(2, 20, now_ms + 900); /* asked while it was still going on */
     pass(900);
@@ -233,7 +233,7 @@ START_TEST(three_of_five_are_enough)
 {
     begin(5);
     put(4, MASTER_DOWN);
-    quarantine(0, 0);
+    put_in_quarantine(0, 0);
     pass(300);
     for (int i = 1; i <= 2; i++)
         says(i, 10 * i, now_ms);
@@ -251,8 +251,8 @@ END_TEST
 START_TEST(waits_for_another_quarantine)
 {
     begin(3);
-    quarantine(0, 0);
-    quarantine(1, 20000);
+    put_in_quarantine(0, 0);
+    put_in_quarantine(1, 20000);
     pass(19000);
     ck_assert_int_eq(masters[0].activated, 0);
     says(2, (int64_t)1 << 50, now_ms + 1500);
@@ -269,7 +269,7 @@ START_TEST(waits_a_while_for_those_who_may_come_back)
     begin(3);
     put(1, MASTER_DOWN);
     put(2, MASTER_CONNECTING);
-    quarantine(0, 0);
+    put_in_quarantine(0, 0);
     pass(4500);
     ck_assert_int_eq(masters[0].activated, 0);
     pass(1000);
@@ -283,7 +283,7 @@ START_TEST(does_not_wait_for_the_refused)
     begin(3);
     put(1, MASTER_REFUSED);
     put(2, MASTER_REFUSED);
-    quarantine(0, 0);
+    put_in_quarantine(0, 0);
     pass(300);
     ck_assert_int_gt(masters[0].activated, 0);
     finish();
@@ -294,7 +294,7 @@ END_TEST
 START_TEST(an_end_that_moves_is_waited_for_again)
 {
     begin(3);
-    quarantine(0, 0);
+    put_in_quarantine(0, 0);
     pass(300);
     says(1, 10, now_ms);
     says(2, 10, now_ms);
@@ -315,10 +315,10 @@ END_TEST
 START_TEST(trust_ends_it_at_once)
 {
     begin(3);
-    quarantine(1, 50000);
-    ck_assert_ptr_nonnull(rejoin_trust(&rejoin, "a", now_ms));
-    ck_assert_ptr_nonnull(rejoin_trust(&rejoin, "x", now_ms));
-    ck_assert_ptr_null(rejoin_trust(&rejoin, "b", now_ms));
+    put_in_quarantine(1, 50000);
+    ck_assert_ptr_nonnull(quarantine_trust(&quarantine, "a", now_ms));
+    ck_assert_ptr_nonnull(quarantine_trust(&quarantine, "x", now_ms));
+    ck_assert_ptr_null(quarantine_trust(&quarantine, "b", now_ms));
     pass(300);
     ck_assert_int_eq(masters[1].activated, 0); /* the others are asked all the same */
     says(0, 8, now_ms);
@@ -334,10 +334,10 @@ END_TEST
 START_TEST(trust_does_not_wait_for_other_quarantines)
 {
     begin(3);
-    quarantine(0, 50000);
-    quarantine(1, 50000);
-    quarantine(2, 50000);
-    ck_assert_ptr_null(rejoin_trust(&rejoin, "b", now_ms));
+    put_in_quarantine(0, 50000);
+    put_in_quarantine(1, 50000);
+    put_in_quarantine(2, 50000);
+    ck_assert_ptr_null(quarantine_trust(&quarantine, "b", now_ms));
     pass(300);
     ck_assert_int_gt(masters[1].activated, 0);
     ck_assert(masters[1].forced);
@@ -351,27 +351,27 @@ END_TEST
 START_TEST(looks_when_it_ends)
 {
     begin(3);
-    quarantine(0, 1000);
-    quarantine(1, 1001);
-    rejoin_turn(&rejoin, now_ms);
-    ck_assert_int_eq(rejoin_next_ms(&rejoin), now_ms + 1000);
+    put_in_quarantine(0, 1000);
+    put_in_quarantine(1, 1001);
+    quarantine_turn(&quarantine, now_ms);
+    ck_assert_int_eq(quarantine_next_ms(&quarantine), now_ms + 1000);
     now_ms += 1000;
     says(2, 9, now_ms);
     masters[0].status.quarantine_left_ms = 0;
     masters[1].status.quarantine_left_ms = 1;
-    rejoin_turn(&rejoin, now_ms);
+    quarantine_turn(&quarantine, now_ms);
     ck_assert_int_eq(masters[0].activated, 0); /* the other one is not over */
-    ck_assert_int_eq(rejoin_next_ms(&rejoin), now_ms + 1);
+    ck_assert_int_eq(quarantine_next_ms(&quarantine), now_ms + 1);
     now_ms++;
     says(2, 9, now_ms);
     masters[1].status.quarantine_left_ms = 0;
-    rejoin_turn(&rejoin, now_ms);
+    quarantine_turn(&quarantine, now_ms);
     ck_assert_int_eq(masters[0].activated, 1);
     ck_assert_int_eq(masters[1].activated, 1);
     masters[0].status.quarantine_left_ms = 1; /* its clock is a little behind ours */
-    now_ms = rejoin_next_ms(&rejoin);
-    rejoin_turn(&rejoin, now_ms);
-    ck_assert_int_eq(rejoin_next_ms(&rejoin), now_ms + 1);
+    now_ms = quarantine_next_ms(&quarantine);
+    quarantine_turn(&quarantine, now_ms);
+    ck_assert_int_eq(quarantine_next_ms(&quarantine), now_ms + 1);
     finish();
 }
 END_TEST
@@ -381,8 +381,8 @@ END_TEST
 START_TEST(a_veto_keeps_all_in_quarantine)
 {
     begin(3);
-    quarantine(1, 1000);
-    quarantine(2, 1000);
+    put_in_quarantine(1, 1000);
+    put_in_quarantine(2, 1000);
     masters[0].disagrees = "other settings";
     put(0, MASTER_REFUSED);
     pass(9000);
@@ -395,8 +395,8 @@ START_TEST(a_veto_keeps_all_in_quarantine)
     ck_assert_int_eq(masters[1].prolonged, before + 1);
     ck_assert_int_eq(masters[2].prolonged, before + 1);
     ck_assert_int_eq(masters[1].activated, 0);
-    quarantine(1, 2000); /* as it says then */
-    quarantine(2, 2000);
+    put_in_quarantine(1, 2000); /* as it says then */
+    put_in_quarantine(2, 2000);
     pass(1900);
     ck_assert_int_eq(masters[1].activated, 0);
     pass(6000);
@@ -408,11 +408,11 @@ END_TEST
 START_TEST(trust_after_a_veto)
 {
     begin(3);
-    quarantine(1, 1000);
+    put_in_quarantine(1, 1000);
     masters[0].disagrees = "other settings";
     put(0, MASTER_REFUSED);
     pass(1000);
-    ck_assert_ptr_null(rejoin_trust(&rejoin, "b", now_ms));
+    ck_assert_ptr_null(quarantine_trust(&quarantine, "b", now_ms));
     int before = masters[1].prolonged;
     pass(1000);
     ck_assert_int_eq(masters[1].activated, 0);
@@ -428,10 +428,10 @@ START_TEST(trust_after_a_veto)
 }
 END_TEST
 
-static Suite *rejoin_suite(void)
+static Suite *quarantine_suite(void)
 {
-    Suite *s = suite_create("rejoin");
-    TCase *c = tcase_create("rejoin");
+    Suite *s = suite_create("quarantine");
+    TCase *c = tcase_create("quarantine");
 
     tcase_add_test(c, nothing_to_do);
     tcase_add_test(c, one_master_goes_by_the_clock);
@@ -454,5 +454,5 @@ static Suite *rejoin_suite(void)
 
 int main(void)
 {
-    return suite_run(rejoin_suite());
+    return suite_run(quarantine_suite());
 }

@@ -1,12 +1,12 @@
 /*
  * The bytes of a release are kept only while it is not delivered; on the usual road (sent,
  * answered) it costs one allocation and a copy. What is kept is bounded by time: a lease at most.
- * The list of kept ones is in order of arrival, which is nearly the order of expiry; owed_expire
- * looks at all of them, at most once in SWEEP_MS, and tries them again once in RETRY_MS: a master
- * that is there and turns a release away (MISCONF, OOM, too much in flight) never says when it
- * would take one.
+ * The list of kept ones is in order of arrival, which is nearly the order of expiry;
+ * undelivered_expire looks at all of them, at most once in SWEEP_MS, and tries them again once in
+ * RETRY_MS: a master that is there and turns a release away (MISCONF, OOM, too much in flight)
+ * never says when it would take one.
  */
-#include "redis/owed.h"
+#include "redis/undelivered.h"
 
 #include <assert.h>
 #include <stdbool.h>
@@ -16,15 +16,15 @@
 
 #include "base/pool.h"
 #include "base/util.h"
-#include "redis/item.h"
+#include "redis/args.h"
 #include "redis/master.h"
 
 enum { SWEEP_MS = 100, RETRY_MS = 200 };
 
-struct owed {
-    struct master_call call; /* first: ours to the master */
-    TAILQ_ENTRY(owed) link;  /* in kept */
-    struct owed_list *list;
+struct undelivered_release {
+    struct master_call call;               /* first: ours to the master */
+    TAILQ_ENTRY(undelivered_release) link; /* in kept */
+    struct undelivered *list;
     struct master_call *for_call; /* the caller's */
     int64_t expires_ms;
     bool may_have_run; /* an earlier try of it */
@@ -33,46 +33,47 @@ struct owed {
     char bytes[]; /* key, then args */
 };
 
-TAILQ_HEAD(owed_queue, owed);
+TAILQ_HEAD(undelivered_queue, undelivered_release);
 
-struct owed_list {
+struct undelivered {
     struct master *master;
-    struct owed_queue kept;
+    struct undelivered_queue kept;
     bool closed;
     int64_t sweep_ms; /* next look for expired ones; INT64_MAX: none kept */
     int64_t retry_ms; /* not tried again before */
 };
 
-struct owed_list *owed_new(struct master *m)
+struct undelivered *undelivered_new(struct master *m)
 {
-    struct owed_list *list = util_alloc(sizeof *list);
+    struct undelivered *list = util_alloc(sizeof *list);
     list->master = m;
     TAILQ_INIT(&list->kept);
     list->sweep_ms = INT64_MAX;
     return list;
 }
 
-void owed_free(struct owed_list *list)
+void undelivered_free(struct undelivered *list)
 {
     assert(TAILQ_EMPTY(&list->kept));
     free(list);
 }
 
-void owed_close(struct owed_list *list)
+void undelivered_close(struct undelivered *list)
 {
     list->closed = true;
 }
 
-static void finish(struct owed *o, const struct master_answer *answer, int64_t now_ms)
+static void finish(struct undelivered_release *o, const struct master_answer *answer,
+                   int64_t now_ms)
 {
     struct master_call *call = o->for_call;
     pool_put(o, sizeof *o + o->key_len + o->args_len);
     call->on_answer(call, answer, now_ms);
 }
 
-static void keep(struct owed *o, int64_t now_ms)
+static void keep(struct undelivered_release *o, int64_t now_ms)
 {
-    struct owed_list *list = o->list;
+    struct undelivered *list = o->list;
     TAILQ_INSERT_TAIL(&list->kept, o, link);
     if (list->sweep_ms != INT64_MAX)
         return;
@@ -86,7 +87,7 @@ static void on_owed_answer(struct master_call *call, const struct master_answer 
     static const int64_t released[] = {1, 0};
     static const struct master_answer done = {
         .result = MASTER_ANSWERED, .values = released, .text = ""};
-    struct owed *o = (struct owed *)call;
+    struct undelivered_release *o = (struct undelivered_release *)call;
     if (answer->result != MASTER_ANSWERED) {
         o->may_have_run |= answer->result == MASTER_UNKNOWN;
         keep(o, now_ms);
@@ -95,7 +96,7 @@ static void on_owed_answer(struct master_call *call, const struct master_answer 
     }
 }
 
-static int try_send(struct owed *o, int64_t now_ms)
+static int try_send(struct undelivered_release *o, int64_t now_ms)
 {
     struct master_item bytes = {.key = o->bytes,
                                 .key_len = o->key_len,
@@ -106,12 +107,12 @@ static int try_send(struct owed *o, int64_t now_ms)
                            : master_ask(o->list->master, SCRIPT_RELEASE, &bytes, &o->call, now_ms);
 }
 
-void owed_send(struct owed_list *list, const struct item *item, struct master_call *call,
-               int64_t expires_ms, int64_t now_ms)
+void undelivered_send(struct undelivered *list, const struct args *item, struct master_call *call,
+                      int64_t expires_ms, int64_t now_ms)
 {
     struct master_item bytes;
-    item_bytes(item, &bytes);
-    struct owed *o = pool_get(sizeof *o + bytes.key_len + bytes.args_len);
+    args_bytes(item, &bytes);
+    struct undelivered_release *o = pool_get(sizeof *o + bytes.key_len + bytes.args_len);
     o->call.on_answer = on_owed_answer;
     o->list = list;
     o->for_call = call;
@@ -126,9 +127,9 @@ void owed_send(struct owed_list *list, const struct item *item, struct master_ca
 }
 
 /* True: some have been sent. */
-static bool send_or_keep(struct owed_queue *some, int64_t now_ms)
+static bool send_or_keep(struct undelivered_queue *some, int64_t now_ms)
 {
-    struct owed *o;
+    struct undelivered_release *o;
     bool sent = false;
     while ((o = TAILQ_FIRST(some))) {
         TAILQ_REMOVE(some, o, link);
@@ -140,19 +141,19 @@ static bool send_or_keep(struct owed_queue *some, int64_t now_ms)
     return sent;
 }
 
-void owed_resend(struct owed_list *list, int64_t now_ms)
+void undelivered_resend(struct undelivered *list, int64_t now_ms)
 {
-    struct owed_queue all = TAILQ_HEAD_INITIALIZER(all);
+    struct undelivered_queue all = TAILQ_HEAD_INITIALIZER(all);
     TAILQ_CONCAT(&all, &list->kept, link);
     (void)send_or_keep(&all, now_ms);
 }
 
-bool owed_resend_key(struct owed_list *list, const struct item *item, int64_t now_ms)
+bool undelivered_resend_key(struct undelivered *list, const struct args *item, int64_t now_ms)
 {
-    struct owed_queue same = TAILQ_HEAD_INITIALIZER(same);
-    struct owed *o, *next;
+    struct undelivered_queue same = TAILQ_HEAD_INITIALIZER(same);
+    struct undelivered_release *o, *next;
     struct master_item bytes;
-    item_bytes(item, &bytes);
+    args_bytes(item, &bytes);
     for (o = TAILQ_FIRST(&list->kept); o; o = next) {
         next = TAILQ_NEXT(o, link);
         if (o->key_len != bytes.key_len || memcmp(o->bytes, bytes.key, bytes.key_len) != 0)
@@ -163,11 +164,11 @@ bool owed_resend_key(struct owed_list *list, const struct item *item, int64_t no
     return send_or_keep(&same, now_ms);
 }
 
-static void give_up(struct owed_list *list, int64_t until_ms, int64_t now_ms)
+static void give_up(struct undelivered *list, int64_t until_ms, int64_t now_ms)
 {
     static const struct master_answer given_up = {.result = MASTER_UNKNOWN,
                                                   .text = "not delivered"};
-    struct owed *o, *next;
+    struct undelivered_release *o, *next;
     for (o = TAILQ_FIRST(&list->kept); o; o = next) {
         next = TAILQ_NEXT(o, link);
         if (o->expires_ms <= until_ms) {
@@ -177,24 +178,24 @@ static void give_up(struct owed_list *list, int64_t until_ms, int64_t now_ms)
     }
 }
 
-void owed_expire(struct owed_list *list, int64_t now_ms)
+void undelivered_expire(struct undelivered *list, int64_t now_ms)
 {
     if (now_ms < list->sweep_ms)
         return;
     give_up(list, now_ms, now_ms);
     if (now_ms >= list->retry_ms && !list->closed) {
         list->retry_ms = now_ms + RETRY_MS;
-        owed_resend(list, now_ms);
+        undelivered_resend(list, now_ms);
     }
     list->sweep_ms = TAILQ_EMPTY(&list->kept) ? INT64_MAX : now_ms + SWEEP_MS;
 }
 
-void owed_give_up(struct owed_list *list, int64_t now_ms)
+void undelivered_give_up(struct undelivered *list, int64_t now_ms)
 {
     give_up(list, INT64_MAX, now_ms);
 }
 
-int64_t owed_next_ms(const struct owed_list *list)
+int64_t undelivered_next_ms(const struct undelivered *list)
 {
     return list->sweep_ms;
 }

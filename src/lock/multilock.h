@@ -1,7 +1,7 @@
-#ifndef HOLDFAST_MANY_H
-#define HOLDFAST_MANY_H
+#ifndef HOLDFAST_MULTILOCK_H
+#define HOLDFAST_MULTILOCK_H
 /*
- * many: several names at once, all or none (MLOCK), or given back (MUNLOCK).
+ * multilock: several names at once, all or none (MLOCK), or given back (MUNLOCK).
  *
  *   MLOCK:  TRYING --all claims granted--> ENTERING what its owner has already --> granted
  *             ^  \---one was refused: the others are given back--> nil, an error, or
@@ -22,33 +22,34 @@ struct broker;
 struct hold;
 struct lock;
 struct lock_request;
-struct many;
+struct multilock;
 
-enum { MANY_NAMES_MAX = 64 };
+enum { MULTILOCK_NAMES_MAX = 64 };
 
-/* The names of a request (copied); no name twice. Makes r->many, which ends with the request. */
-void many_begin(struct broker *, struct lock_request *, const struct resp_arg *names, int n);
-void many_free(struct many *); /* also NULL */
+/* The names of a request (copied); no name twice. Makes r->multilock, which ends with the request.
+ */
+void multilock_begin(struct broker *, struct lock_request *, const struct resp_arg *names, int n);
+void multilock_free(struct multilock *); /* also NULL */
 
 /* Its session has ended: no other request of it waits for this one. */
-void many_leave_session(struct many *);
+void multilock_leave_session(struct multilock *);
 /* It is about to be finished: what was said behind it goes on. */
-void many_over(struct broker *, struct lock_request *);
+void multilock_over(struct broker *, struct lock_request *);
 /* Is an earlier request of the same session and owner under way that names this lock too? */
-bool many_is_before(const struct lock *, const struct lock_request *);
+bool multilock_is_before(const struct lock *, const struct lock_request *);
 
 /* Runs it, or runs it again after it was deferred. */
-void many_lock(struct broker *, struct lock_request *, int64_t now_ms);
-void many_unlock(struct broker *, struct lock_request *, int64_t now_ms);
+void multilock_lock(struct broker *, struct lock_request *, int64_t now_ms);
+void multilock_unlock(struct broker *, struct lock_request *, int64_t now_ms);
 /* It waits, and is the first whose turn it is there. */
-void many_turn(struct broker *, struct lock_request *, int64_t now_ms);
+void multilock_turn(struct broker *, struct lock_request *, int64_t now_ms);
 
 /* The holds that were granted, in the order of the names, for the reply. */
-int many_count(const struct many *);
-struct hold *many_hold(const struct many *, int i);
+int multilock_count(const struct multilock *);
+struct hold *multilock_hold(const struct multilock *, int i);
 /* The reply could not say that they are held. Takes it away from its request, which may be freed;
- * many_settle() gives them back. */
-void many_untold(struct many *);
+ * multilock_settle() gives them back. */
+void multilock_untold(struct multilock *);
 /* Gives back what no reply could say, once a turn. */
-void many_settle(struct broker *, int64_t now_ms);
+void multilock_settle(struct broker *, int64_t now_ms);
 #endif

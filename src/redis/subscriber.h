@@ -1,9 +1,10 @@
-#ifndef HOLDFAST_WAKE_H
-#define HOLDFAST_WAKE_H
+#ifndef HOLDFAST_SUBSCRIBER_H
+#define HOLDFAST_SUBSCRIBER_H
 /*
- * wake: hears from one master that it is this broker's turn for a lock (src/redis/lua/call_up.lua),
- * or that somebody has taken one of its holds away. A connection of its own, subscribed to the
- * broker's channel, because one that has subscribed cannot run scripts (RESP2).
+ * subscriber: hears from one master that it is this broker's turn for a lock
+ * (src/redis/lua/call_up.lua), or that somebody has taken one of its holds away. A connection of
+ * its own, subscribed to the broker's channel, because one that has subscribed cannot run scripts
+ * (RESP2).
  *
  * It comes back by itself for ever. Nothing depends on it but speed: a call that is missed is made
  * good by the retry of those who wait, and what may have been missed is asked of the masters. So it
@@ -15,9 +16,9 @@
 struct conf_master;
 struct event_base;
 struct evdns_base;
-struct wake;
+struct subscriber;
 
-struct wake_setup {
+struct subscriber_setup {
     struct event_base *base;
     struct evdns_base *dns;
     const char *channel; /* copied */
@@ -31,8 +32,9 @@ struct wake_setup {
 };
 
 /* Starts to connect to this master. What `conf` holds is copied. */
-struct wake *wake_new(const struct wake_setup *, const struct conf_master *conf, int index);
+struct subscriber *subscriber_new(const struct subscriber_setup *, const struct conf_master *conf,
+                                  int index);
 /* After a reload: user, password and files for TLS count at the next connect. */
-void wake_configure(struct wake *, const struct conf_master *conf);
-void wake_free(struct wake *); /* also NULL */
+void subscriber_configure(struct subscriber *, const struct conf_master *conf);
+void subscriber_free(struct subscriber *); /* also NULL */
 #endif

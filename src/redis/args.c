@@ -2,14 +2,14 @@
  * One item under construction, in memory that is used again. Key names of one lock share the hash
  * tag {name}, so that they fall into one slot of a cluster.
  */
-#include "redis/item.h"
+#include "redis/args.h"
 
 #include <string.h>
 
 #include "base/util.h"
 #include "redis/master.h"
 
-static struct item one;
+static struct args one;
 
 enum { LEN_MAX = 24 }; /* "$", 20 digits, CR LF */
 
@@ -32,7 +32,7 @@ static char *put_bytes(char *to, const void *bytes, size_t n)
     return to + n;
 }
 
-struct item *item_begin(const char *name, size_t name_len)
+struct args *args_begin(const char *name, size_t name_len)
 {
     static const char prefix[] = "holdfast:{";
     buf_consume(&one.key, buf_len(&one.key));
@@ -49,7 +49,7 @@ struct item *item_begin(const char *name, size_t name_len)
     return &one;
 }
 
-void item_arg(struct item *it, const char *text, size_t len)
+void args_text(struct args *it, const char *text, size_t len)
 {
     char *begin = buf_reserve(&it->args, LEN_MAX + len + 2);
     char *p = put_len(begin, len);
@@ -58,21 +58,21 @@ void item_arg(struct item *it, const char *text, size_t len)
     buf_commit(&it->args, (size_t)(p - begin));
 }
 
-void item_arg_str(struct item *it, const char *text)
+void args_str(struct args *it, const char *text)
 {
-    item_arg(it, text, strlen(text));
+    args_text(it, text, strlen(text));
 }
 
-void item_arg_int(struct item *it, int64_t n)
+void args_int(struct args *it, int64_t n)
 {
     char text[24], *end = text + sizeof text;
     char *p = util_digits(end, n < 0 ? 0 - (uint64_t)n : (uint64_t)n);
     if (n < 0)
         *--p = '-';
-    item_arg(it, p, (size_t)(end - p));
+    args_text(it, p, (size_t)(end - p));
 }
 
-void item_bytes(const struct item *it, struct master_item *out)
+void args_bytes(const struct args *it, struct master_item *out)
 {
     out->key = buf_head(&it->key);
     out->key_len = buf_len(&it->key);
@@ -84,7 +84,7 @@ void item_bytes(const struct item *it, struct master_item *out)
     out->renewal = it->renewal;
 }
 
-uint32_t item_hash(const char *text, size_t len)
+uint32_t args_hash(const char *text, size_t len)
 {
     uint32_t h = 2166136261u;
     for (size_t i = 0; i < len; i++)
@@ -92,8 +92,8 @@ uint32_t item_hash(const char *text, size_t len)
     return h;
 }
 
-int item_bucket(const char *name, size_t name_len)
+int args_bucket(const char *name, size_t name_len)
 {
-    uint32_t h = item_hash(name, name_len);
-    return (int)((h ^ (h >> 16)) % ITEM_BUCKETS);
+    uint32_t h = args_hash(name, name_len);
+    return (int)((h ^ (h >> 16)) % ARGS_BUCKETS);
 }

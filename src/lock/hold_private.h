@@ -1,0 +1,23 @@
+#ifndef HOLDFAST_HOLD_PRIVATE_H
+#define HOLDFAST_HOLD_PRIVATE_H
+/*
+ * What the files of hold share: hold.c is the life of a hold, hold_plant.c puts it where it is
+ * missing.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lock/hold.h"
+
+/* Who was in the way of a claim on some master has released it there by then. */
+enum { HOLD_LOOK_MS = 20 };
+
+/* Does its watchdog renew it? */
+bool hold_is_renewed(const struct hold *);
+/* Sets the next time at which something is due for it. */
+void hold_schedule(struct broker *, struct hold *);
+/* It is missing somewhere, or may be: it is looked after within so long. */
+void hold_look_within(struct hold *, int64_t wait_ms, int64_t now_ms);
+/* What its last round still brings is not wanted any more. */
+void hold_forget_open(struct hold *);
+#endif

@@ -22,11 +22,17 @@ SETTLE_S = 5.0     # so long something said on a connection that has ended may t
 
 
 class Violation(AssertionError):
-    """kind: one word for what it is, so that the shrinker looks for the same."""
+    """kind: one word for what it is; about: of which command, and what it said, if the kind alone does not tell.
+    The shrinker looks for the same of both."""
 
-    def __init__(self, kind, message):
+    def __init__(self, kind, message, about=None):
         super().__init__("%s: %s" % (kind, message))
-        self.kind = kind
+        self.kind, self.about = kind, about
+
+
+def sort_of(value):
+    """The code of an error, else the type of a reply."""
+    return value.code if isinstance(value, RespError) else type(value).__name__
 
 
 ABOUT_NAMES = ("LOCK", "MLOCK", "UNLOCK", "MUNLOCK", "RENEW", "HOLDS", "FORCEUNLOCK")
@@ -185,7 +191,8 @@ class Oracle:
         elif conn.monitors and isinstance(value, str) and w.MONITOR_RE.match(value):
             pass
         elif not conn.expected:
-            raise Violation("unasked", "connection %d: nothing was asked, and came %r" % (conn.number, value))
+            raise Violation("unasked", "connection %d: nothing was asked, and came %r" % (conn.number, value),
+                            sort_of(value))
         else:
             self.reply(conn, conn.expected[0], value, now)
 
@@ -212,7 +219,7 @@ class Oracle:
             self.judge(conn, e, value, now)
         conn.expected.popleft()
         if e.name in ("lock", "mlock", "unlock", "munlock"):
-            self.answers[e.name, value.code if isinstance(value, RespError) else type(value).__name__] += 1
+            self.answers[e.name, sort_of(value)] += 1
         self.tell(now, conn, e.words, " -> %s" % (value,))
         self.shortening.subtract(e.shortens)
         for key in e.ends + e.shortens:
@@ -228,12 +235,13 @@ class Oracle:
         """For want of rights, because the connection listens, or after MULTI."""
         text = str(error)
         return ((error.code == "NOPERM" and conn.user not in (None, "ops")) or
-                (error.code == "NOAUTH" and conn.was_reset) or (error.code == "NOMULTI" and conn.in_multi) or
+                (error.code == "NOAUTH" and conn.may_be_nobody) or (error.code == "NOMULTI" and conn.in_multi) or
                 (text.startswith("ERR Can't execute") and conn.listens))
 
     @staticmethod
     def impossible(conn, e, value):
-        raise Violation("reply", "connection %d: %r is no reply to %r" % (conn.number, value, e.words))
+        raise Violation("reply", "connection %d: %r is no reply to %r" % (conn.number, value, e.words),
+                        (e.name, sort_of(value)))
 
     def confirmation(self, conn, e, value):
         is_pattern = e.name[0] == "p"

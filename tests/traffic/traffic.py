@@ -44,11 +44,12 @@ now = time.monotonic
 
 class Failure:
     def __init__(self, violation, trace, logs):
-        self.kind, self.text, self.trace, self.logs = violation.kind, str(violation), trace, logs
+        self.kind, self.about, self.text = violation.kind, violation.about, str(violation)
+        self.trace, self.logs = trace, logs
 
     def is_like(self, other):
         """Crashes count as the same wherever they are: memory that was freed shows in many places."""
-        return self.kind == other.kind
+        return (self.kind, self.about) == (other.kind, other.about)
 
 
 def in_world(drive, finish=True, judge=None):

@@ -81,7 +81,8 @@ class Connection:
         self.quiet_at = now()       # nothing had come until then that has not been read
         self.proto = 2              # as it was asked for, for the maker
         self.may_listen = False     # likewise
-        self.monitors = self.was_reset = self.doomed = self.half = self.quits = self.in_multi = False
+        self.monitors = self.doomed = self.half = self.quits = self.in_multi = False
+        self.may_be_nobody = user is not None       # where there are users, until it has said who it is
         self.waits_for_ever = self.asked_for_pushes = False
 
     def own_owner(self):
@@ -113,9 +114,9 @@ class Connection:
         if e.name == "reset" and value == "RESET":
             self.channels.clear()
             self.patterns.clear()
-            self.monitors, self.was_reset = False, self.user is not None
+            self.monitors, self.may_be_nobody = False, self.user is not None
         elif e.name in ("auth", "hello") and value == "OK" or (e.name == "hello" and w.pairs(value)):
-            self.was_reset = False
+            self.may_be_nobody = False
             if e.name == "hello":
                 self.client_id = w.pairs(value)["id"]
         elif e.name in ("lock", "mlock") and isinstance(value, list):
@@ -205,7 +206,7 @@ class World:
             if name == "hello":
                 c.proto = int(words[1])
             elif name == "reset":
-                c.proto, c.may_listen, c.was_reset = 2, False, c.user is not None
+                c.proto, c.may_listen, c.may_be_nobody = 2, False, c.user is not None
             said.append(words)
         c.send(said, inline)
 

@@ -231,7 +231,8 @@ static void put_json(const struct bench_plan *p, const struct bench_result *r, s
 
 int bench_main(int argc, char **argv)
 {
-    struct bench_plan plan = {.prefix = "bench:", .clients = 50, .names = 1, .duration_ms = 10000};
+    struct bench_plan plan = {
+        .prefix = "bench:", .clients = 50, .names = 1, .duration_ms = 10000, .wait_ms = -1};
     struct bench_result *result = util_alloc(sizeof *result);
     struct progress progress = {0};
     struct buf out = {0};

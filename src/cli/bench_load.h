@@ -17,7 +17,7 @@ struct bench_plan {
     int64_t clients, names;
     int64_t hold_us, think_us;
     int64_t duration_ms;
-    int64_t wait_ms;  /* 0: never gives up */
+    int64_t wait_ms;  /* 0: tries once; below 0: never gives up */
     int64_t lease_ms; /* 0: watched */
     bool shared;      /* readers */
     int64_t limit;    /* permits of a name; 0: none */

@@ -81,8 +81,12 @@ void bench_client_ask(struct client *c)
 {
     struct load *l = c->load;
     c->name = choose(l);
-    const char *words[9] = {"LOCK", c->name->text, "WAIT", l->wait};
-    int n = 4;
+    const char *words[9] = {"LOCK", c->name->text};
+    int n = 2;
+    if (l->plan->wait_ms) { /* WAIT 0 waits for ever */
+        words[n++] = "WAIT";
+        words[n++] = l->wait;
+    }
     if (l->plan->lease_ms) {
         words[n++] = "LEASE";
         words[n++] = l->lease;

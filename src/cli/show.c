@@ -60,42 +60,59 @@ static void print_json(const char *name, const redisReply *info, struct buf *out
 
 /* ---- for people ---- */
 
+enum { LABEL = 9 }; /* columns of what a line is about */
+
 static void label(struct buf *out, const struct screen *s, const char *word)
 {
     text_tint(out, s->colour, TINT_HEAD);
-    buf_printf(out, "%-9s", word);
+    buf_printf(out, "%-*s", LABEL, word);
     text_tint(out, s->colour, TINT_NONE);
+}
+
+/* A line of what is in `text`, which is empty afterwards, cut to the width of the screen. */
+static void put_line(struct buf *out, const struct screen *s, const char *word, struct buf *text)
+{
+    label(out, s, word);
+    text_put(out, buf_head(text), buf_len(text), text_room(s, LABEL));
+    buf_printf(out, "\n");
+    buf_consume(text, buf_len(text));
+}
+
+static void put_stranger(struct buf *out, const struct screen *s, const char *word,
+                         const char *text)
+{
+    label(out, s, word);
+    text_put(out, text, strlen(text), text_room(s, LABEL));
+    buf_printf(out, "\n");
 }
 
 static void print_holder(const redisReply *h, struct buf *out, const struct screen *s)
 {
     char left[24], held[24];
-    const char *where = ask_text(h, "connection"), *owner = ask_text(h, "owner");
-    label(out, s, "holder");
-    text_put(out, owner, strlen(owner), 0);
-    buf_printf(out, "\n");
-    label(out, s, "token");
-    buf_printf(out, "%lld\n", (long long)ask_int(h, "token"));
-    label(out, s, "lease");
-    buf_printf(out, "%s left", text_duration(left, ask_int(h, "remaining_ms")));
+    const char *where = ask_text(h, "connection");
+    struct buf text = {0};
+    put_stranger(out, s, "holder", ask_text(h, "owner"));
+    buf_printf(&text, "%lld", (long long)ask_int(h, "token"));
+    put_line(out, s, "token", &text);
+    buf_printf(&text, "%s left", text_duration(left, ask_int(h, "remaining_ms")));
     if (!*where)
-        buf_printf(out, ", %s",
+        buf_printf(&text, ", %s",
                    ask_int(h, "watched") ? "watched: renewed while its connection lives"
                                          : "not renewed by the broker");
-    buf_printf(out, "\n");
+    put_line(out, s, "lease", &text);
     if (ask_int(h, "count") != 1) {
-        label(out, s, "count");
-        buf_printf(out, "%lld\n", (long long)ask_int(h, "count"));
+        buf_printf(&text, "%lld", (long long)ask_int(h, "count"));
+        put_line(out, s, "count", &text);
     }
-    label(out, s, "held");
     if (*where)
-        buf_printf(out, "through another broker");
+        buf_printf(&text, "through another broker");
     else if (ask_int(h, "connection"))
-        buf_printf(out, "for %s, by connection %lld", text_duration(held, ask_int(h, "held_ms")),
+        buf_printf(&text, "for %s, by connection %lld", text_duration(held, ask_int(h, "held_ms")),
                    (long long)ask_int(h, "connection"));
     else
-        buf_printf(out, "for %s", text_duration(held, ask_int(h, "held_ms")));
-    buf_printf(out, "\n");
+        buf_printf(&text, "for %s", text_duration(held, ask_int(h, "held_ms")));
+    put_line(out, s, "held", &text);
+    buf_fini(&text);
 }
 
 /* Several, a line each. */
@@ -183,6 +200,7 @@ static void print_state(const redisReply *info, struct buf *out, const struct sc
 {
     const char *state = locks_state(info);
     bool is_unknown = strcmp(state, "unknown") == 0;
+    struct buf more = {0};
     size_t n, n_answered;
     label(out, s, "state");
     text_tint(out, s->colour,
@@ -193,10 +211,12 @@ static void print_state(const redisReply *info, struct buf *out, const struct sc
     text_tint(out, s->colour, TINT_NONE);
     locks_count_masters(info, &n, &n_answered);
     if (is_unknown)
-        buf_printf(out, ": %zu of %zu masters answer", n_answered, n);
+        buf_printf(&more, ": %zu of %zu masters answer", n_answered, n);
     if (ask_int(info, "waiting"))
-        buf_printf(out, ", %lld waiting here", (long long)ask_int(info, "waiting"));
+        buf_printf(&more, ", %lld waiting here", (long long)ask_int(info, "waiting"));
+    text_put(out, buf_head(&more), buf_len(&more), text_room(s, LABEL + (int)strlen(state)));
     buf_printf(out, "\n");
+    buf_fini(&more);
 }
 
 static void print_text(const char *name, const redisReply *info, struct buf *out)
@@ -204,9 +224,7 @@ static void print_text(const char *name, const redisReply *info, struct buf *out
     struct screen s = text_screen();
     char kind[LOCKS_KIND_SIZE];
     const redisReply *holders = ask_get(info, "holders");
-    label(out, &s, "name");
-    text_put(out, name, strlen(name), 0);
-    buf_printf(out, "\n");
+    put_stranger(out, &s, "name", name);
     print_state(info, out, &s);
     if (ask_count(holders)) {
         label(out, &s, "kind");

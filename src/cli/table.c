@@ -1,5 +1,6 @@
 /*
- * Columns are separated by two spaces; the last one is not padded.
+ * Columns are separated by two spaces; the last one is not padded. On a screen that is too narrow
+ * for all, the last ones are left out.
  */
 #include "cli/table.h"
 
@@ -47,23 +48,31 @@ void table_addf(struct table *t, enum tint tint, const char *fmt, ...)
     table_add(t, tint, text, strlen(text));
 }
 
-/* Takes what is too much from the widest flexible column, a column of the screen at a time. */
-static void fit(const struct table *t, int *widths, int columns)
+/* Takes what is too much from the widest flexible column, a column of the screen at a time. Returns
+ * how many columns of the table there is room for; at least one. */
+static int fit(const struct table *t, int *widths, int columns)
 {
     int sum = GAP * (t->n_columns - 1);
     for (int i = 0; i < t->n_columns; i++)
         sum += widths[i];
-    for (; columns > 0 && sum > columns; sum--) {
+    int n = t->n_columns;
+    while (columns > 0 && sum > columns) {
         int widest = -1;
         for (int i = 0; i < t->n_columns; i++) {
             if (t->columns[i].flexible && widths[i] > NARROWEST &&
                 (widest < 0 || widths[i] > widths[widest]))
                 widest = i;
         }
-        if (widest < 0)
-            return;
-        widths[widest]--;
+        if (widest >= 0) {
+            widths[widest]--;
+            sum--;
+        } else if (n > 1) {
+            sum -= widths[--n] + GAP;
+        } else {
+            sum = widths[0] = columns;
+        }
     }
+    return n;
 }
 
 static void pad(struct buf *out, int n)
@@ -73,9 +82,8 @@ static void pad(struct buf *out, int n)
 }
 
 static void print_row(const struct table *t, struct buf *out, const struct table_cell *cells,
-                      const int *widths, bool colour)
+                      const int *widths, int n, bool colour)
 {
-    int n = t->n_columns;
     while (n > 0 && cells[n - 1].len == 0)
         n--;
     for (int i = 0; i < n; i++) {
@@ -108,8 +116,8 @@ void table_print(const struct table *t, struct buf *out, const struct screen *sc
         int *width = &widths[i % (size_t)t->n_columns];
         *width = t->cells[i].width > *width ? t->cells[i].width : *width;
     }
-    fit(t, widths, screen->columns);
-    print_row(t, out, cells, widths, screen->colour);
+    int n = fit(t, widths, screen->columns);
+    print_row(t, out, cells, widths, n, screen->colour);
     for (size_t i = 0; i < rows && (max_rows < 0 || (int)i < max_rows); i++)
-        print_row(t, out, &t->cells[i * (size_t)t->n_columns], widths, screen->colour);
+        print_row(t, out, &t->cells[i * (size_t)t->n_columns], widths, n, screen->colour);
 }

@@ -82,6 +82,11 @@ int text_put(struct buf *out, const char *text, size_t len, int max)
     return width;
 }
 
+int text_room(const struct screen *s, int used)
+{
+    return s->columns == 0 ? 0 : s->columns > used ? s->columns - used : 1;
+}
+
 void text_tint(struct buf *out, bool colour, enum tint tint)
 {
     static const char *const codes[] = {

@@ -28,6 +28,9 @@ int text_width(const char *text, size_t len);
  */
 int text_put(struct buf *out, const char *text, size_t len, int max);
 
+/* Columns that are left beside those used, at least 1; 0: no limit. For text_put(). */
+int text_room(const struct screen *, int used);
+
 /* Colours on and off; nothing unless `colour`. */
 void text_tint(struct buf *out, bool colour, enum tint tint);
 

@@ -137,6 +137,10 @@ struct stats_command *cmd_stats(size_t index);
 bool cmd_permits(struct session *, const struct cmd *, const char *full_name, int argc,
                  const struct resp_arg *argv);
 
+/* Where names of locks stand in the request: from argv[*first] to before the returned word; no
+ * names: both the same. All words behind a number of names that does not fit count as names. */
+int cmd_find_names(const struct cmd *, int argc, const struct resp_arg *argv, int *first);
+
 /* cmd_unknown.c: the errors for what is no command, and for what is no sub-command of this one. */
 void cmd_reject_unknown(struct session *, int argc, const struct resp_arg *argv);
 void cmd_reject_unknown_sub(struct session *, const char *command, const struct resp_arg *word);

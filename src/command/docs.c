@@ -209,17 +209,31 @@ void cmd_docs_list(struct session *s, int argc, const struct resp_arg *argv, int
 
 /* ---- COMMAND GETKEYS ---- */
 
+/* Says its first argument how many names follow? */
+static bool counts_keys(const struct cmd *cmd)
+{
+    return strncmp(cmd->syntax, "numnames ", 9) == 0;
+}
+
+static bool is_number_of_keys(const struct resp_arg *word, int n)
+{
+    int64_t given;
+
+    return util_parse_int(word->ptr, word->len, n, n, &given) == 0;
+}
+
 void cmd_docs_getkeys(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
 {
-    const struct cmd *cmd = cmd_find(&argv[2]);
-    int n = argc - 2;
+    const struct resp_arg *words = &argv[2];
+    const struct cmd *cmd = cmd_find(&words[0]);
+    int n = argc - 2, first;
 
     (void)now_ms;
     if (cmd == NULL) {
         cmd_reply_error(s, "ERR Invalid command specified");
         return;
     }
-    if (!has_key(cmd)) {
+    if (!has_key(cmd) && !counts_keys(cmd)) {
         cmd_reply_error(s, "ERR The command has no key arguments");
         return;
     }
@@ -227,9 +241,15 @@ void cmd_docs_getkeys(struct session *s, int argc, const struct resp_arg *argv, 
         cmd_reply_error(s, "ERR Invalid number of arguments specified for command");
         return;
     }
+    int end = cmd_find_names(cmd, n, words, &first);
+    if (counts_keys(cmd) && !is_number_of_keys(&words[1], end - first)) {
+        cmd_reply_error(s, "ERR Invalid arguments specified for command");
+        return;
+    }
     struct resp_writer w = session_reply(s);
-    resp_array(&w, 1);
-    resp_bulk(&w, argv[3].ptr, argv[3].len);
+    resp_array(&w, (size_t)(end - first));
+    for (int i = first; i < end; i++)
+        resp_bulk(&w, words[i].ptr, words[i].len);
     session_reply_end(s);
 }
 

@@ -114,8 +114,7 @@ static const char *missing_class(const struct user *u, unsigned flags)
 
 /* ---- names ---- */
 
-/* Where names of locks stand in the request: from *first to before the returned word. */
-static int find_names(const struct cmd *cmd, int argc, const struct resp_arg *argv, int *first)
+int cmd_find_names(const struct cmd *cmd, int argc, const struct resp_arg *argv, int *first)
 {
     int64_t n;
 
@@ -124,7 +123,7 @@ static int find_names(const struct cmd *cmd, int argc, const struct resp_arg *ar
         return 0;
     if (strncmp(cmd->syntax, "numnames ", 9) == 0) {
         *first = 2;
-        if (util_parse_int(argv[1].ptr, argv[1].len, 1, argc - 2, &n) != 0)
+        if (argc < 2 || util_parse_int(argv[1].ptr, argv[1].len, 1, argc - 2, &n) != 0)
             return argc; /* the command will refuse the number; until then all are names */
         return 2 + (int)n;
     }
@@ -148,7 +147,7 @@ static bool refuse_name(struct session *s, const struct resp_arg *name, const ch
 static bool may_use_names(struct session *s, const struct cmd *cmd, int argc,
                           const struct resp_arg *argv)
 {
-    int first, end = find_names(cmd, argc, argv, &first);
+    int first, end = cmd_find_names(cmd, argc, argv, &first);
 
     for (int i = first; i < end; i++)
         if (!user_may_use(s->user, argv[i].ptr, argv[i].len))
@@ -193,7 +192,7 @@ enum monitor_view cmd_view(const struct user *u, const struct monitor_request *r
         first = first_channel(cmd);
         end = r->argc;
     } else {
-        end = find_names(cmd, r->argc, r->argv, &first);
+        end = cmd_find_names(cmd, r->argc, r->argv, &first);
     }
     if (first == 0 || end <= first)
         return MONITOR_REDACTED;

@@ -1,5 +1,6 @@
 """holdfast, the companion command: what it prints, and what `run` does with a lock and a command."""
 
+import fcntl
 import json
 import os
 import pty
@@ -8,7 +9,9 @@ import select
 import shlex
 import signal
 import socket
+import struct
 import subprocess
+import termios
 import time
 
 import pytest
@@ -324,10 +327,12 @@ def test_top_without_a_terminal(one, clients):
 class Terminal:
     """A program that leads a session on a terminal of its own."""
 
-    def __init__(self, argv, env):
+    def __init__(self, argv, env, columns=None):
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             try:
+                if columns:
+                    fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
                 os.execve(argv[0], argv, env)
             finally:
                 os._exit(127)
@@ -370,8 +375,8 @@ class Terminal:
 def terminal():
     made = []
 
-    def start(broker, *args, **extra):
-        made.append(Terminal([CLI, *args], cli_env(broker, TERM="xterm", **extra)))
+    def start(broker, *args, columns=None, **extra):
+        made.append(Terminal([CLI, *args], cli_env(broker, TERM="xterm", **extra), columns))
         return made[-1]
     yield start
     for one in made:
@@ -438,6 +443,25 @@ def test_tables_fit_a_terminal(one, clients, terminal):
     screen.wait()
     rows = [line for line in screen.text.splitlines() if line.startswith("long:")]
     assert len(rows) == 1 and len(rows[0]) <= 80 and ".." in rows[0]
+
+
+@pytest.mark.parametrize("columns", [80, 40])
+@pytest.mark.parametrize("kind", [[], ["SHARED"]], ids=["one", "several"])
+def test_show_fits_a_terminal(one, clients, terminal, name, kind, columns):
+    lock, owners = "wide:" + name + "x" * 300, ["o" * 200, "p" * 200][:1 + len(kind)]
+    for owner in owners:
+        assert clients(one.broker).cmd("LOCK", lock, "OWNER", owner, *kind)
+    waiter = clients(one.broker)
+    waiter.send("LOCK", lock, "WAIT", 0, "OWNER", "q" * 200)
+    wait_for("somebody who waits", lambda: json.loads(ok(one.broker, "show", "--json", lock))["waiting"] == 1)
+    screen = terminal(one.broker, "show", lock, columns=columns, NO_COLOR="1")
+    assert os.waitstatus_to_exitcode(screen.wait()) == 0
+    lines = screen.text.splitlines()
+    assert max(map(len, lines)) <= columns, screen.text
+    for begin in ("name     wide:", "state    held, 1 waiting here", "MASTER"):
+        assert any(line.startswith(begin) for line in lines), screen.text
+    for owner in owners + ["q" * 200]:
+        assert any(owner[:4] in line and ".." in line for line in lines), screen.text
 
 
 # --- run: the command -----------------------------------------------------------------------------
@@ -957,3 +981,10 @@ def test_bench_counts_those_not_granted(patient, clients):
     client.cmd("LOCK", "bench:0")
     told = json.loads(ok(patient, "bench", "-c", "3", "--wait", "50ms", "--duration", "400ms", "--json"))
     assert told["grant_us"]["count"] == 0 and told["not_granted"] >= 9
+
+
+def test_bench_without_a_wait_tries_once(patient, clients):
+    client = clients(patient)
+    client.cmd("LOCK", "bench:0")
+    told = json.loads(ok(patient, "bench", "-c", "3", "--wait", "0", "--think", "10ms", "--duration", "400ms", "--json"))
+    assert told["grant_us"]["count"] == 0 and told["not_granted"] > 3 and told["errors"] == 0

@@ -746,6 +746,42 @@ START_TEST(a_lock_of_nobody_waits_for_nothing)
 }
 END_TEST
 
+/* A connection asks in the name of an owner who has the lock on another one, and behind that
+ * repeats what that one has said, or enters it again. It goes before the masters have answered: the
+ * first of its requests to be given up lets the next one run, and nothing may come to belong to a
+ * connection that is about to be freed. */
+START_TEST(a_connection_that_ends_gets_nothing)
+{
+    static const struct {
+        const char *held, *said[3];
+    } stories[] = {
+        {"LOCK n SHARED ID t", {"LOCK n OWNER x WAIT 0", "LOCK n SHARED OWNER x ID t"}},
+        {"LOCK n SHARED ID t", {"LOCK n OWNER x WAIT 0", "LOCK n SHARED OWNER x"}},
+        {"LOCK n SHARED ID t", {"LOCK n OWNER x WAIT 0", "MLOCK 1 n OWNER x SHARED ID t"}},
+        {"LOCK n ID t", {"MLOCK 2 n m OWNER x", "LOCK n OWNER x ID t", "LOCK n OWNER x ID t"}},
+        {"LOCK n ID t", {"MLOCK 2 n m OWNER x", "LOCK n OWNER x", "LOCK n OWNER x"}}};
+    struct world_app *keeps = &world.apps[0], *goes = &world.apps[1];
+    int n = 0;
+    story_begin(_i % 2 ? 3 : 1, 1, "xy");
+    story_gets(0, stories[_i / 4].held);
+    while (n < 3 && stories[_i / 4].said[n])
+        world_say(1, "%s", stories[_i / 4].said[n++]);
+    while (goes->n_run < n)
+        sim_step();
+    ck_assert_int_eq(goes->n_replies, 0);
+    world_close(1, _i / 2 % 2);
+    ck_assert(LIST_EMPTY(&goes->session.holds) && !LIST_EMPTY(&keeps->session.holds));
+    world_run_ms(20);
+    ck_assert(LIST_EMPTY(&goes->session.holds));
+    world_say(0, "HOLDS n");
+    world_run_ms(20);
+    story_answers(0, "1");
+    story_frees(0);
+    stays_free(1000);
+    world_end();
+}
+END_TEST
+
 /* An UNLOCK that was said behind an MLOCK that waits: the broker ends all the same. */
 START_TEST(a_broker_ends_with_what_is_deferred)
 {
@@ -838,6 +874,7 @@ static Suite *forced_suite(void)
     tcase_add_loop_test(c, the_next_in_line_dies, 1, 2);
     tcase_add_loop_test(c, the_next_in_line_dies, 3, 4);
     tcase_add_test(c, a_lock_of_nobody_waits_for_nothing);
+    tcase_add_loop_test(c, a_connection_that_ends_gets_nothing, 0, 20);
     tcase_add_test(c, a_broker_ends_with_what_is_deferred);
     tcase_add_loop_test(c, asked_in_the_last_millisecond, 0, 30);
     tcase_add_test(c, several_names_or_none);

@@ -31,7 +31,7 @@ static const struct {
     {"appendonly", "no"},
     {"cluster-enabled", "no"},
     {"databases", "1"},
-    {"latency-monitor-threshold", "10"},
+    {"latency-monitor-threshold", "0"},
     {"maxmemory", "0"},
     {"maxmemory-policy", "noeviction"},
     {"replica-read-only", "no"},

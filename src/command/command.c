@@ -21,11 +21,8 @@
 #include "command/command_private.h"
 #include "command/monitor.h"
 #include "command/slowlog.h"
-#include "command/spikes.h"
 #include "session/pubsub.h"
 #include "stats/stats.h"
-
-_Static_assert((int)SLOWLOG_THRESHOLD_US == (int)LATENCY_THRESHOLD_US, "what is slow is an event");
 
 enum {
     ERROR_MAX = 512, /* bytes of an error text */
@@ -53,8 +50,6 @@ void cmd_fini(void)
 {
     stats_set_commands(NULL);
     slowlog_reset();
-    for (int event = 0; event < LATENCY_EVENTS; event++)
-        latency_reset((enum latency_event)event);
     cmd_refusals_reset();
     cmd_index_fini();
 }
@@ -254,7 +249,6 @@ static void run(struct session *s, struct cmd_row *row, int argc, const struct r
     count(row, reply_failed, duration_us);
     if (duration_us < SLOWLOG_THRESHOLD_US)
         return;
-    latency_add(LATENCY_COMMAND, duration_us, clock_wall_ms());
     slowlog_add(clock_wall_ms(), duration_us, argc, argv, secret, hooks.peer(s), s->name);
 }
 
@@ -312,7 +306,6 @@ void cmd_written(struct request *request)
         hist_add(&stats.wait_us, duration_us);
     if (duration_us < SLOWLOG_THRESHOLD_US || request->waited)
         return;
-    latency_add(LATENCY_COMMAND, duration_us, clock_wall_ms());
     struct resp_arg argv[2] = {{row->cmd->name, strlen(row->cmd->name)},
                                {request->subject, request->subject_len}};
     struct session *s = request->session;

@@ -116,7 +116,7 @@ int cmd_cost(void);
 /* True when this command has to wait until nothing of the session is in flight (CMD_BARRIER). */
 bool cmd_must_wait(const struct session *, const struct resp_arg *word);
 
-/* For session_flush(): each reply that has been written, command statistics, latency, slow log. */
+/* For session_flush(): each reply that has been written, command statistics, slow log. */
 void cmd_written(struct request *);
 
 /* The session goes: ends its subscriptions and its MONITOR. Before session_fini(). */

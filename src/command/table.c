@@ -108,16 +108,11 @@ static const struct cmd config_subs[] = {
     CMD_ROW_END};
 
 static const struct cmd latency_subs[] = {
-    CMD_ROW("DOCTOR", cmd_latency_doctor, 2, CMD_ADMIN, "0.1.0",
-            "Says in words what took long and where to look.", ""),
     CMD_ROW_HELP(CMD_ADMIN),
     CMD_ROW("HISTOGRAM", cmd_latency_histogram, -2, CMD_ADMIN, "0.1.0",
             "Shows how long commands took.", "[command ...]"),
-    CMD_ROW("HISTORY", cmd_latency_history, 3, CMD_ADMIN, "0.1.0",
-            "Shows when an event (command, loop) took long, and how long.", "event"),
     CMD_ROW("LATEST", cmd_latency_latest, 2, CMD_ADMIN, "0.1.0",
-            "Shows for each event when it last took long, and the worst.", ""),
-    CMD_ROW("RESET", cmd_latency_reset, -2, CMD_ADMIN, "0.1.0", "Forgets events.", "[event ...]"),
+            "Is empty: SLOWLOG shows what took long.", ""),
     CMD_ROW_END};
 
 static const struct cmd pubsub_subs[] = {

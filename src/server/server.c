@@ -23,7 +23,6 @@
 #include "client/listener.h"
 #include "command/client.h"
 #include "command/command.h"
-#include "command/spikes.h"
 #include "http/http.h"
 #include "net/tls.h"
 #include "server/private.h"
@@ -145,8 +144,6 @@ static int64_t wait_for_events(struct server *s, int64_t due_ms)
     int64_t now_ms = clock_ms(), late_ms = now_ms - (waits ? due_ms : start_ms);
     if (late_ms >= 0)
         hist_add(&stats.loop_lag_us, late_ms * 1000);
-    if (late_ms * 1000 >= LATENCY_THRESHOLD_US)
-        latency_add(LATENCY_LOOP, late_ms * 1000, clock_wall_ms());
     if (late_ms > s->conf.pause_limit_ms) {
         log_warn("server", "stood still for %" PRId64 " ms (pause_limit): every lease is checked",
                  late_ms);

@@ -6,7 +6,6 @@ import re
 import shutil
 import socket
 import subprocess
-import time
 import urllib.request
 
 import pytest
@@ -75,21 +74,6 @@ def test_looking_around(cli, broker1, clients, name):
                       ((0, "FOO", 1), "ERR syntax error"),
                       ((0, "COUNT", "x"), "ERR value is not an integer or out of range")):
         assert str(client.err("SCAN", *bad)) == text
-
-
-def test_doctor(cli, broker1):
-    """A broker that stood still says so, and what that may be."""
-    assert "Nothing has taken 10 ms or longer" in cli("LATENCY", "DOCTOR") or "loop" in cli("LATENCY", "DOCTOR")
-    cli("LATENCY", "RESET")
-    broker1.stop()
-    time.sleep(1.5)  # longer than until its next timer
-    broker1.cont()
-    text = wait_for("an event", lambda: (lambda t: t if "- loop:" in t else None)(cli("LATENCY", "DOCTOR")))
-    assert re.search(r"the worst (\d{2,}) ms", text)
-    event, _, last, worst = cli("LATENCY", "LATEST").split()[-4:]
-    assert event == "loop" and int(worst) >= int(last) >= 10
-    assert len(cli("LATENCY", "HISTORY", "loop").split()) >= 2
-    assert int(cli("LATENCY", "RESET", "loop")) == 1
 
 
 def test_slowlog(cli, masters1, broker1, clients, name):

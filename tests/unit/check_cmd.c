@@ -12,7 +12,6 @@
 #include "command/lock.h"
 #include "command/monitor.h"
 #include "command/slowlog.h"
-#include "command/spikes.h"
 #include "command/syntax.h"
 #include "conf/conf.h"
 #include "resp_value.h"
@@ -415,10 +414,9 @@ static const struct exchange exchanges[] = {
     {"slowlog len", ":0\r\n"},
     {"slowlog get", "*0\r\n"},
     {"slowlog get -2", "-ERR count should be greater than or equal to -1\r\n"},
+    {"latency histogram foo", "*0\r\n"},
     {"latency latest", "*0\r\n"},
-    {"latency history x", "*0\r\n"},
-    {"latency reset", ":0\r\n"},
-    {"latency reset foo loop", ":0\r\n"},
+    {"latency doctor", "-ERR unknown subcommand 'doctor'. Try LATENCY HELP.\r\n"},
     {"command getkeys lock orders wait 5", "*1\r\n$6\r\norders\r\n"},
     {"command getkeys mlock 2 a b wait 5", "*2\r\n$1\r\na\r\n$1\r\nb\r\n"},
     {"command getkeys munlock 1 a", "*1\r\n$1\r\na\r\n"},
@@ -855,28 +853,6 @@ START_TEST(slow_requests_are_kept)
     expect(&a, "slowlog reset", "+OK\r\n");
     expect(&a, "slowlog len", ":0\r\n");
     last_asked = NULL;
-
-    /* they are latency events too: the worst of each second */
-    latency_add(LATENCY_LOOP, LATENCY_THRESHOLD_US - 1, 5000);
-    expect(&a, "latency latest", "*1\r\n*4\r\n$7\r\ncommand\r\n:1700000000\r\n:10\r\n:10\r\n");
-    latency_add(LATENCY_LOOP, 300000, 5000);
-    latency_add(LATENCY_LOOP, 200000, 5999);
-    latency_add(LATENCY_LOOP, 20000, 7000);
-    expect(&a, "latency history loop", "*2\r\n*2\r\n:5\r\n:300\r\n*2\r\n:7\r\n:20\r\n");
-    expect(&a, "latency history LOOPS", "*0\r\n");
-    send_words(&a, "latency doctor");
-    ck_assert_ptr_nonnull(strstr(take(&a), "- loop: 2 seconds with an event, on average 160 ms"));
-    expect(&a, "latency reset loop foo", ":1\r\n");
-    expect(&a, "latency history loop", "*0\r\n");
-    expect(&a, "latency reset", ":1\r\n");
-    expect(&a, "latency latest", "*0\r\n");
-    send_words(&a, "latency doctor");
-    ck_assert_ptr_nonnull(strstr(take(&a), "Nothing has taken 10 ms"));
-    for (int i = 0; i < LATENCY_LEN + 5; i++)
-        latency_add(LATENCY_LOOP, 10000 + i * 1000, i * 1000);
-    ck_assert_uint_eq(latency_count(LATENCY_LOOP), LATENCY_LEN);
-    ck_assert_int_eq(latency_get(LATENCY_LOOP, 0).wall_s, 5);
-    ck_assert_int_eq(latency_worst_ms(LATENCY_LOOP), 10 + LATENCY_LEN + 4);
 }
 END_TEST
 

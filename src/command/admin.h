@@ -11,8 +11,6 @@ void cmd_admin_config_get(struct session *, int argc, const struct resp_arg *arg
 void cmd_admin_config_set(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
 void cmd_admin_config_resetstat(struct session *, int argc, const struct resp_arg *argv,
                                 int64_t now_ms);
-void cmd_admin_config_rewrite(struct session *, int argc, const struct resp_arg *argv,
-                              int64_t now_ms);
 void cmd_admin_acl_cat(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
 void cmd_admin_acl_log(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
 void cmd_admin_acl_list(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);

@@ -13,15 +13,14 @@
 #include <string.h>
 
 #include "base/glob.h"
-#include "base/log.h"
 #include "base/util.h"
 #include "conf/conf.h"
 #include "stats/stats.h"
 
 enum { CONFIG_PAIRS_MAX = 16 }; /* options in one CONFIG SET */
 
-/* To compare all options with a pattern, to set one, and to write the file. */
-enum { GET_INSTRUCTIONS = 40000, SET_INSTRUCTIONS = 500000, REWRITE_INSTRUCTIONS = 2000000 };
+/* To compare all options with a pattern, and to set one. */
+enum { GET_INSTRUCTIONS = 40000, SET_INSTRUCTIONS = 500000 };
 
 /* What tools ask a Redis for. Numbers that come from an option are filled in when they are asked.
  */
@@ -223,25 +222,4 @@ void cmd_admin_config_resetstat(struct session *s, int argc, const struct resp_a
     (void)argc, (void)argv, (void)now_ms;
     stats_reset();
     cmd_reply_ok(s);
-}
-
-void cmd_admin_config_rewrite(struct session *s, int argc, const struct resp_arg *argv,
-                              int64_t now_ms)
-{
-    const struct conf *conf = cmd_hooks()->conf;
-    struct conf_error err;
-    int changed;
-
-    (void)argc, (void)argv, (void)now_ms;
-    cmd_charge(REWRITE_INSTRUCTIONS);
-    if (conf->path == NULL) {
-        cmd_reply_error(s, "ERR The server is running without a config file");
-    } else if (conf_rewrite(conf, &changed, &err) != 0) {
-        log_warn("config", "CONFIG REWRITE: %s", err.text);
-        cmd_reply_error(s, "ERR Rewriting config file: %s", err.text);
-    } else {
-        log_info("config", "%s: %d option%s written by CONFIG REWRITE", conf->path, changed,
-                 util_plural(changed));
-        cmd_reply_ok(s);
-    }
 }

@@ -101,8 +101,6 @@ static const struct cmd config_subs[] = {
     CMD_ROW_HELP(CMD_ADMIN),
     CMD_ROW("RESETSTAT", cmd_admin_config_resetstat, 2, CMD_ADMIN, "0.1.0",
             "Sets every count of INFO to 0.", ""),
-    CMD_ROW("REWRITE", cmd_admin_config_rewrite, 2, CMD_ADMIN, "0.1.0",
-            "Writes what CONFIG SET has changed into the configuration file.", ""),
     CMD_ROW("SET", cmd_admin_config_set, -4, CMD_ADMIN, "0.1.0",
             "Changes options until the next start or reload.", "[option value ...]"),
     CMD_ROW_END};

@@ -5,6 +5,8 @@
  */
 #include "command/command.h"
 
+#include <string.h>
+
 enum { SHOWN_MAX = 128 };
 
 /* A NUL would end the text early: it is shown as a space, as resp_error() shows line ends. */
@@ -68,5 +70,11 @@ void cmd_reject_unknown_sub(struct session *s, const char *command, const struct
     char name[SHOWN_MAX + 1];
 
     name[append_word(name, SHOWN_MAX, word)] = '\0';
-    cmd_reply_error(s, "ERR unknown subcommand '%s'. Try %s HELP.", name, command);
+    if (strcmp(command, "CONFIG") == 0 && cmd_word_is(word, "REWRITE"))
+        cmd_reply_error(s,
+                        "ERR unknown subcommand '%s': to keep what CONFIG SET has changed, "
+                        "write it into the configuration file yourself",
+                        name);
+    else
+        cmd_reply_error(s, "ERR unknown subcommand '%s'. Try %s HELP.", name, command);
 }

@@ -132,11 +132,7 @@ int conf_set_live(struct conf *conf, const char *name, const char *value, struct
         return conf_refuse(err, "users cannot be changed here: edit the file and reload");
     if (opt != NULL && (opt->flags & CONF_RELOADABLE) == 0)
         return conf_refuse(err, "%s: needs a restart: set it in the file", opt->key);
-    if (conf_set(conf, name, value, err) != 0)
-        return -1;
-    if (opt != NULL)
-        conf->set_live[conf_option_index(opt)] = true;
-    return 0;
+    return conf_set(conf, name, value, err);
 }
 
 int conf_override(struct conf *conf, const char *assignment, struct conf_error *err)

@@ -158,10 +158,9 @@ struct conf {
     struct conf_user *users;
     size_t user_count;
     /* where it comes from */
-    char *path;                 /* the file that was loaded, or NULL */
-    int line[CONF_OPTIONS_MAX]; /* of each row of the table in that file; 0: not from the file */
-    bool set_live[CONF_OPTIONS_MAX]; /* by conf_set_live(), and not in force from a file since */
-    bool given[CONF_OPTIONS_MAX];    /* set by the file, -o or the program; else as by default */
+    char *path;                   /* the file that was loaded, or NULL */
+    int line[CONF_OPTIONS_MAX];   /* of each row of the table in that file; 0: not from the file */
+    bool given[CONF_OPTIONS_MAX]; /* set by the file, -o or the program; else as by default */
 };
 
 /* ---- the table ---- */
@@ -253,11 +252,6 @@ int conf_set(struct conf *conf, const char *name, const char *value,
 /* The same for CONFIG SET: refuses what needs a restart, masters and users. */
 int conf_set_live(struct conf *conf, const char *name, const char *value,
                   struct conf_error *err) MUST_CHECK;
-
-/* Writes what conf_set_live() has changed into the file that conf comes from: only those lines, and
- * the whole file in one step. -1: it is as it was, and err says why. Writes to disk, so it blocks.
- */
-int conf_rewrite(const struct conf *conf, int *changed, struct conf_error *err) MUST_CHECK;
 
 void conf_clear_masters(struct conf *conf);
 void conf_clear_users(struct conf *conf);

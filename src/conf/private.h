@@ -3,7 +3,6 @@
  * conf.c        life, setting by name, get, diff
  * conf_check.c  what only several options together can get wrong
  * conf_load.c   the file, by inih
- * conf_write.c  what CONFIG SET has changed, back into the file
  * conf_secret.c passwords from files
  * conf_table.c  the rows, finding one by name
  * conf_value.c  one value of a type: text to field and back

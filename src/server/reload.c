@@ -231,7 +231,6 @@ static void take_over(struct server *s, const struct conf *from)
 
     conf_copy(t.into, &s->conf);
     conf_diff(&s->conf, from, take_change, &t);
-    memset(t.into->set_live, 0, sizeof t.into->set_live); /* what CONFIG SET said is over */
     if (check(s, &t, &tls) != 0) {
         stats.config_reloads_failed++;
         log_error("config",

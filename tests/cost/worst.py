@@ -64,7 +64,6 @@ ROWS = {
     "command|list": [["COMMAND", "LIST", "FILTERBY", "PATTERN", COSTLY[0]], ["COMMAND", "LIST"]],
     "config|get": [["CONFIG", "GET"] + ["*" + "?" * 20 + "*" * 400 + str(i) for i in range(120)], ["CONFIG", "GET"] + ["*"] * 120],
     "config|help": [["CONFIG", "HELP"]], "config|resetstat": [["CONFIG", "RESETSTAT"]],
-    "config|rewrite": [["CONFIG", "REWRITE"]],
     "config|set": [["CONFIG", "SET"] + ["pause_limit", "10s"] * 16],
     "discard": [["DISCARD"]], "dbsize": [["DBSIZE"]],
     "echo": [["ECHO", "e" * 16000]], "exec": [["MULTI"], ["EXEC"]],
@@ -96,7 +95,7 @@ ROWS = {
     "time": [["TIME"]], "type": [["TYPE", LONG + "-none"]],
     "unlock": [["UNLOCK", LONG + "-none"]], "unsubscribe": [["UNSUBSCRIBE"] + [WORD] * 120, ["UNSUBSCRIBE"]],
 }
-HEAVY = ("COMMAND DOCS", "COMMAND", "LATENCY HISTOGRAM", "CONFIG REWRITE", "CONFIG SET", "LOCKS COUNT", "SCAN 0", "CLIENT LIST",
+HEAVY = ("COMMAND DOCS", "COMMAND", "LATENCY HISTOGRAM", "CONFIG SET", "LOCKS COUNT", "SCAN 0", "CLIENT LIST",
          "PUBSUB CHANNELS", "INFO everything")
 # A container has no function of its own: without a sub-command each is an error.
 CONTAINERS = {"acl", "client", "config", "latency", "pubsub", "slowlog", "command"}

@@ -352,7 +352,6 @@ TABLE = {
     "config|get": Command(1, lambda m, c: m.pick(["*"], ["max_*", "lease"], ["save"]), map_of(text, text)),
     "config|set": Command(1, config_set),
     "config|resetstat": Command(0.2),
-    "config|rewrite": Command(0.2),
     "config|help": HELP,
     "slowlog|get": Command(0.5, lambda m, c: m.pick([], [3], [-1]), list_of(list_of(anything, 6))),
     "slowlog|len": Command(0.5, None, integer),

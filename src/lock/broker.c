@@ -14,11 +14,13 @@
 #include "base/log.h"
 #include "lock/broker_private.h"
 #include "lock/defer.h"
-#include "lock/enter.h"
+#include "lock/handover.h"
 #include "lock/hold.h"
 #include "lock/inspect.h"
 #include "lock/multilock.h"
-#include "lock/queue.h"
+#include "lock/reentry.h"
+#include "lock/takeover.h"
+#include "lock/waiters.h"
 #include "stats/stats.h"
 
 const char broker_draining[] = "DRAINING this broker is going down: ask another one";
@@ -31,11 +33,11 @@ void broker_end_hold(struct broker *b, struct hold *h, struct lock_request *rele
     struct lock *l = h->lock;
     struct owner *owner = owner_ref(h->owner);
     int64_t lease_ms = h->shortened ? b->conf.max_lease_ms : h->lease_ms;
-    struct queue_passed passed = {h->op, lease_ms, h->part, owner};
+    struct ended_hold passed = {h->op, lease_ms, h->part, owner};
     broker_use(l);
     notify_released(h, now_ms);
     hold_end(b, h);
-    queue_pass_on(b, l, &passed, releaser, is_lapsing, now_ms);
+    handover_pass_on(b, l, &passed, releaser, is_lapsing, now_ms);
     owner_unref(owner);
     broker_put(b, l);
 }
@@ -57,7 +59,7 @@ static void hold_over(struct broker *b, struct hold *h, int64_t now_ms)
     }
     broker_use(l); /* neither handed over nor released: it lapses on the masters by itself */
     hold_end(b, h);
-    queue_run(b, l, now_ms);
+    waiters_run(b, l, now_ms);
     broker_put(b, l);
 }
 
@@ -109,19 +111,19 @@ static bool is_refused(struct broker *b, struct lock_request *r)
 
 static void lock(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
-    struct hold *h = queue_already_has(r->lock, r);
+    struct hold *h = waiters_already_has(r->lock, r);
     bool is_valid = h && hold_is_valid(h, now_ms);
-    char *error = queue_not_permitted(r, r->lock);
+    char *error = waiters_not_permitted(r, r->lock);
     if (error)
         broker_finish_error(b, r, "%s", error);
     else if (is_valid && hold_has_id(h, r->id))
-        enter_repeated(b, h, r);
+        reentry_repeated(b, h, r);
     else if (is_valid && r->unnamed)
-        queue_held_error(b, r, r->lock);
+        waiters_held_error(b, r, r->lock);
     else if (is_valid)
-        enter_again(b, h, r, now_ms);
+        reentry_again(b, h, r, now_ms);
     else if (!is_refused(b, r))
-        queue_join(b, r->lock, r, now_ms);
+        waiters_join(b, r->lock, r, now_ms);
     free(error);
 }
 
@@ -130,7 +132,7 @@ static void unlock(struct broker *b, struct lock_request *r, int64_t now_ms)
     struct hold *h = lock_hold_of(r->lock, r->owner);
     if (h && hold_is_valid(h, now_ms)) {
         if (h->count > 1) {
-            enter_leave(b, h, r, now_ms);
+            reentry_leave(b, h, r, now_ms);
             return;
         }
         stats.releases_client++;
@@ -141,7 +143,7 @@ static void unlock(struct broker *b, struct lock_request *r, int64_t now_ms)
                         now_ms); /* lost, and now it says itself that it is done */
         broker_finish(b, r, RESULT_NOT_HELD);
     } else {
-        enter_take_over(b, r->lock, r, now_ms);
+        takeover_begin(b, r->lock, r, now_ms);
     }
 }
 
@@ -151,9 +153,9 @@ static void renew(struct broker *b, struct lock_request *r, int64_t now_ms)
     if (h && !hold_is_valid(h, now_ms))
         broker_finish(b, r, RESULT_NOT_HELD);
     else if (h && (h->session == r->base.session || !h->watched))
-        enter_renew(b, h, r, now_ms);
+        reentry_renew(b, h, r, now_ms);
     else
-        enter_take_over(b, r->lock, r, now_ms);
+        takeover_begin(b, r->lock, r, now_ms);
 }
 
 /* Nobody waits any more for what it would get: its connection has gone, or is going, while it stood
@@ -170,7 +172,7 @@ static bool is_of_nobody(const struct lock_request *r)
 static bool has_busy_hold(const struct lock_request *r)
 {
     const struct hold *h =
-        r->verb == VERB_LOCK ? queue_already_has(r->lock, r) : lock_hold_of(r->lock, r->owner);
+        r->verb == VERB_LOCK ? waiters_already_has(r->lock, r) : lock_hold_of(r->lock, r->owner);
     return h && h->busy && r->goes_on && !r->multilock && !r->item;
 }
 
@@ -241,7 +243,7 @@ void broker_abandon(struct broker *b, struct lock_request *r, int64_t now_ms)
         multilock_leave_session(r->multilock);
     broker_use(l);
     if (r->waiting) {
-        queue_leave(b, r, now_ms);
+        waiters_leave(b, r, now_ms);
     } else if (r->deferred && (r->verb == VERB_LOCK || r->verb == VERB_MLOCK)) {
         TAILQ_REMOVE(&l->queue->deferred, r, queued);
         r->deferred = false;

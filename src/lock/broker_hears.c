@@ -8,7 +8,7 @@
 
 #include "lock/broker.h"
 #include "lock/hold.h"
-#include "lock/queue.h"
+#include "lock/waiters.h"
 
 /* ---- called up ---- */
 
@@ -70,7 +70,7 @@ void broker_called(struct broker *b, int i, const char *text, size_t len, int64_
     if (mark == '.')
         moved(b, l, number, now_ms);
     else if (rounds_agreed(&b->rounds, name, name_len, now_ms) == i)
-        queue_call(b, l, number, now_ms);
+        waiters_call(b, l, number, now_ms);
     broker_put(b, l);
 }
 
@@ -79,7 +79,7 @@ void broker_called(struct broker *b, int i, const char *text, size_t len, int64_
 static void doubt(void *arg, struct lock *l)
 {
     struct broker *b = arg;
-    queue_doubt(b, l, b->now_ms);
+    waiters_doubt(b, l, b->now_ms);
 }
 
 /* Some of the locks at a time: there may be very many. */

@@ -9,7 +9,7 @@ enum { BROKER_LEAVES_TURN = 500 };
 
 extern const char broker_draining[];
 
-/* Ends a hold and passes its lock on, as queue_pass_on() says. */
+/* Ends a hold and passes its lock on, as handover_pass_on() says. */
 void broker_end_hold(struct broker *, struct hold *, struct lock_request *releaser, bool is_lapsing,
                      int64_t now_ms);
 /* Somebody asks for this lock: what connections that have gone have left of it is released now. */

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/pool.h"
 #include "base/util.h"
+#include "redis/args.h"
 
 /* "<broker><separator><number in base 36>" */
 static void numbered(const struct broker *b, char separator, uint64_t number, char *out)
@@ -54,6 +55,12 @@ void broker_ticket_text(const struct broker *b, uint64_t number, char out[BROKER
 int64_t broker_tomb_ms(const struct broker *b)
 {
     return 4 * b->conf.request_timeout_ms;
+}
+
+void broker_add_part(struct args *it, struct lock_part part, const struct owner *owner)
+{
+    char text[LOCK_PART_MAX + 1];
+    args_text(it, text, lock_part_text(part, owner, text));
 }
 
 /* xorshift64*, by Marsaglia and Vigna: jitter needs no more. */
@@ -100,7 +107,7 @@ void broker_use(struct lock *l)
 
 /* While it is held, how often others were passed over still counts, even if nobody waits here for a
  * moment: a few clients that take turns would starve the other brokers. */
-static bool queue_is_over(const struct lock *l)
+static bool waits_nobody(const struct lock *l)
 {
     const struct lock_queue *q = l->queue;
     return TAILQ_EMPTY(&q->waiters) && TAILQ_EMPTY(&q->deferred) && q->n_claims == 0 &&
@@ -112,7 +119,7 @@ void broker_put(struct broker *b, struct lock *l)
     assert(l->refs > 0);
     if (--l->refs > 0)
         return;
-    if (l->queue && queue_is_over(l)) {
+    if (l->queue && waits_nobody(l)) {
         broker_due_cancel(b, &l->queue->retry);
         broker_due_cancel(b, &l->queue->undefer);
         free(l->queue->failure);

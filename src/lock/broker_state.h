@@ -48,12 +48,13 @@ struct broker {
     uint64_t doubt_cursor;
     struct rounds rounds;
     struct locktab locks;
-    struct wheel first, wheel;     /* what goes before all else: renewals; and the rest */
-    char id[BROKER_ID_LEN + 1];    /* random: distinguishes this process from every other broker */
-    struct queue_joining *joining; /* calls of queue_join(), the innermost first; queue_private.h */
-    struct multilock *untold;      /* what no reply could say, to be given back; multilock.h */
-    uint32_t first_permit; /* where it begins to look for a free one (share_ask), from its id: so
-                              brokers seldom ask for the same one */
+    struct wheel first, wheel;  /* what goes before all else: renewals; and the rest */
+    char id[BROKER_ID_LEN + 1]; /* random: distinguishes this process from every other broker */
+    struct waiters_joining
+        *joining;             /* calls of waiters_join(), the innermost first; queue_private.h */
+    struct multilock *untold; /* what no reply could say, to be given back; multilock.h */
+    uint32_t first_permit;    /* where it begins to look for a free one (share_ask), from its id: so
+                                 brokers seldom ask for the same one */
     uint64_t last_op;
     uint64_t last_ticket;
     uint64_t last_request;
@@ -87,6 +88,8 @@ struct broker *broker_of_round(const struct round *);
 void broker_op_text(const struct broker *, uint64_t op, char out[BROKER_OP_MAX + 1]);
 /* "<broker>", or "<broker>/<number>" for a number other than 0. */
 void broker_ticket_text(const struct broker *, uint64_t number, char out[BROKER_TICKET_MAX + 1]);
+/* Adds the part of a hold, the last argument of several scripts. */
+void broker_add_part(struct args *, struct lock_part, const struct owner *);
 /* For how long the masters remember as gone an operation of another broker, or of a permit that was
  * handed over, in ms: as long as a copy of the request that created it can be under way. Late
  * copies of all others are known by the numbers of calls (lua/call.lua). */

@@ -13,7 +13,7 @@
 #include "lock/broker_private.h"
 #include "lock/hold.h"
 #include "lock/multilock.h"
-#include "lock/queue.h"
+#include "lock/waiters.h"
 #include "stats/stats.h"
 
 /* What one turn does of each kind at most, so that no client can make it last: some 2 ms each.
@@ -103,14 +103,14 @@ static void sweep_lock(void *arg, struct lock *l)
     if (b->sweep_left <= 0) {
         b->sweep_again = true;
     } else if (b->draining) {
-        int n = queue_turn_away(b, l, broker_draining, b->sweep_left / SWEEP_WAITER + 1);
+        int n = waiters_turn_away(b, l, broker_draining, b->sweep_left / SWEEP_WAITER + 1);
         stats.acquires_draining += (uint64_t)n;
         b->sweep_left -= n * SWEEP_WAITER;
         b->sweep_again |= b->sweep_left <= 0;
     } else {
         b->sweep_left -= SWEEP_QUEUE;
         broker_use(l);
-        queue_run(b, l, b->now_ms);
+        waiters_run(b, l, b->now_ms);
         broker_put(b, l);
     }
 }

@@ -14,6 +14,7 @@
 #include "lock/broker_state.h"
 #include "lock/claim_private.h"
 #include "lock/lock_share.h"
+#include "lock/release.h"
 #include "redis/args.h"
 #include "stats/stats.h"
 
@@ -71,13 +72,13 @@ static void end(struct claim *c, enum claim_end how, int64_t now_ms)
 }
 
 static void undo_op(struct claim *c, uint64_t op, struct lock_part part,
-                    const struct line_place *place, int64_t lease_ms, struct lock_request *releaser,
-                    int64_t now_ms)
+                    const struct ticket_place *place, int64_t lease_ms,
+                    struct lock_request *releaser, int64_t now_ms)
 {
     char text[BROKER_OP_MAX + 1];
     broker_op_text(c->broker, op, text);
-    struct line_hold hold = {text, part, c->owner, lease_ms, LINE_ASKED};
-    line_release(c->broker, c->lock, &hold, place, releaser ? c->on_undone : NULL, releaser,
+    struct release_what hold = {text, part, c->owner, lease_ms, RELEASE_ASKED};
+    release_hold(c->broker, c->lock, &hold, place, releaser ? c->on_undone : NULL, releaser,
                  now_ms);
 }
 
@@ -87,7 +88,7 @@ static void undo(struct claim *c, bool waits, bool tells, int64_t now_ms)
 {
     if (c->takeover)
         return;
-    const struct line_place front = {c->place.number, "front"};
+    const struct ticket_place front = {c->place.number, "front"};
     stats.acquire_undos++;
     undo_op(c, c->op, c->part, waits && c->place.where ? &front : NULL, c->lease_ms, NULL, now_ms);
     if (c->prev_op)
@@ -258,7 +259,7 @@ static void on_asked(struct round *r, void *arg, int64_t now_ms)
 {
     struct claim *c = arg;
     if (!c->takeover)
-        c->line = line_length(c->broker, c->lock, r, now_ms);
+        c->line = tickets_length(c->broker, c->lock, r, now_ms);
     if (quorum_state(&r->quorum) != QUORUM_WON) {
         refuse(c, r, now_ms);
         return;

@@ -15,8 +15,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "lock/line.h"
 #include "lock/lock.h"
+#include "lock/tickets.h"
 
 struct rounds;
 struct claim;
@@ -43,8 +43,8 @@ struct claim {
     round_fn on_undone; /* of the release of that hold when it is not granted; with the releaser */
     claim_fn on_end;    /* once, never inside claim_start(); the claim is freed after it returns */
     void *arg;
-    struct line_place place; /* for when it is refused */
-    uint64_t prev_op;        /* hand-over: operation of the hold that ends; 0: none */
+    struct ticket_place place; /* for when it is refused */
+    uint64_t prev_op;          /* hand-over: operation of the hold that ends; 0: none */
     int64_t prev_lease_ms;
     int64_t lease_ms;
     int64_t maxhold_ms; /* 0: none */

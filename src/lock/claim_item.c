@@ -80,8 +80,8 @@ static void add_more(const struct claim *c, struct args *it, const struct digits
                      int64_t now_ms)
 {
     char prev[BROKER_OP_MAX + 1] = "-", mode[16], all[BROKER_OP_MAX + 32] = "-";
-    char more[sizeof prev + sizeof(struct line_words) + sizeof mode + sizeof all + 128];
-    struct line_words line;
+    char more[sizeof prev + sizeof(struct tickets_words) + sizeof mode + sizeof all + 128];
+    struct tickets_words line;
     if (c->part.kind == LOCK_EXCLUSIVE && !c->prev_op && !c->place.where && !c->maxhold_ms &&
         !c->group) {
         args_text(it, lease->text, lease->len);
@@ -94,7 +94,7 @@ static void add_more(const struct claim *c, struct args *it, const struct digits
         broker_op_text(c->broker, c->prev_op, prev);
     if (c->group)
         snprintf(all, sizeof all, "%s.%" PRIu64 "/%d", c->broker->id, c->group, c->group_size);
-    line_words(c->broker, c->lock, &c->place, &line, now_ms);
+    tickets_words(c->broker, c->lock, &c->place, &line, now_ms);
     snprintf(more, sizeof more, "%" PRId64 ",%s,%" PRId64 ",%s,%s,%s,%" PRId64 ",%s,%s",
              c->lease_ms, prev, tomb_ms(c), line.ticket, line.place, line.judge, c->maxhold_ms,
              mode, all);
@@ -133,6 +133,6 @@ struct args *claim_item_commit(const struct claim *c)
     add_op(c, it);
     args_int(it, c->token);
     add_counter(c, it);
-    line_add_part(it, c->part, c->owner);
+    broker_add_part(it, c->part, c->owner);
     return it;
 }

@@ -18,8 +18,8 @@
 #include "base/pool.h"
 #include "lock/broker_state.h"
 #include "lock/claim.h"
-#include "lock/line.h"
 #include "lock/renew.h"
+#include "lock/tickets.h"
 #include "stats/stats.h"
 
 static void on_hold_due(struct broker *b, struct due *due, int64_t now_ms);
@@ -189,6 +189,14 @@ void hold_end(struct broker *b, struct hold *h)
     leave_session(h);
     lock_remove_hold(h->lock, h);
     free_if_over(h);
+}
+
+void hold_set_busy(struct hold *h, struct lock_request *r)
+{
+    assert(!h->busy);
+    h->busy = true;
+    hold_pin(h);
+    r->hold = h;
 }
 
 void hold_lose(struct broker *b, struct hold *h, enum lost_reason reason, bool at_once,

@@ -34,6 +34,9 @@ void hold_end(struct broker *, struct hold *);
 void hold_pin(struct hold *);
 void hold_unpin(struct hold *);
 
+/* This request writes it from now on: later ones of its owner wait (defer.h). */
+void hold_set_busy(struct hold *, struct lock_request *);
+
 /* Its owner is told that it cannot be kept. `at_once`: others may hold already, so it ends here and
  * now; else it stays until its deadline, so that nobody else gets it before. */
 void hold_lose(struct broker *, struct hold *, enum lost_reason, bool at_once, int64_t now_ms);

@@ -8,7 +8,7 @@
 
 #include "lock/broker_state.h"
 #include "lock/hold_private.h"
-#include "lock/line.h"
+#include "lock/tickets.h"
 
 void hold_forget_open(struct hold *h)
 {
@@ -40,7 +40,7 @@ static void plant(struct broker *b, struct hold *h, int i, int64_t now_ms)
     rounds_counter(&b->rounds, l->name, l->name_len, counter);
     args_str(it, counter);
     args_int(it, h->end_ms == INT64_MAX ? 0 : h->end_ms - now_ms);
-    line_add_part(it, h->part, h->owner);
+    broker_add_part(it, h->part, h->owner);
     round_tell(&b->rounds, i, SCRIPT_PLANT, it, now_ms);
 }
 

@@ -13,9 +13,9 @@
 #include "lock/broker_state.h"
 #include "lock/claim.h"
 #include "lock/hold.h"
-#include "lock/line.h"
 #include "lock/lock_info.h"
-#include "lock/queue.h"
+#include "lock/release.h"
+#include "lock/waiters.h"
 #include "stats/stats.h"
 
 /* {n, then for each of the first holds: ...}, as in peek.lua */
@@ -285,7 +285,7 @@ static void forced(struct broker *b, struct lock_request *r, int64_t now_ms)
         peek(b, r, on_force_peeked, now_ms);
     else
         broker_finish_count(b, r, r->count);
-    queue_run(b, l, now_ms);
+    waiters_run(b, l, now_ms);
     broker_put(b, l);
 }
 
@@ -324,13 +324,13 @@ static void on_force_peeked(struct round *round, void *arg, int64_t now_ms)
         const struct lock_info_master *m = &r->info->masters[i];
         for (int j = 0; j < m->n_seen; j++) {
             const struct lock_info_seen *seen = &m->seen[j];
-            struct line_hold hold = {seen->op, seen->part, seen->owner, b->conf.max_lease_ms,
-                                     LINE_FOREIGN};
+            struct release_what hold = {seen->op, seen->part, seen->owner, b->conf.max_lease_ms,
+                                        RELEASE_FOREIGN};
             if (!lock_info_is_first(r->info, i, j))
                 continue;
             r->count = 1;
             r->pending++;
-            line_release(b, r->lock, &hold, NULL, on_forced, r, now_ms);
+            release_hold(b, r->lock, &hold, NULL, on_forced, r, now_ms);
         }
     }
     if (--r->pending == 0)

@@ -36,7 +36,7 @@ struct lock_info;
 struct lock_queue;
 struct lock_request;
 struct multilock;
-struct queue_walk;
+struct waiters_walk;
 struct shares;
 
 enum { LOCK_NAME_MAX = 512, LOCK_OWNER_MAX = 256 };
@@ -146,9 +146,9 @@ struct lock_queue {
     struct lock_requests waiters;        /* LOCK requests in order of arrival */
     TAILQ_HEAD(, lock_request) deferred; /* requests of an owner whose hold is busy */
     uint32_t n_waiters;
-    struct queue_walk *walks;  /* that are under way along the waiters; queue_private.h */
-    bool running, again;       /* queue_run() is under way; it is to begin anew */
-    LIST_HEAD(, claim) claims; /* under way: one, or several of readers or of permits */
+    struct waiters_walk *walks; /* that are under way along the waiters; queue_private.h */
+    bool running, again;        /* waiters_run() is under way; it is to begin anew */
+    LIST_HEAD(, claim) claims;  /* under way: one, or several of readers or of permits */
     uint32_t n_claims;
     bool takeover_waits;           /* until no claim is under way: no further one begins */
     struct lock_request *upgrader; /* a reader who waits to have the lock alone; NULL: none */

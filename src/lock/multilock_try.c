@@ -13,7 +13,7 @@
 #include "lock/hold.h"
 #include "lock/lock_share.h"
 #include "lock/multilock_private.h"
-#include "lock/queue.h"
+#include "lock/waiters.h"
 #include "stats/stats.h"
 
 /* ---- the end of a try ---- */
@@ -25,7 +25,7 @@ static void wait_at(struct multilock *m, struct multilock_name *item, int64_t no
     bool was_in_line = m->has_waited;
     m->has_waited = true;
     multilock_set_lock(m->broker, r, item->lock);
-    queue_wait(m->broker, item->lock, r, was_in_line, item->retry_ms, now_ms);
+    waiters_wait(m->broker, item->lock, r, was_in_line, item->retry_ms, now_ms);
 }
 
 static void refused(struct multilock *m, struct multilock_name *item, int64_t now_ms)
@@ -123,7 +123,7 @@ static void all_granted(struct multilock *m, int64_t now_ms)
 static void judge_again(struct multilock *m)
 {
     for (int i = 0; i < m->n && !m->error; i++)
-        m->error = queue_not_permitted(m->request, m->items[i].lock);
+        m->error = waiters_not_permitted(m->request, m->items[i].lock);
 }
 
 void multilock_claims_over(struct multilock *m, int64_t now_ms)
@@ -195,12 +195,12 @@ static void on_claim_end(struct claim *c, void *arg, int64_t now_ms)
         item->hold->busy = true; /* see settle() */
     } else {
         note_refusal(item, c);
-        queue_note_ticket(l, c);
+        verdict_note_ticket(l, c);
     }
     broker_use(l);
     if (--m->pending == 0)
         multilock_claims_over(m, now_ms);
-    queue_run(b, l, now_ms);
+    waiters_run(b, l, now_ms);
     defer_run(b, l, now_ms);
     broker_put(b, l);
 }
@@ -219,7 +219,7 @@ static bool plan(struct multilock *m, int64_t now_ms)
     struct lock_request *r = m->request;
     for (int i = 0; i < m->n; i++) {
         struct multilock_name *item = &m->items[i];
-        const struct hold *own = queue_already_has(item->lock, r);
+        const struct hold *own = waiters_already_has(item->lock, r);
         struct lock_part in_use;
         item->part = r->want;
         item->repeated = false;
@@ -229,24 +229,24 @@ static bool plan(struct multilock *m, int64_t now_ms)
         item->asks = !item->enters;
         if (item->enters && r->unnamed && !hold_has_id(own, r->id)) {
             forget_asked(m, i);
-            queue_held_error(m->broker, r, item->lock);
+            waiters_held_error(m->broker, r, item->lock);
             return false;
         }
         if (item->enters)
             continue;
-        enum queue_admission admission = queue_admits(item->lock, r, &in_use);
-        if (admission == QUEUE_MAY_ASK &&
+        enum waiters_admission admission = waiters_admits(item->lock, r, &in_use);
+        if (admission == WAITERS_MAY_ASK &&
             (r->want.kind == LOCK_EXCLUSIVE ||
              share_ask(item->lock, &item->part, m->broker->first_permit)))
             continue;
         item->asks = false;
         forget_asked(m, i);
-        if (queue_doubts(m->broker, item->lock, r, now_ms) && r->base.session) {
+        if (waiters_doubts(m->broker, item->lock, r, now_ms) && r->base.session) {
             wait_at(m, item, now_ms); /* also a try, until the masters have said */
             return false;
         }
-        if (admission == QUEUE_WRONG_KIND) {
-            queue_kind_error(m->broker, r, item->lock, in_use);
+        if (admission == WAITERS_WRONG_KIND) {
+            waiters_kind_error(m->broker, r, item->lock, in_use);
             return false;
         }
         refused(m, item, now_ms);
@@ -276,7 +276,7 @@ static void try_all(struct multilock *m, int64_t now_ms)
         struct multilock_name *item = &m->items[i];
         if (!item->asks)
             continue;
-        struct claim *c = queue_new_claim(b, item->lock, r, item->part, on_claim_end, item);
+        struct claim *c = waiters_new_claim(b, item->lock, r, item->part, on_claim_end, item);
         c->group = group;
         c->group_size = n;
         m->pending++;

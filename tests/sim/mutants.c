@@ -10,7 +10,7 @@
 
 #include "fake_server.h"
 #include "lock/broker_state.h"
-#include "lock/line.h"
+#include "lock/release.h"
 #include "lock/renew.h"
 #include "redis/quorum.h"
 #include "redis/round.h"
@@ -27,10 +27,10 @@ int64_t __real_renew_lost_ms(int64_t deadline_ms, int64_t lease_ms);
 int64_t __wrap_renew_lost_ms(int64_t deadline_ms, int64_t lease_ms);
 void __real_broker_op_text(const struct broker *, uint64_t op, char out[BROKER_OP_MAX + 1]);
 void __wrap_broker_op_text(const struct broker *, uint64_t op, char out[BROKER_OP_MAX + 1]);
-void __real_line_release(struct broker *, struct lock *, const struct line_hold *,
-                         const struct line_place *, round_fn fn, void *arg, int64_t now_ms);
-void __wrap_line_release(struct broker *, struct lock *, const struct line_hold *,
-                         const struct line_place *, round_fn fn, void *arg, int64_t now_ms);
+void __real_release_hold(struct broker *, struct lock *, const struct release_what *,
+                         const struct ticket_place *, round_fn fn, void *arg, int64_t now_ms);
+void __wrap_release_hold(struct broker *, struct lock *, const struct release_what *,
+                         const struct ticket_place *, round_fn fn, void *arg, int64_t now_ms);
 
 /* A majority of those that could be asked. Every quorum is part of a round. */
 enum quorum_state __wrap_quorum_state(const struct quorum *q)
@@ -76,9 +76,9 @@ void __wrap_broker_op_text(const struct broker *b, uint64_t op, char out[BROKER_
 }
 
 /* What nobody waits for the answer to, an undo above all, is not sent. */
-void __wrap_line_release(struct broker *b, struct lock *l, const struct line_hold *hold,
-                         const struct line_place *place, round_fn fn, void *arg, int64_t now_ms)
+void __wrap_release_hold(struct broker *b, struct lock *l, const struct release_what *hold,
+                         const struct ticket_place *place, round_fn fn, void *arg, int64_t now_ms)
 {
     if (fake_mutation != FAKE_NO_UNDO || fn)
-        __real_line_release(b, l, hold, place, fn, arg, now_ms);
+        __real_release_hold(b, l, hold, place, fn, arg, now_ms);
 }

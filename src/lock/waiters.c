@@ -1,7 +1,7 @@
 /*
  * The order of those who wait, and the questions that are asked for them. Invariants: for a request
  * whose claim is under way nothing else is asked; what is asked goes along with what is under way
- * and held (queue_admit.c); a request without WAIT never stays behind a verdict that it has seen.
+ * and held (waiters_admit.c); a request without WAIT never stays behind a verdict that it has seen.
  *
  * Refusals are from memory while a client of this broker holds the lock: the masters are not asked.
  */
@@ -13,10 +13,10 @@
 #include "lock/deadlock.h"
 #include "lock/defer.h"
 #include "lock/hold.h"
-#include "lock/line.h"
 #include "lock/lock_share.h"
-#include "lock/queue_private.h"
 #include "lock/renew.h"
+#include "lock/tickets.h"
+#include "lock/waiters_private.h"
 #include "stats/stats.h"
 
 /* Asking again for a lock that is held elsewhere: quickly when we were called up and came too
@@ -31,21 +31,21 @@ static const char *where(bool is_turn, bool is_lined)
 }
 
 /* Where the ticket of this request, or of the broker, is to stand if the claim is refused. */
-static struct line_place place_of(const struct lock_queue *q, const struct lock_request *r)
+static struct ticket_place place_of(const struct lock_queue *q, const struct lock_request *r)
 {
     const struct lock_request *last = TAILQ_LAST(&q->waiters, lock_requests);
     bool somebody_waits = r->wait_until_ms || (last && last->wait_until_ms);
     if (r->fair && r->wait_until_ms)
-        return (struct line_place){r->ticket, where(r->turn, r->lined)};
+        return (struct ticket_place){r->ticket, where(r->turn, r->lined)};
     if (!somebody_waits)
-        return (struct line_place){0, NULL}; /* tries only, as far as is worth looking */
+        return (struct ticket_place){0, NULL}; /* tries only, as far as is worth looking */
     /* of several claims the first one lines the broker up */
-    return (struct line_place){0, where(q->turn, q->lined || q->n_claims > 0)};
+    return (struct ticket_place){0, where(q->turn, q->lined || q->n_claims > 0)};
 }
 
 /* ---- those who wait ---- */
 
-struct lock_request *queue_first(const struct lock_queue *q)
+struct lock_request *waiters_first(const struct lock_queue *q)
 {
     struct lock_request *r;
     TAILQ_FOREACH(r, &q->waiters, queued) {
@@ -55,9 +55,9 @@ struct lock_request *queue_first(const struct lock_queue *q)
     return NULL;
 }
 
-void queue_park(struct lock_queue *q)
+void waiters_park(struct lock_queue *q)
 {
-    struct lock_request *first = queue_first(q);
+    struct lock_request *first = waiters_first(q);
     if (first) /* the others were parked when they came */
         request_park(&first->base);
 }
@@ -68,15 +68,15 @@ static void on_retry(struct broker *b, struct due *due, int64_t now_ms)
     struct lock_request *head = TAILQ_FIRST(&q->waiters);
     stats.retries++;
     if (head)
-        queue_run(b, head->lock, now_ms);
+        waiters_run(b, head->lock, now_ms);
 }
 
 /* Its holder may be dead, and then nobody calls us up: so we are there when it ends. */
-void queue_retry_later(struct broker *b, struct lock_queue *q, int64_t pttl_ms, int64_t now_ms)
+void waiters_retry_later(struct broker *b, struct lock_queue *q, int64_t pttl_ms, int64_t now_ms)
 {
     int64_t step = RETRY_LINED_MS, jitter = RETRY_LINED_MS / 2;
     if (q->hurry > 0) {
-        step = jitter = RETRY_TURN_MS << (QUEUE_HURRY - q->hurry--);
+        step = jitter = RETRY_TURN_MS << (WAITERS_HURRY - q->hurry--);
     } else if (pttl_ms > 0 && pttl_ms < step) {
         step = pttl_ms + 1;
         jitter = RETRY_TURN_MS;
@@ -87,8 +87,8 @@ void queue_retry_later(struct broker *b, struct lock_queue *q, int64_t pttl_ms, 
 
 /* ---- asking ---- */
 
-struct claim *queue_new_claim(struct broker *b, struct lock *l, struct lock_request *r,
-                              struct lock_part part, claim_fn on_end, void *arg)
+struct claim *waiters_new_claim(struct broker *b, struct lock *l, struct lock_request *r,
+                                struct lock_part part, claim_fn on_end, void *arg)
 {
     int64_t lease_ms = r->lease_ms ? r->lease_ms : b->conf.lease_ms;
     if (r->maxhold_ms)
@@ -102,8 +102,8 @@ struct claim *queue_new_claim(struct broker *b, struct lock *l, struct lock_requ
     return c;
 }
 
-bool queue_claim(struct broker *b, struct lock *l, struct lock_request *r,
-                 const struct queue_passed *prev, int64_t now_ms)
+bool waiters_claim(struct broker *b, struct lock *l, struct lock_request *r,
+                   const struct ended_hold *prev, int64_t now_ms)
 {
     struct lock_part part = r->want;
     assert(!r->claim);
@@ -113,7 +113,7 @@ bool queue_claim(struct broker *b, struct lock *l, struct lock_request *r,
         share_ask_instead(l, &part, prev->part.slot);
     else
         broker_due_cancel(b, &l->queue->retry);
-    struct claim *c = queue_new_claim(b, l, r, part, queue_on_claim_end, l);
+    struct claim *c = waiters_new_claim(b, l, r, part, verdict_on_claim_end, l);
     if (prev) { /* it is ours to give: nobody needs to be lined up for it */
         c->prev_op = prev->op;
         c->prev_lease_ms = prev->lease_ms;
@@ -126,10 +126,10 @@ bool queue_claim(struct broker *b, struct lock *l, struct lock_request *r,
     return true;
 }
 
-void queue_take_over(struct broker *b, struct lock *l, struct lock_request *r,
-                     struct lock_part part, int64_t now_ms)
+void waiters_take_over(struct broker *b, struct lock *l, struct lock_request *r,
+                       struct lock_part part, int64_t now_ms)
 {
-    struct claim *c = queue_new_claim(b, l, r, part, queue_on_takeover_end, l);
+    struct claim *c = waiters_new_claim(b, l, r, part, verdict_on_takeover_end, l);
     c->takeover = true;
     r->claim = c;
     broker_use(l);
@@ -143,43 +143,43 @@ static bool run_one(struct broker *b, struct lock *l, struct lock_request *r, in
     struct lock_part in_use;
     if (r->claim)
         return r->want.kind != LOCK_EXCLUSIVE;
-    if (!queue_goes_along(q, r))
+    if (!waiters_goes_along(q, r))
         return false;
-    const struct hold *own = queue_already_has(l, r);
+    const struct hold *own = waiters_already_has(l, r);
     if (own &&
         hold_is_valid(own, now_ms)) { /* its owner has got it meanwhile, for another request */
-        queue_remove(b, r);
+        waiters_remove(b, r);
         b->resubmit(b, r, now_ms);
         return true;
     }
-    enum queue_admission says = queue_holds_admit(l, r, &in_use);
-    if (says != QUEUE_MAY_ASK && queue_doubts(b, l, r, now_ms)) {
-        queue_check(b, l, r, now_ms);
+    enum waiters_admission says = waiters_holds_admit(l, r, &in_use);
+    if (says != WAITERS_MAY_ASK && waiters_doubts(b, l, r, now_ms)) {
+        waiters_check(b, l, r, now_ms);
         return false;
     }
     switch (says) {
-    case QUEUE_WRONG_KIND:
-        queue_refuse_kind(b, r, in_use);
+    case WAITERS_WRONG_KIND:
+        waiters_refuse_kind(b, r, in_use);
         return true;
-    case QUEUE_MUST_WAIT:
+    case WAITERS_MUST_WAIT:
         if (r->wait_until_ms == 0) {
-            queue_refuse(b, r, NULL);
+            waiters_refuse(b, r, NULL);
             return true;
         }
-        if (queue_will_hear(b, l, r, now_ms))
+        if (waiters_will_hear(b, l, r, now_ms))
             broker_due_cancel(b, &q->retry); /* the end of what is in the way will be seen here */
         else
-            queue_retry_later(b, q, 0, now_ms);
-        queue_refuse_tries(b, l, NULL, NULL);
+            waiters_retry_later(b, q, 0, now_ms);
+        waiters_refuse_tries(b, l, NULL, NULL);
         return false;
     default:
         if (r->multilock && !wheel_armed(&q->retry.entry)) {
-            queue_remove(b, r);
+            waiters_remove(b, r);
             b->multilock_turn(b, r, now_ms); /* it may come back here, or go elsewhere */
             return true;
         }
-        return !wheel_armed(&q->retry.entry) && q->n_claims < QUEUE_CLAIMS_MAX &&
-               queue_claim(b, l, r, NULL, now_ms) && r->want.kind != LOCK_EXCLUSIVE;
+        return !wheel_armed(&q->retry.entry) && q->n_claims < WAITERS_CLAIMS_MAX &&
+               waiters_claim(b, l, r, NULL, now_ms) && r->want.kind != LOCK_EXCLUSIVE;
     }
 }
 
@@ -187,17 +187,17 @@ static void run_all(struct broker *b, struct lock *l, int64_t now_ms)
 {
     struct lock_queue *q = l->queue;
     struct lock_request *r;
-    struct queue_walk walk;
+    struct waiters_walk walk;
     q->again = false;
-    queue_walk_begin(q, &walk);
-    while (!q->again && (r = queue_walk_next(&walk)) && run_one(b, l, r, now_ms)) {
+    waiters_walk_begin(q, &walk);
+    while (!q->again && (r = waiters_walk_next(&walk)) && run_one(b, l, r, now_ms)) {
     }
-    queue_walk_end(q, &walk);
+    waiters_walk_end(q, &walk);
 }
 
 /* A step may change anything, also this queue, and come back here (multilock_turn, what was
  * deferred): then the first run begins anew. */
-void queue_run(struct broker *b, struct lock *l, int64_t now_ms)
+void waiters_run(struct broker *b, struct lock *l, int64_t now_ms)
 {
     struct lock_queue *q = l->queue;
     if (!q || b->paused)
@@ -255,12 +255,12 @@ static void get_in_line(struct broker *b, struct lock *l, struct lock_request *r
     if (r->wait_until_ms && is_upgrade(l, r))
         q->upgrader = r;
     if (r->wait_until_ms && r->wait_until_ms != INT64_MAX) {
-        r->due.fn = queue_on_wait_over;
+        r->due.fn = waiters_on_wait_over;
         broker_due_at(b, &r->due, r->wait_until_ms);
     }
 }
 
-void queue_join(struct broker *b, struct lock *l, struct lock_request *r, int64_t now_ms)
+void waiters_join(struct broker *b, struct lock *l, struct lock_request *r, int64_t now_ms)
 {
     if (r->wait_until_ms && lock_first_hold(l) && is_deadlock(b, l, r))
         return;
@@ -272,33 +272,33 @@ void queue_join(struct broker *b, struct lock *l, struct lock_request *r, int64_
         r->ticket = ++b->last_ticket;
         r->lined = !is_alone && r->wait_until_ms;
         if (r->lined)
-            line_join(b, l, r->ticket, now_ms);
+            tickets_join(b, l, r->ticket, now_ms);
     }
     broker_use(l);
     /* while a retry is set for those who stand before him, a waiter waits for it like them */
     if (r->wait_until_ms == 0)
         broker_due_cancel(b, &q->retry);
-    struct queue_joining joining = {r, b->joining};
+    struct waiters_joining joining = {r, b->joining};
     b->joining = &joining;
-    queue_run(b, l, now_ms);
+    waiters_run(b, l, now_ms);
     b->joining = joining.outer;
     if (joining.request && !r->claim)
         request_park(&r->base);
     broker_put(b, l);
 }
 
-void queue_wait(struct broker *b, struct lock *l, struct lock_request *r, bool at_head,
-                int64_t retry_ms, int64_t now_ms)
+void waiters_wait(struct broker *b, struct lock *l, struct lock_request *r, bool at_head,
+                  int64_t retry_ms, int64_t now_ms)
 {
     if (r->wait_until_ms && lock_first_hold(l) && is_deadlock(b, l, r))
         return;
     struct lock_queue *q = lock_queue_get(l);
     get_in_line(b, l, r, at_head);
     request_park(&r->base);
-    if (queue_doubts(b, l, r, now_ms))
-        queue_check(b, l, r, now_ms);
-    if (queue_first(q) == r && !lock_first_hold(l) && q->n_claims == 0)
-        queue_retry_later(b, q, retry_ms, now_ms);
+    if (waiters_doubts(b, l, r, now_ms))
+        waiters_check(b, l, r, now_ms);
+    if (waiters_first(q) == r && !lock_first_hold(l) && q->n_claims == 0)
+        waiters_retry_later(b, q, retry_ms, now_ms);
 }
 
 /* ---- called up ---- */
@@ -311,7 +311,7 @@ static struct lock_request *find_called(const struct lock_queue *q, uint64_t num
     return r;
 }
 
-void queue_call(struct broker *b, struct lock *l, uint64_t number, int64_t now_ms)
+void waiters_call(struct broker *b, struct lock *l, uint64_t number, int64_t now_ms)
 {
     struct lock_queue *q = l->queue;
     struct lock_request *r = q ? find_called(q, number) : NULL;
@@ -325,19 +325,19 @@ void queue_call(struct broker *b, struct lock *l, uint64_t number, int64_t now_m
     }
     if (!r || lock_exclusive(l) || b->paused) {
         if (!lock_exclusive(l)) /* else our own release will call up the next one */
-            line_call_next(b, l, now_ms);
+            tickets_call_next(b, l, now_ms);
         return;
     }
-    q->hurry = QUEUE_HURRY;
+    q->hurry = WAITERS_HURRY;
     broker_due_cancel(b, &q->retry);
     if (number) {
         r->turn = true;
         r->lined = false;
-        if (!r->claim && !r->multilock && queue_admits(l, r, &in_use) == QUEUE_MAY_ASK)
-            queue_claim(b, l, r, NULL, now_ms);
+        if (!r->claim && !r->multilock && waiters_admits(l, r, &in_use) == WAITERS_MAY_ASK)
+            waiters_claim(b, l, r, NULL, now_ms);
     } else {
         q->turn = true;
         q->lined = false;
-        queue_run(b, l, now_ms);
+        waiters_run(b, l, now_ms);
     }
 }

@@ -15,18 +15,18 @@
 #include "lock/broker_state.h"
 #include "lock/claim.h"
 #include "lock/defer.h"
-#include "lock/line.h"
-#include "lock/queue_private.h"
+#include "lock/tickets.h"
+#include "lock/waiters_private.h"
 #include "session/user.h"
 #include "stats/stats.h"
 
-void queue_walk_begin(struct lock_queue *q, struct queue_walk *walk)
+void waiters_walk_begin(struct lock_queue *q, struct waiters_walk *walk)
 {
-    *walk = (struct queue_walk){TAILQ_FIRST(&q->waiters), q->walks};
+    *walk = (struct waiters_walk){TAILQ_FIRST(&q->waiters), q->walks};
     q->walks = walk;
 }
 
-struct lock_request *queue_walk_next(struct queue_walk *walk)
+struct lock_request *waiters_walk_next(struct waiters_walk *walk)
 {
     struct lock_request *r = walk->next;
     if (r)
@@ -34,23 +34,23 @@ struct lock_request *queue_walk_next(struct queue_walk *walk)
     return r;
 }
 
-void queue_walk_end(struct lock_queue *q, struct queue_walk *walk)
+void waiters_walk_end(struct lock_queue *q, struct waiters_walk *walk)
 {
     assert(q->walks == walk);
     q->walks = walk->outer;
 }
 
-void queue_remove(struct broker *b, struct lock_request *r)
+void waiters_remove(struct broker *b, struct lock_request *r)
 {
     struct lock_queue *q = r->lock->queue;
-    for (struct queue_walk *walk = q->walks; walk; walk = walk->outer) {
+    for (struct waiters_walk *walk = q->walks; walk; walk = walk->outer) {
         if (walk->next == r)
             walk->next = TAILQ_NEXT(r, queued);
     }
     TAILQ_REMOVE(&q->waiters, r, queued);
     broker_due_cancel(b, &r->due); /* it may go on for a while: a take-over enters once more */
     r->waiting = false;
-    for (struct queue_joining *j = b->joining; j; j = j->outer)
+    for (struct waiters_joining *j = b->joining; j; j = j->outer)
         j->request = j->request == r ? NULL : j->request;
     q->n_waiters--;
     b->n_waiters--;
@@ -68,24 +68,24 @@ static void give_up(struct broker *b, struct lock_request *r)
 {
     struct lock *l = r->lock;
     bool was_first = TAILQ_FIRST(&l->queue->waiters) == r;
-    queue_remove(b, r);
-    const struct lock_request *first = queue_first(l->queue);
-    if (was_first && first && !queue_same_question(r->want, first->want))
+    waiters_remove(b, r);
+    const struct lock_request *first = waiters_first(l->queue);
+    if (was_first && first && !waiters_same_question(r->want, first->want))
         broker_due_cancel(b, &l->queue->retry); /* what he wants has not been asked */
     if (r->fair && (r->lined || r->turn))
-        line_leave(b, l, r->ticket, b->now_ms);
+        tickets_leave(b, l, r->ticket, b->now_ms);
     else if (TAILQ_EMPTY(&l->queue->waiters) && (l->queue->lined || l->queue->turn) &&
              l->queue->n_claims == 0)
-        line_leave(b, l, 0, b->now_ms);
+        tickets_leave(b, l, 0, b->now_ms);
 }
 
-void queue_leave(struct broker *b, struct lock_request *r, int64_t now_ms)
+void waiters_leave(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
     give_up(b, r);
-    queue_run(b, r->lock, now_ms);
+    waiters_run(b, r->lock, now_ms);
 }
 
-void queue_refuse(struct broker *b, struct lock_request *r, const char *failure)
+void waiters_refuse(struct broker *b, struct lock_request *r, const char *failure)
 {
     give_up(b, r);
     if (failure) {
@@ -100,7 +100,7 @@ void queue_refuse(struct broker *b, struct lock_request *r, const char *failure)
     broker_finish(b, r, RESULT_NOT_GRANTED);
 }
 
-char *queue_not_permitted(const struct lock_request *r, const struct lock *l)
+char *waiters_not_permitted(const struct lock_request *r, const struct lock *l)
 {
     const struct session *s = r->base.session;
     const char *name;
@@ -117,9 +117,9 @@ char *queue_not_permitted(const struct lock_request *r, const struct lock *l)
     return text;
 }
 
-bool queue_may_be_granted(struct broker *b, struct lock_request *r)
+bool waiters_may_be_granted(struct broker *b, struct lock_request *r)
 {
-    char *error = queue_not_permitted(r, r->lock);
+    char *error = waiters_not_permitted(r, r->lock);
     if (!error)
         return true;
     give_up(b, r);
@@ -129,7 +129,7 @@ bool queue_may_be_granted(struct broker *b, struct lock_request *r)
 }
 
 /* Two tasks that share a client must not both get in. */
-void queue_held_error(struct broker *b, struct lock_request *r, const struct lock *l)
+void waiters_held_error(struct broker *b, struct lock_request *r, const struct lock *l)
 {
     stats.acquires_held++;
     broker_finish_error(
@@ -137,8 +137,8 @@ void queue_held_error(struct broker *b, struct lock_request *r, const struct loc
         l->name);
 }
 
-void queue_kind_error(struct broker *b, struct lock_request *r, const struct lock *l,
-                      struct lock_part in_use)
+void waiters_kind_error(struct broker *b, struct lock_request *r, const struct lock *l,
+                        struct lock_part in_use)
 {
     char is[64], wanted[64];
     stats.acquires_kind++;
@@ -147,45 +147,45 @@ void queue_kind_error(struct broker *b, struct lock_request *r, const struct loc
                         lock_part_words(r->want, wanted, sizeof wanted));
 }
 
-void queue_refuse_kind(struct broker *b, struct lock_request *r, struct lock_part in_use)
+void waiters_refuse_kind(struct broker *b, struct lock_request *r, struct lock_part in_use)
 {
     give_up(b, r);
-    queue_kind_error(b, r, r->lock, in_use);
+    waiters_kind_error(b, r, r->lock, in_use);
 }
 
-void queue_refuse_tries(struct broker *b, struct lock *l, const struct claim *c,
-                        const char *failure)
+void waiters_refuse_tries(struct broker *b, struct lock *l, const struct claim *c,
+                          const char *failure)
 {
     struct lock_queue *q = l->queue;
     struct lock_request *r;
-    struct queue_walk walk;
-    queue_walk_begin(q, &walk);
-    while ((r = queue_walk_next(&walk))) {
-        if (r->wait_until_ms == 0 && !r->claim && (!c || queue_same_question(c->part, r->want)))
-            queue_refuse(b, r, failure);
+    struct waiters_walk walk;
+    waiters_walk_begin(q, &walk);
+    while ((r = waiters_walk_next(&walk))) {
+        if (r->wait_until_ms == 0 && !r->claim && (!c || waiters_same_question(c->part, r->want)))
+            waiters_refuse(b, r, failure);
     }
-    queue_walk_end(q, &walk);
+    waiters_walk_end(q, &walk);
 }
 
-void queue_on_wait_over(struct broker *b, struct due *due, int64_t now_ms)
+void waiters_on_wait_over(struct broker *b, struct due *due, int64_t now_ms)
 {
     struct lock_request *r =
         (struct lock_request *)((char *)due - offsetof(struct lock_request, due));
     struct lock *l = r->lock;
     broker_use(l);
-    queue_refuse(b, r, l->queue->failure);
-    queue_run(b, l, now_ms); /* those behind it may be able to share what it could not */
+    waiters_refuse(b, r, l->queue->failure);
+    waiters_run(b, l, now_ms); /* those behind it may be able to share what it could not */
     defer_run(b, l, now_ms);
     broker_put(b, l);
 }
 
-int queue_turn_away(struct broker *b, struct lock *l, const char *error, int most)
+int waiters_turn_away(struct broker *b, struct lock *l, const char *error, int most)
 {
     struct lock_request *r;
     int n = 0;
     broker_use(l);
     while (n < most && l->queue && (r = TAILQ_FIRST(&l->queue->waiters))) {
-        queue_remove(b, r);
+        waiters_remove(b, r);
         broker_finish_error(b, r, "%s", error);
         n++;
     }

@@ -14,7 +14,7 @@
 #include "lock/defer.h"
 #include "lock/hold.h"
 #include "lock/lock_share.h"
-#include "lock/queue_private.h"
+#include "lock/waiters_private.h"
 
 /* Somebody who wants a permit is kept out by all of them together, anybody else by each. */
 static bool takes_all(const struct lock *l, const struct lock_request *r)
@@ -53,14 +53,14 @@ static bool are_sure(const struct broker *b, const struct lock *l, const struct 
     return sure;
 }
 
-bool queue_doubts(const struct broker *b, const struct lock *l, const struct lock_request *r,
-                  int64_t now_ms)
+bool waiters_doubts(const struct broker *b, const struct lock *l, const struct lock_request *r,
+                    int64_t now_ms)
 {
     return !are_sure(b, l, r, false, now_ms);
 }
 
-bool queue_will_hear(const struct broker *b, const struct lock *l, const struct lock_request *r,
-                     int64_t now_ms)
+bool waiters_will_hear(const struct broker *b, const struct lock *l, const struct lock_request *r,
+                       int64_t now_ms)
 {
     return are_sure(b, l, r, true, now_ms);
 }
@@ -75,10 +75,10 @@ static void not_known(struct broker *b, struct lock *l, struct round *round, int
     round_describe(round, &why, now_ms);
     buf_append(&why, "", 1);
     if (!round_is_refused(round))
-        queue_refuse_tries(b, l, NULL, buf_head(&why));
+        waiters_refuse_tries(b, l, NULL, buf_head(&why));
     buf_fini(&why);
-    if (queue_first(l->queue))
-        queue_retry_later(b, l->queue, 0, now_ms);
+    if (waiters_first(l->queue))
+        waiters_retry_later(b, l->queue, 0, now_ms);
 }
 
 static void on_checked(struct round *round, void *arg, int64_t now_ms)
@@ -96,16 +96,16 @@ static void on_checked(struct round *round, void *arg, int64_t now_ms)
     }
     hold_unpin(h);
     if (b->paused && l->queue)
-        queue_refuse_tries(b, l, NULL, NULL);
+        waiters_refuse_tries(b, l, NULL, NULL);
     else if (is_known)
-        queue_run(b, l, now_ms);
+        waiters_run(b, l, now_ms);
     else if (l->queue)
         not_known(b, l, round, now_ms);
     defer_run(b, l, now_ms);
     broker_put(b, l);
 }
 
-void queue_check(struct broker *b, struct lock *l, const struct lock_request *r, int64_t now_ms)
+void waiters_check(struct broker *b, struct lock *l, const struct lock_request *r, int64_t now_ms)
 {
     bool all = takes_all(l, r);
     struct hold *h;
@@ -123,9 +123,9 @@ void queue_check(struct broker *b, struct lock *l, const struct lock_request *r,
     }
 }
 
-void queue_doubt(struct broker *b, struct lock *l, int64_t now_ms)
+void waiters_doubt(struct broker *b, struct lock *l, int64_t now_ms)
 {
-    if (l->queue && queue_first(l->queue) && lock_first_hold(l) &&
+    if (l->queue && waiters_first(l->queue) && lock_first_hold(l) &&
         !wheel_armed(&l->queue->retry.entry))
-        queue_retry_later(b, l->queue, 0, now_ms);
+        waiters_retry_later(b, l->queue, 0, now_ms);
 }

@@ -10,18 +10,18 @@
 #include "lock/broker_state.h"
 #include "lock/claim.h"
 #include "lock/lock_share.h"
-#include "lock/queue_private.h"
+#include "lock/waiters_private.h"
 
 /* Readers, or permits, that are asked for at the same time. */
 enum { CLAIMS_MAX = 256 };
 
-bool queue_same_question(struct lock_part asked, struct lock_part want)
+bool waiters_same_question(struct lock_part asked, struct lock_part want)
 {
     bool is_stronger = asked.kind == LOCK_SHARED && want.kind == LOCK_EXCLUSIVE;
     return is_stronger || (asked.kind == want.kind && asked.limit == want.limit);
 }
 
-bool queue_owner_asks(const struct lock_queue *q, const struct owner *owner)
+bool waiters_owner_asks(const struct lock_queue *q, const struct owner *owner)
 {
     const struct claim *c;
     LIST_FOREACH(c, &q->claims, of_lock) {
@@ -31,18 +31,18 @@ bool queue_owner_asks(const struct lock_queue *q, const struct owner *owner)
     return false;
 }
 
-bool queue_goes_along(const struct lock_queue *q, const struct lock_request *r)
+bool waiters_goes_along(const struct lock_queue *q, const struct lock_request *r)
 {
     const struct claim *c = LIST_FIRST(&q->claims);
     if (!c)
         return true;
-    return !queue_owner_asks(q, r->owner) && q->n_claims < CLAIMS_MAX && !q->takeover_waits &&
+    return !waiters_owner_asks(q, r->owner) && q->n_claims < CLAIMS_MAX && !q->takeover_waits &&
            !c->takeover && c->part.kind != LOCK_EXCLUSIVE && c->part.kind == r->want.kind &&
            c->part.limit == r->want.limit;
 }
 
-enum queue_admission queue_holds_admit(const struct lock *l, const struct lock_request *r,
-                                       struct lock_part *in_use)
+enum waiters_admission waiters_holds_admit(const struct lock *l, const struct lock_request *r,
+                                           struct lock_part *in_use)
 {
     const struct lock_queue *q = l->queue;
     const struct hold *alone = lock_exclusive(l);
@@ -50,31 +50,32 @@ enum queue_admission queue_holds_admit(const struct lock *l, const struct lock_r
     if (alone) {
         *in_use = alone->part;
         if (r->want.kind == LOCK_LIMIT)
-            return QUEUE_WRONG_KIND;
-        return r->want.kind == LOCK_SHARED && owner_same(alone->owner, r->owner) ? QUEUE_MAY_ASK
-                                                                                 : QUEUE_MUST_WAIT;
+            return WAITERS_WRONG_KIND;
+        return r->want.kind == LOCK_SHARED && owner_same(alone->owner, r->owner)
+                   ? WAITERS_MAY_ASK
+                   : WAITERS_MUST_WAIT;
     }
     if (share_count(l) == 0 || !share_kind(l, in_use))
-        return QUEUE_MAY_ASK;
+        return WAITERS_MAY_ASK;
     if (!lock_kinds_mix(*in_use, r->want))
-        return QUEUE_WRONG_KIND;
+        return WAITERS_WRONG_KIND;
     if (in_use->kind == LOCK_LIMIT)
-        return share_count(l) < in_use->limit ? QUEUE_MAY_ASK : QUEUE_MUST_WAIT;
+        return share_count(l) < in_use->limit ? WAITERS_MAY_ASK : WAITERS_MUST_WAIT;
     if (r->want.kind == LOCK_SHARED || (share_count(l) == 1 && lock_share_of(l, r->owner)))
-        return QUEUE_MAY_ASK;
+        return WAITERS_MAY_ASK;
     /* once, for the place in the line: so that readers at other brokers see that he waits */
-    return r->wait_until_ms && !is_lined ? QUEUE_MAY_ASK : QUEUE_MUST_WAIT;
+    return r->wait_until_ms && !is_lined ? WAITERS_MAY_ASK : WAITERS_MUST_WAIT;
 }
 
-enum queue_admission queue_admits(struct lock *l, const struct lock_request *r,
-                                  struct lock_part *in_use)
+enum waiters_admission waiters_admits(struct lock *l, const struct lock_request *r,
+                                      struct lock_part *in_use)
 {
     struct lock_queue *q = lock_queue_get(l);
-    enum queue_admission says = queue_holds_admit(l, r, in_use);
-    return says == QUEUE_MAY_ASK && !queue_goes_along(q, r) ? QUEUE_MUST_WAIT : says;
+    enum waiters_admission says = waiters_holds_admit(l, r, in_use);
+    return says == WAITERS_MAY_ASK && !waiters_goes_along(q, r) ? WAITERS_MUST_WAIT : says;
 }
 
-struct hold *queue_already_has(const struct lock *l, const struct lock_request *r)
+struct hold *waiters_already_has(const struct lock *l, const struct lock_request *r)
 {
     struct hold *h = lock_exclusive(l);
     if (r->unnamed)

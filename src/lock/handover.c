@@ -1,0 +1,134 @@
+/*
+ * Passes a lock on when a hold of it has ended: one script gives it to the next waiter, or releases
+ * it for others.
+ */
+#include "lock/handover.h"
+
+#include "lock/broker_state.h"
+#include "lock/claim.h"
+#include "lock/defer.h"
+#include "lock/lock_share.h"
+#include "lock/release.h"
+#include "lock/tickets.h"
+#include "lock/waiters_private.h"
+#include "stats/stats.h"
+
+/* Nobody has what this UNLOCK gives back: its owner may have taken it to another broker, unless he
+ * has said more since. */
+void handover_not_there(struct broker *b, struct lock_request *r, int64_t now_ms)
+{
+    if (r->missed || lock_hold_of(r->lock, r->owner) || defer_needed(r->lock, r)) {
+        broker_finish(b, r, RESULT_NOT_HELD);
+        return;
+    }
+    r->missed = true;
+    b->resubmit(b, r, now_ms);
+}
+
+static void on_released(struct round *round, void *arg, int64_t now_ms)
+{
+    struct lock_request *r = arg;
+    struct broker *b = r->broker;
+    bool was_there = false;
+    for (int i = 0; i < round->quorum.n; i++)
+        was_there |= round->votes[i].state == VOTE_ANSWERED && round->votes[i].code == 1;
+    if (quorum_state(&round->quorum) == QUORUM_WON) {
+        if (was_there)
+            broker_finish_count(b, r, 1);
+        else
+            handover_not_there(b, r, now_ms);
+        return;
+    }
+    struct buf why = {0};
+    round_describe(round, &why, now_ms);
+    broker_finish_error(
+        b, r,
+        "NOQUORUM %.*s; '%s' is given up and will be free at the end of its lease at the latest",
+        (int)buf_len(&why), buf_head(&why), r->lock->name);
+    buf_fini(&why);
+}
+
+/* Others have been passed over often or long enough, or order is strict: the lock is released, and
+ * whoever stands first in the line is called up. */
+static bool must_yield(const struct broker *b, const struct lock_queue *q,
+                       const struct lock_request *first, int64_t now_ms)
+{
+    if (first->fair)
+        return true;
+    return q->line > 0 && q->passed > 0 &&
+           (q->passed >= b->conf.handover_max_count ||
+            now_ms - q->passed_since_ms >= b->conf.handover_max_time_ms);
+}
+
+/* We let the others go first; true: and have to line up behind them, in the same script that
+ * releases. */
+static bool yield(struct broker *b, struct lock_queue *q, const struct lock_request *first,
+                  int64_t now_ms)
+{
+    bool lines_up = !first->fair && !q->lined;
+    stats.yields++;
+    q->passed = 0;
+    q->lined |= lines_up;
+    waiters_retry_later(b, q, 0, now_ms);
+    return lines_up;
+}
+
+/* Can one script end the one and give its place to the other? Readers make room only together. */
+static bool fits(const struct broker *b, const struct lock *l, const struct ended_hold *passed,
+                 const struct lock_request *first)
+{
+    if (!first || first->multilock || b->paused || lock_exclusive(l) ||
+        waiters_owner_asks(l->queue, first->owner) || waiters_already_has(l, first))
+        return false;
+    if (passed->part.kind == LOCK_LIMIT)
+        return first->want.kind == LOCK_LIMIT && first->want.limit == passed->part.limit;
+    return passed->part.kind == LOCK_EXCLUSIVE && first->want.kind != LOCK_LIMIT &&
+           l->queue->n_claims == 0 && (share_count(l) == 0 || first->want.kind == LOCK_SHARED);
+}
+
+static void release(struct broker *b, struct lock *l, const struct ended_hold *passed,
+                    bool lines_up, struct lock_request *releaser, int64_t now_ms)
+{
+    static const struct ticket_place tail = {0, "tail"};
+    char op[BROKER_OP_MAX + 1];
+    broker_op_text(b, passed->op, op);
+    struct release_what hold = {op, passed->part, passed->owner, passed->lease_ms, RELEASE_GRANTED};
+    release_hold(b, l, &hold, lines_up ? &tail : NULL, releaser ? on_released : NULL, releaser,
+                 now_ms);
+}
+
+/* After a release without a hand-over. Whoever stands in the line with others before him waits for
+ * his call. */
+static void ask_anew(struct broker *b, struct lock *l, int64_t now_ms)
+{
+    struct lock_queue *q = l->queue;
+    if (q && q->lined && !q->turn && q->line > 0) {
+        waiters_retry_later(b, q, 0, now_ms);
+    } else if (q) {
+        broker_due_cancel(b, &q->retry);
+        waiters_run(b, l, now_ms);
+    }
+}
+
+void handover_pass_on(struct broker *b, struct lock *l, const struct ended_hold *passed,
+                      struct lock_request *releaser, bool is_lapsing, int64_t now_ms)
+{
+    struct lock_queue *q = l->queue;
+    struct lock_request *first = q ? waiters_first(q) : NULL;
+    bool can_hand_over = fits(b, l, passed, first) && !rounds_veto(&b->rounds);
+    bool yields = can_hand_over && must_yield(b, q, first, now_ms);
+    if (can_hand_over && !yields && waiters_claim(b, l, first, passed, now_ms)) {
+        bool was_turn = q->turn;
+        first->claim->releaser = releaser;
+        first->claim->on_undone = on_released;
+        q->turn = true; /* readers behind a reader come with him, whoever else waits */
+        waiters_run(b, l, now_ms);
+        q->turn = was_turn;
+        return;
+    }
+    bool lines_up = yields && yield(b, q, first, now_ms);
+    if (!is_lapsing || releaser || yields)
+        release(b, l, passed, lines_up, releaser, now_ms);
+    if (!yields)
+        ask_anew(b, l, now_ms);
+}

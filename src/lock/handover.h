@@ -1,0 +1,24 @@
+#ifndef HOLDFAST_HANDOVER_H
+#define HOLDFAST_HANDOVER_H
+/*
+ * handover: passes a lock on when a hold of it has ended.
+ *
+ *   a hold ends --+--> next waiter: one script ends it and gives him the lock (hand-over)
+ *                 +--> nobody here whom it fits, or others have waited long enough, or FAIR:
+ *                      release, which calls up the next one in the line between brokers
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lock/waiters.h"
+
+/* A hold of ours is over: the next waiter gets the lock, or it is released on the masters.
+ * `releaser`, when not NULL, is the UNLOCK that ended it, and is finished when a majority has
+ * confirmed. `is_lapsing`: its time to live is over, so there is nothing to release. */
+void handover_pass_on(struct broker *, struct lock *, const struct ended_hold *,
+                      struct lock_request *releaser, bool is_lapsing, int64_t now_ms);
+
+/* No master had the hold that this UNLOCK gives back: its owner may have taken it to another
+ * broker, and then it is taken back from there, unless the owner has asked for more since. */
+void handover_not_there(struct broker *, struct lock_request *, int64_t now_ms);
+#endif

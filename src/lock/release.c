@@ -1,0 +1,90 @@
+/*
+ * Releases. With several masters the agreed one calls up the next in the line when a majority is
+ * free and that one has answered, so that nobody is called too early.
+ */
+#include "lock/release.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "lock/broker_state.h"
+#include "redis/args.h"
+
+static bool is_alone(const struct broker *b)
+{
+    return b->rounds.n == 1;
+}
+
+static void settle(struct round *r)
+{
+    struct lock *l = r->about;
+    r->about = NULL;
+    if (l)
+        broker_put(broker_of_round(r), l);
+}
+
+static void on_released_everywhere(struct round *r, void *arg, int64_t now_ms)
+{
+    (void)arg;
+    (void)now_ms;
+    settle(r);
+}
+
+/* A majority is free, and the agreed master knows who is next: he finds the way open. */
+static void on_release_vote(struct round *r, int i, const struct master_answer *answer,
+                            int64_t now_ms)
+{
+    struct broker *b = broker_of_round(r);
+    const struct lock *l = r->about;
+    (void)i;
+    (void)answer;
+    if (!l || quorum_state(&r->quorum) != QUORUM_WON)
+        return;
+    int agreed = rounds_agreed(&b->rounds, l->name, l->name_len, now_ms);
+    if (agreed >= 0 && r->votes[agreed].open)
+        return; /* its answer is still to come */
+    const struct vote *v = agreed >= 0 ? &r->votes[agreed] : NULL;
+    if (v && v->state == VOTE_ANSWERED && v->code >= 0 && v->value > 0)
+        tickets_call(b, l, agreed, now_ms);
+    settle(r);
+}
+
+/* With all that release.lua can be told, in memory that is used again: an operation of another
+ * broker, and an owner, are of any length. */
+static void add_release(struct args *it, struct broker *b, const struct lock *l,
+                        const struct release_what *hold, const struct ticket_place *place,
+                        const char *next, int64_t now_ms)
+{
+    static struct buf what;
+    struct tickets_words words;
+    char part[LOCK_PART_MAX + 1];
+    size_t part_len = lock_part_text(hold->part, hold->owner, part);
+    int64_t tomb_ms = hold->origin == RELEASE_FOREIGN ? broker_tomb_ms(b) : 0;
+    tickets_words(b, l, place ? place : &(struct ticket_place){0}, &words, now_ms);
+    buf_consume(&what, buf_len(&what));
+    buf_printf(&what, "%s %" PRId64 ",%s,%s,%s,", hold->op, tomb_ms, words.ticket, words.place,
+               next);
+    buf_append(&what, part, part_len); /* any bytes */
+    args_text(it, buf_head(&what), buf_len(&what));
+}
+
+void release_hold(struct broker *b, struct lock *l, const struct release_what *hold,
+                  const struct ticket_place *place, round_fn fn, void *arg, int64_t now_ms)
+{
+    struct args *it = args_begin(l->name, l->name_len);
+    /* who stays first himself needs no call: he asks again */
+    bool calls = !place || strcmp(place->where, "front") != 0;
+    bool is_usual = is_alone(b) && !place && hold->part.kind == LOCK_EXCLUSIVE;
+    it->early = is_usual && hold->origin == RELEASE_GRANTED;
+    if (is_usual && hold->origin != RELEASE_FOREIGN)
+        args_str(it, hold->op);
+    else
+        add_release(it, b, l, hold, place, calls && is_alone(b) ? "call" : "wait", now_ms);
+    struct round *r = round_release(&b->rounds, it, hold->lease_ms, fn, arg, now_ms);
+    if (!calls || is_alone(b))
+        return;
+    broker_use(l);
+    r->about = l;
+    r->on_vote = on_release_vote;
+    r->on_done = on_released_everywhere;
+}

@@ -1,0 +1,130 @@
+/*
+ * A take-over is a claim that finds what its owner has, wherever it stands, and puts it under a new
+ * operation. One at a time for each lock, and none beside other claims.
+ */
+#include "lock/takeover.h"
+
+#include "lock/broker_state.h"
+#include "lock/claim.h"
+#include "lock/defer.h"
+#include "lock/hold.h"
+#include "lock/renew.h"
+#include "lock/waiters.h"
+#include "stats/stats.h"
+
+/* What this owner, or somebody who had the lock alone, is known here to have had. What it was asked
+ * for goes with it, but for TELL: the new connection may not want pushes. Its count is known better
+ * here than on the masters. Returns the IDs that it counts. */
+static struct hold_ids *end_old(struct broker *b, struct lock *l, struct claim *c, int64_t now_ms)
+{
+    struct hold_ids *ids;
+    struct hold *h;
+    while (c->part.kind == LOCK_EXCLUSIVE && (h = lock_exclusive(l)) &&
+           !owner_same(h->owner, c->owner))
+        hold_moved(b, h, LOST_GONE, now_ms);
+    h = c->part.kind == LOCK_EXCLUSIVE ? lock_exclusive(l) : lock_share_of(l, c->owner);
+    if (!h)
+        return NULL;
+    if (h->end_ms < c->end_ms)
+        c->end_ms = h->end_ms;
+    c->count = h->count;
+    if (c->seq <= h->seq)
+        c->seq = h->seq + 1;
+    ids = h->ids;
+    h->ids = NULL;
+    hold_moved(b, h, LOST_MOVED, now_ms);
+    return ids;
+}
+
+static void taken_over(struct broker *b, struct claim *c, struct lock_request *r, int64_t now_ms)
+{
+    struct hold_ids *ids = end_old(b, c->lock, c, now_ms);
+    hold_start(b, c->lock, c, r, now_ms)->ids = ids;
+    r->goes_on = true;
+    b->resubmit(b, r, now_ms); /* UNLOCK: what it came for; RENEW: the lease begins now */
+}
+
+/* The masters know of no hold of this owner: that answers also those of its requests that came
+ * before they were asked. Not later ones: by then it may have got the lock through another broker.
+ */
+static void answer_alike(struct broker *b, struct lock *l, const struct claim *c)
+{
+    TAILQ_HEAD(, lock_request) same = TAILQ_HEAD_INITIALIZER(same);
+    struct lock_request *r, *next;
+    for (r = TAILQ_FIRST(&l->queue->deferred); r; r = next) {
+        next = TAILQ_NEXT(r, queued);
+        if (!owner_same(r->owner, c->owner))
+            continue;
+        if ((r->verb != VERB_UNLOCK && r->verb != VERB_RENEW) ||
+            r->base.arrived_us >= c->sent_ms * 1000)
+            break;
+        TAILQ_REMOVE(&l->queue->deferred, r, queued);
+        TAILQ_INSERT_TAIL(&same, r, queued);
+        r->deferred = false;
+    }
+    while ((r = TAILQ_FIRST(&same))) {
+        TAILQ_REMOVE(&same, r, queued);
+        broker_finish(b, r, RESULT_NOT_HELD);
+    }
+}
+
+static void on_taken_over(struct claim *c, void *arg, int64_t now_ms)
+{
+    struct lock_request *r = arg;
+    struct broker *b = c->broker;
+    struct lock *l = c->lock;
+    struct hold *old = r->hold;
+    broker_use(l);
+    r->claim = NULL;
+    if (old) {
+        old->busy = false;
+        r->hold = NULL;
+        hold_unpin(old);
+    }
+    if (c->end == CLAIM_GRANTED) {
+        taken_over(b, c, r, now_ms);
+    } else if (c->end == CLAIM_FAILED) {
+        stats.acquires_no_quorum++;
+        broker_finish_error(b, r, "%s; if '%s' was held it still is", c->reason, l->name);
+    } else {
+        broker_finish(b, r, RESULT_NOT_HELD);
+        if (!old)
+            answer_alike(b, l, c);
+    }
+    /* those who wait for the lock come first: otherwise many who ask for what they do not have
+     * would keep everybody from it */
+    if (l->queue)
+        l->queue->takeover_waits = false;
+    waiters_run(b, l, now_ms);
+    defer_run(b, l, now_ms);
+    broker_put(b, l);
+}
+
+void takeover_begin(struct broker *b, struct lock *l, struct lock_request *r, int64_t now_ms)
+{
+    struct hold *h = lock_hold_of(l, r->owner), *alone = lock_exclusive(l);
+    int64_t lease_ms = r->lease_ms ? r->lease_ms : b->conf.lease_ms;
+    struct lock_queue *q;
+    if (h && hold_is_valid(h, now_ms))
+        lease_ms = renew_lease_ms(now_ms, lease_ms, h->end_ms);
+    if (!h && alone && hold_is_valid(alone, now_ms) && hold_is_fresh(b, alone, now_ms)) {
+        broker_finish(b, r, RESULT_NOT_HELD); /* from memory: somebody else holds it here */
+        return;
+    }
+    q = lock_queue_get(l);
+    q->takeover_waits = q->n_claims > 0;
+    if (q->takeover_waits) { /* one at a time: their end runs what is deferred */
+        defer_request(l, r);
+        return;
+    }
+    /* What has been given back here is released before it can be found. */
+    (void)rounds_resend(&b->rounds, l->name, l->name_len, now_ms);
+    if (h)
+        hold_set_busy(h, r);
+    struct claim *c = claim_new(b, l, r->owner, lease_ms, on_taken_over, r);
+    c->takeover = c->any = true;
+    c->has_hold = h != NULL;
+    c->request = r;
+    r->claim = c;
+    claim_start(c, now_ms);
+}

@@ -64,7 +64,7 @@ struct wheel_entry *wheel_expire(struct wheel *w, int64_t now_ms);
 /* No entry is due before this time; INT64_MAX: no entry. Exact when an entry is due within the
  * tick's 256 ms; otherwise the start of the slot that is next, which may be earlier than its first
  * entry. A wheel_expire at that time brings the entries nearer, so an entry costs at most
- * WHEEL_LEVELS subscribers. In the past when something is overdue. */
+ * WHEEL_LEVELS wake-ups. In the past when something is overdue. */
 int64_t wheel_next_ms(const struct wheel *w);
 
 /* For tests: walks over everything. 0, or -1 and says on stderr what is broken. */

@@ -52,7 +52,7 @@ struct run_lock {
     /* Its own. */
     struct link link; /* that of the lock */
     /* Silent. A RENEW may wait there unread, which will make the lock theirs when the broker
-     * subscribers up: closed in order they would release it then, so they stay open to the end. */
+     * wakes up: closed in order they would release it then, so they stay open to the end. */
     struct link old[RUN_LOCK_OLD_MAX];
     int n_old;
     struct link ear;

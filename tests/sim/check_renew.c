@@ -113,7 +113,7 @@ START_TEST(stopped_for_three_leases)
     world_run_ms(3 * LEASE_MS);
     ck_assert_int_gt(story_granted(1), token);
     if (_i)
-        world_say(0, "UNLOCK n"); /* it lies in the socket when the broker subscribers up */
+        world_say(0, "UNLOCK n"); /* it lies in the socket when the broker wakes up */
     world_broker_pause(0, false);
     world_run_ms(50);
     story_pushed(0, _i ? "" : "lost n");

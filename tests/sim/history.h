@@ -24,7 +24,7 @@
  *     since it was asked: else nobody can know how often a LOCK whose answer was lost has counted.
  *     They are certain again with the next LOCK that is answered and known at one broker only.
  *   - A hold that a connection is asking about is told by the answer, not by a push; one at a
- * broker that stands still is told when it subscribers up, before anything else it says.
+ * broker that stands still is told when it wakes up, before anything else it says.
  */
 #include <stdbool.h>
 #include <stdint.h>

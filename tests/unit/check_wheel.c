@@ -1,5 +1,5 @@
 /* The wheel against a plain list, over random operations and jumps in time, and its promises one by
- * one: order, horizon, few subscribers. */
+ * one: order, horizon, few wake-ups. */
 #include "base/wheel.h"
 
 #include <inttypes.h>
@@ -239,21 +239,21 @@ START_TEST(few_wakes)
     static struct wheel w;
     static struct wheel_entry entries[2000];
     struct model m = {.random = 5};
-    size_t subscribers = 0, expired = 0;
+    size_t wakes = 0, expired = 0;
     int64_t now_ms = 77;
     wheel_init(&w, now_ms);
     for (size_t i = 0; i < 2000; i++)
         wheel_add(&w, &entries[i], now_ms + draw_span(&m));
     while (w.count > 0) {
         int64_t next_ms = wheel_next_ms(&w);
-        ck_assert(subscribers == 0 || next_ms > now_ms);
+        ck_assert(wakes == 0 || next_ms > now_ms);
         now_ms = next_ms;
-        subscribers++;
+        wakes++;
         for (struct wheel_entry *e; (e = wheel_expire(&w, now_ms)) != NULL; expired++)
             ck_assert_int_eq(e->due_ms, now_ms);
     }
     ck_assert_uint_eq(expired, 2000);
-    ck_assert_uint_lt(subscribers, 2000 * WHEEL_LEVELS);
+    ck_assert_uint_lt(wakes, 2000 * WHEEL_LEVELS);
 }
 END_TEST
 

@@ -150,16 +150,6 @@ static void fail_back(struct claim *c, int64_t token, int64_t now_ms)
     fail(c, &why, now_ms);
 }
 
-/* The version of the count with which the new hold goes on. They begin at the token of their hold;
- * a take-over leaves room for attempts that none of the masters asked has seen. */
-static int64_t first_version(const struct claim *c, int64_t token)
-{
-    enum { UNSEEN_MAX = 1024 };
-    if (!c->takeover)
-        return token;
-    return (c->seq > token ? c->seq : token) + UNSEEN_MAX;
-}
-
 /* A take-over goes on with what is left, however little; it is renewed at once. */
 static void grant(struct claim *c, struct round *r, int64_t token, int64_t now_ms)
 {
@@ -175,7 +165,6 @@ static void grant(struct claim *c, struct round *r, int64_t token, int64_t now_m
         fail_back(c, token, now_ms);
         return;
     }
-    c->seq = first_version(c, token);
     c->token = token;
     c->deadline_ms = now_ms + left;
     c->round = r;

@@ -63,7 +63,6 @@ struct claim {
     int64_t sent_ms; /* before the first request */
     int64_t floor;   /* acquire: the token asked for */
     int64_t token, deadline_ms, count;
-    int64_t seq;             /* version of the count: later than any that the masters have */
     int64_t pttl_ms;         /* take-over: for so long a majority has it */
     int64_t end_ms;          /* take-over: when its MAXHOLD ends; INT64_MAX: never */
     int64_t above;           /* highest token granted here for the bucket when it was asked */

@@ -89,14 +89,13 @@ static void inherit_hold(struct claim *c, const struct round *r)
         const struct vote *v = &r->votes[i];
         if (!(r->quorum.yes >> i & 1))
             continue;
-        if (!last || v->seq > last->seq)
+        if (!last || count_version_is_later(v->version, last->version))
             last = v;
     }
     assert(last); /* a majority has said yes */
     if (last->left_ms)
         c->end_ms = c->sent_ms + last->left_ms;
     c->count = last->extra;
-    c->seq = last->seq;
     c->pttl_ms = renew_lease_ms(c->sent_ms, majority_pttl_ms(r), c->end_ms);
 }
 

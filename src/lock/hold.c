@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/pool.h"
+#include "base/util.h"
 #include "lock/broker_state.h"
 #include "lock/claim.h"
 #include "lock/renew.h"
@@ -100,7 +101,6 @@ struct hold *hold_start(struct broker *b, struct lock *l, const struct claim *c,
         h->deadline_ms = h->end_ms;
     h->lease_ms = (uint32_t)(r->lease_ms ? r->lease_ms : b->conf.lease_ms);
     h->count = (uint32_t)c->count;
-    h->seq = c->seq;
     h->state = HOLD_HELD;
     h->watched = r->lease_ms == 0;
     h->tell = r->tell;
@@ -256,11 +256,21 @@ int64_t hold_lease_ms(const struct hold *h, int64_t now_ms)
     return lease_ms > 0 ? lease_ms : 0; /* a negative one would delete it on the masters */
 }
 
+size_t hold_version_text(const struct hold *h, char out[HOLD_VERSION_MAX])
+{
+    char *p = util_put_digits(out, (uint64_t)h->token);
+    *p++ = '.';
+    p = util_put_digits(p, (uint64_t)h->seq);
+    return (size_t)(p - out);
+}
+
 static void add_count(struct args *it, const char *op, const struct hold *h)
 {
     char part[LOCK_PART_MAX + 1], what[BROKER_OP_MAX + sizeof part + 64];
+    char version[HOLD_VERSION_MAX];
     size_t part_len = lock_part_text(h->part, h->owner, part);
-    int len = snprintf(what, sizeof what, "%s %" PRIu32 ",%" PRId64 ",", op, h->count, h->seq);
+    int len = snprintf(what, sizeof what, "%s %" PRIu32 ",%.*s,", op, h->count,
+                       (int)hold_version_text(h, version), version);
     memcpy(what + len, part, part_len); /* any bytes */
     args_text(it, what, (size_t)len + part_len);
 }

@@ -45,8 +45,8 @@ void hold_lose(struct broker *, struct hold *, enum lost_reason, bool at_once, i
  */
 void hold_moved(struct broker *, struct hold *, enum lost_reason, int64_t now_ms);
 
-/* Writes lease, count and seq to the masters (renew.lua). lease_ms 0: the time to live stays; it
- * also does when that is less than what its holder has been told. */
+/* Writes lease, count and its version to the masters (renew.lua). lease_ms 0: the time to live
+ * stays; it also does when that is less than what its holder has been told. */
 struct round *hold_write(struct broker *, struct hold *, int64_t lease_ms, round_fn, void *arg,
                          int64_t now_ms);
 /* A majority has the hold by this round, whose verdict is being delivered: when the last answer is

@@ -28,6 +28,7 @@ static int64_t plant_lease_ms(const struct broker *b, const struct hold *h, int6
 static void plant(struct broker *b, struct hold *h, int i, int64_t now_ms)
 {
     char op[BROKER_OP_MAX + 1], counter[ROUNDS_COUNTER_MAX + 1];
+    char version[HOLD_VERSION_MAX];
     const struct lock *l = h->lock;
     broker_op_text(b, h->op, op);
     struct args *it = args_begin(l->name, l->name_len);
@@ -35,7 +36,7 @@ static void plant(struct broker *b, struct hold *h, int i, int64_t now_ms)
     args_text(it, h->owner->text, h->owner->len);
     args_int(it, h->token);
     args_int(it, h->count);
-    args_int(it, h->seq);
+    args_text(it, version, hold_version_text(h, version));
     args_int(it, plant_lease_ms(b, h, now_ms));
     rounds_counter(&b->rounds, l->name, l->name_len, counter);
     args_str(it, counter);

@@ -5,12 +5,18 @@
  * missing.
  */
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "lock/hold.h"
 
 /* Who was in the way of a claim on some master has released it there by then. */
 enum { HOLD_LOOK_MS = 20 };
+
+/* "<token>.<number>": the version of its count, as the masters keep it (lua/hold.lua); the length,
+ * without a NUL. */
+enum { HOLD_VERSION_MAX = 41 };
+size_t hold_version_text(const struct hold *, char out[HOLD_VERSION_MAX]);
 
 /* Does its watchdog renew it? */
 bool hold_is_renewed(const struct hold *);

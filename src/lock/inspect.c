@@ -19,7 +19,17 @@
 #include "stats/stats.h"
 
 /* {n, then for each of the first holds: ...}, as in peek.lua */
-enum { PEEK_PTTL, PEEK_OP, PEEK_OWNER, PEEK_TOKEN, PEEK_COUNT, PEEK_SEQ, PEEK_PART, PEEK_FIELDS };
+enum {
+    PEEK_PTTL,
+    PEEK_OP,
+    PEEK_OWNER,
+    PEEK_TOKEN,
+    PEEK_COUNT,
+    PEEK_OF,
+    PEEK_NUMBER,
+    PEEK_PART,
+    PEEK_FIELDS
+};
 
 /* As lock_part_text() writes it; false: it is none. */
 static bool parse_part(const struct master_value *v, struct lock_part *out)
@@ -53,7 +63,7 @@ static void on_peek(struct round *round, int i, const struct master_answer *answ
         struct lock_info_seen seen = {.pttl_ms = v[PEEK_PTTL].integer,
                                       .token = v[PEEK_TOKEN].integer,
                                       .count = v[PEEK_COUNT].integer,
-                                      .seq = v[PEEK_SEQ].integer};
+                                      .version = {v[PEEK_OF].integer, v[PEEK_NUMBER].integer}};
         if (!v[PEEK_OP].is_text || !v[PEEK_OWNER].is_text || !v[PEEK_PART].is_text ||
             v[PEEK_OWNER].len == 0 || v[PEEK_OWNER].len > LOCK_OWNER_MAX ||
             !parse_part(&v[PEEK_PART], &seen.part))

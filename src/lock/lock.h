@@ -102,7 +102,7 @@ struct hold {
     int64_t renew_ms;    /* when the next renewal is due; not watched: a look where it is missing */
     int64_t since_ms;    /* granted */
     int64_t seen_ms;     /* a majority of masters had it then */
-    int64_t seq;         /* version of count on the masters */
+    int64_t seq;         /* number of count's version on the masters; its token is `token` */
     uint32_t count;      /* entered so often */
     uint32_t lease_ms;
     uint32_t pins;      /* references besides the lock's; freed when 0 and ENDED */
@@ -111,7 +111,7 @@ struct hold {
     bool tell : 1;      /* TELL: its connection gets pushes about it */
     bool busy : 1;      /* a request of its owner is under way: later ones wait (queue->deferred) */
     bool inherits : 1;  /* taken over: its holder may have been told more than we know */
-    bool recounted : 1; /* count or seq are not those with which the masters have begun */
+    bool recounted : 1; /* count or version are not those with which the masters have begun */
     bool checked : 1;   /* the masters are being asked whether it is still there */
     bool shortened : 1; /* some master may have it for longer than its holder was told */
     bool leaves : 1;    /* its connection has gone: it is on broker->leaving, to be released */

@@ -70,7 +70,7 @@ const struct lock_info_seen *lock_info_latest(const struct lock_info *info, cons
     const struct lock_info_seen *latest = NULL;
     for (int i = 0; i < info->n_masters; i++) {
         const struct lock_info_seen *seen = find(&info->masters[i], op);
-        if (seen && (!latest || seen->seq > latest->seq))
+        if (seen && (!latest || count_version_is_later(seen->version, latest->version)))
             latest = seen;
     }
     return latest;

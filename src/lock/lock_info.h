@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "lock/lock.h"
+#include "redis/round.h"
 
 /* As many as peek.lua shows, and as are shown to people. */
 enum { LOCK_INFO_HOLDERS = 16, LOCK_INFO_WAITERS = 64 };
@@ -18,7 +19,7 @@ struct lock_info_seen {
     struct owner *owner; /* one reference */
     struct lock_part part;
     int64_t pttl_ms, token, count;
-    int64_t seq; /* version of count */
+    struct count_version version; /* of count */
 };
 
 struct lock_info_master {

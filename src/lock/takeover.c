@@ -28,8 +28,6 @@ static struct hold_ids *end_old(struct broker *b, struct lock *l, struct claim *
     if (h->end_ms < c->end_ms)
         c->end_ms = h->end_ms;
     c->count = h->count;
-    if (c->seq <= h->seq)
-        c->seq = h->seq + 1;
     ids = h->ids;
     h->ids = NULL;
     hold_moved(b, h, LOST_MOVED, now_ms);

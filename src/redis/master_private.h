@@ -26,7 +26,7 @@ enum {
     MASTER_HEAD_MAX = 80, /* "$7 EVALSHA $40 digest" */
     MASTER_ERROR_MAX = 400,
     MASTER_SETTINGS_MAX = 4096,    /* of another broker's, as people may see them */
-    MASTER_NESTED_MAX = 1 + 7 * 16 /* peek: a count, and seven values of each hold that it shows */
+    MASTER_NESTED_MAX = 1 + 8 * 16 /* peek: a count, and eight values of each hold that it shows */
 };
 
 #define MASTER_TOKEN_MAX ((int64_t)1 << 53) /* what a number in Lua holds exactly */

@@ -174,11 +174,11 @@ static void take_values(struct round *r, struct vote *v, const struct master_ans
         v->value = answer->values[1];
     if (width > 2)
         v->extra = (int32_t)answer->values[2];
-    if (width > 6) {
+    if (width > 7) {
         v->pttl_ms = answer->values[3];
-        v->seq = answer->values[4];
-        v->left_ms = answer->values[5];
-        v->share = (int32_t)answer->values[6];
+        v->version = (struct count_version){answer->values[4], answer->values[5]};
+        v->left_ms = answer->values[6];
+        v->share = (int32_t)answer->values[7];
     }
     if (gives_token(r->script) && v->code >= 1)
         rounds_saw_token(r->rounds, v->code == 2 && r->script == SCRIPT_ACQUIRE ? 0 : v->value);

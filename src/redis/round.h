@@ -40,14 +40,25 @@ enum vote_state {
     VOTE_UNKNOWN,  /* it was asked and there is no telling */
 };
 
+/* Of the count of a hold (lua/hold.lua): the token that its owner was granted, and how often the
+ * count has been written since. */
+struct count_version {
+    int64_t token, number;
+};
+static inline bool count_version_is_later(struct count_version a, struct count_version b)
+{
+    return a.token > b.token || (a.token == b.token && a.number > b.number);
+}
+
 struct vote {
     struct master_call call;
     struct round *round;
     int64_t value; /* second integer of the item: token, pttl, tickets in the line */
     /* of a take-over, see there */
-    int64_t pttl_ms, seq, left_ms;
+    int64_t pttl_ms, left_ms;
+    struct count_version version;
     int32_t extra; /* third: count of a take-over; tickets in the line (acquire) */
-    int32_t share; /* seventh of a take-over: which share it was */
+    int32_t share; /* eighth of a take-over: which share it was */
     int8_t code;   /* first */
     uint8_t index;
     uint8_t state; /* enum vote_state */

@@ -14,7 +14,7 @@
 static const struct script_row table[] = {
     [SCRIPT_ACQUIRE] = {"acquire", script_lua_acquire, 5, 2, 3, true, true},
     [SCRIPT_COMMIT] = {"commit", script_lua_commit, 3, 4, 2, true, false},
-    [SCRIPT_TAKEOVER] = {"takeover", script_lua_takeover, 3, 7, 7, true, false},
+    [SCRIPT_TAKEOVER] = {"takeover", script_lua_takeover, 3, 7, 8, true, false},
     [SCRIPT_RENEW] = {"renew", script_lua_renew, 3, 2, 1, true, true},
     [SCRIPT_PLANT] = {"plant", script_lua_plant, 3, 9, 1, true, false},
     [SCRIPT_RELEASE] = {"release", script_lua_release, 3, 1, 2, false, true},

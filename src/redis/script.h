@@ -23,7 +23,7 @@ enum script {
     SCRIPT_COUNT
 };
 
-enum { SCRIPT_WIDTH_MAX = 7 };
+enum { SCRIPT_WIDTH_MAX = 8 };
 
 struct script_row {
     const char *name;

@@ -736,7 +736,7 @@ static void answer_item(const struct batch *b, const struct fake_reply *r, int i
                         int width, struct master_call *call, int64_t now_ms)
 {
     int64_t values[SCRIPT_WIDTH_MAX];
-    struct master_value nested[1 + 7 * 16]; /* as peek.lua says */
+    struct master_value nested[1 + 8 * 16]; /* as peek.lua says */
     struct master_answer answer = {.result = MASTER_ANSWERED, .values = values, .text = ""};
     for (int i = 0; i < width; i++) {
         const struct fake_value *v = &r->values[at + i];

@@ -19,7 +19,7 @@
 #include "stats/stats.h"
 #include "suite.h"
 
-enum { LIMIT_MS = 20000, TIMEOUT_MS = 300, NESTED = 1 + 7 * 16 };
+enum { LIMIT_MS = 20000, TIMEOUT_MS = 300, NESTED = 1 + 8 * 16 };
 
 static struct event_base *base;
 static struct redis_proc redis;
@@ -301,12 +301,12 @@ START_TEST(every_script_gets_through)
     ck_codes(ask(SCRIPT_ACQUIRE, "x", "op4 you 10000 1 7 op1,5000,-,keep,-,0,x,-"), 1,
              151); /* hand-over */
     ck_codes(ask(SCRIPT_RENEW, "x", "op1 10000 1 0 -"), -1, 0);
-    ck_codes(ask(SCRIPT_RENEW, "x", "op4 20000 2 2 -"), 1, 0);
+    ck_codes(ask(SCRIPT_RENEW, "x", "op4 20000 2 2.5 -"), 1, 0);
     q = ask(SCRIPT_TAKEOVER, "x", "op5 5000 you 1 7 none ?");
     ck_codes(q, 1, 152);
     ck_assert_int_eq(q.values[2], 2);
     q = ask(SCRIPT_PEEK, "x", "");
-    ck_assert_int_eq(q.n_nested, 8);
+    ck_assert_int_eq(q.n_nested, 9);
     ck_assert_int_eq(q.nested[0].integer, 1);
     ck_assert_int_gt(q.nested[1].integer, 5000);
     ck_assert_str_eq(q.texts[2], "op5");
@@ -314,7 +314,8 @@ START_TEST(every_script_gets_through)
     ck_assert_int_eq(q.nested[4].integer, 152);
     ck_assert_int_eq(q.nested[5].integer, 2);
     ck_assert_int_eq(q.nested[6].integer, 2);
-    ck_assert_str_eq(q.texts[7], "-");
+    ck_assert_int_eq(q.nested[7].integer, 5);
+    ck_assert_str_eq(q.texts[8], "-");
     ck_codes(ask(SCRIPT_RELEASE, "x", "op4 0 -"), -1, 0);
     ck_codes(ask(SCRIPT_RELEASE, "x", "op5 5000 -"), 1, 0);
     ck_codes(ask(SCRIPT_RELEASE, "x", "op5 0 -"), 1, 0);             /* the same answer again */
@@ -432,7 +433,7 @@ START_TEST(what_many_readers_have_is_shown_in_part)
     for (int i = 0; i < 64; i++) {
         ck_assert_msg(q[i].result == MASTER_ANSWERED, "%s", q[i].text);
         ck_assert_int_eq(q[i].nested[0].integer, 20);
-        ck_assert_int_eq(q[i].n_nested, 1 + 2 * 7);
+        ck_assert_int_eq(q[i].n_nested, 1 + 2 * 8);
     }
 }
 END_TEST
@@ -897,9 +898,10 @@ static const struct {
     {SCRIPT_ACQUIRE, "*5\r\n:1700000000000\r\n:@\r\n:-6\r\n:0\r\n:0\r\n", "none that the script"},
     {SCRIPT_ACQUIRE, "*5\r\n:1700000000000\r\n:@\r\n:4\r\n:0\r\n:0\r\n", "none that the script"},
     {SCRIPT_ACQUIRE, "*5\r\n:1700000000000\r\n:@\r\n:1\r\n:5\r\n:-1\r\n", "none that the script"},
-    {SCRIPT_TAKEOVER, "*9\r\n:1700000000000\r\n:@\r\n:1\r\n:9\r\n:1\r\n:8\r\n:0\r\n:0\r\n:-1\r\n",
+    {SCRIPT_TAKEOVER,
+     "*10\r\n:1700000000000\r\n:@\r\n:1\r\n:9\r\n:1\r\n:8\r\n:0\r\n:0\r\n:0\r\n:-1\r\n",
      "none that the script takeover gives"},
-    {SCRIPT_TAKEOVER, "*8\r\n:1700000000000\r\n:@\r\n:1\r\n:9\r\n:1\r\n:8\r\n:0\r\n:0\r\n",
+    {SCRIPT_TAKEOVER, "*9\r\n:1700000000000\r\n:@\r\n:1\r\n:9\r\n:1\r\n:8\r\n:0\r\n:0\r\n:0\r\n",
      "none that the script takeover gives"},
     {SCRIPT_LINE, "*3\r\n:1700000000000\r\n:@\r\n:-1\r\n", "none that the script line gives"},
     {SCRIPT_RENEW, "*3\r\n:1700000000000\r\n:2\r\n:1\r\n",
@@ -909,8 +911,8 @@ static const struct {
     {SCRIPT_ACQUIRE, "%1\r\n+a\r\n+b\r\n", ""},
     {SCRIPT_PEEK, "*3\r\n:1700000000000\r\n:@\r\n:1\r\n", "none that the script"},
     {SCRIPT_PEEK,
-     "*3\r\n:1700000000000\r\n:@\r\n*126\r\n" ONES_14 ONES_14 ONES_14 ONES_14 ONES_14 ONES_14
-         ONES_14 ONES_14 ONES_14,
+     "*3\r\n:1700000000000\r\n:@\r\n*140\r\n" ONES_14 ONES_14 ONES_14 ONES_14 ONES_14 ONES_14
+         ONES_14 ONES_14 ONES_14 ONES_14,
      "none that the script"},
     {SCRIPT_PEEK, "*3\r\n:1700000000000\r\n:@\r\n*1\r\n+OK\r\n", "none that the script"},
 };

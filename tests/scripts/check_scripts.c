@@ -130,7 +130,7 @@ START_TEST(a_share_that_has_lapsed_is_not_renewed)
     run_step(s, &c, "acquire m - w2.1 W 1000 5 7 - -> 1 53 0");
     run_step(s, &c, "renew n - r1.1 9000 1 101 r:R -> 0");
     run_step(s, &c, "renew m - p1.1 9000 1 101 s:1:0 -> 0");
-    run_step(s, &c, "takeover m - p2.1 0 P 5 7 none n -> 0 ~1000 0 0 0 0 0");
+    run_step(s, &c, "takeover m - p2.1 0 P 5 7 none n -> 0 ~1000 0 0 0 0 0 0");
     run_step(s, &c, "release m - w2.1 0 - -> 1 0");
     run_step(s, &c, "acquire m - p3.1 P 1000 5 7 -,0,-,keep,-,0,2:1,- -> 1 54 0");
     side_end(s);
@@ -144,7 +144,7 @@ START_TEST(half_a_hold_is_none)
     side_begin(s);
     run_step(s, &c, "join - - RUN 0 s -> active 0 s 0");
     side_by_hand("SET holdfast:{n} owner=X");
-    run_step(s, &c, "takeover n - x1.1 0 X 5 7 none ? -> 0 -1 0 0 0 0 0");
+    run_step(s, &c, "takeover n - x1.1 0 X 5 7 none ? -> 0 -1 0 0 0 0 0 0");
     run_step(s, &c, "peek n - -> []");
     run_step(s, &c, "acquire n - x.1 X 1000 50 7 - -> -2 0 0");
     run_step(s, &c, "release n - x.1 0 - -> -1 0");

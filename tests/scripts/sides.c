@@ -183,7 +183,7 @@ static void real_eval(enum script script, int n_keys, char **keys, int n_args, c
 
 static void real_state(const char *key, const char *part, char *out)
 {
-    char command[256], hold[200], op[64], token[24], count[24], seq[24];
+    char command[256], hold[200], op[64], token[24], count[24], seq[48];
     if (part)
         snprintf(hold, sizeof hold, "%s:%s", key, part);
     else
@@ -193,7 +193,7 @@ static void real_state(const char *key, const char *part, char *out)
     snprintf(command, sizeof command, "GET %s", hold);
     const char *text = ask_text(command), *owner = strstr(text, " owner=");
     if (!owner ||
-        sscanf(text, "op=%63s token=%23s count=%23s seq=%23s", op, token, count, seq) != 4) {
+        sscanf(text, "op=%63s token=%23s count=%23s seq=%47s", op, token, count, seq) != 4) {
         add_word(out, is_there ? "foreign" : "free");
         return;
     }
@@ -352,8 +352,8 @@ static void fake_command(char **w, int n, char *out)
         if (!l || l->foreign)
             add_word(out, l ? "foreign" : "free");
         else
-            snprintf(out, TEXT, "%s %s %lld %lld %lld", l->owner, l->op, (long long)l->token,
-                     (long long)l->count, (long long)l->seq);
+            snprintf(out, TEXT, "%s %s %lld %lld %s", l->owner, l->op, (long long)l->token,
+                     (long long)l->count, l->seq);
     } else if (strcmp(w[0], "LINE") == 0) {
         snprintf(out, TEXT, "%s", fake_server_line(&fake, key));
     } else if (strcmp(w[0], "GONE") == 0) {

@@ -40,7 +40,7 @@
 -- What the same owner has under an older acquire of the same broker is a try that came late, or one that it has given
 -- up (it asks only while it has no hold): it is replaced.
 -- The count begins at the version `floor`; who is given a higher token writes that as its version when he renews, so that
--- of two holds' counts the later one has the higher version.
+-- of two holds' counts the later one has the later version.
 -- An exclusive hold stands under the key of the lock (see hold.lua), a share under a key of its own (shares.lua). A token
 -- counter never goes back, and has no time to live.
 --@ call.lua

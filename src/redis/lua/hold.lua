@@ -1,10 +1,12 @@
 -- hold: part of the scripts that read or write holds. A hold is a string that people can read; it lives as long as its
 -- lease:
---     op=<id> token=<n> count=<n> seq=<n> lease=<ms> end=<time, 0: never> taken=<1: by a take-over> owner=<any bytes>
--- count is how often it was entered, in version seq (see renew.lua). One string and not a hash, because SET writes it,
--- gives it its time to live and says who was there before, all in one command.
-local OP, SEQ = '^op=(%S+) ', '^op=(%S+) token=%d+ count=%d+ seq=(%d+) '
-local ALL = '^op=(%S+) token=(%d+) count=(%d+) seq=(%d+) lease=(%d+) end=(%d+) taken=(%d) owner=(.*)$'
+--     op=<id> token=<n> count=<n> seq=<version> lease=<ms> end=<time, 0: never> taken=<1: by a take-over> owner=<any bytes>
+-- count is how often it was entered, in version seq: "<token>.<number>", the token under which its owner was granted the
+-- hold, and how often the count has been written since; "<token>" is number 0. So the versions of a hold are later than all
+-- of those before it, however often those were entered. One string and not a hash, because SET writes it, gives it its time
+-- to live and says who was there before, all in one command.
+local OP, SEQ = '^op=(%S+) ', '^op=(%S+) token=%d+ count=%d+ seq=([%d.]+) '
+local ALL = '^op=(%S+) token=(%d+) count=(%d+) seq=([%d.]+) lease=(%d+) end=(%d+) taken=(%d) owner=(.*)$'
 
 local function hold_text(op, token, count, seq, lease, ends, taken, owner)
     return 'op=' .. op .. ' token=' .. token .. ' count=' .. count .. ' seq=' .. seq .. ' lease=' .. lease
@@ -25,6 +27,12 @@ local function read(hold)
         h.op, h.token, h.count, h.seq, h.lease, h.ends, h.taken, h.owner = text:match(ALL)
         return h
     end
+end
+
+-- A version of a count: its token and its number. The one that is greater by these two is the later one.
+local function version(seq)
+    local token, number = seq:match('^(%d+)%.?(%d*)$')
+    return tonumber(token), tonumber(number) or 0
 end
 
 -- ...: 'PX', ms or 'KEEPTTL'

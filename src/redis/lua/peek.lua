@@ -2,9 +2,9 @@
 --
 -- KEYS   one lock an item
 -- ARGV   (unused) call broker
--- Reply  {time, call, item, ...}; an item is {} for a free lock, else {n, pttl, op, owner, token, count, seq, part, ...}: how
---        many holds there are, and of the first of them (16, or fewer when many locks are asked for) seven values each; seq:
---        the version of count; part as in release.lua
+-- Reply  {time, call, item, ...}; an item is {} for a free lock, else {n, pttl, op, owner, token, count, of, number, part,
+--        ...}: how many holds there are, and of the first of them (16, or fewer when many locks are asked for) eight values
+--        each; of and number: the version of count, as in takeover.lua; part as in release.lua
 local SHOWN = math.max(1, math.min(16, math.floor(128 / #KEYS)))
 
 local clock = redis.call('TIME')
@@ -19,8 +19,8 @@ local function add(item, key, part)
     local held = read(hold)
     if held and held.op then
         item[1] = (item[1] or 0) + 1
-        local token, count, seq = tonumber(held.token), tonumber(held.count), tonumber(held.seq)
-        for _, value in ipairs({redis.call('PTTL', hold), held.op, held.owner, token, count, seq, part}) do
+        local token, count, of, number = tonumber(held.token), tonumber(held.count), version(held.seq)
+        for _, value in ipairs({redis.call('PTTL', hold), held.op, held.owner, token, count, of, number, part}) do
             item[#item + 1] = value
         end
     end
@@ -32,7 +32,7 @@ for i = 1, #KEYS do
     if redis.call('EXISTS', key .. ':shares') == 1 then
         local parts = redis.call('ZRANGEBYSCORE', key .. ':shares', string.format('%.0f', now), '+inf', 'LIMIT', 0, SHOWN)
         for _, part in ipairs(parts) do
-            if #item < 7 * SHOWN then
+            if #item < 8 * SHOWN then
                 add(item, key, part)
             end
         end

@@ -4,8 +4,8 @@
 -- ARGV   deadline call broker; then an item: what lease
 --          what    op: an exclusive hold, of whose count there is nothing to say. Or op, a blank, and all of these, with
 --                  commas between them:
---          count   the absolute count, from the one broker that has the hold; seq: its version, written
---                  only when newer than what is there
+--          count   the absolute count, from the one broker that has the hold; seq: its version (hold.lua),
+--                  written only when later than what is there
 --          part    as in release.lua
 --          lease   ms from now; 0: the time to live stays. Shortens it only with a newer seq: a late copy must not
 -- Reply  in brief (call.lua): each item 1; or {time, call, code, ...}:
@@ -21,6 +21,12 @@ local function special()
     --@ hold.lua
     --@ rare.lua
     --@ shares.lua
+    local function is_later(seq, its)
+        local token, number = version(seq)
+        local its_token, its_number = version(its)
+        return token > its_token or (token == its_token and number > its_number)
+    end
+
     local function renew(hold, lease, count, seq, newer)
         if newer then
             local held = read(hold)
@@ -36,7 +42,7 @@ local function special()
     end
 
     return function(key, what, lease)
-        local op, count, seq, part = what:match('^(%S+) (%d+),(%d+),(.*)$')
+        local op, count, seq, part = what:match('^(%S+) (%d+),([%d.]+),(.*)$')
         if not op then
             op, part = what, '-'
         end
@@ -47,7 +53,7 @@ local function special()
             held, its = text:match(SEQ)
         end
         if held == op then
-            local newer = seq and its ~= seq and tonumber(its) < tonumber(seq)
+            local newer = seq and its ~= seq and is_later(seq, its)
             if renew(hold, lease, count, seq, newer) and part ~= '-' then
                 enter_share(key, part, read(hold).owner, lease, newer)
             end

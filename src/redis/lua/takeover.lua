@@ -7,13 +7,13 @@
 --          mine   "hold": the broker of op has this hold itself; "none": what is held under an acquire of this broker is a
 --                 try that it has given up: it is taken, and tells nothing of the count
 --          kind   "x" exclusive, "s" shared, "n" a permit; "?": whatever this owner has, the first in that order
--- Reply  {time, call, code, value, count, pttl, seq, left, share, ...}:
---          1 token count pttl seq left share   held under op now, for `pttl` ms; entered `count` times, which is version
---                                  `seq`: of several masters' counts the one with the highest version is true; 0: it
---                                  was a try; MAXHOLD ends in `left` ms, 0: never. share: 0 the lock as a whole, 1 as a
---                                  reader, else permit i of n as n * 65536 + i
---          0 pttl  0 0 0 0 0   held by another owner, for so many ms; -2: by nobody
---         -1 0     0 0 0 0 0   op has been released or undone before it came, or is older than what holds
+-- Reply  {time, call, code, value, count, pttl, of, number, left, share, ...}:
+--          1 token count pttl of number left share   held under op now, for `pttl` ms; entered `count` times, which is
+--                                  version "<of>.<number>": of several masters' counts that of the latest version is
+--                                  true; 0: it was a try; MAXHOLD ends in `left` ms, 0: never. share: 0 the lock as a
+--                                  whole, 1 as a reader, else permit i of n as n * 65536 + i
+--          0 pttl  0 0 0 0 0 0   held by another owner, for so many ms; -2: by nobody
+--         -1 0     0 0 0 0 0 0   op has been released or undone before it came, or is older than what holds
 -- Twice  the same op again gets the same token and changes nothing.
 --@ call.lua
 --@ vote.lua
@@ -58,7 +58,7 @@ for i = 1, #KEYS do
     local op, tomb, owner = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3]
     local part, share, held = find(key, owner, ARGV[a + 7])
     local hold = part and hold_key(key, part)
-    local code, value, count, pttl, seq, left = 0, 0, 0, 0, 0, 0
+    local code, value, count, pttl, of, number, left = 0, 0, 0, 0, 0, 0, 0
     local relation = held and held.op ~= op and age(op, held.op)
     if not held then
         value = redis.call('PTTL', key)
@@ -87,12 +87,13 @@ for i = 1, #KEYS do
         write(hold, held, 'KEEPTTL')
     end
     if code == 1 then
-        count, seq, pttl = tonumber(held.count), tonumber(held.seq), redis.call('PTTL', hold)
+        count, pttl = tonumber(held.count), redis.call('PTTL', hold)
+        of, number = version(held.seq)
         left = held.ends ~= '0' and math.max(1, tonumber(held.ends) - now) or 0
     else
         share = 0
     end
-    for _, n in ipairs({code, value, count, pttl, seq, left, share}) do
+    for _, n in ipairs({code, value, count, pttl, of, number, left, share}) do
         reply[#reply + 1] = n
     end
 end

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lock/broker.h"
+#include "lock/claim.h"
 #include "lock/hold.h"
 #include "lock/waiters.h"
 
@@ -41,12 +42,18 @@ static bool parse_ours(const struct broker *b, const char *text, size_t len, cha
 static void moved(struct broker *b, struct lock *l, uint64_t op, int64_t now_ms)
 {
     struct hold *h;
+    struct claim *c;
     LIST_FOREACH(h, &l->holds, of_lock) {
         if (h->op == op) {
             hold_check(b, h, now_ms);
             return;
         }
     }
+    if (!l->queue)
+        return;
+    LIST_FOREACH(c, &l->queue->claims, of_lock)
+        if (c->op == op)
+            claim_doubt(c);
 }
 
 void broker_called(struct broker *b, int i, const char *text, size_t len, int64_t now_ms)

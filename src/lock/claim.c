@@ -114,6 +114,14 @@ static void fail_round(struct claim *c, struct round *r, int64_t now_ms)
     fail(c, &why, now_ms);
 }
 
+/* What a majority had given is there no more. */
+static void fail_taken(struct claim *c, int64_t now_ms)
+{
+    struct buf why = {0};
+    buf_printf(&why, "NOQUORUM others took it from a majority of masters before it was granted");
+    fail(c, &why, now_ms);
+}
+
 static void fail_late(struct claim *c, int64_t now_ms)
 {
     struct buf why = {0};
@@ -183,6 +191,7 @@ static void commit(struct claim *c, int64_t token, int64_t now_ms)
     sm_move(states, &c->state, c->lock->name, COMMITTING);
     c->commits++;
     c->token = token;
+    c->doubted = false;
     stats.fence_writebacks++;
     round_ask(&c->broker->rounds, SCRIPT_COMMIT, claim_item_commit(c), false, on_commit, c, now_ms);
 }
@@ -191,10 +200,13 @@ static void on_commit(struct round *r, void *arg, int64_t now_ms)
 {
     struct claim *c = arg;
     int64_t larger = claim_largest_token(r);
-    if (quorum_state(&r->quorum) == QUORUM_WON)
+    bool won = quorum_state(&r->quorum) == QUORUM_WON;
+    if (won && !c->doubted)
         grant(c, r, c->token, now_ms);
-    else if (larger > c->token && c->commits < COMMITS_MAX)
-        commit(c, larger, now_ms);
+    else if ((won || larger > c->token) && c->commits < COMMITS_MAX)
+        commit(c, won ? c->token : larger, now_ms);
+    else if (round_is_refused(r))
+        fail_taken(c, now_ms);
     else
         fail_round(c, r, now_ms);
 }
@@ -258,7 +270,7 @@ static void on_asked(struct round *r, void *arg, int64_t now_ms)
         return;
     }
     c->missed = round_has_missed(r);
-    if (quorum_agreed(&r->quorum))
+    if (quorum_agreed(&r->quorum) && !c->doubted)
         grant(c, r, quorum_token(&r->quorum), now_ms);
     else
         commit(c, quorum_token(&r->quorum), now_ms);
@@ -274,6 +286,11 @@ static void ask(struct claim *c, int64_t now_ms)
     c->floor = it->floor;
     round_ask(&c->broker->rounds, c->takeover ? SCRIPT_TAKEOVER : SCRIPT_ACQUIRE, it, false,
               on_asked, c, now_ms);
+}
+
+void claim_doubt(struct claim *c)
+{
+    c->doubted = true;
 }
 
 void claim_start(struct claim *c, int64_t now_ms)

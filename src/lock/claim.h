@@ -6,8 +6,11 @@
  * validity, and leaves nothing behind when it fails.
  *
  *   ASKING --majority with one token-------------------------------------> GRANTED
- *    | | \---majority, different tokens--> COMMITTING --majority has it--> GRANTED
- *    | |                                     |  \--a larger one was seen: COMMITTING that
+ *    | | \---majority, different tokens,
+ *    | |     or others are said to have
+ *    | |     taken it----------------------> COMMITTING --majority has it--> GRANTED
+ *    | |                                     |  \--a larger one was seen, or others are said to
+ *    | |                                     |     have taken it: COMMITTING again
  *    | +--another permit is free: ASKING     |
  *    +--no majority, time-out, too late------+---------------------------> REFUSED, and undone
  *                                                                          on all masters
@@ -58,6 +61,7 @@ struct claim {
     bool foreign; /* not granted: a majority of masters has it under somebody else's operation */
     bool split;   /* not granted: some masters had it free */
     bool missed;  /* CLAIM_GRANTED: a master that answered has not got it */
+    bool doubted; /* claim_doubt(), since the last round of commit was sent */
     LIST_ENTRY(claim) of_lock; /* in queue->claims from claim_start until on_end is called */
     uint64_t op;
     int64_t sent_ms; /* before the first request */
@@ -82,4 +86,7 @@ struct claim {
 struct claim *claim_new(struct broker *, struct lock *, struct owner *, int64_t lease_ms, claim_fn,
                         void *arg);
 void claim_start(struct claim *, int64_t now_ms);
+/* Others are said to have taken away what a master had given to this claim, which is under way: it
+ * is granted only when a majority then confirms that it still has it. */
+void claim_doubt(struct claim *);
 #endif

@@ -329,6 +329,31 @@ START_TEST(a_late_acquire_finds_the_way_shut_by_force)
 }
 END_TEST
 
+/* One master has given it, and FORCEUNLOCK has freed it there, before another one gives it too. */
+START_TEST(what_was_forced_is_not_granted)
+{
+    story_begin(3, 2, "xy");
+    story_cut(0, 1, true);
+    story_cut(1, 2, true);
+    world_run_ms(2000); /* both have noticed */
+    fake_server_stop(&world.servers[2], true);
+    world_say(0, "LOCK n LEASE 6000");
+    world_run_ms(10);
+    world_say(1, "FORCEUNLOCK n");
+    world_run_ms(20);
+    story_answers(1, "1");
+    story_gets(1, "LOCK n LEASE 6000");
+    fake_server_stop(&world.servers[2], false);
+    world_run_ms(20);
+    story_answers(0, "-NOQUORUM ");
+    story_cut(0, 1, false);
+    story_cut(1, 2, false);
+    story_frees(1);
+    story_gets(0, "LOCK n LEASE 6000");
+    world_end();
+}
+END_TEST
+
 START_TEST(a_late_renewal_creates_nothing)
 {
     story_begin(3, 1, "x");
@@ -857,6 +882,7 @@ static Suite *forced_suite(void)
     tcase_add_loop_test(c, a_late_acquire_finds_the_way_shut, 10000, 10001);
     tcase_add_loop_test(c, a_late_acquire_finds_the_way_shut_by_force, 300, 301);
     tcase_add_loop_test(c, a_late_acquire_finds_the_way_shut_by_force, 10000, 10001);
+    tcase_add_test(c, what_was_forced_is_not_granted);
     tcase_add_test(c, a_late_renewal_creates_nothing);
     tcase_add_test(c, a_late_release_frees_nobody_else);
     tcase_add_test(c, a_repeated_acquire_counts_once);

@@ -256,7 +256,7 @@ static void check_token(struct name *n, const struct world_app *app, const struc
     if (h && h->token == token) {
         asked_us = (h->since_ms - h->asked_before_ms) * 1000 -
                    app->broker->local_us; /* that hold, however often it is told */
-        is_void |= asked_us <= bl->given_up_us;
+        is_void |= asked_us <= max(bl->given_up_us, n->forced_us);
     } else if (limit > 0 || reads(n, ask->owner)) {
         asked_us = 0; /* others may have got one since; when this one began is not known here */
     }
@@ -426,8 +426,10 @@ static void take_grant(struct name *n, struct belief *bl, struct world_app *app,
         bl->count = bl->certain ? (int)h->count : 0;
     }
     bl->certain &= asked_us(h, app, ask) > max(data_lost_us, bl->doubt_us) && !is_forced(n);
-    if (asked_us(h, app, ask) <= max(n->forced_us, bl->given_up_us))
+    if (asked_us(h, app, ask) <= max(n->forced_us, bl->given_up_us)) {
         make_void(bl, token); /* FORCEUNLOCK or an UNLOCK elsewhere has ended it, or may have */
+        bl->certain = false;
+    }
     if (bl->certain && h && !h->busy && h->token == token && bl->asking == 0 &&
         (int)h->count != bl->count)
         history_fail("%s has locked '%s' %d times, the broker says %u", bl->owner, n->name,

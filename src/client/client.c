@@ -114,14 +114,32 @@ void client_pause_all(struct clients *set, int64_t until_ms, unsigned classes)
     event_add(&set->unpause, &left);
 }
 
-struct clients *client_init(struct event_base *base, const struct client_limits *limits,
+static void take_limits(struct clients *set, const struct conf_client *limits)
+{
+    set->limits = *limits;
+    set->resp = (struct resp_limits){.max_args = (size_t)limits->max_request_args,
+                                     .max_arg_len = (size_t)limits->max_arg_len,
+                                     .max_request_len = (size_t)limits->max_request,
+                                     .max_inline_len = (size_t)limits->max_inline};
+}
+
+static void keep_alive(struct client *c)
+{
+    const struct conf_client *limits = &c->set->limits;
+    const struct stream_keepalive times = {.idle_ms = limits->tcp_keepalive_ms,
+                                           .timeout_ms = limits->tcp_user_timeout_ms};
+
+    stream_keepalive(&c->stream, &times);
+}
+
+struct clients *client_init(struct event_base *base, const struct conf_client *limits,
                             const struct client_events *events, void *arg)
 {
     struct clients *set = util_alloc(sizeof *set);
     const struct timeval second = {.tv_sec = 1};
 
     set->base = base;
-    set->limits = *limits;
+    take_limits(set, limits);
     set->turn_left = CLIENT_TURN_ALL;
     set->events = events;
     set->arg = arg;
@@ -164,13 +182,13 @@ void client_fini(struct clients *set)
     free(set);
 }
 
-void client_set_limits(struct clients *set, const struct client_limits *limits)
+void client_set_limits(struct clients *set, const struct conf_client *limits)
 {
     struct client *c;
 
-    set->limits = *limits;
+    take_limits(set, limits);
     TAILQ_FOREACH(c, &set->all, link) {
-        stream_keepalive(&c->stream, &limits->keepalive);
+        keep_alive(c);
         client_ready(c); /* a wider limit may let it go on */
     }
 }
@@ -230,7 +248,7 @@ static void refuse_address(struct clients *set, int fd, bool tls, const char *pe
         log_warn("clients",
                  "max_clients_per_address=%" PRId64
                  " reached, a connection is refused peer=%s swallowed=%" PRIu64,
-                 set->limits.max_per_address, peer, limit.swallowed);
+                 set->limits.max_clients_per_address, peer, limit.swallowed);
     turn_away(fd, tls,
               "-ERR max number of clients of one address reached (max_clients_per_address)\r\n");
 }
@@ -302,7 +320,7 @@ void client_look_at_user(struct client *c)
         return;
     c->stranger = stranger;
     client_peer_stranger(c->from, stranger ? 1 : -1);
-    c->parser.limits = stranger ? &c->set->strict : &c->set->limits.resp;
+    c->parser.limits = stranger ? &c->set->strict : &c->set->resp;
     if (stranger) {
         c->set->n_strangers++;
         c->stranger_since_ms = clock_ms();
@@ -348,7 +366,7 @@ static bool is_one_too_many(struct clients *set, int fd, bool tls, const struct 
     client_peer_count(set, peer, &n_clients, &n_strangers);
     if ((int64_t)set->n_all >= set->limits.max_clients) {
         refuse(set, fd, tls);
-    } else if (n_clients >= set->limits.max_per_address) {
+    } else if (n_clients >= set->limits.max_clients_per_address) {
         stream_address(text, peer, peer_len);
         refuse_address(set, fd, tls, text);
     } else if (stranger && (set->n_strangers >= CLIENT_STRANGERS_MAX ||
@@ -377,7 +395,7 @@ void client_accept(void *clients, int fd, bool tls, const struct sockaddr *peer,
     stream_init(&c->stream, set->base, &stream_events, c);
     session_init(&c->session, ++set->last_id, &session_events, stream_out(&c->stream), now_ms);
     c->session.origin = client_peer_origin(peer, uid);
-    resp_parser_init(&c->parser, &set->limits.resp);
+    resp_parser_init(&c->parser, &set->resp);
     TAILQ_INSERT_TAIL(&set->all, c, link);
     set->n_all++;
     if (tls) {
@@ -386,7 +404,7 @@ void client_accept(void *clients, int fd, bool tls, const struct sockaddr *peer,
     } else {
         stream_adopt(&c->stream, fd);
     }
-    stream_keepalive(&c->stream, &set->limits.keepalive);
+    keep_alive(c);
     c->certificate_seen = !tls;
     set_own_user(c, user);
     client_look_at_user(c);

@@ -19,14 +19,15 @@
 
 struct clients;
 
-struct ssl_ctx_st; /* tls.h */
+struct conf_client; /* conf.h */
+struct ssl_ctx_st;  /* tls.h */
 
 enum {
     CLIENT_AUTH_MS = 5000,           /* to say who it is, where users are asked for */
     CLIENT_STRANGERS_MAX = 256,      /* at a time, who have not said so yet, */
     CLIENT_STRANGERS_PEER_MAX = 128, /* of them from one address, */
     CLIENT_STRANGER_OUT = 1024,      /* and bytes of replies that one of them may leave unread */
-    CLIENT_HANDSHAKE_MS = 5000,      /* for TLS; request_ms when that is shorter */
+    CLIENT_HANDSHAKE_MS = 5000,      /* for TLS; limits.request_time when that is shorter */
     CLIENT_TURN = 32,                /* commands of one client in one turn of the loop, */
     CLIENT_TURN_ALL = 1024, /* of all that have just sent some, and as many of the others */
     CLIENT_LINGER_MS =
@@ -60,17 +61,6 @@ static inline bool client_end_is_orderly(enum client_end end)
     return end == CLIENT_END_EOF || end == CLIENT_END_QUIT;
 }
 
-/* What the configuration says, in the form needed here. */
-struct client_limits {
-    struct resp_limits resp;
-    int64_t max_clients, max_per_address;
-    int64_t max_pending;                              /* requests of one client in flight */
-    int64_t output_hard, output_soft, output_soft_ms; /* bytes that the peer does not take */
-    int64_t request_ms; /* to send one request, from its first byte; 0: no limit */
-    int64_t idle_ms;    /* 0: no limit; see client.c for who is never idle */
-    struct stream_keepalive keepalive;
-};
-
 struct client_events {
     /* A client has come: gives it its default owner (session->owner). */
     void (*on_start)(void *arg, struct session *, int64_t now_ms);
@@ -81,7 +71,7 @@ struct client_events {
 };
 
 /* `limits` are copied; `events` stay the caller's. */
-struct clients *client_init(struct event_base *, const struct client_limits *,
+struct clients *client_init(struct event_base *, const struct conf_client *,
                             const struct client_events *, void *arg);
 
 /* Ends every client (CLIENT_END_SHUTDOWN; what is written and not sent gets one try) and frees the
@@ -89,7 +79,7 @@ struct clients *client_init(struct event_base *, const struct client_limits *,
 void client_fini(struct clients *);
 
 /* New limits, from a reload: they count at once, for those who are connected too. */
-void client_set_limits(struct clients *, const struct client_limits *);
+void client_set_limits(struct clients *, const struct conf_client *);
 
 /* For connections with TLS from now on. Stays the caller's until another takes its place. */
 void client_set_tls(struct clients *, struct ssl_ctx_st *);

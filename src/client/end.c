@@ -188,10 +188,10 @@ void client_free_dead(struct clients *set)
 /* False: the client has ended. */
 static bool bound_output(struct client *c, int64_t now_ms)
 {
-    const struct client_limits *limits = &c->set->limits;
+    const struct conf_client *limits = &c->set->limits;
     size_t before = c->unsent;
     int64_t unsent = (int64_t)buf_len(&c->stream.out);
-    int64_t hard = c->stranger ? CLIENT_STRANGER_OUT : limits->output_hard;
+    int64_t hard = c->stranger ? CLIENT_STRANGER_OUT : limits->output_buffer_hard;
 
     c->unsent = (size_t)unsent;
     /* One reply may be longer than the limit; nothing may be added behind it while it does not go.
@@ -200,10 +200,10 @@ static bool bound_output(struct client *c, int64_t now_ms)
         client_end_now(c, CLIENT_END_OUTPUT, "does not take its replies (output_buffer_hard)");
         return false;
     }
-    if (c->full_since_ms == 0 && unsent > limits->output_soft) {
+    if (c->full_since_ms == 0 && unsent > limits->output_buffer_soft) {
         c->full_since_ms = now_ms;
         client_watch(c);
-    } else if (unsent <= limits->output_soft / 2) {
+    } else if (unsent <= limits->output_buffer_soft / 2) {
         c->full_since_ms = 0;
     }
     return true;
@@ -278,7 +278,7 @@ void client_flush_all(struct clients *set)
 
 static bool shakes_too_long(const struct client *c, int64_t now_ms)
 {
-    int64_t request_ms = c->set->limits.request_ms;
+    int64_t request_ms = c->set->limits.request_time_ms;
     int64_t most_ms =
         request_ms > 0 && request_ms < CLIENT_HANDSHAKE_MS ? request_ms : CLIENT_HANDSHAKE_MS;
 
@@ -287,21 +287,22 @@ static bool shakes_too_long(const struct client *c, int64_t now_ms)
 
 static void watch_one(struct client *c, int64_t now_ms)
 {
-    const struct client_limits *limits = &c->set->limits;
+    const struct conf_client *limits = &c->set->limits;
     bool ending = c->finishing || c->eof;
 
     if (ending && now_ms - c->ending_since_ms >= CLIENT_LINGER_MS)
         client_end_now(c, c->end, "took too long to take its last replies");
     else if (c->eof && session_is_blocked(&c->session))
         client_end_now(c, c->end, "closed by the peer");
-    else if (c->partial_since_ms > 0 && limits->request_ms > 0 &&
-             now_ms - c->partial_since_ms >= limits->request_ms)
+    else if (c->partial_since_ms > 0 && limits->request_time_ms > 0 &&
+             now_ms - c->partial_since_ms >= limits->request_time_ms)
         client_end_now(c, CLIENT_END_REQUEST, "did not finish a request in time (request_time)");
     else if (c->stranger && !ending && now_ms - c->stranger_since_ms > CLIENT_AUTH_MS - WATCH_MS)
         client_end_now(c, CLIENT_END_AUTH, "did not say in time who it is");
     else if (shakes_too_long(c, now_ms))
         client_end_now(c, CLIENT_END_REQUEST, "did not finish the handshake of TLS in time");
-    else if (c->full_since_ms > 0 && now_ms - c->full_since_ms >= limits->output_soft_ms)
+    else if (c->full_since_ms > 0 &&
+             now_ms - c->full_since_ms >= limits->output_buffer_soft_time_ms)
         client_end_now(c, CLIENT_END_OUTPUT, "does not take its replies (output_buffer_soft)");
     else if (c->stream.paused && stream_probe(&c->stream) && session_is_blocked(&c->session))
         client_end_now(c, CLIENT_END_EOF, "closed by the peer");
@@ -314,13 +315,13 @@ static void watch_one(struct client *c, int64_t now_ms)
 
 static void find_idle(struct clients *set, int64_t now_ms)
 {
-    if (set->limits.idle_ms == 0)
+    if (set->limits.idle_timeout_ms == 0)
         return;
     for (size_t n = set->n_all / IDLE_ROUND + IDLE_LEAST;
          n > 0 && set->ends_left > 0 && !TAILQ_EMPTY(&set->all); n--) {
         struct client *c = TAILQ_FIRST(&set->all);
         const struct session *s = &c->session;
-        bool idle = now_ms - s->last_ms >= set->limits.idle_ms && s->n_requests == 0 &&
+        bool idle = now_ms - s->last_ms >= set->limits.idle_timeout_ms && s->n_requests == 0 &&
                     s->n_holds == 0 && s->n_subscriptions == 0 && !s->monitor && !c->has_more;
         TAILQ_REMOVE(&set->all, c, link);
         TAILQ_INSERT_TAIL(&set->all, c, link);

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "client/client.h"
+#include "conf/conf.h"
 
 /* Why the commands of a client wait. */
 enum client_stall {
@@ -48,7 +49,8 @@ TAILQ_HEAD(client_list, client);
 
 struct clients {
     struct event_base *base;
-    struct client_limits limits;
+    struct conf_client limits;
+    struct resp_limits resp; /* of them, those of the parser */
     const struct client_events *events;
     void *arg;
     struct ssl_ctx_st *tls; /* NULL: none */

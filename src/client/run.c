@@ -39,11 +39,11 @@ static void queue_more(struct client *c)
 
 static bool may_run(const struct client *c)
 {
-    const struct client_limits *limits = &c->set->limits;
+    const struct conf_client *limits = &c->set->limits;
     const struct session *s = &c->session;
 
-    return !s->closing && !session_is_blocked(s) && s->n_requests < limits->max_pending &&
-           c->full_since_ms == 0 && (int64_t)client_backlog(c) <= limits->output_soft;
+    return !s->closing && !session_is_blocked(s) && s->n_requests < limits->max_pending_requests &&
+           c->full_since_ms == 0 && (int64_t)client_backlog(c) <= limits->output_buffer_soft;
 }
 
 void client_unstall(struct client *c)
@@ -189,7 +189,7 @@ static size_t run(struct client *c, const char *data, size_t len, int64_t now_us
  * the parser bounds that one. */
 static void bound_input(struct client *c, size_t kept)
 {
-    size_t bound = c->set->limits.resp.max_request_len;
+    size_t bound = c->set->resp.max_request_len;
     bool waits = c->stall != CLIENT_RUNS || c->has_more;
 
     if (waits && kept > bound) {

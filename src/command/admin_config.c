@@ -84,9 +84,9 @@ static void collect(struct pairs *pairs)
     conf_get_any(conf, (const struct glob *const *)pairs->globs, pairs->n_globs, on_option, pairs);
     for (size_t i = 0; i < sizeof(redis_options) / sizeof(redis_options[0]); i++)
         offer(pairs, redis_options[i].name, redis_options[i].value);
-    offer_int(pairs, "maxclients", conf->max_clients);
-    offer_int(pairs, "tcp-keepalive", conf->tcp_keepalive_ms / 1000);
-    offer_int(pairs, "timeout", conf->idle_timeout_ms / 1000);
+    offer_int(pairs, "maxclients", conf->client.max_clients);
+    offer_int(pairs, "tcp-keepalive", conf->client.tcp_keepalive_ms / 1000);
+    offer_int(pairs, "timeout", conf->client.idle_timeout_ms / 1000);
 }
 
 static void pairs_fini(struct pairs *pairs)

@@ -81,7 +81,7 @@ static const int64_t time_max_ms = INT64_C(1) << YEAR_MS_SHIFT;
 static int take_option(struct session *s, struct lock_request *r, unsigned option,
                        const struct resp_arg *value, int64_t now_ms)
 {
-    const struct broker_conf *conf = &r->broker->conf;
+    const struct conf_lock *conf = &r->broker->conf;
     int64_t ms;
     switch (option) {
     case WITH_OWNER:

@@ -72,18 +72,19 @@ static void check_times(struct check *check)
 {
     const struct conf *c = check->conf;
 
-    if (c->lease_ms > c->max_lease_ms)
+    if (c->lock.lease_ms > c->lock.max_lease_ms)
         say_pair(check, FAIL, "lease", "must not be longer than", "max_lease", "");
-    if (c->min_validity_ms >= c->lease_ms / 3)
+    if (c->lock.min_validity_ms >= c->lock.lease_ms / 3)
         say_pair(check, FAIL, "min_validity", "must be shorter than a third of", "lease", "");
-    if (c->request_timeout_ms > c->lease_ms / 3)
+    if (c->lock.request_timeout_ms > c->lock.lease_ms / 3)
         say_pair(check, WARN, "request_timeout", "is longer than a third of", "lease",
                  ": one slow answer can cost a watched lock");
-    if (c->pause_limit_ms > c->lease_ms / 3)
+    if (c->pause_limit_ms > c->lock.lease_ms / 3)
         say_pair(check, WARN, "pause_limit", "is longer than a third of", "lease",
                  ": a pause that costs leases goes unnoticed");
-    if (c->quarantine_ms > 0 &&
-        c->quarantine_ms < c->max_lease_ms + c->max_lease_ms * c->drift_ppm / 1000000)
+    if (c->quarantine_ms > 0 && c->quarantine_ms < c->lock.max_lease_ms + c->lock.max_lease_ms *
+                                                                              c->lock.drift_ppm /
+                                                                              1000000)
         say_pair(check, WARN, "quarantine", "is shorter than", "max_lease",
                  " and its drift: a master that restarts empty can let in a second holder");
 }
@@ -92,10 +93,10 @@ static void check_sizes(struct check *check)
 {
     const struct conf *c = check->conf;
 
-    if (c->output_buffer_soft > c->output_buffer_hard)
+    if (c->client.output_buffer_soft > c->client.output_buffer_hard)
         say_pair(check, FAIL, "output_buffer_soft", "must not be larger than", "output_buffer_hard",
                  "");
-    if (c->max_arg_len > c->max_request)
+    if (c->client.max_arg_len > c->client.max_request)
         say_pair(check, FAIL, "max_arg_len", "must not be larger than", "max_request", "");
 }
 

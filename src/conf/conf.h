@@ -102,45 +102,46 @@ struct conf_user {
     int line[CONF_USER_KEYS];
 };
 
+/* What lock/ goes by; durations in ms. */
+struct conf_lock {
+    int64_t lease_ms, max_lease_ms, min_validity_ms;
+    int64_t drift_ppm;
+    int64_t request_timeout_ms;
+    int on_disconnect;            /* enum conf_on_disconnect */
+    int on_lost;                  /* enum conf_on_lost */
+    int64_t handover_max_count;   /* in a row within this broker while others wait */
+    int64_t handover_max_time_ms; /* the same */
+    int64_t max_locks;            /* of all owners; 0: no limit */
+    int64_t max_locks_per_client, max_waiters_per_lock, max_waiters;
+};
+
+/* What client/ goes by. */
+struct conf_client {
+    int64_t max_clients, max_clients_per_address;
+    int64_t max_pending_requests; /* of one client */
+    int64_t max_request_args, max_arg_len, max_request, max_inline;
+    int64_t output_buffer_hard, output_buffer_soft; /* bytes that the peer does not take */
+    int64_t output_buffer_soft_time_ms;
+    int64_t request_time_ms;     /* to send one request, from its first byte; 0: no limit */
+    int64_t idle_timeout_ms;     /* 0: never */
+    int64_t tcp_keepalive_ms;    /* 0: off */
+    int64_t tcp_user_timeout_ms; /* 0: the kernel's own */
+};
+
 struct conf {
+    struct conf_lock lock;
+    struct conf_client client;
     /* [holdfast] */
     struct conf_listens listen;
     int64_t unix_socket_mode; /* permission bits */
     int protected_mode;       /* 0, 1 */
-    int64_t lease_ms;
-    int64_t max_lease_ms;
-    int64_t min_validity_ms;
-    int64_t drift_ppm;
-    int64_t request_timeout_ms;
-    int64_t quarantine_ms; /* or CONF_QUARANTINE_AUTO, CONF_QUARANTINE_OFF */
-    int on_disconnect;     /* enum conf_on_disconnect */
-    int on_lost;           /* enum conf_on_lost */
+    int64_t quarantine_ms;    /* or CONF_QUARANTINE_AUTO, CONF_QUARANTINE_OFF */
     int64_t drain_timeout_ms;
     int64_t pause_limit_ms;
-    int64_t handover_max_count;
-    int64_t handover_max_time_ms;
     int log_level;    /* enum log_level */
     int log;          /* enum conf_log */
     int log_facility; /* LOG_DAEMON... of <syslog.h> */
     /* [limits] */
-    int64_t max_clients;
-    int64_t max_clients_per_address;
-    int64_t max_locks;
-    int64_t max_locks_per_client;
-    int64_t max_waiters_per_lock;
-    int64_t max_waiters;
-    int64_t max_pending_requests;
-    int64_t max_request_args;
-    int64_t max_arg_len;
-    int64_t max_request;
-    int64_t max_inline;
-    int64_t output_buffer_hard;
-    int64_t output_buffer_soft;
-    int64_t output_buffer_soft_time_ms;
-    int64_t request_time_ms;
-    int64_t idle_timeout_ms;     /* 0: never */
-    int64_t tcp_keepalive_ms;    /* 0: off */
-    int64_t tcp_user_timeout_ms; /* 0: the kernel's own */
     int64_t max_master_reply;
     int64_t max_master_inflight;
     /* [http] */

@@ -1,7 +1,8 @@
 /* conf_table: the rows of the configuration, and finding one by name.
  *
- * To add an option: a field in struct conf (conf.h), a row here, an entry in man/holdfast.ini.5 and
- * a line in etc/holdfast.ini.  check_conf fails when one of the last two is missing.
+ * To add an option: a field in conf.h (in conf_lock for lock/, in conf_client for client/, which
+ * get it from there), a row here, an entry in man/holdfast.ini.5 and a line in etc/holdfast.ini.
+ * tests/check_docs.sh fails when one of the last two is missing.
  *
  * Invariants: a row's default parses and lies within its bounds; (section, key) is unique.
  */
@@ -79,30 +80,30 @@ static const struct conf_option options[] = {
         "permissions of the unix sockets")
     CONF_NAMED(holdfast, protected_mode, ENUM, protected_mode, "yes", 0, 0, 0,
         yes_no_names, "without users listen to this machine only")
-    CONF_ROW(holdfast, lease, DURATION, lease_ms, "30s", 100, HOUR, LIVE,
+    CONF_ROW(holdfast, lease, DURATION, lock.lease_ms, "30s", 100, HOUR, LIVE,
         "lease of a watched lock, renewed at a third of it")
-    CONF_ROW(holdfast, max_lease, DURATION, max_lease_ms, "60s", 100, DAY, 0,
+    CONF_ROW(holdfast, max_lease, DURATION, lock.max_lease_ms, "60s", 100, DAY, 0,
         "longest lease that anybody may ask for")
-    CONF_ROW(holdfast, min_validity, DURATION, min_validity_ms, "50ms", 1, HOUR, LIVE,
+    CONF_ROW(holdfast, min_validity, DURATION, lock.min_validity_ms, "50ms", 1, HOUR, LIVE,
         "a grant with less time left than this is undone")
-    CONF_ROW(holdfast, drift, RATIO, drift_ppm, "0.5%", 0, 100000, 0,
+    CONF_ROW(holdfast, drift, RATIO, lock.drift_ppm, "0.5%", 0, 100000, 0,
         "how much the rates of two clocks may differ")
-    CONF_ROW(holdfast, request_timeout, DURATION, request_timeout_ms, "500ms", 5, MINUTE, LIVE,
+    CONF_ROW(holdfast, request_timeout, DURATION, lock.request_timeout_ms, "500ms", 5, MINUTE, LIVE,
         "how long a master may take to answer")
     CONF_NAMED(holdfast, quarantine, DURATION, quarantine_ms, "auto", SECOND, DAY, 0,
         quarantine_names, "how long a restarted master is kept out")
-    CONF_NAMED(holdfast, on_disconnect, ENUM, on_disconnect, "auto", 0, 0, LIVE,
+    CONF_NAMED(holdfast, on_disconnect, ENUM, lock.on_disconnect, "auto", 0, 0, LIVE,
         on_disconnect_names, "what becomes of watched locks when their connection ends")
-    CONF_NAMED(holdfast, on_lost, ENUM, on_lost, "notify", 0, 0, LIVE,
+    CONF_NAMED(holdfast, on_lost, ENUM, lock.on_lost, "notify", 0, 0, LIVE,
         on_lost_names, "what happens to the connection of a holder whose lock is lost")
     CONF_ROW(holdfast, drain_timeout, DURATION, drain_timeout_ms, "30s", 0, DAY, LIVE,
         "how long a stopping broker waits for its holders")
     CONF_ROW(holdfast, pause_limit, DURATION, pause_limit_ms, "1s", 10, MINUTE, LIVE,
         "a longer pause of the broker makes it check every lease again")
-    CONF_ROW(holdfast, handover_max_count, INT, handover_max_count, "16", 0, MILLION, LIVE,
+    CONF_ROW(holdfast, handover_max_count, INT, lock.handover_max_count, "16", 0, MILLION, LIVE,
         "hand-overs in a row within this broker while another broker waits")
-    CONF_ROW(holdfast, handover_max_time, DURATION, handover_max_time_ms, "100ms", 0, HOUR, LIVE,
-        "how long hand-overs may stay within this broker while another broker waits")
+    CONF_ROW(holdfast, handover_max_time, DURATION, lock.handover_max_time_ms, "100ms", 0, HOUR,
+        LIVE, "how long hand-overs may stay within this broker while another broker waits")
     CONF_NAMED(holdfast, log_level, ENUM, log_level, "info", 0, 0, LIVE,
         log_level_names, "the least important messages that are logged")
     CONF_NAMED(holdfast, log, ENUM, log, "stderr", 0, 0, LIVE,
@@ -115,41 +116,41 @@ static const struct conf_option options[] = {
     CONF_ROW(http, hosts, HOSTS, http_hosts, "none", 0, 0, LIVE,
         "names besides its own that the status page answers to")
 
-    CONF_ROW(limits, max_clients, INT, max_clients, "10000", 1, MILLION, 0,
+    CONF_ROW(limits, max_clients, INT, client.max_clients, "10000", 1, MILLION, 0,
         "connections at a time")
-    CONF_ROW(limits, max_clients_per_address, INT, max_clients_per_address, "5000", 1, MILLION,
-        LIVE, "connections at a time from one address")
-    CONF_ROW(limits, max_locks, INT, max_locks, "1000000", 1, 100 * MILLION, LIVE,
+    CONF_ROW(limits, max_clients_per_address, INT, client.max_clients_per_address, "5000", 1,
+        MILLION, LIVE, "connections at a time from one address")
+    CONF_ROW(limits, max_locks, INT, lock.max_locks, "1000000", 1, 100 * MILLION, LIVE,
         "locks that the clients of this broker may hold in all")
-    CONF_ROW(limits, max_locks_per_client, INT, max_locks_per_client, "10000", 1, 10 * MILLION,
+    CONF_ROW(limits, max_locks_per_client, INT, lock.max_locks_per_client, "10000", 1, 10 * MILLION,
         LIVE, "locks that one connection may hold")
-    CONF_ROW(limits, max_waiters_per_lock, INT, max_waiters_per_lock, "100000", 0, 10 * MILLION,
-        LIVE, "requests that may wait for one name")
-    CONF_ROW(limits, max_waiters, INT, max_waiters, "1000000", 0, 100 * MILLION, LIVE,
+    CONF_ROW(limits, max_waiters_per_lock, INT, lock.max_waiters_per_lock, "100000", 0,
+        10 * MILLION, LIVE, "requests that may wait for one name")
+    CONF_ROW(limits, max_waiters, INT, lock.max_waiters, "1000000", 0, 100 * MILLION, LIVE,
         "requests that may wait in all")
-    CONF_ROW(limits, max_pending_requests, INT, max_pending_requests, "1024", 1, MILLION, LIVE,
-        "unanswered requests of one connection before the broker stops reading from it")
-    CONF_ROW(limits, max_request_args, INT, max_request_args, "128", 80, 1024, LIVE,
+    CONF_ROW(limits, max_pending_requests, INT, client.max_pending_requests, "1024", 1, MILLION,
+        LIVE, "unanswered requests of one connection before the broker stops reading from it")
+    CONF_ROW(limits, max_request_args, INT, client.max_request_args, "128", 80, 1024, LIVE,
         "words in one request")
-    CONF_ROW(limits, max_arg_len, SIZE, max_arg_len, "16k", KIB, MIB, LIVE,
+    CONF_ROW(limits, max_arg_len, SIZE, client.max_arg_len, "16k", KIB, MIB, LIVE,
         "length of one word of a request")
-    CONF_ROW(limits, max_request, SIZE, max_request, "64k", 4 * KIB, 64 * MIB, LIVE,
+    CONF_ROW(limits, max_request, SIZE, client.max_request, "64k", 4 * KIB, 64 * MIB, LIVE,
         "length of a whole request")
-    CONF_ROW(limits, max_inline, SIZE, max_inline, "64k", KIB, MIB, LIVE,
+    CONF_ROW(limits, max_inline, SIZE, client.max_inline, "64k", KIB, MIB, LIVE,
         "length of a request that is typed as a line")
-    CONF_ROW(limits, output_buffer_hard, SIZE, output_buffer_hard, "256k", 16 * KIB, 1024 * MIB,
-        LIVE, "unread replies at which a connection is closed at once")
-    CONF_ROW(limits, output_buffer_soft, SIZE, output_buffer_soft, "64k", 4 * KIB, 1024 * MIB,
-        LIVE, "unread replies at which the broker stops reading from a connection")
-    CONF_ROW(limits, output_buffer_soft_time, DURATION, output_buffer_soft_time_ms, "10s", 100,
-        HOUR, LIVE, "how long a connection may stay above output_buffer_soft")
-    CONF_ROW(limits, request_time, DURATION, request_time_ms, "10s", 100, HOUR, LIVE,
+    CONF_ROW(limits, output_buffer_hard, SIZE, client.output_buffer_hard, "256k", 16 * KIB,
+        1024 * MIB, LIVE, "unread replies at which a connection is closed at once")
+    CONF_ROW(limits, output_buffer_soft, SIZE, client.output_buffer_soft, "64k", 4 * KIB,
+        1024 * MIB, LIVE, "unread replies at which the broker stops reading from a connection")
+    CONF_ROW(limits, output_buffer_soft_time, DURATION, client.output_buffer_soft_time_ms, "10s",
+        100, HOUR, LIVE, "how long a connection may stay above output_buffer_soft")
+    CONF_ROW(limits, request_time, DURATION, client.request_time_ms, "10s", 100, HOUR, LIVE,
         "how long a client may take to send the rest of a request")
-    CONF_ROW(limits, idle_timeout, DURATION, idle_timeout_ms, "0", 0, 7 * DAY, LIVE,
+    CONF_ROW(limits, idle_timeout, DURATION, client.idle_timeout_ms, "0", 0, 7 * DAY, LIVE,
         "silence after which a connection is closed; 0 is never")
-    CONF_ROW(limits, tcp_keepalive, DURATION, tcp_keepalive_ms, "15s", 0, HOUR, LIVE,
+    CONF_ROW(limits, tcp_keepalive, DURATION, client.tcp_keepalive_ms, "15s", 0, HOUR, LIVE,
         "silence after which TCP asks whether the client is still there; 0 is off")
-    CONF_ROW(limits, tcp_user_timeout, DURATION, tcp_user_timeout_ms, "20s", 0, HOUR, LIVE,
+    CONF_ROW(limits, tcp_user_timeout, DURATION, client.tcp_user_timeout_ms, "20s", 0, HOUR, LIVE,
         "how long sent bytes may stay unacknowledged; 0 is the kernel's own time")
     CONF_ROW(limits, max_master_reply, SIZE, max_master_reply, "1m", 64 * KIB, 64 * MIB, LIVE,
         "length of one reply of a master")

@@ -259,13 +259,13 @@ void broker_abandon(struct broker *b, struct lock_request *r, int64_t now_ms)
 
 /* ---- its life ---- */
 
-void broker_configure(struct broker *b, const struct broker_conf *conf)
+void broker_configure(struct broker *b, const struct conf_lock *conf)
 {
     b->conf = *conf;
     b->rounds.request_timeout_ms = conf->request_timeout_ms;
 }
 
-void broker_init(struct broker *b, const struct broker_conf *conf, const char *id, uint64_t seed,
+void broker_init(struct broker *b, const struct conf_lock *conf, const char *id, uint64_t seed,
                  int64_t now_ms)
 {
     memset(b, 0, sizeof *b);

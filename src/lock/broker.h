@@ -11,11 +11,11 @@
 
 /* `id` makes operation ids and default owners unique; random in the daemon, fixed in the
  * simulation. Masters are then added to broker->rounds. */
-void broker_init(struct broker *, const struct broker_conf *, const char *id, uint64_t seed,
+void broker_init(struct broker *, const struct conf_lock *, const char *id, uint64_t seed,
                  int64_t now_ms);
 /* After rounds_close(), and when the masters have been freed and no session is left. */
 void broker_fini(struct broker *, int64_t now_ms);
-void broker_configure(struct broker *, const struct broker_conf *);
+void broker_configure(struct broker *, const struct conf_lock *);
 
 /* Runs one request of cmd_lock; it is already in its session's queue. Ends with request_finish().
  * The names, one but for MLOCK and MUNLOCK, are copied into the locks. */

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/wheel.h"
+#include "conf/conf.h"
 #include "lock/lock.h"
 #include "lock/locktab.h"
 #include "redis/round.h"
@@ -17,24 +18,6 @@ enum { BROKER_ID_LEN = 13, BROKER_OP_MAX = BROKER_ID_LEN + 16, BROKER_TICKET_MAX
 /* What is older than this nobody is refused for: the masters are asked. */
 enum { BROKER_MEMORY_MS = 1000 };
 
-/* When a connection has ended. */
-enum broker_on_disconnect {
-    BROKER_DISCONNECT_AUTO,
-    BROKER_DISCONNECT_RELEASE,
-    BROKER_DISCONNECT_EXPIRE
-};
-
-/* From the configuration; may be replaced at any time by broker_configure(). */
-struct broker_conf {
-    int64_t lease_ms, max_lease_ms, min_validity_ms, drift_ppm, request_timeout_ms;
-    int64_t handover_max_count,
-        handover_max_time_ms; /* local hand-overs in a row while others wait */
-    int64_t max_locks;        /* of all owners; 0: no limit */
-    int64_t max_locks_per_client, max_waiters_per_lock, max_waiters;
-    enum broker_on_disconnect on_disconnect;
-    bool close_on_lost;
-};
-
 /* The subscriber link to a master, by which this broker hears what others do to its holds. */
 struct broker_ear {
     int64_t since_ms; /* it has heard everything since then; INT64_MAX: it hears nothing */
@@ -42,7 +25,7 @@ struct broker_ear {
 };
 
 struct broker {
-    struct broker_conf conf;
+    struct conf_lock conf; /* may be replaced at any time by broker_configure() */
     struct broker_ear ears[QUORUM_MASTERS_MAX];
     struct due doubt; /* an ear has been deaf: those who wait for holds are looked at anew */
     uint64_t doubt_cursor;

@@ -27,9 +27,9 @@ enum { SWEEP_TURN = 40000, SWEEP_QUEUE = 60, SWEEP_WAITER = 30 };
 static bool release_at_end(const struct broker *b, bool orderly)
 {
     switch (b->conf.on_disconnect) {
-    case BROKER_DISCONNECT_RELEASE:
+    case CONF_DISCONNECT_RELEASE:
         return true;
-    case BROKER_DISCONNECT_EXPIRE:
+    case CONF_DISCONNECT_EXPIRE:
         return false;
     default:
         return orderly;

@@ -132,6 +132,6 @@ void notify_lost(const struct broker *b, const struct hold *h, enum lost_reason 
             snprintf(message, sizeof message, "%s %" PRId64 " %s", h->lock->name, h->token, name);
         (void)pubsub_publish("lost", 4, message, (size_t)len, now_ms);
     }
-    if (b->conf.close_on_lost && h->session)
+    if (b->conf.on_lost == CONF_LOST_CLOSE && h->session)
         h->session->events->on_close(h->session, "a lock that it held was lost");
 }

@@ -42,8 +42,9 @@ char *settings_text(const struct conf *conf)
     for (size_t i = 0; i < n; i++)
         masters[i] = conf_master_identity(&conf->masters[i]);
     qsort(masters, n, sizeof masters[0], compare_texts);
-    buf_printf(&text, "max_lease=%" PRId64 " drift=%" PRId64 " quarantine=", conf->max_lease_ms,
-               conf->drift_ppm);
+    buf_printf(&text,
+               "max_lease=%" PRId64 " drift=%" PRId64 " quarantine=", conf->lock.max_lease_ms,
+               conf->lock.drift_ppm);
     put_quarantine(&text, conf->quarantine_ms);
     buf_printf(&text, " masters=");
     for (size_t i = 0; i < n; i++) {

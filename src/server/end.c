@@ -72,7 +72,7 @@ void server_look_at_drain(struct server *s, int64_t now_ms)
     else if (!s->drained_ms)
         s->drained_ms = now_ms;
     bool quiet = (TAILQ_EMPTY(&b->asked) && !s->broker.sweeps) ||
-                 now_ms - s->drained_ms > s->conf.request_timeout_ms;
+                 now_ms - s->drained_ms > s->conf.lock.request_timeout_ms;
     if (held == 0 && quiet) {
         log_info("server", "drained, stopping");
         s->phase = SERVER_ENDS;
@@ -100,7 +100,7 @@ static bool is_quiet(struct server *s, int64_t now_ms)
  * lease. */
 void server_send_owed(struct server *s)
 {
-    int64_t now_ms = clock_ms(), end_ms = now_ms + s->conf.request_timeout_ms;
+    int64_t now_ms = clock_ms(), end_ms = now_ms + s->conf.lock.request_timeout_ms;
 
     broker_turn(&s->broker, now_ms);
     while (!is_quiet(s, now_ms) && now_ms < end_ms) {
@@ -114,9 +114,9 @@ void server_send_owed(struct server *s)
  * are taken back at another broker. */
 void server_end_clients(struct server *s)
 {
-    struct broker_conf conf = s->broker.conf;
+    struct conf_lock conf = s->broker.conf;
 
-    conf.on_disconnect = BROKER_DISCONNECT_EXPIRE;
+    conf.on_disconnect = CONF_DISCONNECT_EXPIRE;
     broker_configure(&s->broker, &conf);
     client_fini(s->clients);
     s->clients = NULL;

@@ -39,12 +39,12 @@ int64_t server_max_clients(const struct conf *c)
 
     if (room < limit / 2)
         room = limit / 2;
-    return c->max_clients < room ? c->max_clients : room;
+    return c->client.max_clients < room ? c->client.max_clients : room;
 }
 
 void server_raise_fds(const struct conf *c)
 {
-    int64_t wanted = c->max_clients + reserved(c);
+    int64_t wanted = c->client.max_clients + reserved(c);
     struct rlimit limit;
 
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
@@ -53,9 +53,9 @@ void server_raise_fds(const struct conf *c)
         limit.rlim_cur = enough ? (rlim_t)wanted : limit.rlim_max;
         (void)setrlimit(RLIMIT_NOFILE, &limit);
     }
-    if (server_max_clients(c) < c->max_clients)
+    if (server_max_clients(c) < c->client.max_clients)
         log_warn("server",
                  "at most %" PRId64 " clients: max_clients=%" PRId64 " wants %" PRId64
                  " descriptors, and the limit is %" PRId64 " (LimitNOFILE=, ulimit -n)",
-                 server_max_clients(c), c->max_clients, wanted, fds_limit());
+                 server_max_clients(c), c->client.max_clients, wanted, fds_limit());
 }

@@ -93,7 +93,7 @@ static int64_t quarantine_ms(const struct conf *c)
 {
     if (c->quarantine_ms != CONF_QUARANTINE_AUTO)
         return c->quarantine_ms;
-    return c->max_lease_ms + c->max_lease_ms * c->drift_ppm / 1000000 + 1000;
+    return c->lock.max_lease_ms + c->lock.max_lease_ms * c->lock.drift_ppm / 1000000 + 1000;
 }
 
 static void judge_restart(struct findings *f, const char *name, const struct master_look *look)
@@ -135,7 +135,7 @@ static void judge_clock(struct findings *f, const char *name, int64_t offset_ms)
 
 static void judge_latency(struct findings *f, const char *name, const struct hist *trips)
 {
-    int64_t timeout_us = f->conf->request_timeout_ms * 1000;
+    int64_t timeout_us = f->conf->lock.request_timeout_ms * 1000;
     double half_ms = (double)hist_quantile(trips, 0.5) / 1000;
     double most_ms = (double)hist_quantile(trips, 0.99) / 1000;
 
@@ -143,11 +143,11 @@ static void judge_latency(struct findings *f, const char *name, const struct his
         say(f, ERROR, name,
             "every other answer takes %.0f ms or more: later than request_timeout (%" PRId64
             " ms), so it has no vote",
-            half_ms, f->conf->request_timeout_ms);
+            half_ms, f->conf->lock.request_timeout_ms);
     else if (most_ms * 2000 >= (double)timeout_us)
         say(f, WARNING, name,
             "one answer in a hundred takes %.0f ms: near request_timeout (%" PRId64 " ms)", most_ms,
-            f->conf->request_timeout_ms);
+            f->conf->lock.request_timeout_ms);
 }
 
 static void judge(struct findings *f, const struct server_seen *seen)

@@ -83,9 +83,9 @@ static void start(struct looking *l, const struct conf *conf, struct evdns_base 
     const struct master_setup setup = {
         .base = l->base,
         .dns = dns,
-        .request_timeout_ms = conf->request_timeout_ms,
-        .max_lease_ms = conf->max_lease_ms,
-        .drift_ppm = conf->drift_ppm,
+        .request_timeout_ms = conf->lock.request_timeout_ms,
+        .max_lease_ms = conf->lock.max_lease_ms,
+        .drift_ppm = conf->lock.drift_ppm,
         .max_reply = LOOK_REPLY_MAX,
         .max_in_flight = LOOK_IN_FLIGHT,
         .client_name = "holdfastd-tt",

@@ -41,10 +41,10 @@ static struct master_setup setup_of(struct server *s)
     return (struct master_setup){
         .base = s->base,
         .dns = s->dns,
-        .request_timeout_ms = s->conf.request_timeout_ms,
+        .request_timeout_ms = s->conf.lock.request_timeout_ms,
         .quarantine_ms = s->conf.quarantine_ms == CONF_QUARANTINE_AUTO ? -1 : s->conf.quarantine_ms,
-        .max_lease_ms = s->conf.max_lease_ms,
-        .drift_ppm = s->conf.drift_ppm,
+        .max_lease_ms = s->conf.lock.max_lease_ms,
+        .drift_ppm = s->conf.lock.drift_ppm,
         .broker = s->id,
         .settings = s->settings,
         .max_reply = s->conf.max_master_reply,

@@ -106,8 +106,8 @@ void server_raise_fds(const struct conf *);
 int64_t server_max_clients(const struct conf *);
 
 /* ---- server_reload.c ---- */
-void server_broker_conf(const struct conf *, struct broker_conf *);
-void server_client_limits(const struct conf *, struct client_limits *);
+/* Those of the configuration, with no more clients than there are descriptors for. */
+struct conf_client server_client_limits(const struct conf *);
 /* protected_mode, for sockets that systemd has passed too. -1: `error` says which is the matter. */
 int server_check_exposure(const struct server *, char *error, size_t error_size) MUST_CHECK;
 void server_set_log(const struct server *);

@@ -20,60 +20,14 @@
 #include "session/user.h"
 #include "stats/stats.h"
 
-/* ---- forms that the parts want ---- */
+/* ---- who may connect ---- */
 
-static enum broker_on_disconnect on_disconnect_of(const struct conf *c)
+struct conf_client server_client_limits(const struct conf *c)
 {
-    switch ((enum conf_on_disconnect)c->on_disconnect) {
-    case CONF_DISCONNECT_RELEASE:
-        return BROKER_DISCONNECT_RELEASE;
-    case CONF_DISCONNECT_EXPIRE:
-        return BROKER_DISCONNECT_EXPIRE;
-    case CONF_DISCONNECT_AUTO:
-        break;
-    }
-    return BROKER_DISCONNECT_AUTO;
-}
+    struct conf_client limits = c->client;
 
-void server_broker_conf(const struct conf *c, struct broker_conf *out)
-{
-    *out = (struct broker_conf){
-        .lease_ms = c->lease_ms,
-        .max_lease_ms = c->max_lease_ms,
-        .min_validity_ms = c->min_validity_ms,
-        .drift_ppm = c->drift_ppm,
-        .request_timeout_ms = c->request_timeout_ms,
-        .handover_max_count = c->handover_max_count,
-        .handover_max_time_ms = c->handover_max_time_ms,
-        .max_locks = c->max_locks,
-        .max_locks_per_client = c->max_locks_per_client,
-        .max_waiters_per_lock = c->max_waiters_per_lock,
-        .max_waiters = c->max_waiters,
-        .on_disconnect = on_disconnect_of(c),
-        .close_on_lost = c->on_lost == CONF_LOST_CLOSE,
-    };
-}
-
-void server_client_limits(const struct conf *c, struct client_limits *out)
-{
-    *out = (struct client_limits){
-        .resp =
-            {
-                .max_args = (size_t)c->max_request_args,
-                .max_arg_len = (size_t)c->max_arg_len,
-                .max_request_len = (size_t)c->max_request,
-                .max_inline_len = (size_t)c->max_inline,
-            },
-        .max_clients = server_max_clients(c),
-        .max_per_address = c->max_clients_per_address,
-        .max_pending = c->max_pending_requests,
-        .output_hard = c->output_buffer_hard,
-        .output_soft = c->output_buffer_soft,
-        .output_soft_ms = c->output_buffer_soft_time_ms,
-        .request_ms = c->request_time_ms,
-        .idle_ms = c->idle_timeout_ms,
-        .keepalive = {.idle_ms = c->tcp_keepalive_ms, .timeout_ms = c->tcp_user_timeout_ms},
-    };
+    limits.max_clients = server_max_clients(c);
+    return limits;
 }
 
 /* What is behind the prefix of an address; the prefix says what is spoken there. */
@@ -188,13 +142,10 @@ static void take_change(void *arg, const struct conf_change *change)
 
 static void apply(struct server *s)
 {
-    struct broker_conf broker_conf;
-    struct client_limits limits;
+    struct conf_client limits = server_client_limits(&s->conf);
 
     server_set_log(s);
-    server_broker_conf(&s->conf, &broker_conf);
-    broker_configure(&s->broker, &broker_conf);
-    server_client_limits(&s->conf, &limits);
+    broker_configure(&s->broker, &s->conf.lock);
     client_set_limits(s->clients, &limits);
     users_configure(&s->conf);
     client_users_changed(s->clients);

@@ -263,12 +263,10 @@ static void find_names(struct server *s)
 
 static void make_broker(struct server *s)
 {
-    struct broker_conf conf;
     uint64_t seed;
 
     util_random(&seed, sizeof seed);
-    server_broker_conf(&s->conf, &conf);
-    broker_init(&s->broker, &conf, s->id, seed, s->start_ms);
+    broker_init(&s->broker, &s->conf.lock, s->id, seed, s->start_ms);
     rounds_set_wall(&s->broker.rounds, s->start_wall_ms, s->start_ms);
 }
 
@@ -276,7 +274,7 @@ struct server *server_new(const struct server_setup *setup, struct conf *conf, c
                           size_t error_size)
 {
     struct server *s = util_alloc(sizeof *s);
-    struct client_limits limits;
+    struct conf_client limits;
     struct ssl_ctx_st *tls;
 
     s->setup = *setup;
@@ -294,7 +292,7 @@ struct server *server_new(const struct server_setup *setup, struct conf *conf, c
     make_broker(s);
     server_init_commands(s);
     users_configure(&s->conf);
-    server_client_limits(&s->conf, &limits);
+    limits = server_client_limits(&s->conf);
     s->clients = client_init(s->base, &limits, &server_client_events, s);
     s->listeners = listener_new(s->base, client_accept, s->clients);
     server_start_masters(s);
@@ -314,7 +312,7 @@ struct server *server_new(const struct server_setup *setup, struct conf *conf, c
     /* Who comes now, on a port that systemd has kept open say, waits for the masters to join rather
      * than hear at once that there is no quorum. */
     listener_pause(s->listeners);
-    s->accept_ms = clock_ms() + s->conf.request_timeout_ms;
+    s->accept_ms = clock_ms() + s->conf.lock.request_timeout_ms;
     return s;
 }
 

@@ -379,7 +379,7 @@ static void set_users(bool some)
 static void begin(bool users)
 {
     static char channel[64];
-    const struct broker_conf broker_conf = {
+    const struct conf_lock broker_conf = {
         .lease_ms = 3000,
         .max_lease_ms = 10000,
         .min_validity_ms = 50,

@@ -313,8 +313,8 @@ static void make_plan(struct world_conf *conf)
     conf->broker.max_lease_ms = conf->broker.lease_ms * 2;
     conf->broker.request_timeout_ms = sim_between(30, 250);
     conf->broker.min_validity_ms = sim_between(0, 100);
-    conf->broker.on_disconnect = (enum broker_on_disconnect)sim_random(3);
-    conf->broker.close_on_lost = sim_chance(200);
+    conf->broker.on_disconnect = (enum conf_on_disconnect)sim_random(3);
+    conf->broker.on_lost = sim_chance(200) ? CONF_LOST_CLOSE : CONF_LOST_NOTIFY;
     conf->broker.handover_max_count = sim_between(0, 4);
     conf->kinds = seed % 2 == 0;
     plan.apps = (int)sim_between(2, WORLD_APPS);

@@ -306,7 +306,7 @@ static int64_t own_token(const struct name *n, const struct belief *bl)
 /* From now on the masters may have the lease that this request asks for. */
 static void cap(const struct name *n, struct belief *bl, const struct world_ask *ask)
 {
-    const struct broker_conf *conf = &world.conf.broker;
+    const struct conf_lock *conf = &world.conf.broker;
     int64_t lease_ms = ask->lease_ms ? ask->lease_ms : conf->lease_ms;
     if (ask->maxhold_ms)
         lease_ms = min(lease_ms, ask->maxhold_ms);
@@ -640,8 +640,8 @@ static void dropped(struct name *n, const struct world_ask *ask)
 void history_closing(struct world_app *app, bool orderly)
 {
     const struct hold *h;
-    bool releases = world.conf.broker.on_disconnect == BROKER_DISCONNECT_RELEASE ||
-                    (orderly && world.conf.broker.on_disconnect == BROKER_DISCONNECT_AUTO);
+    bool releases = world.conf.broker.on_disconnect == CONF_DISCONNECT_RELEASE ||
+                    (orderly && world.conf.broker.on_disconnect == CONF_DISCONNECT_AUTO);
     LIST_FOREACH(h, &app->session.holds, of_session) {
         struct belief *bl = belief_of(name_of(h->lock->name), h->owner->text);
         bl->certain = false;

@@ -30,7 +30,7 @@ struct world_view {
 struct world_conf {
     uint64_t seed;
     int n_servers, n_brokers;
-    struct broker_conf broker;
+    struct conf_lock broker;
     int64_t quarantine_ms; /* as in struct master_setup */
     int64_t wall_skew_ms;  /* how far apart the brokers' wall clocks may be */
     bool kinds;            /* readers and permits too; see world_kind() */

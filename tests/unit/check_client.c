@@ -33,17 +33,17 @@ static struct peer {
 static int n_peers;
 static uint64_t n_ran; /* commands in the last turn */
 
-static struct client_limits limits = {
-    .resp = {.max_args = 128,
-             .max_arg_len = 16384,
-             .max_request_len = 65536,
-             .max_inline_len = 65536},
+static struct conf_client limits = {
+    .max_request_args = 128,
+    .max_arg_len = 16384,
+    .max_request = 65536,
+    .max_inline = 65536,
     .max_clients = 250,
-    .max_per_address = 200,
-    .max_pending = 1024,
-    .output_hard = 1 << 20,
-    .output_soft = 1 << 19,
-    .output_soft_ms = 10000,
+    .max_clients_per_address = 200,
+    .max_pending_requests = 1024,
+    .output_buffer_hard = 1 << 20,
+    .output_buffer_soft = 1 << 19,
+    .output_buffer_soft_time_ms = 10000,
 };
 
 static void on_start(void *arg, struct session *s, int64_t now_ms)
@@ -221,7 +221,7 @@ START_TEST(one_address_cannot_take_all)
 {
     struct peer *first = come("192.0.2.1");
 
-    for (int i = 1; i < limits.max_per_address; i++)
+    for (int i = 1; i < limits.max_clients_per_address; i++)
         come("192.0.2.1");
     refused_from("192.0.2.1", "-ERR max number of clients of one address reached");
     refused_from("::ffff:192.0.2.1", "-ERR max number of clients of one address reached");
@@ -244,7 +244,7 @@ START_TEST(of_ipv6_a_network_is_one)
 {
     char address[64];
 
-    for (int i = 0; i < limits.max_per_address; i++) {
+    for (int i = 0; i < limits.max_clients_per_address; i++) {
         snprintf(address, sizeof address, "2001:db8:1:2:%x::1", i);
         come(address);
     }

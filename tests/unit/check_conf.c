@@ -120,13 +120,13 @@ START_TEST(defaults)
     struct conf conf;
 
     conf_init(&conf);
-    ck_assert_int_eq(conf.lease_ms, 30000);
-    ck_assert_int_eq(conf.max_lease_ms, 60000);
-    ck_assert_int_eq(conf.drift_ppm, 5000);
+    ck_assert_int_eq(conf.lock.lease_ms, 30000);
+    ck_assert_int_eq(conf.lock.max_lease_ms, 60000);
+    ck_assert_int_eq(conf.lock.drift_ppm, 5000);
     ck_assert_int_eq(conf.quarantine_ms, CONF_QUARANTINE_AUTO);
     ck_assert_int_eq(conf.unix_socket_mode, 0660);
     ck_assert_int_eq(conf.log_level, LOG_LEVEL_INFO);
-    ck_assert_int_eq(conf.max_request, 65536);
+    ck_assert_int_eq(conf.client.max_request, 65536);
     ck_assert_uint_eq(conf.listen.count, 2);
     ck_assert_str_eq(conf.listen.v[1].host, "::1");
     ck_assert_int_eq(conf.listen.v[1].port, 5625);
@@ -144,11 +144,11 @@ START_TEST(durations)
 
     conf_init(&conf);
     set_ok(&conf, "holdfast.lease", "1500ms");
-    ck_assert_int_eq(conf.lease_ms, 1500);
+    ck_assert_int_eq(conf.lock.lease_ms, 1500);
     set_ok(&conf, "lease", "1h");
-    ck_assert_int_eq(conf.lease_ms, 3600000);
+    ck_assert_int_eq(conf.lock.lease_ms, 3600000);
     set_ok(&conf, "idle_timeout", "0");
-    ck_assert_int_eq(conf.idle_timeout_ms, 0);
+    ck_assert_int_eq(conf.client.idle_timeout_ms, 0);
     set_ok(&conf, "quarantine", "90s");
     expect_value(&conf, "quarantine", "1m30s");
     set_ok(&conf, "quarantine", "off");
@@ -182,10 +182,10 @@ START_TEST(ratios)
         char text[CONF_VALUE_MAX];
 
         set_ok(&conf, "drift", good[i].text);
-        ck_assert_int_eq(conf.drift_ppm, good[i].ppm);
+        ck_assert_int_eq(conf.lock.drift_ppm, good[i].ppm);
         conf_value_format(&conf, conf_option_find(NULL, "drift"), text);
         set_ok(&conf, "drift", text);
-        ck_assert_int_eq(conf.drift_ppm, good[i].ppm);
+        ck_assert_int_eq(conf.lock.drift_ppm, good[i].ppm);
     }
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         ck_assert_msg(conf_set(&conf, "drift", bad[i], &err) == -1, "'%s'", bad[i]);
@@ -201,7 +201,7 @@ START_TEST(other_types)
 
     conf_init(&conf);
     set_ok(&conf, "limits.max_request", "1m");
-    ck_assert_int_eq(conf.max_request, 1024 * 1024);
+    ck_assert_int_eq(conf.client.max_request, 1024 * 1024);
     expect_value(&conf, "limits.max_request", "1m");
     set_ok(&conf, "max_request", "5000");
     expect_value(&conf, "max_request", "5000");
@@ -209,7 +209,7 @@ START_TEST(other_types)
     ck_assert_int_eq(conf.unix_socket_mode, 0600);
     expect_value(&conf, "unix_socket_mode", "0600");
     set_ok(&conf, "on_disconnect", "expire");
-    ck_assert_int_eq(conf.on_disconnect, CONF_DISCONNECT_EXPIRE);
+    ck_assert_int_eq(conf.lock.on_disconnect, CONF_DISCONNECT_EXPIRE);
     set_ok(&conf, "log_level", "trace");
     ck_assert_int_eq(conf.log_level, LOG_LEVEL_TRACE);
     conf_fini(&conf);
@@ -253,14 +253,14 @@ START_TEST(override)
 
     conf_init(&conf);
     ck_assert_int_eq(conf_override(&conf, "holdfast.lease=3s", &err), 0);
-    ck_assert_int_eq(conf.lease_ms, 3000);
+    ck_assert_int_eq(conf.lock.lease_ms, 3000);
     ck_assert_int_eq(conf_override(&conf, "masters.a=redis://:p=q@h", &err), 0);
     ck_assert_str_eq(conf.masters[0].password, "p=q");
     ck_assert_int_eq(conf_override(&conf, "lease", &err), -1);
     ck_assert_str_eq(err.text, "-o 'lease': is not section.key=value");
     ck_assert_int_eq(conf_override(&conf, "holdfast.lease=3", &err), -1);
     ck_assert_str_eq(err.text, "-o lease: '3' is not a duration (try 30s, 500ms, 5m)");
-    ck_assert_int_eq(conf.lease_ms, 3000);
+    ck_assert_int_eq(conf.lock.lease_ms, 3000);
     conf_fini(&conf);
 }
 END_TEST
@@ -273,7 +273,7 @@ START_TEST(live)
     conf_init(&conf);
     ck_assert_int_eq(conf_set_live(&conf, "lease", "5s", &err), 0);
     ck_assert_int_eq(conf_set_live(&conf, "limits.max_waiters", "5", &err), 0);
-    ck_assert_int_eq(conf.max_waiters, 5);
+    ck_assert_int_eq(conf.lock.max_waiters, 5);
     ck_assert_int_eq(conf_set_live(&conf, "holdfast.listen", "*:1", &err), -1);
     ck_assert_str_eq(err.text, "listen: needs a restart: set it in the file");
     ck_assert_int_eq(conf_set_live(&conf, "masters.a", "redis://h", &err), -1);
@@ -505,9 +505,9 @@ START_TEST(file_good)
                                  "max_clients=77"),
                      0);
     ck_assert_str_eq(reported, "");
-    ck_assert_int_eq(conf.lease_ms, 9000);
-    ck_assert_int_eq(conf.on_lost, CONF_LOST_CLOSE);
-    ck_assert_int_eq(conf.max_clients, 77);
+    ck_assert_int_eq(conf.lock.lease_ms, 9000);
+    ck_assert_int_eq(conf.lock.on_lost, CONF_LOST_CLOSE);
+    ck_assert_int_eq(conf.client.max_clients, 77);
     ck_assert_uint_eq(conf.master_count, 2);
     ck_assert_str_eq(conf.masters[0].name, "b");
     ck_assert_str_eq(conf.masters[0].password_file, "%d/b");
@@ -586,7 +586,7 @@ START_TEST(file_long_lines)
     conf_fini(&conf);
     snprintf(text, sizeof(text), "[holdfast]\n#%0190d\nlease = 7s%*s\n", 1, 185, "");
     ck_assert_int_eq(load(&conf, text), 0);
-    ck_assert_int_eq(conf.lease_ms, 7000);
+    ck_assert_int_eq(conf.lock.lease_ms, 7000);
     conf_fini(&conf);
 }
 END_TEST
@@ -649,7 +649,7 @@ START_TEST(file_on_disk)
     conf_init(&conf);
     reset_reports();
     ck_assert_int_eq(conf_load_file(&conf, path, on_report, NULL), 0);
-    ck_assert_int_eq(conf.lease_ms, 4000);
+    ck_assert_int_eq(conf.lock.lease_ms, 4000);
     ck_assert_str_eq(conf.path, path);
     remove_file(path);
     ck_assert_int_eq(conf_load_file(&conf, "/nowhere/x.ini", on_report, NULL), -1);

@@ -16,7 +16,7 @@ START_TEST(the_text)
     struct conf_master masters[] = {{.name = name, .host = host, .port = 6379, .db = 2},
                                     {.name = name, .host = path, .is_unix = true},
                                     {.name = name, .host = host, .port = 1, .id = id}};
-    struct conf conf = {.max_lease_ms = 60000, .drift_ppm = 5000, .master_count = 3};
+    struct conf conf = {.lock = {.max_lease_ms = 60000, .drift_ppm = 5000}, .master_count = 3};
 
     conf.masters = masters;
     static const struct {

@@ -180,7 +180,7 @@ size_t glob_steps(const struct glob *g, size_t len)
 }
 
 /* One byte of the text: moves the lowest n words of states on. False: none is possible any more. */
-static bool step(const struct glob *g, uint64_t *states, size_t n, unsigned char byte)
+static bool step_states(const struct glob *g, uint64_t *states, size_t n, unsigned char byte)
 {
     const uint64_t *accepts = g->accepts + byte * g->n_words;
     uint64_t carry = 0, alive = 0;
@@ -202,7 +202,7 @@ bool glob_match(const struct glob *g, const char *text, size_t len)
         return false;
     for (size_t i = 0; i < len; i++) {
         size_t n = (i + 1) / WORD + 1;
-        if (!step(g, states, n < g->n_words ? n : g->n_words, (unsigned char)text[i]))
+        if (!step_states(g, states, n < g->n_words ? n : g->n_words, (unsigned char)text[i]))
             return false;
     }
     return has_bit(states, g->n_elements);

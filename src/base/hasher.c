@@ -67,7 +67,7 @@ static bool wait_for_job(void)
     return given;
 }
 
-static void *run(void *arg)
+static void *run_thread(void *arg)
 {
     const uint64_t one = 1;
 
@@ -98,7 +98,7 @@ static bool have_thread(void)
         return has_thread;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* inherited: signals are the loop's */
-    int err = pthread_create(&thread, NULL, run, NULL);
+    int err = pthread_create(&thread, NULL, run_thread, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     has_thread = err == 0;
     if (err != 0 && log_limited(&limit, clock_ms()))

@@ -112,7 +112,7 @@ struct line {
 };
 
 /* What stands for the first character of the text; see utf8_show(). */
-static size_t show(const char *text, size_t len, char shown[UTF8_SHOWN_MAX], size_t *n)
+static size_t show_character(const char *text, size_t len, char shown[UTF8_SHOWN_MAX], size_t *n)
 {
     static const char controls[] = "\n\r\t", letters[] = "nrt";
     const char *hit = memchr(controls, *text, 3);
@@ -132,7 +132,7 @@ static void append_text(struct line *line, const char *text)
     size_t n;
 
     while (text < end && !line->cut) {
-        text += show(text, (size_t)(end - text), shown, &n);
+        text += show_character(text, (size_t)(end - text), shown, &n);
         line->cut = line->len + n > LOG_LINE_MAX - 3;
         if (line->cut)
             n = 3;
@@ -162,7 +162,7 @@ static int make_prefix(char *prefix, size_t size, enum log_level level)
     return snprintf(prefix, size, "%s.%03d %-5s ", stamp, (int)(now_ms % 1000), levels[level].name);
 }
 
-static bool write_line(enum log_level level, const struct line *line)
+static bool write_whole_line(enum log_level level, const struct line *line)
 {
     char whole[PREFIX_MAX + LOG_LINE_MAX + 2];
     if (out_file == NULL)
@@ -185,7 +185,7 @@ static bool say_dropped(void)
         return true;
     snprintf(text, sizeof(text), "log: lines dropped, as nobody read them n=%" PRIu64, dropped);
     append_text(&line, text);
-    if (!write_line(LOG_LEVEL_WARN, &line))
+    if (!write_whole_line(LOG_LEVEL_WARN, &line))
         return false;
     dropped = 0;
     return true;
@@ -217,7 +217,7 @@ void log_write(enum log_level level, const char *object, const char *fmt, ...)
     append_text(&line, text);
     if (out_sink != NULL)
         out_sink(out_sink_arg, level, line.text);
-    else if (!say_dropped() || !write_line(level, &line))
+    else if (!say_dropped() || !write_whole_line(level, &line))
         dropped++, uncounted++;
 }
 

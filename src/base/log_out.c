@@ -43,7 +43,7 @@ void log_set_patient(bool patient)
 
 /* ---- the file ---- */
 
-static void let_go(void)
+static void let_go_of_fd(void)
 {
     if (own_fd >= 0)
         close(own_fd);
@@ -65,7 +65,7 @@ void log_out_use_fd(int fd)
 {
     struct stat st;
 
-    let_go();
+    let_go_of_fd();
     syslog_path[0] = '\0';
     out_fd = fd;
     if (fstat(fd, &st) != 0)
@@ -96,7 +96,7 @@ static void connect_syslog(void)
 {
     struct sockaddr_un to = {.sun_family = AF_UNIX};
 
-    let_go();
+    let_go_of_fd();
     strcpy(to.sun_path, syslog_path);
     own_fd = connect_to(&to, SOCK_DGRAM);
     is_stream = own_fd < 0 && errno == EPROTOTYPE;
@@ -114,7 +114,7 @@ void log_out_use_syslog(const char *path)
 
 /* ---- writing ---- */
 
-static bool has_room(int wait_ms)
+static bool takes_bytes(int wait_ms)
 {
     struct pollfd p = {.fd = out_fd, .events = POLLOUT};
 
@@ -125,7 +125,7 @@ static ssize_t write_now(const char *bytes, size_t len)
 {
     if (is_socket)
         return send(out_fd, bytes, len, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (!is_own_nonblocking && !has_room(0)) {
+    if (!is_own_nonblocking && !takes_bytes(0)) {
         errno = EAGAIN;
         return -1;
     }
@@ -139,7 +139,7 @@ static ssize_t write_some(const char *bytes, size_t len)
 
     if (n >= 0 || (errno != EAGAIN && errno != EINTR))
         return n;
-    if (patience_ms > 0 && has_room(patience_ms))
+    if (patience_ms > 0 && takes_bytes(patience_ms))
         return write_now(bytes, len);
     patience_ms = 0;
     return -1;

@@ -19,7 +19,7 @@ struct parts {
     unsigned char salt[SALT_LEN], key[KEY_LEN];
 };
 
-static int hex_digit(char c)
+static int lower_hex_digit(char c)
 {
     static const char digits[] = "0123456789abcdef";
     const char *at = c ? strchr(digits, c) : NULL;
@@ -31,7 +31,8 @@ static int hex_digit(char c)
 static const char *parse_hex(const char *text, unsigned char *out, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        int high = hex_digit(text[2 * i]), low = high < 0 ? -1 : hex_digit(text[2 * i + 1]);
+        int high = lower_hex_digit(text[2 * i]),
+            low = high < 0 ? -1 : lower_hex_digit(text[2 * i + 1]);
         if (low < 0)
             return NULL;
         out[i] = (unsigned char)(high * 16 + low);
@@ -39,7 +40,7 @@ static const char *parse_hex(const char *text, unsigned char *out, size_t n)
     return text + 2 * n;
 }
 
-static int parse(const char *text, struct parts *p)
+static int parse_hash(const char *text, struct parts *p)
 {
     size_t len;
 
@@ -95,7 +96,7 @@ int password_iterations(const char *hash)
 {
     struct parts p;
 
-    return parse(hash, &p) == 0 ? (int)p.iterations : 0;
+    return parse_hash(hash, &p) == 0 ? (int)p.iterations : 0;
 }
 
 bool password_fits(const char *hash, const char *password, size_t len, int iterations)
@@ -103,7 +104,7 @@ bool password_fits(const char *hash, const char *password, size_t len, int itera
     struct parts p;
     unsigned char key[KEY_LEN], unused[KEY_LEN];
 
-    if (parse(hash, &p) != 0)
+    if (parse_hash(hash, &p) != 0)
         return false;
     derive(&p, password, len, key);
     bool fits = CRYPTO_memcmp(key, p.key, KEY_LEN) == 0;

@@ -53,6 +53,11 @@ char *util_strdup(const char *s)
     return util_memdup(s, strlen(s));
 }
 
+char *util_strdup_or_null(const char *s)
+{
+    return s ? util_strdup(s) : NULL;
+}
+
 char *util_memdup(const void *p, size_t n)
 {
     char *copy = util_realloc(NULL, n + 1);
@@ -60,6 +65,20 @@ char *util_memdup(const void *p, size_t n)
         memcpy(copy, p, n);
     copy[n] = '\0';
     return copy;
+}
+
+bool util_same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+int util_hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
 enum { SAFE_DIGITS = 18 }; /* as many are no more than INT64_MAX */

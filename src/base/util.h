@@ -3,6 +3,7 @@
 #ifndef HOLDFAST_UTIL_H
 #define HOLDFAST_UTIL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,7 +14,14 @@
 void *util_alloc(size_t n); /* zeroed */
 void *util_realloc(void *p, size_t n);
 char *util_strdup(const char *s);
+char *util_strdup_or_null(const char *s);   /* NULL for NULL */
 char *util_memdup(const void *p, size_t n); /* n bytes, which may hold NULs, and a NUL */
+
+/* True when both texts are the same, or both are NULL. */
+bool util_same_text(const char *a, const char *b);
+
+/* Returns what a hexadecimal digit of either case stands for; -1: it is none. */
+int util_hex_digit(char c);
 
 /* Reads all len bytes of s as one decimal number in min..max. One number has one spelling: no
  * '+', no spaces, no leading zeros, no "-0". Returns 0, or -1 and leaves *out alone. */

@@ -40,7 +40,7 @@ static void on_drain(void *arg)
     client_ready(arg);
 }
 
-static void on_end(void *arg, enum stream_end end, int err, const char *text)
+static void on_stream_end(void *arg, enum stream_end end, int err, const char *text)
 {
     static const enum client_end of_stream[] = {
         [STREAM_END_EOF] = CLIENT_END_EOF,         [STREAM_END_RESET] = CLIENT_END_RESET,
@@ -62,7 +62,7 @@ static const struct stream_events stream_events = {
     .on_bytes = client_on_bytes,
     .on_eof = on_eof,
     .on_drain = on_drain,
-    .on_end = on_end,
+    .on_end = on_stream_end,
 };
 
 /* ---- what the session tells ---- */
@@ -214,7 +214,7 @@ static void turn_away(int fd, bool tls, const char *text)
     close(fd);
 }
 
-static void refuse_stranger(struct clients *set, int fd, bool tls)
+static void refuse_stranger_too_many(struct clients *set, int fd, bool tls)
 {
     static struct log_limit limit;
 
@@ -227,7 +227,7 @@ static void refuse_stranger(struct clients *set, int fd, bool tls)
     turn_away(fd, tls, "-ERR max number of unauthenticated clients reached\r\n");
 }
 
-static void refuse(struct clients *set, int fd, bool tls)
+static void refuse_one_too_many(struct clients *set, int fd, bool tls)
 {
     static struct log_limit limit;
 
@@ -365,13 +365,13 @@ static bool is_one_too_many(struct clients *set, int fd, bool tls, const struct 
 
     client_peer_count(set, peer, &n_clients, &n_strangers);
     if ((int64_t)set->n_all >= set->limits.max_clients) {
-        refuse(set, fd, tls);
+        refuse_one_too_many(set, fd, tls);
     } else if (n_clients >= set->limits.max_clients_per_address) {
         stream_address(text, peer, peer_len);
         refuse_address(set, fd, tls, text);
     } else if (stranger && (set->n_strangers >= CLIENT_STRANGERS_MAX ||
                             n_strangers >= CLIENT_STRANGERS_PEER_MAX)) {
-        refuse_stranger(set, fd, tls);
+        refuse_stranger_too_many(set, fd, tls);
     } else {
         return false;
     }

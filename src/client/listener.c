@@ -56,7 +56,7 @@ static int open_reserve(void)
     return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-static void arm(struct listeners *set)
+static void arm_listeners(struct listeners *set)
 {
     bool on = !set->held && !event_pending(&set->pause, EV_TIMEOUT, NULL);
 
@@ -77,7 +77,7 @@ static void on_pause_over(evutil_socket_t fd, short what, void *arg)
     stats.accept_paused_us += (uint64_t)(clock_us() - set->paused_us);
     if (set->reserve < 0)
         set->reserve = open_reserve();
-    arm(set);
+    arm_listeners(set);
 }
 
 static void rest(struct listeners *set)
@@ -86,11 +86,11 @@ static void rest(struct listeners *set)
 
     set->paused_us = clock_us();
     event_add(&set->pause, &time);
-    arm(set);
+    arm_listeners(set);
 }
 
 /* No descriptor is left, or no memory for it. */
-static void refuse(struct listeners *set, const struct listener *l, int err)
+static void refuse_without_fd(struct listeners *set, const struct listener *l, int err)
 {
     static const char text[] = "-ERR max number of clients reached\r\n";
     static struct log_limit limit;
@@ -133,7 +133,7 @@ static bool accept_one(struct listener *l)
     case ENFILE:
     case ENOBUFS:
     case ENOMEM:
-        refuse(l->set, l, errno);
+        refuse_without_fd(l->set, l, errno);
         return false;
     case EAGAIN:
         return false;
@@ -143,7 +143,7 @@ static bool accept_one(struct listener *l)
     }
 }
 
-static void on_readable(evutil_socket_t fd, short what, void *arg)
+static void on_connection(evutil_socket_t fd, short what, void *arg)
 {
     struct listener *l = arg;
     int left = l->speech.tls ? TLS_ACCEPTS_PER_TURN : ACCEPTS_PER_TURN;
@@ -173,7 +173,7 @@ void listener_add(struct listeners *set, int fd, struct listener_speech speech,
         stream_address(text, (const struct sockaddr *)&addr, len);
     snprintf(l->address, sizeof l->address, "%s%s", conf_listen_prefix(speech.tls, speech.proxy),
              text);
-    event_assign(&l->readable, set->base, fd, EV_READ | EV_PERSIST, on_readable, l);
+    event_assign(&l->readable, set->base, fd, EV_READ | EV_PERSIST, on_connection, l);
     set->v[set->count++] = l;
 }
 
@@ -209,7 +209,7 @@ int listener_open_all(struct listeners *set, const struct conf_listens *listens,
     for (size_t i = 0; i < set->count; i++)
         log_info("listener", "listening on %s%s", set->v[i]->address,
                  passed > 0 ? " (passed by systemd)" : "");
-    arm(set);
+    arm_listeners(set);
     return 0;
 }
 
@@ -224,13 +224,13 @@ bool listener_has_tls(const struct listeners *set)
 void listener_pause(struct listeners *set)
 {
     set->held = true;
-    arm(set);
+    arm_listeners(set);
 }
 
 void listener_resume(struct listeners *set)
 {
     set->held = false;
-    arm(set);
+    arm_listeners(set);
 }
 
 void listener_close(struct listeners *set)

@@ -31,7 +31,7 @@ struct opening {
     size_t error_size;
 };
 
-static int fail(const struct opening *o, const char *where, int err)
+static int fail_to_listen(const struct opening *o, const char *where, int err)
 {
     snprintf(o->error, o->error_size, "cannot listen on %s: %s", where, strerror(err));
     return -1;
@@ -66,7 +66,7 @@ static int open_v4(const struct opening *o, struct in_addr host, int port)
 
     stream_address(where, (const struct sockaddr *)&in, sizeof in);
     if (fd < 0)
-        return fail(o, where, errno);
+        return fail_to_listen(o, where, errno);
     listener_add(o->set, fd, o->speech, NULL);
     return 0;
 }
@@ -83,7 +83,7 @@ static int open_v6(const struct opening *o, const struct in6_addr *host, int por
     if (fd < 0 && optional && (errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL))
         return 0;
     if (fd < 0)
-        return fail(o, where, errno);
+        return fail_to_listen(o, where, errno);
     listener_add(o->set, fd, o->speech, NULL);
     return 0;
 }
@@ -99,13 +99,13 @@ static int open_tcp(const struct opening *o, const char *host, int port)
         return open_v4(o, v4, port);
     if (inet_pton(AF_INET6, host, &v6) == 1)
         return open_v6(o, &v6, port, IN6_IS_ADDR_LOOPBACK(&v6));
-    return fail(o, host, EINVAL);
+    return fail_to_listen(o, host, EINVAL);
 }
 
 /* ---- Unix ---- */
 
 /* True: the path is a socket that nobody listens on, and it is gone now. */
-static bool remove_stale(const struct sockaddr_un *un)
+static bool remove_stale_socket(const struct sockaddr_un *un)
 {
     struct stat st;
 
@@ -127,7 +127,7 @@ static int bind_unix(int fd, const struct sockaddr_un *un)
         return 0;
     if (errno != EADDRINUSE)
         return -1;
-    if (!remove_stale(un)) {
+    if (!remove_stale_socket(un)) {
         errno = EADDRINUSE;
         return -1;
     }
@@ -141,19 +141,19 @@ static int open_unix(const struct opening *o, const char *path)
     struct stat st;
 
     if (strlen(path) >= sizeof un.sun_path)
-        return fail(o, path, ENAMETOOLONG);
+        return fail_to_listen(o, path, ENAMETOOLONG);
     strcpy(un.sun_path, path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
-        return fail(o, path, errno);
+        return fail_to_listen(o, path, errno);
     if (bind_unix(fd, &un) != 0) {
-        fail(o, path, errno);
+        fail_to_listen(o, path, errno);
         close(fd);
         return -1;
     }
     /* Nobody can connect before listen(2), so the mode is right from the start. */
     if (chmod(path, o->unix_mode) != 0 || stat(path, &st) != 0 || listen(fd, BACKLOG) != 0) {
-        fail(o, path, errno);
+        fail_to_listen(o, path, errno);
         unlink(path);
         close(fd);
         return -1;

@@ -34,7 +34,7 @@ struct proxied {
     char data[PROXY_HEADER_MAX];
 };
 
-static void forget(struct proxied *p)
+static void forget_proxied(struct proxied *p)
 {
     event_del(&p->readable);
     LIST_REMOVE(p, link);
@@ -45,10 +45,10 @@ static void forget(struct proxied *p)
 static void drop(struct proxied *p)
 {
     close(p->fd);
-    forget(p);
+    forget_proxied(p);
 }
 
-static void refuse(struct proxied *p, const char *why)
+static void refuse_header(struct proxied *p, const char *why)
 {
     static struct log_limit limit;
     char text[STREAM_ADDRESS_MAX];
@@ -69,11 +69,11 @@ static void hand_on(struct proxied *p, const struct sockaddr_storage *client, so
     bool tls = p->tls;
     int fd = p->fd;
 
-    forget(p);
+    forget_proxied(p);
     list->accept(list->arg, fd, tls, (const struct sockaddr *)&peer, peer_len);
 }
 
-static void on_readable(evutil_socket_t fd, short what, void *arg)
+static void on_header_bytes(evutil_socket_t fd, short what, void *arg)
 {
     struct proxied *p = arg;
     struct sockaddr_storage client = {0};
@@ -81,8 +81,8 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
     size_t used;
 
     if (what & EV_TIMEOUT) {
-        refuse(p, p->len ? "its PROXY header did not end in time"
-                         : "it has said no PROXY header in time, as this address wants it");
+        refuse_header(p, p->len ? "its PROXY header did not end in time"
+                                : "it has said no PROXY header in time, as this address wants it");
         return;
     }
     ssize_t n = recv(fd, p->data + p->len, sizeof p->data - p->len, MSG_PEEK);
@@ -95,7 +95,7 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
     enum proxy_result result =
         proxy_parse(p->data, p->len + (size_t)n, &used, &client, &client_len);
     if (result == PROXY_ERROR || (result == PROXY_MORE && p->len + (size_t)n == sizeof p->data)) {
-        refuse(p, "it does not begin with a PROXY header, as this address wants it");
+        refuse_header(p, "it does not begin with a PROXY header, as this address wants it");
         return;
     }
     size_t take = result == PROXY_DONE ? used - p->len : (size_t)n;
@@ -126,7 +126,7 @@ void listener_await_header(struct listener_proxied *list, int fd, bool tls,
     p->peer_len = peer_len;
     LIST_INSERT_HEAD(&list->head, p, link);
     list->n++;
-    event_assign(&p->readable, list->base, fd, EV_READ | EV_PERSIST, on_readable, p);
+    event_assign(&p->readable, list->base, fd, EV_READ | EV_PERSIST, on_header_bytes, p);
     event_add(&p->readable, &wait);
 }
 

@@ -52,7 +52,7 @@ uint64_t client_peer_origin(const struct sockaddr *addr, int64_t uid)
     return util_hash(key, sizeof key);
 }
 
-static struct client_peer *find(struct clients *set, const unsigned char *key)
+static struct client_peer *find_peer(struct clients *set, const unsigned char *key)
 {
     struct client_peer *p;
 
@@ -64,7 +64,7 @@ void client_peer_count(struct clients *set, const struct sockaddr *addr, int64_t
                        int64_t *n_strangers)
 {
     unsigned char key[CLIENT_PEER_KEY];
-    const struct client_peer *p = key_of(addr, key) ? find(set, key) : NULL;
+    const struct client_peer *p = key_of(addr, key) ? find_peer(set, key) : NULL;
 
     *n_clients = p ? p->n_clients : 0;
     *n_strangers = p ? p->n_strangers : 0;
@@ -77,7 +77,7 @@ struct client_peer *client_peer_join(struct clients *set, const struct sockaddr 
 
     if (!key_of(addr, key))
         return NULL;
-    p = find(set, key);
+    p = find_peer(set, key);
     if (!p) {
         p = util_alloc(sizeof *p);
         memcpy(p->key, key, sizeof p->key);

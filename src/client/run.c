@@ -130,7 +130,8 @@ static enum client_stall look_before(const struct client *c, const struct resp_a
 
 /* Runs what may run, and returns how many bytes that was. Leaves stall, has_more or `partial`
  * behind when it is not all. */
-static size_t run(struct client *c, const char *data, size_t len, int64_t now_us, bool *partial)
+static size_t run_commands(struct client *c, const char *data, size_t len, int64_t now_us,
+                           bool *partial)
 {
     const struct resp_parser *p = &c->parser;
     size_t used = 0, n;
@@ -211,7 +212,7 @@ size_t client_on_bytes(void *arg, const char *data, size_t len)
         return len; /* nothing counts any more */
     c->session.last_ms = now_us / 1000;
     if (!c->has_more && c->stall == CLIENT_RUNS)
-        used = run(c, data, len, now_us, &partial);
+        used = run_commands(c, data, len, now_us, &partial);
     if (c->session.closing) {
         client_finish(c, CLIENT_END_QUIT, "QUIT"); /* unless it is finishing already */
         return len;

@@ -19,10 +19,10 @@ struct check {
 
 enum { FAIL, WARN };
 
-static void say(struct check *check, int severity, int line, const char *fmt, ...)
+static void say_finding(struct check *check, int severity, int line, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
-static void say(struct check *check, int severity, int line, const char *fmt, ...)
+static void say_finding(struct check *check, int severity, int line, const char *fmt, ...)
 {
     struct conf_error text, out;
     char path[200];
@@ -52,7 +52,7 @@ static int line_of(const struct check *check, const char *key, const char *other
     return line;
 }
 
-static const char *shown(const struct check *check, const char *key, char out[CONF_VALUE_MAX])
+static const char *shown_value(const struct check *check, const char *key, char out[CONF_VALUE_MAX])
 {
     conf_value_format(check->conf, conf_option_find(NULL, key), out);
     return out;
@@ -64,8 +64,8 @@ static void say_pair(struct check *check, int severity, const char *a, const cha
 {
     char va[CONF_VALUE_MAX], vb[CONF_VALUE_MAX];
 
-    say(check, severity, line_of(check, a, b), "%s (%s) %s %s (%s)%s", a, shown(check, a, va),
-        relation, b, shown(check, b, vb), why);
+    say_finding(check, severity, line_of(check, a, b), "%s (%s) %s %s (%s)%s", a,
+                shown_value(check, a, va), relation, b, shown_value(check, b, vb), why);
 }
 
 static void check_times(struct check *check)
@@ -118,7 +118,8 @@ static void check_exposure(struct check *check)
         if ((is_loopback(l) && !l->proxy) ||
             (l->tls && c->tls_clients == CONF_TLS_CLIENTS_REQUIRED))
             continue;
-        say(check, c->protected_mode ? FAIL : WARN, line_of(check, "listen", NULL),
+        say_finding(
+            check, c->protected_mode ? FAIL : WARN, line_of(check, "listen", NULL),
             "listen: %s%s is open to other machines%s: whoever reaches it can take and free "
             "locks%s",
             conf_listen_prefix(l->tls, l->proxy), l->host,
@@ -136,7 +137,8 @@ static void check_users(struct check *check)
         const struct conf_user *u = &c->users[i];
 
         if (!u->defined)
-            say(check, FAIL, 0,
+            say_finding(
+                check, FAIL, 0,
                 "user %s has options but no password (%s = the hash that holdfastd --hash-password "
                 "prints, or none)",
                 u->name, u->name);
@@ -144,10 +146,11 @@ static void check_users(struct check *check)
             const struct conf_user *other = &c->users[k];
 
             if (u->uid >= 0 && u->uid == other->uid)
-                say(check, FAIL, 0, "user %s has the same uid as %s", u->name, other->name);
+                say_finding(check, FAIL, 0, "user %s has the same uid as %s", u->name, other->name);
             if (u->certificate != NULL && other->certificate != NULL &&
                 strcmp(u->certificate, other->certificate) == 0)
-                say(check, FAIL, 0, "user %s has the same certificate as %s", u->name, other->name);
+                say_finding(check, FAIL, 0, "user %s has the same certificate as %s", u->name,
+                            other->name);
         }
     }
 }
@@ -160,13 +163,13 @@ static void check_tls(struct check *check)
     for (size_t i = 0; i < c->listen.count; i++)
         listens = listens || c->listen.v[i].tls;
     if (listens && c->tls_certificate == NULL)
-        say(check, FAIL, line_of(check, "listen", NULL),
-            "listen: tls:// needs a certificate in section [tls]");
+        say_finding(check, FAIL, line_of(check, "listen", NULL),
+                    "listen: tls:// needs a certificate in section [tls]");
     if (c->tls_key != NULL && c->tls_certificate == NULL)
-        say(check, FAIL, line_of(check, "key", NULL), "key: has no certificate");
+        say_finding(check, FAIL, line_of(check, "key", NULL), "key: has no certificate");
     if (c->tls_clients != CONF_TLS_CLIENTS_OFF && c->tls_ca == NULL)
-        say(check, FAIL, line_of(check, "client_certificates", NULL),
-            "client_certificates: needs a ca that signs them");
+        say_finding(check, FAIL, line_of(check, "client_certificates", NULL),
+                    "client_certificates: needs a ca that signs them");
 }
 
 /* The line of a row whose key another section has too. */
@@ -182,13 +185,15 @@ static void check_http(struct check *check)
 
     for (size_t i = 0; i < listen->count; i++) {
         if (listen->v[i].is_unix)
-            say(check, FAIL, line, "http.listen: unix:%s is no TCP address", listen->v[i].host);
+            say_finding(check, FAIL, line, "http.listen: unix:%s is no TCP address",
+                        listen->v[i].host);
         else if (listen->v[i].tls)
-            say(check, FAIL, line, "http.listen: there is no TLS for HTTP");
+            say_finding(check, FAIL, line, "http.listen: there is no TLS for HTTP");
         else if (listen->v[i].proxy)
-            say(check, FAIL, line, "http.listen: there is no PROXY protocol for HTTP");
+            say_finding(check, FAIL, line, "http.listen: there is no PROXY protocol for HTTP");
         else if (!is_loopback(&listen->v[i]))
-            say(check, WARN, line,
+            say_finding(
+                check, WARN, line,
                 "http.listen: %s is open to other machines: whoever reaches it sees the names of "
                 "locks",
                 listen->v[i].host);
@@ -200,39 +205,42 @@ static void check_master(struct check *check, size_t index)
     const struct conf_master *m = &check->conf->masters[index];
 
     if (m->host == NULL) {
-        say(check, FAIL, 0, "master %s has no address (%s = redis://host:port)", m->name, m->name);
+        say_finding(check, FAIL, 0, "master %s has no address (%s = redis://host:port)", m->name,
+                    m->name);
         return;
     }
     if (m->user != NULL && m->password == NULL)
-        say(check, FAIL, m->line, "%s: has a user but no password", m->name);
+        say_finding(check, FAIL, m->line, "%s: has a user but no password", m->name);
     if (m->key != NULL && m->certificate == NULL)
-        say(check, FAIL, m->line, "%s.key: has no certificate", m->name);
+        say_finding(check, FAIL, m->line, "%s.key: has no certificate", m->name);
     if (!m->tls && (m->ca != NULL || m->certificate != NULL || m->server_name != NULL))
-        say(check, FAIL, m->line, "%s: has options for TLS but no rediss:// address", m->name);
+        say_finding(check, FAIL, m->line, "%s: has options for TLS but no rediss:// address",
+                    m->name);
     for (size_t i = 0; i < index; i++) {
         const struct conf_master *other = &check->conf->masters[i];
 
         if (conf_master_same_address(m, other))
-            say(check, FAIL, m->line, "%s: has the same address as %s", m->name, other->name);
+            say_finding(check, FAIL, m->line, "%s: has the same address as %s", m->name,
+                        other->name);
         if (m->id != NULL && conf_master_same_id(m, other))
-            say(check, FAIL, m->line, "%s: has the same id as %s", m->name, other->name);
+            say_finding(check, FAIL, m->line, "%s: has the same id as %s", m->name, other->name);
     }
 }
 
-static void check_masters(struct check *check, bool masters_optional)
+static void check_master_list(struct check *check, bool masters_optional)
 {
     size_t count = check->conf->master_count;
 
     if (count == 0 && !masters_optional)
-        say(check, FAIL, 0,
-            "there is no master: section [masters] needs a line such as "
-            "a = redis://127.0.0.1:6379");
+        say_finding(check, FAIL, 0,
+                    "there is no master: section [masters] needs a line such as "
+                    "a = redis://127.0.0.1:6379");
     for (size_t i = 0; i < count; i++)
         check_master(check, i);
     if (count > 0 && count % 2 == 0)
-        say(check, WARN, 0,
-            "%zu masters survive the loss of %zu, as %zu would: an odd number is better", count,
-            (count - 1) / 2, count - 1);
+        say_finding(check, WARN, 0,
+                    "%zu masters survive the loss of %zu, as %zu would: an odd number is better",
+                    count, (count - 1) / 2, count - 1);
 }
 
 int conf_check(const struct conf *conf, bool masters_optional, conf_report_fn report, void *arg)
@@ -245,6 +253,6 @@ int conf_check(const struct conf *conf, bool masters_optional, conf_report_fn re
     check_users(&check);
     check_tls(&check);
     check_http(&check);
-    check_masters(&check, masters_optional);
+    check_master_list(&check, masters_optional);
     return check.errors == 0 ? 0 : -1;
 }

@@ -183,7 +183,7 @@ static int on_key(void *user, const char *section, const char *key, const char *
     return 1;
 }
 
-static void parse(struct load *load)
+static void parse_file(struct load *load)
 {
     int rc = ini_parse_stream(on_read, load, on_key, load);
 
@@ -216,7 +216,7 @@ int conf_load_bytes(struct conf *conf, const char *data, size_t len, const char 
         load.end = data + len;
         if (len >= sizeof(bom) && memcmp(data, bom, sizeof(bom)) == 0)
             load.next += sizeof(bom);
-        parse(&load);
+        parse_file(&load);
     }
     for (size_t i = 0; i < load.master_key_count; i++)
         free(load.master_keys[i].key);

@@ -23,11 +23,6 @@ enum { REDIS_PORT = 6379, HOST_MAX = 253 };
 #define NAME_BYTES "abcdefghijklmnopqrstuvwxyz0123456789_-"
 #define HOST_BYTES "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_"
 
-static char *dup_or_null(const char *s)
-{
-    return s != NULL ? util_strdup(s) : NULL;
-}
-
 static void free_secret(char *s)
 {
     if (s != NULL)
@@ -72,27 +67,20 @@ void conf_masters_copy(struct conf *dst, const struct conf *src)
 
         *to = *from;
         to->name = util_strdup(from->name);
-        to->host = dup_or_null(from->host);
-        to->user = dup_or_null(from->user);
-        to->password = dup_or_null(from->password);
-        to->id = dup_or_null(from->id);
-        to->password_file = dup_or_null(from->password_file);
-        to->password_credential = dup_or_null(from->password_credential);
-        to->ca = dup_or_null(from->ca);
-        to->certificate = dup_or_null(from->certificate);
-        to->key = dup_or_null(from->key);
-        to->server_name = dup_or_null(from->server_name);
+        to->host = util_strdup_or_null(from->host);
+        to->user = util_strdup_or_null(from->user);
+        to->password = util_strdup_or_null(from->password);
+        to->id = util_strdup_or_null(from->id);
+        to->password_file = util_strdup_or_null(from->password_file);
+        to->password_credential = util_strdup_or_null(from->password_credential);
+        to->ca = util_strdup_or_null(from->ca);
+        to->certificate = util_strdup_or_null(from->certificate);
+        to->key = util_strdup_or_null(from->key);
+        to->server_name = util_strdup_or_null(from->server_name);
     }
 }
 
 /* ---- the address ---- */
-
-static int hex_digit(char c)
-{
-    const char *digits = "0123456789abcdef", *at = strchr(digits, tolower((unsigned char)c));
-
-    return c != '\0' && at != NULL ? (int)(at - digits) : -1;
-}
 
 /* In place. %00 is refused: nothing here may hold a NUL. */
 static int percent_decode(char *s)
@@ -106,8 +94,8 @@ static int percent_decode(char *s)
             *out++ = *s;
             continue;
         }
-        high = hex_digit(s[1]);
-        low = high < 0 ? -1 : hex_digit(s[2]);
+        high = util_hex_digit(s[1]);
+        low = high < 0 ? -1 : util_hex_digit(s[2]);
         if (low < 0 || high * 16 + low == 0)
             return -1;
         *out++ = (char)(high * 16 + low);
@@ -246,8 +234,8 @@ static int set_address(struct conf_master *m, const char *value, int line, struc
     if (rc == 0) {
         master_fini_address(m);
         m->host = util_strdup(parsed.host);
-        m->user = dup_or_null(parsed.user);
-        m->password = dup_or_null(parsed.password);
+        m->user = util_strdup_or_null(parsed.user);
+        m->password = util_strdup_or_null(parsed.password);
         m->port = parsed.port;
         m->db = parsed.db;
         m->is_unix = parsed.is_unix;
@@ -283,7 +271,7 @@ static int set_path(char **field, const char *value, struct conf_error *err)
 }
 
 /* As a host in an address, an IPv6 address without brackets. */
-static int set_server_name(struct conf_master *m, const char *value, struct conf_error *err)
+static int set_tls_name(struct conf_master *m, const char *value, struct conf_error *err)
 {
     unsigned char address[sizeof(struct in6_addr)];
     size_t len = strlen(value);
@@ -322,7 +310,7 @@ static int set_option(struct conf_master *m, const char *option, const char *val
     if (strcmp(option, ".key") == 0)
         return set_path(&m->key, value, err);
     if (strcmp(option, ".server_name") == 0)
-        return set_server_name(m, value, err);
+        return set_tls_name(m, value, err);
     return conf_refuse(err, "a master has only .id, .password_file, .password_credential, .ca, "
                             ".certificate, .key and .server_name");
 }
@@ -422,25 +410,20 @@ void conf_master_format(const struct conf_master *m, char out[CONF_VALUE_MAX])
     }
 }
 
-static bool same_text(const char *a, const char *b)
-{
-    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
-}
-
 bool conf_master_same_address(const struct conf_master *a, const struct conf_master *b)
 {
-    return same_text(a->host, b->host) && a->port == b->port && a->is_unix == b->is_unix &&
+    return util_same_text(a->host, b->host) && a->port == b->port && a->is_unix == b->is_unix &&
            a->tls == b->tls;
 }
 
 bool conf_master_same_id(const struct conf_master *a, const struct conf_master *b)
 {
-    return same_text(a->id, b->id);
+    return util_same_text(a->id, b->id);
 }
 
 bool conf_master_same_login(const struct conf_master *a, const struct conf_master *b)
 {
-    return same_text(a->user, b->user) && same_text(a->password, b->password) &&
-           same_text(a->ca, b->ca) && same_text(a->certificate, b->certificate) &&
-           same_text(a->key, b->key) && same_text(a->server_name, b->server_name);
+    return util_same_text(a->user, b->user) && util_same_text(a->password, b->password) &&
+           util_same_text(a->ca, b->ca) && util_same_text(a->certificate, b->certificate) &&
+           util_same_text(a->key, b->key) && util_same_text(a->server_name, b->server_name);
 }

@@ -23,11 +23,6 @@ static const struct conf_name allow_names[] = {{"lock", CONF_ALLOW_LOCK},
                                                {"admin", CONF_ALLOW_ADMIN},
                                                {NULL, 0}};
 
-static char *dup_or_null(const char *s)
-{
-    return s != NULL ? util_strdup(s) : NULL;
-}
-
 void conf_clear_users(struct conf *conf)
 {
     for (size_t i = 0; i < conf->user_count; i++) {
@@ -53,14 +48,9 @@ void conf_users_copy(struct conf *dst, const struct conf *src)
         *to = src->users[i];
         to->name = util_strdup(to->name);
         to->names = util_strdup(to->names);
-        to->hash = dup_or_null(to->hash);
-        to->certificate = dup_or_null(to->certificate);
+        to->hash = util_strdup_or_null(to->hash);
+        to->certificate = util_strdup_or_null(to->certificate);
     }
-}
-
-static bool same_text(const char *a, const char *b)
-{
-    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
 }
 
 bool conf_users_same(const struct conf *a, const struct conf *b)
@@ -70,9 +60,10 @@ bool conf_users_same(const struct conf *a, const struct conf *b)
     for (size_t i = 0; i < a->user_count; i++) {
         const struct conf_user *x = &a->users[i], *y = &b->users[i];
 
-        if (!same_text(x->name, y->name) || !same_text(x->hash, y->hash) ||
-            !same_text(x->names, y->names) || !same_text(x->certificate, y->certificate) ||
-            x->nopass != y->nopass || x->allow != y->allow || x->uid != y->uid)
+        if (!util_same_text(x->name, y->name) || !util_same_text(x->hash, y->hash) ||
+            !util_same_text(x->names, y->names) ||
+            !util_same_text(x->certificate, y->certificate) || x->nopass != y->nopass ||
+            x->allow != y->allow || x->uid != y->uid)
             return false;
     }
     return true;

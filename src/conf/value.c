@@ -266,7 +266,7 @@ int conf_path_check(const char *text, struct conf_error *err)
     return 0;
 }
 
-static bool is_text(const struct conf_option *opt)
+static bool is_text_type(const struct conf_option *opt)
 {
     return opt->type == CONF_PATH || opt->type == CONF_HOSTS;
 }
@@ -314,7 +314,7 @@ void conf_texts_copy(struct conf *conf)
     for (size_t i = 0; i < count; i++) {
         char **field = field_of(conf, &opt[i]);
 
-        if (is_text(&opt[i]) && *field != NULL)
+        if (is_text_type(&opt[i]) && *field != NULL)
             *field = util_strdup(*field);
     }
 }
@@ -325,7 +325,7 @@ void conf_texts_fini(struct conf *conf)
     const struct conf_option *opt = conf_options(&count);
 
     for (size_t i = 0; i < count; i++) {
-        if (is_text(&opt[i]))
+        if (is_text_type(&opt[i]))
             free(*(char **)field_of(conf, &opt[i]));
     }
 }
@@ -335,7 +335,7 @@ void conf_texts_fini(struct conf *conf)
 int conf_value_set(struct conf *conf, const struct conf_option *opt, const char *text,
                    struct conf_error *err)
 {
-    if (is_text(opt))
+    if (is_text_type(opt))
         return text_set(conf, opt, text, err);
     if (opt->type != CONF_LISTEN)
         return number_set(conf, opt, text, err);
@@ -351,7 +351,7 @@ void conf_value_format(const struct conf *conf, const struct conf_option *opt,
 {
     const struct conf_listens *listens = (const struct conf_listens *)const_field_of(conf, opt);
 
-    if (is_text(opt))
+    if (is_text_type(opt))
         text_format(conf, opt, out);
     else if (opt->type != CONF_LISTEN)
         number_format(conf, opt, out);

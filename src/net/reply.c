@@ -24,7 +24,7 @@ static void free_nothing(void *object)
 }
 
 /* NULL makes hiredis give up; the reason is in `error`. */
-static void *refuse(struct reply *r, const char *why)
+static void *refuse_reply(struct reply *r, const char *why)
 {
     if (!r->error)
         r->error = why;
@@ -43,7 +43,7 @@ static struct reply_value *add_value(const redisReadTask *task, enum reply_type 
 {
     struct reply *r = task->privdata;
     if (r->count >= REPLY_VALUES_MAX)
-        return refuse(r, "a reply has too many elements");
+        return refuse_reply(r, "a reply has too many elements");
     if (r->count == r->cap) {
         r->cap = r->cap ? r->cap * 2 : 64;
         r->cap = r->cap < REPLY_VALUES_MAX ? r->cap : REPLY_VALUES_MAX;
@@ -70,7 +70,7 @@ static void *create_string(const redisReadTask *task, char *text, size_t len)
         type = REPLY_ERROR;
         break;
     default:
-        return refuse(r, "a reply is of a type that was not asked for");
+        return refuse_reply(r, "a reply is of a type that was not asked for");
     }
     struct reply_value *v = add_value(task, type);
     if (!v)
@@ -99,11 +99,11 @@ static void *add_array(const redisReadTask *task, size_t n)
 {
     struct reply *r = task->privdata;
     if (task->type != REDIS_REPLY_ARRAY)
-        return refuse(r, "a reply is of a type that was not asked for");
+        return refuse_reply(r, "a reply is of a type that was not asked for");
     if (n > REPLY_VALUES_MAX)
-        return refuse(r, "a reply has too many elements");
+        return refuse_reply(r, "a reply has too many elements");
     if (depth_of(task) >= REPLY_DEPTH_MAX)
-        return refuse(r, "a reply is nested too deeply");
+        return refuse_reply(r, "a reply is nested too deeply");
     struct reply_value *v = add_value(task, REPLY_ARRAY);
     if (v)
         v->integer = (int64_t)n;
@@ -120,13 +120,13 @@ static void *create_array(const redisReadTask *task, size_t n)
 static void *create_double(const redisReadTask *task, double value, char *text, size_t len)
 {
     (void)value, (void)text, (void)len;
-    return refuse(task->privdata, "a reply is of a type that was not asked for");
+    return refuse_reply(task->privdata, "a reply is of a type that was not asked for");
 }
 
 static void *create_bool(const redisReadTask *task, int value)
 {
     (void)value;
-    return refuse(task->privdata, "a reply is of a type that was not asked for");
+    return refuse_reply(task->privdata, "a reply is of a type that was not asked for");
 }
 #else
 static void *create_array(const redisReadTask *task, int n)
@@ -199,7 +199,7 @@ enum reply_result reply_next(struct reply *r)
         return REPLY_BROKEN;
     int status = redisReaderGetReply(r->reader, &object);
     if (status != REDIS_OK || r->error) {
-        refuse(r, "its bytes are no Redis protocol");
+        refuse_reply(r, "its bytes are no Redis protocol");
         return REPLY_BROKEN;
     }
     if (object) {
@@ -208,7 +208,7 @@ enum reply_result reply_next(struct reply *r)
         return REPLY_READY;
     }
     if (r->unfinished > r->max_bytes) {
-        refuse(r, "a reply is longer than max_master_reply");
+        refuse_reply(r, "a reply is longer than max_master_reply");
         return REPLY_BROKEN;
     }
     return REPLY_MORE;

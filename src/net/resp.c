@@ -233,15 +233,6 @@ static bool is_blank(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 static char escaped_char(char c)
 {
     switch (c) {
@@ -279,8 +270,8 @@ static const char *read_double_quoted(const char *s, const char *end, char **out
             continue;
         }
         s++;
-        if (*s == 'x' && end - s > 2 && hex_digit(s[1]) >= 0 && hex_digit(s[2]) >= 0) {
-            *(*out)++ = (char)(hex_digit(s[1]) * 16 + hex_digit(s[2]));
+        if (*s == 'x' && end - s > 2 && util_hex_digit(s[1]) >= 0 && util_hex_digit(s[2]) >= 0) {
+            *(*out)++ = (char)(util_hex_digit(s[1]) * 16 + util_hex_digit(s[2]));
             s += 2;
         } else {
             *(*out)++ = escaped_char(*s);

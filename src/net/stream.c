@@ -138,7 +138,7 @@ static void on_fin(struct stream *s)
         stream_fail(s, STREAM_END_EOF, 0, "closed by the peer");
 }
 
-static void on_readable(evutil_socket_t fd, short what, void *arg)
+static void on_socket_readable(evutil_socket_t fd, short what, void *arg)
 {
     struct stream *s = arg;
 
@@ -207,7 +207,7 @@ bool stream_probe(struct stream *s)
 
 /* ---- writing ---- */
 
-static void write_out(struct stream *s)
+static void write_to_socket(struct stream *s)
 {
     while (buf_len(&s->out) > 0) {
         size_t len = buf_len(&s->out);
@@ -233,10 +233,10 @@ void stream_flush(struct stream *s)
 {
     if (stream_is_open(s) && !s->shaking && buf_len(&s->out) > 0 &&
         !event_pending(&s->writable, EV_WRITE, NULL))
-        write_out(s);
+        write_to_socket(s);
 }
 
-static void on_writable(evutil_socket_t fd, short what, void *arg)
+static void on_socket_writable(evutil_socket_t fd, short what, void *arg)
 {
     struct stream *s = arg;
     unsigned closes = s->closes;
@@ -257,7 +257,7 @@ static void on_writable(evutil_socket_t fd, short what, void *arg)
         stream_arm(s);
         event_active(&s->readable, EV_READ, 0); /* it is the read that has to be tried again */
     }
-    write_out(s);
+    write_to_socket(s);
     if (s->closes == closes && s->events->on_drain)
         s->events->on_drain(s->arg);
 }
@@ -283,8 +283,8 @@ void stream_init(struct stream *s, struct event_base *base, const struct stream_
 void stream_set_fd(struct stream *s, int fd)
 {
     s->fd = fd;
-    event_assign(&s->readable, s->base, fd, EV_READ | EV_PERSIST, on_readable, s);
-    event_assign(&s->writable, s->base, fd, EV_WRITE | EV_PERSIST, on_writable, s);
+    event_assign(&s->readable, s->base, fd, EV_READ | EV_PERSIST, on_socket_readable, s);
+    event_assign(&s->writable, s->base, fd, EV_WRITE | EV_PERSIST, on_socket_writable, s);
 }
 
 void stream_start(struct stream *s)

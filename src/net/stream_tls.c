@@ -36,7 +36,7 @@ static void wait_for(struct stream *s, bool read)
     event_del(read ? &s->writable : &s->readable);
 }
 
-static enum tls_result step(struct stream *s)
+static enum tls_result shake_once(struct stream *s)
 {
     int64_t start_us = clock_us();
     enum tls_result result = tls_shake(s->tls);
@@ -51,7 +51,7 @@ void stream_tls_shake(struct stream *s)
 {
     if (!s->connecting && clock_us() < rest_until_us)
         return;
-    switch (step(s)) {
+    switch (shake_once(s)) {
     case TLS_DONE:
         shaken(s);
         return;

@@ -71,7 +71,8 @@ static SSL_CTX *context_new(const SSL_METHOD *method)
 }
 
 /* Writes "what path: why" and returns -1. */
-static int refuse(char *error, size_t size, const char *what, const char *path, const char *why)
+static int refuse_file(char *error, size_t size, const char *what, const char *path,
+                       const char *why)
 {
     snprintf(error, size, "%s %s: %s", what, path, why);
     ERR_clear_error();
@@ -87,13 +88,13 @@ static int load_certificate(SSL_CTX *ctx, const struct tls_files *f, char *error
     if (!f->certificate)
         return 0;
     if (conf_expand_path(f->certificate, path, sizeof path, &why) != 0)
-        return refuse(error, size, "certificate", f->certificate, why.text);
+        return refuse_file(error, size, "certificate", f->certificate, why.text);
     if (SSL_CTX_use_certificate_chain_file(ctx, path) != 1)
-        return refuse(error, size, "certificate", path, first_error());
+        return refuse_file(error, size, "certificate", path, first_error());
     if (conf_expand_path(key, path, sizeof path, &why) != 0)
-        return refuse(error, size, "key", key, why.text);
+        return refuse_file(error, size, "key", key, why.text);
     if (SSL_CTX_use_PrivateKey_file(ctx, path, SSL_FILETYPE_PEM) != 1)
-        return refuse(error, size, "key", path, first_error());
+        return refuse_file(error, size, "key", path, first_error());
     return 0;
 }
 
@@ -108,9 +109,9 @@ static int load_ca(SSL_CTX *ctx, const struct tls_files *f, bool for_clients, ch
     if (!f->ca)
         return 0;
     if (conf_expand_path(f->ca, path, sizeof path, &why) != 0)
-        return refuse(error, size, "ca", f->ca, why.text);
+        return refuse_file(error, size, "ca", f->ca, why.text);
     if (SSL_CTX_load_verify_locations(ctx, path, NULL) != 1)
-        return refuse(error, size, "ca", path, first_error());
+        return refuse_file(error, size, "ca", path, first_error());
     if (for_clients)
         SSL_CTX_set_client_CA_list(ctx, SSL_load_client_CA_file(path));
     return 0;
@@ -218,7 +219,7 @@ struct ssl_st *tls_accept(struct ssl_ctx_st *ctx, int fd)
 }
 
 /* OpenSSL copies the name, but its macro takes a pointer that is not const. */
-static bool set_server_name(SSL *ssl, const char *name)
+static bool name_server(SSL *ssl, const char *name)
 {
     char *copy = util_strdup(name);
     bool done = SSL_set_tlsext_host_name(ssl, copy) == 1;
@@ -234,7 +235,7 @@ struct ssl_st *tls_connect(struct ssl_ctx_st *ctx, int fd, const char *name)
     bool numeric =
         inet_pton(AF_INET, name, address) == 1 || inet_pton(AF_INET6, name, address) == 1;
     int rc = numeric ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name)
-                     : SSL_set1_host(ssl, name) && set_server_name(ssl, name);
+                     : SSL_set1_host(ssl, name) && name_server(ssl, name);
 
     if (rc != 1) /* never without a name to hold the server to */
         util_die("cannot set the name of a TLS server: %s", first_error());

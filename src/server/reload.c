@@ -232,19 +232,14 @@ static void to_text(void *arg, bool is_warning, const char *text)
     snprintf(e->text, e->size, "%s", text);
 }
 
-static bool same_text(const char *a, const char *b)
-{
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
 /* The files of TLS are read again only when others are meant. 0, or -1 with text in `error`. */
 static int set_tls(struct server *s, const struct conf *conf, char *error, size_t error_size)
 {
     const struct conf *old = &s->conf;
     struct ssl_ctx_st *tls;
 
-    if (same_text(old->tls_certificate, conf->tls_certificate) &&
-        same_text(old->tls_key, conf->tls_key) && same_text(old->tls_ca, conf->tls_ca) &&
+    if (util_same_text(old->tls_certificate, conf->tls_certificate) &&
+        util_same_text(old->tls_key, conf->tls_key) && util_same_text(old->tls_ca, conf->tls_ca) &&
         old->tls_clients == conf->tls_clients)
         return 0;
     if (server_load_tls(s, conf, &tls, error, error_size) != 0)

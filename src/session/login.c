@@ -125,7 +125,7 @@ void login_drop(struct login *l)
     free(l);
 }
 
-static void decide(struct login *l, bool right)
+static void decide_try(struct login *l, bool right)
 {
     leave_queue(l);
     strcpy(l->hash, user_hash(user_of(l)));
@@ -179,12 +179,12 @@ static struct login *look_at_all(int64_t now_ms)
         bool known = was_wrong(&l->facts, u);
         next = TAILQ_NEXT(l, link);
         if (is_right_at_once(&l->facts, u, now_ms)) {
-            decide(l, true);
+            decide_try(l, true);
         } else if (l == current.login || !is_due(l, known, now_ms)) {
             continue;
         } else if (known) {
             hold_against(&l->facts, user_hash(u), now_ms);
-            decide(l, false);
+            decide_try(l, false);
         } else if (free_hasher && (!best || last_turn[l->facts.origin % ORIGINS] <
                                                 last_turn[best->facts.origin % ORIGINS])) {
             best = l;
@@ -208,7 +208,7 @@ static void take_result(bool fits, int64_t now_ms)
     else
         hold_against(&current.facts, current.hash, now_ms);
     if (l)
-        decide(l, fits);
+        decide_try(l, fits);
 }
 
 /* Without a thread the result is there at once; even then not more than one password in a turn. */

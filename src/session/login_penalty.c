@@ -34,7 +34,7 @@ static struct penalty {
 /* Names wait in NAME_GROUPS groups, whether there is such a user or not: who tries names must not
  * learn from a wait which of them exist, and must not have a first try without a wait, which costs
  * us some milliseconds, for every name that there is. */
-static unsigned group_of(const char *name, size_t len)
+static unsigned group_of_name(const char *name, size_t len)
 {
     uint32_t h = 2166136261u; /* FNV-1a: who shares a group with whom is no secret */
 
@@ -45,7 +45,7 @@ static unsigned group_of(const char *name, size_t len)
 
 uint64_t penalty_key(uint64_t origin, const char *name, size_t name_len)
 {
-    uint64_t both[2] = {origin, group_of(name, name_len)};
+    uint64_t both[2] = {origin, group_of_name(name, name_len)};
 
     return util_hash(both, sizeof both) | 1;
 }
@@ -56,7 +56,7 @@ static struct penalty *slot_of(uint64_t key)
 }
 
 /* NULL: nothing is held against it. */
-static const struct penalty *find(uint64_t key)
+static const struct penalty *find_penalty(uint64_t key)
 {
     const struct penalty *p = slot_of(key);
 
@@ -74,7 +74,7 @@ static struct penalty *find_or_make(uint64_t key)
 
 bool penalty_is_known(uint64_t key, uint64_t mark)
 {
-    const struct penalty *p = find(key);
+    const struct penalty *p = find_penalty(key);
 
     for (int i = 0; p && i < WRONG_KEPT; i++)
         if (p->wrong[i] == mark)
@@ -84,7 +84,7 @@ bool penalty_is_known(uint64_t key, uint64_t mark)
 
 int64_t penalty_until_ms(uint64_t key, bool known)
 {
-    const struct penalty *p = find(key);
+    const struct penalty *p = find_penalty(key);
 
     if (!p)
         return 0;
@@ -128,7 +128,7 @@ void penalty_count_guess(uint64_t key, int64_t now_ms)
 
 bool penalty_is_guessed_at(uint64_t key, int64_t now_ms)
 {
-    const struct penalty *p = find(key);
+    const struct penalty *p = find_penalty(key);
 
     return p && p->guesses >= LOGIN_GUESSES && now_ms - p->guesses_since_ms <= FORGET_MS;
 }

@@ -79,7 +79,7 @@ static struct {
     bool in_patterns;         /* the listeners of the channel itself are through */
 } at;
 
-static struct entry *find(bool is_pattern, const char *name, size_t len)
+static struct entry *entry_find(bool is_pattern, const char *name, size_t len)
 {
     struct entry *e;
 
@@ -105,7 +105,7 @@ static struct entry *entry_new(bool is_pattern, const char *name, size_t len)
     return e;
 }
 
-static void look_at(struct entry *e)
+static void set_next_entry(struct entry *e)
 {
     at.entry = e;
     at.sub = NULL;
@@ -115,7 +115,7 @@ static void look_at(struct entry *e)
 static void entry_free(struct entry *e)
 {
     if (at.entry == e)
-        look_at(e->glob != NULL ? e->hh.next : NULL);
+        set_next_entry(e->glob != NULL ? e->hh.next : NULL);
     if (e->glob != NULL) {
         HASH_DEL(patterns, e); /* NOLINT(clang-analyzer-core.NullDereference) */
         n_patterns--;
@@ -164,19 +164,19 @@ static void subscription_free(struct subscription *sub)
 
 bool pubsub_has_pattern(const char *pattern, size_t len)
 {
-    return find(true, pattern, len) != NULL;
+    return entry_find(true, pattern, len) != NULL;
 }
 
 bool pubsub_is_subscribed(const struct session *s, const char *name, size_t len, bool is_pattern)
 {
-    struct entry *e = find(is_pattern, name, len);
+    struct entry *e = entry_find(is_pattern, name, len);
 
     return e != NULL && subscription_find(s, e) != NULL;
 }
 
 uint32_t pubsub_subscribe(struct session *s, const char *name, size_t len, bool is_pattern)
 {
-    struct entry *e = find(is_pattern, name, len);
+    struct entry *e = entry_find(is_pattern, name, len);
 
     if (e != NULL && subscription_find(s, e) != NULL)
         return s->n_subscriptions;
@@ -196,7 +196,7 @@ uint32_t pubsub_subscribe(struct session *s, const char *name, size_t len, bool 
 
 uint32_t pubsub_unsubscribe(struct session *s, const char *name, size_t len, bool is_pattern)
 {
-    struct entry *e = find(is_pattern, name, len);
+    struct entry *e = entry_find(is_pattern, name, len);
     struct subscription *sub = e != NULL ? subscription_find(s, e) : NULL;
 
     if (sub != NULL)
@@ -245,10 +245,10 @@ uint32_t pubsub_count_session(const struct session *s, bool is_pattern)
 
 bool pubsub_wanted(const char *channel, size_t len)
 {
-    return patterns != NULL || (channels != NULL && find(false, channel, len) != NULL);
+    return patterns != NULL || (channels != NULL && entry_find(false, channel, len) != NULL);
 }
 
-static void tell(struct subscription *sub, const struct message *m, int64_t now_ms)
+static void tell_listener(struct subscription *sub, const struct message *m, int64_t now_ms)
 {
     const struct entry *e = sub->entry;
     bool is_pattern = e->glob != NULL;
@@ -275,7 +275,7 @@ static uint32_t tell_listeners(const struct message *m, int64_t now_ms)
         steps_left -= TELL_STEPS;
         if (sub->since >= m->number)
             continue;
-        tell(sub, m, now_ms);
+        tell_listener(sub, m, now_ms);
         n++;
     }
     return n;
@@ -289,7 +289,7 @@ static void look_closer(const struct message *m)
     if (e->glob != NULL) {
         steps_left -= 1 + (int)glob_steps(e->glob, m->channel_len) / MATCH_BYTES;
         if (!glob_match(e->glob, m->channel, m->channel_len)) {
-            look_at(e->hh.next);
+            set_next_entry(e->hh.next);
             return;
         }
     }
@@ -297,21 +297,21 @@ static void look_closer(const struct message *m)
     at.sub = TAILQ_FIRST(&e->listeners);
 }
 
-static void begin(const struct message *m)
+static void begin_message(const struct message *m)
 {
-    look_at(find(false, m->channel, m->channel_len));
+    set_next_entry(entry_find(false, m->channel, m->channel_len));
     at.in_patterns = false;
 }
 
 /* Goes on with the message that is under way. True: it is through. */
-static bool go_on(const struct message *m, uint32_t *n_told, int64_t now_ms)
+static bool tell_some(const struct message *m, uint32_t *n_told, int64_t now_ms)
 {
     while (at.entry != NULL || !at.in_patterns) {
         if (steps_left <= 0)
             return false;
         if (at.entry == NULL) {
             at.in_patterns = true;
-            look_at(patterns);
+            set_next_entry(patterns);
             continue;
         }
         if (!at.fits) {
@@ -320,7 +320,7 @@ static bool go_on(const struct message *m, uint32_t *n_told, int64_t now_ms)
         }
         *n_told += tell_listeners(m, now_ms);
         if (at.sub == NULL && at.entry != NULL && at.fits)
-            look_at(at.in_patterns ? at.entry->hh.next : NULL);
+            set_next_entry(at.in_patterns ? at.entry->hh.next : NULL);
     }
     return true;
 }
@@ -348,13 +348,13 @@ static void send_outbox(int64_t now_ms)
     uint32_t ignored = 0;
 
     telling = true;
-    for (m = TAILQ_FIRST(&outbox); m != NULL && go_on(m, &ignored, now_ms); m = next) {
+    for (m = TAILQ_FIRST(&outbox); m != NULL && tell_some(m, &ignored, now_ms); m = next) {
         next = TAILQ_NEXT(m, link);
         TAILQ_REMOVE(&outbox, m, link);
         n_outbox--;
         free(m);
         if (next != NULL)
-            begin(next);
+            begin_message(next);
     }
     telling = false;
 }
@@ -365,13 +365,13 @@ static uint32_t send_at_once(const struct message *m, int64_t now_ms)
     uint32_t n_told = 0;
 
     telling = true;
-    begin(m);
-    bool through = go_on(m, &n_told, now_ms);
+    begin_message(m);
+    bool through = tell_some(m, &n_told, now_ms);
     telling = false;
     if (!through)
         post(m, true);
     else if (!TAILQ_EMPTY(&outbox)) { /* published meanwhile */
-        begin(TAILQ_FIRST(&outbox));
+        begin_message(TAILQ_FIRST(&outbox));
         send_outbox(now_ms);
     }
     return n_told;
@@ -424,7 +424,7 @@ uint32_t pubsub_count_channels(void)
 
 uint32_t pubsub_count_channel(const char *name, size_t len)
 {
-    struct entry *e = find(false, name, len);
+    struct entry *e = entry_find(false, name, len);
 
     return e != NULL ? e->n_listeners : 0;
 }

@@ -34,14 +34,14 @@ struct held {
 static struct request_list spare = TAILQ_HEAD_INITIALIZER(spare);
 static int n_spare;
 
-static struct held *held_of(struct request *r)
+static struct held *held_of_request(struct request *r)
 {
     return (struct held *)r; /* its first member */
 }
 
 static void held_write(struct request *r, struct resp_writer *w, int64_t now_ms)
 {
-    struct held *h = held_of(r);
+    struct held *h = held_of_request(r);
 
     (void)now_ms;
     r->session->held_len -= h->len;
@@ -50,7 +50,7 @@ static void held_write(struct request *r, struct resp_writer *w, int64_t now_ms)
 
 static void held_free(struct request *r)
 {
-    struct held *h = held_of(r);
+    struct held *h = held_of_request(r);
 
     free(h->big);
     if (n_spare == HELD_SPARE_MAX) {
@@ -75,7 +75,7 @@ static struct held *held_new(const char *bytes, size_t len)
         r = util_alloc(sizeof(struct held));
     }
     *r = (struct request){.type = &held_type, .done = true};
-    struct held *h = held_of(r);
+    struct held *h = held_of_request(r);
     h->len = len;
     h->big = NULL;
     if (len > sizeof h->small)

@@ -24,11 +24,6 @@ static int iterations = PASSWORD_ITERATIONS; /* of the slowest hash */
 
 /* ---- the set ---- */
 
-static char *copy(const char *s)
-{
-    return s ? util_strdup(s) : NULL;
-}
-
 static void clear(struct user *u)
 {
     for (size_t i = 0; i < u->n_patterns; i++)
@@ -58,19 +53,19 @@ static void set_patterns(struct user *u, const char *names)
     free(text);
 }
 
-static void set(struct user *u, const struct conf_user *c)
+static void apply_conf(struct user *u, const struct conf_user *c)
 {
     bool same = u->hash && c->hash && strcmp(u->hash, c->hash) == 0;
 
     u->known = u->known && same;
     u->changed = u->names && (u->allow != c->allow || strcmp(u->names, c->names) != 0);
     clear(u);
-    u->hash = copy(c->hash);
+    u->hash = util_strdup_or_null(c->hash);
     u->names = util_strdup(c->names);
     u->nopass = c->nopass;
     u->allow = c->allow;
     u->uid = c->uid;
-    u->certificate = copy(c->certificate);
+    u->certificate = util_strdup_or_null(c->certificate);
     set_patterns(u, c->names);
 }
 
@@ -85,7 +80,7 @@ static struct user *take_old(const char *name)
     return NULL;
 }
 
-static void let_go(struct user *u)
+static void mark_gone(struct user *u)
 {
     if (!u)
         return;
@@ -116,10 +111,10 @@ void users_configure(const struct conf *conf)
             fresh[i]->name = util_strdup(c->name);
             fresh[i]->refs = 1;
         }
-        set(fresh[i], c);
+        apply_conf(fresh[i], c);
     }
     for (size_t i = 0; i < n_users; i++)
-        let_go(users[i]);
+        mark_gone(users[i]);
     n_users = conf->user_count;
     memcpy(users, fresh, n_users * sizeof users[0]);
     iterations = PASSWORD_ITERATIONS;
@@ -131,7 +126,7 @@ void users_configure(const struct conf *conf)
 void users_fini(void)
 {
     for (size_t i = 0; i < n_users; i++)
-        let_go(users[i]);
+        mark_gone(users[i]);
     n_users = 0;
 }
 

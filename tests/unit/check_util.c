@@ -2,6 +2,7 @@
  */
 #include "base/util.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +10,23 @@
 #include "suite.h"
 
 #define LEN(array) (sizeof(array) / sizeof((array)[0]))
+
+START_TEST(texts)
+{
+    char *copy = util_strdup_or_null("a");
+
+    ck_assert_str_eq(copy, "a");
+    free(copy);
+    ck_assert_ptr_null(util_strdup_or_null(NULL));
+    ck_assert(util_same_text(NULL, NULL) && util_same_text("a", "a"));
+    ck_assert(!util_same_text(NULL, "") && !util_same_text("", NULL) && !util_same_text("a", "b"));
+    for (int c = CHAR_MIN; c <= CHAR_MAX; c++) {
+        static const char digits[] = "0123456789abcdef0123456789ABCDEF";
+        const char *at = c ? strchr(digits, c) : NULL;
+        ck_assert_int_eq(util_hex_digit((char)c), at ? (int)(at - digits) % 16 : -1);
+    }
+}
+END_TEST
 
 START_TEST(memory)
 {
@@ -293,6 +311,7 @@ int main(void)
 {
     Suite *suite = suite_create("util");
     TCase *tc = tcase_create("util");
+    tcase_add_test(tc, texts);
     tcase_add_test(tc, memory);
     tcase_add_exit_test(tc, memory_out, EXIT_FAILURE);
     tcase_add_exit_test(tc, die, EXIT_FAILURE);

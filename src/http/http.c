@@ -1,5 +1,5 @@
 /*
- * From a request to its answer. Sockets and connections are those of http_conn.c, what the answers
+ * From a request to its answer. Sockets and connections are those of conn.c, what the answers
  * say comes from the hooks.
  */
 #include "http/http.h"

@@ -6,7 +6,7 @@
  *   /metrics               Prometheus text
  *   /livez  /-/healthy     200: the loop turns
  *   /readyz /-/ready       200, or 503 and why no lock can be had; ?verbose: each check
- *   /                      the status page, for hosts of ours only (http_host.c)
+ *   /                      the status page, for hosts of ours only (host.c)
  *
  * GET and HEAD only; nothing can be changed from here. One request a connection, and every
  * connection ends after HTTP_CONN_MS whatever it does.

@@ -1,24 +1,59 @@
 /*
- * The status page as a whole: head, state, figures with their curves, and the lists of
- * http_table.c. What is inside <main> is replaced every other second by the same part of a fresh
- * page.
+ * Names the values and lists that page.html shows. Whatever is not a number or a word of our own
+ * goes through http_escape().
  */
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/buf.h"
+#include "http/page_files.h"
 #include "http/private.h"
+#include "http/template.h"
+#include "session/lostlog.h"
 #include "stats/stats.h"
 
-/* Of the curves. */
-enum { WIDTH = 118, HEIGHT = 32 };
+enum { NAME_SHOWN = 96, CURVE_WIDTH = 118, CURVE_HEIGHT = 32 };
 
-static void put(struct buf *out, const char *text)
+static const char dash[] = "&ndash;";
+
+/* ---- values ---- */
+
+/* Adds a text of our own, as it is. */
+static void add_own(struct template_values *values, const char *name, const char *text)
 {
-    buf_append(out, text, strlen(text));
+    buf_append(template_value(values, name), text, strlen(text));
 }
 
-/* ---- state ---- */
+static void add_text(struct template_values *values, const char *name, const char *text)
+{
+    http_escape(template_value(values, name), text, strlen(text));
+}
+
+static void add_ms(struct template_values *values, const char *name, int64_t ms)
+{
+    http_put_ms(template_value(values, name), ms);
+}
+
+static void add_count(struct template_values *values, const char *name, uint64_t n)
+{
+    http_put_count(template_value(values, name), n);
+}
+
+/* Adds the name of a lock of which so many bytes are kept. */
+static void add_lock(struct template_values *values, const char *lock, size_t kept, size_t len)
+{
+    struct buf *out = template_value(values, "lock");
+    size_t n = kept < NAME_SHOWN ? kept : NAME_SHOWN;
+
+    /* Not in the middle of a character. */
+    for (int i = 0; i < 3 && n < kept && n > 0 && ((unsigned char)lock[n] & 0xc0) == 0x80; i++)
+        n--;
+    http_escape(out, lock, n);
+    if (n < len)
+        buf_printf(out, "\342\200\246");
+}
+
+/* ---- state and figures ---- */
 
 static const char *state_word(const struct stats_gauges *g)
 {
@@ -32,121 +67,23 @@ static const char *state_colour(const struct stats_gauges *g)
     return g->ready ? "ok" : "bad";
 }
 
-static const char padlock[] =
-    "<path d=\"M6 10V8a6 6 0 0 1 12 0v2h1a2 2 0 0 1 2 2v8a2 2 0 0 1-2 2H5a2 2 0 0 1-2-2v-8a2 2 0 0 "
-    "1 2-2zm3 0h6V8a3 3 0 0 0-6 0z\"/>";
-
-/* The head that browsers want before anything else; the colour of the icon is the state's. */
-static void put_head(struct buf *out, const struct http_view *v, const char *nonce)
+static void add_state(struct template_values *values, const struct http_view *v)
 {
     const char *colour = state_colour(v->gauges);
-    const char *rgb = *colour == 'o' ? "16794a" : *colour == 'w' ? "c77700" : "bf2330";
 
-    buf_printf(out,
-               "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-               "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-               "<meta name=\"color-scheme\" content=\"light dark\">\n"
-               "<title>%s \302\267 holdfast</title>\n"
-               "<link rel=\"icon\" href=\"data:image/svg+xml,%%3Csvg "
-               "xmlns='http://www.w3.org/2000/svg' viewBox='0 0 24 24' fill='%%23%s'%%3E"
-               "%%3Cpath d='M6 10V8a6 6 0 0 1 12 0v2h1a2 2 0 0 1 2 2v8a2 2 0 0 1-2 2H5a2 2 0 0 "
-               "1-2-2v-8a2 2 0 0 1 2-2zm3 0h6V8a3 3 0 0 0-6 0z'/%%3E%%3C/svg%%3E\">\n"
-               "<noscript><meta http-equiv=\"refresh\" content=\"5\"></noscript>\n"
-               "<style nonce=\"%s\">\n",
-               state_word(v->gauges), rgb, nonce);
-    put(out, http_style);
-    put(out, "</style>\n</head>\n<body>\n<p class=\"gone\" role=\"alert\">The broker does not "
-             "answer. What you see is old.</p>\n");
-}
-
-static void put_state(struct buf *out, const struct http_view *v)
-{
-    const struct stats_gauges *g = v->gauges;
-
-    buf_printf(out,
-               "<header><h1><svg viewBox=\"0 0 24 24\" aria-hidden=\"true\">%s</svg>holdfast</h1>"
-               "<span class=\"pill %s\">%s</span><span class=\"about\">%s \302\267 broker ",
-               padlock, state_colour(g), state_word(g), stats_version());
-    http_escape(out, v->id, strlen(v->id));
-    put(out, " \302\267 up ");
-    http_put_ms(out, g->uptime_ms);
-    put(out, "</span></header>\n");
-    if (strcmp(state_colour(g), "ok") != 0) {
-        buf_printf(out, "<p class=\"status %s\">", state_colour(g));
-        http_escape(out, v->status, strlen(v->status));
-        put(out, "</p>\n");
-    }
-    if (v->notice && *v->notice) {
-        put(out, "<p class=\"status warn\">");
-        http_escape(out, v->notice, strlen(v->notice));
-        put(out, "</p>\n");
-    }
-}
-
-/* ---- figures and their curves ---- */
-
-typedef uint32_t (*sample_fn)(const struct http_sample *);
-
-static uint32_t granted_of(const struct http_sample *s)
-{
-    return s->granted;
-}
-
-static uint32_t commands_of(const struct http_sample *s)
-{
-    return s->commands;
-}
-
-static uint32_t held_of(const struct http_sample *s)
-{
-    return s->held;
-}
-
-static uint32_t waiting_of(const struct http_sample *s)
-{
-    return s->waiting;
-}
-
-/* "x,y x,y ...": the newest at the right edge, the highest a little below the upper one. */
-static void put_points(struct buf *out, const struct http_view *v, sample_fn value)
-{
-    uint32_t max = 1;
-
-    for (size_t i = 0; i < v->n_samples; i++)
-        if (value(&v->samples[i]) > max)
-            max = value(&v->samples[i]);
-    for (size_t i = 0; i < v->n_samples; i++)
-        buf_printf(out, "%zu,%.1f ", WIDTH - 2 * (v->n_samples - 1 - i),
-                   HEIGHT - 1 - (double)value(&v->samples[i]) / max * (HEIGHT - 4));
-}
-
-static void put_curve(struct buf *out, const struct http_view *v, sample_fn value)
-{
-    if (v->n_samples < 2)
-        return;
-    buf_printf(out, "<svg viewBox=\"0 0 %d %d\" preserveAspectRatio=\"none\" aria-hidden=\"true\">",
-               WIDTH, HEIGHT);
-    buf_printf(out, "<path d=\"M%zu,%d L", WIDTH - 2 * (v->n_samples - 1), HEIGHT);
-    put_points(out, v, value);
-    buf_printf(out, "L%d,%dZ\"/><polyline points=\"", WIDTH, HEIGHT);
-    put_points(out, v, value);
-    put(out, "\"/></svg>");
-}
-
-/* All texts are our own. */
-static void put_tile(struct buf *out, const char *title, uint64_t n, const char *colour)
-{
-    buf_printf(out, "<div class=\"tile\"><span>%s</span><b class=\"%s\">", title, colour);
-    http_put_count(out, n);
-    put(out, "</b><small>");
-}
-
-static void end_tile(struct buf *out, const struct http_view *v, sample_fn curve)
-{
-    put(out, "</small>");
-    if (curve)
-        put_curve(out, v, curve);
-    put(out, "</div>\n");
+    add_own(values, "state", state_word(v->gauges));
+    add_own(values, "colour", colour);
+    add_own(values, "icon colour",
+            *colour == 'o'   ? "16794a"
+            : *colour == 'w' ? "c77700"
+                             : "bf2330");
+    add_own(values, "version", stats_version());
+    add_text(values, "id", v->id);
+    add_ms(values, "uptime", v->gauges->uptime_ms);
+    if (strcmp(colour, "ok") != 0)
+        add_text(values, "status", v->status);
+    if (v->notice)
+        add_text(values, "notice", v->notice);
 }
 
 static uint64_t count_lost(void)
@@ -155,72 +92,217 @@ static uint64_t count_lost(void)
            stats.locks_lost_moved + stats.locks_lost_forced + stats.locks_lost_pause;
 }
 
-static void put_lock_tiles(struct buf *out, const struct http_view *v)
+static void add_figures(struct template_values *values, const struct http_view *v)
 {
     const struct stats_gauges *g = v->gauges;
+    const struct http_sample none = {0},
+                             *now = v->n_samples ? &v->samples[v->n_samples - 1] : &none;
 
-    put_tile(out, "Held",
-             (uint64_t)(g->locks_held_exclusive + g->locks_held_shared + g->locks_held_limited),
-             "");
-    if (g->lease_min_remaining_ms >= 0) {
-        put(out, "shortest lease ");
-        http_put_ms(out, g->lease_min_remaining_ms);
-    }
-    end_tile(out, v, held_of);
-    put_tile(out, "Waiting", (uint64_t)g->waiters, "");
-    if (v->n_waits > 0) {
-        put(out, "longest ");
-        http_put_ms(out, v->waits[0].since_ms);
-    }
-    end_tile(out, v, waiting_of);
-    put_tile(out, "Grants/s", v->n_samples ? v->samples[v->n_samples - 1].granted : 0, "");
-    http_put_count(out, stats.acquires_granted);
-    put(out, " in all");
-    end_tile(out, v, granted_of);
+    add_count(values, "held",
+              (uint64_t)(g->locks_held_exclusive + g->locks_held_shared + g->locks_held_limited));
+    if (g->lease_min_remaining_ms >= 0)
+        add_ms(values, "shortest lease", g->lease_min_remaining_ms);
+    add_count(values, "waiting", (uint64_t)g->waiters);
+    if (v->n_waits > 0)
+        add_ms(values, "longest wait", v->waits[0].since_ms);
+    add_count(values, "grants", now->granted);
+    add_count(values, "all grants", stats.acquires_granted);
+    add_count(values, "commands", now->commands);
+    add_count(values, "all commands", stats.commands_processed);
+    add_count(values, "lost", count_lost());
+    add_own(values, "lost colour", count_lost() > 0 ? "bad" : "");
+    if (v->n_jeopardy > 0)
+        add_count(values, "jeopardy", v->n_jeopardy);
+    add_count(values, "clients", (uint64_t)g->clients_connected);
+    add_count(values, "most clients", (uint64_t)g->max_clients);
+    add_count(values, "voting masters", (uint64_t)g->quorum_available);
+    add_count(values, "all masters", v->n_masters);
+    add_count(values, "quorum", (uint64_t)g->quorum_required);
 }
 
-static void put_other_tiles(struct buf *out, const struct http_view *v)
-{
-    const struct stats_gauges *g = v->gauges;
-    uint64_t lost = count_lost();
+/* ---- curves ---- */
 
-    put_tile(out, "Commands/s", v->n_samples ? v->samples[v->n_samples - 1].commands : 0, "");
-    http_put_count(out, stats.commands_processed);
-    put(out, " in all");
-    end_tile(out, v, commands_of);
-    put_tile(out, "Lost", lost, lost > 0 ? "bad" : "");
-    if (v->n_jeopardy > 0)
-        http_put_count(out, v->n_jeopardy);
-    put(out, v->n_jeopardy > 0 ? " in jeopardy now" : "none in jeopardy");
-    end_tile(out, v, NULL);
-    put_tile(out, "Clients", (uint64_t)g->clients_connected, "");
-    put(out, "of at most ");
-    http_put_count(out, (uint64_t)g->max_clients);
-    end_tile(out, v, NULL);
+static uint32_t sample_value(const struct http_view *v, size_t i, size_t field)
+{
+    uint32_t value;
+
+    memcpy(&value, (const char *)&v->samples[i] + field, sizeof value);
+    return value;
+}
+
+/* Appends "x,y x,y ...": the newest at the right edge, the highest a little below the upper one. */
+static void put_points(struct buf *out, const struct http_view *v, size_t field)
+{
+    uint32_t max = 1;
+
+    for (size_t i = 0; i < v->n_samples; i++)
+        if (sample_value(v, i, field) > max)
+            max = sample_value(v, i, field);
+    for (size_t i = 0; i < v->n_samples; i++)
+        buf_printf(out, "%zu,%.1f ", CURVE_WIDTH - 2 * (v->n_samples - 1 - i),
+                   CURVE_HEIGHT - 1 - (double)sample_value(v, i, field) / max * (CURVE_HEIGHT - 4));
+}
+
+/* Adds the last minute of a field of the samples, as a drawing. */
+static void add_curve(struct template_values *values, const char *name, const struct http_view *v,
+                      size_t field)
+{
+    struct buf *out = template_value(values, name);
+
+    if (v->n_samples < 2)
+        return;
+    buf_printf(out, "<svg viewBox=\"0 0 %d %d\" preserveAspectRatio=\"none\" aria-hidden=\"true\">",
+               CURVE_WIDTH, CURVE_HEIGHT);
+    buf_printf(out, "<path d=\"M%zu,%d L", CURVE_WIDTH - 2 * (v->n_samples - 1), CURVE_HEIGHT);
+    put_points(out, v, field);
+    buf_printf(out, "L%d,%dZ\"/><polyline points=\"", CURVE_WIDTH, CURVE_HEIGHT);
+    put_points(out, v, field);
+    buf_printf(out, "\"/></svg>");
+}
+
+/* ---- masters ---- */
+
+static const char *master_colour(const struct http_master *m)
+{
+    if (m->votes)
+        return "ok";
+    return strcmp(m->state, "down") == 0 || strcmp(m->state, "refused") == 0 ? "bad" : "warn";
+}
+
+static void add_master(struct template_values *values, const void *arg, size_t i)
+{
+    const struct http_view *v = arg;
+    const struct http_master *m = &v->masters[i];
+
+    add_text(values, "name", m->name);
+    add_text(values, "address", m->address);
+    add_own(values, "colour", master_colour(m));
+    add_text(values, "state", m->state);
+    if (m->quarantine_left_ms > 0)
+        add_ms(values, "quarantine", m->quarantine_left_ms);
+    if (!m->votes)
+        add_text(values, "error", m->error);
+    if (m->votes)
+        http_put_us(template_value(values, "answers in"), m->latency_us);
+    else
+        add_own(values, "answers in", dash);
+    add_count(values, "in flight", m->in_flight);
+    buf_printf(template_value(values, "clock"), "%+" PRId64 "&nbsp;ms", m->clock_offset_ms);
+    add_count(values, "restarts", (uint64_t)m->restarts);
+}
+
+/* ---- locks ---- */
+
+static void add_lock_row(struct template_values *values, const struct http_row *row)
+{
+    add_lock(values, row->name, row->name_len, row->name_len);
+    add_ms(values, "for", row->since_ms);
+    add_ms(values, "lease", row->left_ms);
+    add_count(values, "waiters", row->waiters);
+    buf_printf(template_value(values, "client"), "%" PRIu64, row->client);
+    if (row->client_name)
+        add_text(values, "client name", row->client_name);
+    add_text(values, "address", row->peer);
+}
+
+static void add_wait(struct template_values *values, const void *arg, size_t i)
+{
+    add_lock_row(values, &((const struct http_view *)arg)->waits[i]);
+}
+
+static void add_hold(struct template_values *values, const void *arg, size_t i)
+{
+    add_lock_row(values, &((const struct http_view *)arg)->holds[i]);
+}
+
+/* As in notify.h; what is not here shows its name alone. */
+static const char *const loss_meanings[][2] = {
+    {"no-quorum", "too few masters confirmed its renewal in time"},
+    {"gone", "a majority of the masters had it no more"},
+    {"moved", "its owner took it back on another connection or broker"},
+    {"max-hold", "its MAXHOLD was over"},
+    {"forced", "an administrator said FORCEUNLOCK"},
+    {"pause", "this broker stood still for longer than the lease"},
+};
+
+static void add_loss(struct template_values *values, const void *arg, size_t i)
+{
+    const struct lostlog_entry *e = lostlog_get(i);
+    int64_t now_ms = ((const struct http_view *)arg)->now_ms;
+
+    add_lock(values, e->name, e->name_len < LOSTLOG_NAME ? e->name_len : LOSTLOG_NAME, e->name_len);
+    add_text(values, "reason", e->reason);
+    for (size_t k = 0; k < sizeof loss_meanings / sizeof loss_meanings[0]; k++)
+        if (strcmp(loss_meanings[k][0], e->reason) == 0)
+            add_own(values, "meaning", loss_meanings[k][1]);
+    add_ms(values, "when", now_ms > e->at_ms ? now_ms - e->at_ms : 0);
+    add_ms(values, "held for", e->held_ms);
+    buf_printf(template_value(values, "token"), "%" PRId64, e->token);
+    if (e->client)
+        buf_printf(template_value(values, "client"), "%" PRIu64, e->client);
+}
+
+/* ---- how long things take ---- */
+
+static const struct {
+    const char *what;
+    const struct hist *hist;
+    int64_t
+        least_us; /* measured by a clock of milliseconds: what is less is not known any better */
+} times[] = {
+    {"Masters decide on a lock", &stats.acquire_us, 1000},
+    {"Wait for a granted lock", &stats.wait_us, 0},
+    {"A lock is held", &stats.hold_us, 1000},
+    {"Renewals leave late by", &stats.renewal_lateness_us, 1000},
+    {"Timers run late by", &stats.loop_lag_us, 1000},
+};
+
+static void add_quantile(struct template_values *values, const char *name, size_t i, double q)
+{
+    struct buf *out = template_value(values, name);
+    int64_t us = hist_quantile(times[i].hist, q), least_us = times[i].least_us;
+
+    if (times[i].hist->count == 0) {
+        buf_printf(out, "%s", dash);
+        return;
+    }
+    if (us < least_us)
+        buf_printf(out, "&lt;&nbsp;");
+    http_put_us(out, us < least_us ? least_us : us);
+}
+
+static void add_time(struct template_values *values, const void *arg, size_t i)
+{
+    (void)arg;
+    add_own(values, "what", times[i].what);
+    add_quantile(values, "median", i, 0.5);
+    add_quantile(values, "99 %", i, 0.99);
+    add_quantile(values, "worst", i, 1);
 }
 
 /* ---- all ---- */
 
 void http_page(struct buf *out, const struct http_view *v, const char *nonce)
 {
-    put_head(out, v, nonce);
-    buf_printf(out, "<main data-title=\"%s \302\267 holdfast\">\n", state_word(v->gauges));
-    put_state(out, v);
-    put(out, "<div class=\"tiles\">\n");
-    put_lock_tiles(out, v);
-    put_other_tiles(out, v);
-    put(out, "</div>\n");
-    http_put_masters(out, v);
-    put(out, "<div class=\"grid\">\n");
-    http_put_waits(out, v);
-    http_put_holds(out, v);
-    put(out, "</div>\n");
-    http_put_lost(out, v);
-    http_put_times(out);
-    buf_printf(out,
-               "</main>\n<footer><a href=\"/metrics\">metrics</a> \302\267 "
-               "<a href=\"/readyz?verbose\">readiness</a> \302\267 curves are the last minute, "
-               "figures count from the start or <bdi>CONFIG RESETSTAT</bdi></footer>\n"
-               "<script nonce=\"%s\">\n%s</script>\n</body>\n</html>\n",
-               nonce, http_live_script);
+    struct template_values values = {0};
+    const struct template_list lists[] = {
+        {"masters", v->n_masters, add_master},
+        {"waits", v->n_waits, add_wait},
+        {"holds", v->n_holds, add_hold},
+        {"losses", lostlog_count(), add_loss},
+        {"times", sizeof times / sizeof times[0], add_time},
+        {NULL, 0, NULL},
+    };
+
+    add_own(&values, "nonce", nonce);
+    add_own(&values, "style", http_style_css);
+    add_own(&values, "script", http_live_js);
+    add_state(&values, v);
+    add_figures(&values, v);
+    add_curve(&values, "held curve", v, offsetof(struct http_sample, held));
+    add_curve(&values, "waiting curve", v, offsetof(struct http_sample, waiting));
+    add_curve(&values, "grants curve", v, offsetof(struct http_sample, granted));
+    add_curve(&values, "commands curve", v, offsetof(struct http_sample, commands));
+    template_fill(out, http_page_html, &values, lists, v);
+    buf_fini(&values.text);
 }

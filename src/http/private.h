@@ -14,7 +14,7 @@ struct evkeyvalq;
 struct evconnlistener;
 struct conn;
 
-/* ---- http_conn.c: sockets and connections ---- */
+/* ---- conn.c: sockets and connections ---- */
 struct http_conns {
     struct evhttp *evhttp;
     struct evconnlistener *sockets[2 * CONF_LISTEN_MAX]; /* each may be two: * is IPv4 and IPv6 */
@@ -30,27 +30,17 @@ int http_conns_open(struct http_conns *, const struct conf_listens *, char *erro
                     size_t error_size) MUST_CHECK;
 void http_conns_fini(struct http_conns *); /* after evhttp_free() */
 
-/* ---- http_host.c ---- */
-/* Is it a name of ours, of loopback, an address, or one of `hosts` (NULL: none)? So is no header at
- * all: browsers send one. */
+/* ---- host.c ---- */
+/* Returns whether a Host header says a name of this machine, an address, or one of `hosts` (NULL:
+ * none). No header (NULL) fits too: browsers send one. */
 bool http_host_fits(const char *header, const char *hosts);
-/* Is there more than one Host? Somebody on the way may have gone by the other one. */
+/* Returns whether there is more than one Host. A proxy on the way may have gone by the other. */
 bool http_has_hosts(const struct evkeyvalq *headers);
 
-/* ---- http_style.c: the fixed parts of the status page ---- */
-extern const char http_style[], http_live_script[];
-
-/* ---- http_table.c: its lists ---- */
-void http_put_masters(struct buf *, const struct http_view *);
-void http_put_waits(struct buf *, const struct http_view *);
-void http_put_holds(struct buf *, const struct http_view *);
-void http_put_lost(struct buf *, const struct http_view *);
-void http_put_times(struct buf *);
-
-/* ---- http_text.c: numbers and texts for people ---- */
-/* "850 us", "1.2 ms", "340 ms", "2.4 s", "3 min 12 s", "2 h 5 min", "3 d 4 h". */
+/* ---- text.c: numbers and texts for people ---- */
+/* Append "850 us", "1.2 ms", "340 ms", "2.4 s", "3 min 12 s", "2 h 5 min", "3 d 4 h". */
 void http_put_us(struct buf *, int64_t us);
 void http_put_ms(struct buf *, int64_t ms);
-/* "1 234 567", by narrow spaces. */
+/* Appends "1 234 567", by narrow spaces. */
 void http_put_count(struct buf *, uint64_t n);
 #endif

@@ -1,6 +1,7 @@
 /* http: what strangers call their locks stays text in the status page, numbers are for people, and
  * the page is whole with nothing and with everything in it. */
 #include "http/private.h"
+#include "http/template.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -198,6 +199,51 @@ START_TEST(numbers)
 }
 END_TEST
 
+/* ---- gaps ---- */
+
+static void add_word(struct template_values *values, const void *arg, size_t i)
+{
+    const char *const *words = arg;
+
+    buf_printf(template_value(values, "word"), "%s", words[i]);
+}
+
+static void expect_filled(const char *in, const char *expected)
+{
+    static const char *const words[] = {"a", "", "c"};
+    const struct template_list lists[] = {{"words", 3, add_word}, {"none", 0, add_word}, {0}};
+    struct template_values values = {0};
+
+    buf_fini(&out);
+    buf_printf(template_value(&values, "word"), "outer");
+    template_value(&values, "empty");
+    buf_printf(template_value(&values, "two words"), "{{word}}<b>");
+    template_fill(&out, in, &values, lists, words);
+    ck_assert_str_eq(text(), expected);
+    buf_fini(&values.text);
+}
+
+START_TEST(gaps)
+{
+    expect_filled("", "");
+    expect_filled("{ {x} }{{word}}{{nothing}}{{empty}}.", "{ {x} }outer.");
+    expect_filled("{{two words}}", "{{word}}<b>"); /* a value is no template */
+    expect_filled(
+        "{{if word}}1{{end if word}}{{if empty}}2{{end if empty}}{{if nothing}}3{{end if nothing}}",
+        "1");
+    expect_filled("{{if not word}}1{{end if not word}}{{if not empty}}2{{end if not empty}}", "2");
+    expect_filled("{{if words}}1{{end if words}}{{if none}}2{{end if none}}{{if not none}}3{{end "
+                  "if not none}}",
+                  "13");
+    expect_filled(
+        "{{each none}}x{{end each none}}{{each words}}-{{word}}{{end each words}}{{word}}",
+        "-a--couter");
+    expect_filled(
+        "{{each words}}{{if word}}{{word}}{{two words}};{{end if word}}{{end each words}}",
+        "a{{word}}<b>;c{{word}}<b>;");
+}
+END_TEST
+
 /* ---- the page ---- */
 
 static const char evil[] = "</main><script>alert(1)</script>\"'&";
@@ -218,6 +264,7 @@ static void expect_well_formed(const char *page)
     char stack[64][16];
     int depth = 0;
 
+    ck_assert_ptr_null(strstr(page, "{{")); /* a gap that was not filled */
     for (const char *at = strchr(page, '<'); at; at = strchr(at, '<')) {
         char name[16] = "";
         int len = 0;
@@ -381,6 +428,7 @@ int main(void)
     tcase_add_test(t, escape_invisible);
     tcase_add_test(t, escape_anything);
     tcase_add_test(t, numbers);
+    tcase_add_test(t, gaps);
     tcase_add_test(t, page_with_nothing);
     tcase_add_test(t, page_with_everything_evil);
     tcase_add_test(t, page_cuts_names);

@@ -6,19 +6,8 @@
  */
 #include "command/command.h"
 
-void cmd_admin_info(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
-void cmd_admin_config_get(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
-void cmd_admin_config_set(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
-void cmd_admin_config_resetstat(struct session *, int argc, const struct resp_arg *argv,
-                                int64_t now_ms);
-void cmd_admin_acl_cat(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
-void cmd_admin_acl_log(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
-void cmd_admin_acl_list(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
-void cmd_admin_acl_users(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
-void cmd_admin_acl_whoami(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
-void cmd_admin_master(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
-void cmd_admin_pause(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
-void cmd_admin_resume(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
-void cmd_admin_shutdown(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
-void cmd_admin_cluster(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
+cmd_fn cmd_admin_info, cmd_admin_config_get, cmd_admin_config_set, cmd_admin_config_resetstat,
+    cmd_admin_acl_cat, cmd_admin_acl_log, cmd_admin_acl_list, cmd_admin_acl_users,
+    cmd_admin_acl_whoami, cmd_admin_master, cmd_admin_pause, cmd_admin_resume, cmd_admin_shutdown,
+    cmd_admin_cluster;
 #endif

@@ -4,20 +4,10 @@
 #include "base/util.h"
 #include "command/command.h"
 
-void cmd_client_getname(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
-void cmd_client_id(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
-void cmd_client_info(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
-void cmd_client_kill(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
-void cmd_client_list(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
-void cmd_client_no_evict(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
-void cmd_client_no_touch(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
-void cmd_client_pause(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
-void cmd_client_reply(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
-void cmd_client_setinfo(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
-void cmd_client_setname(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
-void cmd_client_tell(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
-void cmd_client_tracking(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
-void cmd_client_unpause(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
+cmd_fn cmd_client_getname, cmd_client_id, cmd_client_info, cmd_client_kill, cmd_client_list,
+    cmd_client_no_evict, cmd_client_no_touch, cmd_client_pause, cmd_client_reply,
+    cmd_client_setinfo, cmd_client_setname, cmd_client_tell, cmd_client_tracking,
+    cmd_client_unpause;
 
 /* CLIENT SETNAME and HELLO SETNAME. -1: the name is not allowed, the error has been answered. */
 int cmd_client_set_name(struct session *, const struct resp_arg *name) MUST_CHECK;

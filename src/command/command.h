@@ -39,12 +39,12 @@ enum {
 /* Answers exactly one reply: at once by session_reply(), or later by a request given to
  * session_ask(). argv[0] is the command's name; arguments may hold any bytes and are not
  * terminated. They are valid during the call only. */
-typedef void (*cmd_fn)(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
+typedef void cmd_fn(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
 /* QUIT sets session->closing: the edge ends the connection once its replies are written. */
 
 struct cmd {
     const char *name; /* upper case */
-    cmd_fn fn;        /* NULL: has to be called with a sub-command */
+    cmd_fn *fn;       /* NULL: has to be called with a sub-command */
     int arity;        /* words, the command and the sub-command count; -n: at least n */
     unsigned flags;
     const char *since, *summary;

@@ -3,12 +3,6 @@
 /* cmd_conn: what a connection says about itself: HELLO, AUTH, PING, QUIT... Each is a cmd_fn. */
 #include "command/command.h"
 
-void cmd_conn_ping(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
-void cmd_conn_echo(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
-void cmd_conn_quit(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
-void cmd_conn_reset(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
-void cmd_conn_select(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
-void cmd_conn_hello(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
-void cmd_conn_auth(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
-void cmd_conn_time(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
+cmd_fn cmd_conn_ping, cmd_conn_echo, cmd_conn_quit, cmd_conn_reset, cmd_conn_select, cmd_conn_hello,
+    cmd_conn_auth, cmd_conn_time;
 #endif

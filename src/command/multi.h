@@ -11,7 +11,5 @@
  */
 #include "command/command.h"
 
-void cmd_multi_multi(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
-void cmd_multi_exec(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
-void cmd_multi_discard(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
+cmd_fn cmd_multi_multi, cmd_multi_exec, cmd_multi_discard;
 #endif

@@ -3,13 +3,6 @@
 /* cmd_pubsub: SUBSCRIBE and its family: argv to pubsub and back. Each is a cmd_fn. */
 #include "command/command.h"
 
-void cmd_pubsub_subscribe(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
-void cmd_pubsub_unsubscribe(struct session *, int argc, const struct resp_arg *argv,
-                            int64_t now_ms);
-void cmd_pubsub_psubscribe(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
-void cmd_pubsub_punsubscribe(struct session *, int argc, const struct resp_arg *argv,
-                             int64_t now_ms);
-void cmd_pubsub_channels(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
-void cmd_pubsub_numsub(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
-void cmd_pubsub_numpat(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
+cmd_fn cmd_pubsub_subscribe, cmd_pubsub_unsubscribe, cmd_pubsub_psubscribe, cmd_pubsub_punsubscribe,
+    cmd_pubsub_channels, cmd_pubsub_numsub, cmd_pubsub_numpat;
 #endif

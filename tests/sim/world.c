@@ -137,7 +137,7 @@ static int split(char *text, struct resp_arg *argv, int max)
 static const struct {
     const char *word;
     enum world_verb verb;
-    cmd_fn fn;
+    cmd_fn *fn;
 } verbs[] = {
     {"LOCK", WORLD_LOCK, cmd_lock_acquire},
     {"UNLOCK", WORLD_UNLOCK, cmd_lock_release},

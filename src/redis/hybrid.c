@@ -12,6 +12,11 @@ static int64_t min(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+static int64_t max(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 static int compare(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
@@ -35,6 +40,7 @@ void hybrid_set_masters(struct hybrid *h, int64_t *times_ms, int n, int64_t now_
         return;
     qsort(times_ms, (size_t)believed, sizeof times_ms[0], compare);
     h->masters_offset_ms = times_ms[(believed - 1) / 2] - now_ms;
+    h->most_offset_ms = max(h->most_offset_ms, h->masters_offset_ms);
 }
 
 static int64_t bounded_ms(const struct hybrid *h, int64_t now_ms)
@@ -55,10 +61,11 @@ int64_t hybrid_floor(struct hybrid *h, int64_t now_ms)
 int64_t hybrid_base(struct hybrid *h, int64_t now_ms)
 {
     int64_t base = hybrid_floor(h, now_ms), ahead_ms = 2 * (int64_t)HYBRID_AHEAD_MS;
+    int64_t offset_ms = min(h->most_offset_ms, h->masters_offset_ms + HYBRID_AHEAD_MS);
 
     if (h->has_masters)
-        hybrid_saw(h, (now_ms + h->masters_offset_ms + ahead_ms) << TOKEN_SHIFT);
-    return h->highest > base ? h->highest : base;
+        hybrid_saw(h, (now_ms + offset_ms + ahead_ms) << TOKEN_SHIFT);
+    return max(h->highest, base);
 }
 
 void hybrid_saw(struct hybrid *h, int64_t token)

@@ -8,7 +8,9 @@
  * beyond what can be counted. So its clock counts up to HYBRID_AHEAD_MS beyond those of the
  * masters, no further; and where counters are lost, they go on twice as far ahead: above all that
  * any broker can have made of its clock, unless those of the masters went back by more than
- * HYBRID_AHEAD_MS.
+ * HYBRID_AHEAD_MS. They may have gone on from there before, when counters were lost earlier: so what
+ * the clocks of the masters have gone back by since this broker began, up to HYBRID_AHEAD_MS, is
+ * added.
  *
  * The clocks of the masters count by the middle one. One that shows a year which cannot be, as a
  * machine without a battery does at its start, is not believed.
@@ -27,6 +29,7 @@ struct hybrid {
     int64_t wall_offset_ms; /* wall clock less BOOTTIME */
     bool has_masters;
     int64_t masters_offset_ms; /* the middle one of the masters' clocks less BOOTTIME */
+    int64_t most_offset_ms;    /* the most that this has been */
     int64_t highest;           /* given out as a floor, or seen */
 };
 

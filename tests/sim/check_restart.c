@@ -271,6 +271,13 @@ START_TEST(a_broker_far_ahead)
 }
 END_TEST
 
+static void lose_all(int n)
+{
+    for (int i = 0; i < n; i++)
+        story_restart_empty(i);
+    world_settle();
+}
+
 /* All is lost, the broker that was ahead too: the tokens of the other one are not lower. */
 START_TEST(all_is_lost_but_the_right_clock)
 {
@@ -278,9 +285,7 @@ START_TEST(all_is_lost_but_the_right_clock)
     set_wall_ahead(0, 50 * 60000);
     int64_t token = story_gets(0, "LOCK n");
     world_broker_kill(0);
-    for (int i = 0; i < _i; i++)
-        story_restart_empty(i);
-    world_settle();
+    lose_all(_i);
     ck_assert_int_gt(story_gets(1, "LOCK n"), token);
     world_end();
 }
@@ -298,6 +303,31 @@ START_TEST(all_is_lost_and_nobody_remembers)
     world.brokers[0].wall_skew_ms = 0;
     world_settle();
     world_connect(1, 0, "y");
+    ck_assert_int_gt(story_gets(1, "LOCK n"), token);
+    world_end();
+}
+END_TEST
+
+/* All is lost again, and the clocks of the masters have gone back in between: a broker that has
+ * seen no token of the other one goes on above them. */
+START_TEST(all_is_lost_twice_and_clocks_go_back)
+{
+    int64_t token = 0;
+    story_begin(_i, 2, "xy");
+    world_broker_kill(0);
+    lose_all(_i);
+    world_broker_start(0);
+    world_settle();
+    world_connect(0, 0, "x");
+    for (int i = 0; i < 10; i++) {
+        token = story_gets(0, "LOCK n");
+        story_frees(0);
+    }
+    world_broker_kill(0);
+    for (int i = 0; i < _i; i++)
+        fake_server_jump(&world.servers[i], -60000);
+    world_run_ms(2500); /* the other one has noticed */
+    lose_all(_i);
     ck_assert_int_gt(story_gets(1, "LOCK n"), token);
     world_end();
 }
@@ -405,6 +435,8 @@ static Suite *restart_suite(void)
     tcase_add_loop_test(c, all_is_lost_but_the_right_clock, 1, 2);
     tcase_add_loop_test(c, all_is_lost_but_the_right_clock, 3, 4);
     tcase_add_test(c, all_is_lost_and_nobody_remembers);
+    tcase_add_loop_test(c, all_is_lost_twice_and_clocks_go_back, 1, 2);
+    tcase_add_loop_test(c, all_is_lost_twice_and_clocks_go_back, 3, 4);
     tcase_add_test(c, a_jump_ahead);
     tcase_add_test(c, a_jump_is_not_forgotten_with_its_link);
     tcase_add_test(c, a_slew_under_load);

@@ -59,6 +59,26 @@ START_TEST(the_base_is_above_all)
 }
 END_TEST
 
+/* Counters are lost again, and the clocks of the masters have gone back in between. */
+START_TEST(the_base_is_above_the_last_one)
+{
+    static const int64_t back_ms[] = {0, 5000, 3600000 - 1000};
+
+    for (int i = 0; i < 3; i++) {
+        int64_t master_ms = WALL_MS - back_ms[i];
+        set(WALL_MS, WALL_MS, WALL_MS, WALL_MS);
+        struct hybrid other = h;
+        int64_t given = hybrid_base(&other, NOW_MS + 100);
+        hybrid_set_masters(&h, &master_ms, 1, NOW_MS);
+        ck_assert_int_gt(hybrid_base(&h, NOW_MS + 1000), given);
+    }
+    set(WALL_MS, WALL_MS, WALL_MS + CENTURY_MS, WALL_MS + CENTURY_MS); /* and was wrong before */
+    int64_t right_ms = WALL_MS;
+    hybrid_set_masters(&h, &right_ms, 1, NOW_MS);
+    ck_assert_int_eq(hybrid_base(&h, NOW_MS), (WALL_MS + 3 * HOUR_MS) << 10);
+}
+END_TEST
+
 START_TEST(masters_that_are_wrong)
 {
     set(WALL_MS, 1000, WALL_MS + 1, 3 * CENTURY_MS); /* the absurd ones are not believed */
@@ -81,6 +101,7 @@ static Suite *hybrid_suite(void)
     tcase_add_test(c, usual);
     tcase_add_test(c, a_broker_ahead);
     tcase_add_test(c, the_base_is_above_all);
+    tcase_add_test(c, the_base_is_above_the_last_one);
     tcase_add_test(c, masters_that_are_wrong);
     suite_add_tcase(s, c);
     return s;

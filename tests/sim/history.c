@@ -679,16 +679,33 @@ static bool is_by(const struct lock_request *r, const char *owner, bool renews)
     return is_such && strcmp(r->owner->text, owner) == 0;
 }
 
+/* Is an UNLOCK of this owner in these rounds, which release what it gives back? Then it may still
+ * look for what its owner has got elsewhere meanwhile. */
+static bool has_release(const struct round_list *rounds, const struct lock *l, const char *owner)
+{
+    const struct round *round;
+    TAILQ_FOREACH(round, rounds, by_age) {
+        const struct lock_request *r = round->script == SCRIPT_RELEASE ? round->arg : NULL;
+        if (r && r->lock == l && is_by(r, owner, false))
+            return true;
+    }
+    return false;
+}
+
 static bool has_request(struct world_broker *wb, const struct name *n, const char *owner,
                         bool renews)
 {
     struct lock *l = wb->alive ? locktab_find(&wb->b.locks, n->name, strlen(n->name)) : NULL;
     const struct lock_request *r;
     const struct claim *c;
+    if (l && !renews &&
+        (has_release(&wb->b.rounds.asked, l, owner) ||
+         has_release(&wb->b.rounds.decided, l, owner)))
+        return true;
     if (!l || !l->queue)
         return false;
     LIST_FOREACH(c, &l->queue->claims, of_lock) {
-        if (is_by(c->request, owner, renews))
+        if (is_by(c->request, owner, renews) || is_by(c->releaser, owner, renews))
             return true;
     }
     TAILQ_FOREACH(r, &l->queue->deferred, queued) {

@@ -8,9 +8,9 @@
  * beyond what can be counted. So its clock counts up to HYBRID_AHEAD_MS beyond those of the
  * masters, no further; and where counters are lost, they go on twice as far ahead: above all that
  * any broker can have made of its clock, unless those of the masters went back by more than
- * HYBRID_AHEAD_MS. They may have gone on from there before, when counters were lost earlier: so what
- * the clocks of the masters have gone back by since this broker began, up to HYBRID_AHEAD_MS, is
- * added.
+ * HYBRID_AHEAD_MS. They may have gone on from there before, when counters were lost earlier: so
+ * what the clocks of the masters have gone back by since this broker began, up to HYBRID_AHEAD_MS,
+ * is added.
  *
  * The clocks of the masters count by the middle one. One that shows a year which cannot be, as a
  * machine without a battery does at its start, is not believed.

@@ -14,6 +14,7 @@
 #include "command/command.h"
 #include "lock/broker.h"
 #include "lock/multilock.h"
+#include "lock/view.h"
 
 /* ---- words ---- */
 
@@ -81,8 +82,7 @@ static const int64_t time_max_ms = INT64_C(1) << YEAR_MS_SHIFT;
 static int take_option(struct session *s, struct lock_request *r, unsigned option,
                        const struct resp_arg *value, int64_t now_ms)
 {
-    const struct conf_lock *conf = &r->broker->conf;
-    int64_t ms;
+    int64_t ms, max_lease_ms;
     switch (option) {
     case WITH_OWNER:
         if (!check_id(s, "owner", value, LOCK_OWNER_MAX))
@@ -104,10 +104,11 @@ static int take_option(struct session *s, struct lock_request *r, unsigned optio
     case WITH_LEASE:
         if (!take_ms(s, "LEASE", value, 1, time_max_ms, &r->lease_ms))
             return -1;
-        if (r->lease_ms <= conf->max_lease_ms)
+        max_lease_ms = view_max_lease_ms(r->broker);
+        if (r->lease_ms <= max_lease_ms)
             return 0;
         cmd_reply_error(s, "LIMIT LEASE %lld is more than max_lease, %lld ms",
-                        (long long)r->lease_ms, (long long)conf->max_lease_ms);
+                        (long long)r->lease_ms, (long long)max_lease_ms);
         return -1;
     case WITH_LIMIT:
         if (util_parse_int(value->ptr, value->len, 1, LOCK_PERMITS_MAX, &ms) != 0) {

@@ -8,7 +8,8 @@
 #include "base/util.h"
 #include "command/command.h"
 #include "command/lock.h"
-#include "lock/broker.h"
+#include "lock/view.h"
+#include "redis/master.h"
 #include "session/user.h"
 
 /* ---- LOCKS ---- */
@@ -26,31 +27,30 @@ struct listing {
     int64_t steps; /* done */
 };
 
-static void list_lock(void *arg, struct lock *l)
+static void list_lock(void *arg, const char *name, size_t len)
 {
     struct listing *listing = arg;
     listing->steps += NAME_STEPS;
     if (listing->match) {
-        listing->steps += (int64_t)glob_steps(listing->match, l->name_len) / MATCH_BYTES;
-        if (!glob_match(listing->match, l->name, l->name_len))
+        listing->steps += (int64_t)glob_steps(listing->match, len) / MATCH_BYTES;
+        if (!glob_match(listing->match, name, len))
             return;
     }
     if (listing->user) {
-        listing->steps += user_steps(listing->user, l->name_len) / MATCH_BYTES;
-        if (!user_may_use(listing->user, l->name, l->name_len))
+        listing->steps += user_steps(listing->user, len) / MATCH_BYTES;
+        if (!user_may_use(listing->user, name, len))
             return;
     }
     struct resp_writer w = {&listing->names, 2};
-    resp_bulk(&w, l->name, l->name_len);
+    resp_bulk(&w, name, len);
     listing->count++;
 }
 
 /* From `cursor` on until there are enough; returns the next one. */
 static uint64_t list_locks(struct listing *listing, uint64_t cursor, int64_t count)
 {
-    struct locktab *locks = &cmd_hooks()->broker->locks;
     do {
-        cursor = locktab_scan(locks, cursor, list_lock, listing);
+        cursor = view_scan(cmd_hooks()->broker, cursor, list_lock, listing);
         listing->steps += BUCKET_STEPS;
     } while (cursor && (int64_t)listing->count < count && listing->steps < LIST_STEPS &&
              buf_len(&listing->names) < LIST_BYTES);
@@ -151,12 +151,12 @@ void cmd_lock_scan(struct session *s, int argc, const struct resp_arg *argv, int
 void cmd_lock_count(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
 {
     (void)argc, (void)argv, (void)now_ms;
-    cmd_reply_int(s, (int64_t)cmd_hooks()->broker->locks.count);
+    cmd_reply_int(s, (int64_t)view_levels(cmd_hooks()->broker).n_names);
 }
 
 void cmd_lock_type(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
 {
-    bool is_known = locktab_find(&cmd_hooks()->broker->locks, argv[1].ptr, argv[1].len) != NULL;
+    bool is_known = view_has_lock(cmd_hooks()->broker, argv[1].ptr, argv[1].len);
     struct resp_writer w = session_reply(s);
     (void)argc, (void)now_ms;
     resp_simple(&w, is_known ? "lock" : "none");
@@ -166,17 +166,17 @@ void cmd_lock_type(struct session *s, int argc, const struct resp_arg *argv, int
 /* ---- MASTERS ---- */
 
 /* Whether this broker asks it for new locks now. */
-static const char *new_locks(const struct broker *b, const struct master_status *m)
+static const char *new_locks(const struct broker *b, const struct view_master *m)
 {
-    if (b->draining || b->paused)
-        return b->draining ? "draining" : "paused";
-    return master_state_votes(m->state) && !m->stalled && !rounds_veto(&b->rounds) ? "yes" : "no";
+    if (view_is_draining(b) || view_is_paused(b))
+        return view_is_draining(b) ? "draining" : "paused";
+    return m->votes && !view_veto(b) ? "yes" : "no";
 }
 
-static void write_master(struct resp_writer *w, const struct broker *broker,
-                         const struct master_status *m)
+static void write_master(struct resp_writer *w, const struct broker *b,
+                         const struct view_master *seen)
 {
-    const struct rounds *b = &broker->rounds;
+    const struct master_status *m = seen->status;
 
     resp_map(w, 11);
     resp_str(w, "name");
@@ -186,13 +186,13 @@ static void write_master(struct resp_writer *w, const struct broker *broker,
     resp_str(w, "state");
     resp_str(w, master_status_name(m));
     resp_str(w, "new_locks");
-    resp_str(w, new_locks(broker, m));
+    resp_str(w, new_locks(b, seen));
     resp_str(w, "quarantine_left_ms");
     resp_int(w, m->quarantine_left_ms);
     resp_str(w, "latency_us");
     resp_int(w, m->latency_us);
     resp_str(w, "clock_offset_ms");
-    resp_int(w, rounds_clock_offset_ms(b, m));
+    resp_int(w, seen->clock_offset_ms);
     resp_str(w, "in_flight");
     resp_int(w, m->in_flight);
     resp_str(w, "restarts");
@@ -205,13 +205,15 @@ static void write_master(struct resp_writer *w, const struct broker *broker,
 
 void cmd_lock_masters(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
 {
-    struct broker *b = cmd_hooks()->broker;
-    struct rounds *rounds = &b->rounds;
+    const struct broker *b = cmd_hooks()->broker;
+    int n = view_n_masters(b);
     struct resp_writer w = session_reply(s);
     (void)argc;
     (void)argv;
-    resp_array(&w, (size_t)rounds->n);
-    for (int i = 0; i < rounds->n; i++)
-        write_master(&w, b, master_status(rounds->masters[i], now_ms));
+    resp_array(&w, (size_t)n);
+    for (int i = 0; i < n; i++) {
+        struct view_master seen = view_master(b, i, now_ms);
+        write_master(&w, b, &seen);
+    }
     session_reply_end(s);
 }

@@ -8,6 +8,7 @@
 #include "lock/hold.h"
 #include "lock/lock_info.h"
 #include "lock/multilock.h"
+#include "lock/view.h"
 
 /* Until when what the reply says is true; it may have waited for others before it, and this process
  * may have stood still. What its own connection has given up since, by a later request, was true in
@@ -110,7 +111,6 @@ static void write_limit(const struct lock_info *info, struct resp_writer *w)
 static void write_info(const struct lock_request *r, struct resp_writer *w)
 {
     const struct lock_info *info = r->info;
-    struct rounds *rounds = &r->broker->rounds;
     resp_map(w, 7);
     resp_str(w, "kind");
     if (info->held)
@@ -134,7 +134,7 @@ static void write_info(const struct lock_request *r, struct resp_writer *w)
     resp_str(w, "masters");
     resp_map(w, (size_t)info->n_masters);
     for (int i = 0; i < info->n_masters; i++) {
-        resp_str(w, master_name(rounds->masters[i]));
+        resp_str(w, view_master_name(r->broker, i));
         resp_str(w, info->masters[i].text);
     }
 }

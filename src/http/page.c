@@ -10,6 +10,7 @@
 #include "http/private.h"
 #include "http/template.h"
 #include "session/lostlog.h"
+#include "stats/gauges.h"
 #include "stats/stats.h"
 
 enum { NAME_SHOWN = 96, CURVE_WIDTH = 118, CURVE_HEIGHT = 32 };

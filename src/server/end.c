@@ -10,28 +10,29 @@
 #include "base/log.h"
 #include "base/systemd.h"
 #include "base/util.h"
-#include "lock/lock.h"
-#include "redis/master.h"
+#include "lock/view.h"
 #include "server/private.h"
 
 enum { DRAIN_LOOK_MS = 50 };
 
 /* ---- drain ---- */
 
-static void count_held(struct session *s, void *arg)
+static bool count_held(void *arg, const struct view_hold *h)
 {
-    int64_t *n = arg;
-    const struct hold *h;
+    *(int64_t *)arg += h->relied_on;
+    return true;
+}
 
-    LIST_FOREACH(h, &s->holds, of_session)
-        *n += h->watched && h->state != HOLD_LOST;
+static void count_held_of(struct session *s, void *n)
+{
+    view_holds(s, 0, count_held, n);
 }
 
 static int64_t count_all_held(struct server *s)
 {
     int64_t n = 0;
 
-    client_each(s->clients, count_held, &n);
+    client_each(s->clients, count_held_of, &n);
     return n;
 }
 
@@ -63,7 +64,6 @@ void server_stop(struct server *s, bool now)
  * may take. */
 void server_look_at_drain(struct server *s, int64_t now_ms)
 {
-    const struct rounds *b = &s->broker.rounds;
     int64_t held = count_all_held(s);
 
     s->drain_look_ms = now_ms + DRAIN_LOOK_MS;
@@ -71,8 +71,8 @@ void server_look_at_drain(struct server *s, int64_t now_ms)
         s->drained_ms = 0;
     else if (!s->drained_ms)
         s->drained_ms = now_ms;
-    bool quiet = (TAILQ_EMPTY(&b->asked) && !s->broker.sweeps) ||
-                 now_ms - s->drained_ms > s->conf.lock.request_timeout_ms;
+    bool quiet =
+        !view_is_asking(&s->broker) || now_ms - s->drained_ms > s->conf.lock.request_timeout_ms;
     if (held == 0 && quiet) {
         log_info("server", "drained, stopping");
         s->phase = SERVER_ENDS;
@@ -85,17 +85,6 @@ void server_look_at_drain(struct server *s, int64_t now_ms)
 
 /* ---- the end ---- */
 
-static bool is_quiet(struct server *s, int64_t now_ms)
-{
-    const struct rounds *b = &s->broker.rounds;
-    uint32_t in_flight = 0;
-
-    for (int i = 0; i < b->n; i++)
-        in_flight += master_status(b->masters[i], now_ms)->in_flight;
-    return TAILQ_EMPTY(&b->asked) && TAILQ_EMPTY(&b->decided) && LIST_EMPTY(&s->broker.leaving) &&
-           in_flight == 0;
-}
-
 /* Releases and undos get the chance to arrive; what a master does not take now lapses with its
  * lease. */
 void server_send_owed(struct server *s)
@@ -103,7 +92,7 @@ void server_send_owed(struct server *s)
     int64_t now_ms = clock_ms(), end_ms = now_ms + s->conf.lock.request_timeout_ms;
 
     broker_turn(&s->broker, now_ms);
-    while (!is_quiet(s, now_ms) && now_ms < end_ms) {
+    while (!view_is_done(&s->broker, now_ms) && now_ms < end_ms) {
         server_turn(s, end_ms);
         now_ms = clock_ms();
     }
@@ -114,7 +103,7 @@ void server_send_owed(struct server *s)
  * are taken back at another broker. */
 void server_end_clients(struct server *s)
 {
-    struct conf_lock conf = s->broker.conf;
+    struct conf_lock conf = s->conf.lock;
 
     conf.on_disconnect = CONF_DISCONNECT_EXPIRE;
     broker_configure(&s->broker, &conf);

@@ -11,9 +11,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "http/http.h"
-#include "lock/lock.h"
+#include "lock/view.h"
 #include "redis/master.h"
 #include "server/private.h"
+#include "stats/gauges.h"
 #include "stats/stats.h"
 
 enum { HOLDS_LOOKED_AT = 100000 };
@@ -34,22 +35,27 @@ static void put_check(struct buf *out, bool good, const char *what, const char *
     buf_printf(out, "[%c]%s: %s\n", good ? '+' : '-', what, text);
 }
 
+static void put_master_check(const struct broker *b, int i, struct buf *out, int64_t now_ms)
+{
+    struct view_master seen = view_master(b, i, now_ms);
+    const struct master_status *m = seen.status;
+
+    buf_printf(out, "[%c]master %s: %s%s%s\n", seen.votes ? '+' : '-', m->name,
+               seen.votes ? "votes" : view_master_reason(b, i, now_ms),
+               !seen.votes && m->error[0] ? ": " : "", seen.votes ? "" : m->error);
+}
+
 static void put_checks(struct server *s, struct buf *out, bool ready, int64_t now_ms)
 {
-    struct rounds *b = &s->broker.rounds;
+    const struct broker *b = &s->broker;
 
     put_check(out, s->phase == SERVER_RUNS, "phase",
               s->phase == SERVER_RUNS ? "takes new locks" : "draining");
-    put_check(out, !s->broker.paused, "acquires", s->broker.paused ? "paused" : "not paused");
-    const char *veto = rounds_veto(b);
+    put_check(out, !view_is_paused(b), "acquires", view_is_paused(b) ? "paused" : "not paused");
+    const char *veto = view_veto(b);
     put_check(out, s->ready, "quorum", s->ready ? "there" : veto ? veto : "missing");
-    for (int i = 0; i < b->n; i++) {
-        const struct master_status *m = master_status(b->masters[i], now_ms);
-        bool votes = master_state_votes(m->state) && !m->stalled;
-        buf_printf(out, "[%c]master %s: %s%s%s\n", votes ? '+' : '-', m->name,
-                   votes ? "votes" : master_reason(b->masters[i], now_ms),
-                   !votes && m->error[0] ? ": " : "", votes ? "" : m->error);
-    }
+    for (int i = 0; i < view_n_masters(b); i++)
+        put_master_check(b, i, out, now_ms);
     buf_printf(out, "readyz check %s\n", ready ? "passed" : "failed");
 }
 
@@ -60,7 +66,7 @@ static bool is_ready(void *arg, struct buf *out, bool verbose)
 
     server_update_ready(s, now_ms);
     server_update_status(s, now_ms);
-    bool ready = s->ready && s->phase == SERVER_RUNS && !s->broker.paused;
+    bool ready = s->ready && s->phase == SERVER_RUNS && !view_is_paused(&s->broker);
     if (verbose)
         put_checks(s, out, ready, now_ms);
     else
@@ -71,9 +77,10 @@ static bool is_ready(void *arg, struct buf *out, bool verbose)
 static void levels(void *arg, uint32_t *held, uint32_t *waiting)
 {
     const struct server *s = arg;
+    struct view_levels levels = view_levels(&s->broker);
 
-    *held = s->broker.n_holds;
-    *waiting = s->broker.n_waiters;
+    *held = levels.n_holds;
+    *waiting = levels.n_waiters;
 }
 
 static const char *hosts(void *arg)
@@ -100,63 +107,63 @@ static void insert(struct http_row *rows, size_t *n, const struct http_row *row)
 
 struct looking {
     struct http_view *view;
+    struct http_row row; /* of the client at hand */
     int64_t now_ms, n_holds;
 };
 
-static void look_at_holds(struct looking *l, struct session *session, struct http_row row)
-{
-    const struct hold *h;
-
-    LIST_FOREACH(h, &session->holds, of_session) {
-        if (++l->n_holds > HOLDS_LOOKED_AT)
-            return;
-        row.name = h->lock->name;
-        row.name_len = h->lock->name_len;
-        row.since_ms = l->now_ms - h->since_ms;
-        row.left_ms = h->deadline_ms > l->now_ms ? h->deadline_ms - l->now_ms : 0;
-        row.waiters = h->lock->queue ? h->lock->queue->n_waiters : 0;
-        insert(l->view->holds, &l->view->n_holds, &row);
-    }
-}
-
-static void look_at(struct session *session, void *arg)
+static bool show_hold(void *arg, const struct view_hold *h)
 {
     struct looking *l = arg;
-    struct http_row row = {
-        .client = session->id, .client_name = session->name, .peer = client_peer(session)};
-    const struct request *r;
+    struct http_row row = l->row;
 
-    look_at_holds(l, session, row);
-    if (!session_is_blocked(session))
-        return;
-    TAILQ_FOREACH(r, &session->requests, link) {
-        if (!r->parked)
-            continue;
-        row.name = r->subject;
-        row.name_len = r->subject_len;
-        row.since_ms = l->now_ms - r->arrived_us / 1000;
-        insert(l->view->waits, &l->view->n_waits, &row);
-        return;
-    }
+    if (++l->n_holds > HOLDS_LOOKED_AT)
+        return false;
+    row.name = h->name;
+    row.name_len = h->name_len;
+    row.since_ms = h->held_ms;
+    row.left_ms = h->left_ms;
+    row.waiters = h->n_waiters;
+    insert(l->view->holds, &l->view->n_holds, &row);
+    return true;
 }
 
-static void view_masters(struct server *s, struct http_view *view, int64_t now_ms)
+static void show_wait(struct looking *l, const struct request *r)
 {
-    struct rounds *b = &s->broker.rounds;
+    struct http_row row = l->row;
 
+    row.name = r->subject;
+    row.name_len = r->subject_len;
+    row.since_ms = l->now_ms - r->arrived_us / 1000;
+    insert(l->view->waits, &l->view->n_waits, &row);
+}
+
+static void show_client(struct session *session, void *arg)
+{
+    struct looking *l = arg;
+    const struct request *r = session_waiting(session);
+
+    l->row = (struct http_row){
+        .client = session->id, .client_name = session->name, .peer = client_peer(session)};
+    view_holds(session, l->now_ms, show_hold, l);
+    if (r)
+        show_wait(l, r);
+}
+
+static void show_masters(const struct broker *b, struct http_view *view, int64_t now_ms)
+{
     _Static_assert(CONF_MASTERS_MAX <= (int)HTTP_MASTERS_MAX, "the view has too few masters");
-    for (int i = 0; i < b->n; i++) {
-        const struct master_status *m = master_status(b->masters[i], now_ms);
-        bool votes = master_state_votes(m->state) && !m->stalled;
+    for (int i = 0; i < view_n_masters(b); i++) {
+        struct view_master seen = view_master(b, i, now_ms);
+        const struct master_status *m = seen.status;
         view->masters[view->n_masters++] = (struct http_master){
             .name = m->name,
             .address = m->address,
             .state = master_status_name(m),
             .error = m->error,
-            .votes = votes,
+            .votes = seen.votes,
             .quarantine_left_ms = m->quarantine_left_ms,
             .latency_us = m->latency_us,
-            .clock_offset_ms = rounds_clock_offset_ms(b, m),
+            .clock_offset_ms = seen.clock_offset_ms,
             .restarts = m->restarts,
             .in_flight = m->in_flight,
         };
@@ -191,9 +198,9 @@ static void fill_view(void *arg, struct http_view *view)
     view->status = s->status;
     view->notice = notice_of(s);
     view->now_ms = now_ms;
-    view->n_jeopardy = s->broker.n_jeopardy;
-    view_masters(s, view, now_ms);
-    client_each(s->clients, look_at, &l);
+    view->n_jeopardy = view_levels(&s->broker).n_jeopardy;
+    show_masters(&s->broker, view, now_ms);
+    client_each(s->clients, show_client, &l);
 }
 
 /* ---- start ---- */

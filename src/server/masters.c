@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/systemd.h"
 #include "base/util.h"
+#include "lock/view.h"
 #include "redis/master.h"
 #include "redis/settings.h"
 #include "redis/subscriber.h"
@@ -124,31 +125,20 @@ void server_free_masters(struct server *s)
 
 /* ---- readiness ---- */
 
-static int count_voters(struct rounds *b, int64_t now_ms)
-{
-    int voters = 0;
-
-    for (int i = 0; i < b->n; i++) {
-        const struct master_status *st = master_status(b->masters[i], now_ms);
-        voters += master_state_votes(st->state) && !st->stalled;
-    }
-    return voters;
-}
-
 /* "2 of 3 masters (c: down)" */
-static void describe_masters(struct rounds *b, struct buf *out, int64_t now_ms)
+static void describe_masters(const struct broker *b, struct buf *out, int64_t now_ms)
 {
-    int voters = count_voters(b, now_ms);
+    int voters = view_n_voters(b, now_ms), n = view_n_masters(b);
     const char *separator = " (";
 
-    buf_printf(out, "%d of %d masters", voters, b->n);
-    if (voters == b->n)
+    buf_printf(out, "%d of %d masters", voters, n);
+    if (voters == n)
         return;
-    for (int i = 0; i < b->n; i++) {
-        const struct master_status *st = master_status(b->masters[i], now_ms);
-        if (master_state_votes(st->state) && !st->stalled)
+    for (int i = 0; i < n; i++) {
+        if (view_master(b, i, now_ms).votes)
             continue;
-        buf_printf(out, "%s%s: %s", separator, st->name, master_reason(b->masters[i], now_ms));
+        buf_printf(out, "%s%s: %s", separator, view_master_name(b, i),
+                   view_master_reason(b, i, now_ms));
         separator = ", ";
     }
     buf_append(out, ")", 1);
@@ -156,19 +146,19 @@ static void describe_masters(struct rounds *b, struct buf *out, int64_t now_ms)
 
 void server_update_status(struct server *s, int64_t now_ms)
 {
-    const struct broker *b = &s->broker;
+    struct view_levels levels = view_levels(&s->broker);
     struct buf text = {0};
 
     if (s->phase == SERVER_DRAINS)
         buf_printf(&text, "draining, %" PRId64 " s left: ",
                    (s->drain_end_ms > now_ms ? s->drain_end_ms - now_ms : 0) / 1000);
     else
-        buf_printf(&text, !s->ready   ? "not ready: "
-                          : b->paused ? "paused, no new locks until RESUME: "
-                                      : "ready: ");
-    describe_masters(&s->broker.rounds, &text, now_ms);
-    buf_printf(&text, ", %" PRIu32 " lock%s, %" PRIu32 " waiting", b->n_holds,
-               util_plural(b->n_holds), b->n_waiters);
+        buf_printf(&text, !s->ready                    ? "not ready: "
+                          : view_is_paused(&s->broker) ? "paused, no new locks until RESUME: "
+                                                       : "ready: ");
+    describe_masters(&s->broker, &text, now_ms);
+    buf_printf(&text, ", %" PRIu32 " lock%s, %" PRIu32 " waiting", levels.n_holds,
+               util_plural(levels.n_holds), levels.n_waiters);
     buf_append(&text, "", 1);
     if (strncmp(s->status, buf_head(&text), sizeof s->status - 1) != 0) {
         snprintf(s->status, sizeof s->status, "%s", buf_head(&text));
@@ -181,7 +171,7 @@ void server_log_ready(struct server *s, int64_t now_ms)
 {
     struct buf text = {0};
 
-    describe_masters(&s->broker.rounds, &text, now_ms);
+    describe_masters(&s->broker, &text, now_ms);
     if (s->ready)
         log_info("server", "ready: %.*s", (int)buf_len(&text), buf_head(&text));
     else
@@ -192,7 +182,7 @@ void server_log_ready(struct server *s, int64_t now_ms)
 
 void server_update_ready(struct server *s, int64_t now_ms)
 {
-    bool ready = rounds_has_quorum(&s->broker.rounds, now_ms);
+    bool ready = view_has_quorum(&s->broker, now_ms);
 
     if (ready == s->ready || s->phase != SERVER_RUNS)
         return;

@@ -208,6 +208,18 @@ void request_unpark(struct request *r)
         s->events->on_unblocked(s);
 }
 
+const struct request *session_waiting(const struct session *s)
+{
+    const struct request *r;
+
+    if (!session_is_blocked(s))
+        return NULL;
+    TAILQ_FOREACH(r, &s->requests, link)
+        if (r->parked)
+            return r;
+    return NULL;
+}
+
 void request_finish(struct request *r)
 {
     struct session *s = r->session;

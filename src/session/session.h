@@ -148,6 +148,9 @@ void session_flush(struct session *, int64_t now_ms);
 struct resp_writer session_push(struct session *, int64_t now_ms);
 void session_push_end(struct session *);
 
+/* The first request of it that is parked; NULL: none is. */
+const struct request *session_waiting(const struct session *);
+
 static inline bool session_is_blocked(const struct session *s)
 {
     return s->n_parked > 0;

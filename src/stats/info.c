@@ -43,6 +43,13 @@ static void put_counters(struct buf *out, enum stats_section section)
             buf_printf(out, "%s:%llu\r\n", row->name, (unsigned long long)stats_value(row));
 }
 
+static void put_gauges(struct buf *out, const struct stats_gauges *g)
+{
+    for (const struct stats_gauge_row *row = stats_gauge_rows; row->field; row++)
+        if (*row->name)
+            put_int(out, row->name, stats_gauge(g, row));
+}
+
 static int64_t holds(const struct stats_gauges *g)
 {
     return g->locks_held_exclusive + g->locks_held_shared + g->locks_held_limited;
@@ -249,19 +256,10 @@ static void put_masters(struct buf *out, const struct stats_gauges *g)
 
 static void section_holdfast(struct buf *out, const struct stats_gauges *g)
 {
-    put_int(out, "ready", g->ready);
-    put_int(out, "draining", g->draining);
-    put_int(out, "paused", g->paused);
-    put_int(out, "masters", (int64_t)g->masters_len);
-    put_int(out, "quorum_required", g->quorum_required);
-    put_int(out, "quorum_available", g->quorum_available);
-    put_masters(out, g);
-    put_int(out, "lock_names", g->locks_names);
+    put_gauges(out, g);
     put_int(out, "locks_held", holds(g));
-    put_int(out, "locks_held_shared", g->locks_held_shared);
-    put_int(out, "locks_held_limited", g->locks_held_limited);
-    put_int(out, "waiters", g->waiters);
-    put_int(out, "lease_min_remaining_ms", g->lease_min_remaining_ms);
+    put_int(out, "masters", (int64_t)g->masters_len);
+    put_masters(out, g);
     put_counters(out, STATS_SECTION_HOLDFAST);
     for (const struct stats_hist_row *row = stats_hist_rows; row->field; row++) {
         const struct hist *hist = stats_hist(row);

@@ -38,18 +38,6 @@ static void put_us(struct buf *out, const char *metric, const char *labels, int6
     buf_printf(out, "%.6f\n", (double)us / 1e6);
 }
 
-static void gauge_int(struct buf *out, const char *metric, const char *help, int64_t value)
-{
-    put_head(out, metric, "gauge", help);
-    put_int(out, metric, "", value);
-}
-
-static void gauge_ms(struct buf *out, const char *metric, const char *help, int64_t ms)
-{
-    put_head(out, metric, "gauge", help);
-    put_us(out, metric, "", ms * 1000);
-}
-
 static void put_hist(struct buf *out, const char *metric, const char *labels,
                      const struct hist *hist)
 {
@@ -69,7 +57,7 @@ static void put_hist(struct buf *out, const char *metric, const char *labels,
                    (unsigned long long)hist->count);
 }
 
-/* ---- from the lists of stats.h ---- */
+/* ---- from the list of counters ---- */
 
 static bool is_time(const char *field)
 {
@@ -142,59 +130,39 @@ static void put_commands(struct buf *out)
 
 /* ---- from the gauges ---- */
 
+static void put_gauge(struct buf *out, const struct stats_gauge_row *row, int64_t value)
+{
+    if (value == INT64_MAX) {
+        put_name(out, row->metric, row->labels);
+        buf_printf(out, "+Inf\n");
+    } else if (row->unit == STATS_UNIT_MS) {
+        put_us(out, row->metric, row->labels, value * 1000);
+    } else {
+        put_int(out, row->metric, row->labels, value);
+    }
+}
+
+static void put_gauges(struct buf *out, const struct stats_gauges *g)
+{
+    const char *previous = "";
+
+    for (const struct stats_gauge_row *row = stats_gauge_rows; row->field; row++) {
+        int64_t value = stats_gauge(g, row);
+        if (value < 0)
+            continue;
+        if (strcmp(row->metric, previous) != 0)
+            put_head(out, row->metric, "gauge", row->help);
+        previous = row->metric;
+        put_gauge(out, row, value);
+    }
+}
+
 static void put_process(struct buf *out, const struct stats_gauges *g)
 {
     put_head(out, "holdfast_build_info", "gauge", "Version in the label, always 1.");
     buf_printf(out, "holdfast_build_info{version=\"%s\"} 1\n", stats_version());
-    gauge_int(out, "holdfast_ready", "Listening, and a quorum is available.", g->ready);
-    gauge_int(out, "holdfast_draining", "On the way out: no new locks.", g->draining);
-    gauge_int(out, "holdfast_paused", "PAUSE was said: no new locks.", g->paused);
-    gauge_ms(out, "holdfast_uptime_seconds", "Since the start.", g->uptime_ms);
     put_head(out, "process_cpu_seconds_total", "counter", "User and system CPU time.");
     put_us(out, "process_cpu_seconds_total", "", g->cpu_user_us + g->cpu_system_us);
-    gauge_int(out, "process_resident_memory_bytes", "Resident memory.", g->memory_rss);
-    gauge_int(out, "process_virtual_memory_bytes", "Virtual memory.", g->memory_virtual);
-    if (g->memory_virtual_max < 0) {
-        put_head(out, "process_virtual_memory_max_bytes", "gauge", "Limit of virtual memory.");
-        buf_printf(out, "process_virtual_memory_max_bytes +Inf\n");
-    } else {
-        gauge_int(out, "process_virtual_memory_max_bytes", "Limit of virtual memory.",
-                  g->memory_virtual_max);
-    }
-    gauge_ms(out, "process_start_time_seconds", "Start, in seconds since 1970.", g->start_wall_ms);
-    gauge_int(out, "process_open_fds", "Open file descriptors.", g->open_fds);
-    gauge_int(out, "process_max_fds", "Limit of file descriptors.", g->max_fds);
-    put_head(out, "holdfast_memory_bytes", "gauge", "Memory, by what it is for.");
-    put_int(out, "holdfast_memory_bytes", "kind=\"used\"", g->memory_used);
-    put_int(out, "holdfast_memory_bytes", "kind=\"clients\"", g->memory_clients);
-    put_int(out, "holdfast_memory_bytes", "kind=\"locks\"", g->memory_locks);
-    gauge_ms(out, "holdfast_config_last_reload_success_timestamp_seconds",
-             "When the configuration in force was read.", g->config_reload_wall_ms);
-    if (g->tls_expiry_s > 0)
-        gauge_int(out, "holdfast_tls_certificate_expiry_timestamp_seconds",
-                  "When the certificate for clients, or one of its chain, ends.", g->tls_expiry_s);
-}
-
-static void put_levels(struct buf *out, const struct stats_gauges *g)
-{
-    gauge_int(out, "holdfast_clients_connected", "Connections.", g->clients_connected);
-    gauge_int(out, "holdfast_clients_waiting", "Connections that wait for a lock.",
-              g->clients_waiting);
-    gauge_int(out, "holdfast_clients_unauthenticated", "Connections that have yet to say AUTH.",
-              g->clients_unauthenticated);
-    gauge_int(out, "holdfast_clients_max", "Limit of connections.", g->max_clients);
-    put_head(out, "holdfast_locks_held", "gauge", "Holds of this broker's clients.");
-    put_int(out, "holdfast_locks_held", "type=\"exclusive\"", g->locks_held_exclusive);
-    put_int(out, "holdfast_locks_held", "type=\"shared\"", g->locks_held_shared);
-    put_int(out, "holdfast_locks_held", "type=\"limited\"", g->locks_held_limited);
-    gauge_int(out, "holdfast_lock_names", "Names with a holder or a waiter here.", g->locks_names);
-    gauge_int(out, "holdfast_lock_waiters", "Requests that wait for a lock.", g->waiters);
-    if (g->lease_min_remaining_ms >= 0)
-        gauge_ms(out, "holdfast_lease_min_remaining_seconds",
-                 "Time left of the hold that is nearest to its end.", g->lease_min_remaining_ms);
-    gauge_int(out, "holdfast_quorum_required", "Votes that a lock needs.", g->quorum_required);
-    gauge_int(out, "holdfast_quorum_available", "Masters whose votes count now.",
-              g->quorum_available);
 }
 
 /* ---- masters: their names come from the configuration, so they are escaped ---- */
@@ -306,7 +274,7 @@ static void put_masters(struct buf *out, const struct stats_gauges *g)
 void stats_metrics(struct buf *out, const struct stats_gauges *gauges)
 {
     put_process(out, gauges);
-    put_levels(out, gauges);
+    put_gauges(out, gauges);
     put_masters(out, gauges);
     put_counters(out);
     put_hists(out);

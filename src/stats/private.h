@@ -2,6 +2,7 @@
 #ifndef HOLDFAST_STATS_PRIVATE_H
 #define HOLDFAST_STATS_PRIVATE_H
 
+#include "stats/gauges.h"
 #include "stats/stats.h"
 
 /* In the order of INFO. */
@@ -22,7 +23,7 @@ enum stats_section {
     STATS_SECTIONS
 };
 
-/* The lists of stats.h as tables. A value is read through stats_value and stats_hist. */
+/* The lists of stats.h and gauges.h as tables, and how the value of a row is read. */
 struct stats_counter_row {
     size_t offset; /* in struct stats */
     enum stats_section section;
@@ -32,9 +33,16 @@ struct stats_hist_row {
     size_t offset;
     const char *field, *metric, *help;
 };
+struct stats_gauge_row {
+    size_t offset; /* in struct stats_gauges */
+    enum stats_unit unit;
+    const char *field, *name, *metric, *labels, *help;
+};
+extern const struct stats_gauge_row stats_gauge_rows[];     /* ends with a field of NULL */
 extern const struct stats_counter_row stats_counter_rows[]; /* ends with a field of NULL */
 extern const struct stats_hist_row stats_hist_rows[];       /* the same */
 
+int64_t stats_gauge(const struct stats_gauges *, const struct stats_gauge_row *row);
 uint64_t stats_value(const struct stats_counter_row *row);
 const struct hist *stats_hist(const struct stats_hist_row *row);
 

@@ -44,6 +44,13 @@ const struct stats_hist_row stats_hist_rows[] = {
 #undef ROW
         {.field = NULL}};
 
+const struct stats_gauge_row stats_gauge_rows[] = {
+#define ROW(field, unit, name, metric, labels, help)                                               \
+    {offsetof(struct stats_gauges, field), STATS_UNIT_##unit, #field, name, metric, labels, help},
+    STATS_GAUGES(ROW)
+#undef ROW
+        {.field = NULL}};
+
 const char *stats_version(void)
 {
     return PACKAGE_VERSION;
@@ -108,6 +115,11 @@ uint64_t hist_count_to(const struct hist *hist, unsigned exponent)
 }
 
 /* ---- the tables ---- */
+
+int64_t stats_gauge(const struct stats_gauges *g, const struct stats_gauge_row *row)
+{
+    return *(const int64_t *)(const void *)((const char *)g + row->offset);
+}
 
 uint64_t stats_value(const struct stats_counter_row *row)
 {

@@ -3,7 +3,7 @@
  *
  * A counter is one row below; add one and INFO, metrics and CONFIG RESETSTAT know it. Anybody may
  * write `stats.locks_lost_gone++`. What is a level and not a count (clients connected, memory)
- * stays with its owner and comes in through struct stats_gauges when somebody asks.
+ * is a row of gauges.h.
  */
 #ifndef HOLDFAST_STATS_H
 #define HOLDFAST_STATS_H
@@ -13,10 +13,11 @@
 #include <stdint.h>
 
 struct buf;
+struct stats_gauges;
 
 /* X(field, INFO section, INFO name, metric, labels, help)
  * Rows of one metric stand together; the help of its first row counts. A field that ends in _us is
- * shown in seconds by the metrics. The sections are those of stats_private.h. */
+ * shown in seconds by the metrics. The sections are those of private.h. */
 #define STATS_COUNTERS(X)                                                                          \
     X(connections_received, STATS_SECTION_STATS, "total_connections_received",                     \
       "holdfast_connections_received_total", "", "Connections accepted.")                          \
@@ -242,62 +243,6 @@ struct stats_command {
 /* Row i of the table, NULL after the last. No function: no commands shown. */
 typedef struct stats_command *(*stats_command_fn)(size_t i);
 void stats_set_commands(stats_command_fn row);
-
-/* One master as the texts show it; all but the name may be 0. */
-struct stats_master {
-    const char *name;
-    const char *state; /* of its state machine: "active", "quarantined", ... */
-    bool up;           /* connected and its votes count */
-    int64_t quarantine_remaining_ms;
-    int64_t clock_offset_ms;
-    uint64_t inflight; /* requests sent and not answered */
-    uint64_t requests_ok, requests_error, requests_timeout;
-    uint64_t restarts, data_losses, clock_jumps, reconnects;
-    const struct hist *request_us; /* NULL: none kept */
-};
-
-/* Levels at the time of the question. The server fills what it knows, the rest is 0 or NULL. */
-struct stats_gauges {
-    /* Server */
-    const char *run_id; /* 40 characters in Redis; any text here */
-    const char *os;     /* as `uname -srm` */
-    const char *executable, *config_file;
-    int64_t pid;
-    int64_t tcp_port;
-    int64_t now_wall_us;   /* wall clock */
-    int64_t start_wall_ms; /* wall clock at start */
-    int64_t uptime_ms;
-    bool ready, draining, paused;
-    /* Clients */
-    int64_t clients_connected;
-    int64_t clients_waiting; /* with a request that waits for a lock */
-    int64_t clients_pubsub;  /* with a subscription */
-    int64_t clients_unauthenticated;
-    int64_t max_clients;
-    int64_t pubsub_channels, pubsub_patterns;
-    /* Memory, bytes */
-    int64_t memory_used, memory_peak, memory_rss, memory_virtual;
-    int64_t memory_virtual_max; /* -1: no limit */
-    int64_t memory_clients;     /* buffers of clients */
-    int64_t memory_locks;       /* locks, holds and waiters */
-    /* CPU of the process */
-    int64_t cpu_user_us, cpu_system_us;
-    int64_t open_fds, max_fds;
-    /* Locks of this broker's clients */
-    int64_t locks_held_exclusive, locks_held_shared, locks_held_limited; /* holds of each type */
-    int64_t locks_names; /* with a holder or waiter */
-    int64_t waiters;
-    int64_t lease_min_remaining_ms; /* the hold that is nearest to its end; -1: no holds */
-    /* Masters */
-    int64_t quorum_required;  /* Q of the configured N */
-    int64_t quorum_available; /* masters whose vote counts now */
-    const struct stats_master *masters;
-    size_t masters_len;
-    /* Certificate for clients */
-    int64_t tls_expiry_s; /* when it ends, in seconds since 1970; 0: there is none */
-    /* Configuration */
-    int64_t config_reload_wall_ms; /* last good one, wall clock; the start counts */
-};
 
 /* Appends INFO text. section: names separated by spaces or commas, any case; NULL or "": "default"
  * (all but Commandstats and Latencystats); "all" and "everything" give all. An unknown name gives

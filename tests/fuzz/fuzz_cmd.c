@@ -19,6 +19,7 @@
 #include "resp_value.h"
 #include "session/user.h"
 #include "sim_time.h"
+#include "stats/gauges.h"
 #include "stats/stats.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -20,6 +20,7 @@
 #include "conf/conf.h"
 #include "http/http.h"
 #include "session/lostlog.h"
+#include "stats/gauges.h"
 #include "stats/stats.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

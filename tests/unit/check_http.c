@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "session/lostlog.h"
+#include "stats/gauges.h"
 #include "stats/stats.h"
 #include "suite.h"
 

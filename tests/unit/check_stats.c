@@ -1,6 +1,7 @@
 /* stats: the histograms against a sorted list, INFO as redis-cli and client libraries read it, the
- * metrics by a strict reader of the Prometheus text format, and that each counter of the list comes
- * out in both. */
+ * metrics by a strict reader of the Prometheus text format, and that each counter and each gauge of
+ * the lists comes out in both. */
+#include "stats/gauges.h"
 #include "stats/stats.h"
 
 #include <limits.h>
@@ -384,6 +385,45 @@ START_TEST(each_counter_is_shown)
 }
 END_TEST
 
+START_TEST(each_gauge_is_shown)
+{
+    char line[256];
+    int64_t value = 1000;
+    struct buf all_info = {0};
+
+#define SET_GAUGE(field, unit, name, metric, labels, help) gauges.field = value++;
+    STATS_GAUGES(SET_GAUGE)
+    stats_info(&all_info, "holdfast", &gauges);
+    buf_append(&all_info, "", 1);
+    const char *metrics_text = metrics();
+    value = 1000;
+#define SEE_GAUGE(field, unit, name, metric, labels, help)                                         \
+    if (*name) {                                                                                   \
+        snprintf(line, sizeof line, "%s:%lld", name, (long long)value);                            \
+        ASSERT_LINE(buf_head(&all_info), line);                                                    \
+    }                                                                                              \
+    if (STATS_UNIT_##unit == STATS_UNIT_MS)                                                        \
+        snprintf(line, sizeof line, "%s %.6f", metric, (double)value / 1000);                      \
+    else                                                                                           \
+        snprintf(line, sizeof line, *labels ? "%s{%s} %lld" : "%s%s %lld", metric, labels,         \
+                 (long long)value);                                                                \
+    ASSERT_LINE(metrics_text, line);                                                               \
+    value++;
+    STATS_GAUGES(SEE_GAUGE)
+    buf_fini(&all_info);
+}
+END_TEST
+
+START_TEST(gauge_without_value)
+{
+    gauges.lease_min_remaining_ms = -1;
+    gauges.max_fds = INT64_MAX;
+    ASSERT_LINE(info("holdfast"), "lease_min_remaining_ms:-1");
+    ASSERT_NO_TEXT(metrics(), "lease_min_remaining");
+    ASSERT_LINE(metrics(), "process_max_fds +Inf");
+}
+END_TEST
+
 /* ---- the Prometheus text, read strictly ---- */
 
 enum { NAMES_MAX = 4096 };
@@ -508,6 +548,8 @@ int main(void)
     tcase_add_test(t, error_codes);
     tcase_add_test(t, rates);
     tcase_add_test(t, each_counter_is_shown);
+    tcase_add_test(t, each_gauge_is_shown);
+    tcase_add_test(t, gauge_without_value);
     tcase_add_test(t, metrics_are_well_formed);
     suite_add_tcase(s, t);
     return suite_run(s);

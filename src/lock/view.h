@@ -1,0 +1,74 @@
+#ifndef HOLDFAST_VIEW_H
+#define HOLDFAST_VIEW_H
+/*
+ * view: what server, pages and commands may know of a broker, as values. It looks and changes
+ * nothing; whoever uses it needs no field of a broker, a lock, a hold or a queue.
+ *
+ * Texts are lent: names until the next turn of the loop, what a master says until the next call
+ * about it. Ages and times left are in ms, from now_ms on.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct broker;
+struct master_status;
+struct session;
+
+/* ---- levels ---- */
+struct view_levels {
+    uint32_t n_exclusive, n_shared, n_limited; /* holds of clients of this broker, by kind */
+    uint32_t n_holds;                          /* of all kinds */
+    uint32_t n_jeopardy;                       /* of them, those whose last renewal has failed */
+    uint32_t n_waiters;                        /* requests that wait for a lock */
+    size_t n_names;                            /* locks with a hold or a waiter here */
+    int64_t memory_bytes;                      /* of locks, holds and waiters, about */
+};
+struct view_levels view_levels(const struct broker *);
+/* PAUSE was said (broker_pause); it is on its way out (broker_drain). */
+bool view_is_paused(const struct broker *);
+bool view_is_draining(const struct broker *);
+/* Some question to the masters has no verdict yet, or all locks are being gone through. */
+bool view_is_asking(const struct broker *);
+/* Nothing is left to be done with the masters, and all that was sent is answered. */
+bool view_is_done(const struct broker *, int64_t now_ms);
+int64_t view_max_lease_ms(const struct broker *);
+
+/* ---- locks ---- */
+/* A client of this broker holds it or waits for it. */
+bool view_has_lock(struct broker *, const char *name, size_t len);
+/* Goes through all locks in pieces, as SCAN does: calls `each` for those of one more bucket and
+ * returns the cursor for the next call; 0: that was all (locktab_scan). */
+typedef void (*view_lock_fn)(void *arg, const char *name, size_t len);
+uint64_t view_scan(struct broker *, uint64_t cursor, view_lock_fn each, void *arg);
+
+/* ---- holds of a connection ---- */
+struct view_hold {
+    const char *name; /* of the lock */
+    size_t name_len;
+    int64_t held_ms;
+    int64_t left_ms;    /* until its lease ends; 0: it is over */
+    uint32_t n_waiters; /* for this lock, of this broker */
+    bool relied_on;     /* watched and not lost: its holder believes that it has it */
+};
+/* Calls `each` for every hold until it returns false. */
+typedef bool (*view_hold_fn)(void *arg, const struct view_hold *);
+void view_holds(const struct session *, int64_t now_ms, view_hold_fn each, void *arg);
+
+/* ---- the masters ---- */
+struct view_master {
+    const struct master_status *status;
+    bool votes; /* active and not stalled */
+    int64_t clock_offset_ms;
+};
+int view_n_masters(const struct broker *);
+const char *view_master_name(const struct broker *, int i);
+struct view_master view_master(const struct broker *, int i, int64_t now_ms);
+/* Why it does not vote, in a few words (master_reason). */
+const char *view_master_reason(const struct broker *, int i, int64_t now_ms);
+/* How many vote, and whether that is enough for a lock. */
+int view_n_voters(const struct broker *, int64_t now_ms);
+bool view_has_quorum(struct broker *, int64_t now_ms);
+/* Why no lock can be had although a majority may be there; NULL: nothing speaks against it. */
+const char *view_veto(const struct broker *);
+#endif

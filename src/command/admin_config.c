@@ -141,7 +141,7 @@ static void on_old_value(void *arg, const char *name, const char *value)
         c->old = util_strdup(value);
 }
 
-static int apply(const struct change *c, const char *value, char *error, size_t error_size)
+static int set_pairs(const struct change *c, const char *value, char *error, size_t error_size)
 {
     return cmd_hooks()->config_set(cmd_hooks()->server, c->key, value, error, error_size);
 }
@@ -152,11 +152,11 @@ static void set_all(struct session *s, struct change *changes, int n)
     char error[256] = "", ignored[256];
 
     for (int i = 0; i < n; i++) {
-        if (apply(&changes[i], changes[i].value, error, sizeof(error)) == 0)
+        if (set_pairs(&changes[i], changes[i].value, error, sizeof(error)) == 0)
             continue;
         for (int k = i - 1; k >= 0; k--)
             if (changes[k].old != NULL)
-                (void)apply(&changes[k], changes[k].old, ignored, sizeof(ignored));
+                (void)set_pairs(&changes[k], changes[k].old, ignored, sizeof(ignored));
         cmd_reply_error(s, "ERR CONFIG SET failed (possibly related to argument '%.128s') - %s",
                         changes[i].key, error);
         return;

@@ -180,7 +180,7 @@ bool cmd_client_waits(void)
 
 /* ---- LIST, INFO ---- */
 
-static void reply_text(struct session *s, const struct buf *text)
+static void reply_verbatim(struct session *s, const struct buf *text)
 {
     struct resp_writer w = session_reply(s);
 
@@ -245,7 +245,7 @@ void cmd_client_list(struct session *s, int argc, const struct resp_arg *argv, i
     cmd_charge((LIST_TURN - l->left) * (int64_t)LINE_INSTRUCTIONS +
                l->looks * (LOOK_INSTRUCTIONS + l->filter.n_ids * ID_INSTRUCTIONS));
     if (TAILQ_EMPTY(&listings) && !l->more) {
-        reply_text(s, &l->text);
+        reply_verbatim(s, &l->text);
         listing_free(&l->base);
         return;
     }
@@ -259,6 +259,6 @@ void cmd_client_info(struct session *s, int argc, const struct resp_arg *argv, i
 
     (void)argc, (void)argv;
     append_line(&text, s, now_ms);
-    reply_text(s, &text);
+    reply_verbatim(s, &text);
     buf_fini(&text);
 }

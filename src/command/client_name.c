@@ -9,7 +9,7 @@
 enum { LIB_INFO_MAX = 64 };
 
 /* What may stand in CLIENT LIST without breaking its fields: no space, no control byte. */
-static bool is_plain(const struct resp_arg *text)
+static bool is_graphic(const struct resp_arg *text)
 {
     for (size_t i = 0; i < text->len; i++)
         if (text->ptr[i] < '!' || text->ptr[i] > '~')
@@ -17,7 +17,7 @@ static bool is_plain(const struct resp_arg *text)
     return true;
 }
 
-static void replace(char **field, const struct resp_arg *text)
+static void set_text(char **field, const struct resp_arg *text)
 {
     free(*field);
     *field = text->len > 0 ? util_memdup(text->ptr, text->len) : NULL;
@@ -25,7 +25,7 @@ static void replace(char **field, const struct resp_arg *text)
 
 int cmd_client_set_name(struct session *s, const struct resp_arg *name)
 {
-    if (!is_plain(name)) {
+    if (!is_graphic(name)) {
         cmd_reply_error(s,
                         "ERR Client names cannot contain spaces, newlines or special characters.");
         return -1;
@@ -34,7 +34,7 @@ int cmd_client_set_name(struct session *s, const struct resp_arg *name)
         cmd_reply_error(s, "ERR Client names cannot be longer than %d bytes.", SESSION_NAME_MAX);
         return -1;
     }
-    replace(&s->name, name);
+    set_text(&s->name, name);
     return 0;
 }
 
@@ -64,11 +64,11 @@ void cmd_client_setinfo(struct session *s, int argc, const struct resp_arg *argv
     (void)argc, (void)now_ms;
     if (!is_name && !cmd_word_is(&argv[2], "LIB-VER"))
         cmd_reply_error(s, "ERR Unrecognized option '%.*s'", CMD_ARG(&argv[2]));
-    else if (!is_plain(&argv[3]) || argv[3].len > LIB_INFO_MAX)
+    else if (!is_graphic(&argv[3]) || argv[3].len > LIB_INFO_MAX)
         cmd_reply_error(s, "ERR %s cannot contain spaces, newlines or special characters.",
                         is_name ? "lib-name" : "lib-ver");
     else {
-        replace(is_name ? &s->lib_name : &s->lib_ver, &argv[3]);
+        set_text(is_name ? &s->lib_name : &s->lib_ver, &argv[3]);
         cmd_reply_ok(s);
     }
 }

@@ -1,6 +1,6 @@
 #ifndef HOLDFAST_CMD_CLIENT_PRIVATE_H
 #define HOLDFAST_CMD_CLIENT_PRIVATE_H
-/* Between cmd_client.c and cmd_client_list.c: which connections are meant. */
+/* Between client.c and client_list.c: which connections are meant. */
 #include "command/client.h"
 
 enum client_type { CLIENT_TYPE_ANY, CLIENT_TYPE_NORMAL, CLIENT_TYPE_PUBSUB, CLIENT_TYPE_NOBODY };

@@ -214,8 +214,8 @@ static void count(struct cmd_row *row, bool failed, int64_t duration_us)
 }
 
 /* The request is answered later: what cmd_written() will want to know. */
-static void remember(struct request *request, const struct cmd_row *row, int64_t now_us, int argc,
-                     const struct resp_arg *argv)
+static void note_command(struct request *request, const struct cmd_row *row, int64_t now_us,
+                         int argc, const struct resp_arg *argv)
 {
     request->cmd = row->number;
     request->arrived_us = now_us;
@@ -226,8 +226,8 @@ static void remember(struct request *request, const struct cmd_row *row, int64_t
     request->subject_len = (uint8_t)n;
 }
 
-static void run(struct session *s, struct cmd_row *row, int argc, const struct resp_arg *argv,
-                int64_t now_ms, int64_t now_us)
+static void run_row(struct session *s, struct cmd_row *row, int argc, const struct resp_arg *argv,
+                    int64_t now_ms, int64_t now_us)
 {
     uint32_t n_before = s->n_requests;
     size_t held_before = s->held_len;
@@ -239,7 +239,7 @@ static void run(struct session *s, struct cmd_row *row, int argc, const struct r
     if (waits_for_login)
         return;
     if (s->n_requests > n_before && s->held_len == held_before) {
-        remember(TAILQ_LAST(&s->requests, request_list), row, now_us, argc, argv);
+        note_command(TAILQ_LAST(&s->requests, request_list), row, now_us, argc, argv);
         return;
     }
     size_t reply_len = buf_len(s->out) + s->held_len - reply_before;
@@ -287,7 +287,7 @@ bool cmd_dispatch(struct session *s, int argc, const struct resp_arg *argv, int6
     if (monitor_count > 0 && !again && (row->cmd->flags & (CMD_ADMIN | CMD_LOCK)) != CMD_ADMIN)
         feed_monitors(s, row->cmd, argc, argv, now_ms);
     waits_for_login = false;
-    run(s, row, argc, argv, now_ms, now_us);
+    run_row(s, row, argc, argv, now_ms, now_us);
     return !waits_for_login;
 }
 

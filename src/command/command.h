@@ -3,7 +3,7 @@
 /*
  * cmd: the way from the words of a request to the function that answers it.
  *
- * One row a command (CMD_ROW in cmd_table.c): name, handler, arity as in Redis (negative: at
+ * One row a command (CMD_ROW in table.c): name, handler, arity as in Redis (negative: at
  * least), flags, since, summary, arguments for COMMAND DOCS. Commands with sub-commands have a
  * table of rows of their own. Look-up, arity and permission are decided here and nowhere else.
  */
@@ -52,7 +52,7 @@ struct cmd {
     const struct cmd *subs; /* table of sub-commands ended by a NULL name, or NULL */
 };
 
-/* The rows in the order of their names, ended by a NULL name (cmd_table.c). */
+/* The rows in the order of their names, ended by a NULL name (table.c). */
 const struct cmd *cmd_table(int *count);
 
 /* What commands ask of the server (layer 6), by pointers so that nothing here points up. */
@@ -141,7 +141,7 @@ bool cmd_permits(struct session *, const struct cmd *, const char *full_name, in
  * names: both the same. All words behind a number of names that does not fit count as names. */
 int cmd_find_names(const struct cmd *, int argc, const struct resp_arg *argv, int *first);
 
-/* cmd_unknown.c: the errors for what is no command, and for what is no sub-command of this one. */
+/* unknown.c: the errors for what is no command, and for what is no sub-command of this one. */
 void cmd_reject_unknown(struct session *, int argc, const struct resp_arg *argv);
 void cmd_reject_unknown_sub(struct session *, const char *command, const struct resp_arg *word);
 

@@ -93,7 +93,7 @@ static void write_words(struct resp_writer *w, const struct word *words, unsigne
             resp_simple(w, word->name);
 }
 
-static void write_info(struct resp_writer *w, const struct cmd *cmd)
+static void write_row_info(struct resp_writer *w, const struct cmd *cmd)
 {
     int key = has_key(cmd) ? 1 : 0;
 
@@ -109,7 +109,7 @@ static void write_info(struct resp_writer *w, const struct cmd *cmd)
     resp_array(w, 0); /* key specifications */
     resp_array(w, cmd_docs_count_subs(cmd));
     for (size_t i = 0; i < cmd_docs_count_subs(cmd); i++)
-        write_info(w, &cmd->subs[i]);
+        write_row_info(w, &cmd->subs[i]);
 }
 
 /* COMMAND INFO of all when there are no words. */
@@ -121,11 +121,11 @@ static void reply_info(struct session *s, int n, const struct resp_arg *words)
 
     resp_array(&w, (size_t)(n > 0 ? n : n_rows));
     for (int i = 0; n == 0 && i < n_rows; i++)
-        write_info(&w, &table[i]);
+        write_row_info(&w, &table[i]);
     for (int i = 0; i < n; i++) {
         const struct cmd *cmd = cmd_docs_find(&words[i]);
         if (cmd != NULL)
-            write_info(&w, cmd);
+            write_row_info(&w, cmd);
         else
             resp_null_array(&w);
     }

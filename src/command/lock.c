@@ -79,8 +79,8 @@ enum { YEAR_MS_SHIFT = 35 };
 static const int64_t time_max_ms = INT64_C(1) << YEAR_MS_SHIFT;
 
 /* Takes the value of one option. 0, or -1 when an error has been replied. */
-static int take_option(struct session *s, struct lock_request *r, unsigned option,
-                       const struct resp_arg *value, int64_t now_ms)
+static int take_lock_option(struct session *s, struct lock_request *r, unsigned option,
+                            const struct resp_arg *value, int64_t now_ms)
 {
     int64_t ms, max_lease_ms;
     switch (option) {
@@ -156,7 +156,7 @@ static int take_options(struct session *s, struct lock_request *r, unsigned allo
             cmd_reply_error(s, "ERR syntax error: '%.*s' needs a value", (int)argv[i - 1].len,
                             argv[i - 1].ptr);
             return -1;
-        } else if (take_option(s, r, option, &argv[i], now_ms) != 0) {
+        } else if (take_lock_option(s, r, option, &argv[i], now_ms) != 0) {
             return -1;
         }
     }
@@ -177,8 +177,8 @@ static void remember_owner(struct session *s, struct owner *owner)
 }
 
 /* The n names stand from word `first` on, the options behind them. */
-static void ask(struct session *s, enum lock_verb verb, unsigned allowed, int first, int n,
-                int argc, const struct resp_arg *argv, int64_t now_ms)
+static void ask_broker(struct session *s, enum lock_verb verb, unsigned allowed, int first, int n,
+                       int argc, const struct resp_arg *argv, int64_t now_ms)
 {
     for (int i = first; i < first + n; i++) {
         if (!check_id(s, "name", &argv[i], LOCK_NAME_MAX))
@@ -203,7 +203,7 @@ static void ask(struct session *s, enum lock_verb verb, unsigned allowed, int fi
 static void ask_one(struct session *s, enum lock_verb verb, unsigned allowed, int argc,
                     const struct resp_arg *argv, int64_t now_ms)
 {
-    ask(s, verb, allowed, 1, 1, argc, argv, now_ms);
+    ask_broker(s, verb, allowed, 1, 1, argc, argv, now_ms);
 }
 
 /* The first name that stands there a second time; NULL: none. */
@@ -234,7 +234,7 @@ static void ask_many(struct session *s, enum lock_verb verb, unsigned allowed, i
     else if ((twice = find_twice(&argv[2], (int)n)))
         cmd_reply_error(s, "ERR the name '%.*s' stands there twice", shown(twice), twice->ptr);
     else
-        ask(s, verb, allowed, 2, (int)n, argc, argv, now_ms);
+        ask_broker(s, verb, allowed, 2, (int)n, argc, argv, now_ms);
 }
 
 void cmd_lock_acquire(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)

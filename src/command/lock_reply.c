@@ -108,7 +108,7 @@ static void write_limit(const struct lock_info *info, struct resp_writer *w)
         resp_int(w, info->held && info->part.kind == LOCK_LIMIT ? info->part.limit : 1);
 }
 
-static void write_info(const struct lock_request *r, struct resp_writer *w)
+static void write_lock_info(const struct lock_request *r, struct resp_writer *w)
 {
     const struct lock_info *info = r->info;
     resp_map(w, 7);
@@ -153,7 +153,7 @@ static void on_write(struct request *base, struct resp_writer *w, int64_t now_ms
         write_many(r, w, now_ms);
         break;
     case RESULT_INFO:
-        write_info(r, w);
+        write_lock_info(r, w);
         break;
     case RESULT_NOT_HELD:
     case RESULT_ERROR:

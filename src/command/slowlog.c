@@ -23,7 +23,7 @@ static void entry_fini(struct slowlog_entry *e)
     memset(e, 0, sizeof(*e));
 }
 
-static char *copy_word(const struct resp_arg *word)
+static char *copy_arg(const struct resp_arg *word)
 {
     char text[SLOWLOG_ARG_LEN + 48];
     size_t n = word->len < SLOWLOG_ARG_LEN ? word->len : SLOWLOG_ARG_LEN;
@@ -51,7 +51,7 @@ void slowlog_add(int64_t wall_ms, int64_t duration_us, int argc, const struct re
     e->name = util_strdup(name != NULL ? name : "");
     e->argc = argc < SLOWLOG_ARGS ? argc : SLOWLOG_ARGS;
     for (int i = 0; i < e->argc; i++)
-        e->argv[i] = secret && i > 0 ? util_strdup("(redacted)") : copy_word(&argv[i]);
+        e->argv[i] = secret && i > 0 ? util_strdup("(redacted)") : copy_arg(&argv[i]);
     if (argc > SLOWLOG_ARGS) {
         char text[48];
         snprintf(text, sizeof(text), "... (%d more arguments)", argc - SLOWLOG_ARGS + 1);

@@ -152,7 +152,7 @@ struct dev *dev_new(int n, char *error, size_t error_size)
 
 /* ---- the configuration ---- */
 
-static void set(struct conf *conf, const char *name, const char *value)
+static void set_conf(struct conf *conf, const char *name, const char *value)
 {
     struct conf_error error;
 
@@ -162,9 +162,9 @@ static void set(struct conf *conf, const char *name, const char *value)
 
 void dev_set_defaults(struct conf *conf)
 {
-    set(conf, "holdfast.listen", "127.0.0.1:5625");
-    set(conf, "holdfast.quarantine", "off");
-    set(conf, "http.listen", "off");
+    set_conf(conf, "holdfast.listen", "127.0.0.1:5625");
+    set_conf(conf, "holdfast.quarantine", "off");
+    set_conf(conf, "http.listen", "off");
 }
 
 void dev_set_masters(const struct dev *d, struct conf *conf)
@@ -175,7 +175,7 @@ void dev_set_masters(const struct dev *d, struct conf *conf)
     for (int i = 0; i < d->n; i++) {
         snprintf(name, sizeof name, "masters.%s", d->masters[i].name);
         snprintf(url, sizeof url, "unix://%s", d->masters[i].socket);
-        set(conf, name, url);
+        set_conf(conf, name, url);
     }
 }
 
@@ -353,7 +353,7 @@ void dev_free(struct dev *d)
 /* ---- the screen ---- */
 
 /* The option that takes redis-cli there. */
-static void cli_option(char *out, size_t size, const char *address)
+static void redis_cli_option(char *out, size_t size, const char *address)
 {
     const char *colon = strrchr(address, ':');
 
@@ -367,7 +367,7 @@ void dev_greet(const struct dev *d, FILE *out, const char *address)
 {
     char option[128];
 
-    cli_option(option, sizeof option, address);
+    redis_cli_option(option, sizeof option, address);
     fprintf(out,
             "\n"
             "  holdfastd is there for you to try, on %s, and keeps nothing.\n"

@@ -62,7 +62,7 @@ static void try_master(struct trying *t, const struct conf_master *m)
         try_path(t, m->name, m->host, W_OK);
 }
 
-static void try_all(struct trying *t, const struct conf *conf)
+static void try_files(struct trying *t, const struct conf *conf)
 {
     try_path(t, "", conf->path, R_OK);
     try_path(t, "tls.certificate", conf->tls_certificate, R_OK);
@@ -72,7 +72,7 @@ static void try_all(struct trying *t, const struct conf *conf)
         try_master(t, &conf->masters[i]);
 }
 
-static int become(const struct passwd *user)
+static int become_user(const struct passwd *user)
 {
     return initgroups(user->pw_name, user->pw_gid) == 0 && setgid(user->pw_gid) == 0 &&
                    setuid(user->pw_uid) == 0
@@ -97,9 +97,9 @@ int server_check_files(const struct conf *conf, const char *user, conf_report_fn
     if (child < 0)
         util_die("cannot fork: %s", strerror(errno));
     if (child == 0) {
-        if (become(entry) != 0)
+        if (become_user(entry) != 0)
             util_die("cannot become %s: %s", user, strerror(errno));
-        try_all(&t, conf);
+        try_files(&t, conf);
         _exit(t.refused > 0);
     }
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)

@@ -29,7 +29,7 @@ static struct owner *make_owner(const struct server *s)
     return owner_get(text, strlen(text));
 }
 
-static void on_start(void *arg, struct session *session, int64_t now_ms)
+static void on_session_start(void *arg, struct session *session, int64_t now_ms)
 {
     (void)now_ms;
     session->owner = make_owner(arg);
@@ -42,12 +42,13 @@ static void end_holds(struct server *s, struct session *session, bool orderly, i
     session->owner = NULL;
 }
 
-static void on_end(void *arg, struct session *session, enum client_end end, int64_t now_ms)
+static void on_session_end(void *arg, struct session *session, enum client_end end, int64_t now_ms)
 {
     end_holds(arg, session, client_end_is_orderly(end), now_ms);
 }
 
-const struct client_events server_client_events = {.on_start = on_start, .on_end = on_end};
+const struct client_events server_client_events = {.on_start = on_session_start,
+                                                   .on_end = on_session_end};
 
 static void reset_client(void *server, struct session *session, int64_t now_ms)
 {

@@ -17,6 +17,7 @@
 #include "conf/conf.h"
 #include "redis/quorum.h"
 #include "server/dev.h"
+#include "server/doctor.h"
 #include "server/server.h"
 #include "stats/stats.h"
 
@@ -60,9 +61,9 @@ static const char help_text[] =
 
 /* ---- options ---- */
 
-static _Noreturn void refuse(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static _Noreturn void refuse_switch(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-static void refuse(const char *fmt, ...)
+static void refuse_switch(const char *fmt, ...)
 {
     va_list args;
 
@@ -79,7 +80,7 @@ static int number(const char *option, const char *text, int min, int max)
     int64_t n;
 
     if (util_parse_int(text, strlen(text), min, max, &n) != 0)
-        refuse("%s %s: not a number from %d to %d", option, text, min, max);
+        refuse_switch("%s %s: not a number from %d to %d", option, text, min, max);
     return (int)n;
 }
 
@@ -91,7 +92,7 @@ static void add_assignment(struct options *o, char *text)
 
     conf_init(&conf);
     if (conf_override(&conf, text, &error) != 0)
-        refuse("%s", error.text);
+        refuse_switch("%s", error.text);
     conf_fini(&conf);
     o->assignments =
         util_realloc(o->assignments, (o->n_assignments + 1) * sizeof o->assignments[0]);
@@ -141,15 +142,15 @@ static _Noreturn void refuse_option(int result, char **argv)
     const char *word = argv[optind - 1];
 
     if (result == ':')
-        refuse("-%c: its argument is missing", optopt);
+        refuse_switch("-%c: its argument is missing", optopt);
     if (optopt > 0 && optopt < OPTION_DEV && strncmp(word, "--", 2) != 0)
-        refuse("-%c: no such option", optopt);
+        refuse_switch("-%c: no such option", optopt);
     if (optopt != 0)
-        refuse("%s: it takes no argument", word);
-    refuse("%s: no such option", word);
+        refuse_switch("%s: it takes no argument", word);
+    refuse_switch("%s: no such option", word);
 }
 
-static void take_option(struct options *o, int option, char **argv)
+static void take_switch(struct options *o, int option, char **argv)
 {
     switch (option) {
     case 'c':
@@ -186,7 +187,7 @@ static void take_option(struct options *o, int option, char **argv)
     }
 }
 
-static void parse_options(struct options *o, int argc, char **argv)
+static void parse_switches(struct options *o, int argc, char **argv)
 {
     static const struct option longs[] = {{"dev", optional_argument, NULL, OPTION_DEV},
                                           {"hash-password", no_argument, NULL, OPTION_HASH},
@@ -198,14 +199,14 @@ static void parse_options(struct options *o, int argc, char **argv)
 
     opterr = 0;
     while ((option = getopt_long(argc, argv, ":c:tp:o:vVh", longs, NULL)) != -1)
-        take_option(o, option, argv);
+        take_switch(o, option, argv);
     if (optind < argc)
-        refuse("%s: no arguments are expected", argv[optind]);
+        refuse_switch("%s: no arguments are expected", argv[optind]);
     if (o->user && (!o->test_only || geteuid() != 0))
-        refuse("--user %s: it goes with -t, and only root can ask that", o->user);
+        refuse_switch("--user %s: it goes with -t, and only root can ask that", o->user);
     for (size_t i = 0; o->n_dev && i < o->n_assignments; i++)
         if (strncmp(o->assignments[i], "masters.", 8) == 0)
-            refuse("-o %s: --dev brings masters of its own", o->assignments[i]);
+            refuse_switch("-o %s: --dev brings masters of its own", o->assignments[i]);
 }
 
 /* ---- configuration ---- */
@@ -312,7 +313,7 @@ static int test(struct options *o)
                quorum_need((int)conf.master_count));
     if (o->test_only > 1 && !o->n_dev) {
         log_set_level(o->verbose > 0 ? LOG_LEVEL_DEBUG : LOG_LEVEL_ERROR);
-        errors = server_look(&conf, stdout);
+        errors = doctor_examine(&conf, stdout);
     }
     conf_fini(&conf);
     return errors > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
@@ -320,7 +321,7 @@ static int test(struct options *o)
 
 /* ---- the broker ---- */
 
-static int run(struct options *o)
+static int run_daemon(struct options *o)
 {
     const struct server_setup setup = {.load = load, .arg = o, .verbose = o->verbose};
     struct server *server;
@@ -356,8 +357,8 @@ int main(int argc, char **argv)
 {
     struct options options = {.port = -1};
 
-    parse_options(&options, argc, argv);
-    int status = options.test_only ? test(&options) : run(&options);
+    parse_switches(&options, argc, argv);
+    int status = options.test_only ? test(&options) : run_daemon(&options);
     dev_free(options.dev);
     free(options.assignments);
     return status;

@@ -1,11 +1,10 @@
 #ifndef HOLDFAST_SERVER_PRIVATE_H
 #define HOLDFAST_SERVER_PRIVATE_H
 /*
- * Between the files of server: server.c (its parts, the loop), server_end.c (drain and end),
- * server_masters.c (the masters and readiness), server_reload.c (from the configuration to the
- * parts), server_hooks.c (what commands and clients ask of it), server_http.c (what HTTP shows),
- * server_tls.c (its files for TLS), server_fds.c (how many descriptors there may be),
- * server_look.c and server_findings.c (holdfastd -tt), server_files.c (what its user may read).
+ * Between the files of server: server.c (its parts, the loop), end.c (drain and end), masters.c
+ * (the masters and readiness), reload.c (from the configuration to the parts), hooks.c (what
+ * commands and clients ask of it), gauges.c (reads the gauges), http.c (what HTTP shows), tls.c
+ * (its files for TLS), fds.c (how many descriptors there may be), files.c (what its user may read).
  */
 #include <event2/event_struct.h>
 #include <stdbool.h>
@@ -75,7 +74,7 @@ void server_turn(struct server *, int64_t due_ms);
 void server_begin_to_accept(struct server *);
 struct evdns_base *server_make_dns(struct event_base *);
 
-/* ---- server_end.c ---- */
+/* ---- end.c ---- */
 /* Begins to stop; `now`: without waiting for the holders. */
 void server_stop(struct server *, bool now);
 void server_look_at_drain(struct server *, int64_t now_ms);
@@ -84,7 +83,7 @@ void server_end_clients(struct server *);
 /* Gives releases and undos that are under way the time to arrive. */
 void server_send_owed(struct server *);
 
-/* ---- server_masters.c ---- */
+/* ---- masters.c ---- */
 void server_start_masters(struct server *);
 void server_configure_masters(struct server *);
 void server_free_masters(struct server *);
@@ -98,14 +97,14 @@ void server_log_ready(struct server *, int64_t now_ms);
 void server_update_ready(struct server *, int64_t now_ms);
 void server_update_status(struct server *, int64_t now_ms);
 
-/* ---- server_fds.c ---- */
+/* ---- fds.c ---- */
 /* Raises the limit of descriptors as far as the configuration wants and the system lets it; says in
  * the log when that is not enough. */
 void server_raise_fds(const struct conf *);
 /* max_clients, or fewer when the limit of descriptors does not leave room for them. */
 int64_t server_max_clients(const struct conf *);
 
-/* ---- server_reload.c ---- */
+/* ---- reload.c ---- */
 /* Those of the configuration, with no more clients than there are descriptors for. */
 struct conf_client server_client_limits(const struct conf *);
 /* protected_mode, for sockets that systemd has passed too. -1: `error` says which is the matter. */
@@ -117,16 +116,18 @@ void server_reload(struct server *);
 int server_config_set(void *server, const char *key, const char *value, char *error,
                       size_t error_size);
 
-/* ---- server_hooks.c ---- */
+/* ---- hooks.c ---- */
 /* Ties commands and clients to the server; the broker and the configuration are there. */
 void server_init_commands(struct server *);
+extern const struct client_events server_client_events;
+
+/* ---- gauges.c ---- */
 /* Fills the levels of now; `masters` (CONF_MASTERS_MAX) are lent to `out`. The clients are there.
  */
 void server_gauges(struct server *, struct stats_gauges *out, struct stats_master *masters,
                    int64_t now_ms);
-extern const struct client_events server_client_events;
 
-/* ---- server_tls.c ---- */
+/* ---- tls.c ---- */
 /* The context for clients as `conf` has it, NULL without a certificate. Reads all files for TLS,
  * those of masters too. -1: `error` says which is not good. */
 int server_load_tls(const struct server *, const struct conf *, struct ssl_ctx_st **out,
@@ -139,24 +140,7 @@ void server_look_at_certificate(struct server *, int64_t now_ms);
 /* Puts it in the place of the one in force, for connections from now on. */
 void server_use_tls(struct server *, struct ssl_ctx_st *);
 
-/* ---- server_look.c ---- */
-/* What a look at a master has brought. */
-struct server_seen {
-    const struct conf_master *conf;
-    struct master *master;
-    struct master_status status;
-    struct master_look look;
-    bool good;       /* it could be used: look counts; else: */
-    char error[400]; /* why not */
-    int64_t clock_offset_ms;
-};
-
-/* ---- server_findings.c ---- */
-/* Says what was seen of all masters, and what is to be thought of it. Returns how many errors there
- * are. */
-int server_tell_findings(const struct conf *, const struct server_seen *, FILE *out);
-
-/* ---- server_http.c ---- */
+/* ---- http.c ---- */
 /* Opens http.listen. An address that nobody has asked for may be taken: then there is a warning and
  * no HTTP. -1: `error` says why. */
 int server_open_http(struct server *, char *error, size_t error_size) MUST_CHECK;

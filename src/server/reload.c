@@ -85,7 +85,7 @@ struct taking {
     int changes, refused;
 };
 
-static void replace(char **text, const char *by)
+static void replace_text(char **text, const char *by)
 {
     free(*text);
     *text = by ? util_strdup(by) : NULL;
@@ -99,12 +99,12 @@ static void take_secret(const struct conf *from, struct conf *into, const char *
         struct conf_master *to = &into->masters[i];
         if (strcmp(to->name, name) != 0 || strcmp(master->name, name) != 0)
             continue;
-        replace(&to->user, master->user);
-        replace(&to->password, master->password);
-        replace(&to->ca, master->ca);
-        replace(&to->certificate, master->certificate);
-        replace(&to->key, master->key);
-        replace(&to->server_name, master->server_name);
+        replace_text(&to->user, master->user);
+        replace_text(&to->password, master->password);
+        replace_text(&to->ca, master->ca);
+        replace_text(&to->certificate, master->certificate);
+        replace_text(&to->key, master->key);
+        replace_text(&to->server_name, master->server_name);
     }
 }
 
@@ -140,7 +140,7 @@ static void take_change(void *arg, const struct conf_change *change)
     }
 }
 
-static void apply(struct server *s)
+static void apply_to_parts(struct server *s)
 {
     struct conf_client limits = server_client_limits(&s->conf);
 
@@ -191,7 +191,7 @@ static void take_over(struct server *s, const struct conf *from)
         conf_fini(&s->conf);
         s->conf = *t.into;
         server_use_tls(s, tls);
-        apply(s);
+        apply_to_parts(s);
         stats.config_reloads_ok++;
         log_info("config", "configuration read again, %d change%s", t.changes,
                  util_plural(t.changes));
@@ -233,7 +233,7 @@ static void to_text(void *arg, bool is_warning, const char *text)
 }
 
 /* The files of TLS are read again only when others are meant. 0, or -1 with text in `error`. */
-static int set_tls(struct server *s, const struct conf *conf, char *error, size_t error_size)
+static int reload_tls(struct server *s, const struct conf *conf, char *error, size_t error_size)
 {
     const struct conf *old = &s->conf;
     struct ssl_ctx_st *tls;
@@ -263,13 +263,13 @@ int server_config_set(void *server, const char *key, const char *value, char *er
         return -1;
     }
     if (conf_check(&conf, false, to_text, &first) != 0 ||
-        set_tls(s, &conf, error, error_size) != 0) {
+        reload_tls(s, &conf, error, error_size) != 0) {
         conf_fini(&conf);
         return -1;
     }
     log_info("config", "%s: \"%s\" by CONFIG SET", key, value);
     conf_fini(&s->conf);
     s->conf = conf;
-    apply(s);
+    apply_to_parts(s);
     return 0;
 }

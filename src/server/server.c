@@ -72,7 +72,7 @@ void server_begin_to_accept(struct server *s)
     listener_resume(s->listeners);
 }
 
-static void look_after(struct server *s, int64_t now_ms)
+static void run_periodic(struct server *s, int64_t now_ms)
 {
     if (now_ms >= s->accept_ms) {
         server_log_ready(s, now_ms); /* nothing changes, which would be logged, when none comes */
@@ -109,7 +109,7 @@ static int64_t next_ms(const struct server *s)
 /* The timer is only set anew when it would come too late: one that comes early costs a turn in
  * which nothing is done, while setting it costs a system call each time. It counts BOOTTIME as
  * clock_ms() does, so that it comes at once after a suspend. */
-static void set_timer(struct server *s, int64_t due_ms)
+static void set_loop_timer(struct server *s, int64_t due_ms)
 {
     struct itimerspec at = {
         .it_value = {.tv_sec = due_ms / 1000, .tv_nsec = due_ms % 1000 * 1000000}};
@@ -120,7 +120,7 @@ static void set_timer(struct server *s, int64_t due_ms)
     s->timer_ms = due_ms;
 }
 
-static void on_timer(evutil_socket_t fd, short what, void *arg)
+static void on_loop_timer(evutil_socket_t fd, short what, void *arg)
 {
     struct server *s = arg;
     uint64_t times;
@@ -137,7 +137,7 @@ static int64_t wait_for_events(struct server *s, int64_t due_ms)
     bool waits = due_ms > start_ms;
 
     if (waits) {
-        set_timer(s, due_ms);
+        set_loop_timer(s, due_ms);
         server_let_masters_answer(s);
     }
     event_base_loop(s->base, waits ? EVLOOP_ONCE : EVLOOP_ONCE | EVLOOP_NONBLOCK);
@@ -168,7 +168,7 @@ void server_turn(struct server *s, int64_t due_ms)
 {
     int64_t now_ms = wait_for_events(s, min_ms(due_ms, next_ms(s)));
 
-    look_after(s, now_ms);
+    run_periodic(s, now_ms);
     broker_turn(&s->broker, now_ms);
     s->n_asks_sent = s->broker.rounds.n_asks;
     pubsub_turn(now_ms);
@@ -230,7 +230,7 @@ static void make_timer(struct server *s)
     if (s->timer_fd < 0)
         util_die("cannot make a timer: %s", strerror(errno));
     s->timer_ms = INT64_MAX;
-    event_assign(&s->timer, s->base, s->timer_fd, EV_READ | EV_PERSIST, on_timer, s);
+    event_assign(&s->timer, s->base, s->timer_fd, EV_READ | EV_PERSIST, on_loop_timer, s);
     event_add(&s->timer, NULL);
 }
 

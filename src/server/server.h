@@ -11,8 +11,6 @@
  *
  * One a process: it has the process's signals.
  */
-#include <stdio.h>
-
 #include "conf/conf.h"
 
 struct event_base;
@@ -39,11 +37,6 @@ int server_check_tls(const struct conf *, char *error, size_t error_size) MUST_C
  * Unix sockets of masters; only root can say. Reports what that user cannot, from a child process.
  * -1: there is something, or no such user. */
 int server_check_files(const struct conf *, const char *user, conf_report_fn, void *arg) MUST_CHECK;
-
-/* Connects to the masters, only looks at them, and tells on `out` what it finds, problems in words.
- * Takes 10 seconds at most. Returns how many errors there are: what keeps a master from being used,
- * or locks from being had. */
-int server_look(const struct conf *, FILE *out);
 
 /* Turns the loop until the end has come: by signals or SHUTDOWN. */
 void server_run(struct server *);

@@ -103,7 +103,7 @@ struct session {
     bool tell;        /* CLIENT TELL: as if LOCK said TELL, and RENEW that takes a lock back */
     bool owner_named; /* `owner` is what it said with OWNER, not one made for it */
     int64_t n_commands;
-    uint64_t listed; /* the last CLIENT LIST that it stands in, see cmd_client_list.c */
+    uint64_t listed; /* the last CLIENT LIST that it stands in, see client_list.c */
     /* an immediate reply that has to wait for its turn (session_reply), or messages that have to
      * wait for the end of the reply that is being written (session_push) */
     struct buf held;

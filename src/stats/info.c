@@ -13,41 +13,41 @@
 
 typedef void (*section_fn)(struct buf *out, const struct stats_gauges *g);
 
-static void put_int(struct buf *out, const char *name, int64_t value)
+static void put_field_int(struct buf *out, const char *name, int64_t value)
 {
     buf_printf(out, "%s:%lld\r\n", name, (long long)value);
 }
 
-static void put_str(struct buf *out, const char *name, const char *value)
+static void put_field(struct buf *out, const char *name, const char *value)
 {
     buf_printf(out, "%s:%s\r\n", name, value ? value : "");
 }
 
-static void put_bytes(struct buf *out, const char *name, int64_t bytes)
+static void put_memory(struct buf *out, const char *name, int64_t bytes)
 {
     static const char units[] = "BKMGT";
     double value = (double)bytes;
     size_t unit = 0;
 
-    put_int(out, name, bytes);
+    put_field_int(out, name, bytes);
     for (; value >= 1024 && unit + 2 < sizeof units; unit++)
         value /= 1024;
     buf_printf(out, unit > 0 ? "%s_human:%.2f%c\r\n" : "%s_human:%.0f%c\r\n", name, value,
                units[unit]);
 }
 
-static void put_counters(struct buf *out, enum stats_section section)
+static void info_counters(struct buf *out, enum stats_section section)
 {
     for (const struct stats_counter_row *row = stats_counter_rows; row->field; row++)
         if (row->section == section)
             buf_printf(out, "%s:%llu\r\n", row->name, (unsigned long long)stats_value(row));
 }
 
-static void put_gauges(struct buf *out, const struct stats_gauges *g)
+static void info_gauges(struct buf *out, const struct stats_gauges *g)
 {
     for (const struct stats_gauge_row *row = stats_gauge_rows; row->field; row++)
         if (*row->name)
-            put_int(out, row->name, stats_gauge(g, row));
+            put_field_int(out, row->name, stats_gauge(g, row));
 }
 
 static int64_t holds(const struct stats_gauges *g)
@@ -57,66 +57,66 @@ static int64_t holds(const struct stats_gauges *g)
 
 static void section_server(struct buf *out, const struct stats_gauges *g)
 {
-    put_str(out, "redis_version", STATS_REDIS_VERSION);
-    put_str(out, "holdfast_version", stats_version());
-    put_str(out, "redis_mode", "standalone");
-    put_str(out, "os", g->os);
-    put_int(out, "arch_bits", (int64_t)sizeof(void *) * 8);
-    put_str(out, "multiplexing_api", "libevent");
-    put_int(out, "process_id", g->pid);
-    put_str(out, "run_id", g->run_id);
-    put_int(out, "tcp_port", g->tcp_port);
-    put_int(out, "server_time_usec", g->now_wall_us);
-    put_int(out, "uptime_in_seconds", g->uptime_ms / 1000);
-    put_int(out, "uptime_in_days", g->uptime_ms / 86400000);
-    put_int(out, "hz", 10);
-    put_str(out, "executable", g->executable);
-    put_str(out, "config_file", g->config_file);
+    put_field(out, "redis_version", STATS_REDIS_VERSION);
+    put_field(out, "holdfast_version", stats_version());
+    put_field(out, "redis_mode", "standalone");
+    put_field(out, "os", g->os);
+    put_field_int(out, "arch_bits", (int64_t)sizeof(void *) * 8);
+    put_field(out, "multiplexing_api", "libevent");
+    put_field_int(out, "process_id", g->pid);
+    put_field(out, "run_id", g->run_id);
+    put_field_int(out, "tcp_port", g->tcp_port);
+    put_field_int(out, "server_time_usec", g->now_wall_us);
+    put_field_int(out, "uptime_in_seconds", g->uptime_ms / 1000);
+    put_field_int(out, "uptime_in_days", g->uptime_ms / 86400000);
+    put_field_int(out, "hz", 10);
+    put_field(out, "executable", g->executable);
+    put_field(out, "config_file", g->config_file);
 }
 
 static void section_clients(struct buf *out, const struct stats_gauges *g)
 {
-    put_int(out, "connected_clients", g->clients_connected);
-    put_int(out, "cluster_connections", 0);
-    put_int(out, "maxclients", g->max_clients);
-    put_int(out, "blocked_clients", g->clients_waiting);
-    put_int(out, "tracking_clients", 0);
-    put_int(out, "clients_in_timeout_table", g->clients_waiting);
-    put_int(out, "pubsub_clients", g->clients_pubsub);
-    put_int(out, "unauthenticated_clients", g->clients_unauthenticated);
+    put_field_int(out, "connected_clients", g->clients_connected);
+    put_field_int(out, "cluster_connections", 0);
+    put_field_int(out, "maxclients", g->max_clients);
+    put_field_int(out, "blocked_clients", g->clients_waiting);
+    put_field_int(out, "tracking_clients", 0);
+    put_field_int(out, "clients_in_timeout_table", g->clients_waiting);
+    put_field_int(out, "pubsub_clients", g->clients_pubsub);
+    put_field_int(out, "unauthenticated_clients", g->clients_unauthenticated);
 }
 
 static void section_memory(struct buf *out, const struct stats_gauges *g)
 {
-    put_bytes(out, "used_memory", g->memory_used);
-    put_bytes(out, "used_memory_rss", g->memory_rss);
-    put_bytes(out, "used_memory_peak", g->memory_peak);
-    put_bytes(out, "maxmemory", 0);
-    put_str(out, "maxmemory_policy", "noeviction");
+    put_memory(out, "used_memory", g->memory_used);
+    put_memory(out, "used_memory_rss", g->memory_rss);
+    put_memory(out, "used_memory_peak", g->memory_peak);
+    put_memory(out, "maxmemory", 0);
+    put_field(out, "maxmemory_policy", "noeviction");
     buf_printf(out, "mem_fragmentation_ratio:%.2f\r\n",
                g->memory_used > 0 ? (double)g->memory_rss / (double)g->memory_used : 0);
-    put_int(out, "mem_clients_normal", g->memory_clients);
-    put_int(out, "mem_locks", g->memory_locks);
-    put_str(out, "mem_allocator", "libc");
+    put_field_int(out, "mem_clients_normal", g->memory_clients);
+    put_field_int(out, "mem_locks", g->memory_locks);
+    put_field(out, "mem_allocator", "libc");
 }
 
 static void section_persistence(struct buf *out, const struct stats_gauges *g)
 {
-    put_int(out, "loading", 0);
-    put_int(out, "async_loading", 0);
-    put_int(out, "rdb_changes_since_last_save", 0);
-    put_int(out, "rdb_bgsave_in_progress", 0);
-    put_int(out, "rdb_last_save_time", g->start_wall_ms / 1000);
-    put_str(out, "rdb_last_bgsave_status", "ok");
-    put_int(out, "rdb_last_bgsave_time_sec", -1);
-    put_int(out, "rdb_current_bgsave_time_sec", -1);
-    put_int(out, "aof_enabled", 0);
-    put_int(out, "aof_rewrite_in_progress", 0);
-    put_int(out, "aof_rewrite_scheduled", 0);
-    put_int(out, "aof_last_rewrite_time_sec", -1);
-    put_int(out, "aof_current_rewrite_time_sec", -1);
-    put_str(out, "aof_last_bgrewrite_status", "ok");
-    put_str(out, "aof_last_write_status", "ok");
+    put_field_int(out, "loading", 0);
+    put_field_int(out, "async_loading", 0);
+    put_field_int(out, "rdb_changes_since_last_save", 0);
+    put_field_int(out, "rdb_bgsave_in_progress", 0);
+    put_field_int(out, "rdb_last_save_time", g->start_wall_ms / 1000);
+    put_field(out, "rdb_last_bgsave_status", "ok");
+    put_field_int(out, "rdb_last_bgsave_time_sec", -1);
+    put_field_int(out, "rdb_current_bgsave_time_sec", -1);
+    put_field_int(out, "aof_enabled", 0);
+    put_field_int(out, "aof_rewrite_in_progress", 0);
+    put_field_int(out, "aof_rewrite_scheduled", 0);
+    put_field_int(out, "aof_last_rewrite_time_sec", -1);
+    put_field_int(out, "aof_current_rewrite_time_sec", -1);
+    put_field(out, "aof_last_bgrewrite_status", "ok");
+    put_field(out, "aof_last_write_status", "ok");
 }
 
 static void section_stats(struct buf *out, const struct stats_gauges *g)
@@ -127,37 +127,38 @@ static void section_stats(struct buf *out, const struct stats_gauges *g)
     for (size_t i = 0; (error = stats_error_row(i)); i++)
         error_replies += error->count;
 
-    put_counters(out, STATS_SECTION_STATS);
+    info_counters(out, STATS_SECTION_STATS);
     buf_printf(out, "instantaneous_ops_per_sec:%.0f\r\n", stats_rates()->commands);
     buf_printf(out, "instantaneous_input_kbps:%.2f\r\n", stats_rates()->input_bytes / 1024);
     buf_printf(out, "instantaneous_output_kbps:%.2f\r\n", stats_rates()->output_bytes / 1024);
-    put_int(out, "rejected_connections",
-            (int64_t)(stats.connections_rejected_clients + stats.connections_rejected_address +
-                      stats.connections_rejected_unauth + stats.connections_rejected_fds));
-    put_int(out, "sync_full", 0);
-    put_int(out, "sync_partial_ok", 0);
-    put_int(out, "sync_partial_err", 0);
-    put_int(out, "expired_keys", (int64_t)stats.releases_expired);
-    put_int(out, "evicted_keys", 0);
-    put_int(out, "keyspace_hits", 0);
-    put_int(out, "keyspace_misses", 0);
-    put_int(out, "pubsub_channels", g->pubsub_channels);
-    put_int(out, "pubsub_patterns", g->pubsub_patterns);
-    put_int(out, "latest_fork_usec", 0);
-    put_int(out, "total_error_replies", (int64_t)error_replies);
-    put_int(out, "acl_access_denied_auth", (int64_t)stats.auth_failures_password);
-    put_int(out, "acl_access_denied_cmd", (int64_t)stats.auth_failures_permission);
+    put_field_int(out, "rejected_connections",
+                  (int64_t)(stats.connections_rejected_clients +
+                            stats.connections_rejected_address + stats.connections_rejected_unauth +
+                            stats.connections_rejected_fds));
+    put_field_int(out, "sync_full", 0);
+    put_field_int(out, "sync_partial_ok", 0);
+    put_field_int(out, "sync_partial_err", 0);
+    put_field_int(out, "expired_keys", (int64_t)stats.releases_expired);
+    put_field_int(out, "evicted_keys", 0);
+    put_field_int(out, "keyspace_hits", 0);
+    put_field_int(out, "keyspace_misses", 0);
+    put_field_int(out, "pubsub_channels", g->pubsub_channels);
+    put_field_int(out, "pubsub_patterns", g->pubsub_patterns);
+    put_field_int(out, "latest_fork_usec", 0);
+    put_field_int(out, "total_error_replies", (int64_t)error_replies);
+    put_field_int(out, "acl_access_denied_auth", (int64_t)stats.auth_failures_password);
+    put_field_int(out, "acl_access_denied_cmd", (int64_t)stats.auth_failures_permission);
 }
 
 static void section_replication(struct buf *out, const struct stats_gauges *g)
 {
-    put_str(out, "role", "master");
-    put_int(out, "connected_slaves", 0);
-    put_str(out, "master_failover_state", "no-failover");
-    put_str(out, "master_replid", g->run_id);
-    put_int(out, "master_repl_offset", 0);
-    put_int(out, "second_repl_offset", -1);
-    put_int(out, "repl_backlog_active", 0);
+    put_field(out, "role", "master");
+    put_field_int(out, "connected_slaves", 0);
+    put_field(out, "master_failover_state", "no-failover");
+    put_field(out, "master_replid", g->run_id);
+    put_field_int(out, "master_repl_offset", 0);
+    put_field_int(out, "second_repl_offset", -1);
+    put_field_int(out, "repl_backlog_active", 0);
 }
 
 static void section_cpu(struct buf *out, const struct stats_gauges *g)
@@ -222,7 +223,7 @@ static void section_latencystats(struct buf *out, const struct stats_gauges *g)
 static void section_cluster(struct buf *out, const struct stats_gauges *g)
 {
     (void)g;
-    put_int(out, "cluster_enabled", 0);
+    put_field_int(out, "cluster_enabled", 0);
 }
 
 static void section_keyspace(struct buf *out, const struct stats_gauges *g)
@@ -233,18 +234,18 @@ static void section_keyspace(struct buf *out, const struct stats_gauges *g)
 }
 
 /* A name from the configuration must not look like the next field or line. */
-static void put_plain(struct buf *out, const char *text)
+static void put_unbroken(struct buf *out, const char *text)
 {
     for (; *text; text++)
         buf_append(out, (unsigned char)*text < ' ' || *text == ',' ? "_" : text, 1);
 }
 
-static void put_masters(struct buf *out, const struct stats_gauges *g)
+static void info_masters(struct buf *out, const struct stats_gauges *g)
 {
     for (size_t i = 0; i < g->masters_len; i++) {
         const struct stats_master *m = &g->masters[i];
         buf_printf(out, "master%zu:name=", i);
-        put_plain(out, m->name);
+        put_unbroken(out, m->name);
         buf_printf(out,
                    ",state=%s,up=%d,quarantine_ms=%lld,inflight=%llu,restarts=%llu,"
                    "data_losses=%llu,clock_offset_ms=%lld\r\n",
@@ -256,11 +257,11 @@ static void put_masters(struct buf *out, const struct stats_gauges *g)
 
 static void section_holdfast(struct buf *out, const struct stats_gauges *g)
 {
-    put_gauges(out, g);
-    put_int(out, "locks_held", holds(g));
-    put_int(out, "masters", (int64_t)g->masters_len);
-    put_masters(out, g);
-    put_counters(out, STATS_SECTION_HOLDFAST);
+    info_gauges(out, g);
+    put_field_int(out, "locks_held", holds(g));
+    put_field_int(out, "masters", (int64_t)g->masters_len);
+    info_masters(out, g);
+    info_counters(out, STATS_SECTION_HOLDFAST);
     for (const struct stats_hist_row *row = stats_hist_rows; row->field; row++) {
         const struct hist *hist = stats_hist(row);
         buf_printf(out, "%s:count=%llu,", row->field, (unsigned long long)hist->count);

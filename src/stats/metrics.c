@@ -12,13 +12,13 @@
 static const unsigned le_exponents[] = {6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16,
                                         17, 18, 19, 20, 21, 22, 23, 25, 27, 29, 31};
 
-static void put_head(struct buf *out, const char *metric, const char *type, const char *help)
+static void put_help(struct buf *out, const char *metric, const char *type, const char *help)
 {
     buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", metric, help, metric, type);
 }
 
 /* labels: what stands between the braces, "" for none. */
-static void put_name(struct buf *out, const char *metric, const char *labels)
+static void put_series(struct buf *out, const char *metric, const char *labels)
 {
     if (*labels)
         buf_printf(out, "%s{%s} ", metric, labels);
@@ -26,20 +26,20 @@ static void put_name(struct buf *out, const char *metric, const char *labels)
         buf_printf(out, "%s ", metric);
 }
 
-static void put_int(struct buf *out, const char *metric, const char *labels, int64_t value)
+static void put_sample(struct buf *out, const char *metric, const char *labels, int64_t value)
 {
-    put_name(out, metric, labels);
+    put_series(out, metric, labels);
     buf_printf(out, "%lld\n", (long long)value);
 }
 
-static void put_us(struct buf *out, const char *metric, const char *labels, int64_t us)
+static void put_sample_us(struct buf *out, const char *metric, const char *labels, int64_t us)
 {
-    put_name(out, metric, labels);
+    put_series(out, metric, labels);
     buf_printf(out, "%.6f\n", (double)us / 1e6);
 }
 
-static void put_hist(struct buf *out, const char *metric, const char *labels,
-                     const struct hist *hist)
+static void metrics_hist(struct buf *out, const char *metric, const char *labels,
+                         const struct hist *hist)
 {
     const char *comma = *labels ? "," : "";
 
@@ -65,50 +65,50 @@ static bool is_time(const char *field)
     return len > 3 && strcmp(field + len - 3, "_us") == 0;
 }
 
-static void put_counters(struct buf *out)
+static void metrics_counters(struct buf *out)
 {
     const char *previous = "";
 
     for (const struct stats_counter_row *row = stats_counter_rows; row->field; row++) {
         if (strcmp(row->metric, previous) != 0)
-            put_head(out, row->metric, "counter", row->help);
+            put_help(out, row->metric, "counter", row->help);
         previous = row->metric;
         int64_t value = (int64_t)stats_value(row);
         if (is_time(row->field))
-            put_us(out, row->metric, row->labels, value);
+            put_sample_us(out, row->metric, row->labels, value);
         else
-            put_int(out, row->metric, row->labels, value);
+            put_sample(out, row->metric, row->labels, value);
     }
 }
 
-static void put_hists(struct buf *out)
+static void metrics_hists(struct buf *out)
 {
     for (const struct stats_hist_row *row = stats_hist_rows; row->field; row++) {
-        put_head(out, row->metric, "histogram", row->help);
-        put_hist(out, row->metric, "", stats_hist(row));
+        put_help(out, row->metric, "histogram", row->help);
+        metrics_hist(out, row->metric, "", stats_hist(row));
     }
 }
 
-static void put_errors(struct buf *out)
+static void metrics_errors(struct buf *out)
 {
     static const char metric[] = "holdfast_errors_total";
     const struct stats_error_count *error;
 
-    put_head(out, metric, "counter", "Error replies, by their code.");
+    put_help(out, metric, "counter", "Error replies, by their code.");
     for (size_t i = 0; (error = stats_error_row(i)); i++)
         buf_printf(out, "%s{code=\"%s\"} %llu\n", metric, error->code,
                    (unsigned long long)error->count);
 }
 
 /* Commands that nobody has sent are left out: they would be most of the text. */
-static void put_commands(struct buf *out)
+static void metrics_commands(struct buf *out)
 {
     static const char total[] = "holdfast_commands_total";
     static const char duration[] = "holdfast_command_duration_seconds";
     const struct stats_command *c;
     char labels[96];
 
-    put_head(out, total, "counter", "Commands, by outcome.");
+    put_help(out, total, "counter", "Commands, by outcome.");
     for (size_t i = 0; (c = stats_command_row(i)); i++) {
         if (c->ok + c->failed + c->rejected == 0)
             continue;
@@ -119,12 +119,12 @@ static void put_commands(struct buf *out)
                    total, c->name, (unsigned long long)c->ok, total, c->name,
                    (unsigned long long)c->failed, total, c->name, (unsigned long long)c->rejected);
     }
-    put_head(out, duration, "histogram", "From the request to its reply.");
+    put_help(out, duration, "histogram", "From the request to its reply.");
     for (size_t i = 0; (c = stats_command_row(i)); i++) {
         if (c->duration_us.count == 0)
             continue;
         snprintf(labels, sizeof labels, "command=\"%s\"", c->name);
-        put_hist(out, duration, labels, &c->duration_us);
+        metrics_hist(out, duration, labels, &c->duration_us);
     }
 }
 
@@ -133,16 +133,16 @@ static void put_commands(struct buf *out)
 static void put_gauge(struct buf *out, const struct stats_gauge_row *row, int64_t value)
 {
     if (value == INT64_MAX) {
-        put_name(out, row->metric, row->labels);
+        put_series(out, row->metric, row->labels);
         buf_printf(out, "+Inf\n");
     } else if (row->unit == STATS_UNIT_MS) {
-        put_us(out, row->metric, row->labels, value * 1000);
+        put_sample_us(out, row->metric, row->labels, value * 1000);
     } else {
-        put_int(out, row->metric, row->labels, value);
+        put_sample(out, row->metric, row->labels, value);
     }
 }
 
-static void put_gauges(struct buf *out, const struct stats_gauges *g)
+static void metrics_gauges(struct buf *out, const struct stats_gauges *g)
 {
     const char *previous = "";
 
@@ -151,18 +151,18 @@ static void put_gauges(struct buf *out, const struct stats_gauges *g)
         if (value < 0)
             continue;
         if (strcmp(row->metric, previous) != 0)
-            put_head(out, row->metric, "gauge", row->help);
+            put_help(out, row->metric, "gauge", row->help);
         previous = row->metric;
         put_gauge(out, row, value);
     }
 }
 
-static void put_process(struct buf *out, const struct stats_gauges *g)
+static void metrics_process(struct buf *out, const struct stats_gauges *g)
 {
-    put_head(out, "holdfast_build_info", "gauge", "Version in the label, always 1.");
+    put_help(out, "holdfast_build_info", "gauge", "Version in the label, always 1.");
     buf_printf(out, "holdfast_build_info{version=\"%s\"} 1\n", stats_version());
-    put_head(out, "process_cpu_seconds_total", "counter", "User and system CPU time.");
-    put_us(out, "process_cpu_seconds_total", "", g->cpu_user_us + g->cpu_system_us);
+    put_help(out, "process_cpu_seconds_total", "counter", "User and system CPU time.");
+    put_sample_us(out, "process_cpu_seconds_total", "", g->cpu_user_us + g->cpu_system_us);
 }
 
 /* ---- masters: their names come from the configuration, so they are escaped ---- */
@@ -217,13 +217,13 @@ static void put_master_sample(struct buf *out, const struct master_row *row,
 
 static void put_master_states(struct buf *out, const struct stats_gauges *g)
 {
-    put_head(out, "holdfast_backend_up", "gauge", "Connected, and its votes count.");
+    put_help(out, "holdfast_backend_up", "gauge", "Connected, and its votes count.");
     for (size_t i = 0; i < g->masters_len; i++) {
         buf_printf(out, "holdfast_backend_up{");
         put_label(out, "node", g->masters[i].name);
         buf_printf(out, "} %d\n", g->masters[i].up);
     }
-    put_head(out, "holdfast_backend_state", "gauge", "Its state in the label, always 1.");
+    put_help(out, "holdfast_backend_state", "gauge", "Its state in the label, always 1.");
     for (size_t i = 0; i < g->masters_len; i++) {
         buf_printf(out, "holdfast_backend_state{");
         put_label(out, "node", g->masters[i].name);
@@ -239,7 +239,7 @@ static void put_master_requests(struct buf *out, const struct stats_gauges *g)
     static const char duration[] = "holdfast_backend_request_duration_seconds";
     static const char *const outcomes[] = {"ok", "error", "timeout"};
 
-    put_head(out, total, "counter", "Requests to a master, by outcome.");
+    put_help(out, total, "counter", "Requests to a master, by outcome.");
     for (size_t i = 0; i < g->masters_len; i++) {
         const struct stats_master *m = &g->masters[i];
         const uint64_t counts[] = {m->requests_ok, m->requests_error, m->requests_timeout};
@@ -249,22 +249,22 @@ static void put_master_requests(struct buf *out, const struct stats_gauges *g)
             buf_printf(out, ",outcome=\"%s\"} %llu\n", outcomes[k], (unsigned long long)counts[k]);
         }
     }
-    put_head(out, duration, "histogram", "From a request to a master to its answer.");
+    put_help(out, duration, "histogram", "From a request to a master to its answer.");
     for (size_t i = 0; i < g->masters_len; i++) {
         struct buf labels = {0};
         put_label(&labels, "node", g->masters[i].name);
         buf_append(&labels, "", 1);
         if (g->masters[i].request_us)
-            put_hist(out, duration, buf_head(&labels), g->masters[i].request_us);
+            metrics_hist(out, duration, buf_head(&labels), g->masters[i].request_us);
         buf_fini(&labels);
     }
 }
 
-static void put_masters(struct buf *out, const struct stats_gauges *g)
+static void metrics_masters(struct buf *out, const struct stats_gauges *g)
 {
     put_master_states(out, g);
     for (size_t r = 0; r < sizeof master_rows / sizeof master_rows[0]; r++) {
-        put_head(out, master_rows[r].metric, master_rows[r].type, master_rows[r].help);
+        put_help(out, master_rows[r].metric, master_rows[r].type, master_rows[r].help);
         for (size_t i = 0; i < g->masters_len; i++)
             put_master_sample(out, &master_rows[r], &g->masters[i]);
     }
@@ -273,11 +273,11 @@ static void put_masters(struct buf *out, const struct stats_gauges *g)
 
 void stats_metrics(struct buf *out, const struct stats_gauges *gauges)
 {
-    put_process(out, gauges);
-    put_gauges(out, gauges);
-    put_masters(out, gauges);
-    put_counters(out);
-    put_hists(out);
-    put_commands(out);
-    put_errors(out);
+    metrics_process(out, gauges);
+    metrics_gauges(out, gauges);
+    metrics_masters(out, gauges);
+    metrics_counters(out);
+    metrics_hists(out);
+    metrics_commands(out);
+    metrics_errors(out);
 }

@@ -1,6 +1,6 @@
 /* Counts. Owns the counters, the histograms, the error codes and the rates; is lent the counts of
  * the commands. Does not know the time (it is passed in), nor how the numbers are shown: that is
- * stats_info.c and stats_metrics.c.
+ * info.c and metrics.c.
  *
  * Invariant: adding is O(1) and takes no memory, whatever comes in. In a histogram bucket i holds
  * the values in (lower, upper], so that a power of two is always the upper end of one: the metrics'

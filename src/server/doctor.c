@@ -1,7 +1,6 @@
 /*
- * A look at the masters without using them: `holdfastd -tt`. They are connected to and judged by
- * the module that the broker uses, which here stops short of joining; what was seen is told by
- * server_findings.c.
+ * Looks at the masters. They are connected to and judged by the module that the broker uses, which
+ * here stops short of joining; doctor_findings.c tells what was seen.
  *
  * Invariant: what is seen first of a master counts, it may try again meanwhile.
  */
@@ -12,6 +11,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "redis/master.h"
+#include "server/doctor_private.h"
 #include "server/private.h"
 
 enum { LOOK_EVERY_MS = 20, LOOK_MAX_MS = 10000, LOOK_REPLY_MAX = 1 << 20, LOOK_IN_FLIGHT = 1024 };
@@ -20,13 +21,13 @@ struct looking {
     struct event_base *base;
     int64_t end_ms;
     size_t n;
-    struct server_seen *seen;
+    struct doctor_seen *seen;
 };
 
 static void on_look(void *arg, struct master *m, const struct master_look *look)
 {
     struct looking *l = arg;
-    struct server_seen *seen = &l->seen[master_index(m)];
+    struct doctor_seen *seen = &l->seen[master_index(m)];
     int64_t now_ms = clock_ms();
 
     if (seen->error[0])
@@ -43,7 +44,7 @@ static bool take_errors(struct looking *l, int64_t now_ms)
     bool done = true;
 
     for (size_t i = 0; i < l->n; i++) {
-        struct server_seen *seen = &l->seen[i];
+        struct doctor_seen *seen = &l->seen[i];
         if (seen->good || seen->error[0])
             continue;
         const char *error = master_status(seen->master, now_ms)->error;
@@ -56,7 +57,7 @@ static bool take_errors(struct looking *l, int64_t now_ms)
     return done;
 }
 
-static void on_tick(evutil_socket_t fd, short what, void *arg)
+static void on_look_tick(evutil_socket_t fd, short what, void *arg)
 {
     struct looking *l = arg;
 
@@ -68,7 +69,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 static void wait_for_all(struct looking *l)
 {
     static const struct timeval every = {.tv_usec = LOOK_EVERY_MS * 1000};
-    struct event *tick = event_new(l->base, -1, EV_PERSIST, on_tick, l);
+    struct event *tick = event_new(l->base, -1, EV_PERSIST, on_look_tick, l);
 
     if (!tick)
         util_die("cannot make an event");
@@ -78,7 +79,7 @@ static void wait_for_all(struct looking *l)
     event_free(tick);
 }
 
-static void start(struct looking *l, const struct conf *conf, struct evdns_base *dns)
+static void start_masters(struct looking *l, const struct conf *conf, struct evdns_base *dns)
 {
     const struct master_setup setup = {
         .base = l->base,
@@ -100,7 +101,7 @@ static void start(struct looking *l, const struct conf *conf, struct evdns_base 
     }
 }
 
-int server_look(const struct conf *conf, FILE *out)
+int doctor_examine(const struct conf *conf, FILE *out)
 {
     struct looking l = {.n = conf->master_count};
     struct evdns_base *dns;
@@ -110,9 +111,9 @@ int server_look(const struct conf *conf, FILE *out)
         util_die("cannot make an event loop");
     dns = server_make_dns(l.base);
     l.seen = util_alloc(l.n * sizeof l.seen[0]);
-    start(&l, conf, dns);
+    start_masters(&l, conf, dns);
     wait_for_all(&l);
-    int errors = server_tell_findings(conf, l.seen, out);
+    int errors = doctor_tell(conf, l.seen, out);
     for (size_t i = 0; i < l.n; i++)
         master_free(l.seen[i].master);
     free(l.seen);

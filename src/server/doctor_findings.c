@@ -1,5 +1,5 @@
 /*
- * What is to be thought of the masters, in words: the text of `holdfastd -tt`.
+ * Judges what was seen of the masters, in words: the text of `holdfastd -tt`.
  *
  * Knows nothing of how they were looked at. An error keeps a master from being used, or locks from
  * being had; a warning will hurt some day; a hint says what follows from how things are.
@@ -11,9 +11,10 @@
 
 #include "base/buf.h"
 #include "base/util.h"
+#include "redis/master.h"
 #include "redis/quorum.h"
 #include "redis/settings.h"
-#include "server/private.h"
+#include "server/doctor_private.h"
 #include "stats/stats.h"
 
 enum severity { ERROR, WARNING, HINT, SEVERITIES };
@@ -31,10 +32,11 @@ struct findings {
     int count[SEVERITIES];
 };
 
-static void say(struct findings *f, enum severity severity, const char *name, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
+static void add_finding(struct findings *f, enum severity severity, const char *name,
+                        const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
-static void say(struct findings *f, enum severity severity, const char *name, const char *fmt, ...)
+static void add_finding(struct findings *f, enum severity severity, const char *name,
+                        const char *fmt, ...)
 {
     static const char *const words[] = {"error", "warning", "hint"};
     char text[1000];
@@ -52,12 +54,13 @@ static void say(struct findings *f, enum severity severity, const char *name, co
 static void judge_rights(struct findings *f, const char *name, const struct master_look *look)
 {
     if (*look->no_keys)
-        say(f, ERROR, name, "its user may not use the keys of brokers, holdfast:* (%s)",
-            look->no_keys);
+        add_finding(f, ERROR, name, "its user may not use the keys of brokers, holdfast:* (%s)",
+                    look->no_keys);
     if (*look->no_scripts)
-        say(f, ERROR, name, "its user may not run scripts (%s)", look->no_scripts);
+        add_finding(f, ERROR, name, "its user may not run scripts (%s)", look->no_scripts);
     if (*look->no_channels)
-        say(f, WARNING, name,
+        add_finding(
+            f, WARNING, name,
             "its user may not use the channels holdfast:*: who waits for a lock that another "
             "broker "
             "has is woken late (%s)",
@@ -70,7 +73,8 @@ static void judge_settings(struct findings *f, const char *name, const struct ma
 
     if (look->marked && strcmp(look->settings, ours) != 0) {
         settings_difference(ours, look->settings, differs);
-        say(f, ERROR, name,
+        add_finding(
+            f, ERROR, name,
             "brokers disagree: %s: make them the same, or say MASTER %s ADOPT to a broker with "
             "these (holdfastd(8), Growing from one master to three)",
             differs, name);
@@ -83,10 +87,10 @@ static void judge_memory(struct findings *f, const char *name, const struct mast
     int64_t percent = look->memory_max > 0 ? look->memory_used * 100 / look->memory_max : 0;
 
     if (percent >= 100)
-        say(f, ERROR, name, "its memory is full (maxmemory): it grants no lock");
+        add_finding(f, ERROR, name, "its memory is full (maxmemory): it grants no lock");
     else if (percent >= MEMORY_NEAR)
-        say(f, WARNING, name, "%" PRId64 " %% of its maxmemory are used: at 100 it grants no lock",
-            percent);
+        add_finding(f, WARNING, name,
+                    "%" PRId64 " %% of its maxmemory are used: at 100 it grants no lock", percent);
 }
 
 static int64_t quarantine_ms(const struct conf *c)
@@ -103,11 +107,12 @@ static void judge_restart(struct findings *f, const char *name, const struct mas
 
     util_format_duration(span, sizeof span, ms / 1000 * 1000);
     if (ms == 0)
-        say(f, WARNING, name,
-            "quarantine is off: a second holder can get what it forgets when it restarts");
+        add_finding(f, WARNING, name,
+                    "quarantine is off: a second holder can get what it forgets when it restarts");
     else if (!look->marked)
-        say(f, HINT, name,
-            "no broker has used it since it started: it begins with a quarantine of %s", span);
+        add_finding(f, HINT, name,
+                    "no broker has used it since it started: it begins with a quarantine of %s",
+                    span);
 }
 
 static void judge_quarantine(struct findings *f, const char *name, const struct master_look *look)
@@ -117,16 +122,17 @@ static void judge_quarantine(struct findings *f, const char *name, const struct 
     if (look->quarantine_left_ms <= 0)
         return;
     util_format_duration(span, sizeof span, (look->quarantine_left_ms + 999) / 1000 * 1000);
-    say(f, HINT, name,
-        "in quarantine for %s more; MASTER %s TRUST ends it, when nobody holds locks there", span,
-        name);
+    add_finding(f, HINT, name,
+                "in quarantine for %s more; MASTER %s TRUST ends it, when nobody holds locks there",
+                span, name);
 }
 
 static void judge_clock(struct findings *f, const char *name, int64_t offset_ms)
 {
     if (llabs(offset_ms) < CLOCK_OFFSET_MS)
         return;
-    say(f, WARNING, name,
+    add_finding(
+        f, WARNING, name,
         "its clock is %.1f s %s the one of this machine: that does no harm, but the step that puts "
         "it "
         "right can end leases early (let NTP slew it)",
@@ -140,24 +146,24 @@ static void judge_latency(struct findings *f, const char *name, const struct his
     double most_ms = (double)hist_quantile(trips, 0.99) / 1000;
 
     if (half_ms * 1000 >= (double)timeout_us)
-        say(f, ERROR, name,
-            "every other answer takes %.0f ms or more: later than request_timeout (%" PRId64
-            " ms), so it has no vote",
-            half_ms, f->conf->lock.request_timeout_ms);
+        add_finding(f, ERROR, name,
+                    "every other answer takes %.0f ms or more: later than request_timeout (%" PRId64
+                    " ms), so it has no vote",
+                    half_ms, f->conf->lock.request_timeout_ms);
     else if (most_ms * 2000 >= (double)timeout_us)
-        say(f, WARNING, name,
-            "one answer in a hundred takes %.0f ms: near request_timeout (%" PRId64 " ms)", most_ms,
-            f->conf->lock.request_timeout_ms);
+        add_finding(f, WARNING, name,
+                    "one answer in a hundred takes %.0f ms: near request_timeout (%" PRId64 " ms)",
+                    most_ms, f->conf->lock.request_timeout_ms);
 }
 
-static void judge(struct findings *f, const struct server_seen *seen)
+static void judge_master(struct findings *f, const struct doctor_seen *seen)
 {
     const char *name = seen->conf->name;
 
     if (!seen->good) {
         bool told = seen->status.state == MASTER_REFUSED || strncmp(seen->error, "it ", 3) == 0;
-        say(f, ERROR, name, "%s%s%s", told ? "" : "cannot be reached: ", seen->error,
-            !told && seen->conf->tls ? " (does it speak TLS there?)" : "");
+        add_finding(f, ERROR, name, "%s%s%s", told ? "" : "cannot be reached: ", seen->error,
+                    !told && seen->conf->tls ? " (does it speak TLS there?)" : "");
         return;
     }
     judge_rights(f, name, &seen->look);
@@ -171,7 +177,7 @@ static void judge(struct findings *f, const struct server_seen *seen)
 
 /* ---- the table ---- */
 
-static const char *state_of(const struct server_seen *seen, bool usable)
+static const char *state_of(const struct doctor_seen *seen, bool usable)
 {
     if (!seen->good)
         return seen->status.state == MASTER_REFUSED ? "refused" : "down";
@@ -180,7 +186,7 @@ static const char *state_of(const struct server_seen *seen, bool usable)
     return seen->look.quarantine_left_ms > 0 ? "quarantine" : "good";
 }
 
-static void fill_row(char cells[COLUMNS][CELL_MAX], const struct server_seen *seen, bool usable)
+static void fill_row(char cells[COLUMNS][CELL_MAX], const struct doctor_seen *seen, bool usable)
 {
     const struct hist *trips = seen->status.trip_us;
     const char *persists = seen->look.fsync_always ? "each write" : seen->look.aof ? "late" : "no";
@@ -197,7 +203,7 @@ static void fill_row(char cells[COLUMNS][CELL_MAX], const struct server_seen *se
     snprintf(cells[6], CELL_MAX, "%+.3f s", (double)seen->clock_offset_ms / 1000);
 }
 
-static void print_table(FILE *out, char rows[][COLUMNS][CELL_MAX], size_t n)
+static void print_columns(FILE *out, char rows[][COLUMNS][CELL_MAX], size_t n)
 {
     int width[COLUMNS] = {0};
 
@@ -215,7 +221,7 @@ static void print_table(FILE *out, char rows[][COLUMNS][CELL_MAX], size_t n)
     }
 }
 
-static void tell_table(const struct conf *conf, const struct server_seen *seen, const bool *usable,
+static void tell_table(const struct conf *conf, const struct doctor_seen *seen, const bool *usable,
                        FILE *out)
 {
     static const char *const heads[COLUMNS] = {
@@ -226,7 +232,7 @@ static void tell_table(const struct conf *conf, const struct server_seen *seen, 
         snprintf(rows[0][k], CELL_MAX, "%s", heads[k]);
     for (size_t i = 0; i < conf->master_count; i++)
         fill_row(rows[i + 1], &seen[i], usable[i]);
-    print_table(out, rows, conf->master_count + 1);
+    print_columns(out, rows, conf->master_count + 1);
     free(rows);
 }
 
@@ -240,15 +246,17 @@ static void judge_number(struct findings *f, int good)
 
     util_format_duration(span, sizeof span, ms / 1000 * 1000);
     if (good < need)
-        say(f, ERROR, "", "%d of %d masters can be used, and %d %s needed: no lock can be had",
-            good, n, need, need == 1 ? "is" : "are");
+        add_finding(f, ERROR, "",
+                    "%d of %d masters can be used, and %d %s needed: no lock can be had", good, n,
+                    need, need == 1 ? "is" : "are");
     if (n == 1 && ms > 0)
-        say(f, HINT, "", "after each restart of the one master nobody gets a lock for %s", span);
+        add_finding(f, HINT, "", "after each restart of the one master nobody gets a lock for %s",
+                    span);
     if (n > 1 && n % 2 == 0)
-        say(f, HINT, "", "%d masters can do without as many of them as %d can", n, n - 1);
+        add_finding(f, HINT, "", "%d masters can do without as many of them as %d can", n, n - 1);
 }
 
-int server_tell_findings(const struct conf *conf, const struct server_seen *seen, FILE *out)
+int doctor_tell(const struct conf *conf, const struct doctor_seen *seen, FILE *out)
 {
     struct findings f = {.conf = conf};
     bool usable[CONF_MASTERS_MAX];
@@ -256,7 +264,7 @@ int server_tell_findings(const struct conf *conf, const struct server_seen *seen
 
     for (size_t i = 0; i < conf->master_count; i++) {
         int errors = f.count[ERROR];
-        judge(&f, &seen[i]);
+        judge_master(&f, &seen[i]);
         usable[i] = f.count[ERROR] == errors;
         good += usable[i];
     }

@@ -40,19 +40,19 @@ static int fail_io(struct link *l)
 
 static void send_auth(struct link *l, const struct url *url)
 {
-    const char *words[] = {"AUTH", url->user, url->password};
-    if (url->user)
+    const char *words[] = {"AUTH", url->at.user, url->at.password};
+    if (url->at.user)
         link_send(l, 3, words);
     else
-        link_send(l, 2, (const char *[]){"AUTH", url->password});
+        link_send(l, 2, (const char *[]){"AUTH", url->at.password});
     l->auth_due = true;
 }
 
 int link_open(struct link *l, const struct url *url)
 {
     *l = (struct link){.url = url};
-    l->ctx = url->path ? redisConnectUnixNonBlock(url->path)
-                       : redisConnectNonBlock(url->host, url->port);
+    l->ctx = url->at.is_unix ? redisConnectUnixNonBlock(url->at.host)
+                             : redisConnectNonBlock(url->at.host, url->at.port);
     if (!l->ctx)
         return fail(l, "%s: out of memory", url->shown);
     if (l->ctx->err)
@@ -61,9 +61,9 @@ int link_open(struct link *l, const struct url *url)
     if (fcntl(l->ctx->fd, F_SETFD, FD_CLOEXEC) != 0)
         return fail(l, "%s: %s", url->shown, strerror(errno));
     if (url->tls)
-        l->tls = tls_connect(url->tls, l->ctx->fd, url->host);
+        l->tls = tls_connect(url->tls, l->ctx->fd, url->at.host);
     l->wants_write = true; /* connected when it can be written to */
-    if (url->password)
+    if (url->at.password)
         send_auth(l, url);
     return 0;
 }
@@ -215,7 +215,7 @@ static int write_out(struct link *l)
     int done = 0;
     if (redisBufferWrite(l->ctx, &done) != REDIS_OK)
         return fail_io(l);
-    if (!l->connected && l->url->host)
+    if (!l->connected && !l->url->at.is_unix)
         (void)redisEnableKeepAlive(l->ctx); /* a broker's host that vanishes is noticed */
     l->connected = true;
     l->wants_write = !done;

@@ -226,9 +226,9 @@ const struct urls *cli_urls(void)
     if (cli.urls.n == 0)
         add_urls(URL_DEFAULT, "default");
     for (size_t i = 0; i < cli.urls.n; i++) {
-        if (cli.urls.v[i].is_tls && !cli.tls)
+        if (cli.urls.v[i].at.tls && !cli.tls)
             prepare_tls();
-        cli.urls.v[i].tls = cli.urls.v[i].is_tls ? cli.tls : NULL;
+        cli.urls.v[i].tls = cli.urls.v[i].at.tls ? cli.tls : NULL;
     }
     return &cli.urls;
 }

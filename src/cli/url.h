@@ -2,26 +2,22 @@
 #define HOLDFAST_URL_H
 /*
  * url: where a broker is: redis://[[user]:password@]host[:port][/], the same with rediss:// for
- * TLS, or unix://[[user]:password@]/path. User and password may be %-encoded.
+ * TLS, or unix://[[user]:password@]/path. User, password and path may be
+ * %-encoded.
  */
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/util.h"
+#include "conf/conf.h"
 
 #define URL_DEFAULT "redis://127.0.0.1:5625"
 
 struct ssl_ctx_st;
 
 struct url {
-    char *shown; /* host:port or the path: never a password */
-    char *host;  /* NULL: a Unix socket */
-    int port;
-    char *path;
-    char *user;     /* NULL: none */
-    char *password; /* NULL: none */
-    bool is_tls;
-    struct ssl_ctx_st *tls; /* to be set before it is used, when is_tls; not its own */
+    struct conf_master at;  /* host, port and so on; its host is the path of a Unix socket */
+    char *shown;            /* host:port or the path: never a password */
+    struct ssl_ctx_st *tls; /* to be set before it is used, if at.tls; not its own */
 };
 
 struct urls {

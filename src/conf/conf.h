@@ -230,6 +230,15 @@ void conf_copy(struct conf *dst, const struct conf *src);
 /* Makes the users of dst those of src. */
 void conf_take_users(struct conf *dst, const struct conf *src);
 
+/* Reads redis://, rediss:// or unix:// into host, port (if there is none in it the given one), db,
+ * is_unix, tls, user and password of m, in place of those before. -1: err says why, without the
+ * password, and m is as it was. */
+int conf_address_set(struct conf_master *m, const char *text, int port,
+                     struct conf_error *err) MUST_CHECK;
+
+/* Frees what conf_address_set() has made; the password is wiped. */
+void conf_address_fini(struct conf_master *m);
+
 /* ---- setting ---- */
 
 /* Reads a file into conf, over what is there; masters are added.  All errors are reported (at most

@@ -30,7 +30,7 @@ static void free_secret(char *s)
     free(s);
 }
 
-static void master_fini_address(struct conf_master *m)
+void conf_address_fini(struct conf_master *m)
 {
     free(m->host);
     free(m->user);
@@ -42,7 +42,7 @@ void conf_clear_masters(struct conf *conf)
     for (size_t i = 0; i < conf->master_count; i++) {
         struct conf_master *m = &conf->masters[i];
 
-        master_fini_address(m);
+        conf_address_fini(m);
         free(m->name);
         free(m->id);
         free(m->password_file);
@@ -188,7 +188,7 @@ static int parse_host(char **rest, struct conf_master *m, struct conf_error *err
 static int parse_tcp(char *rest, struct conf_master *m, struct conf_error *err)
 {
     char *after, *slash;
-    int64_t port = REDIS_PORT;
+    int64_t port = m->port;
 
     after = rest;
     if (parse_host(&after, m, err) != 0)
@@ -213,7 +213,7 @@ static int parse_url(char *url, struct conf_master *m, struct conf_error *err)
     bool is_unix;
 
     if (rest == NULL)
-        return conf_refuse(err, "is not an address (try redis://host:6379 or unix:///path)");
+        return conf_refuse(err, "is not an address (try redis://host:port or unix:///path)");
     *rest = '\0';
     rest += 3;
     is_unix = strcmp(url, "unix") == 0;
@@ -225,24 +225,23 @@ static int parse_url(char *url, struct conf_master *m, struct conf_error *err)
     return is_unix ? parse_unix(rest, m, err) : parse_tcp(rest, m, err);
 }
 
-static int set_address(struct conf_master *m, const char *value, int line, struct conf_error *err)
+int conf_address_set(struct conf_master *m, const char *text, int port, struct conf_error *err)
 {
-    char *url = util_strdup(value);
-    struct conf_master parsed = {0};
+    char *url = util_strdup(text);
+    struct conf_master parsed = {.port = port};
     int rc = parse_url(url, &parsed, err);
 
     if (rc == 0) {
-        master_fini_address(m);
+        conf_address_fini(m);
         m->host = util_strdup(parsed.host);
         m->user = util_strdup_or_null(parsed.user);
         m->password = util_strdup_or_null(parsed.password);
-        m->port = parsed.port;
+        m->port = parsed.is_unix ? 0 : parsed.port;
         m->db = parsed.db;
         m->is_unix = parsed.is_unix;
         m->tls = parsed.tls;
-        m->line = line;
     }
-    explicit_bzero(url, strlen(value));
+    explicit_bzero(url, strlen(text));
     free(url);
     return rc;
 }
@@ -350,9 +349,11 @@ int conf_master_set(struct conf *conf, const char *key, const char *value, int l
     if (m == NULL)
         return -1;
     if (key[len] == '\0')
-        rc = set_address(m, value, line, err);
+        rc = conf_address_set(m, value, REDIS_PORT, err);
     else
         rc = set_option(m, key + len, value, err);
+    if (rc == 0 && key[len] == '\0')
+        m->line = line;
     if (rc == 0 && m->name == NULL) {
         m->name = util_memdup(key, len);
         conf->master_count++;

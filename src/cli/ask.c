@@ -1,6 +1,6 @@
 /*
- * The waiting is done here, with a deadline for each answer; a broker that is silent for
- * ASK_TIMEOUT_MS counts as gone.
+ * Waits for each answer until a deadline; a broker that is silent for ASK_TIMEOUT_MS counts as
+ * gone.
  */
 #include "cli/ask.h"
 

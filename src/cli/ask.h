@@ -1,8 +1,8 @@
 #ifndef HOLDFAST_ASK_H
 #define HOLDFAST_ASK_H
 /*
- * ask: questions with an answer each, for the sub-commands that look and leave: the first broker
- * of the list that answers is asked, and waited for.
+ * ask: sends requests to the first broker of the list that answers, and waits for each reply; for
+ * the sub-commands that look and leave.
  */
 #include "cli/link.h"
 
@@ -12,34 +12,35 @@ struct ask {
     struct link link;
 };
 
-/* The first of the brokers that answers PING. 0, or -1: `error` says why none does. */
+/* Connects to the first of the brokers that answers PING. -1: `error` says why none does. */
 int ask_try_open(struct ask *a, const struct urls *urls, char *error, size_t error_size) MUST_CHECK;
-/* Ends the program with STATUS_NO_BROKER or STATUS_DENIED instead. */
+/* Does the same, but ends the program with STATUS_NO_BROKER or STATUS_DENIED if none answers. */
 void ask_open(struct ask *a, const struct urls *urls);
 void ask_close(struct ask *a);
 
-/* Sends a request whose answer ask_reply() gives, in order. */
+/* Sends a request; ask_reply() returns the replies in the order of the requests. */
 void ask_send(struct ask *a, int argc, const char *const *argv);
-/* NULL: no answer, the link is closed and its error set. */
+/* Returns the next reply, for freeReplyObject(); NULL: there is none, the link is closed and its
+ * error set. */
 redisReply *ask_try_reply(struct ask *a);
-/* Ends the program when there is no answer, or when it is an error. */
+/* Does the same, but ends the program when there is no reply, or when it is an error. */
 redisReply *ask_reply(struct ask *a);
-/* Words up to a NULL, and the reply to them. */
+/* Sends the words up to a NULL and returns the reply as ask_reply() does. */
 redisReply *ask_call(struct ask *a, ...) __attribute__((sentinel));
 
 /* ---- what stands in a reply ---- */
 
-/* The value of a key in a map (a flat array); NULL: none. */
+/* Returns the value of a key in a map (a flat array); NULL: there is none. */
 const redisReply *ask_get(const redisReply *map, const char *key);
-/* 0 when it is no integer (text that is one counts). */
+/* Returns the integer at a key, also when it is written as text; 0: there is none. */
 int64_t ask_int(const redisReply *map, const char *key);
-/* "" when it is no text. */
+/* Returns the text at a key; "": there is none. */
 const char *ask_text(const redisReply *map, const char *key);
-/* Of an array; 0 for everything else. */
+/* Returns how many elements an array has; 0 for everything else. */
 size_t ask_count(const redisReply *r);
 
-/* The number behind "field:" in a text of INFO; 0: none. */
+/* Returns the number behind "field:" in a text of INFO; 0: there is none. */
 int64_t ask_info_int(const char *info, const char *field);
-/* The text behind "field:", cut to the buffer; "": none. */
+/* Copies the text behind "field:", cut to the buffer ("": none), and returns buf. */
 const char *ask_info_text(const char *info, const char *field, char *buf, size_t size);
 #endif

@@ -1,5 +1,5 @@
 /*
- * holdfast bench: options in, figures out.
+ * holdfast bench: reads its options, has bench_load run, and prints the figures.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ static const struct {
 } quantiles[] = {{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}};
 enum { N_QUANTILES = sizeof quantiles / sizeof quantiles[0] };
 
-/* As other times, and in microseconds: "500us". */
+/* Reads a time as cli_duration_ms() does, and "500us". */
 static int64_t parse_us(const char *option, const char *text)
 {
     size_t len = strlen(text);
@@ -42,7 +42,7 @@ static int64_t parse_us(const char *option, const char *text)
     return cli_duration_ms(option, text) * 1000;
 }
 
-static void take_option(struct bench_plan *p, int option, char **argv)
+static void take_bench_option(struct bench_plan *p, int option, char **argv)
 {
     switch (option) {
     case 'c':
@@ -82,7 +82,7 @@ static void take_option(struct bench_plan *p, int option, char **argv)
     }
 }
 
-static void parse(struct bench_plan *p, int argc, char **argv)
+static void bench_options(struct bench_plan *p, int argc, char **argv)
 {
     static const struct option longs[] = {CLI_LONGS,
                                           CLI_JSON,
@@ -99,7 +99,7 @@ static void parse(struct bench_plan *p, int argc, char **argv)
                                           {NULL, 0, NULL, 0}};
     int option;
     while ((option = getopt_long(argc, argv, ":" CLI_SHORT "c:n:", longs, NULL)) != -1)
-        take_option(p, option, argv);
+        take_bench_option(p, option, argv);
     if (optind < argc)
         cli_usage("%s: no arguments are expected", argv[optind]);
     if (p->shared && p->limit)
@@ -145,7 +145,7 @@ static void on_progress(void *arg, const struct bench_result *r)
     p->last_us = r->elapsed_us;
 }
 
-static void put_hist(struct buf *out, const char *what, const struct hist *h)
+static void put_hist_line(struct buf *out, const char *what, const struct hist *h)
 {
     char text[24];
     buf_printf(out, "%-10s %9" PRIu64, what, h->count);
@@ -160,7 +160,7 @@ static const char *kind_of(const struct bench_plan *p)
     return p->shared ? "shared" : p->limit ? "limit" : "exclusive";
 }
 
-static void put_text(const struct bench_plan *p, const struct bench_result *r, struct buf *out)
+static void bench_text(const struct bench_plan *p, const struct bench_result *r, struct buf *out)
 {
     char hold[24], think[24], kind[40] = "";
     if (p->limit)
@@ -175,8 +175,8 @@ static void put_text(const struct bench_plan *p, const struct bench_result *r, s
                (double)r->elapsed_us / 1e6);
     buf_printf(out, "%-10s %9s %9s %9s %9s %9s %9s %9s\n", "", "count", "p50", "p90", "p99",
                "p99.9", "max", "mean");
-    put_hist(out, "grant", &r->grant_us);
-    put_hist(out, "hand-over", &r->handover_us);
+    put_hist_line(out, "grant", &r->grant_us);
+    put_hist_line(out, "hand-over", &r->handover_us);
     buf_printf(out, "\ngrants a second      %.1f\n", per_second(r->grant_us.count, r->elapsed_us));
     buf_printf(out, "grants per client    %u to %u, median %u\n", r->grants[0],
                r->grants[p->clients - 1], r->grants[p->clients / 2]);
@@ -199,7 +199,7 @@ static void put_json_hist(struct json *j, const char *key, const struct hist *h)
     json_close(j);
 }
 
-static void put_json(const struct bench_plan *p, const struct bench_result *r, struct buf *out)
+static void bench_json(const struct bench_plan *p, const struct bench_result *r, struct buf *out)
 {
     struct json j = {.out = out};
     json_object(&j, NULL);
@@ -236,16 +236,16 @@ int bench_main(int argc, char **argv)
     struct bench_result *result = util_alloc(sizeof *result);
     struct progress progress = {0};
     struct buf out = {0};
-    parse(&plan, argc, argv);
+    bench_options(&plan, argc, argv);
     bool on_terminal = isatty(STDERR_FILENO) == 1;
     bool whole = bench_load(&plan, result, on_terminal ? on_progress : NULL, &progress);
     if (on_terminal)
         fputs("\r\033[K", stderr);
     qsort(result->grants, (size_t)plan.clients, sizeof result->grants[0], by_count);
     if (cli.json)
-        put_json(&plan, result, &out);
+        bench_json(&plan, result, &out);
     else
-        put_text(&plan, result, &out);
+        bench_text(&plan, result, &out);
     text_flush(&out);
     bool failed = result->grant_us.count == 0 && result->first_error[0];
     int status = failed ? cli_status_of(result->first_error) : STATUS_OK;

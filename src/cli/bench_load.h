@@ -1,8 +1,8 @@
 #ifndef HOLDFAST_BENCH_LOAD_H
 #define HOLDFAST_BENCH_LOAD_H
 /*
- * bench_load: many clients of one broker in one process. Each has a connection and goes round and
- * round: LOCK a name, hold, UNLOCK, think.
+ * bench_load: puts a broker under the load of many clients in one process. Each has a connection
+ * and repeats: LOCK a name, hold, UNLOCK, think.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,7 +36,7 @@ struct bench_result {
     uint32_t *grants; /* of each client, clients long; the caller frees it */
 };
 
-/* Called each second with what there is so far. */
+/* Is called each second with the result so far. */
 typedef void (*bench_progress_fn)(void *arg, const struct bench_result *so_far);
 
 /* Connects, runs, and fills *result. Ends the program when the broker cannot be reached at all.

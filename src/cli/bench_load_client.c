@@ -17,7 +17,7 @@
 
 enum { RETRY_US = 100000 }; /* after an error */
 
-static void arm(struct client *c, int64_t us)
+static void wake_client_in(struct client *c, int64_t us)
 {
     struct timeval tv = {us / 1000000, us % 1000000};
     evtimer_add(c->timer, &tv);
@@ -57,10 +57,10 @@ static void client_broken(struct client *c)
     l->result->errors--; /* counted as a disconnect */
     bench_client_close(c);
     c->state = CLIENT_IDLE;
-    arm(c, RETRY_US);
+    wake_client_in(c, RETRY_US);
 }
 
-/* Writes what is queued, now. */
+/* Writes the queued request now. */
 static void client_push(struct client *c)
 {
     if (link_turn(&c->link, POLLOUT) != 0)
@@ -69,7 +69,7 @@ static void client_push(struct client *c)
         event_add(c->writable, NULL);
 }
 
-static struct name *choose(struct load *l)
+static struct name *choose_name(struct load *l)
 {
     l->random ^= l->random << 13; /* xorshift64 (Marsaglia, 2003) */
     l->random ^= l->random >> 7;
@@ -80,7 +80,7 @@ static struct name *choose(struct load *l)
 void bench_client_ask(struct client *c)
 {
     struct load *l = c->load;
-    c->name = choose(l);
+    c->name = choose_name(l);
     const char *words[9] = {"LOCK", c->name->text};
     int n = 2;
     if (l->plan->wait_ms) { /* WAIT 0 waits for ever */
@@ -104,7 +104,7 @@ void bench_client_ask(struct client *c)
     client_push(c);
 }
 
-/* Only then a name has one holder, whose leaving lets the next one in. */
+/* Returns whether a name has one holder at a time, so that its UNLOCK lets the next one in. */
 static bool is_exclusive(const struct bench_plan *p)
 {
     return !p->shared && !p->limit;
@@ -125,7 +125,7 @@ static void client_think(struct client *c)
 {
     c->state = CLIENT_IDLE;
     if (c->load->plan->think_us)
-        arm(c, c->load->plan->think_us);
+        wake_client_in(c, c->load->plan->think_us);
     else
         bench_client_ask(c);
 }
@@ -143,12 +143,12 @@ static void on_granted(struct client *c)
     if (!l->plan->hold_us)
         client_unlock(c);
     else
-        arm(c, l->plan->hold_us);
+        wake_client_in(c, l->plan->hold_us);
 }
 
 static void on_connected(struct client *c);
 
-static void on_reply(struct client *c, const redisReply *reply)
+static void on_client_reply(struct client *c, const redisReply *reply)
 {
     struct load *l = c->load;
     enum client_state state = (enum client_state)c->state;
@@ -158,7 +158,7 @@ static void on_reply(struct client *c, const redisReply *reply)
     if (reply->type == REDIS_REPLY_ERROR) {
         note_error(l, reply->str);
         c->state = CLIENT_IDLE;
-        arm(c, RETRY_US);
+        wake_client_in(c, RETRY_US);
     } else if (state == CLIENT_CONNECTING) {
         on_connected(c);
     } else if (state == CLIENT_ASKING && reply->type == REDIS_REPLY_ARRAY) {
@@ -169,8 +169,8 @@ static void on_reply(struct client *c, const redisReply *reply)
     }
 }
 
-/* Says that nothing more will come, and reads on until the broker closes, too. Closed at once, with
- * answers unread, the connection would be reset, and what it holds would be left to its lease. */
+/* Closes the sending half and reads on until the broker closes, too. Closed at once, with answers
+ * unread, the connection would be reset, and what it holds would be left to its lease. */
 static void client_part(struct client *c)
 {
     if (c->load->plan->lease_ms && c->state == CLIENT_HOLDING)
@@ -182,7 +182,7 @@ static void client_part(struct client *c)
     bench_load_settle(c->load);
 }
 
-/* A reply after the end: of interest only to those who wait for locks with a lease. */
+/* Takes a reply after the end: only a grant with a lease matters, which has to be given back. */
 static void on_late_reply(struct client *c, const redisReply *reply)
 {
     if (c->state != CLIENT_ASKING || !c->load->plan->lease_ms)
@@ -210,7 +210,7 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
         if (c->load->ended)
             on_late_reply(c, reply);
         else
-            on_reply(c, reply);
+            on_client_reply(c, reply);
         freeReplyObject(reply);
         reply = NULL;
     }

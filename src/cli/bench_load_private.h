@@ -1,8 +1,8 @@
 #ifndef HOLDFAST_BENCH_LOAD_PRIVATE_H
 #define HOLDFAST_BENCH_LOAD_PRIVATE_H
 /*
- * What the files of bench_load share: bench_load_client.c goes round with one client, bench_load.c
- * begins and ends with all of them.
+ * Is shared by the files of bench_load alone: bench_load_client.c runs one client, bench_load.c
+ * begins and ends all of them.
  */
 #include <event2/event.h>
 
@@ -51,16 +51,18 @@ struct load {
 
 /* Opens its connection; the load begins when all have one. */
 void bench_client_connect(struct client *c);
-/* A new round. */
+/* Begins a new round. */
 void bench_client_ask(struct client *c);
-/* No new round: gives back what it holds and closes in order. */
+/* Begins no new round: gives back what the client holds and closes in order. */
 void bench_client_leave(struct client *c);
 void bench_client_close(struct client *c);
-/* A callback of libevent: the end of a hold, of a pause, or of the time before a new connection. */
+/* Is called by libevent at the end of a hold, of a pause, or of the time before a new connection.
+ */
 void bench_client_on_timer(evutil_socket_t fd, short what, void *arg);
 
-/* All are connected. */
+/* Starts the measurement, once all clients are connected. */
 void bench_load_begin(struct load *l);
-/* After the end: one connection less. */
+/* Counts a connection that has ended after the end of the measurement; the last one ends the loop.
+ */
 void bench_load_settle(struct load *l);
 #endif

@@ -1,9 +1,9 @@
 #ifndef HOLDFAST_CLI_H
 #define HOLDFAST_CLI_H
 /*
- * cli: what the sub-commands of `holdfast` share: their table, the options that all of them take,
- * exit statuses, and how mistakes are told. A sub-command is one row in main.c and its function,
- * which gets its own words only (argv[0] is its name) and returns the exit status.
+ * cli: is shared by the sub-commands of `holdfast`: their table, the options that all of them take,
+ * exit statuses, messages. A sub-command is one row in main.c and its function, which gets its own
+ * words only (argv[0] is its name) and returns the exit status.
  */
 #include <getopt.h>
 #include <stdbool.h>
@@ -61,25 +61,25 @@ enum { CLI_OPT_CACERT = 1000, CLI_OPT_CERT, CLI_OPT_KEY };
         "json", no_argument, NULL, 'J'                                                             \
     }
 
-/* For the default branch of a switch over getopt_long(): -u, -h, --json; else ends with
- * STATUS_USAGE. */
+/* Takes an option that all sub-commands have, for the default branch of a switch over
+ * getopt_long(); ends the program with STATUS_USAGE if it is none. */
 void cli_option(int option, char **argv);
 
-/* The addresses of -u, else of HOLDFAST_URL, else the default. Call after the options. */
+/* Returns the addresses of -u, else of HOLDFAST_URL, else the default. Call after the options. */
 const struct urls *cli_urls(void);
 
-/* "holdfast: ..." on stderr. */
+/* Write "holdfast: ..." on stderr; the last two end the program. */
 void cli_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 _Noreturn void cli_die(int status, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 _Noreturn void cli_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* The name of a lock in argv: dies unless the broker would take it. */
+/* Ends the program with STATUS_USAGE unless the broker would take it as the name of a lock. */
 void cli_check_name(const char *name);
 
-/* Which status an error of the broker means. */
+/* Returns the exit status for an error of the broker. */
 int cli_status_of(const char *error);
 
-/* Option values; die with STATUS_USAGE. */
+/* Read the value of an option, or end the program with STATUS_USAGE. */
 int64_t cli_duration_ms(const char *option, const char *text);
 int64_t cli_number(const char *option, const char *text, int64_t min, int64_t max);
 

@@ -12,7 +12,7 @@ static int cell_of(int64_t us)
     return cell < HIST_ROWS * HIST_STEPS ? cell : HIST_ROWS * HIST_STEPS - 1;
 }
 
-/* The largest value that belongs to it. */
+/* Returns the largest value that belongs to a cell. */
 static int64_t cell_end(int cell)
 {
     int shift = cell < 2 * HIST_STEPS ? 0 : cell / HIST_STEPS - 1;

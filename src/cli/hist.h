@@ -15,6 +15,7 @@ struct hist {
 };
 
 void hist_record(struct hist *h, int64_t us);
-/* The upper end of the cell with the quantile q (0 to 1), never above the maximum; 0: empty. */
+/* Returns the upper end of the cell with the quantile q (0 to 1), never above the maximum; 0:
+ * empty. */
 int64_t hist_at(const struct hist *h, double q);
 #endif

@@ -10,8 +10,8 @@
 #include "base/buf.h"
 #include "base/utf8.h"
 
-/* In UTF-16. */
-static void put_number(struct json *j, uint32_t c)
+/* Appends a character as \uXXXX, in UTF-16. */
+static void put_escaped(struct json *j, uint32_t c)
 {
     if (c < 0x10000)
         buf_printf(j->out, "\\u%04x", (unsigned)c);
@@ -20,7 +20,7 @@ static void put_number(struct json *j, uint32_t c)
                    (unsigned)(0xdc00 | (c & 0x3ff)));
 }
 
-static void quote(struct json *j, const char *text, size_t len)
+static void put_quoted(struct json *j, const char *text, size_t len)
 {
     static const char plain[] = "\"\"\\\\\bb\ff\nn\rr\tt";
     buf_append(j->out, "\"", 1);
@@ -36,7 +36,7 @@ static void quote(struct json *j, const char *text, size_t len)
         else if (known)
             buf_printf(j->out, "\\%c", known[1]);
         else if (!utf8_is_plain(number))
-            put_number(j, number);
+            put_escaped(j, number);
         else
             buf_append(j->out, text + i, n);
         i += n ? n : 1;
@@ -44,21 +44,21 @@ static void quote(struct json *j, const char *text, size_t len)
     buf_append(j->out, "\"", 1);
 }
 
-static void begin(struct json *j, const char *key)
+static void begin_value(struct json *j, const char *key)
 {
     if (j->comma)
         buf_append(j->out, ", ", 2);
     if (key) {
-        quote(j, key, strlen(key));
+        put_quoted(j, key, strlen(key));
         buf_append(j->out, ": ", 2);
     }
     j->comma = true;
 }
 
-static void nest(struct json *j, const char *key, const char *opener, char closer)
+static void open_nested(struct json *j, const char *key, const char *opener, char closer)
 {
     assert(j->depth < JSON_DEPTH_MAX);
-    begin(j, key);
+    begin_value(j, key);
     buf_append(j->out, opener, 1);
     j->closers[j->depth++] = closer;
     j->comma = false;
@@ -66,12 +66,12 @@ static void nest(struct json *j, const char *key, const char *opener, char close
 
 void json_object(struct json *j, const char *key)
 {
-    nest(j, key, "{", '}');
+    open_nested(j, key, "{", '}');
 }
 
 void json_array(struct json *j, const char *key)
 {
-    nest(j, key, "[", ']');
+    open_nested(j, key, "[", ']');
 }
 
 void json_close(struct json *j)
@@ -85,8 +85,8 @@ void json_close(struct json *j)
 
 void json_text(struct json *j, const char *key, const char *text, size_t len)
 {
-    begin(j, key);
-    quote(j, text, len);
+    begin_value(j, key);
+    put_quoted(j, text, len);
 }
 
 void json_string(struct json *j, const char *key, const char *text)
@@ -96,24 +96,24 @@ void json_string(struct json *j, const char *key, const char *text)
 
 void json_int(struct json *j, const char *key, int64_t n)
 {
-    begin(j, key);
+    begin_value(j, key);
     buf_printf(j->out, "%" PRId64, n);
 }
 
 void json_double(struct json *j, const char *key, double n, int decimals)
 {
-    begin(j, key);
+    begin_value(j, key);
     buf_printf(j->out, "%.*f", decimals, n);
 }
 
 void json_bool(struct json *j, const char *key, bool yes)
 {
-    begin(j, key);
+    begin_value(j, key);
     buf_printf(j->out, "%s", yes ? "true" : "false");
 }
 
 void json_null(struct json *j, const char *key)
 {
-    begin(j, key);
+    begin_value(j, key);
     buf_append(j->out, "null", 4);
 }

@@ -22,7 +22,7 @@ struct json {
 
 void json_object(struct json *j, const char *key);
 void json_array(struct json *j, const char *key);
-void json_close(struct json *j); /* the innermost object or array; after the last: a newline */
+void json_close(struct json *j); /* ends the innermost object or array; after the last: a newline */
 
 void json_text(struct json *j, const char *key, const char *text, size_t len);
 void json_string(struct json *j, const char *key, const char *text);

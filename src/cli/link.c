@@ -1,5 +1,5 @@
 /*
- * A thin skin over a redisContext in its non-blocking mode. With TLS the context only connects, and
+ * Wraps a redisContext in its non-blocking mode. With TLS the context only connects, and
  * its reader reads what has been deciphered here.
  *
  * Invariants: ctx is NULL exactly when the link is closed; wants_write is true while there may be
@@ -19,9 +19,9 @@
 
 enum { READ_MAX = 16384 }; /* a record of TLS */
 
-static int fail(struct link *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static int link_fail(struct link *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-static int fail(struct link *l, const char *fmt, ...)
+static int link_fail(struct link *l, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -35,7 +35,7 @@ static int fail_io(struct link *l)
 {
     char why[128];
     snprintf(why, sizeof why, "%s", l->ctx->errstr);
-    return fail(l, "%s: %s", l->url->shown, why);
+    return link_fail(l, "%s: %s", l->url->shown, why);
 }
 
 static void send_auth(struct link *l, const struct url *url)
@@ -54,12 +54,12 @@ int link_open(struct link *l, const struct url *url)
     l->ctx = url->at.is_unix ? redisConnectUnixNonBlock(url->at.host)
                              : redisConnectNonBlock(url->at.host, url->at.port);
     if (!l->ctx)
-        return fail(l, "%s: out of memory", url->shown);
+        return link_fail(l, "%s: out of memory", url->shown);
     if (l->ctx->err)
         return fail_io(l);
     /* A command that inherited it would keep it open, and the lock with it. */
     if (fcntl(l->ctx->fd, F_SETFD, FD_CLOEXEC) != 0)
-        return fail(l, "%s: %s", url->shown, strerror(errno));
+        return link_fail(l, "%s: %s", url->shown, strerror(errno));
     if (url->tls)
         l->tls = tls_connect(url->tls, l->ctx->fd, url->at.host);
     l->wants_write = true; /* connected when it can be written to */
@@ -102,7 +102,7 @@ int link_finish(struct link *l)
     say_goodbye(l);
     if (shutdown(l->ctx->fd, SHUT_WR) == 0)
         return 0;
-    return fail(l, "%s: %s", l->url->shown, strerror(errno));
+    return link_fail(l, "%s: %s", l->url->shown, strerror(errno));
 }
 
 int link_fd(const struct link *l)
@@ -137,8 +137,9 @@ void link_send(struct link *l, int argc, const char *const *argv)
 
 /* ---- TLS ---- */
 
-/* 1: go on. 0: not before the socket is ready for more. -1: it has failed. */
-static int after(struct link *l, enum tls_result result)
+/* Returns 1 to go on, 0 to wait until the socket is ready, -1: the link has failed and is closed.
+ */
+static int go_on_after(struct link *l, enum tls_result result)
 {
     int number = errno;
     switch (result) {
@@ -152,19 +153,19 @@ static int after(struct link *l, enum tls_result result)
     case TLS_CLOSED:
     case TLS_CUT:
         l->connected = false; /* no goodbye */
-        return fail(l, "%s: Server closed the connection", l->url->shown);
+        return link_fail(l, "%s: Server closed the connection", l->url->shown);
     case TLS_BROKEN:
         l->connected = false;
-        return fail(l, "%s: %s", l->url->shown, strerror(number));
+        return link_fail(l, "%s: %s", l->url->shown, strerror(number));
     default:
         l->connected = false;
-        return fail(l, "%s: %s", l->url->shown, tls_reason());
+        return link_fail(l, "%s: %s", l->url->shown, tls_reason());
     }
 }
 
 static int tls_shake_hands(struct link *l)
 {
-    int go_on = after(l, tls_shake(l->tls));
+    int go_on = go_on_after(l, tls_shake(l->tls));
     if (go_on == 1) {
         (void)redisEnableKeepAlive(l->ctx);
         l->connected = true;
@@ -177,7 +178,7 @@ static int tls_write_out(struct link *l)
     int go_on = 1;
     while (go_on == 1 && buf_len(&l->out) > 0) {
         size_t done = 0;
-        go_on = after(l, tls_write(l->tls, buf_head(&l->out), buf_len(&l->out), &done));
+        go_on = go_on_after(l, tls_write(l->tls, buf_head(&l->out), buf_len(&l->out), &done));
         if (go_on == 1)
             buf_consume(&l->out, done);
     }
@@ -189,7 +190,7 @@ static int tls_read_in(struct link *l)
     char bytes[READ_MAX];
     for (;;) {
         size_t done = 0;
-        int go_on = after(l, tls_read(l->tls, bytes, sizeof bytes, &done));
+        int go_on = go_on_after(l, tls_read(l->tls, bytes, sizeof bytes, &done));
         if (go_on != 1)
             return go_on;
         if (redisReaderFeed(l->ctx->reader, bytes, done) != REDIS_OK)
@@ -236,7 +237,7 @@ int link_turn(struct link *l, short revents)
     return 0;
 }
 
-/* The reply to AUTH. */
+/* Takes the reply to AUTH. -1: it was refused, and the link is closed. */
 static int take_auth(struct link *l, redisReply *reply)
 {
     char text[200];
@@ -247,7 +248,7 @@ static int take_auth(struct link *l, redisReply *reply)
     }
     snprintf(text, sizeof text, "%s", reply->str);
     freeReplyObject(reply);
-    (void)fail(l, "%s: %s", l->url->shown, text);
+    (void)link_fail(l, "%s: %s", l->url->shown, text);
     l->denied = true;
     return -1;
 }

@@ -28,13 +28,14 @@ struct link {
     char error[320];    /* why it failed; stays after link_close() */
 };
 
-/* 0, or -1: `error` is set and it is closed. The url must outlive the link. */
+/* Begins to connect. -1: `error` is set and it is closed. The url must outlive the link. */
 int link_open(struct link *l, const struct url *url) MUST_CHECK;
-/* An orderly close: the broker releases what this connection holds. Closed already: nothing. */
+/* Closes in order: the broker releases what this connection holds. A closed link stays closed. */
 void link_close(struct link *l);
 /* Closes it as a broken network would: the broker releases nothing. */
 void link_abort(struct link *l);
-/* As a close for the broker, but what it still has to say can be read. 0, or -1: it is closed. */
+/* Closes the sending half: the broker sees the end, and its last replies can be read. -1: the link
+ * is closed. */
 int link_finish(struct link *l) MUST_CHECK;
 
 static inline bool link_is_open(const struct link *l)
@@ -48,10 +49,10 @@ short link_events(const struct link *l);
 /* Queues a request. */
 void link_send(struct link *l, int argc, const char *const *argv);
 
-/* Writes and reads what `revents` says is possible. 0, or -1: failed, `error` says why, closed. */
+/* Writes and reads what `revents` says is possible. -1: the link is closed, `error` says why. */
 int link_turn(struct link *l, short revents) MUST_CHECK;
 
-/* One reply that has come, to be freed with freeReplyObject(). *reply is NULL when none is whole
- * yet. 0, or -1 as above. */
+/* Takes one reply that has come, for freeReplyObject(); *reply is NULL when none is whole yet. -1:
+ * the link is closed, `error` says why. */
 int link_next(struct link *l, redisReply **reply) MUST_CHECK;
 #endif

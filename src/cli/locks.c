@@ -1,6 +1,6 @@
 /*
- * LOCKS is walked to its end; LOCKINFO goes out in batches, so that a long list takes few round
- * trips and a broker never gets more than BATCH questions at once.
+ * Walks LOCKS to its end and sends LOCKINFO in batches, so that a long list takes few round trips
+ * and a broker never gets more than BATCH requests at once.
  */
 #include "cli/locks.h"
 
@@ -48,7 +48,7 @@ static void add_names(struct locks *locks, const redisReply *names, size_t max)
     }
 }
 
-/* NULL, and *error when it is one. */
+/* Returns the next reply; NULL: there is none, or it is an error, then *error is it. */
 static redisReply *take_reply(struct ask *a, redisReply **error)
 {
     redisReply *reply = ask_try_reply(a);
@@ -124,7 +124,7 @@ const redisReply *locks_holder(const redisReply *info)
     return ask_count(holders) ? holders->element[0] : NULL;
 }
 
-/* What a master says in words. */
+/* Returns whether a master's words in LOCKINFO mean that it says nothing of the lock. */
 bool locks_is_silent(const redisReply *says)
 {
     return says->type != REDIS_REPLY_STRING || strncmp(says->str, "no answer", 9) == 0;

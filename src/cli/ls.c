@@ -1,5 +1,5 @@
 /*
- * holdfast ls: a line for each lock.
+ * holdfast ls: prints a line for each lock.
  */
 #include "cli/ls.h"
 
@@ -45,7 +45,7 @@ void ls_add_row(struct table *t, const struct locks_row *row)
         table_addf(t, TINT_NONE, "-");
 }
 
-static void print_json(const struct locks *locks, bool names, struct buf *out)
+static void ls_json(const struct locks *locks, bool names, struct buf *out)
 {
     struct json j = {.out = out};
     json_array(&j, NULL);
@@ -75,7 +75,7 @@ static void print_json(const struct locks *locks, bool names, struct buf *out)
     json_close(&j);
 }
 
-/* On a terminal escaped, elsewhere as they are. */
+/* Prints the names alone: escaped on a terminal, elsewhere as they are. */
 static void print_names(const struct locks *locks, struct buf *out)
 {
     bool escape = text_screen().is_terminal;
@@ -89,7 +89,7 @@ static void print_names(const struct locks *locks, struct buf *out)
     }
 }
 
-static void print_table(const struct locks *locks, struct buf *out)
+static void ls_text(const struct locks *locks, struct buf *out)
 {
     struct screen screen = text_screen();
     struct table t;
@@ -124,11 +124,11 @@ int ls_main(int argc, char **argv)
     if (!link_is_open(&ask.link))
         cli_die(STATUS_NO_BROKER, "%s", ask.link.error);
     if (cli.json)
-        print_json(&locks, names, &out);
+        ls_json(&locks, names, &out);
     else if (names)
         print_names(&locks, &out);
     else
-        print_table(&locks, &out);
+        ls_text(&locks, &out);
     text_flush(&out);
     locks_fini(&locks);
     ask_close(&ask);

@@ -1,7 +1,7 @@
 #ifndef HOLDFAST_LS_H
 #define HOLDFAST_LS_H
 /*
- * ls: locks as a table, also for top.
+ * ls: shows locks as a table, also for top.
  */
 #include "cli/locks.h"
 #include "cli/table.h"

@@ -1,5 +1,5 @@
 /*
- * holdfast: the table of sub-commands, and what they share.
+ * holdfast: finds the sub-command in the table, and has what all of them share.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -96,9 +96,9 @@ static const char common_help[] =
 
 /* ---- messages ---- */
 
-static void say(const char *fmt, va_list args) __attribute__((format(printf, 1, 0)));
+static void print_message(const char *fmt, va_list args) __attribute__((format(printf, 1, 0)));
 
-static void say(const char *fmt, va_list args)
+static void print_message(const char *fmt, va_list args)
 {
     char line[2048];
     struct buf shown = {0};
@@ -112,7 +112,7 @@ void cli_warn(const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    say(fmt, args);
+    print_message(fmt, args);
     va_end(args);
 }
 
@@ -120,7 +120,7 @@ void cli_die(int status, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    say(fmt, args);
+    print_message(fmt, args);
     va_end(args);
     exit(status);
 }
@@ -275,7 +275,7 @@ int cli_status_of(const char *error)
     return STATUS_REFUSED;
 }
 
-static const struct cli_command *find(const char *name)
+static const struct cli_command *find_command(const char *name)
 {
     for (int i = 0; i < N_COMMANDS; i++) {
         if (strcmp(commands[i].name, name) == 0)
@@ -306,7 +306,7 @@ int main(int argc, char **argv)
         print_help();
         return STATUS_OK;
     }
-    cli.command = find(strcmp(argv[0], "help") == 0 ? argv[1] : argv[0]);
+    cli.command = find_command(strcmp(argv[0], "help") == 0 ? argv[1] : argv[0]);
     if (!cli.command)
         cli_usage("%s: no such command", strcmp(argv[0], "help") == 0 ? argv[1] : argv[0]);
     if (strcmp(argv[0], "help") == 0) {

@@ -1,5 +1,5 @@
 /*
- * holdfast masters: a line for each master.
+ * holdfast masters: prints a line for each master.
  */
 #include "cli/masters.h"
 
@@ -9,7 +9,7 @@
 #include "cli/cli.h"
 #include "cli/json.h"
 
-/* The last column only when there is an error to be shown. */
+/* Is used when there is an error to be shown. */
 static const struct table_column with_error[] = {
     {"MASTER", false, false}, {"STATE", false, false},     {"LATENCY", true, false},
     {"CLOCK", true, false},   {"IN FLIGHT", true, false},  {"RESTARTS", true, false},
@@ -19,7 +19,7 @@ static const struct table_column without_error[] = {
     {"CLOCK", true, false},   {"IN FLIGHT", true, false}, {"RESTARTS", true, false},
     {"ADDRESS", false, true}, {NULL, false, false}};
 
-static void add_state(struct table *t, const redisReply *m)
+static void add_state_cell(struct table *t, const redisReply *m)
 {
     const char *state = ask_text(m, "state");
     bool paused = strcmp(ask_text(m, "new_locks"), "paused") == 0;
@@ -45,7 +45,7 @@ void masters_table(struct table *t, const redisReply *masters)
         const redisReply *m = masters->element[i];
         const char *address = ask_text(m, "address"), *error = ask_text(m, "last_error");
         table_addf(t, TINT_NONE, "%s", ask_text(m, "name"));
-        add_state(t, m);
+        add_state_cell(t, m);
         table_addf(t, TINT_NONE, "%s", text_latency(text, ask_int(m, "latency_us")));
         table_addf(t, TINT_NONE, "%+lldms", (long long)ask_int(m, "clock_offset_ms"));
         table_addf(t, TINT_NONE, "%lld", (long long)ask_int(m, "in_flight"));
@@ -56,7 +56,7 @@ void masters_table(struct table *t, const redisReply *masters)
     }
 }
 
-static void print_json(const redisReply *masters, struct buf *out)
+static void masters_json(const redisReply *masters, struct buf *out)
 {
     static const char *const texts[] = {"name",      "address",       "state",
                                         "new_locks", "redis_version", "last_error"};
@@ -91,7 +91,7 @@ int masters_main(int argc, char **argv)
     ask_open(&ask, cli_urls());
     redisReply *masters = ask_call(&ask, "MASTERS", NULL);
     if (cli.json) {
-        print_json(masters, &out);
+        masters_json(masters, &out);
     } else {
         masters_table(&t, masters);
         table_print(&t, &out, &screen, -1);

@@ -1,7 +1,7 @@
 #ifndef HOLDFAST_MASTERS_H
 #define HOLDFAST_MASTERS_H
 /*
- * masters: the reply to MASTERS as a table, also for top.
+ * masters: shows the reply to MASTERS as a table, also for top.
  */
 #include "cli/ask.h"
 #include "cli/table.h"

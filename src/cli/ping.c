@@ -1,5 +1,5 @@
 /*
- * holdfast ping: is there a broker, and can it give locks?
+ * holdfast ping: asks whether there is a broker, and whether it can give locks.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "cli/json.h"
 #include "cli/text.h"
 
-static void print_json(const struct ask *a, const char *info, int64_t us, struct buf *out)
+static void ping_json(const struct ask *a, const char *info, int64_t us, struct buf *out)
 {
     char version[32];
     struct json j = {.out = out};
@@ -27,7 +27,7 @@ static void print_json(const struct ask *a, const char *info, int64_t us, struct
     json_close(&j);
 }
 
-static void print_text(const struct ask *a, const char *info, int64_t us, struct buf *out)
+static void ping_text(const struct ask *a, const char *info, int64_t us, struct buf *out)
 {
     char version[32], latency[24];
     buf_printf(out, "%s: holdfastd %s, %s, %s: %lld of %lld masters\n", a->link.url->shown,
@@ -58,9 +58,9 @@ int ping_main(int argc, char **argv)
     const char *info = reply->type == REDIS_REPLY_STRING ? reply->str : "";
     bool ready = ask_info_int(info, "ready") && !ask_info_int(info, "draining");
     if (cli.json)
-        print_json(&ask, info, us, &out);
+        ping_json(&ask, info, us, &out);
     else
-        print_text(&ask, info, us, &out);
+        ping_text(&ask, info, us, &out);
     text_flush(&out);
     freeReplyObject(reply);
     ask_close(&ask);

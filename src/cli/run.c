@@ -1,5 +1,5 @@
 /*
- * holdfast run: a lock, a command, and signals between them.
+ * holdfast run: takes a lock, runs a command, and passes signals on.
  *
  *   ask for the lock -> start the command -> it ends -> give the lock back
  *                            |
@@ -76,7 +76,7 @@ static void take_owner(struct run_lock *k, const char *owner)
     strcpy(k->owner, owner);
 }
 
-static void take_option(struct run *r, int option, char **argv)
+static void take_run_option(struct run *r, int option, char **argv)
 {
     switch (option) {
     case OPT_WAIT:
@@ -119,15 +119,15 @@ static void take_option(struct run *r, int option, char **argv)
     }
 }
 
-/* Up to the first word that is none. */
-static void parse_options(struct run *r, int argc, char **argv, const struct option *longs)
+/* Reads options up to the first word that is none. */
+static void read_run_options(struct run *r, int argc, char **argv, const struct option *longs)
 {
     int option;
     while ((option = getopt_long(argc, argv, "+:" CLI_SHORT "E:v", longs, NULL)) != -1)
-        take_option(r, option, argv);
+        take_run_option(r, option, argv);
 }
 
-static void parse(struct run *r, int argc, char **argv)
+static void run_options(struct run *r, int argc, char **argv)
 {
     static const struct option longs[] = {CLI_LONGS,
                                           {"wait", required_argument, NULL, OPT_WAIT},
@@ -142,12 +142,12 @@ static void parse(struct run *r, int argc, char **argv)
                                           {"conflict-exit-code", required_argument, NULL, 'E'},
                                           {"verbose", no_argument, NULL, 'v'},
                                           {NULL, 0, NULL, 0}};
-    parse_options(r, argc, argv, longs);
+    read_run_options(r, argc, argv, longs);
     if (optind == argc || strcmp(argv[optind - 1], "--") == 0)
         cli_usage("which lock? NAME -- COMMAND");
     r->lock.name = argv[optind++];
     cli_check_name(r->lock.name);
-    parse_options(r, argc, argv, longs); /* takes the -- too */
+    read_run_options(r, argc, argv, longs); /* takes the -- too */
     if (r->lock.shared && r->lock.limit)
         cli_usage("--shared or --limit, not both");
     if (optind == argc)
@@ -177,7 +177,7 @@ static void open_signals(struct run *r)
         cli_die(STATUS_SYSTEM, "signalfd: %s", strerror(errno));
 }
 
-static void on_signal(struct run *r, const struct signalfd_siginfo *info)
+static void on_run_signal(struct run *r, const struct signalfd_siginfo *info)
 {
     int number = (int)info->ssi_signo;
     bool from_process = info->ssi_code <= 0;
@@ -199,13 +199,13 @@ static void read_signals(struct run *r)
 {
     struct signalfd_siginfo info;
     while (read(r->signal_fd, &info, sizeof info) == (ssize_t)sizeof info)
-        on_signal(r, &info);
+        on_run_signal(r, &info);
 }
 
 /* ---- turns ---- */
 
-/* Waits for whatever comes next, at most until due_ms, and lets the lock see it. */
-static void turn(struct run *r, int64_t due_ms)
+/* Waits for signals, the lock and the child until due_ms at most, and handles what comes. */
+static void run_turn(struct run *r, int64_t due_ms)
 {
     struct pollfd fds[1 + RUN_LOCK_FDS] = {{r->signal_fd, POLLIN, 0}};
     int64_t lock_due_ms = run_lock_due_ms(&r->lock), now_ms = clock_ms();
@@ -219,16 +219,16 @@ static void turn(struct run *r, int64_t due_ms)
     run_lock_turn(&r->lock, fds + 1, clock_ms());
 }
 
-/* The lock, or the end. */
+/* Waits until the lock is held. Returns STATUS_OK, or the exit status. */
 static int take_lock(struct run *r)
 {
     run_lock_start(&r->lock, clock_ms());
     while (r->lock.state == RUN_LOCK_ASKING && !r->end_signal)
-        turn(r, INT64_MAX);
+        run_turn(r, INT64_MAX);
     if (r->end_signal && r->lock.state == RUN_LOCK_ASKING) {
         run_lock_cancel(&r->lock, clock_ms());
         while (r->lock.state == RUN_LOCK_RELEASING)
-            turn(r, INT64_MAX);
+            run_turn(r, INT64_MAX);
     }
     if (r->end_signal)
         return 128 + r->end_signal;
@@ -285,7 +285,7 @@ static void watch_command(struct run *r)
     char why[600];
     while (is_anybody_left(r)) {
         int64_t due_ms = r->ending ? clock_ms() + SWEEP_MS : r->hold_until_ms;
-        turn(r, due_ms < r->kill_at_ms ? due_ms : r->kill_at_ms);
+        run_turn(r, due_ms < r->kill_at_ms ? due_ms : r->kill_at_ms);
         int64_t now_ms = clock_ms();
         if (!r->lost && r->child.pid && r->lock.state == RUN_LOCK_LOST) {
             snprintf(why, sizeof why, "lost (%s)", r->lock.why);
@@ -309,7 +309,7 @@ static void give_back(struct run *r)
     int64_t now_ms = clock_ms();
     run_lock_release(&r->lock, now_ms, was_lost ? SWEEP_MS : RELEASE_MS);
     while (r->lock.state == RUN_LOCK_RELEASING)
-        turn(r, INT64_MAX);
+        run_turn(r, INT64_MAX);
     if (was_lost)
         return;
     if (r->lock.state == RUN_LOCK_LOST) {
@@ -328,7 +328,7 @@ int run_main(int argc, char **argv)
                       .conflict_status = STATUS_NOT_GRANTED,
                       .hold_until_ms = INT64_MAX,
                       .kill_at_ms = INT64_MAX};
-    parse(r, argc, argv);
+    run_options(r, argc, argv);
     r->lock.urls = cli_urls();
     r->lock.tells = r->lock.verbose || isatty(STDERR_FILENO) == 1;
     if (r->lock.owner[0] == '\0')

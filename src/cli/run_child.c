@@ -1,6 +1,6 @@
 /*
- * This process is a child subreaper (prctl(2)): a descendant whose parent dies becomes our child,
- * so that a walk over /proc finds all of them.
+ * Makes this process a child subreaper (prctl(2)): a descendant whose parent dies becomes our
+ * child, so that a walk over /proc finds all of them.
  */
 #include "cli/run_child.h"
 
@@ -14,8 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* In the child. Never returns; tells errno through the pipe. */
-static _Noreturn void become(char **argv, const sigset_t *mask, pid_t parent, int pipe_fd)
+/* Runs the command in the child; if that fails, writes errno to the pipe and exits. */
+static _Noreturn void become_command(char **argv, const sigset_t *mask, pid_t parent, int pipe_fd)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) /* it died before that */
@@ -39,7 +39,7 @@ int run_child_start(struct run_child *c, char **argv, const sigset_t *mask)
         return -1;
     pid_t pid = fork();
     if (pid == 0)
-        become(argv, mask, self, pipe_fds[1]);
+        become_command(argv, mask, self, pipe_fds[1]);
     int fork_error = errno;
     close(pipe_fds[1]);
     while (pid > 0 && read(pipe_fds[0], &why, sizeof why) < 0 && errno == EINTR)
@@ -85,7 +85,7 @@ struct process {
     bool ours;
 };
 
-/* 0 for what is no process, or dead. */
+/* Returns the parent of a living process; 0: there is no such process. */
 static pid_t parent_of(const char *pid)
 {
     char path[64], line[512];

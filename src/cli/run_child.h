@@ -1,8 +1,9 @@
 #ifndef HOLDFAST_RUN_CHILD_H
 #define HOLDFAST_RUN_CHILD_H
 /*
- * run_child: the command of `holdfast run`. It stays in our process group, so that a terminal
- * treats both as one job, and whatever it starts stays below us, so that all of it can be found.
+ * run_child: starts, signals and reaps the command of `holdfast run`. It stays in our process
+ * group, so that a terminal treats both as one job, and whatever it starts stays below us, so that
+ * all of it can be found.
  */
 #include <signal.h>
 #include <stdbool.h>
@@ -19,13 +20,13 @@ struct run_child {
  * dies. 0, or -1: errno says why it cannot be run. */
 int run_child_start(struct run_child *c, char **argv, const sigset_t *mask) MUST_CHECK;
 
-/* After SIGCHLD: takes in what has happened to it, and buries other descendants. True: a signal has
- * stopped it since the last call, and it still is as far as is known. */
+/* Reaps what has ended, after SIGCHLD: the command, whose status is kept, and other descendants.
+ * True: a signal has stopped the command since the last call, and it has not been seen to go on. */
 bool run_child_reap(struct run_child *c);
 
 /* Sends a signal to the command alone, if it runs. */
 void run_child_signal(const struct run_child *c, int number);
 
-/* Sends it to every living descendant, the command first; returns how many there are. */
+/* Sends a signal to every living descendant, the command first; returns how many there are. */
 int run_child_signal_all(const struct run_child *c, int number);
 #endif

@@ -25,18 +25,19 @@ enum {
 
 /* ---- ends ---- */
 
-static void lose(struct run_lock *k, const char *why)
+static void lose_lock(struct run_lock *k, const char *why)
 {
     run_lock_settle(k, RUN_LOCK_LOST, STATUS_LOST, "%s", why);
 }
 
-static bool is_over(const struct run_lock *k)
+static bool has_ended(const struct run_lock *k)
 {
     return k->state != RUN_LOCK_ASKING && k->state != RUN_LOCK_HELD &&
            k->state != RUN_LOCK_RELEASING;
 }
 
-/* So long before the end of the validity the hold counts as lost: whoever is told needs a moment.
+/* Returns when the hold counts as lost: some time before its validity ends, as whoever is told
+ * needs a moment.
  */
 static int64_t last_moment_ms(const struct run_lock *k)
 {
@@ -56,8 +57,8 @@ static void on_kept(struct run_lock *k, const redisReply *reply, int64_t now_ms)
     k->why[0] = k->reason[0] = '\0';
 }
 
-/* Granted or taken back. A grant that was long in coming may have lain unread: it is confirmed
- * first, and counted from that question. */
+/* Takes a grant, or a hold that was taken back. A grant that was long in coming may have lain
+ * unread: it is confirmed first, and counts from that request. */
 static void on_hold(struct run_lock *k, enum verb verb, const redisReply *reply, int64_t now_ms)
 {
     int64_t was = k->token;
@@ -85,8 +86,9 @@ static void on_unlocked(struct run_lock *k, const redisReply *reply, int64_t now
         k->state = RUN_LOCK_RELEASED;
 }
 
-/* A broker that was silent may have woken up, and have taken the lock for a RENEW that it found. */
-static void recall(struct run_lock *k, int64_t now_ms)
+/* Asks for the lock back in order to release it: a broker that was silent may have woken up, and
+ * have taken the lock for a RENEW that it found. */
+static void recall_lock(struct run_lock *k, int64_t now_ms)
 {
     k->recalled = true;
     run_lock_ask(k, VERB_RENEW, now_ms);
@@ -99,12 +101,12 @@ static void on_not_held(struct run_lock *k, enum verb verb, int64_t now_ms)
     else if (k->state == RUN_LOCK_ASKING)
         run_lock_ask(k, VERB_LOCK, now_ms);
     else if (verb == VERB_UNLOCK && k->n_old > 0 && !k->recalled)
-        recall(k, now_ms);
+        recall_lock(k, now_ms);
     else
-        lose(k, k->reason[0] ? k->reason : "not held any more, says the broker");
+        lose_lock(k, k->reason[0] ? k->reason : "not held any more, says the broker");
 }
 
-/* Errors that another broker, or a moment, may cure. */
+/* Returns whether another broker, or a later try, may cure the error. */
 static bool may_pass(const char *error)
 {
     return cli_status_of(error) == STATUS_NO_BROKER;
@@ -129,7 +131,7 @@ static void on_error(struct run_lock *k, enum verb verb, const char *error, int6
     }
 }
 
-static void on_reply(struct run_lock *k, const redisReply *reply, int64_t now_ms)
+static void on_lock_reply(struct run_lock *k, const redisReply *reply, int64_t now_ms)
 {
     if (k->n_asked == 0) {
         run_lock_drop(k, "an answer that nobody has asked for", STATUS_NO_BROKER, now_ms);
@@ -160,14 +162,14 @@ static void read_link(struct run_lock *k, short revents, int64_t now_ms)
         run_lock_drop(k, k->link.error, STATUS_NO_BROKER, now_ms);
         return;
     }
-    while (link_is_open(&k->link) && !is_over(k)) {
+    while (link_is_open(&k->link) && !has_ended(k)) {
         if (link_next(&k->link, &reply) != 0) {
             run_lock_drop(k, k->link.error, STATUS_NO_BROKER, now_ms);
             return;
         }
         if (!reply)
             return;
-        on_reply(k, reply, now_ms);
+        on_lock_reply(k, reply, now_ms);
         freeReplyObject(reply);
     }
 }
@@ -193,20 +195,20 @@ static void on_time_held(struct run_lock *k, int64_t now_ms)
     if (now_ms >= last_ms && now_ms >= k->verify_by_ms) {
         char text[sizeof k->why + 40];
         snprintf(text, sizeof text, "not confirmed in time%s%s", k->why[0] ? ": " : "", k->why);
-        lose(k, text);
+        lose_lock(k, text);
         return;
     }
     if (link_is_open(&k->link) && k->n_asked == 0 && now_ms >= k->beat_ms)
         run_lock_ask(k, VERB_RENEW, now_ms);
 }
 
-/* When the connection at hand has been silent for too long. */
+/* Returns when the connection at hand will have been silent for too long. */
 static int64_t silent_ms(const struct run_lock *k)
 {
     return !k->link.connected ? k->connect_by_ms : k->n_asked ? k->answer_by_ms : INT64_MAX;
 }
 
-static void on_time(struct run_lock *k, int64_t now_ms)
+static void on_deadline(struct run_lock *k, int64_t now_ms)
 {
     if (k->state == RUN_LOCK_ASKING)
         on_time_asking(k, now_ms);
@@ -215,11 +217,11 @@ static void on_time(struct run_lock *k, int64_t now_ms)
     else if (now_ms >= k->release_by_ms)
         run_lock_settle(k, RUN_LOCK_RELEASED, 0,
                         "it could not be given back and ends with its lease");
-    if (is_over(k))
+    if (has_ended(k))
         return;
     if (link_is_open(&k->link) && now_ms >= silent_ms(k))
         run_lock_silent(k, now_ms);
-    if (!is_over(k) && !link_is_open(&k->link) && now_ms >= k->try_at_ms)
+    if (!has_ended(k) && !link_is_open(&k->link) && now_ms >= k->try_at_ms)
         run_lock_connect(k, now_ms);
     run_lock_ear_time(k, now_ms);
 }
@@ -236,7 +238,7 @@ void run_lock_fds(const struct run_lock *k, struct pollfd *fds)
 {
     const struct link *links[RUN_LOCK_FDS] = {&k->link, &k->ear};
     for (int i = 0; i < RUN_LOCK_FDS; i++) {
-        bool heard = link_is_open(links[i]) && !is_over(k);
+        bool heard = link_is_open(links[i]) && !has_ended(k);
         fds[i] = (struct pollfd){-1, 0, 0};
         if (heard)
             fds[i] = (struct pollfd){link_fd(links[i]), link_events(links[i]), 0};
@@ -247,7 +249,7 @@ int64_t run_lock_due_ms(struct run_lock *k)
 {
     int64_t due_ms = INT64_MAX;
     bool open = link_is_open(&k->link);
-    if (!is_over(k)) {
+    if (!has_ended(k)) {
         due_ms = open ? silent_ms(k) : k->try_at_ms;
         if (k->state == RUN_LOCK_ASKING && !open)
             due_ms = run_lock_min(due_ms, k->wait_until_ms);
@@ -264,12 +266,12 @@ int64_t run_lock_due_ms(struct run_lock *k)
 
 void run_lock_turn(struct run_lock *k, const struct pollfd *fds, int64_t now_ms)
 {
-    if (!is_over(k) && link_is_open(&k->link) && fds[0].fd == link_fd(&k->link) && fds[0].revents)
+    if (!has_ended(k) && link_is_open(&k->link) && fds[0].fd == link_fd(&k->link) && fds[0].revents)
         read_link(k, fds[0].revents, now_ms);
     if (link_is_open(&k->ear) && fds[1].fd == link_fd(&k->ear) && fds[1].revents)
         run_lock_ear_read(k, fds[1].revents, now_ms);
-    if (!is_over(k))
-        on_time(k, now_ms);
+    if (!has_ended(k))
+        on_deadline(k, now_ms);
 }
 
 void run_lock_cancel(struct run_lock *k, int64_t now_ms)

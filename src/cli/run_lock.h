@@ -1,7 +1,7 @@
 #ifndef HOLDFAST_RUN_LOCK_H
 #define HOLDFAST_RUN_LOCK_H
 /*
- * run_lock: one lock, got, kept and given back over connections that may come and go. Knows
+ * run_lock: gets, keeps and gives back one lock over connections that may come and go. Knows
  * nothing of the command that runs meanwhile. The caller polls, tells the time (clock_ms()) and
  * looks at `state` after each turn:
  *
@@ -9,11 +9,11 @@
  *      |        \---------\------> LOST
  *      \-> NOT_GRANTED, FAILED
  *
- * What it may rely on is `deadline_ms`, the end of the last validity that a broker has told,
- * counted from before the question was sent. RENEW at a third of the validity makes it fresh, and
- * takes the lock back over a new connection when the old one has failed or is silent. A second
- * connection asks who has the lock that is waited for, and listens to the channel of the lock that
- * is held, only to ask sooner: what counts is the answer to RENEW.
+ * The caller may rely on the lock until `deadline_ms`, the end of the last validity that a broker
+ * has told, counted from before the question was sent. RENEW at a third of the validity makes it
+ * fresh, and takes the lock back over a new connection when the old one has failed or is silent. A
+ * second connection asks who has the lock that is waited for, and listens to the channel of the
+ * lock that is held, only to ask sooner: what counts is the answer to RENEW.
  */
 #include "cli/link.h"
 
@@ -72,20 +72,20 @@ struct run_lock {
     bool recalled;    /* it was asked back from a broker that had been silent, to be released */
 };
 
-/* A random owner id: host/pid/100 random bits. */
+/* Makes up an owner id: host/pid/100 random bits. */
 void run_lock_make_owner(struct run_lock *k);
 
 void run_lock_start(struct run_lock *k, int64_t now_ms);
 struct pollfd;
 /* Fills RUN_LOCK_FDS entries. */
 void run_lock_fds(const struct run_lock *k, struct pollfd *fds);
-/* When the next turn is due, whether or not anything is heard. */
+/* Returns when the next turn is due, whether or not anything is heard. */
 int64_t run_lock_due_ms(struct run_lock *k);
 void run_lock_turn(struct run_lock *k, const struct pollfd *fds, int64_t now_ms);
 
-/* From HELD or LOST: gives it back, within wait_ms. */
+/* Gives the lock back within wait_ms, from HELD or LOST. */
 void run_lock_release(struct run_lock *k, int64_t now_ms, int64_t wait_ms);
-/* From ASKING: wants it no more. Waits until the broker has heard, so that a grant that is just on
+/* Gives up asking, from ASKING. Waits until the broker has heard, so that a grant that is just on
  * its way is not left to its lease; then RELEASING if there may be something to be given back. */
 void run_lock_cancel(struct run_lock *k, int64_t now_ms);
 void run_lock_fini(struct run_lock *k);

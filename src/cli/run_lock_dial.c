@@ -1,6 +1,6 @@
 /*
- * Questions, and the connections that they go over: dials one address after the other, and gives a
- * connection up when it fails or is silent.
+ * Sends the requests of a lock. Dials one address after the other, and gives a connection up when
+ * it fails or is silent.
  */
 #include "cli/run_lock_private.h"
 
@@ -91,7 +91,7 @@ void run_lock_ask(struct run_lock *k, enum verb verb, int64_t now_ms)
     link_send(&k->link, n, words);
 }
 
-/* What is asked first over a new connection. */
+/* Sends the first request over a new connection. */
 static void ask_first(struct run_lock *k, int64_t now_ms)
 {
     if (k->state == RUN_LOCK_RELEASING)
@@ -118,7 +118,7 @@ static void back_off(struct run_lock *k, int64_t now_ms)
     k->try_at_ms = now_ms + pause_ms;
 }
 
-/* The connection is closed or given up: what now? `why` must not lie in k->why. */
+/* Decides how to go on after the connection is closed or given up. `why` must not lie in k->why. */
 static void on_down(struct run_lock *k, const char *why, int status, int64_t now_ms)
 {
     k->n_asked = 0;
@@ -148,7 +148,8 @@ void run_lock_drop(struct run_lock *k, const char *why, int status, int64_t now_
     on_down(k, text, status, now_ms);
 }
 
-/* Silent for too long. Closed in order it would take the lock along, if the broker still reads. */
+/* Puts the silent connection aside instead of closing it: if the broker still reads, an orderly
+ * close would release the lock. */
 void run_lock_silent(struct run_lock *k, int64_t now_ms)
 {
     char text[sizeof k->why];

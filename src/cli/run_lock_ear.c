@@ -1,6 +1,6 @@
 /*
- * The second connection, to the broker of the first: while the lock is waited for it asks once who
- * has it, and while it is held it listens to its channel. What is heard is a reason to say or ask
+ * Has the second connection, to the broker of the first: asks once who has the lock while it is
+ * waited for, and listens to its channel while it is held. What is heard is a reason to say or ask
  * something, never more.
  */
 #include "cli/run_lock_private.h"
@@ -60,7 +60,7 @@ void run_lock_ear_time(struct run_lock *k, int64_t now_ms)
 
 /* ---- answers ---- */
 
-/* ": held by web-7 and 2 more, for 12s"; nothing when nobody is known. */
+/* Appends ": held by web-7 and 2 more, for 12s"; nothing if no holder is known. */
 static void put_holders(struct buf *out, const redisReply *info)
 {
     const redisReply *holder = locks_holder(info);
@@ -79,7 +79,7 @@ static void put_holders(struct buf *out, const redisReply *info)
         buf_printf(out, ", for %s", text_duration(span, ask_int(holder, "held_ms")));
 }
 
-/* We are one of those who wait. */
+/* Tells who has the lock and how many wait; this run is one of them. */
 static void say_who_has_it(const struct run_lock *k, const redisReply *info)
 {
     struct buf text = {0};
@@ -91,7 +91,7 @@ static void say_who_has_it(const struct run_lock *k, const redisReply *info)
     buf_fini(&text);
 }
 
-/* That our hold is lost is a reason to ask at once. */
+/* Asks at once when a message says that our hold is lost. */
 static void on_message(struct run_lock *k, const redisReply *reply, int64_t now_ms)
 {
     char lost[40];

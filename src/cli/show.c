@@ -1,5 +1,5 @@
 /*
- * holdfast show: what LOCKINFO says, for people and as JSON.
+ * holdfast show: prints a reply to LOCKINFO, for people or as JSON.
  */
 #include <stdio.h>
 #include <string.h>
@@ -44,7 +44,7 @@ static void json_maps(struct json *j, const char *key, const redisReply *maps)
     json_close(j);
 }
 
-static void print_json(const char *name, const redisReply *info, struct buf *out)
+static void show_json(const char *name, const redisReply *info, struct buf *out)
 {
     struct json j = {.out = out};
     json_object(&j, NULL);
@@ -62,17 +62,17 @@ static void print_json(const char *name, const redisReply *info, struct buf *out
 
 enum { LABEL = 9 }; /* columns of what a line is about */
 
-static void label(struct buf *out, const struct screen *s, const char *word)
+static void put_label(struct buf *out, const struct screen *s, const char *word)
 {
     text_tint(out, s->colour, TINT_HEAD);
     buf_printf(out, "%-*s", LABEL, word);
     text_tint(out, s->colour, TINT_NONE);
 }
 
-/* A line of what is in `text`, which is empty afterwards, cut to the width of the screen. */
+/* Appends a line with `text`, cut to the width of the screen, and empties it. */
 static void put_line(struct buf *out, const struct screen *s, const char *word, struct buf *text)
 {
-    label(out, s, word);
+    put_label(out, s, word);
     text_put(out, buf_head(text), buf_len(text), text_room(s, LABEL));
     buf_printf(out, "\n");
     buf_consume(text, buf_len(text));
@@ -81,7 +81,7 @@ static void put_line(struct buf *out, const struct screen *s, const char *word, 
 static void put_stranger(struct buf *out, const struct screen *s, const char *word,
                          const char *text)
 {
-    label(out, s, word);
+    put_label(out, s, word);
     text_put(out, text, strlen(text), text_room(s, LABEL));
     buf_printf(out, "\n");
 }
@@ -115,7 +115,7 @@ static void print_holder(const redisReply *h, struct buf *out, const struct scre
     buf_fini(&text);
 }
 
-/* Several, a line each. */
+/* Appends a table of the holders. */
 static void print_holders(const redisReply *info, struct buf *out, const struct screen *s)
 {
     static const struct table_column columns[] = {
@@ -202,7 +202,7 @@ static void print_state(const redisReply *info, struct buf *out, const struct sc
     bool is_unknown = strcmp(state, "unknown") == 0;
     struct buf more = {0};
     size_t n, n_answered;
-    label(out, s, "state");
+    put_label(out, s, "state");
     text_tint(out, s->colour,
               is_unknown                   ? TINT_BAD
               : strcmp(state, "held") == 0 ? TINT_WARN
@@ -219,7 +219,7 @@ static void print_state(const redisReply *info, struct buf *out, const struct sc
     buf_fini(&more);
 }
 
-static void print_text(const char *name, const redisReply *info, struct buf *out)
+static void show_text(const char *name, const redisReply *info, struct buf *out)
 {
     struct screen s = text_screen();
     char kind[LOCKS_KIND_SIZE];
@@ -227,7 +227,7 @@ static void print_text(const char *name, const redisReply *info, struct buf *out
     put_stranger(out, &s, "name", name);
     print_state(info, out, &s);
     if (ask_count(holders)) {
-        label(out, &s, "kind");
+        put_label(out, &s, "kind");
         buf_printf(out, "%s\n", locks_kind(kind, info));
     }
     if (ask_count(holders) > 1)
@@ -253,9 +253,9 @@ int show_main(int argc, char **argv)
     ask_open(&ask, cli_urls());
     redisReply *info = ask_call(&ask, "LOCKINFO", name, NULL);
     if (cli.json)
-        print_json(name, info, &out);
+        show_json(name, info, &out);
     else
-        print_text(name, info, &out);
+        show_text(name, info, &out);
     text_flush(&out);
     freeReplyObject(info);
     ask_close(&ask);

@@ -50,7 +50,7 @@ void table_addf(struct table *t, enum tint tint, const char *fmt, ...)
 
 /* Takes what is too much from the widest flexible column, a column of the screen at a time. Returns
  * how many columns of the table there is room for; at least one. */
-static int fit(const struct table *t, int *widths, int columns)
+static int fit_columns(const struct table *t, int *widths, int columns)
 {
     int sum = GAP * (t->n_columns - 1);
     for (int i = 0; i < t->n_columns; i++)
@@ -75,7 +75,7 @@ static int fit(const struct table *t, int *widths, int columns)
     return n;
 }
 
-static void pad(struct buf *out, int n)
+static void pad_cell(struct buf *out, int n)
 {
     if (n > 0)
         buf_printf(out, "%*s", n, "");
@@ -89,14 +89,14 @@ static void print_row(const struct table *t, struct buf *out, const struct table
     for (int i = 0; i < n; i++) {
         const struct table_cell *c = &cells[i];
         int width = c->width < widths[i] ? c->width : widths[i];
-        pad(out, (i ? GAP : 0) + (t->columns[i].right ? widths[i] - width : 0));
+        pad_cell(out, (i ? GAP : 0) + (t->columns[i].right ? widths[i] - width : 0));
         if (c->tint)
             text_tint(out, colour, c->tint);
         width = text_put(out, c->text, c->len, widths[i]);
         if (c->tint)
             text_tint(out, colour, TINT_NONE);
         if (!t->columns[i].right && i + 1 < n)
-            pad(out, widths[i] - width);
+            pad_cell(out, widths[i] - width);
     }
     buf_append(out, "\n", 1);
 }
@@ -116,7 +116,7 @@ void table_print(const struct table *t, struct buf *out, const struct screen *sc
         int *width = &widths[i % (size_t)t->n_columns];
         *width = t->cells[i].width > *width ? t->cells[i].width : *width;
     }
-    int n = fit(t, widths, screen->columns);
+    int n = fit_columns(t, widths, screen->columns);
     print_row(t, out, cells, widths, n, screen->colour);
     for (size_t i = 0; i < rows && (max_rows < 0 || (int)i < max_rows); i++)
         print_row(t, out, &t->cells[i * (size_t)t->n_columns], widths, n, screen->colour);

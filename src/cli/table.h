@@ -1,8 +1,8 @@
 #ifndef HOLDFAST_TABLE_H
 #define HOLDFAST_TABLE_H
 /*
- * table: rows of cells in columns as wide as they have to be. On a terminal that is too narrow the
- * widest of the flexible columns give way.
+ * table: prints rows of cells in columns as wide as they have to be. On a terminal that is too
+ * narrow the widest of the flexible columns give way.
  */
 #include "cli/text.h"
 
@@ -31,7 +31,7 @@ struct table {
 void table_init(struct table *t, const struct table_column *columns);
 void table_fini(struct table *t);
 
-/* The next cell, left to right and row by row. */
+/* Add the next cell, left to right and row by row. */
 void table_add(struct table *t, enum tint tint, const char *text, size_t len);
 void table_addf(struct table *t, enum tint tint, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

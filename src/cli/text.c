@@ -34,7 +34,7 @@ struct screen text_screen(void)
     return s;
 }
 
-/* One character: its bytes, and its columns; -1: shown as \xNN. */
+/* Returns how many bytes the next character has; *columns is its width, -1: shown as \xNN. */
 static size_t next_char(const char *text, size_t len, int *columns)
 {
     mbstate_t state = {0};

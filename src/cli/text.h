@@ -1,8 +1,8 @@
 #ifndef HOLDFAST_TEXT_H
 #define HOLDFAST_TEXT_H
 /*
- * text: bytes of strangers (names, owners) as text on a screen, numbers for people, and what kind
- * of screen it is.
+ * text: writes bytes of strangers (names, owners) and numbers for people, on the kind of screen
+ * that there is.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,24 +21,25 @@ struct screen {
 };
 struct screen text_screen(void);
 
-/* Columns that it takes as text_put() writes it. */
+/* Returns how many columns text_put() takes for it. */
 int text_width(const char *text, size_t len);
-/* Appends it: what must not be shown (utf8.h) or is no character here as \xNN, at most `max`
- * columns (0: no limit), and ".." at the end when something is cut off. Returns the columns taken.
+/* Appends text in at most `max` columns (0: no limit), with ".." at the end when something is cut
+ * off. What must not be shown (utf8.h) or is no character in this locale comes as \xNN. Returns the
+ * columns taken.
  */
 int text_put(struct buf *out, const char *text, size_t len, int max);
 
-/* Columns that are left beside those used, at least 1; 0: no limit. For text_put(). */
+/* Returns the columns left beside those used, at least 1; 0: no limit. For text_put(). */
 int text_room(const struct screen *, int used);
 
-/* Colours on and off; nothing unless `colour`. */
+/* Appends the code that turns a colour on or off; nothing unless `colour`. */
 void text_tint(struct buf *out, bool colour, enum tint tint);
 
-/* "850ms" "4.2s" "42s" "5m07s" "3h12m" "4d02h"; returns buf, which needs 24 bytes. */
+/* Writes "850ms" "4.2s" "42s" "5m07s" "3h12m" "4d02h"; returns buf, which needs 24 bytes. */
 const char *text_duration(char *buf, int64_t ms);
-/* "850us" "4.20ms" "1.3s" */
+/* Writes "850us" "4.20ms" "1.3s"; the same. */
 const char *text_latency(char *buf, int64_t us);
 
-/* Writes all of it to stdout; dies when it cannot. */
+/* Writes the buffer to stdout and empties it; ends the program when that fails. */
 void text_flush(struct buf *out);
 #endif

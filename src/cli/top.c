@@ -1,6 +1,6 @@
 /*
- * holdfast top: one screen of a broker, each second anew. A broker that goes away is shown as such
- * and tried again.
+ * holdfast top: shows one screen of a broker, each second anew. A broker that goes away is shown as
+ * such and tried again.
  *
  * The terminal is in raw mode on its second screen meanwhile; whatever ends the program puts it
  * back (atexit, and signals only set a flag).
@@ -30,7 +30,7 @@ enum { LOCKS_MAX = 500, ERROR_MAX = 1024 };
 #define CLEAR_LINE "\033[K"
 #define CLEAR_BELOW "\033[J"
 
-/* Counts of INFO, from which rates are made. */
+/* Index the counts of INFO from which rates are made. */
 enum { GRANTED, HANDED_OVER, RELEASED, RENEWED, BUSY, TIMED_OUT, N_RATES };
 static const char *const rate_fields[N_RATES] = {"acquires_granted", "handovers",
                                                  "releases_client",  "renewals_ok",
@@ -72,7 +72,8 @@ static void count_rates(struct top *t, const char *info)
     t->counted_us = now_us;
 }
 
-static void put_head(const struct top *t, const char *info, struct buf *out, const struct screen *s)
+static void put_summary(const struct top *t, const char *info, struct buf *out,
+                        const struct screen *s)
 {
     char version[32], up[24], time_text[16];
     time_t wall = time(NULL);
@@ -96,7 +97,7 @@ static void put_head(const struct top *t, const char *info, struct buf *out, con
     buf_printf(out, "  %s\n", time_text);
 }
 
-/* "p99" of "acquire_us:count=1,p50=2,p99=3,..." */
+/* Returns the part "p99" of a field "acquire_us:count=1,p50=2,p99=3,...". */
 static int64_t info_part(const char *info, const char *field, const char *part)
 {
     char text[128], key[16];
@@ -143,7 +144,7 @@ static void put_figures(const struct top *t, const char *info, struct buf *out)
     put_quantiles(out, "with wait", info, "wait_us");
 }
 
-/* Those that most wait for, then those held longest. */
+/* Sorts locks by how many wait, then by how long they are held. */
 static int by_interest(const void *a, const void *b)
 {
     const struct locks_row *x = a, *y = b;
@@ -176,7 +177,7 @@ static int lines_of(const struct buf *out)
     return lines;
 }
 
-static redisReply *question(struct ask *a, const char *word, int type)
+static redisReply *ask_typed(struct ask *a, const char *word, int type)
 {
     ask_send(a, 1, &word);
     redisReply *reply = ask_try_reply(a);
@@ -190,15 +191,15 @@ static redisReply *question(struct ask *a, const char *word, int type)
     return reply;
 }
 
-/* 0, or -1: the link is closed and its error set. */
+/* Appends the screen. -1: the link is closed and its error set. */
 static int put_screen(struct top *t, struct buf *out, const struct screen *s)
 {
     struct locks locks;
     struct table table;
-    redisReply *error = NULL, *masters, *info = question(&t->ask, "INFO", REDIS_REPLY_STRING);
+    redisReply *error = NULL, *masters, *info = ask_typed(&t->ask, "INFO", REDIS_REPLY_STRING);
     if (!info)
         return -1;
-    masters = question(&t->ask, "MASTERS", REDIS_REPLY_ARRAY);
+    masters = ask_typed(&t->ask, "MASTERS", REDIS_REPLY_ARRAY);
     if (!masters || locks_get(&locks, &t->ask, NULL, LOCKS_MAX, true, &error) != 0) {
         freeReplyObject(info);
         if (masters)
@@ -209,7 +210,7 @@ static int put_screen(struct top *t, struct buf *out, const struct screen *s)
         return -1;
     }
     count_rates(t, info->str);
-    put_head(t, info->str, out, s);
+    put_summary(t, info->str, out, s);
     put_figures(t, info->str, out);
     buf_printf(out, "\n");
     masters_table(&table, masters);
@@ -253,9 +254,9 @@ static void take_terminal(void)
     text_flush(&out);
 }
 
-/* No more lines than the screen has, each cleared before it is written: behind one that fills the
- * screen's width the cursor stands on its last character, and a clear would take that. */
-static void show(const struct buf *frame, const struct screen *s)
+/* Writes no more lines than the screen has, each cleared before it is written: behind one that
+ * fills the screen's width the cursor stands on its last character, and a clear would take that. */
+static void show_screen(const struct buf *frame, const struct screen *s)
 {
     struct buf out = {0};
     const char *text = buf_head(frame), *end = text + buf_len(frame);
@@ -274,7 +275,7 @@ static void show(const struct buf *frame, const struct screen *s)
     text_flush(&out);
 }
 
-/* False: the user has had enough. */
+/* Waits, and handles keys. False: the user wants to leave. */
 static bool pause_screen(int64_t ms)
 {
     int64_t until_ms = clock_ms() + ms;
@@ -295,7 +296,7 @@ static bool pause_screen(int64_t ms)
     }
 }
 
-static void live(struct top *t, int64_t delay_ms)
+static void run_live(struct top *t, int64_t delay_ms)
 {
     bool again = true;
     take_terminal();
@@ -311,7 +312,7 @@ static void live(struct top *t, int64_t delay_ms)
             buf_fini(&frame);
             buf_printf(&frame, "%s\n\ntrying again; q ends\n", t->ask.link.error);
         }
-        show(&frame, &s);
+        show_screen(&frame, &s);
         buf_fini(&frame);
         again = pause_screen(delay_ms);
     }
@@ -337,7 +338,7 @@ int top_main(int argc, char **argv)
         delay_ms = 100;
     ask_open(&t.ask, cli_urls());
     if (screen.is_terminal) {
-        live(&t, delay_ms);
+        run_live(&t, delay_ms);
     } else {
         struct buf out = {0};
         if (put_screen(&t, &out, &screen) != 0)

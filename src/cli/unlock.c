@@ -1,5 +1,5 @@
 /*
- * holdfast unlock --force: FORCEUNLOCK.
+ * holdfast unlock --force: sends FORCEUNLOCK.
  */
 #include <stdio.h>
 

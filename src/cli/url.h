@@ -1,8 +1,8 @@
 #ifndef HOLDFAST_URL_H
 #define HOLDFAST_URL_H
 /*
- * url: where a broker is: redis://[[user]:password@]host[:port][/], the same with rediss:// for
- * TLS, or unix://[[user]:password@]/path. User, password and path may be
+ * url: reads addresses of brokers: redis://[[user]:password@]host[:port][/], the same with
+ * rediss:// for TLS, or unix://[[user]:password@]/path. User, password and path may be
  * %-encoded.
  */
 #include <stdbool.h>
@@ -25,8 +25,8 @@ struct urls {
     size_t n;
 };
 
-/* Adds the addresses of a list that is separated by commas. 0, or -1: `error` says what is wrong,
- * without a password. */
+/* Adds the addresses of a list that is separated by commas. -1: `error` says what is wrong, without
+ * a password. */
 int urls_add(struct urls *urls, const char *list, char *error, size_t error_size) MUST_CHECK;
 void urls_fini(struct urls *urls);
 #endif

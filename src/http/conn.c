@@ -1,7 +1,7 @@
 /*
- * The sockets and connections of HTTP.
+ * Opens the sockets of HTTP and bounds its connections.
  *
- * evhttp reads requests and writes answers. What it has no bound for is bounded here: how many
+ * evhttp reads requests and writes answers. It sets no bound to what is bounded here: how many
  * connections there are, and how long one may last however its bytes are spread. For this each
  * connection's bufferevent is made here and one reference to it kept; evhttp is through with it
  * when its callbacks are gone. To end one, its socket is shut down: evhttp then sees that by
@@ -55,7 +55,7 @@ static void resume_accepting(struct http_conns *h)
         evconnlistener_enable(h->sockets[i]);
 }
 
-static bool has_ended(const struct conn *c)
+static bool conn_has_ended(const struct conn *c)
 {
     bufferevent_event_cb on_event;
 
@@ -63,7 +63,7 @@ static bool has_ended(const struct conn *c)
     return !on_event;
 }
 
-static void forget(struct http_conns *h, struct conn *c)
+static void forget_conn(struct http_conns *h, struct conn *c)
 {
     TAILQ_REMOVE(&h->conns, c, link);
     h->n_conns--;
@@ -72,30 +72,30 @@ static void forget(struct http_conns *h, struct conn *c)
     free(c);
 }
 
-static void cut(struct conn *c)
+static void cut_conn(struct conn *c)
 {
     c->cut = true;
     stats.http_connections_cut++;
     shutdown(bufferevent_getfd(c->bev), SHUT_RDWR);
 }
 
-static void sweep(struct http_conns *h)
+static void sweep_conns(struct http_conns *h)
 {
     int64_t now_ms = clock_ms(), limit_ms = h->paused ? HTTP_CROWDED_MS : HTTP_CONN_MS;
     struct conn *c, *next;
 
     for (c = TAILQ_FIRST(&h->conns); c; c = next) {
         next = TAILQ_NEXT(c, link);
-        if (has_ended(c))
-            forget(h, c);
+        if (conn_has_ended(c))
+            forget_conn(h, c);
         else if (!c->cut && now_ms - c->since_ms >= limit_ms)
-            cut(c);
+            cut_conn(c);
     }
     if (h->paused && h->n_conns < HTTP_CONNS_MAX)
         resume_accepting(h);
 }
 
-static void arm(struct http_conns *h)
+static void arm_sweep(struct http_conns *h)
 {
     const struct timeval time = {.tv_usec = SWEEP_MS * 1000};
 
@@ -103,14 +103,14 @@ static void arm(struct http_conns *h)
         event_add(&h->timer, &time);
 }
 
-static void on_timer(evutil_socket_t fd, short what, void *arg)
+static void on_sweep(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd, (void)what;
-    sweep(arg);
-    arm(arg);
+    sweep_conns(arg);
+    arm_sweep(arg);
 }
 
-/* For evhttp: the bufferevent of a connection that it has accepted. */
+/* Makes the bufferevent of a connection that evhttp has accepted. */
 static struct bufferevent *make_conn(struct event_base *base, void *arg)
 {
     struct http_conns *h = arg;
@@ -124,12 +124,12 @@ static struct bufferevent *make_conn(struct event_base *base, void *arg)
     TAILQ_INSERT_TAIL(&h->conns, c, link);
     if (++h->n_conns >= HTTP_CONNS_MAX)
         pause_accepting(h);
-    arm(h);
+    arm_sweep(h);
     return c->bev;
 }
 
-/* Out of descriptors, most likely: to go on at once would spin. `arg` is the one that evhttp has
- * set for its own callback of the socket. */
+/* Pauses accepting: most likely there are no descriptors left, and to go on at once would spin.
+ * `arg` is the one that evhttp has set for its own callback of the socket. */
 static void on_accept_error(struct evconnlistener *socket, void *arg)
 {
     static struct log_limit limit;
@@ -141,7 +141,7 @@ static void on_accept_error(struct evconnlistener *socket, void *arg)
         log_error("http", "cannot accept a connection: %s swallowed=%" PRIu64, strerror(err),
                   limit.swallowed);
     pause_accepting(h);
-    arm(h);
+    arm_sweep(h);
 }
 
 /* ---- listening ---- */
@@ -152,7 +152,7 @@ struct opening {
     size_t error_size;
 };
 
-static int fail(const struct opening *o, const char *where, const char *why)
+static int refuse_listen(const struct opening *o, const char *where, const char *why)
 {
     snprintf(o->error, o->error_size, "cannot listen on %s (http.listen): %s", where, why);
     return -1;
@@ -165,7 +165,7 @@ static int add_socket(const struct opening *o, int fd, const char *where)
 
     if (!bound) {
         close(fd);
-        return fail(o, where, "libevent does not take the socket");
+        return refuse_listen(o, where, "libevent does not take the socket");
     }
     h->sockets[h->n_sockets] = evhttp_bound_socket_get_listener(bound);
     evconnlistener_set_error_cb(h->sockets[h->n_sockets++], on_accept_error);
@@ -173,7 +173,7 @@ static int add_socket(const struct opening *o, int fd, const char *where)
     return 0;
 }
 
-/* `optional`: a machine without IPv6 is no error. */
+/* Opens one address. `optional`: a machine without IPv6 is no error. */
 static int open_address(const struct opening *o, const struct sockaddr *addr, socklen_t len,
                         bool optional)
 {
@@ -194,7 +194,7 @@ static int open_address(const struct opening *o, const struct sockaddr *addr, so
             close(fd);
         return optional && (err == EAFNOSUPPORT || err == EADDRNOTAVAIL)
                    ? 0
-                   : fail(o, where, strerror(err));
+                   : refuse_listen(o, where, strerror(err));
     }
     if (getsockname(fd, (struct sockaddr *)&bound, &bound_len) == 0)
         stream_address(where, (struct sockaddr *)&bound, bound_len);
@@ -208,7 +208,7 @@ static int open_listen(const struct opening *o, const struct conf_listen *l)
     const struct sockaddr *v4 = (const struct sockaddr *)&in, *v6 = (const struct sockaddr *)&in6;
 
     if (l->is_unix)
-        return fail(o, l->host, "it must be a TCP address");
+        return refuse_listen(o, l->host, "it must be a TCP address");
     if (strcmp(l->host, "*") == 0)
         return open_address(o, v4, sizeof in, false) == 0 ? open_address(o, v6, sizeof in6, true)
                                                           : -1;
@@ -216,7 +216,7 @@ static int open_listen(const struct opening *o, const struct conf_listen *l)
         return open_address(o, v4, sizeof in, false);
     if (inet_pton(AF_INET6, l->host, &in6.sin6_addr) == 1)
         return open_address(o, v6, sizeof in6, false);
-    return fail(o, l->host, strerror(EINVAL));
+    return refuse_listen(o, l->host, strerror(EINVAL));
 }
 
 /* ---- life ---- */
@@ -225,7 +225,7 @@ void http_conns_init(struct http_conns *h, struct event_base *base, struct evhtt
 {
     *h = (struct http_conns){.evhttp = evhttp};
     TAILQ_INIT(&h->conns);
-    event_assign(&h->timer, base, -1, 0, on_timer, h);
+    event_assign(&h->timer, base, -1, 0, on_sweep, h);
     evhttp_set_bevcb(evhttp, make_conn, h);
     open_conns = h;
 }
@@ -245,8 +245,8 @@ void http_conns_fini(struct http_conns *h)
 {
     struct conn *c;
 
-    /* forget() takes it out of the list, which the analyser does not follow */
+    /* forget_conn() takes it out of the list, which the analyser does not follow */
     while ((c = TAILQ_FIRST(&h->conns)))
-        forget(h, c); /* NOLINT(clang-analyzer-unix.Malloc) */
+        forget_conn(h, c); /* NOLINT(clang-analyzer-unix.Malloc) */
     event_del(&h->timer);
 }

@@ -1,5 +1,5 @@
 /*
- * Which hosts the status page answers to.
+ * Decides which hosts the status page answers to.
  *
  * A web page from anywhere may have the name of its server lead to this machine a moment later (DNS
  * rebinding), and its script then reads what is here as if it were its own. The browser still says
@@ -61,7 +61,8 @@ static bool is_listed(const char *host, const char *hosts)
     return false;
 }
 
-/* What stands behind the host: nothing, or a colon and a port, which may be empty. */
+/* Returns whether the text behind the host is nothing, or a colon and a port, which may be empty.
+ */
 static bool is_port(const char *text)
 {
     int64_t port;

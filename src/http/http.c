@@ -1,6 +1,6 @@
 /*
- * From a request to its answer. Sockets and connections are those of conn.c, what the answers
- * say comes from the hooks.
+ * Answers requests. Sockets and connections are those of conn.c; the hooks give what the answers
+ * say.
  */
 #include "http/http.h"
 
@@ -57,7 +57,7 @@ static void answer_metrics(struct answer *a)
     a->http->hooks.metrics(a->http->hooks.arg, &a->body);
 }
 
-/* That there is an answer is the proof. */
+/* Says nothing more than that there is an answer, which proves that the loop turns. */
 static void answer_livez(struct answer *a)
 {
     buf_printf(&a->body, is_verbose(a->query) ? "[+]loop: turns\nlivez check passed\n" : "ok\n");
@@ -151,7 +151,7 @@ static const char *status_text(int status)
     }
 }
 
-/* evhttp would send a body to HEAD too. */
+/* Sends the answer, without its body to HEAD: evhttp would send it. */
 static void send_answer(struct evhttp_request *req, const struct answer *a, bool with_body)
 {
     struct evkeyvalq *headers = evhttp_request_get_output_headers(req);
@@ -206,8 +206,8 @@ static void on_request(struct evhttp_request *req, void *arg)
 
 /* ---- the curves ---- */
 
-/* What was added since; CONFIG RESETSTAT begins at 0 again. */
-static uint32_t since(uint64_t *last, uint64_t now)
+/* Returns how much a counter has grown since the last call; CONFIG RESETSTAT begins at 0 again. */
+static uint32_t count_since(uint64_t *last, uint64_t now)
 {
     uint64_t more = now >= *last ? now - *last : now;
 
@@ -220,8 +220,8 @@ void http_second(struct http *h)
     if (!h)
         return;
     struct http_sample *s = &h->samples[h->n_samples++ % HTTP_SAMPLES];
-    s->granted = since(&h->last_granted, stats.acquires_granted);
-    s->commands = since(&h->last_commands, stats.commands_processed);
+    s->granted = count_since(&h->last_granted, stats.acquires_granted);
+    s->commands = count_since(&h->last_commands, stats.commands_processed);
     h->hooks.levels(h->hooks.arg, &s->held, &s->waiting);
 }
 

@@ -1,7 +1,7 @@
 #ifndef HOLDFAST_HTTP_H
 #define HOLDFAST_HTTP_H
 /*
- * http: the broker as seen by monitoring and by people, on a listener of its own.
+ * http: shows the broker to monitoring and to people, on a listener of its own.
  *
  *   /metrics               Prometheus text
  *   /livez  /-/healthy     200: the loop turns
@@ -33,11 +33,11 @@ enum {
 struct http_hooks {
     void *arg;
     void (*metrics)(void *arg, struct buf *out);
-    /* Whether locks can be had; appends lines of text that say so, or why not. */
+    /* Returns whether locks can be had; appends lines of text that say so, or why not. */
     bool (*ready)(void *arg, struct buf *out, bool verbose);
-    /* Holds and waiters now: two numbers, every second. */
+    /* Gives the numbers of holds and waiters; is called every second. */
     void (*levels)(void *arg, uint32_t *held, uint32_t *waiting);
-    /* The option http.hosts; NULL: none. */
+    /* Returns the option http.hosts; NULL: none. */
     const char *(*hosts)(void *arg);
     /* Fills all but the samples. */
     void (*view)(void *arg, struct http_view *);
@@ -48,7 +48,7 @@ struct http_hooks {
 struct http *http_new(struct event_base *, const struct conf_listens *, const struct http_hooks *,
                       char *error, size_t error_size) MUST_CHECK;
 
-/* Once a second, for the curves. NULL is allowed. */
+/* Takes a sample for the curves; call once a second. NULL is allowed. */
 void http_second(struct http *);
 
 /* Closes everything and frees; NULL is allowed. */

@@ -35,7 +35,7 @@ static void add_ms(struct template_values *values, const char *name, int64_t ms)
     http_put_ms(template_value(values, name), ms);
 }
 
-static void add_count(struct template_values *values, const char *name, uint64_t n)
+static void add_grouped(struct template_values *values, const char *name, uint64_t n)
 {
     http_put_count(template_value(values, name), n);
 }
@@ -68,7 +68,7 @@ static const char *state_colour(const struct stats_gauges *g)
     return g->ready ? "ok" : "bad";
 }
 
-static void add_state(struct template_values *values, const struct http_view *v)
+static void add_broker_state(struct template_values *values, const struct http_view *v)
 {
     const char *colour = state_colour(v->gauges);
 
@@ -99,26 +99,26 @@ static void add_figures(struct template_values *values, const struct http_view *
     const struct http_sample none = {0},
                              *now = v->n_samples ? &v->samples[v->n_samples - 1] : &none;
 
-    add_count(values, "held",
-              (uint64_t)(g->locks_held_exclusive + g->locks_held_shared + g->locks_held_limited));
+    add_grouped(values, "held",
+                (uint64_t)(g->locks_held_exclusive + g->locks_held_shared + g->locks_held_limited));
     if (g->lease_min_remaining_ms >= 0)
         add_ms(values, "shortest lease", g->lease_min_remaining_ms);
-    add_count(values, "waiting", (uint64_t)g->waiters);
+    add_grouped(values, "waiting", (uint64_t)g->waiters);
     if (v->n_waits > 0)
         add_ms(values, "longest wait", v->waits[0].since_ms);
-    add_count(values, "grants", now->granted);
-    add_count(values, "all grants", stats.acquires_granted);
-    add_count(values, "commands", now->commands);
-    add_count(values, "all commands", stats.commands_processed);
-    add_count(values, "lost", count_lost());
+    add_grouped(values, "grants", now->granted);
+    add_grouped(values, "all grants", stats.acquires_granted);
+    add_grouped(values, "commands", now->commands);
+    add_grouped(values, "all commands", stats.commands_processed);
+    add_grouped(values, "lost", count_lost());
     add_own(values, "lost colour", count_lost() > 0 ? "bad" : "");
     if (v->n_jeopardy > 0)
-        add_count(values, "jeopardy", v->n_jeopardy);
-    add_count(values, "clients", (uint64_t)g->clients_connected);
-    add_count(values, "most clients", (uint64_t)g->max_clients);
-    add_count(values, "voting masters", (uint64_t)g->quorum_available);
-    add_count(values, "all masters", v->n_masters);
-    add_count(values, "quorum", (uint64_t)g->quorum_required);
+        add_grouped(values, "jeopardy", v->n_jeopardy);
+    add_grouped(values, "clients", (uint64_t)g->clients_connected);
+    add_grouped(values, "most clients", (uint64_t)g->max_clients);
+    add_grouped(values, "voting masters", (uint64_t)g->quorum_available);
+    add_grouped(values, "all masters", v->n_masters);
+    add_grouped(values, "quorum", (uint64_t)g->quorum_required);
 }
 
 /* ---- curves ---- */
@@ -187,9 +187,9 @@ static void add_master(struct template_values *values, const void *arg, size_t i
         http_put_us(template_value(values, "answers in"), m->latency_us);
     else
         add_own(values, "answers in", dash);
-    add_count(values, "in flight", m->in_flight);
+    add_grouped(values, "in flight", m->in_flight);
     buf_printf(template_value(values, "clock"), "%+" PRId64 "&nbsp;ms", m->clock_offset_ms);
-    add_count(values, "restarts", (uint64_t)m->restarts);
+    add_grouped(values, "restarts", (uint64_t)m->restarts);
 }
 
 /* ---- locks ---- */
@@ -199,24 +199,24 @@ static void add_lock_row(struct template_values *values, const struct http_row *
     add_lock(values, row->name, row->name_len, row->name_len);
     add_ms(values, "for", row->since_ms);
     add_ms(values, "lease", row->left_ms);
-    add_count(values, "waiters", row->waiters);
+    add_grouped(values, "waiters", row->waiters);
     buf_printf(template_value(values, "client"), "%" PRIu64, row->client);
     if (row->client_name)
         add_text(values, "client name", row->client_name);
     add_text(values, "address", row->peer);
 }
 
-static void add_wait(struct template_values *values, const void *arg, size_t i)
+static void add_waiting_row(struct template_values *values, const void *arg, size_t i)
 {
     add_lock_row(values, &((const struct http_view *)arg)->waits[i]);
 }
 
-static void add_hold(struct template_values *values, const void *arg, size_t i)
+static void add_held_row(struct template_values *values, const void *arg, size_t i)
 {
     add_lock_row(values, &((const struct http_view *)arg)->holds[i]);
 }
 
-/* As in notify.h; what is not here shows its name alone. */
+/* Explains the reasons of notify.h; one that is not here shows its name alone. */
 static const char *const loss_meanings[][2] = {
     {"no-quorum", "too few masters confirmed its renewal in time"},
     {"gone", "a majority of the masters had it no more"},
@@ -288,8 +288,8 @@ void http_page(struct buf *out, const struct http_view *v, const char *nonce)
     struct template_values values = {0};
     const struct template_list lists[] = {
         {"masters", v->n_masters, add_master},
-        {"waits", v->n_waits, add_wait},
-        {"holds", v->n_holds, add_hold},
+        {"waits", v->n_waits, add_waiting_row},
+        {"holds", v->n_holds, add_held_row},
         {"losses", lostlog_count(), add_loss},
         {"times", sizeof times / sizeof times[0], add_time},
         {NULL, 0, NULL},
@@ -298,7 +298,7 @@ void http_page(struct buf *out, const struct http_view *v, const char *nonce)
     add_own(&values, "nonce", nonce);
     add_own(&values, "style", http_style_css);
     add_own(&values, "script", http_live_js);
-    add_state(&values, v);
+    add_broker_state(&values, v);
     add_figures(&values, v);
     add_curve(&values, "held curve", v, offsetof(struct http_sample, held));
     add_curve(&values, "waiting curve", v, offsetof(struct http_sample, waiting));

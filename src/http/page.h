@@ -1,8 +1,8 @@
 #ifndef HOLDFAST_HTTP_PAGE_H
 #define HOLDFAST_HTTP_PAGE_H
 /*
- * The status page: one HTML text, complete in itself, from a view of the broker. Pure: whoever
- * fills the view knows where things come from.
+ * page: makes the status page, one HTML text that is complete in itself, from a view of the broker.
+ * Pure: whoever fills the view knows where things come from.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -56,10 +56,11 @@ struct http_view {
     size_t n_samples;
 };
 
-/* nonce: what the Content-Security-Policy lets styles and script of this page through by. */
+/* Appends the page. nonce: by this the Content-Security-Policy lets its style and script through.
+ */
 void http_page(struct buf *out, const struct http_view *view, const char *nonce);
 
-/* Appends text so that it is text wherever it stands in HTML, in quotes too: what is no printable
+/* Appends text so that it is text wherever it stands in HTML, in quotes too. What is no printable
  * UTF-8, or would turn the direction of the line, comes as \xNN. */
 void http_escape(struct buf *out, const char *text, size_t len);
 #endif

@@ -1,4 +1,4 @@
-/* What the files of http share. For nobody else. */
+/* Is shared by the files of http alone. */
 #ifndef HOLDFAST_HTTP_PRIVATE_H
 #define HOLDFAST_HTTP_PRIVATE_H
 

@@ -41,7 +41,7 @@ static const char *find_value(const struct template_values *values, const char *
     return NULL;
 }
 
-static const char *look_up(const struct part *p, const char *name, size_t *len)
+static const char *find_in_scope(const struct part *p, const char *name, size_t *len)
 {
     const char *value = find_value(p->row, name, len);
 
@@ -64,11 +64,11 @@ static bool is_there(const struct part *p, const char *name)
 
     if (list)
         return list->n_rows > 0;
-    look_up(p, name, &len);
+    find_in_scope(p, name, &len);
     return len > 0;
 }
 
-static void fill(struct buf *out, struct part p);
+static void fill_part(struct buf *out, struct part p);
 
 static void fill_rows(struct buf *out, struct part p, const char *name)
 {
@@ -78,7 +78,7 @@ static void fill_rows(struct buf *out, struct part p, const char *name)
         struct template_values row = {0};
         list->add_row(&row, p.arg, i);
         p.row = &row;
-        fill(out, p);
+        fill_part(out, p);
         buf_fini(&row.text);
     }
 }
@@ -97,7 +97,7 @@ static const char *fill_block(struct buf *out, struct part p, const char *words)
     if (strncmp(words, "each ", 5) == 0)
         fill_rows(out, p, words + 5);
     else if (strncmp(words, "if not ", 7) == 0 ? !is_there(&p, words + 7) : is_there(&p, words + 3))
-        fill(out, p);
+        fill_part(out, p);
     return behind;
 }
 
@@ -113,13 +113,13 @@ static const char *fill_tag(struct buf *out, struct part p)
     p.text += len + 2;
     if (strncmp(words, "each ", 5) == 0 || strncmp(words, "if ", 3) == 0)
         return fill_block(out, p, words);
-    const char *value = look_up(&p, words, &value_len);
+    const char *value = find_in_scope(&p, words, &value_len);
     if (value)
         buf_append(out, value, value_len);
     return p.text;
 }
 
-static void fill(struct buf *out, struct part p)
+static void fill_part(struct buf *out, struct part p)
 {
     const char *tag;
 
@@ -134,9 +134,9 @@ static void fill(struct buf *out, struct part p)
 void template_fill(struct buf *out, const char *text, const struct template_values *values,
                    const struct template_list *lists, const void *arg)
 {
-    fill(out, (struct part){.text = text,
-                            .end = text + strlen(text),
-                            .values = values,
-                            .lists = lists,
-                            .arg = arg});
+    fill_part(out, (struct part){.text = text,
+                                 .end = text + strlen(text),
+                                 .values = values,
+                                 .lists = lists,
+                                 .arg = arg});
 }

@@ -1,7 +1,6 @@
 /*
- * Numbers and texts as they stand in the status page. Names come from strangers: whatever bytes
- * they have, in the page they are text, of one direction, and can be told from others that look
- * alike.
+ * Writes numbers and texts for the status page. Names come from strangers: whatever bytes they
+ * have, in the page they are text, of one direction, and can be told from others that look alike.
  */
 #include "http/private.h"
 
@@ -12,7 +11,7 @@
 
 /* ---- text ---- */
 
-static const char *entity(char c)
+static const char *html_entity(char c)
 {
     switch (c) {
     case '&':
@@ -37,7 +36,7 @@ void http_escape(struct buf *out, const char *text, size_t len)
     size_t n;
 
     while (text < end) {
-        const char *as = entity(*text);
+        const char *as = html_entity(*text);
         text += utf8_show(text, (size_t)(end - text), shown, &n);
         if (as)
             buf_append(out, as, strlen(as));
@@ -58,7 +57,7 @@ void http_put_count(struct buf *out, uint64_t n)
     }
 }
 
-/* "2 h 5 min": n of the large unit, each of which has so many of the small one. */
+/* Appends "2 h 5 min" for n of the small unit, `per` of which are one of the large unit. */
 static void put_two(struct buf *out, int64_t n, int64_t per, const char *large, const char *small)
 {
     buf_printf(out, "%lld&nbsp;%s", (long long)(n / per), large);

@@ -2,7 +2,8 @@
 # Holds doc/ to the tree. Fails when src, tests or man cite a rule (R4) or a promise (P4, promise 4) that doc/rules.md
 # does not have; when a rule there names no test, a test that does not exist, or a name that is not in that test; when
 # a page names a module that is not in the table of src/README.md, or links to nothing; when a word of the glossary is
-# used nowhere, or a word that rules.md sets in italics is not in the glossary. Tries itself on toy trees first.
+# used nowhere, or a word that rules.md sets in italics is not in the glossary; when a comment of src names a file that is
+# not there. Tries itself on toy trees first.
 set -euo pipefail
 export LC_ALL=C
 
@@ -170,9 +171,34 @@ check_glossary() {
     return $bad
 }
 
+# Comments say table.c, conf/table.c or acquire.lua.
+check_files() {
+    local root=$1 files place name bad=0
+    files=$(cd "$root" && find src tests -name '*.[ch]' -o -name '*.lua')
+    while IFS=' ' read -r place name; do
+        if ! grep -qE -e "(^|/)${name//./\\.}\$" <<<"$files"; then
+            echo "$place: there is no $name"
+            bad=1
+        fi
+    done < <(cd "$root" && grep -rnE --include='*.[ch]' --include='*.lua' '\.(c|h|lua)\b' src | grep -v ':#include' |
+        awk '{ place = $1
+            sub(/:[^0-9:]*$/, "", place)
+            split(place, part, ":")
+            text = $0
+            while (match(text, /[a-z0-9_\/<]*[a-z0-9_]\.(lua|[ch])([^a-z0-9_(.]|$)/)) {
+                name = substr(text, RSTART, RLENGTH)
+                text = substr(text, RSTART + RLENGTH - 1)
+                sub(/[^a-z]$/, "", name)
+                if (name !~ /^<|_lua\.h$/)
+                    print part[1] ":" part[2], name
+            }
+        }')
+    return $bad
+}
+
 check_all() {
     local status=0 check
-    for check in check_cited check_tests check_modules check_links check_glossary; do
+    for check in check_cited check_tests check_modules check_links check_glossary check_files; do
         "$check" "$1" || status=1
     done
     return $status
@@ -238,6 +264,8 @@ try '#limits is not there' doc/rules.md 's/## Limits/## Bounds/'
 try 'nobody says tree' doc/glossary.md 's/\*\*plant/**tree/'
 try 'no planted' doc/glossary.md '/plant/d'
 try 'no terms' doc/glossary.md d
+try 'hold.c:1: there is no lock/claim.c' src/lock/hold.c 's/Planted/Of lock\/claim.c, not <time.h>/'
+try 'plant.lua:1: there is no seed.lua' src/lock/lua/plant.lua 's/missing/missing (seed.lua)/'
 
 # --- the tree ------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
  *
  * Owns every client from client_accept() to the end of the turn in which it ended. Its memory never
  * goes earlier, as somebody further up the stack may still hold it. How its commands are run is in
- * client_run.c, how it ends in client_end.c; what its commands mean is not known here.
+ * run.c, how it ends in end.c; what its commands mean is not known here.
  *
  *     accept --> RUNS --client_finish--> FINISHING --replies sent--> DEAD --end of turn--> freed
  *                 |--peer's FIN--> EOF --all answered, or one waits----^

@@ -1,6 +1,6 @@
 #ifndef HOLDFAST_CLIENT_PRIVATE_H
 #define HOLDFAST_CLIENT_PRIVATE_H
-/* Between client.c (who is there), client_run.c (bytes to commands) and client_end.c (how one
+/* Between client.c (who is there), run.c (bytes to commands) and end.c (how one
  * ends). */
 #include <event2/event_struct.h>
 #include <sys/queue.h>
@@ -14,7 +14,7 @@ enum client_stall {
     CLIENT_RUNS,
     CLIENT_BUSY,    /* a request is parked, too many are in flight, or too much is to be sent */
     CLIENT_BARRIER, /* the next command wants nothing in flight */
-    CLIENT_LOGIN,   /* its password is being looked at: client_login.c */
+    CLIENT_LOGIN,   /* its password is being looked at: login.c */
     CLIENT_PAUSED   /* client_pause_all() */
 };
 
@@ -70,7 +70,7 @@ struct clients {
     int ends_left;             /* clients that may still be ended in this turn, roughly */
     struct resp_limits strict; /* for strangers */
     struct event turn, tick, watch, unpause;
-    struct event login_due, login_done; /* client_login.c */
+    struct event login_due, login_done; /* login.c */
     int64_t http_logged_ms, tls_logged_ms;
     struct log_burst ends_logged;
 };
@@ -114,7 +114,7 @@ void client_on_watch(evutil_socket_t, short, void *arg);
 /* Who it is may have changed: other bounds hold. */
 void client_look_at_user(struct client *);
 
-/* client_peer.c: connections by address */
+/* peer.c: connections by address */
 enum { CLIENT_PEER_KEY = 9 };
 void client_peer_count(struct clients *, const struct sockaddr *, int64_t *n_clients,
                        int64_t *n_strangers);
@@ -124,7 +124,7 @@ void client_peer_leave(struct clients *, struct client_peer *);
 /* Where it comes from, for login.h; `uid` counts for peers without an address. */
 uint64_t client_peer_origin(const struct sockaddr *, int64_t uid);
 
-/* client_login.c */
+/* login.c */
 void client_login_init(struct clients *);
 void client_login_fini(struct clients *);
 /* Gives login.h its turn, and has it come again when it is due. */
@@ -132,7 +132,7 @@ void client_login_turn(struct clients *);
 /* After login_ask(): only the latter. */
 void client_login_arm(struct clients *);
 
-/* client_run.c */
+/* run.c */
 /* stream_events.on_bytes. */
 size_t client_on_bytes(void *arg, const char *data, size_t len);
 /* Goes on with the commands of a client that had to wait, if it need not any more. */

@@ -1,7 +1,7 @@
 /*
  * ACL: who may do what, as far as it may be shown: without passwords or their hashes, and without a
  * way to change it. While no users are configured there is one, "default", who may do everything.
- * Categories are the classes of commands (cmd.h).
+ * Categories are the classes of commands (command.h).
  */
 #include "command/admin.h"
 

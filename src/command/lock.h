@@ -1,7 +1,7 @@
 #ifndef HOLDFAST_CMD_LOCK_H
 #define HOLDFAST_CMD_LOCK_H
 /*
- * cmd_lock: the commands about locks: words to a lock request, its result to a reply. Decides
+ * lock: the commands about locks: words to a lock request, its result to a reply. Decides
  * nothing.
  */
 #include "command/command.h"

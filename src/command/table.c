@@ -2,7 +2,7 @@
  * The commands: one row each, in the order of their names. Holds nothing but the rows.
  *
  * A new command is one row here, its function in the file of its topic, and its paragraph in
- * holdfast-protocol(7). The syntax is that of cmd_syntax.h; a first argument called "name" is the
+ * holdfast-protocol(7). The syntax is that of syntax.h; a first argument called "name" is the
  * name of a lock. What the summary says is shown by HELP, COMMAND DOCS and redis-cli.
  */
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* conf: the life of a configuration, and setting, reading and comparing it by name.
  *
  * A struct conf is a value: it owns its strings and lists, shares nothing with its copies, and
- * nothing happens when a field changes. What an option means is known to the row (conf_table.c)
- * and its type (conf_value.c).
+ * nothing happens when a field changes. What an option means is known to the row (table.c)
+ * and its type (value.c).
  */
 #include "conf/private.h"
 

@@ -1,6 +1,6 @@
 /* conf: the configuration as a value.
  *
- * One table of options (conf_table.c) serves the file, `-o section.key=value`, CONFIG GET and SET,
+ * One table of options (table.c) serves the file, `-o section.key=value`, CONFIG GET and SET,
  * and the check of the manual.  This module sets values and applies nothing: who needs a value
  * reads it from struct conf, and after a reload server asks conf_diff() what has changed.
  *

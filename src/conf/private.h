@@ -1,14 +1,14 @@
 /* conf_private: what the files of conf share; nobody else includes it.
  *
  * conf.c        life, setting by name, get, diff
- * conf_check.c  what only several options together can get wrong
- * conf_load.c   the file, by inih
- * conf_secret.c passwords from files
- * conf_table.c  the rows, finding one by name
- * conf_value.c  one value of a type: text to field and back
- * conf_listen.c the addresses to listen on
- * conf_master.c the masters: addresses, secrets
- * conf_user.c   the users: hashes of passwords, what they may do
+ * check.c  what only several options together can get wrong
+ * load.c   the file, by inih
+ * secret.c passwords from files
+ * table.c  the rows, finding one by name
+ * value.c  one value of a type: text to field and back
+ * listen.c the addresses to listen on
+ * master.c the masters: addresses, secrets
+ * user.c   the users: hashes of passwords, what they may do
  */
 #ifndef HOLDFAST_CONF_PRIVATE_H
 #define HOLDFAST_CONF_PRIVATE_H
@@ -26,12 +26,12 @@ enum { CONF_VALUE_MAX = 2048 }; /* bytes of any value as text, with the NUL */
 int conf_set_at(struct conf *conf, const char *section, const char *key, const char *value,
                 int line, struct conf_error *err) MUST_CHECK;
 
-/* ---- conf_load.c ---- */
+/* ---- load.c ---- */
 
 /* A whole file of at most max bytes, NUL behind it; the caller frees.  NULL: err says why. */
 char *conf_read_file(const char *path, size_t max, size_t *len, struct conf_error *err) MUST_CHECK;
 
-/* ---- conf_table.c ---- */
+/* ---- table.c ---- */
 
 /* section NULL: the first row with that key. */
 const struct conf_option *conf_option_find(const char *section, const char *key);
@@ -44,7 +44,7 @@ bool conf_section_known(const char *section);
 /* Index of the row, as in conf.line. */
 size_t conf_option_index(const struct conf_option *opt);
 
-/* ---- conf_value.c ---- */
+/* ---- value.c ---- */
 
 /* Sets the field of the row; on -1 it is as it was and err says why, without the key. */
 int conf_value_set(struct conf *conf, const struct conf_option *opt, const char *text,
@@ -67,7 +67,7 @@ const char *conf_printable(char *out, size_t size, const char *text);
 /* Writes the message and returns -1. */
 int conf_refuse(struct conf_error *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* ---- conf_listen.c ---- */
+/* ---- listen.c ---- */
 
 int conf_listens_set(struct conf_listens *listens, const char *text,
                      struct conf_error *err) MUST_CHECK;
@@ -75,7 +75,7 @@ void conf_listens_format(const struct conf_listens *listens, char out[CONF_VALUE
 void conf_listens_copy(struct conf_listens *dst, const struct conf_listens *src);
 void conf_listens_fini(struct conf_listens *listens);
 
-/* ---- conf_user.c ---- */
+/* ---- user.c ---- */
 
 /* key: a user's name, or name.allow and the like. */
 int conf_user_set(struct conf *conf, const char *key, const char *value, int line,
@@ -83,7 +83,7 @@ int conf_user_set(struct conf *conf, const char *key, const char *value, int lin
 void conf_users_copy(struct conf *dst, const struct conf *src);
 bool conf_users_same(const struct conf *a, const struct conf *b);
 
-/* ---- conf_master.c ---- */
+/* ---- master.c ---- */
 
 /* key: a master's name, or name.password_file and the like. */
 int conf_master_set(struct conf *conf, const char *key, const char *value, int line,

@@ -17,8 +17,8 @@ void broker_init(struct broker *, const struct conf_lock *, const char *id, uint
 void broker_fini(struct broker *, int64_t now_ms);
 void broker_configure(struct broker *, const struct conf_lock *);
 
-/* Runs one request of cmd_lock; it is already in its session's queue. Ends with request_finish().
- * The names, one but for MLOCK and MUNLOCK, are copied into the locks. */
+/* Runs one request of command/lock; it is already in its session's queue. Ends with
+ * request_finish(). The names, one but for MLOCK and MUNLOCK, are copied into the locks. */
 void broker_submit(struct broker *, struct lock_request *, const struct resp_arg *names, int n,
                    int64_t now_ms);
 /* Its session has ended (request_type.abandon). */

@@ -34,7 +34,7 @@ struct broker {
     struct wheel first, wheel;  /* what goes before all else: renewals; and the rest */
     char id[BROKER_ID_LEN + 1]; /* random: distinguishes this process from every other broker */
     struct waiters_joining
-        *joining;             /* calls of waiters_join(), the innermost first; queue_private.h */
+        *joining;             /* calls of waiters_join(), the innermost first; waiters_private.h */
     struct multilock *untold; /* what no reply could say, to be given back; multilock.h */
     uint32_t first_permit;    /* where it begins to look for a free one (share_ask), from its id: so
                                  brokers seldom ask for the same one */
@@ -95,7 +95,8 @@ void broker_due_cancel(struct broker *, struct due *);
 void broker_use(struct lock *);
 void broker_put(struct broker *, struct lock *);
 
-/* Ends a request of cmd_lock with this result: cancels its timer, lets its lock go, finishes it. */
+/* Ends a request of command/lock with this result: cancels its timer, lets its lock go, finishes
+ * it. */
 void broker_finish(struct broker *, struct lock_request *, enum lock_result);
 void broker_finish_error(struct broker *, struct lock_request *, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

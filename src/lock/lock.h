@@ -146,7 +146,7 @@ struct lock_queue {
     struct lock_requests waiters;        /* LOCK requests in order of arrival */
     TAILQ_HEAD(, lock_request) deferred; /* requests of an owner whose hold is busy */
     uint32_t n_waiters;
-    struct waiters_walk *walks; /* that are under way along the waiters; queue_private.h */
+    struct waiters_walk *walks; /* that are under way along the waiters; waiters_private.h */
     bool running, again;        /* waiters_run() is under way; it is to begin anew */
     LIST_HEAD(, claim) claims;  /* under way: one, or several of readers or of permits */
     uint32_t n_claims;
@@ -164,7 +164,7 @@ struct lock_queue {
     char *failure;           /* why the last try failed (no quorum); NULL: it was busy */
 };
 
-/* ---- what an application asks; cmd_lock makes it, broker runs it ---- */
+/* ---- what an application asks; command/lock makes it, broker runs it ---- */
 enum lock_verb {
     VERB_LOCK,
     VERB_UNLOCK,

@@ -12,7 +12,8 @@
  *                        +-------- LOCK without WAIT: the next verdict decides, nil or an
  *                                  error when the lock is not his
  *
- * Whether it is this broker's turn, while others wait at other brokers, is the business of line.h.
+ * Whether it is this broker's turn, while others wait at other brokers, is the business of
+ * tickets.h.
  */
 #include <stdbool.h>
 #include <stdint.h>

@@ -156,7 +156,7 @@ static bool may_run(const struct fuzz_client *c)
            c->s.n_requests < 64;
 }
 
-/* As client_run.c does it. */
+/* As client/run.c does it. */
 static void run(struct fuzz_client *c)
 {
     size_t used = 0;

@@ -1,6 +1,6 @@
 /*
- * Brokers, their turns, and applications. The commands are those of cmd_lock.c; what it needs of
- * cmd.c is at the end of this file.
+ * Brokers, their turns, and applications. The commands are those of command/lock.c; what it needs of
+ * command/command.c is at the end of this file.
  *
  * Invariant: a broker that is paused runs nothing: what comes for it waits in its masters' inboxes
  * and in the asks of the applications.
@@ -588,7 +588,7 @@ int world_copies(const char *name)
     return n;
 }
 
-/* ---- what cmd_lock.c needs of cmd.c ---- */
+/* ---- what command/lock.c needs of command/command.c ---- */
 
 const struct cmd_hooks *cmd_hooks(void)
 {

@@ -1,8 +1,8 @@
-/* Growable bytes between a reader and a writer: consumed at the head, appended at the tail.
+/* buf: growable bytes between a reader and a writer, consumed at the head and appended at the tail.
  *
  * All zero is an empty buf that owns no memory. Growing is amortised and never fails (memory that
- * is out ends the process); a bound on the length is the matter of the caller, before he appends.
- * Pointers into a buf hold until the next call that appends, reserves or trims. */
+ * is out ends the process); the caller bounds the length before it appends. Pointers into a buf
+ * hold until the next call that appends, reserves or trims. */
 #ifndef HOLDFAST_BUF_H
 #define HOLDFAST_BUF_H
 
@@ -21,7 +21,7 @@ static inline size_t buf_len(const struct buf *b)
     return b->end - b->start;
 }
 
-/* The first byte. NULL is possible when the buf is empty. */
+/* Returns the first byte; may be NULL when the buf is empty. */
 static inline char *buf_head(const struct buf *b)
 {
     return b->data == NULL ? NULL : b->data + b->start;
@@ -36,14 +36,14 @@ static inline char *buf_reserve(struct buf *b, size_t n)
     return b->data && b->cap - b->end >= n ? b->data + b->end : buf_make_room(b, n);
 }
 
-/* n: at most what was reserved. */
+/* Counts n bytes that were written behind the end; at most as many as were reserved. */
 static inline void buf_commit(struct buf *b, size_t n)
 {
     assert(n <= b->cap - b->end);
     b->end += n;
 }
 
-/* p must not point into b. */
+/* Appends a copy of n bytes; p must not point into b. */
 static inline void buf_append(struct buf *b, const void *p, size_t n)
 {
     if (n == 0)

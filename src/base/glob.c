@@ -45,7 +45,7 @@ static bool has_bit(const uint64_t *words, size_t i)
 
 /* ---- reading a pattern ---- */
 
-/* The bits from `low` to `high` of one word. */
+/* Returns the bits from `low` to `high` of one word. */
 static uint64_t range_of_word(unsigned low, unsigned high)
 {
     return (high == WORD - 1 ? UINT64_MAX : (UINT64_C(1) << (high + 1)) - 1) &
@@ -61,7 +61,7 @@ static void add_range(struct byte_set *set, unsigned low, unsigned high)
                                       w == last / WORD ? last % WORD : WORD - 1);
 }
 
-/* The class that starts after its '[' at p; returns its bytes with the ']'. */
+/* Reads the class behind its '[' at p; returns its length with the ']'. */
 static size_t read_class(const unsigned char *p, size_t len, struct byte_set *set)
 {
     bool negated = len > 0 && p[0] == '^';
@@ -83,13 +83,13 @@ static size_t read_class(const unsigned char *p, size_t len, struct byte_set *se
     return i < len ? i + 1 : i;
 }
 
-/* Nearly all bytes of nearly all patterns. */
+/* Returns true for a byte that stands for itself: nearly all bytes of nearly all patterns. */
 static bool is_literal(unsigned char c)
 {
     return c != '*' && c != '?' && c != '[' && c != '\\';
 }
 
-/* The element at p, which is no '*'; returns its bytes. */
+/* Reads the element at p, which is no '*'; returns its length. */
 static size_t read_element(const unsigned char *p, size_t len, struct byte_set *set)
 {
     switch (p[0]) {
@@ -179,7 +179,8 @@ size_t glob_steps(const struct glob *g, size_t len)
     return len < g->n_elements ? 0 : len * g->n_words;
 }
 
-/* One byte of the text: moves the lowest n words of states on. False: none is possible any more. */
+/* Takes one byte of the text: moves the lowest n words of states on. Returns false when no state is
+ * possible any more. */
 static bool step_states(const struct glob *g, uint64_t *states, size_t n, unsigned char byte)
 {
     const uint64_t *accepts = g->accepts + byte * g->n_words;

@@ -18,14 +18,14 @@ enum { GLOB_MAX = 1024 };
 
 struct glob;
 
-/* NULL: it is longer than GLOB_MAX. */
+/* Makes a pattern ready; NULL if it is longer than GLOB_MAX. */
 struct glob *glob_new(const char *pattern, size_t len);
 void glob_free(struct glob *); /* NULL is allowed */
 
-/* True when all of the text matches. */
+/* Returns true when the pattern matches the whole text. */
 bool glob_match(const struct glob *, const char *text, size_t len);
 
-/* How many times 64 elements are looked at for a text of this length, at most: for who has to bound
- * what he does. */
+/* Returns a bound of what glob_match() does for a text of this length, in looks at 64 elements: for
+ * callers that bound the work of a turn. */
 size_t glob_steps(const struct glob *, size_t len);
 #endif

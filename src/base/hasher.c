@@ -30,7 +30,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static pthread_t thread;
 static bool has_thread;
-static int done_fd = -1; /* -1: there shall be no thread */
+static int done_fd = -1; /* -1: there will be no thread */
 
 static void compute(void)
 {
@@ -87,8 +87,8 @@ int hasher_start(void)
     return done_fd;
 }
 
-/* Only when there is a job: with a second thread, each system call and each block of memory costs
- * the loop a little more. */
+/* Starts the thread when there is a first job and not before: beside a second thread each system
+ * call and each block of memory costs the loop a little more. Returns false when there is none. */
 static bool have_thread(void)
 {
     static struct log_limit limit;

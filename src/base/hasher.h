@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { HASHER_PASSWORD_MAX = 1024 }; /* one of so many bytes is never right */
+enum { HASHER_PASSWORD_MAX = 1024 }; /* a longer password is never right */
 
 /* The first job makes the thread from now on. Returns a descriptor that is readable when it has a
  * result; -1: there will be no thread. */
@@ -19,11 +19,11 @@ int hasher_start(void);
 /* Waits for the job that runs, drops its result, and ends the thread. Idempotent. */
 void hasher_stop(void);
 
-/* A job is given and its result not yet taken. */
+/* Returns true from hasher_give() until its result has been taken. */
 bool hasher_is_busy(void);
-/* Hands over a job; both texts are copied. Not while it is busy. For `iterations` see
- * password_fits(). */
+/* Hands over a job; both texts are copied. Must not be called while it is busy. For `iterations`
+ * see password_fits(). */
 void hasher_give(const char *hash, const char *password, size_t len, int iterations);
-/* True, once for each job, when its result is there: `*fits`. */
+/* Takes the result of the job, once. Returns false while there is none. */
 bool hasher_take(bool *fits);
 #endif

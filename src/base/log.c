@@ -59,8 +59,8 @@ const char *log_level_name(enum log_level level)
     return levels[level].name;
 }
 
-/* JOURNAL_STREAM is inherited also by those whose stderr was redirected since, so the file must be
- * the one that it names. */
+/* Returns true when this file is the journal. JOURNAL_STREAM is inherited also by processes whose
+ * stderr was redirected since, so the file must be the one that it names. */
 static bool is_journal(FILE *file)
 {
     const char *stream = getenv("JOURNAL_STREAM");
@@ -111,7 +111,7 @@ struct line {
     bool cut; /* ends in "...", takes nothing more */
 };
 
-/* What stands for the first character of the text; see utf8_show(). */
+/* Writes what stands for the first character of the text; see utf8_show(). */
 static size_t show_character(const char *text, size_t len, char shown[UTF8_SHOWN_MAX], size_t *n)
 {
     static const char controls[] = "\n\r\t", letters[] = "nrt";
@@ -176,7 +176,7 @@ static bool write_whole_line(enum log_level level, const struct line *line)
     return log_out(whole, n);
 }
 
-/* False: it still has to be said. */
+/* Writes how many lines were dropped. Returns false when there was no room for that. */
 static bool say_dropped(void)
 {
     struct line line = {.len = 0};
@@ -228,7 +228,8 @@ bool log_limited(struct log_limit *limit, int64_t now_ms)
 
 bool log_limited_to(struct log_limit *limit, int64_t now_ms, int64_t every_ms)
 {
-    /* A next_ms further off than that: the limit is of an earlier run with a time of its own. */
+    /* A next_ms further off was set by another clock, as in tests that begin time anew: it does not
+     * count. */
     if (now_ms < limit->next_ms && limit->next_ms - now_ms <= every_ms) {
         limit->pending++;
         return false;

@@ -43,7 +43,7 @@ enum log_level {
             log_write((level), (object), __VA_ARGS__);                                             \
     } while (0)
 
-/* Lines up to this level are written. Info at the start; may be changed at any time. */
+/* Sets the level up to which lines are written, from now on; it begins as info. */
 void log_set_level(enum log_level level);
 extern enum log_level log_current_level; /* read by log_enabled; set through log_set_level */
 
@@ -52,7 +52,7 @@ static inline bool log_enabled(enum log_level level)
     return level <= log_current_level;
 }
 
-/* "error" "warn" "info" "debug" "trace". Parse returns 0, or -1 and leaves *out alone. */
+/* Reads one of "error" "warn" "info" "debug" "trace". Returns 0, or -1 and leaves *out alone. */
 int log_level_parse(const char *name, enum log_level *out) __attribute__((warn_unused_result));
 const char *log_level_name(enum log_level level);
 
@@ -65,20 +65,20 @@ void log_set_syslog(int facility);
 /* For tests: the path of its socket. */
 void log_set_syslog_path(const char *path);
 
-/* While nothing has to be in time, at the start and at the end, lines wait for room, a second at
- * most and not again when that was in vain. True at the start. */
+/* Lets lines wait for room, while nothing has to be in time (at the start and at the end): a second
+ * at most, and not again when that was in vain. It begins as true. */
 void log_set_patient(bool patient);
 
-/* Says how many lines were dropped when that has not been said and there is room. To be called from
- * time to time. Returns how many were dropped since the last call. */
+/* Writes how many lines were dropped, if some were and there is room. Call it from time to time.
+ * Returns how many were dropped since the last call. */
 uint64_t log_look(void);
 
-/* For tests: each line goes to sink instead of a file, without prefix and newline; line is valid
- * during the call only. NULL ends it. */
+/* For tests: hands each line to `sink` instead of writing it, without prefix and newline; `line` is
+ * valid during the call only. NULL ends that. */
 typedef void (*log_sink_fn)(void *arg, enum log_level level, const char *line);
 void log_set_sink(log_sink_fn sink, void *arg);
 
-/* Writes the line whatever the level is. Use the macros. An object of NULL is left out. */
+/* Writes the line whatever the level is: use the macros. `object` may be NULL. */
 void log_write(enum log_level level, const char *object, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -95,14 +95,14 @@ struct log_limit {
     uint64_t swallowed; /* after true: how many were swallowed before this line */
 };
 
-/* True when the line may be written. */
+/* Returns true when the line may be written. */
 bool log_limited(struct log_limit *limit, int64_t now_ms);
-/* The same with a line each every_ms. */
+/* The same for one line in every_ms. */
 bool log_limited_to(struct log_limit *limit, int64_t now_ms, int64_t every_ms);
 
-/* Keeps lines of which each counts, but which may come by the thousand, to so many a second. All
- * zero at the start. What it swallows is told by a line of its own, before the first one of a later
- * second. True when the line may be written. */
+/* Limits lines of which each counts, but which may come by the thousand, to per_second. All zero at
+ * the start. Says how many it swallowed in a line of its own, before the first one of a later
+ * second. Returns true when the line may be written. */
 struct log_burst {
     int64_t second;
     unsigned lines;

@@ -52,7 +52,7 @@ static void let_go_of_fd(void)
     rest_len = 0;
 }
 
-/* A file of our own for the same pipe or terminal; -1: there is none. */
+/* Opens the same pipe or terminal as a file of our own; -1 if that is not possible. */
 static int open_again(int fd)
 {
     char path[40];
@@ -91,7 +91,7 @@ static int connect_to(const struct sockaddr_un *to, int type)
     return -1;
 }
 
-/* Whoever reads may have been started anew. */
+/* Connects, also again: the syslog daemon may have been restarted. */
 static void connect_syslog(void)
 {
     struct sockaddr_un to = {.sun_family = AF_UNIX};
@@ -132,7 +132,8 @@ static ssize_t write_now(const char *bytes, size_t len)
     return write(out_fd, bytes, len);
 }
 
-/* -1: nothing was written. At the start and at the end there is time to wait a moment, once. */
+/* Writes some of the bytes and returns how many; -1: none. Waits a moment, once, while lines may
+ * wait (log_set_patient). */
 static ssize_t write_some(const char *bytes, size_t len)
 {
     ssize_t n = write_now(bytes, len);

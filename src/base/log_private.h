@@ -4,14 +4,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Lines go to this descriptor, which stays the caller's. */
+/* Sends lines to this descriptor, which stays the caller's. */
 void log_out_use_fd(int fd);
-/* Lines go to the socket of syslog at this path. */
+/* Sends lines to the socket of syslog at this path. */
 void log_out_use_syslog(const char *path);
 
-/* Writes one whole line, ended by a newline or, for syslog, by nothing; a NUL is behind it. False:
- * there is no room for it, or nobody who takes it. */
+/* Writes one whole line, which a newline ends, or for syslog nothing; a NUL stands behind it.
+ * Returns false when there is no room, or nobody takes it. */
 bool log_out(const char *line, size_t len);
-/* What is left of a line that was written in part. False: it still has to wait. */
+/* Writes what is left of a line that was written in part. Returns false while some of it is left.
+ */
 bool log_out_rest(void);
 #endif

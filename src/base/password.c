@@ -27,7 +27,7 @@ static int lower_hex_digit(char c)
     return at ? (int)(at - digits) : -1;
 }
 
-/* Exactly n bytes; returns what stands behind them, or NULL. */
+/* Reads exactly n bytes in hexadecimal; returns the end of them, or NULL. */
 static const char *parse_hex(const char *text, unsigned char *out, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

@@ -14,16 +14,17 @@
 
 enum { PASSWORD_HASH_MAX = 160, PASSWORD_ITERATIONS = 10000, PASSWORD_ITERATIONS_MAX = 20000 };
 
-/* A new hash, with a salt of its own. */
+/* Makes a hash with a new salt. */
 void password_hash(const char *password, size_t len, char out[PASSWORD_HASH_MAX]);
 
-/* Is it the text of a hash? */
+/* Returns true when this is the text of a hash. */
 bool password_is_hash(const char *text);
 
-/* Its iterations; 0: it is no hash. */
+/* Returns its number of iterations; 0 if it is no hash. */
 int password_iterations(const char *hash);
 
-/* Takes the time of so many iterations, or of those of the hash when these are more, whether the
- * password fits or not. False also when `hash` is none. */
+/* Returns true when the password fits the hash; false also when `hash` is none. Takes the time of
+ * so many iterations, or of those of the hash when these are more, in each case, so that the time
+ * tells nothing. */
 bool password_fits(const char *hash, const char *password, size_t len, int iterations);
 #endif

@@ -1,8 +1,8 @@
-/* Memory for small objects that come and go with every request: spare ones of each size stand ready
- * in a list. Who gives one back says its size again. What is kept for one size is never used for
- * another, nor given back to the system.
+/* pool: memory for small objects that come and go with every request. Spare ones of each size stand
+ * ready in a list; whoever gives one back says its size again. What is kept for one size is never
+ * used for another, nor given back to the system.
  *
- * Under a sanitizer nothing is kept, so that each object has a life of its own to be watched. */
+ * Under a sanitizer nothing is kept, so that it can watch each object. */
 #ifndef HOLDFAST_POOL_H
 #define HOLDFAST_POOL_H
 

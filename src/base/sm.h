@@ -49,7 +49,7 @@ static inline const char *sm_name(const struct sm_state *table, uint8_t state)
     return table[state].name;
 }
 
-/* The two ends of sm_move. */
+/* Write the trace line of sm_move, or end the process. */
 void sm_trace(const struct sm_state *table, uint8_t state, const char *object, int to);
 _Noreturn void sm_refuse(const struct sm_state *table, uint8_t state, const char *object, int to);
 

@@ -22,7 +22,8 @@ void systemd_notify(const char *fmt, ...)
     (void)sd_notify(0, text);
 }
 
-/* It orders this against its own requests to reload, so it has to be its clock. */
+/* Sends the time by CLOCK_MONOTONIC, as the manager orders it against its own requests to reload.
+ */
 void systemd_notify_reloading(void)
 {
     struct timespec ts;

@@ -6,12 +6,12 @@
  */
 #include <stdint.h>
 
-/* One message, as sd_notify(3) describes it: "READY=1", "STATUS=...". Never blocks. */
+/* Sends one message, as sd_notify(3) describes it: "READY=1", "STATUS=...". Never blocks. */
 void systemd_notify(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* A reload begins; READY=1 tells that it is over. */
+/* Tells that a reload begins; READY=1 tells that it is over. */
 void systemd_notify_reloading(void);
 
-/* How often it wants to hear WATCHDOG=1 at the least; 0: it does not. */
+/* Returns the longest time that may pass between two WATCHDOG=1; 0: none is expected. */
 int64_t systemd_watchdog_ms(void);
 #endif

@@ -21,8 +21,8 @@ size_t utf8_read(const char *text, size_t len, uint32_t *c)
     return number < least[n] || (number >= 0xd800 && number < 0xe000) || number > 0x10ffff ? 0 : n;
 }
 
-/* First and last of those that are not: without a shape or a width of their own, or turning the
- * direction, or breaking the line. */
+/* The first and last of each range that may not be shown: without a shape or a width of their own,
+ * or turning the direction, or breaking the line. */
 static const struct {
     uint32_t first, last;
 } hidden[] = {

@@ -11,11 +11,11 @@
 
 enum { UTF8_SHOWN_MAX = 16 };
 
-/* Bytes of the character at the start of text, its number in `*c`; 0: there is none. len is not 0.
- */
+/* Reads the character at the start of text: its code point goes to `*c`. Returns its bytes; 0 if
+ * they are no UTF-8. len is not 0. */
 size_t utf8_read(const char *text, size_t len, uint32_t *c);
 
-/* May this character be shown as it is? */
+/* Returns true when people may be shown this character as it is. */
 bool utf8_is_plain(uint32_t c);
 
 /* Writes the first character of the text, or its bytes as \xNN, to `shown` (no NUL behind), and how

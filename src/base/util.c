@@ -125,7 +125,7 @@ int util_parse_int(const char *s, size_t len, int64_t min, int64_t max, int64_t 
     return 0;
 }
 
-/* Two at a time: a division by 100 takes as long as one by 10. */
+/* Takes two digits at a time: a division by 100 takes as long as one by 10. */
 char *util_digits(char *end, uint64_t n)
 {
     static const char pairs[] = "0001020304050607080910111213141516171819"
@@ -300,7 +300,7 @@ static void sip_round(uint64_t v[4])
     v[2] = rotate(v[2], 32);
 }
 
-/* The next n <= 8 bytes as a little-endian word. */
+/* Returns the next n <= 8 bytes as a little-endian word. */
 static uint64_t load_word(const unsigned char *p, size_t n)
 {
     uint64_t word = 0;

@@ -1,5 +1,8 @@
-/* Small tools that everything stands on: memory that does not fail, strict numbers, random
- * bytes, and a hash that strangers cannot aim at. */
+/* util: small tools: memory that does not fail, strict numbers, random bytes, and a hash that
+ * strangers cannot aim at.
+ *
+ * The room base has what everything stands on: memory, bytes, time, the timer wheel, the log,
+ * checked state machines, passwords. Nothing here knows of locks, sockets or Redis. */
 #ifndef HOLDFAST_UTIL_H
 #define HOLDFAST_UTIL_H
 
@@ -14,8 +17,9 @@
 void *util_alloc(size_t n); /* zeroed */
 void *util_realloc(void *p, size_t n);
 char *util_strdup(const char *s);
-char *util_strdup_or_null(const char *s);   /* NULL for NULL */
-char *util_memdup(const void *p, size_t n); /* n bytes, which may hold NULs, and a NUL */
+char *util_strdup_or_null(const char *s); /* NULL for NULL */
+char *util_memdup(const void *p,
+                  size_t n); /* copies n bytes, which may hold NULs, and appends a NUL */
 
 /* True when both texts are the same, or both are NULL. */
 bool util_same_text(const char *a, const char *b);
@@ -29,7 +33,7 @@ int util_parse_int(const char *s, size_t len, int64_t min, int64_t max, int64_t 
 
 /* Writes the decimal digits of n so that they end before `end`, 20 at most; returns the first. */
 char *util_digits(char *end, uint64_t n);
-/* The same from `to` on, 20 bytes at most and no NUL; returns what is behind. */
+/* Writes the same from `to` on, 20 bytes at most and no NUL; returns the end. */
 char *util_put_digits(char *to, uint64_t n);
 
 /* "250ms" "30s" "5m" "1h" "2d", and joined from large to small, each unit once: "1m30s". A bare
@@ -45,17 +49,17 @@ int util_parse_size(const char *s, int64_t *out_bytes) MUST_CHECK;
  * bytes are enough for every value. */
 int util_format_duration(char *buf, size_t size, int64_t ms);
 
-/* What a noun ends in behind n of it: "s", or "" for one. */
+/* Returns the ending of a noun behind the number n: "" for one, else "s". */
 const char *util_plural(int64_t n);
 
-/* Bytes from getrandom(2): good for secrets. */
+/* Fills buf by getrandom(2): good for secrets. */
 void util_random(void *buf, size_t n);
 
-/* n characters of [a-z2-7], 5 random bits each, and a NUL: out holds n + 1 bytes. */
+/* Writes n characters of [a-z2-7], 5 random bits each, and a NUL: out holds n + 1 bytes. */
 void util_random_id(char *out, size_t n);
 
-/* SipHash-1-3 (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012) with a key that
- * is drawn at the first use, because names come from strangers. */
+/* Hashes by SipHash-1-3 (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012) with a
+ * key that is drawn at the first use, because names come from strangers. */
 uint64_t util_hash(const void *p, size_t n);
 
 /* Sets the key, before anything is hashed: for tests that want the same order in every run. */

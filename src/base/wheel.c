@@ -32,7 +32,7 @@ static unsigned digit(int64_t time_ms, unsigned level)
     return (unsigned)((uint64_t)time_ms >> (level * DIGIT_BITS)) & (WHEEL_SLOTS - 1);
 }
 
-/* The slot where an entry due then belongs, as an index of slots. */
+/* Returns the slot, as an index of slots, where an entry that is due then belongs. */
 static uint32_t slot_for(const struct wheel *w, int64_t due_ms)
 {
     int64_t at_ms = due_ms > w->tick_ms ? due_ms : w->tick_ms;
@@ -57,7 +57,7 @@ static void mark_empty(struct wheel *w, uint32_t slot)
         w->levels &= ~(1U << level);
 }
 
-/* The first used slot of a level that has one. */
+/* Returns the first used slot of a level that has one. */
 static unsigned first_used(const struct wheel *w, unsigned level)
 {
     unsigned word = 0;
@@ -119,7 +119,7 @@ int64_t wheel_next_ms(const struct wheel *w)
     return (int64_t)((digits & ~(uint64_t)(WHEEL_SLOTS - 1)) + first_used(w, level)) << shift;
 }
 
-/* Spreads a slot that the tick has just entered. */
+/* Spreads the entries of a slot that the tick has just entered over the levels below. */
 static void cascade(struct wheel *w, uint32_t slot)
 {
     struct wheel_link *head = &w->slots[slot];

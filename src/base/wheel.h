@@ -18,15 +18,15 @@ struct wheel_link {
     struct wheel_link *next, *prev;
 };
 
-/* Part of the object that is due. All zero is an entry that is not armed. Does not move and is not
- * freed while armed. The fields are read-only for others, due_ms is what was last passed. */
+/* Part of the object that is due. All zero is an entry that is not armed. It must not move nor be
+ * freed while armed. The fields are read-only for others; due_ms is what was last passed. */
 struct wheel_entry {
     struct wheel_link link; /* NULLs: not armed */
     int64_t due_ms;
     uint32_t slot;
 };
 
-/* Does not move while an entry is armed (some 32 KB). Needs no fini. */
+/* Must not move while an entry is armed (some 32 KB). Needs no fini. */
 struct wheel {
     int64_t tick_ms; /* everything due before it has been handed out */
     size_t count;    /* armed entries */
@@ -35,7 +35,7 @@ struct wheel {
     struct wheel_link slots[WHEEL_LEVELS * WHEEL_SLOTS];
 };
 
-/* now_ms >= 0, of any clock that does not go back. */
+/* Makes an empty wheel; now_ms >= 0, of any clock that does not go back. */
 void wheel_init(struct wheel *w, int64_t now_ms);
 
 /* Arms the entry, or moves it when it is armed. A due_ms in the past is handed out by the next
@@ -61,13 +61,13 @@ static inline bool wheel_armed(const struct wheel_entry *entry)
  * once" on every expiry. A now_ms lower than before gives NULL. */
 struct wheel_entry *wheel_expire(struct wheel *w, int64_t now_ms);
 
-/* No entry is due before this time; INT64_MAX: no entry. Exact when an entry is due within the
- * tick's 256 ms; otherwise the start of the slot that is next, which may be earlier than its first
- * entry. A wheel_expire at that time brings the entries nearer, so an entry costs at most
- * WHEEL_LEVELS wake-ups. In the past when something is overdue. */
+/* Returns a time before which no entry is due; INT64_MAX if there is no entry. Exact when an entry
+ * is due within the tick's 256 ms; otherwise the start of the slot that is next, which may be
+ * earlier than its first entry. A wheel_expire at that time brings the entries nearer, so an entry
+ * costs at most WHEEL_LEVELS wake-ups. In the past when something is overdue. */
 int64_t wheel_next_ms(const struct wheel *w);
 
-/* For tests: walks over everything. 0, or -1 and says on stderr what is broken. */
+/* For tests: checks every invariant. Returns 0, or -1 and says on stderr what is broken. */
 int wheel_check(const struct wheel *w);
 
 #endif

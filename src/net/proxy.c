@@ -39,7 +39,7 @@ static void set_v6(struct sockaddr_storage *peer, socklen_t *peer_len, const voi
 
 /* ---- version 1 ---- */
 
-/* "TCP4 source destination port port", split at its spaces. */
+/* Reads "TCP4 source destination port port", which it splits at its spaces. */
 static bool parse_words(char *text, struct sockaddr_storage *peer, socklen_t *peer_len)
 {
     unsigned char source[sizeof(struct in6_addr)], destination[sizeof(struct in6_addr)];

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <sys/socket.h>
 
-/* The longest header that is read; more is no header. */
+/* The longest header that is read; anything longer is none. */
 enum { PROXY_HEADER_MAX = 1024 };
 
 enum proxy_result {
@@ -16,8 +16,9 @@ enum proxy_result {
     PROXY_ERROR, /* no header begins like that */
 };
 
-/* On PROXY_DONE `peer` is the address of the client; *peer_len 0: the header names none (a health
- * check of the proxy itself, or a family that is not IP), and it is the proxy's own. */
+/* Reads a header at the start of the bytes. On PROXY_DONE `peer` is the address of the client;
+ * *peer_len 0 if the header names none (a health check of the proxy itself, or a family that is not
+ * IP): the connection is then the proxy's own. */
 enum proxy_result proxy_parse(const char *data, size_t len, size_t *used,
                               struct sockaddr_storage *peer, socklen_t *peer_len);
 #endif

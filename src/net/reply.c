@@ -17,13 +17,13 @@
 
 enum { TEXTS_KEEP = 64 * 1024, BYTES_KEEP = 4 * REPLY_FEED_MAX }; /* kept for the next reply */
 
-/* hiredis frees what belongs to a reply through this; there is nothing to free. */
+/* Frees nothing when hiredis lets a reply go: the values live in a block of our own. */
 static void free_nothing(void *object)
 {
     (void)object;
 }
 
-/* NULL makes hiredis give up; the reason is in `error`. */
+/* Sets the reason and returns NULL, which makes hiredis give up. */
 static void *refuse_reply(struct reply *r, const char *why)
 {
     if (!r->error)
@@ -116,7 +116,7 @@ static void *create_array(const redisReadTask *task, size_t n)
     return add_array(task, n);
 }
 
-/* Types of RESP3, for which we never ask. */
+/* The types of RESP3, which we never ask for, end the reader. */
 static void *create_double(const redisReadTask *task, double value, char *text, size_t len)
 {
     (void)value, (void)text, (void)len;

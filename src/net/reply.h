@@ -44,34 +44,33 @@ struct reply {
     const char *error; /* why the reader has ended; NULL: it has not */
 };
 
-/* Starts for a new connection. Also on one that is in use: what it held is dropped, the memory
- * stays. */
+/* Begins for a new connection. One that is in use drops what it held and keeps its memory. */
 void reply_start(struct reply *, size_t max_bytes);
-/* All zero may be finished too. */
+/* Frees its memory; also of one that is all zero. */
 void reply_fini(struct reply *);
 
 enum reply_result { REPLY_MORE, REPLY_READY, REPLY_BROKEN };
 
-/* Takes up to REPLY_FEED_MAX bytes more; then reply_next() until it is not REPLY_READY. */
+/* Takes up to REPLY_FEED_MAX bytes. Then call reply_next() until it is not REPLY_READY. */
 void reply_feed(struct reply *, const char *data, size_t len);
 
-/* REPLY_READY: values[0] and what follows are one reply, until the next call here.
- * REPLY_BROKEN: `error` says why. */
+/* Reads the next reply. REPLY_READY: values[0] and what follows are one reply, until the next call
+ * here. REPLY_BROKEN: `error` says why. */
 enum reply_result reply_next(struct reply *);
 
-/* A text, ended by a NUL that does not count. It may hold any bytes. */
+/* Returns a text, with a NUL behind it that does not count. It may hold any bytes. */
 static inline const char *reply_text(const struct reply *r, const struct reply_value *v)
 {
     return buf_head(&r->texts) + v->text;
 }
 
-/* True for a status or text with just these words. */
+/* Returns true for a status or text with just these words. */
 bool reply_is_text(const struct reply *, const struct reply_value *, const char *words);
 
-/* True for an error with this code, its first word. */
+/* Returns true for an error with this code, its first word. */
 bool reply_is_error(const struct reply *, const struct reply_value *, const char *code);
 
-/* A text as people may see it: printable ASCII, anything else as \xNN, cut to the room. Returns
- * out. */
+/* Writes a text as people may see it: printable ASCII, anything else as \xNN, cut to the room.
+ * Returns out. */
 char *reply_words(char *out, size_t size, const char *text, size_t len);
 #endif

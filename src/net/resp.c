@@ -58,7 +58,7 @@ static char *scratch_text(struct resp_scratch *scratch, size_t len)
     return scratch->text;
 }
 
-/* At the start of a request. */
+/* Goes to the start of a request. */
 static void parser_rewind(struct resp_parser *parser)
 {
     parser->pos = 0;
@@ -89,7 +89,7 @@ parser_fail(struct resp_parser *parser, struct resp_scratch *scratch, const char
     return RESP_ERROR;
 }
 
-/* What an error calls a limit, with what has to stand before its value. */
+/* Names a limit in an error, with what has to stand before its value. */
 #define LIMIT(limits, option)                                                                      \
     ((limits)->of_strangers ? "the limit before authentication, " : option " ")
 
@@ -130,7 +130,7 @@ static inline enum header read_header(const char *p, size_t len, int64_t *count,
     return HEADER_OK;
 }
 
-/* These two return RESP_REQUEST for "go on". */
+/* Returns RESP_REQUEST for "go on", as does the next one. */
 static enum resp_result read_multibulk_header(struct resp_parser *parser,
                                               struct resp_scratch *scratch, const char *data,
                                               size_t len)
@@ -194,7 +194,7 @@ static enum resp_result read_bulk_header(struct resp_parser *parser, struct resp
     return RESP_REQUEST;
 }
 
-/* Goes on from pos to the end of the request. note: put the arguments into the scratch. */
+/* Reads on from pos to the end of the request. `note`: puts the arguments into the scratch. */
 static enum resp_result parse_multibulk(struct resp_parser *parser, struct resp_scratch *scratch,
                                         const char *data, size_t len, bool note)
 {
@@ -251,8 +251,8 @@ static char escaped_char(char c)
     }
 }
 
-/* A closing quote ends the argument: a blank or the end of the line must follow. Returns what comes
- * behind it, NULL when s is at no such quote. */
+/* Reads a closing quote, which ends the argument: a blank or the end of the line must follow.
+ * Returns what is behind it; NULL when s is at no such quote. */
 static const char *close_quote(const char *s, const char *end)
 {
     if (s == end || (s + 1 < end && !is_blank(s[1])))
@@ -260,8 +260,8 @@ static const char *close_quote(const char *s, const char *end)
     return s + 1;
 }
 
-/* The next three read from s and write to *out, which has room: nothing grows by being unescaped.
- * They return where they stopped, NULL for unbalanced quotes. */
+/* Reads from s and writes to *out, as do the next two: there is room, as nothing grows by being
+ * unescaped. Returns where it stopped; NULL for unbalanced quotes. */
 static const char *read_double_quoted(const char *s, const char *end, char **out)
 {
     for (; s < end && *s != '"'; s++) {
@@ -329,7 +329,8 @@ static enum resp_result split_line(struct resp_parser *parser, struct resp_scrat
     return RESP_REQUEST;
 }
 
-/* Here pos is how far there is no LF; after RESP_REQUEST it is behind the line. */
+/* Reads a line. While it is not whole, pos is how far there is no LF; after RESP_REQUEST it is
+ * behind the line. */
 static enum resp_result parse_inline(struct resp_parser *parser, struct resp_scratch *scratch,
                                      const char *data, size_t len)
 {

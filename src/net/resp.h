@@ -1,10 +1,9 @@
-/* What clients send and what they are answered: the Redis protocol, RESP2 and RESP3.
+/* resp: what clients send and what they are answered: the Redis protocol, RESP2 and RESP3.
  *
  * Requests: `*N\r\n$len\r\nbytes\r\n...` ("multibulk") and lines ("inline", for nc and telnet), as
  * in https://redis.io/docs/latest/develop/reference/protocol-spec/. Bytes come from strangers: all
  * that they can make grow has a limit, and what does not follow the protocol to the letter is an
- * error.
- */
+ * error. */
 #ifndef HOLDFAST_RESP_H
 #define HOLDFAST_RESP_H
 
@@ -62,9 +61,9 @@ struct resp_parser {
     int args_got;
 };
 
-/* limits must outlive the parser. */
+/* Begins at the start of a stream; limits must outlive the parser. */
 void resp_parser_init(struct resp_parser *parser, const struct resp_limits *limits);
-/* Forgets a request in the middle. Nothing to free: here for symmetry and for reuse. */
+/* Forgets a request that is half there. There is nothing to free: for symmetry and reuse. */
 void resp_parser_fini(struct resp_parser *parser);
 
 /* Looks for one request at the start of data.
@@ -99,10 +98,10 @@ void resp_bool(struct resp_writer *w, bool value);      /* #t #f, in RESP2 :1 :0
 void resp_double(struct resp_writer *w, double value);  /* in RESP2 a bulk string */
 void resp_null(struct resp_writer *w);                  /* _, in RESP2 $-1 */
 void resp_null_array(struct resp_writer *w);            /* _, in RESP2 *-1 */
-/* format is three letters, "txt" or "mkd"; in RESP2 a bulk string. */
+/* Writes text of a format, which is three letters, "txt" or "mkd"; in RESP2 a bulk string. */
 void resp_verbatim(struct resp_writer *w, const char *format, const void *ptr, size_t len);
 
-/* Headers: n elements (of a map: 2 * npairs) must follow. */
+/* Write headers: n elements (of a map: 2 * npairs) must follow. */
 void resp_array(struct resp_writer *w, size_t n);
 void resp_map(struct resp_writer *w, size_t npairs); /* in RESP2 an array of 2 * npairs */
 void resp_set(struct resp_writer *w, size_t n);      /* in RESP2 an array */

@@ -33,13 +33,13 @@ static void write_number(struct resp_writer *w, char type, int64_t value)
     buf_commit(w->out, len);
 }
 
-/* A header of n elements: as `resp3` says in RESP3, as `resp2` in RESP2. */
+/* Writes a header of n elements: as `resp3` says in RESP3, as `resp2` in RESP2. */
 static void write_header(struct resp_writer *w, char resp2, char resp3, size_t n)
 {
     write_number(w, w->proto >= 3 ? resp3 : resp2, (int64_t)n);
 }
 
-/* Makes len bytes that stand behind the end of out part of it, as one line. */
+/* Makes len bytes that were written behind the end of `out` part of it, as one line. */
 static void commit_line(struct resp_writer *w, char *p, size_t len)
 {
     for (size_t i = 0; i < len; i++)

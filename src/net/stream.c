@@ -33,7 +33,8 @@ enum {
     KEEPALIVE_PROBES = 3
 };
 
-/* Where all streams read. Its bytes are consumed or copied before the next read of any of them. */
+/* All streams read into it: its bytes are consumed or copied before the next read of any of them.
+ */
 static char gulp[GULP];
 
 /* ---- the socket ---- */
@@ -88,7 +89,7 @@ static void trim(const struct stream *s, struct buf *b)
         buf_trim(b);
 }
 
-/* False: the callback has closed the stream. */
+/* Offers what is kept. Returns false when the callback has closed the stream. */
 static bool offer_kept(struct stream *s)
 {
     unsigned closes = s->closes;

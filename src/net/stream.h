@@ -3,10 +3,14 @@
 /*
  * stream: bytes over one non-blocking socket, plain or by TLS, for both edges.
  *
+ * The room net has bytes and words on sockets: streams, TLS, the Redis protocol as clients speak it
+ * (resp) and as servers answer (reply), the PROXY protocol. Nothing here knows what a command
+ * means.
+ *
  * Reads come in large gulps with plain recv(2) into memory that all streams share, so that an idle
  * connection costs no buffer; only what the owner leaves unconsumed is kept. Writes are gathered:
  * the owner appends to stream_out() as often as it likes in one turn of the loop and calls
- * stream_flush() once. The stream knows nothing of what the bytes mean.
+ * stream_flush() once.
  *
  *   CLOSED --stream_adopt--> OPEN --stream_close | end--> CLOSED
  *   CLOSED --stream_connect--> CONNECTING --connected--> OPEN
@@ -17,8 +21,8 @@
  * is killed, end without it. Anybody on the way can send a FIN, as over plain TCP.
  *
  * A callback may call any function here for its own stream, stream_close() too. But the memory of
- * the stream has to stay until the callback has returned: who frees a stream does it at the end of
- * the turn.
+ * the stream has to stay until the callback has returned: an owner that frees a stream does so at
+ * the end of the turn.
  */
 #include <event2/event.h>
 #include <event2/event_struct.h>
@@ -101,7 +105,7 @@ void stream_init(struct stream *, struct event_base *, const struct stream_event
  */
 void stream_adopt(struct stream *, int fd);
 
-/* The same with TLS, the peer being the one that has connected. */
+/* Does the same with TLS; the peer is the one that has connected. */
 void stream_adopt_tls(struct stream *, int fd, struct ssl_ctx_st *);
 
 /* From now on stream_connect() makes connections with TLS to the server of this name (a name or a
@@ -118,7 +122,7 @@ void stream_connect(struct stream *, struct evdns_base *dns, const char *host, i
 /* Sets keepalive and TCP_USER_TIMEOUT where the socket is TCP; harmless elsewhere. */
 void stream_keepalive(struct stream *, const struct stream_keepalive *);
 
-/* The buffer to append bytes to; they leave with the next stream_flush(). */
+/* Returns the buffer to append bytes to; they leave with the next stream_flush(). */
 static inline struct buf *stream_out(struct stream *s)
 {
     return &s->out;
@@ -136,7 +140,7 @@ void stream_resume(struct stream *);
  * Not to be called from a callback of the same stream. */
 void stream_offer(struct stream *);
 
-/* How many bytes are kept unconsumed. */
+/* Returns how many bytes are kept unconsumed. */
 static inline size_t stream_kept(const struct stream *s)
 {
     return buf_len(&s->in);
@@ -144,24 +148,24 @@ static inline size_t stream_kept(const struct stream *s)
 
 /* Looks whether the peer of a paused stream is still there, which nothing else would notice. on_end
  * runs inside this call when the connection is broken, or with TLS when it has ended, since whether
- * in order cannot be seen without reading. True: the peer has sent FIN, behind bytes that may not
- * have been read yet. */
+ * in order cannot be seen without reading. Returns true when the peer has sent FIN, behind bytes
+ * that may not have been read yet. */
 bool stream_probe(struct stream *);
 
-/* True while a stream waits for the handshake of TLS. */
+/* Returns true while the handshake of TLS is under way. */
 static inline bool stream_is_shaking(const struct stream *s)
 {
     return s->shaking;
 }
 
-/* Who the peer is by its certificate (tls_peer_name); false without TLS. */
+/* Writes the name in the peer's certificate (tls_peer_name); false without TLS. */
 bool stream_peer_name(struct stream *, char *out, size_t size);
 
-/* Sends FIN; reading goes on. Only when stream_out() is empty. */
+/* Sends FIN; reading goes on. Call it only when stream_out() is empty. */
 void stream_shutdown(struct stream *);
 
-/* Ends it now: drops what is unsent, closes the socket. No callback follows. Also on a closed one.
- */
+/* Ends it now: drops what is unsent, closes the socket. No callback follows. A closed one stays
+ * closed. */
 void stream_close(struct stream *);
 
 /* As stream_close(), with an RST in place of a FIN: the peer sees an error at once. */
@@ -172,8 +176,8 @@ static inline bool stream_is_open(const struct stream *s)
     return s->fd >= 0 && !s->connecting;
 }
 
-/* An address in words: "127.0.0.1:4711", "[::1]:4711", "unix:/path", "unix:" for one without a
- * name. */
+/* Writes an address in words: "127.0.0.1:4711", "[::1]:4711", "unix:/path", "unix:" for one without
+ * a name. */
 enum { STREAM_ADDRESS_MAX = 128 };
 void stream_address(char out[STREAM_ADDRESS_MAX], const struct sockaddr *, socklen_t len);
 #endif

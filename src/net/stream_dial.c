@@ -89,7 +89,7 @@ static void on_looked_up(int result, struct evutil_addrinfo *list, void *arg)
         evutil_freeaddrinfo(list);
 }
 
-/* Tries one address after the other until one at least begins. */
+/* Tries one address after the other until a connect to one of them begins. */
 static void dial_next(struct stream *s)
 {
     struct stream_dial *d = s->dial;

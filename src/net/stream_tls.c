@@ -82,7 +82,7 @@ void stream_tls_start(struct stream *s)
     wait_for(s, !s->connecting);
 }
 
-/* 0 is the end, as from recv(2). */
+/* Returns what recv(2) would: 0 at the end, else -1 with an errno. */
 static ssize_t as_errno(enum tls_result result)
 {
     switch (result) {
@@ -110,7 +110,7 @@ ssize_t stream_tls_read(struct stream *s, void *p, size_t n)
 
     if (result == TLS_DONE)
         return (ssize_t)done;
-    /* It owes the peer an answer (a new key) that the socket does not take now. */
+    /* TLS owes the peer an answer (a new key) that the socket does not take now. */
     if (result == TLS_WANT_WRITE) {
         s->read_waits = true;
         wait_for(s, false);

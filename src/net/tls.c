@@ -28,7 +28,7 @@ enum { PATH_ROOM = 1024 };
 
 static char reason[TLS_REASON_MAX];
 
-/* The first error is the cause, those behind it its consequences. */
+/* Returns the first error, which is the cause: those behind it are its consequences. */
 static const char *first_error(void)
 {
     unsigned long err = ERR_get_error();
@@ -42,7 +42,7 @@ static const char *first_error(void)
 
 /* ---- contexts ---- */
 
-/* Without it OpenSSL would ask for the passphrase on the terminal. */
+/* Knows no passphrase; without this function OpenSSL would ask for one on the terminal. */
 static int on_passphrase(char *buf, int size, int for_writing, void *arg)
 {
     (void)buf, (void)size, (void)for_writing, (void)arg;
@@ -62,7 +62,7 @@ static SSL_CTX *context_new(const SSL_METHOD *method)
 #endif
     SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                               SSL_MODE_RELEASE_BUFFERS);
-    /* A record that is none of the application's ends a read, so that a flood of them holds up
+    /* A record without bytes of the application ends a read, so that a flood of them holds up
      * nobody else. */
     SSL_CTX_clear_mode(ctx, SSL_MODE_AUTO_RETRY);
     SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF); /* tickets need no memory here */
@@ -98,8 +98,8 @@ static int load_certificate(SSL_CTX *ctx, const struct tls_files *f, char *error
     return 0;
 }
 
-/* `for_clients`: the names of those whom we believe are told to clients, which helps them to choose
- * their certificate. */
+/* Loads the authorities to believe. `for_clients`: tells clients their names, which helps them to
+ * choose their certificate. */
 static int load_ca(SSL_CTX *ctx, const struct tls_files *f, bool for_clients, char *error,
                    size_t size)
 {
@@ -218,7 +218,8 @@ struct ssl_st *tls_accept(struct ssl_ctx_st *ctx, int fd)
     return ssl;
 }
 
-/* OpenSSL copies the name, but its macro takes a pointer that is not const. */
+/* Sends the name to the server (SNI). OpenSSL copies it, but its macro takes a pointer that is not
+ * const. */
 static bool name_server(SSL *ssl, const char *name)
 {
     char *copy = util_strdup(name);

@@ -30,28 +30,29 @@ enum tls_clients { TLS_CLIENTS_ANY, TLS_CLIENTS_OPTIONAL, TLS_CLIENTS_REQUIRED }
 
 enum { TLS_REASON_MAX = 300 };
 
-/* Read the files, so they block. NULL: `error` says which file and why. With TLS_CLIENTS_OPTIONAL a
- * client may come without a certificate, but not with a bad one. */
+/* Makes a context for connections of clients. Reads the files, so it blocks. NULL: `error` says
+ * which file and why. With TLS_CLIENTS_OPTIONAL a client may come without a certificate, but not
+ * with a bad one. */
 struct ssl_ctx_st *tls_server_new(const struct tls_files *, enum tls_clients, char *error,
                                   size_t error_size) MUST_CHECK;
 struct ssl_ctx_st *tls_client_new(const struct tls_files *, char *error,
                                   size_t error_size) MUST_CHECK;
-/* The same for a master, with the files that its configuration names. */
+/* Makes one for connections to a master, likewise, from the files that its configuration names. */
 struct ssl_ctx_st *tls_master_new(const struct conf_master *, char *error,
                                   size_t error_size) MUST_CHECK;
-/* When the first of the certificates that it shows expires, in seconds since 1970; 0: it shows
- * none. */
+/* Returns when the first of the certificates that it shows expires, in seconds since 1970; 0 if it
+ * shows none. */
 int64_t tls_context_expiry_s(struct ssl_ctx_st *);
-/* The name that a master's certificate must be for. */
+/* Returns the name that a master's certificate must be for. */
 const char *tls_master_name(const struct conf_master *);
-/* Connections made from it go on. NULL is allowed. */
+/* Frees a context; connections made from it go on. NULL is allowed. */
 void tls_context_free(struct ssl_ctx_st *);
 
-/* A connection over `fd`, which stays the caller's. `name` is the name or the numeric address that
- * the certificate of the server must be for. */
+/* Make a connection over `fd`, which stays the caller's. `name` is the name or the numeric address
+ * that the certificate of the server must be for. */
 struct ssl_st *tls_accept(struct ssl_ctx_st *, int fd);
 struct ssl_st *tls_connect(struct ssl_ctx_st *, int fd, const char *name);
-/* Without a word to the peer. NULL is allowed. */
+/* Frees a connection without a word to the peer. NULL is allowed. */
 void tls_free(struct ssl_st *);
 
 enum tls_result {
@@ -65,16 +66,17 @@ enum tls_result {
 };
 
 enum tls_result tls_shake(struct ssl_st *);
-/* At most one record, and all of it when n is 16 KB or more: then nothing is ever held back here
- * that the socket does not know of. Written may be less than n; a try that was not TLS_DONE has to
- * be repeated with the same bytes first, wherever they are by then. */
+/* Reads at most one record, and all of it when n is 16 KB or more: then nothing is ever held back
+ * here that the socket does not know of. tls_write() may write less than n; a try that was not
+ * TLS_DONE has to be repeated with the same bytes first, wherever they are by then. */
 enum tls_result tls_read(struct ssl_st *, void *p, size_t n, size_t *done);
 enum tls_result tls_write(struct ssl_st *, const void *p, size_t n, size_t *done);
-/* The common name in the peer's certificate, which has been verified; false: there is none. */
+/* Writes the common name in the peer's certificate, which has been verified; false if there is
+ * none. */
 bool tls_peer_name(struct ssl_st *, char *out, size_t size);
-/* Says that nothing more will come, if the socket takes it. */
+/* Tells the peer that nothing more will come, if the socket takes it. */
 void tls_goodbye(struct ssl_st *);
 
-/* In words why the last call here has failed. */
+/* Returns in words why the last call here has failed. */
 const char *tls_reason(void);
 #endif

@@ -1,11 +1,12 @@
-/* The queue of those who want to be somebody.
+/* The queue of tries to log in.
  *
  * Owns each try that waits, until its verdict has been taken or nobody wants it. One password at a
- * time is with the hasher; its try may go meanwhile, what comes out is still held against its
- * origin. A reload may change users meanwhile: a verdict counts for the hash that it was made with.
+ * time is with the hasher; its try may be dropped meanwhile, and the result still counts against
+ * its origin. A reload may change users meanwhile: a verdict counts for the hash that it was made
+ * with.
  *
- * Invariants: a try in `queue` has no verdict; `next_ms` is not later than the first of them can be
- * looked at; at most one try is with the hasher. */
+ * Invariants: a try in `queue` has no verdict; `next_ms` is not later than the first time at which
+ * one of them can be compared; at most one try is with the hasher. */
 #include "session/login.h"
 
 #include <assert.h>
@@ -22,7 +23,7 @@
 
 enum { ORIGINS = 256 };
 
-/* What is known of a try without its texts. */
+/* What a try is counted by. */
 struct facts {
     uint64_t origin, key; /* see login_private.h */
     unsigned char digest[USER_DIGEST];
@@ -52,8 +53,8 @@ static struct {
     size_t name_len;
 } current;
 
-/* When the password of an origin was last given to the hasher: by the origin's number, two that
- * meet wait for each other. */
+/* The turn in which the hasher last got a password of an origin, by a hash of the origin: two with
+ * the same one take turns as if they were one. */
 static uint64_t last_turn[ORIGINS], n_turns;
 
 static struct user *user_of(const struct login *l)
@@ -70,7 +71,8 @@ static void get_facts(struct facts *f, const struct login_try *t)
     user_digest(t->name, t->name_len, t->password, t->password_len, f->digest);
 }
 
-/* Stands for this password against this hash: a new password of the user makes it another one. */
+/* Returns a number that stands for this password and this hash: it changes when the user gets a new
+ * password. */
 static uint64_t mark_of(const struct facts *f, const char *hash)
 {
     char both[USER_DIGEST + PASSWORD_HASH_MAX];
@@ -136,13 +138,14 @@ static void decide_try(struct login *l, bool right)
 
 /* ---- looking at them ---- */
 
-/* It was right before, and nobody learns too much from hearing so at once. */
+/* Returns true when the password was right before, and an answer at once helps nobody who guesses.
+ */
 static bool is_right_at_once(const struct facts *f, const struct user *u, int64_t now_ms)
 {
     return u && u->hash && user_knows(u, f->digest) && !penalty_is_guessed_at(f->key, now_ms);
 }
 
-/* True: this try can be looked at now. Else next_ms is when. */
+/* Returns true when this try can be decided or compared now; else sets next_ms. */
 static bool is_due(const struct login *l, bool known, int64_t now_ms)
 {
     int64_t until_ms = penalty_until_ms(l->facts.key, known);
@@ -167,7 +170,7 @@ static void give_to_hasher(struct login *l)
     hasher_give(hash, l->name + l->name_len, l->password_len, user_iterations());
 }
 
-/* Decides those that need no hash; returns who is the next for the hasher, or NULL. */
+/* Decides all tries that need no hash; returns the next one for the hasher, or NULL. */
 static struct login *look_at_all(int64_t now_ms)
 {
     struct login *l, *next, *best = NULL;
@@ -193,7 +196,8 @@ static struct login *look_at_all(int64_t now_ms)
     return best;
 }
 
-/* A reload may have taken the user away, or changed its password. */
+/* Takes the result of the hasher. A reload may have removed the user meanwhile, or changed its
+ * password. */
 static void take_result(bool fits, int64_t now_ms)
 {
     struct user *u = user_find(current.name, current.name_len);
@@ -211,7 +215,8 @@ static void take_result(bool fits, int64_t now_ms)
         decide_try(l, fits);
 }
 
-/* Without a thread the result is there at once; even then not more than one password in a turn. */
+/* Gives the hasher one password in a turn, no more, also when there is no thread and the result is
+ * there at once. */
 void login_turn(int64_t now_ms)
 {
     bool fits;
@@ -249,7 +254,7 @@ static bool is_crowded(uint64_t origin)
     return n >= LOGIN_WAITING_ORIGIN_MAX;
 }
 
-/* The verdict on a try that has waited; LOGIN_WAITS: none yet, or it counts no more. */
+/* Takes the verdict on a try that has waited; LOGIN_WAITS: there is none, or it counts no more. */
 static enum login_verdict take_verdict(struct login **login, struct user **user)
 {
     struct login *l = *login;

@@ -6,12 +6,12 @@
  * A try waits in a queue until its password is compared with a hash (hasher.h), one at a time, the
  * origins in turn; an origin is an address (of IPv6 its first 64 bits) or the uid of a local peer.
  *
- * After a wrong password the next one for this user, and for every sixteenth other name, from this
- * origin is not looked at for 200 ms, then for twice as long after each further one, at most 2 s.
- * Who repeats a password that was wrong before waits as long, but does not make others wait who
- * have another one. A password that was right before is right at once, without a hash, unless
- * LOGIN_GUESSES wrong ones came within a minute: then it waits with the others, as its answer would
- * tell at once that it is right.
+ * After a wrong password the next one from this origin for this user, and for every sixteenth other
+ * name, is not compared for 200 ms, then for twice as long after each further one, at most 2 s. A
+ * client that repeats a password that was wrong before waits as long, but makes nobody wait who has
+ * another one. A password that was right before is right at once, without a hash, unless
+ * LOGIN_GUESSES wrong ones came within a minute: then it waits with the others, as an answer at
+ * once would tell that it is right.
  *
  * Whether there is such a user makes no difference to any wait or work.
  */
@@ -33,7 +33,7 @@ enum login_verdict {
     LOGIN_WAITS, /* on_verdict follows: ask again then, with the same name and password */
     LOGIN_RIGHT,
     LOGIN_WRONG,
-    LOGIN_CROWDED /* too many wait already: it was not looked at */
+    LOGIN_CROWDED /* too many wait already: the password was not compared */
 };
 
 struct login_try {
@@ -42,25 +42,26 @@ struct login_try {
     size_t name_len, password_len;
 };
 
-/* `on_verdict` is called when the verdict on a try that waits is known; never from login_ask(). */
+/* Begins. `on_verdict` is called when the verdict on a try that waits is known; never from
+ * login_ask(). */
 void login_init(void (*on_verdict)(struct session *));
 
-/* The try of this session, from the first question to its verdict. `*login` is NULL at first, and
- * when there is a verdict; while it is not, the same try is asked for again. `*user` is set for
- * LOGIN_RIGHT and stays the set's. */
+/* Asks for the verdict on the try of a session, for the first time or again. `*login` is NULL at
+ * first, and when there is a verdict; while it is not, the same try is asked for again. `*user` is
+ * set for LOGIN_RIGHT and stays the set's. */
 enum login_verdict login_ask(struct login **login, struct session *, const struct login_try *,
                              int64_t now_ms, struct user **user);
-/* There is no verdict yet; false for NULL. */
+/* Returns true while there is no verdict; false for NULL. */
 bool login_waits(const struct login *);
-/* Nobody wants the verdict any more; NULL is allowed. */
+/* Drops a try whose verdict nobody wants any more; NULL is allowed. */
 void login_drop(struct login *);
 
-/* Looks at what is due: call it at login_next_ms(), when hasher_start()'s descriptor is readable,
- * and after users_configure(). */
+/* Takes results and begins what is due. Call it at login_next_ms(), when hasher_start()'s
+ * descriptor is readable, and after users_configure(). */
 void login_turn(int64_t now_ms);
 int64_t login_next_ms(void); /* INT64_MAX: at no time */
 size_t login_waiting(void);
 
-/* Forgets all wrong passwords. Nobody may wait any more. */
+/* Forgets all wrong passwords. No try may be waiting. */
 void login_fini(void);
 #endif

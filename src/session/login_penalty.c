@@ -1,7 +1,7 @@
 /* Who has to wait after wrong passwords.
  *
- * A table of fixed size: one entry an origin and group of names, found by a keyed hash of both; two
- * that meet in one entry drive each other out, which only shortens a wait. */
+ * A table of fixed size: one entry for an origin and a group of names, found by a keyed hash of
+ * both. Two that fall on the same entry drive each other out, which only shortens a wait. */
 #include <string.h>
 
 #include "base/util.h"
@@ -31,9 +31,9 @@ static struct penalty {
     int64_t guesses_since_ms;
 } penalties[PENALTIES];
 
-/* Names wait in NAME_GROUPS groups, whether there is such a user or not: who tries names must not
- * learn from a wait which of them exist, and must not have a first try without a wait, which costs
- * us some milliseconds, for every name that there is. */
+/* Returns the group of a name. Names wait in NAME_GROUPS groups, whether there is such a user or
+ * not: whoever tries names must not learn from a wait which of them exist, and must not have a
+ * first try without a wait, which costs us some milliseconds, for every name that can be. */
 static unsigned group_of_name(const char *name, size_t len)
 {
     uint32_t h = 2166136261u; /* FNV-1a: who shares a group with whom is no secret */
@@ -55,7 +55,7 @@ static struct penalty *slot_of(uint64_t key)
     return &penalties[(key >> 1) % PENALTIES];
 }
 
-/* NULL: nothing is held against it. */
+/* Returns the entry of this key; NULL if nothing counts against it. */
 static const struct penalty *find_penalty(uint64_t key)
 {
     const struct penalty *p = slot_of(key);

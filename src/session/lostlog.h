@@ -1,7 +1,7 @@
 #ifndef HOLDFAST_LOSTLOG_H
 #define HOLDFAST_LOSTLOG_H
 /*
- * lostlog: the last locks that were lost, for the status page. The log has all of them.
+ * lostlog: the last locks that were lost, for the status page. The log names all of them.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -15,13 +15,14 @@ struct lostlog_entry {
     int64_t at_ms; /* BOOTTIME, as everything in the middle */
     int64_t held_ms;
     int64_t token;
-    uint64_t client;    /* id of the connection that held it; 0: it had gone */
+    uint64_t client;    /* id of the connection that held it; 0: it was gone by then */
     const char *reason; /* static text */
     size_t name_len;    /* of the whole name */
     char name[LOSTLOG_NAME];
 };
 
-/* Keeps one, and drops the oldest when there are LOSTLOG_LEN. `at_ms` is now, `name` is copied. */
+/* Adds an entry, and drops the oldest when there are LOSTLOG_LEN. `at_ms` is now, `name` is copied.
+ */
 void lostlog_add(const struct lostlog_entry *, const char *name, size_t name_len);
 
 size_t lostlog_count(void);

@@ -34,8 +34,8 @@
 #define uthash_fatal(text) util_die("pubsub: %s", (text))
 #include <uthash.h>
 
-/* Steps of one turn, and what takes how many. To tell somebody is to make the message, and a write
- * to his socket. */
+/* Steps of one turn, and what takes how many. TELL_STEPS: to make the message for one listener and
+ * write it to its socket. */
 enum { TURN_STEPS = 40000, TELL_STEPS = 40, MATCH_BYTES = 8 };
 enum { OUTBOX_MAX = 16384 };
 
@@ -69,14 +69,14 @@ static TAILQ_HEAD(, message) outbox = TAILQ_HEAD_INITIALIZER(outbox);
 static uint32_t n_outbox;
 static uint64_t last_message;
 static int steps_left = TURN_STEPS;
-static bool telling; /* somebody is being told, and may publish meanwhile */
+static bool telling; /* a message is being sent, which may cause others */
 
-/* Of the message that is under way. */
+/* How far the message under way has come. */
 static struct {
     struct entry *entry;      /* the one to look at; NULL: no more of its kind */
     struct subscription *sub; /* the next listener of it */
-    bool fits;                /* it is the right one: its listeners are being told */
-    bool in_patterns;         /* the listeners of the channel itself are through */
+    bool fits;                /* its listeners get the message: one after the other */
+    bool in_patterns;         /* the listeners of the channel itself have it */
 } at;
 
 static struct entry *entry_find(bool is_pattern, const char *name, size_t len)
@@ -128,8 +128,8 @@ static void entry_free(struct entry *e)
     free(e);
 }
 
-/* The subscription of this session to this name. Walks the shorter of the two lists it would be on.
- */
+/* Returns the subscription of this session to this name, or NULL. Walks the shorter of the two
+ * lists that it would be on. */
 static struct subscription *subscription_find(const struct session *s, struct entry *e)
 {
     struct subscription *sub;
@@ -264,7 +264,7 @@ static void tell_listener(struct subscription *sub, const struct message *m, int
     stats.messages_sent++;
 }
 
-/* Tells the listeners of the entry, as far as the steps go; returns how many. */
+/* Sends the message to the listeners of the entry, as far as the steps go; returns to how many. */
 static uint32_t tell_listeners(const struct message *m, int64_t now_ms)
 {
     struct subscription *sub;
@@ -281,7 +281,7 @@ static uint32_t tell_listeners(const struct message *m, int64_t now_ms)
     return n;
 }
 
-/* The entry is a channel, or a pattern that fits: its listeners come next. */
+/* Begins with the listeners of the entry, which is a channel, or a pattern that fits. */
 static void look_closer(const struct message *m)
 {
     struct entry *e = at.entry;
@@ -303,7 +303,7 @@ static void begin_message(const struct message *m)
     at.in_patterns = false;
 }
 
-/* Goes on with the message that is under way. True: it is through. */
+/* Goes on with the message that is under way. Returns true when nobody is left to get it. */
 static bool tell_some(const struct message *m, uint32_t *n_told, int64_t now_ms)
 {
     while (at.entry != NULL || !at.in_patterns) {
@@ -325,7 +325,7 @@ static bool tell_some(const struct message *m, uint32_t *n_told, int64_t now_ms)
     return true;
 }
 
-/* Keeps a copy of it, before or behind all others. */
+/* Puts a copy of the message into the outbox, before or behind all others. */
 static void post(const struct message *m, bool first)
 {
     struct message *copy = util_alloc(sizeof *copy + m->channel_len + m->text_len);
@@ -341,7 +341,7 @@ static void post(const struct message *m, bool first)
         TAILQ_INSERT_TAIL(&outbox, copy, link);
 }
 
-/* `at` is about the first one. */
+/* Sends from the outbox, as far as the steps go; `at` is about the first message. */
 static void send_outbox(int64_t now_ms)
 {
     struct message *m, *next;
@@ -359,7 +359,7 @@ static void send_outbox(int64_t now_ms)
     telling = false;
 }
 
-/* Nobody is before it. Returns how many have been told. */
+/* Sends a message at once, as none waits. Returns to how many. */
 static uint32_t send_at_once(const struct message *m, int64_t now_ms)
 {
     uint32_t n_told = 0;

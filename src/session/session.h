@@ -3,12 +3,16 @@
 /*
  * session: a client without its socket.
  *
- * It has an identity (number, default owner, name), the watched holds that end with it, and its
- * requests in flight in the order in which they came. A request finishes exactly once; its reply is
- * turned into bytes at the last moment (session_flush), so that a validity in it is true when it
- * leaves. Replies leave in the order of the requests.
+ * The room session has who clients are and what they are told apart from replies: sessions and
+ * their requests, users and logins, channels, the last lost locks. Sockets and locks are not known
+ * here.
  *
- * A request:
+ * A session has an identity (number, default owner, name), the watched holds that end with it, and
+ * its requests in flight in the order in which they came. A request finishes exactly once; its
+ * reply is turned into bytes at the last moment (session_flush), so that a validity in it is true
+ * when it leaves. Replies leave in the order of the requests.
+ *
+ *   A request:
  *     session_ask ---> RUNNING --request_finish--> DONE --session_flush--> freed
  *                        |  ^
  *          request_park  v  | request_unpark        (the session runs nothing behind it meanwhile)
@@ -61,8 +65,8 @@ struct session_events {
     void (*on_ready)(struct session *);
     /* No request is parked any more: go on with the commands that came behind it. */
     void (*on_unblocked)(struct session *);
-    /* The session has to end, e.g. `on_lost = close`; `reason` is for the log. Never synchronous:
-     * the edge closes at the end of the turn, after what is written has been sent. */
+    /* The session has to end, e.g. by `on_lost = close`; `reason` is for the log. The edge does not
+     * close inside the call but at the end of the turn, after what is written has been sent. */
     void (*on_close)(struct session *, const char *reason);
     /* A reply has been written, its request is still whole; for the statistics. NULL: nobody
      * counts. Not for immediate replies (session_reply), which are counted where they are made. */
@@ -75,10 +79,10 @@ struct session {
     uint64_t id; /* unique in this process, from 1 */
     const struct session_events *events;
     struct buf *out;         /* the stream's; only whole replies and messages enter it */
-    struct user *user;       /* who it is, one reference; NULL: nobody has been named */
-    struct user *own_user;   /* who it is by the way it came (uid, certificate); likewise */
-    struct login *login;     /* its password is being looked at; NULL: none is */
-    uint64_t origin;         /* where it comes from, as login.h wants it */
+    struct user *user;       /* the user that it acts as, one reference; NULL: nobody */
+    struct user *own_user;   /* the user that its uid or certificate implies; likewise */
+    struct login *login;     /* its password is being checked; NULL: none is */
+    uint64_t origin;         /* its origin, see login.h */
     struct owner *owner;     /* default owner; one reference */
     struct owner *acted_for; /* of its last lock command; one reference, or NULL */
     struct request_list requests;
@@ -103,17 +107,18 @@ struct session {
     bool tell;        /* CLIENT TELL: as if LOCK said TELL, and RENEW that takes a lock back */
     bool owner_named; /* `owner` is what it said with OWNER, not one made for it */
     int64_t n_commands;
-    uint64_t listed; /* the last CLIENT LIST that it stands in, see client_list.c */
+    uint64_t listed; /* the last CLIENT LIST that shows it, see command/client_list.c */
     /* an immediate reply that has to wait for its turn (session_reply), or messages that have to
      * wait for the end of the reply that is being written (session_push) */
     struct buf held;
     size_t held_len; /* bytes of all immediate replies that wait for their turn */
 };
 
-/* From now on the session is this user; NULL: nobody. */
+/* Makes the session act as this user from now on; NULL: as nobody. */
 void session_set_user(struct session *, struct user *);
 
-/* `out` stays the caller's and must outlive the session. The default owner is set by the caller. */
+/* Begins a session. `out` stays the caller's and must outlive it. The caller sets the default
+ * owner. */
 void session_init(struct session *, uint64_t id, const struct session_events *, struct buf *out,
                   int64_t now_ms);
 
@@ -121,30 +126,29 @@ void session_init(struct session *, uint64_t id, const struct session_events *, 
  * been dealt with before (broker_session_end), and the subscriptions (pubsub_leave). */
 void session_fini(struct session *, int64_t now_ms);
 
-/* The writer for one immediate reply of a command: straight to `out` when nothing is in flight,
- * else into a finished request of its own at the end of the queue. Exactly one whole reply is
- * written to it, before anything else is asked of the session, and then session_reply_end() is
- * called. */
+/* Returns the writer for one immediate reply of a command: straight to `out` when nothing is in
+ * flight, else into a finished request of its own at the end of the queue. Write exactly one whole
+ * reply to it, before anything else is asked of the session, and then call session_reply_end(). */
 struct resp_writer session_reply(struct session *);
 void session_reply_end(struct session *);
 
-/* Appends a request that is to be finished later. From here on the session owns it. */
+/* Appends a request that will be finished later. From here on the session owns it. */
 void session_ask(struct session *, struct request *);
 
 /* Parks a request: it waits for somebody else, the session runs nothing behind it. Idempotent. */
 void request_park(struct request *);
 void request_unpark(struct request *);
 
-/* Ends it: the reply can be written. Exactly once. On an abandoned request: frees it. */
+/* Finishes a request, exactly once: its reply can be written. Frees it when it was abandoned. */
 void request_finish(struct request *);
 
 /* Writes the replies that are finished and at the head of the queue; on_written follows for each.
  * Does nothing while one is being written. */
 void session_flush(struct session *, int64_t now_ms);
 
-/* The writer for a message that answers nothing (push, published message): finished replies go
- * first, and while one is being written the message goes behind it. session_push_end() follows the
- * one whole message. */
+/* Returns the writer for a message that answers nothing (push, published message): finished replies
+ * go first, and while one is being written the message goes behind it. Write one whole message,
+ * then call session_push_end(). */
 struct resp_writer session_push(struct session *, int64_t now_ms);
 void session_push_end(struct session *);
 

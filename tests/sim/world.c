@@ -1,6 +1,6 @@
 /*
- * Brokers, their turns, and applications. The commands are those of command/lock.c; what it needs of
- * command/command.c is at the end of this file.
+ * Brokers, their turns, and applications. The commands are those of command/lock.c; what it needs
+ * of command/command.c is at the end of this file.
  *
  * Invariant: a broker that is paused runs nothing: what comes for it waits in its masters' inboxes
  * and in the asks of the applications.

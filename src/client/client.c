@@ -1,13 +1,12 @@
-/* Who is connected: how a client comes, and what commands may know of it.
+/* Which clients there are: how one connects, and what commands may know of it.
  *
- * Owns every client from client_accept() to the end of the turn in which it ended. Its memory never
- * goes earlier, as somebody further up the stack may still hold it. How its commands are run is in
- * run.c, how it ends in end.c; what its commands mean is not known here.
+ * Owns every client from client_accept() to the end of the turn in which it ended. Its memory is
+ * never freed earlier, as a caller further up the stack may still hold it. How its commands are run
+ * is in run.c, how it ends in end.c; what its commands mean is not known here.
  *
  *     accept --> RUNS --client_finish--> FINISHING --replies sent--> DEAD --end of turn--> freed
  *                 |--peer's FIN--> EOF --all answered, or one waits----^
- *                 +--client_end_now: reset, time-out, limits-----------+
- */
+ *                 +--client_end_now: reset, time-out, limits-----------+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +51,7 @@ static void on_stream_end(void *arg, enum stream_end end, int err, const char *t
     (void)err;
     if (end == STREAM_END_TLS)
         stats.protocol_errors_tls++;
-    if (c->finishing || c->eof) /* it said farewell before it hung up */
+    if (c->finishing || c->eof) /* it had said QUIT, or sent its FIN, before the connection broke */
         client_end_now(c, c->end, text);
     else
         client_end_now(c, of_stream[end], text);
@@ -189,7 +188,7 @@ void client_set_limits(struct clients *set, const struct conf_client *limits)
     take_limits(set, limits);
     TAILQ_FOREACH(c, &set->all, link) {
         keep_alive(c);
-        client_ready(c); /* a wider limit may let it go on */
+        client_ready(c); /* with a wider limit it may go on */
     }
 }
 
@@ -205,7 +204,7 @@ static void turn_away(int fd, bool tls, const char *text)
 {
     char dropped[1024];
 
-    /* What it has sent is read, as bytes left unread turn the close into a reset that can take the
+    /* Reads what it has sent: bytes left unread turn the close into a reset, which can take the
      * text away from the peer. */
     if (!tls && send(fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
         shutdown(fd, SHUT_WR);
@@ -264,7 +263,8 @@ static char *local_address(int fd)
     return util_strdup(text);
 }
 
-/* The peer over a Unix socket has no name: that of the socket says more. */
+/* Returns the address of the peer in words. Over a Unix socket it has no name: that of the socket
+ * says more. */
 static char *peer_address(int fd, const struct sockaddr *peer, socklen_t len)
 {
     char text[STREAM_ADDRESS_MAX];
@@ -275,7 +275,7 @@ static char *peer_address(int fd, const struct sockaddr *peer, socklen_t len)
     return util_strdup(text);
 }
 
-/* The uid of a peer over a Unix socket; -1: it has none. */
+/* Returns the uid of a peer over a Unix socket; -1 over any other. */
 static int64_t uid_of_peer(int fd, const struct sockaddr *peer)
 {
     struct ucred cred;
@@ -286,7 +286,8 @@ static int64_t uid_of_peer(int fd, const struct sockaddr *peer)
     return cred.uid;
 }
 
-/* Who it is by the way it comes; NULL: nobody. */
+/* Returns the user that the peer's uid implies, else the one of connections that do not log in;
+ * NULL if none. */
 static struct user *user_of_peer(int64_t uid)
 {
     struct user *user = uid >= 0 ? user_of_uid(uid) : NULL;
@@ -356,7 +357,7 @@ void client_users_changed(struct clients *set)
     client_login_turn(set);
 }
 
-/* True: there are too many already, and it is closed. */
+/* Closes the connection, and returns true, when there are too many. */
 static bool is_one_too_many(struct clients *set, int fd, bool tls, const struct sockaddr *peer,
                             socklen_t peer_len, bool stranger)
 {
@@ -400,7 +401,7 @@ void client_accept(void *clients, int fd, bool tls, const struct sockaddr *peer,
     set->n_all++;
     if (tls) {
         stream_adopt_tls(&c->stream, fd, set->tls);
-        client_watch(c); /* a handshake must not last */
+        client_watch(c); /* a handshake has a time limit */
     } else {
         stream_adopt(&c->stream, fd);
     }

@@ -1,11 +1,14 @@
 #ifndef HOLDFAST_CLIENT_H
 #define HOLDFAST_CLIENT_H
 /*
- * client: one socket with a session on it: bytes to resp to cmd, finished replies back in the order
- * of the requests. All clients of a daemon are one `struct clients`.
+ * client: one socket with a session on it: bytes to requests, finished replies back in the order of
+ * the requests. All clients of a daemon are one `struct clients`.
+ *
+ * The room client is the edge towards applications: listening sockets, connections, how they end.
+ * It knows no lock.
  *
  * In one turn of the loop each client runs at most CLIENT_TURN commands; the replies of a turn
- * leave in client_flush_all(), which the server calls at the end of each turn. Every close has a
+ * leave in client_flush_all(), which the server calls at the end of each turn. Every end has a
  * reason, which is logged and counted.
  */
 #include <stdbool.h>
@@ -23,10 +26,10 @@ struct conf_client; /* conf.h */
 struct ssl_ctx_st;  /* tls.h */
 
 enum {
-    CLIENT_AUTH_MS = 5000,           /* to say who it is, where users are asked for */
-    CLIENT_STRANGERS_MAX = 256,      /* at a time, who have not said so yet, */
+    CLIENT_AUTH_MS = 5000,           /* to log in, where there are users */
+    CLIENT_STRANGERS_MAX = 256,      /* clients at a time that have not logged in, */
     CLIENT_STRANGERS_PEER_MAX = 128, /* of them from one address, */
-    CLIENT_STRANGER_OUT = 1024,      /* and bytes of replies that one of them may leave unread */
+    CLIENT_STRANGER_OUT = 1024,      /* bytes of replies that one of them may leave unread */
     CLIENT_HANDSHAKE_MS = 5000,      /* for TLS; limits.request_time when that is shorter */
     CLIENT_TURN = 32,                /* commands of one client in one turn of the loop, */
     CLIENT_TURN_ALL = 1024, /* of all that have just sent some, and as many of the others */
@@ -43,49 +46,50 @@ enum client_end {
     CLIENT_END_ERROR,    /* another error of the socket */
     CLIENT_END_PROTOCOL, /* sent what is no request */
     CLIENT_END_HTTP,     /* spoke HTTP */
-    CLIENT_END_TLS,      /* spoke TLS where it is not spoken, or not as we want it */
-    CLIENT_END_AUTH,     /* did not say in time who it is */
+    CLIENT_END_TLS,      /* spoke TLS on a plain port, or not as we want it */
+    CLIENT_END_AUTH,     /* did not log in in time */
     CLIENT_END_REQUEST,  /* did not finish a request in time */
     CLIENT_END_IDLE,     /* idle for too long */
     CLIENT_END_OUTPUT,   /* did not take its replies */
     CLIENT_END_KILLED,   /* CLIENT KILL */
-    CLIENT_END_ASKED,    /* session_events.on_close: on_lost = close */
+    CLIENT_END_ASKED,    /* session_events.on_close, for on_lost = close */
     CLIENT_END_SHUTDOWN, /* the daemon ends */
     CLIENT_END_COUNT
 };
 
-/* True for the ends after which the peer certainly works on nothing any more that it locked here.
- */
+/* Returns true for the ends after which the peer certainly works on nothing any more that it locked
+ * here. */
 static inline bool client_end_is_orderly(enum client_end end)
 {
     return end == CLIENT_END_EOF || end == CLIENT_END_QUIT;
 }
 
 struct client_events {
-    /* A client has come: gives it its default owner (session->owner). */
+    /* A client has connected: gives it its default owner (session->owner). */
     void (*on_start)(void *arg, struct session *, int64_t now_ms);
-    /* It is going: deals with its watched holds (broker_session_end) and lets session->owner go (it
-     * is NULL after this). Once; no reply can be written any more. Its requests are abandoned then.
-     */
+    /* It ends: releases its watched holds or lets them lapse (broker_session_end), and unrefs
+     * session->owner (which is NULL after this). Once; no reply can be written any more. Its
+     * requests are abandoned afterwards. */
     void (*on_end)(void *arg, struct session *, enum client_end, int64_t now_ms);
 };
 
-/* `limits` are copied; `events` stay the caller's. */
+/* Makes an empty set. `limits` are copied; `events` stay the caller's. */
 struct clients *client_init(struct event_base *, const struct conf_client *,
                             const struct client_events *, void *arg);
 
-/* Ends every client (CLIENT_END_SHUTDOWN; what is written and not sent gets one try) and frees the
- * set. NULL is allowed. */
+/* Ends every client (CLIENT_END_SHUTDOWN; bytes that are not sent get one try) and frees the set.
+ * NULL is allowed. */
 void client_fini(struct clients *);
 
-/* New limits, from a reload: they count at once, for those who are connected too. */
+/* Sets new limits, from a reload: they count at once, also for clients that are connected. */
 void client_set_limits(struct clients *, const struct conf_client *);
 
-/* For connections with TLS from now on. Stays the caller's until another takes its place. */
+/* Sets the context for connections with TLS from now on. It stays the caller's until another takes
+ * its place. */
 void client_set_tls(struct clients *, struct ssl_ctx_st *);
 
-/* The set of users has changed (user.h): ends those whose user is gone, those who have to say now
- * who they are, and those who listen by rights that have changed. */
+/* Follows a change of the set of users (user.h): ends clients whose user is gone, those that have
+ * to log in now, and those that listen by rights that have changed. */
 void client_users_changed(struct clients *);
 
 /* Takes over an accepted socket, with TLS only when a context was given; answers an error and
@@ -93,30 +97,32 @@ void client_users_changed(struct clients *);
 void client_accept(void *clients, int fd, bool tls, const struct sockaddr *peer,
                    socklen_t peer_len);
 
-/* Writes and sends the replies that became ready in this turn, ends who is to be ended, frees who
- * has ended. At the end of each turn of the loop; no client is freed at any other time. */
+/* Writes and sends the replies that became ready in this turn, ends the clients that are to end,
+ * frees those that have ended. Call it at the end of each turn of the loop; no client is freed at
+ * any other time. */
 void client_flush_all(struct clients *);
 
-/* Calls `each` for every client that is there; it may kill them. */
+/* Calls `each` for every client; it may kill them. */
 void client_each(struct clients *, void (*each)(struct session *, void *arg), void *arg);
 size_t client_count(const struct clients *);
-/* Of them, those who have yet to say who they are. */
+/* Counts those of them that have yet to log in. */
 size_t client_count_strangers(const struct clients *);
 
-/* Ends one after the replies that it waits for have been sent, at the latest after
+/* Ends a client after the replies that it waits for have been sent, at the latest after
  * CLIENT_LINGER_MS. No further command of it runs. `reason` goes to the log. */
 void client_kill(struct session *, const char *reason);
 
-/* Commands of these classes (CMD_LOCK, CMD_INSPECT) of all clients wait until then; 0: until now.
- */
+/* Lets commands of these classes (CMD_LOCK, CMD_INSPECT) of all clients wait until this time; 0: no
+ * longer. */
 void client_pause_all(struct clients *, int64_t until_ms, unsigned classes);
 
-/* Addresses in words and the descriptor, for CLIENT LIST. They live as long as the client. */
+/* Return addresses in words and the descriptor, for CLIENT LIST. They live as long as the client.
+ */
 const char *client_peer(struct session *);
 const char *client_local(struct session *);
 int client_fd(struct session *);
 
-/* For CLIENT LIST: bytes that wait to be run, and to be sent. */
+/* Return, for CLIENT LIST, how many bytes wait to be run, and to be sent. */
 size_t client_input_len(struct session *);
 size_t client_output_len(struct session *);
 #endif

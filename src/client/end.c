@@ -1,14 +1,15 @@
-/* How a client ends, and what is looked at at the end of each turn and once a second to decide it.
+/* How a client ends, and what is looked at at the end of each turn and some times a second to
+ * decide it.
  *
  * Every end has a reason that is logged and counted, and goes through client_end_now() in the end.
- * Does not run commands, nor free anybody before client_flush_all() has been through.
+ * Does not run commands, and frees no client before client_flush_all() has been through.
  *
- * Four times a second (on_watch) those are looked at with something that must not last: a request
- * half there, replies not taken, reading stopped, an end that drags on (set->watched; a client is
- * put there at once and leaves the next time that nothing is wrong). Being idle is looked for once
- * a second (on_tick) by going round in the list of all, an eighth of it at a time: an idle client
- * goes up to 8 s late, and no request pays for it. A client with locks, requests or subscriptions
- * is never idle. */
+ * Four times a second (on_watch) those clients are looked at that are in a state with a time limit:
+ * a request half there, replies not taken, reading stopped, an end under way (set->watched; a
+ * client is put there at once and leaves the next time that nothing is wrong). Idle ones are looked
+ * for once a second (on_tick) by going round in the list of all, an eighth of it at a time: an idle
+ * client ends up to 8 s late, and no request pays for it. A client with locks, requests or
+ * subscriptions is never idle. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,8 +20,8 @@
 #include "command/command.h"
 #include "stats/stats.h"
 
-/* Clients that are ended in one turn; so many of its requests or subscriptions count as one more.
- */
+/* How many clients are ended in one turn; END_SMALL requests or subscriptions of one count as
+ * another client. */
 enum { ENDS_TURN = 200, END_SMALL = 16 };
 
 enum { WATCH_MS = 250, LOG_LINES_PER_SECOND = 20, IDLE_ROUND = 8, IDLE_LEAST = 16 };
@@ -48,14 +49,14 @@ static const struct {
     [CLIENT_END_SHUTDOWN] = {"shutdown", LOG_LEVEL_DEBUG, &stats.disconnects_shutdown},
 };
 
-/* Strangers can come and go without end, the log is finite. */
+/* Logs an end; with a limit, as strangers can come and go without end. */
 static void log_end(const struct client *c, enum client_end end, const char *reason, int64_t now_ms)
 {
     enum log_level level = ends[end].level;
     char object[32];
 
     if (end == CLIENT_END_RESET && c->stream.bytes_in == 0)
-        level = LOG_LEVEL_DEBUG; /* a health check that looks whether somebody listens */
+        level = LOG_LEVEL_DEBUG; /* a health check that only connects */
     if (!log_enabled(level) ||
         !log_burst(&c->set->ends_logged, "clients", now_ms, LOG_LINES_PER_SECOND))
         return;
@@ -163,7 +164,7 @@ void client_end_now(struct client *c, enum client_end end, const char *reason)
     set->events->on_end(set->arg, &c->session, end, now_ms);
     session_fini(&c->session, now_ms);
     count_bytes(c);
-    /* A FIN would leave what the peer does not take in the kernel for long. */
+    /* After a FIN the kernel would keep for long what the peer does not take. */
     if (end == CLIENT_END_OUTPUT || end == CLIENT_END_REQUEST)
         stream_reset(&c->stream);
     else
@@ -185,7 +186,7 @@ void client_free_dead(struct clients *set)
 
 /* ---- the end of a turn ---- */
 
-/* False: the client has ended. */
+/* Ends a client that does not take its replies; returns false then. */
 static bool bound_output(struct client *c, int64_t now_ms)
 {
     const struct conf_client *limits = &c->set->limits;
@@ -194,8 +195,8 @@ static bool bound_output(struct client *c, int64_t now_ms)
     int64_t hard = c->stranger ? CLIENT_STRANGER_OUT : limits->output_buffer_hard;
 
     c->unsent = (size_t)unsent;
-    /* One reply may be longer than the limit; nothing may be added behind it while it does not go.
-     */
+    /* One reply may be longer than the limit; what comes behind it, while the peer takes nothing,
+     * may not. */
     if (before > 0 && unsent > (int64_t)before && unsent > hard) {
         client_end_now(c, CLIENT_END_OUTPUT, "does not take its replies (output_buffer_hard)");
         return false;
@@ -209,12 +210,12 @@ static bool bound_output(struct client *c, int64_t now_ms)
     return true;
 }
 
-/* One that is to be ended: is it time? */
+/* Ends a client that is to end when nothing is left to send. */
 static void settle_end(struct client *c)
 {
     const struct session *s = &c->session;
-    bool waits =
-        session_is_blocked(s); /* for others, who knows how long: the peer does not any more */
+    bool waits = session_is_blocked(
+        s); /* its request waits for other owners for an unknown time, and the peer is gone */
 
     if (!c->finishing) {
         bool answered =
@@ -347,7 +348,7 @@ void client_on_watch(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     for (c = TAILQ_FIRST(&set->watched); c && set->ends_left > 0; c = next) {
-        next = TAILQ_NEXT(c, watched); /* ending one ends no other in the same call */
+        next = TAILQ_NEXT(c, watched); /* to end one client ends no other in the same call */
         watch_one(c, now_ms);
     }
     if (c) /* goes on in the next turn */

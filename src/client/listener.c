@@ -89,7 +89,7 @@ static void rest(struct listeners *set)
     arm_listeners(set);
 }
 
-/* No descriptor is left, or no memory for it. */
+/* Tells a peer that no descriptor is left, or no memory for it, and pauses. */
 static void refuse_without_fd(struct listeners *set, const struct listener *l, int err)
 {
     static const char text[] = "-ERR max number of clients reached\r\n";
@@ -112,7 +112,7 @@ static void refuse_without_fd(struct listeners *set, const struct listener *l, i
     rest(set);
 }
 
-/* False: no more for now. */
+/* Accepts one connection; returns false when there is no more for now. */
 static bool accept_one(struct listener *l)
 {
     struct sockaddr_storage peer = {0};

@@ -3,9 +3,9 @@
 /*
  * listener: the sockets that clients connect to: TCP, Unix, or those that systemd passed.
  *
- * Hands each accepted connection to one callback and knows nothing of what becomes of it. When
+ * Hands each accepted connection to one callback and does not know what becomes of it. When
  * descriptors run out it tells the peer so, closes, and accepts nothing for 100 ms: the clients
- * that are there go on undisturbed.
+ * that are connected go on undisturbed.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,13 +18,13 @@ struct conf_listens; /* conf.h */
 struct event_base;
 struct listeners;
 
-/* A connection: `fd` is non-blocking, close-on-exec, and belongs to the callee from here on. `tls`:
- * TLS is to be spoken on it. Behind a proxy that says for whom it connects, `peer` is the client.
+/* Takes a connection: `fd` is non-blocking, close-on-exec, and belongs to the callee from here on.
+ * `tls`: TLS is to be spoken on it. Behind a proxy that sends PROXY headers `peer` is the client.
  */
 typedef void (*listener_accept_fn)(void *arg, int fd, bool tls, const struct sockaddr *peer,
                                    socklen_t peer_len);
 
-/* An empty set. */
+/* Makes an empty set. */
 struct listeners *listener_new(struct event_base *, listener_accept_fn, void *arg);
 
 /* Opens every address of the list and starts to accept; sockets that systemd has passed are used in
@@ -34,10 +34,10 @@ struct listeners *listener_new(struct event_base *, listener_accept_fn, void *ar
 int listener_open_all(struct listeners *, const struct conf_listens *, unsigned unix_mode,
                       char *error, size_t error_size) MUST_CHECK;
 
-/* True when TLS is to be spoken on one of them. */
+/* Returns true when TLS is to be spoken on one of them. */
 bool listener_has_tls(const struct listeners *);
 
-/* Stops and restarts accepting; connects meanwhile wait in the kernel. */
+/* Stop and restart accepting; connects meanwhile wait in the kernel. */
 void listener_pause(struct listeners *);
 void listener_resume(struct listeners *);
 
@@ -48,8 +48,8 @@ void listener_close(struct listeners *);
 /* Closes and frees; NULL is allowed. */
 void listener_free(struct listeners *);
 
-/* The addresses that are open, "127.0.0.1:5625", "tls://127.0.0.1:5626", "proxy://127.0.0.1:5627"
- * or "unix:/path"; they live until listener_close(). */
+/* Return the addresses that are open, "127.0.0.1:5625", "tls://127.0.0.1:5626",
+ * "proxy://127.0.0.1:5627" or "unix:/path"; they live until listener_close(). */
 size_t listener_count(const struct listeners *);
 const char *listener_addr(const struct listeners *, size_t i);
 #endif

@@ -1,9 +1,8 @@
 /* Opening sockets to listen on: TCP of both families, Unix sockets, and those that systemd passed
  * (sd_listen_fds(3)).
  *
- * A Unix socket leaves its file behind when its server is killed. So when the path is taken,
- * somebody is asked for behind it first: only a socket that nobody listens on any more is removed.
- */
+ * A Unix socket leaves its file behind when its server is killed. So when the path is taken, this
+ * connects to it first: only a socket that nobody listens on any more is removed. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -71,7 +70,7 @@ static int open_v4(const struct opening *o, struct in_addr host, int port)
     return 0;
 }
 
-/* `optional`: a machine without IPv6 is no error. */
+/* Listens on an IPv6 address. `optional`: a machine without IPv6 is no error. */
 static int open_v6(const struct opening *o, const struct in6_addr *host, int port, bool optional)
 {
     struct sockaddr_in6 in6 = {
@@ -104,7 +103,7 @@ static int open_tcp(const struct opening *o, const char *host, int port)
 
 /* ---- Unix ---- */
 
-/* True: the path is a socket that nobody listens on, and it is gone now. */
+/* Removes the path when it is a socket that nobody listens on; returns whether it did. */
 static bool remove_stale_socket(const struct sockaddr_un *un)
 {
     struct stat st;

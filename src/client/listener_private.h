@@ -18,7 +18,7 @@ struct listener_file {
     ino_t ino;
 };
 
-/* What is spoken on it: TLS, and a PROXY header before everything else. */
+/* What is spoken on a socket: TLS, and a PROXY header before everything else. */
 struct listener_speech {
     bool tls, proxy;
 };
@@ -28,10 +28,11 @@ void listener_add(struct listeners *, int fd, struct listener_speech,
                   const struct listener_file *file);
 bool listener_is_full(const struct listeners *);
 
-/* Adds the sockets that systemd has passed: how many, or -1 with text in `error`. */
+/* Adds the sockets that systemd has passed. Returns how many, or -1 with text in `error`. */
 int listener_take_passed(struct listeners *, char *error, size_t error_size);
 
-/* Opens and adds each address of the list. -1: one cannot be opened; some may be added. */
+/* Opens and adds each address of the list. Returns -1 when one cannot be opened; some may be added.
+ */
 int listener_open_list(struct listeners *, const struct conf_listens *, unsigned unix_mode,
                        char *error, size_t error_size);
 
@@ -40,14 +41,14 @@ struct listener_proxied {
     LIST_HEAD(, proxied) head;
     size_t n;
     struct event_base *base;
-    listener_accept_fn accept; /* what becomes of each, with the address from its header */
+    listener_accept_fn accept; /* called for each, with the address from its header */
     void *arg;
 };
-/* `fd` belongs to the list from here on. */
+/* Adds a connection whose header is to come; `fd` belongs to the list from here on. */
 void listener_await_header(struct listener_proxied *, int fd, bool tls, const struct sockaddr *peer,
                            socklen_t peer_len);
 void listener_drop_waiting(struct listener_proxied *);
 
-/* Removes it, unless somebody else has put another in its place. */
+/* Removes the file, unless another one stands in its place. */
 void listener_remove_file(const struct listener_file *);
 #endif

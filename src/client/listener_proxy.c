@@ -1,9 +1,9 @@
 /*
- * Connections that have yet to say for whom they are (PROXY protocol): they wait here, outside of
- * everything else, until their header is there, for WAIT_S at most and so many at a time.
+ * Connections whose PROXY header has yet to come: they wait here, outside of everything else, for
+ * WAIT_S at most and so many at a time.
  *
- * The header is read without a byte of what follows it, which may be TLS: what is in the socket is
- * looked at first, and taken out of it as far as it belongs to the header.
+ * The header is read without a byte of what follows it, which may be TLS: the bytes in the socket
+ * are looked at first, and taken out of it as far as they belong to the header.
  */
 #include <errno.h>
 #include <event2/event.h>
@@ -88,7 +88,7 @@ static void on_header_bytes(evutil_socket_t fd, short what, void *arg)
     ssize_t n = recv(fd, p->data + p->len, sizeof p->data - p->len, MSG_PEEK);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    if (n <= 0) { /* a health check that looks whether somebody listens */
+    if (n <= 0) { /* a health check that only connects */
         drop(p);
         return;
     }

@@ -1,6 +1,6 @@
-/* The clients whose passwords are being looked at: when login.h wants its turn, and who goes on
- * after it. A client that waits for a verdict runs nothing (CLIENT_LOGIN); the request stays in its
- * stream and is given to cmd_dispatch() again. */
+/* The clients whose passwords are being checked: gives login.h its turn, and goes on with a client
+ * after its verdict. A client that waits for a verdict runs nothing (CLIENT_LOGIN); the request
+ * stays in its stream and is given to cmd_dispatch() again. */
 #include "session/login.h"
 #include "base/clock.h"
 #include "base/hasher.h"

@@ -1,8 +1,8 @@
 /* How many connections there are from each address, so that one machine cannot take them all.
  *
  * An entry lives as long as it has a connection, so there are never more of them than clients. Of
- * IPv6 the first 64 bits count as the address: whoever has one of a network has all of it. Peers
- * over Unix sockets have no address and are not counted; their uid says where they come from. */
+ * IPv6 the first 64 bits count as the address: whoever has one address of a network has all of it.
+ * Peers over Unix sockets have no address and are not counted; their uid is their origin. */
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "base/util.h"
 #include "client/private.h"
 
-/* Strangers choose where they come from: keyed hash. */
+/* A keyed hash, as strangers choose their addresses. */
 #define HASH_FUNCTION(key, len, hash) ((hash) = (unsigned)util_hash((key), (len)))
 #define uthash_fatal(text) util_die("client: %s", (text))
 #include <uthash.h>
@@ -21,7 +21,7 @@ struct client_peer {
     uint32_t n_clients, n_strangers;
 };
 
-/* False: it has none. */
+/* Makes the key of an address; returns false when it has none. */
 static bool key_of(const struct sockaddr *addr, unsigned char key[CLIENT_PEER_KEY])
 {
     memset(key, 0, CLIENT_PEER_KEY);

@@ -1,13 +1,13 @@
 /* From the bytes of a client to its commands, and when to stop.
  *
- * A client runs at most CLIENT_TURN commands in a turn of the loop, of those that do more than is
- * usual as many fewer; what is left waits in the
- * stream and goes on in the next turn, in the order in which they came to wait. All together run at
- * most CLIENT_TURN_ALL of those that have just come and as many of those left over: what the broker
- * itself has to do in a turn (server.c) never waits for more than that. A client runs none while
- * one of its requests is parked (as behind BLPOP), while too many are in flight, or while the peer
- * does not take its replies. Reading goes on meanwhile, so that the end of the connection is seen,
- * until more than one longest request has piled up.
+ * A client runs at most CLIENT_TURN commands in a turn of the loop, and as many fewer as some of
+ * them do more than usual; what is left waits in the stream and goes on in the next turn, in the
+ * order in which clients began to wait. All clients that have just sent something run at most
+ * CLIENT_TURN_ALL together, and so do those with commands left: what the broker itself has to do in
+ * a turn (server.c) never waits for more than that. A client runs no command while one of its
+ * requests is parked (as behind BLPOP), while too many are in flight, or while the peer does not
+ * take its replies. Reading goes on meanwhile, so that the end of the connection is seen, until
+ * more than one longest request has piled up.
  *
  * Invariants: bytes are left in the stream only when the client stalls, has_more, or a request is
  * half there; only the last is the peer's fault and counts against its time (partial_since_ms). */
@@ -60,7 +60,8 @@ void client_unstall(struct client *c)
     queue_more(c);
 }
 
-/* What Redis does: a browser or a forged request of one must not get lines of ours run. */
+/* Returns true for the first word of an HTTP request, as Redis does: a browser, or a page that
+ * forges its requests, must not have commands run. */
 static bool is_http(const struct resp_arg *word)
 {
     return (word->len == 4 && strncasecmp(word->ptr, "post", 4) == 0) ||
@@ -82,7 +83,8 @@ static void refuse_http(struct client *c, int64_t now_ms)
     client_finish(c, CLIENT_END_HTTP, "speaks HTTP");
 }
 
-/* The first record of a handshake: its type and the major version. No request begins like this. */
+/* Returns true when the bytes begin like a TLS handshake: type and major version of its first
+ * record. No request begins like this. */
 static bool is_tls(const struct client *c, const char *data, size_t len)
 {
     return c->session.n_commands == 0 && !c->stream.tls && len >= 2 && data[0] == 0x16 &&
@@ -115,7 +117,7 @@ static void refuse_protocol(struct client *c)
     client_finish(c, CLIENT_END_PROTOCOL, c->parser.error);
 }
 
-/* CLIENT_RUNS: this command may run now. */
+/* Returns CLIENT_RUNS when this command may run now, else why it has to wait. */
 static enum client_stall look_before(const struct client *c, const struct resp_arg *word)
 {
     if (c->session.n_requests > 0 && cmd_must_wait(&c->session, word))
@@ -128,8 +130,8 @@ static enum client_stall look_before(const struct client *c, const struct resp_a
     return CLIENT_RUNS;
 }
 
-/* Runs what may run, and returns how many bytes that was. Leaves stall, has_more or `partial`
- * behind when it is not all. */
+/* Runs the commands that may run, and returns how many bytes these were. Sets stall, has_more or
+ * `partial` when some are left. */
 static size_t run_commands(struct client *c, const char *data, size_t len, int64_t now_us,
                            bool *partial)
 {
@@ -186,8 +188,8 @@ static size_t run_commands(struct client *c, const char *data, size_t len, int64
     return used;
 }
 
-/* Whether to go on reading, `kept` bytes being left. Never stops for a request that is half there:
- * the parser bounds that one. */
+/* Stops reading when too much is left, `kept` bytes, or goes on. Never stops for a request that is
+ * half there: the parser bounds that one. */
 static void bound_input(struct client *c, size_t kept)
 {
     size_t bound = c->set->resp.max_request_len;
@@ -209,7 +211,7 @@ size_t client_on_bytes(void *arg, const char *data, size_t len)
     size_t used = 0;
 
     if (c->session.closing)
-        return len; /* nothing counts any more */
+        return len; /* whatever comes is dropped */
     c->session.last_ms = now_us / 1000;
     if (!c->has_more && c->stall == CLIENT_RUNS)
         used = run_commands(c, data, len, now_us, &partial);
@@ -237,7 +239,7 @@ void client_on_turn(evutil_socket_t fd, short what, void *arg)
     (void)what;
     client_refill(set);
     for (size_t n = set->n_more; n > 0 && (c = TAILQ_FIRST(&set->more)) != NULL; n--) {
-        if (set->turn_left <= 0) { /* who is left is the first in the next turn */
+        if (set->turn_left <= 0) { /* the clients that are left come first in the next turn */
             event_add(&set->turn, &at_once);
             return;
         }
@@ -246,6 +248,6 @@ void client_on_turn(evutil_socket_t fd, short what, void *arg)
         c->has_more = false;
         stream_offer(&c->stream);
         if (!c->has_more && c->eof)
-            client_ready(c); /* this may have been the last of it */
+            client_ready(c); /* this may have been its last command */
     }
 }

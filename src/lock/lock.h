@@ -146,6 +146,7 @@ struct lock_queue {
     struct lock_requests waiters;        /* LOCK requests in order of arrival */
     TAILQ_HEAD(, lock_request) deferred; /* requests of an owner whose hold is busy */
     uint32_t n_waiters;
+    uint32_t n_to_ask;          /* of the waiters: not owner_asked */
     struct waiters_walk *walks; /* that are under way along the waiters; waiters_private.h */
     bool running, again;        /* waiters_run() is under way; it is to begin anew */
     LIST_HEAD(, claim) claims;  /* under way: one, or several of readers or of permits */
@@ -212,6 +213,7 @@ struct lock_request {
     bool fair;             /* FAIR: order of arrival across brokers */
     bool unnamed;     /* for the owner of its connection, who has no name: never enters again */
     bool repeated;    /* its ID is counted already: it has been answered alike */
+    bool owner_asked; /* the masters have been asked whether its owner has it elsewhere */
     bool lined, turn; /* fair: its ticket stands in the line; it has been called up */
     uint64_t ticket;  /* fair: its number */
     int64_t token, deadline_ms;

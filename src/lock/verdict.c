@@ -190,7 +190,19 @@ void verdict_on_claim_end(struct claim *c, void *arg, int64_t now_ms)
         claim_refused(b, l, r, c, now_ms);
     finish_releaser(b, c, now_ms); /* its reply leaves after that of the one who has waited */
     defer_run(b, l, now_ms);
+    waiters_ask_owners(b, l, now_ms);
     broker_put(b, l);
+}
+
+static void taken_over(struct broker *b, struct lock *l, struct lock_request *r,
+                       const struct claim *c, int64_t now_ms)
+{
+    if (r->fair && (r->lined || r->turn))
+        tickets_leave(b, l, r->ticket, now_ms);
+    waiters_remove(b, r);
+    hold_start(b, l, c, r, now_ms);
+    r->goes_on = true;
+    b->resubmit(b, r, now_ms);
 }
 
 /* The owner holds it already, through another broker: it moves here, and is entered once more. */
@@ -203,10 +215,7 @@ void verdict_on_takeover_end(struct claim *c, void *arg, int64_t now_ms)
     if (r)
         r->claim = NULL;
     if (c->end == CLAIM_GRANTED && r) {
-        waiters_remove(b, r);
-        hold_start(b, l, c, r, now_ms);
-        r->goes_on = true;
-        b->resubmit(b, r, now_ms);
+        taken_over(b, l, r, c, now_ms);
         waiters_run(b, l, now_ms);
     } else { /* granted, but he has gone: it lapses, as it would have done without him */
         waiters_refuse_tries(b, l, NULL, c->end == CLAIM_FAILED ? c->reason : NULL);
@@ -214,5 +223,25 @@ void verdict_on_takeover_end(struct claim *c, void *arg, int64_t now_ms)
         waiters_retry_later(b, q, 0, now_ms);
     }
     defer_run(b, l, now_ms);
+    waiters_ask_owners(b, l, now_ms);
+    broker_put(b, l);
+}
+
+/* Whoever does not have it stands where he stood. A try is decided by what the first one is told.
+ */
+void verdict_on_owner_asked(struct claim *c, void *arg, int64_t now_ms)
+{
+    struct lock *l = arg;
+    struct broker *b = c->broker;
+    struct lock_request *r = c->request;
+    if (r)
+        r->claim = NULL;
+    if (r && c->end == CLAIM_GRANTED)
+        taken_over(b, l, r, c, now_ms);
+    else if (r && r->wait_until_ms == 0)
+        broker_due_cancel(b, &l->queue->retry);
+    waiters_run(b, l, now_ms);
+    defer_run(b, l, now_ms);
+    waiters_ask_owners(b, l, now_ms);
     broker_put(b, l);
 }

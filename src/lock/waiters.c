@@ -121,19 +121,44 @@ bool waiters_claim(struct broker *b, struct lock *l, struct lock_request *r,
         c->place.where = NULL;
     }
     r->claim = c;
+    waiters_owner_was_asked(l->queue, r); /* it would say so */
     broker_use(l);
     claim_start(c, now_ms);
     return true;
 }
 
-void waiters_take_over(struct broker *b, struct lock *l, struct lock_request *r,
-                       struct lock_part part, int64_t now_ms)
+static void start_takeover(struct broker *b, struct lock *l, struct lock_request *r,
+                           struct lock_part part, claim_fn on_end, int64_t now_ms)
 {
-    struct claim *c = waiters_new_claim(b, l, r, part, verdict_on_takeover_end, l);
+    struct claim *c = waiters_new_claim(b, l, r, part, on_end, l);
     c->takeover = true;
     r->claim = c;
     broker_use(l);
     claim_start(c, now_ms);
+}
+
+void waiters_take_over(struct broker *b, struct lock *l, struct lock_request *r,
+                       struct lock_part part, int64_t now_ms)
+{
+    start_takeover(b, l, r, part, verdict_on_takeover_end, now_ms);
+}
+
+void waiters_ask_owners(struct broker *b, struct lock *l, int64_t now_ms)
+{
+    struct lock_queue *q = l->queue;
+    struct lock_request *r;
+    if (!q || q->n_to_ask == 0 || q->n_claims > 0 || b->paused || lock_exclusive(l))
+        return;
+    (void)rounds_resend(&b->rounds, l->name, l->name_len, now_ms); /* it is not to be found */
+    TAILQ_FOREACH(r, &q->waiters, queued) {
+        if (q->n_claims == WAITERS_CLAIMS_MAX)
+            return;
+        if (r->owner_asked || r->claim || waiters_owner_asks(q, r->owner))
+            continue;
+        if (waiters_may_own(b, l, r))
+            start_takeover(b, l, r, r->want, verdict_on_owner_asked, now_ms);
+        waiters_owner_was_asked(q, r);
+    }
 }
 
 /* One step along the queue. False: nothing more is to be asked now. */
@@ -213,6 +238,7 @@ void waiters_run(struct broker *b, struct lock *l, int64_t now_ms)
         run_all(b, l, now_ms);
     } while (q->again);
     q->running = false;
+    waiters_ask_owners(b, l, now_ms);
     if (first != TAILQ_FIRST(&l->queue->waiters)) /* what was said behind it waits no longer */
         defer_run(b, l, now_ms);
     broker_put(b, l);
@@ -250,6 +276,8 @@ static void get_in_line(struct broker *b, struct lock *l, struct lock_request *r
     else
         TAILQ_INSERT_TAIL(&q->waiters, r, queued);
     r->waiting = true;
+    r->owner_asked |= r->unnamed || r->multilock;
+    q->n_to_ask += !r->owner_asked;
     q->n_waiters++;
     b->n_waiters++;
     if (r->wait_until_ms && is_upgrade(l, r))
@@ -282,7 +310,7 @@ void waiters_join(struct broker *b, struct lock *l, struct lock_request *r, int6
     b->joining = &joining;
     waiters_run(b, l, now_ms);
     b->joining = joining.outer;
-    if (joining.request && !r->claim)
+    if (joining.request && (!r->claim || r->claim->takeover))
         request_park(&r->base);
     broker_put(b, l);
 }

@@ -41,6 +41,18 @@ bool waiters_goes_along(const struct lock_queue *q, const struct lock_request *r
            c->part.limit == r->want.limit;
 }
 
+bool waiters_may_own(const struct broker *b, const struct lock *l, const struct lock_request *r)
+{
+    bool is_alone = r->want.kind == LOCK_EXCLUSIVE ? lock_first_hold(l) : lock_exclusive(l);
+    return !r->owner_asked && !b->paused && !is_alone && !lock_hold_of(l, r->owner);
+}
+
+void waiters_owner_was_asked(struct lock_queue *q, struct lock_request *r)
+{
+    q->n_to_ask -= !r->owner_asked;
+    r->owner_asked = true;
+}
+
 enum waiters_admission waiters_holds_admit(const struct lock *l, const struct lock_request *r,
                                            struct lock_part *in_use)
 {

@@ -52,6 +52,7 @@ void waiters_remove(struct broker *b, struct lock_request *r)
     r->waiting = false;
     for (struct waiters_joining *j = b->joining; j; j = j->outer)
         j->request = j->request == r ? NULL : j->request;
+    q->n_to_ask -= !r->owner_asked;
     q->n_waiters--;
     b->n_waiters--;
     if (q->upgrader == r)
@@ -161,7 +162,8 @@ void waiters_refuse_tries(struct broker *b, struct lock *l, const struct claim *
     struct waiters_walk walk;
     waiters_walk_begin(q, &walk);
     while ((r = waiters_walk_next(&walk))) {
-        if (r->wait_until_ms == 0 && !r->claim && (!c || waiters_same_question(c->part, r->want)))
+        if (r->wait_until_ms == 0 && !r->claim && (!c || waiters_same_question(c->part, r->want)) &&
+            (failure || !waiters_may_own(b, l, r)))
             waiters_refuse(b, r, failure);
     }
     waiters_walk_end(q, &walk);
@@ -172,6 +174,10 @@ void waiters_on_wait_over(struct broker *b, struct due *due, int64_t now_ms)
     struct lock_request *r =
         (struct lock_request *)((char *)due - offsetof(struct lock_request, due));
     struct lock *l = r->lock;
+    if (r->claim && r->claim->takeover) { /* the hold may be here already: its end decides */
+        r->wait_until_ms = 0;
+        return;
+    }
     broker_use(l);
     waiters_refuse(b, r, l->queue->failure);
     waiters_run(b, l, now_ms); /* those behind it may be able to share what it could not */

@@ -25,7 +25,15 @@ bool waiters_claim(struct broker *, struct lock *, struct lock_request *, const 
 /* Its owner has this part of the lock already, through another broker: it is moved here. */
 void waiters_take_over(struct broker *, struct lock *, struct lock_request *, struct lock_part,
                        int64_t now_ms);
-/* Where the claims of these two end; arg: the lock. */
+/* Whoever stands behind others, and may have the lock through another broker, must not wait for
+ * them: the masters are asked for that, for all who are there, while no other claim is under way.
+ */
+void waiters_ask_owners(struct broker *, struct lock *, int64_t now_ms);
+/* Is that still to be asked for this one? Not while it is known here who has it instead. */
+bool waiters_may_own(const struct broker *, const struct lock *, const struct lock_request *);
+void waiters_owner_was_asked(struct lock_queue *, struct lock_request *);
+/* Where the claims of these end; arg: the lock. */
+void verdict_on_owner_asked(struct claim *, void *arg, int64_t now_ms);
 void verdict_on_claim_end(struct claim *, void *arg, int64_t now_ms);
 void verdict_on_takeover_end(struct claim *, void *arg, int64_t now_ms);
 

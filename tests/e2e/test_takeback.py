@@ -6,6 +6,7 @@ import pytest
 
 from holdfastproc import LEASE_MS
 from procs import wait_for
+from respclient import as_map
 
 LEASE_S = LEASE_MS / 1000
 
@@ -164,6 +165,20 @@ def test_take_back_keeps_the_count(pair, clients, name):
     b.cmd("RENEW", name, "OWNER", "app")
     assert b.cmd("HOLDS", name, "OWNER", "app") == 2
     assert [b.cmd("UNLOCK", name, "OWNER", "app") for _ in range(2)] == [0, 1]
+
+
+@pytest.mark.parametrize("kind", [[], ["SHARED"], ["LIMIT", 2]], ids=["exclusive", "shared", "limit"])
+@pytest.mark.parametrize("wait", [[], ["WAIT", 0]], ids=["try", "wait"])
+def test_whoever_has_it_stands_behind_no_waiter(pair, clients, name, kind, wait):
+    first, second = pair
+    holder, waiter, other = clients(first), clients(second), clients(second)
+    token = holder.cmd("LOCK", name, "OWNER", "app", *kind)[0]
+    assert not kind or clients(first).cmd("LOCK", name, *kind)
+    waiter.send("LOCK", name, "WAIT", 0, *(kind if "LIMIT" in kind else []))
+    wait_for("the waiter", lambda: as_map(other.cmd("LOCKINFO", name))["waiting"] == 1)
+    assert other.cmd("LOCK", name, "OWNER", "app", *wait, *kind)[0] > token
+    assert other.cmd("HOLDS", name, "OWNER", "app") == 2
+    assert waiter.silent(0.1)
 
 
 def test_take_back_by_a_stranger_is_refused(pair, clients, name):

@@ -820,6 +820,58 @@ START_TEST(a_broker_ends_with_what_is_deferred)
 }
 END_TEST
 
+/* An owner who has the lock through one broker asks for it at another one, where somebody waits for
+ * it already: it moves there and is entered once more; so it is when both have asked at once. */
+START_TEST(an_owner_who_has_it_stands_behind_nobody)
+{
+    static const char *const asks[] = {"LOCK n", "LOCK n WAIT 0", "LOCK n WAIT 3000 FAIR",
+                                       "LOCK n LEASE 6000", "LOCK n WAIT 3000 LEASE 6000"};
+    story_begin(_i % 2 ? 3 : 1, 2, "xx");
+    world_connect(2, 1, "w");
+    int64_t token = story_gets(0, "LOCK n LEASE 6000");
+    world_say(2, "LOCK n WAIT 0");
+    if (_i / 2 % 2)
+        world_run_ms(100);
+    ck_assert_int_gt(story_gets(1, asks[_i / 4]), token);
+    world_say(1, "HOLDS n");
+    world_run_ms(20);
+    story_answers(1, "2");
+    story_answers(2, "");
+    world_say(1, "UNLOCK n");
+    world_say(1, "UNLOCK n");
+    world_run_ms(20);
+    story_answers(1, "0");
+    story_answers(1, "1");
+    story_granted(2);
+    world_end();
+}
+END_TEST
+
+/* Whoever does not have it is told so behind those who wait, and they are not kept from it. */
+START_TEST(an_owner_who_has_nothing_stands_behind_all)
+{
+    story_begin(_i % 2 ? 3 : 1, 2, "xw");
+    world_connect(2, 1, "y");
+    world_connect(3, 1, "z");
+    story_gets(0, "LOCK n LEASE 6000");
+    world_say(1, "LOCK n WAIT 0 LEASE 6000");
+    if (_i / 2 % 2)
+        world_run_ms(100);
+    world_say(2, "LOCK n");
+    world_say(3, "LOCK n WAIT 0 LEASE 6000");
+    world_run_ms(20);
+    story_answers(2, "nil");
+    story_frees(0);
+    world_run_ms(20);
+    story_granted(1);
+    story_answers(3, "");
+    story_frees(1);
+    world_run_ms(20);
+    story_granted(3);
+    world_end();
+}
+END_TEST
+
 /* Whoever asks in the last millisecond of a lease does not take the rest, 0 ms, for unknown. */
 START_TEST(asked_in_the_last_millisecond)
 {
@@ -900,6 +952,8 @@ static Suite *forced_suite(void)
     tcase_add_test(c, a_lock_of_nobody_waits_for_nothing);
     tcase_add_loop_test(c, a_connection_that_ends_gets_nothing, 0, 20);
     tcase_add_test(c, a_broker_ends_with_what_is_deferred);
+    tcase_add_loop_test(c, an_owner_who_has_it_stands_behind_nobody, 0, 20);
+    tcase_add_loop_test(c, an_owner_who_has_nothing_stands_behind_all, 0, 4);
     tcase_add_loop_test(c, asked_in_the_last_millisecond, 0, 30);
     tcase_add_test(c, several_names_or_none);
     suite_add_tcase(s, c);

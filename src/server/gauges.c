@@ -36,11 +36,20 @@ static bool count_hold(void *arg, const struct view_hold *h)
     return ++c->looked_at <= HOLDS_LOOKED_AT;
 }
 
+static void count_wait(struct census *c, const struct request *waiting)
+{
+    int64_t waited_ms = waiting ? c->now_ms - waiting->arrived_us / 1000 : -1;
+
+    if (waited_ms > c->gauges->longest_wait_ms)
+        c->gauges->longest_wait_ms = waited_ms;
+}
+
 static void count_client(struct session *session, void *arg)
 {
     struct census *c = arg;
     struct stats_gauges *g = c->gauges;
 
+    count_wait(c, session_waiting(session));
     g->clients_waiting += session_is_blocked(session);
     g->clients_pubsub += session->n_subscriptions > 0;
     g->memory_clients += (int64_t)(client_input_len(session) + client_output_len(session));
@@ -52,7 +61,7 @@ static void gauge_clients(struct server *s, struct stats_gauges *g, int64_t now_
 {
     struct census c = {.gauges = g, .now_ms = now_ms};
 
-    g->lease_min_remaining_ms = -1;
+    g->lease_min_remaining_ms = g->longest_wait_ms = -1;
     client_each(s->clients, count_client, &c);
     if (c.looked_at > HOLDS_LOOKED_AT) /* INFO would hold up everybody */
         g->lease_min_remaining_ms = -1;

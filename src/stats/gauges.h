@@ -37,6 +37,8 @@ enum stats_unit {
     X(locks_held_limited, ONE, "locks_held_limited", "holdfast_locks_held", "type=\"limited\"",    \
       "")                                                                                          \
     X(waiters, ONE, "waiters", "holdfast_lock_waiters", "", "Requests that wait for a lock.")      \
+    X(longest_wait_ms, MS, "longest_wait_ms", "holdfast_lock_longest_wait_seconds", "",            \
+      "How long the request that has waited longest for a lock has waited.")                       \
     X(lease_min_remaining_ms, MS, "lease_min_remaining_ms",                                        \
       "holdfast_lease_min_remaining_seconds", "",                                                  \
       "Time left of the hold that is nearest to its end.")                                         \

@@ -331,6 +331,8 @@ def test_metrics_follow_what_happens(web, client, clients, broker):
     other = clients(broker)
     other.send("LOCK", "m", "WAIT", 0)
     wait_for("a waiter", lambda: value(web.metrics(), "holdfast_lock_waiters") == 1)
+    waited_s = value(web.metrics(), "holdfast_lock_longest_wait_seconds")
+    wait_for("a longer wait", lambda: value(web.metrics(), "holdfast_lock_longest_wait_seconds") > waited_s)
     assert value(web.metrics(), "holdfast_clients_waiting") == 1
     client.cmd("UNLOCK", "m")
     other.recv()

@@ -173,11 +173,9 @@ static void show_masters(const struct broker *b, struct http_view *view, int64_t
 static const char *notice_of(const struct server *s)
 {
     static char text[160];
-    int64_t wall_ms = clock_wall_ms();
 
     text[0] = 0;
-    if (server_tls_ends_soon(s->tls_expiry_s, wall_ms))
-        server_tls_say_end(s->tls_expiry_s, wall_ms, text, sizeof text);
+    (void)server_tls_warns(&s->conf, s->tls_expiry_s, text, sizeof text);
     return text;
 }
 

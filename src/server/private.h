@@ -132,9 +132,8 @@ void server_gauges(struct server *, struct stats_gauges *out, struct stats_maste
  * those of masters too. -1: `error` says which is not good. */
 int server_load_tls(const struct server *, const struct conf *, struct ssl_ctx_st **out,
                     char *error, size_t error_size) MUST_CHECK;
-/* A certificate that ends within 14 days is to be told of, and how. */
-bool server_tls_ends_soon(int64_t expiry_s, int64_t wall_ms);
-void server_tls_say_end(int64_t expiry_s, int64_t wall_ms, char *out, size_t size);
+/* False: a certificate that ends then is good for long enough; else `out` has a warning. */
+bool server_tls_warns(const struct conf *, int64_t expiry_s, char *out, size_t size);
 /* Logs it, once a day. */
 void server_look_at_certificate(struct server *, int64_t now_ms);
 /* Puts it in the place of the one in force, for connections from now on. */

@@ -60,18 +60,16 @@ static int make_context(const struct conf *conf, struct ssl_ctx_st **out, char *
 
 /* ---- how long it is good for ---- */
 
-bool server_tls_ends_soon(int64_t expiry_s, int64_t wall_ms)
+bool server_tls_warns(const struct conf *conf, int64_t expiry_s, char *out, size_t size)
 {
-    return expiry_s > 0 && expiry_s - wall_ms / 1000 < TELL_DAYS * DAY_S;
-}
-
-void server_tls_say_end(int64_t expiry_s, int64_t wall_ms, char *out, size_t size)
-{
-    int64_t left_s = expiry_s - wall_ms / 1000;
+    int64_t left_s = expiry_s - clock_wall_ms() / 1000;
     time_t at_s = (time_t)expiry_s;
     char stamp[32] = "?";
     struct tm tm;
 
+    (void)conf;
+    if (expiry_s <= 0 || left_s >= TELL_DAYS * DAY_S)
+        return false;
     if (gmtime_r(&at_s, &tm))
         strftime(stamp, sizeof stamp, "%Y-%m-%d %H:%M UTC", &tm);
     if (left_s <= 0)
@@ -82,18 +80,16 @@ void server_tls_say_end(int64_t expiry_s, int64_t wall_ms, char *out, size_t siz
     else
         snprintf(out, size, "the certificate for clients expires in %" PRId64 " days, at %s",
                  left_s / DAY_S, stamp);
+    return true;
 }
 
 void server_look_at_certificate(struct server *s, int64_t now_ms)
 {
-    int64_t wall_ms = clock_wall_ms();
     char text[160];
 
     s->tls_look_ms = now_ms + LOOK_EVERY_MS;
-    if (!server_tls_ends_soon(s->tls_expiry_s, wall_ms))
-        return;
-    server_tls_say_end(s->tls_expiry_s, wall_ms, text, sizeof text);
-    log_warn("tls", "%s", text);
+    if (server_tls_warns(&s->conf, s->tls_expiry_s, text, sizeof text))
+        log_warn("tls", "%s", text);
 }
 
 /* ---- from files to contexts ---- */
@@ -101,15 +97,12 @@ void server_look_at_certificate(struct server *s, int64_t now_ms)
 int server_check_tls(const struct conf *conf, char *error, size_t error_size)
 {
     struct ssl_ctx_st *context;
-    int64_t wall_ms = clock_wall_ms();
 
     if (check_masters(conf, error, error_size) != 0 ||
         make_context(conf, &context, error, error_size) != 0)
         return -1;
     *error = 0;
-    int64_t expiry_s = context ? tls_context_expiry_s(context) : 0;
-    if (server_tls_ends_soon(expiry_s, wall_ms))
-        server_tls_say_end(expiry_s, wall_ms, error, error_size);
+    (void)server_tls_warns(conf, context ? tls_context_expiry_s(context) : 0, error, error_size);
     tls_context_free(context);
     return 0;
 }

@@ -152,6 +152,7 @@ struct conf {
     char *tls_key;
     char *tls_ca;
     int tls_clients; /* enum conf_tls_clients */
+    int64_t tls_expiry_warning_ms;
     /* [masters], in the order of the file */
     struct conf_master *masters;
     size_t master_count;

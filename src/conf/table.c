@@ -165,6 +165,8 @@ static const struct conf_option options[] = {
         "who may sign the certificates of clients")
     CONF_NAMED(tls, client_certificates, ENUM, tls_clients, "off", 0, 0, LIVE,
         tls_clients_names, "whether clients have to show a certificate")
+    CONF_ROW(tls, expiry_warning, DURATION, tls_expiry_warning_ms, "14d", 0, 365 * DAY, LIVE,
+        "how long before the certificate expires that is said")
     /* clang-format on */
 };
 

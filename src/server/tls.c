@@ -16,7 +16,7 @@
 #include "net/tls.h"
 #include "server/private.h"
 
-enum { DAY_S = 24 * 60 * 60, TELL_DAYS = 14, LOOK_EVERY_MS = DAY_S * 1000 };
+enum { DAY_S = 24 * 60 * 60, LOOK_EVERY_MS = DAY_S * 1000 };
 
 static int check_masters(const struct conf *conf, char *error, size_t error_size)
 {
@@ -67,8 +67,7 @@ bool server_tls_warns(const struct conf *conf, int64_t expiry_s, char *out, size
     char stamp[32] = "?";
     struct tm tm;
 
-    (void)conf;
-    if (expiry_s <= 0 || left_s >= TELL_DAYS * DAY_S)
+    if (expiry_s <= 0 || left_s >= conf->tls_expiry_warning_ms / 1000)
         return false;
     if (gmtime_r(&at_s, &tm))
         strftime(stamp, sizeof stamp, "%Y-%m-%d %H:%M UTC", &tm);

@@ -457,6 +457,17 @@ def test_the_end_of_the_certificate_is_told(make_tls_broker, masters1, ca, tmp_p
     assert broker.log_text(mark).count("has expired") == 1, "once a day is enough"
 
 
+def test_how_early_the_end_is_told(make_tls_broker, masters1, ca):
+    cert, key = ca.issue("short", days=5)
+    broker = make_tls_broker(masters1, {"certificate": cert, "key": key, "expiry_warning": "2d"},
+                             args=["-o", "http.listen=127.0.0.1:0"])
+    assert "expires" not in http_text(broker, "/") and "expires" not in broker.log_text()
+    assert "expires" not in run("-t", "-c", broker.conf)[2]
+    with broker.connect() as client:
+        client.cmd("CONFIG", "SET", "tls.expiry_warning", "6d")
+    assert re.search("the certificate for clients expires in [45] days", http_text(broker, "/"))
+
+
 def test_no_certificate_no_end(make_tls_broker, masters1):
     broker = make_tls_broker(masters1, args=["-o", "http.listen=127.0.0.1:0"])
     assert expiry_metric(broker) is None

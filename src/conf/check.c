@@ -1,4 +1,4 @@
-/* conf_check: what no option can see alone.
+/* check: what no option can see alone.
  *
  * Errors are settings under which a promise could not be kept or nothing would work; warnings are
  * settings that somebody may want, but should know of. Each names the line of its option, when it
@@ -41,7 +41,8 @@ static void say_finding(struct check *check, int severity, int line, const char 
     check->report(check->arg, severity == WARN, out.text);
 }
 
-/* The line that set the key, or, as a default never is wrong alone, the line that set other. */
+/* Returns the line that set the key, or, as a default is never wrong alone, the line that set
+ * other. */
 static int line_of(const struct check *check, const char *key, const char *other)
 {
     const struct conf_option *opt = conf_option_find(NULL, key);
@@ -114,7 +115,7 @@ static void check_exposure(struct check *check)
     for (size_t i = 0; i < c->listen.count; i++) {
         const struct conf_listen *l = &c->listen.v[i];
 
-        /* behind a proxy are others */
+        /* behind a proxy there are other machines */
         if ((is_loopback(l) && !l->proxy) ||
             (l->tls && c->tls_clients == CONF_TLS_CLIENTS_REQUIRED))
             continue;
@@ -172,7 +173,7 @@ static void check_tls(struct check *check)
                     "client_certificates: needs a ca that signs them");
 }
 
-/* The line of a row whose key another section has too. */
+/* Returns the line of a row whose key another section has too. */
 static int line_in(const struct check *check, const char *section, const char *key)
 {
     return check->conf->line[conf_option_index(conf_option_find(section, key))];

@@ -173,7 +173,8 @@ static bool matches_any(const struct glob *const *globs, size_t n, const char *n
     return false;
 }
 
-/* A key that two sections have stands alone for the first one only, as in conf_set. */
+/* Returns true when a pattern fits the row. A key that two sections have stands alone for the first
+ * one only, as in conf_set. */
 static bool name_matches(const struct glob *const *globs, size_t n, const struct conf_option *opt)
 {
     char full[128];
@@ -258,7 +259,7 @@ static bool same_masters(const struct conf *a, const struct conf *b)
     return true;
 }
 
-/* All addresses in one line, for the log; what does not fit is left out. */
+/* Writes all addresses in one line, for the log; what does not fit is left out. */
 static void masters_show(const struct conf *conf, char out[CONF_VALUE_MAX])
 {
     char address[CONF_VALUE_MAX];

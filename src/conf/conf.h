@@ -1,15 +1,15 @@
 /* conf: the configuration as a value.
  *
- * One table of options (table.c) serves the file, `-o section.key=value`, CONFIG GET and SET,
- * and the check of the manual.  This module sets values and applies nothing: who needs a value
- * reads it from struct conf, and after a reload server asks conf_diff() what has changed.
+ * The room conf has the options, where their values come from, and what is wrong with them; nothing
+ * is applied here. One table of options (table.c) serves the file, `-o section.key=value`, CONFIG
+ * GET and SET, and the check of the manual. Code that needs a value reads it from struct conf;
+ * after a reload the server asks conf_diff() what has changed.
  *
- * The usual way to a configuration:
+ *   The usual way to a configuration:
  *     conf_init, conf_load_file, conf_override for each -o, conf_read_secrets, conf_check
- * and for CONFIG SET: conf_copy, conf_set_live, conf_check, conf_diff, conf_fini the old one.
+ *   and for CONFIG SET: conf_copy, conf_set_live, conf_check, conf_diff, conf_fini the old one.
  *
- * Units: durations are milliseconds, sizes bytes, ratios parts per million (ppm).
- */
+ * Units: durations are milliseconds, sizes bytes, ratios parts per million (ppm). */
 #ifndef HOLDFAST_CONF_H
 #define HOLDFAST_CONF_H
 
@@ -32,7 +32,7 @@ enum {
     CONF_FILE_MAX = 1024 * 1024 /* bytes of a configuration file */
 };
 
-/* Values of conf.quarantine_ms that are no time. */
+/* Values of conf.quarantine_ms that are no duration. */
 enum { CONF_QUARANTINE_OFF = 0, CONF_QUARANTINE_AUTO = -1 };
 
 enum conf_on_disconnect {
@@ -43,7 +43,7 @@ enum conf_on_disconnect {
 
 enum conf_tls_clients {
     CONF_TLS_CLIENTS_OFF,
-    CONF_TLS_CLIENTS_OPTIONAL, /* none, or a good one */
+    CONF_TLS_CLIENTS_OPTIONAL, /* without a certificate, or with a good one */
     CONF_TLS_CLIENTS_REQUIRED
 };
 
@@ -59,7 +59,7 @@ struct conf_listen {
     bool tls;
     bool proxy; /* each connection begins with a PROXY header */
 };
-/* What stands before such an address: "", "tls://", "proxy://" or "proxy+tls://". */
+/* Returns what stands before such an address: "", "tls://", "proxy://" or "proxy+tls://". */
 const char *conf_listen_prefix(bool tls, bool proxy);
 
 struct conf_listens {
@@ -77,7 +77,7 @@ struct conf_master {
     bool tls;
     char *user;
     char *password;
-    char *id;                  /* NULL, or what brokers know it by, in place of its address */
+    char *id;                  /* NULL, or what names it to brokers in place of its address */
     char *password_file;       /* NULL, or where the password is read from; may begin with %d/ */
     char *password_credential; /* NULL, or its name in $CREDENTIALS_DIRECTORY */
     /* For TLS; NULL when there is none. */
@@ -93,7 +93,7 @@ enum conf_allow { CONF_ALLOW_LOCK = 1, CONF_ALLOW_INSPECT = 2, CONF_ALLOW_ADMIN 
 struct conf_user {
     char *name;
     char *hash;        /* password.h; NULL: no password is right */
-    bool nopass;       /* "default" only: any password is right, and so is none */
+    bool nopass;       /* "default" only: any password is right, and so is no login at all */
     bool defined;      /* has a line of its own name */
     unsigned allow;    /* enum conf_allow */
     char *names;       /* patterns with blanks between */
@@ -102,7 +102,7 @@ struct conf_user {
     int line[CONF_USER_KEYS];
 };
 
-/* What lock/ goes by; durations in ms. */
+/* What the room lock reads; durations in ms. */
 struct conf_lock {
     int64_t lease_ms, max_lease_ms, min_validity_ms;
     int64_t drift_ppm;
@@ -115,7 +115,7 @@ struct conf_lock {
     int64_t max_locks_per_client, max_waiters_per_lock, max_waiters;
 };
 
-/* What client/ goes by. */
+/* What the room client reads. */
 struct conf_client {
     int64_t max_clients, max_clients_per_address;
     int64_t max_pending_requests; /* of one client */
@@ -203,29 +203,30 @@ struct conf_option {
     const char *help;              /* half a sentence, no full stop */
 };
 
-/* All rows.  Masters are not rows: their keys are the user's names. */
+/* Returns all rows. Masters are not rows: their keys are names that the operator chose. */
 const struct conf_option *conf_options(size_t *count);
 
-/* The type for people: "duration", "size"... */
+/* Names the type for people: "duration", "size"... */
 const char *conf_type_name(enum conf_type type);
 
 /* ---- errors ---- */
 
-/* One line without a newline, safe to print: control bytes are replaced, passwords never shown. */
+/* An error in one line without a newline, safe to print: control bytes are replaced, passwords
+ * never shown. */
 struct conf_error {
     char text[512];
 };
 
-/* Called once for each thing found wrong, in the order of the file; text is only lent. */
+/* Hears of each thing found wrong, once, in the order of the file; text is only lent. */
 typedef void (*conf_report_fn)(void *arg, bool is_warning, const char *text);
 
 /* ---- life ---- */
 
-/* Everything at its default, no masters. */
+/* Sets everything to its default, with no masters. */
 void conf_init(struct conf *conf);
 void conf_fini(struct conf *conf);
 
-/* dst is uninitialised before and owns copies of everything after. */
+/* Copies src; dst is uninitialised before and owns copies of everything afterwards. */
 void conf_copy(struct conf *dst, const struct conf *src);
 
 /* Makes the users of dst those of src. */
@@ -242,50 +243,52 @@ void conf_address_fini(struct conf_master *m);
 
 /* ---- setting ---- */
 
-/* Reads a file into conf, over what is there; masters are added.  All errors are reported (at most
- * 100).  -1: there was one, or the file cannot be read; conf then holds a part of it and must not
- * be used, only passed to conf_fini. */
+/* Reads a file into conf, over what is there; masters are added. Reports all errors (at most 100).
+ * Returns -1 when there was one, or the file cannot be read; conf then holds a part of it and must
+ * not be used, only passed to conf_fini. */
 int conf_load_file(struct conf *conf, const char *path, conf_report_fn report,
                    void *arg) MUST_CHECK;
 
-/* The same for bytes in memory; path stands in the messages and in conf->path. */
+/* Reads bytes in memory likewise; path stands in the messages and in conf->path. */
 int conf_load_bytes(struct conf *conf, const char *data, size_t len, const char *path,
                     conf_report_fn report, void *arg) MUST_CHECK;
 
-/* "section.key=value", as given to -o. */
+/* Sets "section.key=value", as given to -o. */
 int conf_override(struct conf *conf, const char *assignment, struct conf_error *err) MUST_CHECK;
 
-/* Sets one option.  name: "section.key", or the key alone; "masters.<name>" sets or adds a master.
+/* Sets one option. name: "section.key", or the key alone; "masters.<name>" sets or adds a master.
  * On -1 conf is as it was. */
 int conf_set(struct conf *conf, const char *name, const char *value,
              struct conf_error *err) MUST_CHECK;
 
-/* The same for CONFIG SET: refuses what needs a restart, masters and users. */
+/* Sets one option for CONFIG SET: refuses what needs a restart, masters and users. */
 int conf_set_live(struct conf *conf, const char *name, const char *value,
                   struct conf_error *err) MUST_CHECK;
 
 void conf_clear_masters(struct conf *conf);
 void conf_clear_users(struct conf *conf);
 
-/* What a path in the configuration stands for: %d/ is the directory of the unit's credentials.
- * -1: there is none, or it is too long. */
+/* Writes the path that one in the configuration stands for: %d/ is the directory of the unit's
+ * credentials. Returns -1 when there is none, or the path is too long. */
 int conf_expand_path(const char *path, char *out, size_t size, struct conf_error *err) MUST_CHECK;
 
 /* Reads password files and credentials into the masters' passwords; once for a struct conf, as a
- * second password for a master is an error. -1: one cannot be read. Reads files, so it blocks. */
+ * second password for a master is an error. Returns -1 when one cannot be read. Blocks on the
+ * files. */
 int conf_read_secrets(struct conf *conf, conf_report_fn report, void *arg) MUST_CHECK;
 
-/* What no option can see alone: lease against max_lease and the like.  Warnings do not fail.
+/* Checks what no option can see alone: lease against max_lease and the like. Warnings do not fail.
  * masters_optional: having none is no error (dev mode brings its own). */
 int conf_check(const struct conf *conf, bool masters_optional, conf_report_fn report,
                void *arg) MUST_CHECK;
 
 /* ---- reading ---- */
 
-/* Has nobody set this option? */
+/* Returns true when nobody has set this option. */
 bool conf_is_default(const struct conf *conf, const char *section, const char *key);
 
-/* name and value are only lent.  The value can be given to conf_set again, but for secrets. */
+/* Gets a name and its value, both lent. The value can be given to conf_set again, but for secrets.
+ */
 typedef void (*conf_get_fn)(void *arg, const char *name, const char *value);
 
 /* Calls fn for each option whose name matches the glob, in the order of the table, then for each
@@ -293,13 +296,13 @@ typedef void (*conf_get_fn)(void *arg, const char *name, const char *value);
  * key alone or section.key.  Returns how many there were; none for a pattern beyond GLOB_MAX. */
 size_t conf_get(const struct conf *conf, const char *glob, size_t glob_len, conf_get_fn fn,
                 void *arg);
-/* Likewise for each option that any of the patterns fits, once. */
+/* Calls fn likewise for each option that any of the patterns fits, once. */
 size_t conf_get_any(const struct conf *conf, const struct glob *const *globs, size_t n,
                     conf_get_fn fn, void *arg);
 
-/* What brokers know a master by: its address, and the database, as locks in another one are others.
- * Where the way there differs from broker to broker (a Unix socket here, TCP there), its `id` says
- * that it is the same. Heap, the caller frees it. */
+/* Returns what names a master to all brokers: its address, and the database, as another one has
+ * other locks. Where the way there differs from broker to broker (a Unix socket here, TCP there),
+ * its `id` says that it is the same. Heap, the caller frees it. */
 char *conf_master_identity(const struct conf_master *);
 
 struct conf_change {

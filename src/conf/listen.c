@@ -1,4 +1,4 @@
-/* conf_listen: the list of addresses to listen on, from text and back.
+/* listen: the list of addresses to listen on, from text and back.
  *
  * Addresses are numeric: nothing is looked up, so a list means the same on every start.
  *
@@ -41,7 +41,7 @@ const char *conf_listen_prefix(bool tls, bool proxy)
     return prefixes[tls][proxy];
 }
 
-/* Reads past the prefix, and what it says. */
+/* Reads what the prefix says; returns what is behind it. */
 static char *take_prefix(char *text, struct conf_listen *out)
 {
     for (int i = 3; i > 0; i--) {
@@ -55,7 +55,7 @@ static char *take_prefix(char *text, struct conf_listen *out)
     return text;
 }
 
-/* text is cut into host and port in place. */
+/* Reads an address; cuts text into host and port in place. */
 static int parse_listen(char *text, struct conf_listen *out)
 {
     unsigned char address[sizeof(struct in6_addr)];

@@ -1,4 +1,4 @@
-/* conf_load: a configuration file into struct conf, by inih.
+/* load: a configuration file into struct conf, by inih.
  *
  * inih cuts lines into section, key and value. What it does not tell is seen here, in the reader
  * that hands it one line after the other: the number of the line, lines that are longer than its
@@ -28,10 +28,10 @@ struct load {
     void *arg;
     /* reader */
     const char *next, *end;
-    int line;       /* the one that inih has */
+    int line;       /* the line that inih has */
     bool needs_key; /* it must lead to a call of on_key, or it is no setting */
     int errors;
-    /* what has been set, to find what is there twice */
+    /* what has been set, to find keys that are there twice */
     char bad_section[32]; /* the unknown section we are in, reported already */
     struct {
         char *key;
@@ -67,7 +67,7 @@ static void load_fail(struct load *load, const char *fmt, ...)
 
 /* ---- what inih calls ---- */
 
-/* Is this a line that must hold key = value?  Says so itself when it is a broken section. */
+/* Returns true for a line that must hold key = value; reports a broken section. */
 static bool line_needs_key(struct load *load, const char *text)
 {
     const char *end;
@@ -94,7 +94,8 @@ static void line_finish(struct load *load)
     load->needs_key = false;
 }
 
-/* An ini_reader: like fgets, but a line that does not fit is an error and becomes empty. */
+/* Gives inih a line, as an ini_reader: like fgets, but a line that does not fit is an error and
+ * becomes empty. */
 static char *on_read(char *out, int size, void *stream)
 {
     struct load *load = stream;
@@ -123,7 +124,7 @@ static char *on_read(char *out, int size, void *stream)
     return out;
 }
 
-/* Returns the line where the key was set before, or 0 and remembers this one. */
+/* Returns the line where the key was set before; else 0, and remembers this one. */
 static int seen_before(struct load *load, const char *section, const char *key)
 {
     const struct conf_option *opt = conf_option_find(section, key);
@@ -161,7 +162,8 @@ static bool section_ok(struct load *load, const char *section)
     return false;
 }
 
-/* An ini_handler. Errors are ours, so inih always hears that all is well. */
+/* Sets one option, as an ini_handler. Reports errors itself, so inih always hears that all is well.
+ */
 static int on_key(void *user, const char *section, const char *key, const char *value)
 {
     struct load *load = user;

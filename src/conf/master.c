@@ -1,4 +1,4 @@
-/* conf_master: the section [masters]: addresses as URLs, where their passwords come from, and files
+/* master: the section [masters]: addresses as URLs, where their passwords come from, and files
  * for TLS.
  *
  * Knows how a master is written, not how it is reached. A message never repeats an address, since
@@ -82,7 +82,7 @@ void conf_masters_copy(struct conf *dst, const struct conf *src)
 
 /* ---- the address ---- */
 
-/* In place. %00 is refused: nothing here may hold a NUL. */
+/* Decodes in place. %00 is refused: nothing here may hold a NUL. */
 static int percent_decode(char *s)
 {
     char *out = s;
@@ -105,7 +105,7 @@ static int percent_decode(char *s)
     return 0;
 }
 
-/* [user[:password]@] at the head of *rest; the parts point into it. */
+/* Reads [user[:password]@] at the head of *rest; the parts point into it. */
 static int parse_login(char **rest, struct conf_master *m, struct conf_error *err)
 {
     char *end = *rest + strcspn(*rest, "/?"), *at = memrchr(*rest, '@', (size_t)(end - *rest));
@@ -137,7 +137,7 @@ static int parse_db(const char *text, struct conf_master *m, struct conf_error *
     return 0;
 }
 
-/* /path[?db=n] */
+/* Reads /path[?db=n]. */
 static int parse_unix(char *rest, struct conf_master *m, struct conf_error *err)
 {
     char *query = strchr(rest, '?');
@@ -159,7 +159,7 @@ static int parse_unix(char *rest, struct conf_master *m, struct conf_error *err)
     return 0;
 }
 
-/* host or [v6], which *rest then points behind. */
+/* Reads host or [v6]; *rest then points behind it. */
 static int parse_host(char **rest, struct conf_master *m, struct conf_error *err)
 {
     unsigned char address[sizeof(struct in6_addr)];
@@ -184,7 +184,7 @@ static int parse_host(char **rest, struct conf_master *m, struct conf_error *err
     return 0;
 }
 
-/* host[:port][/db] */
+/* Reads host[:port][/db]. */
 static int parse_tcp(char *rest, struct conf_master *m, struct conf_error *err)
 {
     char *after, *slash;
@@ -206,7 +206,7 @@ static int parse_tcp(char *rest, struct conf_master *m, struct conf_error *err)
     return 0;
 }
 
-/* url is cut up in place; the strings of m point into it. */
+/* Cuts up url in place; the strings of m point into it. */
 static int parse_url(char *url, struct conf_master *m, struct conf_error *err)
 {
     char *rest = strstr(url, "://");
@@ -269,7 +269,7 @@ static int set_path(char **field, const char *value, struct conf_error *err)
     return 0;
 }
 
-/* As a host in an address, an IPv6 address without brackets. */
+/* Takes a name as it may stand in an address, or an IPv6 address without brackets. */
 static int set_tls_name(struct conf_master *m, const char *value, struct conf_error *err)
 {
     unsigned char address[sizeof(struct in6_addr)];
@@ -292,7 +292,7 @@ static int set_password_credential(struct conf_master *m, const char *value, str
     return 0;
 }
 
-/* `option` is what stands behind the name, with its point. */
+/* Sets one option of a master; `option` is what stands behind the name, with its point. */
 static int set_option(struct conf_master *m, const char *option, const char *value,
                       struct conf_error *err)
 {
@@ -314,7 +314,7 @@ static int set_option(struct conf_master *m, const char *option, const char *val
                             ".certificate, .key and .server_name");
 }
 
-/* The master of that name; a new one, not yet counted, when there is none. */
+/* Returns the master of that name; a new one, not counted yet, when there is none. */
 static struct conf_master *master_find_or_add(struct conf *conf, const char *name, size_t len,
                                               struct conf_error *err)
 {
@@ -363,7 +363,7 @@ int conf_master_set(struct conf *conf, const char *key, const char *value, int l
 
 /* ---- reading ---- */
 
-/* Bytes that mean something in a URL become %XX. */
+/* Appends text in which bytes that mean something in a URL become %XX. */
 static size_t append_encoded(char *out, size_t n, const char *s, const char *plain)
 {
     for (; *s != '\0' && n + 4 < CONF_VALUE_MAX; s++) {

@@ -1,4 +1,4 @@
-/* conf_private: what the files of conf share; nobody else includes it.
+/* private: what the files of conf share; nobody else includes it.
  *
  * conf.c        life, setting by name, get, diff
  * check.c  what only several options together can get wrong
@@ -22,18 +22,19 @@ enum { CONF_VALUE_MAX = 2048 }; /* bytes of any value as text, with the NUL */
 
 /* ---- conf.c ---- */
 
-/* line: of the file; 0: from elsewhere. */
+/* Sets one option. line: of the file; 0: from elsewhere. */
 int conf_set_at(struct conf *conf, const char *section, const char *key, const char *value,
                 int line, struct conf_error *err) MUST_CHECK;
 
 /* ---- load.c ---- */
 
-/* A whole file of at most max bytes, NUL behind it; the caller frees.  NULL: err says why. */
+/* Reads a whole file of at most max bytes, with a NUL behind it; the caller frees it. NULL: err
+ * says why. */
 char *conf_read_file(const char *path, size_t max, size_t *len, struct conf_error *err) MUST_CHECK;
 
 /* ---- table.c ---- */
 
-/* section NULL: the first row with that key. */
+/* Finds a row; section NULL: the first one with that key. */
 const struct conf_option *conf_option_find(const char *section, const char *key);
 
 /* Says in err that there is no such option, and what may have been meant. */
@@ -41,7 +42,7 @@ void conf_option_unknown(const char *section, const char *key, struct conf_error
 
 bool conf_section_known(const char *section);
 
-/* Index of the row, as in conf.line. */
+/* Returns the index of the row, as in conf.line. */
 size_t conf_option_index(const struct conf_option *opt);
 
 /* ---- value.c ---- */
@@ -54,10 +55,10 @@ int conf_value_set(struct conf *conf, const struct conf_option *opt, const char 
 void conf_value_format(const struct conf *conf, const struct conf_option *opt,
                        char out[CONF_VALUE_MAX]);
 
-/* Is it fit for a CONF_PATH? "none" is no path here. */
+/* Returns 0 when the text is fit for a CONF_PATH; "none" is no path here. */
 int conf_path_check(const char *text, struct conf_error *err) MUST_CHECK;
 
-/* Copies, and frees, what the fields of type CONF_PATH and CONF_HOSTS point to. */
+/* Copy, and free, what the fields of type CONF_PATH and CONF_HOSTS point to. */
 void conf_texts_copy(struct conf *conf);
 void conf_texts_fini(struct conf *conf);
 
@@ -77,7 +78,7 @@ void conf_listens_fini(struct conf_listens *listens);
 
 /* ---- user.c ---- */
 
-/* key: a user's name, or name.allow and the like. */
+/* Sets one option of a user. key: the user's name, or name.allow and the like. */
 int conf_user_set(struct conf *conf, const char *key, const char *value, int line,
                   struct conf_error *err) MUST_CHECK;
 void conf_users_copy(struct conf *dst, const struct conf *src);
@@ -85,16 +86,16 @@ bool conf_users_same(const struct conf *a, const struct conf *b);
 
 /* ---- master.c ---- */
 
-/* key: a master's name, or name.password_file and the like. */
+/* Sets one option of a master. key: the master's name, or name.password_file and the like. */
 int conf_master_set(struct conf *conf, const char *key, const char *value, int line,
                     struct conf_error *err) MUST_CHECK;
 
-/* The address as a URL, its password as ***. */
+/* Writes the address as a URL, with its password as ***. */
 void conf_master_format(const struct conf_master *m, char out[CONF_VALUE_MAX]);
 
 bool conf_master_same_address(const struct conf_master *a, const struct conf_master *b);
 bool conf_master_same_id(const struct conf_master *a, const struct conf_master *b); /* or none */
-/* User, password and the files for TLS. */
+/* Returns true when user, password and the files for TLS are the same. */
 bool conf_master_same_login(const struct conf_master *a, const struct conf_master *b);
 void conf_masters_copy(struct conf *dst, const struct conf *src);
 

@@ -1,4 +1,4 @@
-/* conf_secret: the passwords that masters read from a file or from a systemd credential, and what a
+/* secret: the passwords that masters read from a file or from a systemd credential, and what a
  * path in the configuration stands for.
  *
  * The only part of conf that looks outside: at files, and at $CREDENTIALS_DIRECTORY for where
@@ -42,7 +42,8 @@ static int secret_path(const struct conf_master *m, char *out, size_t size, stru
     return conf_expand_path(m->password_file, out, size, err);
 }
 
-/* One newline at the end is the editor's; anything else is taken as it is, or refused. */
+/* Takes a password from a file. One newline at the end is the editor's; anything else is taken as
+ * it is, or refused. */
 static int secret_accept(char *data, size_t len, struct conf_error *err)
 {
     if (len > 0 && data[len - 1] == '\n')
@@ -83,7 +84,8 @@ static bool readable_by_all(const char *path)
     return stat(path, &st) == 0 && (st.st_mode & S_IROTH) != 0;
 }
 
-/* The password of one master. On -1 line says what is wrong, with the name of the master. */
+/* Reads the password of one master. On -1 `line` says what is wrong, with the name of the master.
+ */
 static int master_read_secret(struct conf_master *m, struct conf_error *line, bool *warn)
 {
     const char *key = m->password_credential != NULL ? "password_credential" : "password_file";

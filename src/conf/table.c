@@ -1,4 +1,4 @@
-/* conf_table: the rows of the configuration, and finding one by name.
+/* table: the rows of the configuration, and finding one by name.
  *
  * To add an option: a field in conf.h (in conf_lock for lock/, in conf_client for client/, which
  * get it from there), a row here, an entry in man/holdfast.ini.5 and a line in etc/holdfast.ini.
@@ -230,7 +230,7 @@ bool conf_section_known(const char *section)
     return false;
 }
 
-/* Edit distance of two words (Levenshtein, one row of the matrix at a time). */
+/* Returns the edit distance of two words (Levenshtein, one row of the matrix at a time). */
 static size_t word_distance(const char *a, size_t alen, const char *b, size_t blen)
 {
     size_t row[64];
@@ -256,7 +256,7 @@ static size_t word_distance(const char *a, size_t alen, const char *b, size_t bl
     return row[blen];
 }
 
-/* The row whose key is most like this one, or NULL when none is like it. */
+/* Returns the row whose key is most like this one; NULL when none is like it. */
 static const struct conf_option *option_nearest(const char *key)
 {
     const struct conf_option *nearest = NULL;

@@ -1,4 +1,4 @@
-/* conf_user: the section [users]: names, hashes of passwords, and what each user may do.
+/* user: the section [users]: names, hashes of passwords, and what each user may do.
  *
  * Knows how a user is written, not how one is recognised. A message never repeats a hash.
  *
@@ -140,7 +140,7 @@ static int set_certificate(struct conf_user *u, const char *value, struct conf_e
 }
 
 static const struct {
-    const char *key; /* behind the name of the user */
+    const char *key; /* what stands behind the name of the user */
     int (*set)(struct conf_user *, const char *value, struct conf_error *);
 } setters[CONF_USER_KEYS] = {{"", set_password},
                              {".allow", set_allow},
@@ -196,7 +196,7 @@ int conf_user_set(struct conf *conf, const char *key, const char *value, int lin
     rc = setters[i].set(u, value, err);
     if (rc == 0) {
         u->line[i] = line;
-    } else if (conf->user_count > before) { /* as if it had never been mentioned */
+    } else if (conf->user_count > before) { /* it is as if it had never been mentioned */
         free(u->name);
         free(u->names);
         conf->user_count--;

@@ -1,4 +1,4 @@
-/* conf_value: one value of one option, from text to its field in struct conf and back.
+/* value: one value of one option, from text to its field in struct conf and back.
  *
  * Knows the types, not the options: bounds, names and the place of the field come with the row.
  *
@@ -57,7 +57,7 @@ static void format_size(char *out, size_t size, int64_t bytes)
     snprintf(out, size, "%" PRId64, bytes);
 }
 
-/* Percent with as many of the four decimals as are needed. */
+/* Writes percent with as many of the four decimals as are needed. */
 static void format_ratio(char *out, size_t size, int64_t ppm)
 {
     char text[32];
@@ -92,8 +92,8 @@ static void format_number(enum conf_type type, int64_t n, char *out, size_t size
     }
 }
 
-/* A time without a unit is refused although util takes it: `lease = 30` means 30 s to whoever
- * writes it. */
+/* Reads a duration. One without a unit is refused although util takes it: `lease = 30` means 30 s
+ * to whoever writes it. */
 static int parse_duration(const char *text, int64_t *out)
 {
     size_t len = strlen(text);
@@ -103,7 +103,7 @@ static int parse_duration(const char *text, int64_t *out)
     return *out == 0 || !isdigit((unsigned char)text[len - 1]) ? 0 : -1;
 }
 
-/* "0.5%" or "0.005", exact to one ppm. */
+/* Reads "0.5%" or "0.005", exact to one ppm. */
 static int parse_ratio(const char *text, int64_t *out)
 {
     size_t len = strlen(text);
@@ -197,7 +197,7 @@ static void number_store(struct conf *conf, const struct conf_option *opt, int64
         *(int64_t *)field = n;
 }
 
-/* "auto, off or a duration" */
+/* Writes what a value may be: "auto, off or a duration". */
 static void format_choices(const struct conf_option *opt, char *out, size_t size)
 {
     size_t n = 0;
@@ -271,7 +271,7 @@ static bool is_text_type(const struct conf_option *opt)
     return opt->type == CONF_PATH || opt->type == CONF_HOSTS;
 }
 
-/* Names as in DNS; any of them: "*". */
+/* Checks names as in DNS, or "*" for any of them. */
 static int hosts_check(const char *text, struct conf_error *err)
 {
     for (const char *p = text; *p != '\0'; p++) {

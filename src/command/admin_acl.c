@@ -125,20 +125,14 @@ static void write_refusal(struct resp_writer *w, const struct cmd_refusal *r)
         [CMD_REASON_AUTH] = "auth", [CMD_REASON_COMMAND] = "command", [CMD_REASON_NAME] = "key"};
 
     resp_map(w, 7);
-    resp_str(w, "count");
-    resp_int(w, (int64_t)r->count);
-    resp_str(w, "reason");
-    resp_str(w, reasons[r->reason]);
-    resp_str(w, "object");
-    resp_str(w, r->object);
-    resp_str(w, "username");
-    resp_str(w, r->user);
+    resp_pair_int(w, "count", (int64_t)r->count);
+    resp_pair_str(w, "reason", reasons[r->reason]);
+    resp_pair_str(w, "object", r->object);
+    resp_pair_str(w, "username", r->user);
     resp_str(w, "age-seconds");
     resp_double(w, (double)(clock_wall_ms() - r->wall_ms) / 1000);
-    resp_str(w, "client-info");
-    resp_str(w, r->peer);
-    resp_str(w, "entry-id");
-    resp_int(w, (int64_t)r->id);
+    resp_pair_str(w, "client-info", r->peer);
+    resp_pair_int(w, "entry-id", (int64_t)r->id);
 }
 
 void cmd_admin_acl_log(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)

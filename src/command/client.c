@@ -15,48 +15,33 @@ enum { PAUSE_MAX_MS = 24 * 60 * 60 * 1000 };
 
 /* ---- switches ---- */
 
-/* 1 or 0, or -1 when an error was answered. */
-static int parse_on_off(struct session *s, const struct resp_arg *word)
+/* Sets a switch by ON or OFF, and answers. */
+static void set_switch(struct session *s, bool *to, const struct resp_arg *word)
 {
-    if (cmd_word_is(word, "ON"))
-        return 1;
-    if (cmd_word_is(word, "OFF"))
-        return 0;
-    cmd_reply_syntax(s);
-    return -1;
+    if (!cmd_word_is(word, "ON") && !cmd_word_is(word, "OFF")) {
+        cmd_reply_syntax(s);
+        return;
+    }
+    *to = cmd_word_is(word, "ON");
+    cmd_reply_ok(s);
 }
 
 void cmd_client_no_evict(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
 {
-    int on = parse_on_off(s, &argv[2]);
-
     (void)argc, (void)now_ms;
-    if (on < 0)
-        return;
-    s->no_evict = on;
-    cmd_reply_ok(s);
+    set_switch(s, &s->no_evict, &argv[2]);
 }
 
 void cmd_client_no_touch(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
 {
-    int on = parse_on_off(s, &argv[2]);
-
     (void)argc, (void)now_ms;
-    if (on < 0)
-        return;
-    s->no_touch = on;
-    cmd_reply_ok(s);
+    set_switch(s, &s->no_touch, &argv[2]);
 }
 
 void cmd_client_tell(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
 {
-    int on = parse_on_off(s, &argv[2]);
-
     (void)argc, (void)now_ms;
-    if (on < 0)
-        return;
-    s->tell = on;
-    cmd_reply_ok(s);
+    set_switch(s, &s->tell, &argv[2]);
 }
 
 void cmd_client_reply(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)

@@ -174,22 +174,15 @@ static void reply_hello(struct session *s)
     struct resp_writer w = session_reply(s);
 
     resp_map(&w, 8);
-    resp_str(&w, "server");
-    resp_str(&w, "redis");
-    resp_str(&w, "version");
-    resp_str(&w, STATS_REDIS_VERSION);
-    resp_str(&w, "proto");
-    resp_int(&w, s->proto);
-    resp_str(&w, "id");
-    resp_int(&w, (int64_t)s->id);
-    resp_str(&w, "mode");
-    resp_str(&w, "standalone");
-    resp_str(&w, "role");
-    resp_str(&w, "master");
+    resp_pair_str(&w, "server", "redis");
+    resp_pair_str(&w, "version", STATS_REDIS_VERSION);
+    resp_pair_int(&w, "proto", s->proto);
+    resp_pair_int(&w, "id", (int64_t)s->id);
+    resp_pair_str(&w, "mode", "standalone");
+    resp_pair_str(&w, "role", "master");
     resp_str(&w, "modules");
     resp_array(&w, 0);
-    resp_str(&w, "holdfast");
-    resp_str(&w, stats_version());
+    resp_pair_str(&w, "holdfast", stats_version());
     session_reply_end(s);
 }
 

@@ -316,11 +316,9 @@ static void write_argument(struct resp_writer *w, const struct syntax *sx,
     resp_map(w, 2 + (size_t)is_key + has_token + (n_flags > 0) + (node->child >= 0));
     resp_str(w, "name");
     write_name(w, node);
-    resp_str(w, "type");
-    resp_str(w, type_of(node, is_key));
+    resp_pair_str(w, "type", type_of(node, is_key));
     if (is_key) {
-        resp_str(w, "key_spec_index");
-        resp_int(w, 0);
+        resp_pair_int(w, "key_spec_index", 0);
     }
     if (has_token) {
         resp_str(w, "token");
@@ -358,12 +356,9 @@ static void write_docs(struct resp_writer *w, const struct cmd *cmd)
     cmd_syntax_parse(&sx, cmd->syntax);
     resp_str(w, full_name(cmd));
     resp_map(w, 3 + (size_t)(sx.first >= 0) + (n_subs > 0));
-    resp_str(w, "summary");
-    resp_str(w, cmd->summary);
-    resp_str(w, "since");
-    resp_str(w, cmd->since);
-    resp_str(w, "group");
-    resp_str(w, group_of(cmd));
+    resp_pair_str(w, "summary", cmd->summary);
+    resp_pair_str(w, "since", cmd->since);
+    resp_pair_str(w, "group", group_of(cmd));
     if (sx.first >= 0) {
         resp_str(w, "arguments");
         write_arguments(w, &sx, sx.first, has_key(cmd));

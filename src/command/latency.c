@@ -37,8 +37,7 @@ static void write_histogram(struct resp_writer *w, const struct stats_command *c
     }
     resp_str(w, command->name);
     resp_map(w, 2);
-    resp_str(w, "calls");
-    resp_int(w, (int64_t)command->duration_us.count);
+    resp_pair_int(w, "calls", (int64_t)command->duration_us.count);
     resp_str(w, "histogram_usec");
     resp_map(w, n);
     before = 0;

@@ -179,28 +179,17 @@ static void write_master(struct resp_writer *w, const struct broker *b,
     const struct master_status *m = seen->status;
 
     resp_map(w, 11);
-    resp_str(w, "name");
-    resp_str(w, m->name);
-    resp_str(w, "address");
-    resp_str(w, m->address);
-    resp_str(w, "state");
-    resp_str(w, master_status_name(m));
-    resp_str(w, "new_locks");
-    resp_str(w, new_locks(b, seen));
-    resp_str(w, "quarantine_left_ms");
-    resp_int(w, m->quarantine_left_ms);
-    resp_str(w, "latency_us");
-    resp_int(w, m->latency_us);
-    resp_str(w, "clock_offset_ms");
-    resp_int(w, seen->clock_offset_ms);
-    resp_str(w, "in_flight");
-    resp_int(w, m->in_flight);
-    resp_str(w, "restarts");
-    resp_int(w, m->restarts);
-    resp_str(w, "redis_version");
-    resp_str(w, m->version);
-    resp_str(w, "last_error");
-    resp_str(w, m->error);
+    resp_pair_str(w, "name", m->name);
+    resp_pair_str(w, "address", m->address);
+    resp_pair_str(w, "state", master_status_name(m));
+    resp_pair_str(w, "new_locks", new_locks(b, seen));
+    resp_pair_int(w, "quarantine_left_ms", m->quarantine_left_ms);
+    resp_pair_int(w, "latency_us", m->latency_us);
+    resp_pair_int(w, "clock_offset_ms", seen->clock_offset_ms);
+    resp_pair_int(w, "in_flight", m->in_flight);
+    resp_pair_int(w, "restarts", m->restarts);
+    resp_pair_str(w, "redis_version", m->version);
+    resp_pair_str(w, "last_error", m->error);
 }
 
 void cmd_lock_masters(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)

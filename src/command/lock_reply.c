@@ -62,15 +62,11 @@ static void write_holder(const struct lock_info_holder *h, struct resp_writer *w
     resp_map(w, h->here ? 7 : 5);
     resp_str(w, "owner");
     resp_bulk(w, h->owner->text, h->owner->len);
-    resp_str(w, "count");
-    resp_int(w, h->count);
-    resp_str(w, "token");
-    resp_int(w, h->token);
-    resp_str(w, "remaining_ms");
-    resp_int(w, h->left_ms);
+    resp_pair_int(w, "count", h->count);
+    resp_pair_int(w, "token", h->token);
+    resp_pair_int(w, "remaining_ms", h->left_ms);
     if (h->here) {
-        resp_str(w, "held_ms");
-        resp_int(w, h->since_ms);
+        resp_pair_int(w, "held_ms", h->since_ms);
         resp_str(w, "watched");
         resp_bool(w, h->watched);
     }
@@ -89,12 +85,9 @@ static void write_waiter(const struct lock_info_waiter *waiter, struct resp_writ
     resp_map(w, 5);
     resp_str(w, "owner");
     resp_bulk(w, waiter->owner->text, waiter->owner->len);
-    resp_str(w, "connection");
-    resp_int(w, (int64_t)waiter->session_id);
-    resp_str(w, "waited_ms");
-    resp_int(w, waiter->waited_ms);
-    resp_str(w, "kind");
-    resp_str(w, kinds[waiter->want.kind]);
+    resp_pair_int(w, "connection", (int64_t)waiter->session_id);
+    resp_pair_int(w, "waited_ms", waiter->waited_ms);
+    resp_pair_str(w, "kind", kinds[waiter->want.kind]);
     resp_str(w, "fair");
     resp_bool(w, waiter->fair);
 }
@@ -119,14 +112,12 @@ static void write_lock_info(const struct lock_request *r, struct resp_writer *w)
         resp_null(w);
     resp_str(w, "limit");
     write_limit(info, w);
-    resp_str(w, "holding");
-    resp_int(w, info->n_holders);
+    resp_pair_int(w, "holding", info->n_holders);
     resp_str(w, "holders");
     resp_array(w, (size_t)info->n_listed);
     for (int i = 0; i < info->n_listed; i++)
         write_holder(&info->listed[i], w);
-    resp_str(w, "waiting");
-    resp_int(w, info->n_waiters);
+    resp_pair_int(w, "waiting", info->n_waiters);
     resp_str(w, "waiters");
     resp_array(w, (size_t)info->n_waiters_listed);
     for (int i = 0; i < info->n_waiters_listed; i++)

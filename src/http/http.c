@@ -133,24 +133,6 @@ static void make_answer(struct answer *a, const char *path)
     buf_printf(&a->body, "\n");
 }
 
-static const char *status_text(int status)
-{
-    switch (status) {
-    case 200:
-        return "OK";
-    case 400:
-        return "Bad Request";
-    case 404:
-        return "Not Found";
-    case 405:
-        return "Method Not Allowed";
-    case 421:
-        return "Misdirected Request";
-    default:
-        return "Service Unavailable";
-    }
-}
-
 /* Sends the answer, without its body to HEAD: evhttp would send it. */
 static void send_answer(struct evhttp_request *req, const struct answer *a, bool with_body)
 {
@@ -173,7 +155,7 @@ static void send_answer(struct evhttp_request *req, const struct answer *a, bool
     evhttp_add_header(headers, "Connection", "close");
     if (a->status == 405)
         evhttp_add_header(headers, "Allow", "GET, HEAD");
-    evhttp_send_reply(req, a->status, status_text(a->status), body);
+    evhttp_send_reply(req, a->status, NULL, body); /* NULL: the usual words for the status */
     evbuffer_free(body);
 }
 

@@ -98,6 +98,9 @@ void resp_bool(struct resp_writer *w, bool value);      /* #t #f, in RESP2 :1 :0
 void resp_double(struct resp_writer *w, double value);  /* in RESP2 a bulk string */
 void resp_null(struct resp_writer *w);                  /* _, in RESP2 $-1 */
 void resp_null_array(struct resp_writer *w);            /* _, in RESP2 *-1 */
+/* Write a key of a map and its value. */
+void resp_pair_int(struct resp_writer *w, const char *key, int64_t value);
+void resp_pair_str(struct resp_writer *w, const char *key, const char *text);
 /* Writes text of a format, which is three letters, "txt" or "mkd"; in RESP2 a bulk string. */
 void resp_verbatim(struct resp_writer *w, const char *format, const void *ptr, size_t len);
 

@@ -97,6 +97,18 @@ void resp_str(struct resp_writer *w, const char *text)
     resp_bulk(w, text, strlen(text));
 }
 
+void resp_pair_int(struct resp_writer *w, const char *key, int64_t value)
+{
+    resp_str(w, key);
+    resp_int(w, value);
+}
+
+void resp_pair_str(struct resp_writer *w, const char *key, const char *text)
+{
+    resp_str(w, key);
+    resp_str(w, text);
+}
+
 void resp_bool(struct resp_writer *w, bool value)
 {
     if (w->proto >= 3)

@@ -77,7 +77,7 @@ void evhttp_send_reply(struct evhttp_request *req, int code, const char *reason,
 
     answers++;
     status = code;
-    require(reason && (code == 200 || code == 404 || code == 405 || code == 503));
+    require(!reason && (code == 200 || code == 404 || code == 405 || code == 503));
     check_headers(req, len, req->type != EVHTTP_REQ_HEAD);
     buf_consume(&body, buf_len(&body));
     if (len > 0) {

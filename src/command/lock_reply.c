@@ -5,7 +5,6 @@
 #include "command/command.h"
 #include "command/lock.h"
 #include "lock/broker.h"
-#include "lock/hold.h"
 #include "lock/lock_info.h"
 #include "lock/multilock.h"
 #include "lock/view.h"
@@ -13,16 +12,17 @@
 /* Until when what the reply says is true; it may have waited for others before it, and this process
  * may have stood still. What its own connection has given up since, by a later request, was true in
  * its time. 0: not any more. */
-static int64_t promised_ms(const struct lock_request *r, const struct hold *h)
+static int64_t promised_ms(const struct lock_request *r, const struct hold_ref *ref)
 {
-    if (h->state == HOLD_HELD || h->state == HOLD_JEOPARDY)
-        return h->deadline_ms;
-    return h->released_by == r->base.session->id ? r->deadline_ms : 0;
+    const struct hold *h = ref->hold;
+    if (h)
+        return h->state == HOLD_LOST ? 0 : h->deadline_ms;
+    return ref->released_by == r->base.session->id ? r->deadline_ms : 0;
 }
 
 static void write_granted(struct lock_request *r, struct resp_writer *w, int64_t now_ms)
 {
-    int64_t until_ms = promised_ms(r, r->told);
+    int64_t until_ms = promised_ms(r, &r->hold);
     if (until_ms > now_ms) {
         resp_array(w, 2);
         resp_int(w, r->token);
@@ -45,15 +45,14 @@ static void write_many(struct lock_request *r, struct resp_writer *w, int64_t no
         until_ms = one_ms < until_ms ? one_ms : until_ms;
     }
     if (until_ms <= now_ms) {
-        multilock_untold(r->multilock);
-        r->multilock = NULL;
+        r->untold = true;
         resp_null_array(w);
         return;
     }
     resp_array(w, 2);
     resp_array(w, (size_t)n);
     for (int i = 0; i < n; i++)
-        resp_int(w, multilock_hold(r->multilock, i)->token);
+        resp_int(w, multilock_token(r->multilock, i));
     resp_int(w, until_ms - now_ms);
 }
 
@@ -166,8 +165,10 @@ static void on_abandon(struct request *base, int64_t now_ms)
 static void on_free(struct request *base)
 {
     struct lock_request *r = (struct lock_request *)base;
-    if (r->told)
-        hold_unpin(r->told);
+    if (r->untold) {
+        broker_untold(r->broker, r);
+        return;
+    }
     multilock_free(r->multilock);
     r->multilock = NULL;
     lock_request_free(r);

@@ -24,6 +24,10 @@ void broker_submit(struct broker *, struct lock_request *, const struct resp_arg
 /* Its session has ended (request_type.abandon). */
 void broker_abandon(struct broker *, struct lock_request *, int64_t now_ms);
 
+/* Its reply could not say that the locks of an MLOCK are held (r->untold): gives them back, and
+ * frees the request. */
+void broker_untold(struct broker *, struct lock_request *);
+
 /* A connection has ended; `orderly`: by QUIT or FIN. Its watched holds are released or left to
  * lapse. Before session_fini(). */
 void broker_session_end(struct broker *, struct session *, bool orderly, int64_t now_ms);

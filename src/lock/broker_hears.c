@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lock/broker.h"
+#include "lock/broker_private.h"
 #include "lock/claim.h"
 #include "lock/hold.h"
 #include "lock/waiters.h"
@@ -72,13 +73,14 @@ void broker_called(struct broker *b, int i, const char *text, size_t len, int64_
     size_t name_len = key_len - sizeof prefix; /* less the closing brace */
     if (name_len > LOCK_NAME_MAX)
         return;
+    broker_begin(b, now_ms);
     struct lock *l = locktab_get(&b->locks, name, name_len);
-    broker_use(l);
+    work_lock(&b->work, l, WORK_LOOK);
     if (mark == '.')
         moved(b, l, number, now_ms);
     else if (rounds_agreed(&b->rounds, name, name_len, now_ms) == i)
         waiters_call(b, l, number, now_ms);
-    broker_put(b, l);
+    broker_end(b, now_ms);
 }
 
 /* ---- ears ---- */

@@ -1,7 +1,7 @@
 #ifndef HOLDFAST_BROKER_PRIVATE_H
 #define HOLDFAST_BROKER_PRIVATE_H
-/* Between broker.c (requests, holds that are over) and broker_turn.c (the turn, and what takes
- * several). */
+/* Between broker.c (requests), broker_work.c (what follows) and broker_turn.c (the turn, and what
+ * takes several). */
 #include "lock/broker_state.h"
 
 /* Releases of connections that have gone, in one turn. */
@@ -9,9 +9,21 @@ enum { BROKER_LEAVES_TURN = 500 };
 
 extern const char broker_draining[];
 
-/* Ends a hold and passes its lock on, as handover_pass_on() says. */
-void broker_end_hold(struct broker *, struct hold *, struct lock_request *releaser, bool is_lapsing,
-                     int64_t now_ms);
+/* ---- broker.c ---- */
+/* Runs a request, or runs it again. */
+void broker_run(struct broker *, struct lock_request *, int64_t now_ms);
+
+/* ---- broker_work.c ---- */
+/* Stand around every call that may change something: a flow runs between them, and broker_end()
+ * does what it has left to be done. Nothing of the broker calls back into these. */
+void broker_begin(struct broker *, int64_t now_ms);
+void broker_end(struct broker *, int64_t now_ms);
+/* Ends a hold and passes its lock on. `releaser`: as handover_pass_on() says. */
+void broker_end_hold(struct broker *, struct hold *, struct lock_request *releaser, int64_t now_ms);
+
+/* ---- broker_turn.c ---- */
 /* Somebody asks for this lock: what connections that have gone have left of it is released now. */
 void broker_release_left_of(struct broker *, struct lock *, int64_t now_ms);
+/* Delivers the verdicts that there are: all of renewals, and `most` of the others. */
+void broker_deliver(struct broker *, int most, int64_t now_ms);
 #endif

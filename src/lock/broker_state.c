@@ -3,16 +3,11 @@
  */
 #include "lock/broker_state.h"
 
-#include <assert.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
-#include "base/pool.h"
-#include "base/util.h"
 #include "redis/args.h"
 
 /* "<broker><separator><number in base 36>" */
@@ -98,77 +93,4 @@ void broker_due_first(struct broker *b, struct due *due, int64_t due_ms)
 void broker_due_cancel(struct broker *b, struct due *due)
 {
     wheel_cancel(due->first ? &b->first : &b->wheel, &due->entry);
-}
-
-void broker_use(struct lock *l)
-{
-    l->refs++;
-}
-
-/* While it is held, how often others were passed over still counts, even if nobody waits here for a
- * moment: a few clients that take turns would starve the other brokers. */
-static bool waits_nobody(const struct lock *l)
-{
-    const struct lock_queue *q = l->queue;
-    return TAILQ_EMPTY(&q->waiters) && TAILQ_EMPTY(&q->deferred) && q->n_claims == 0 &&
-           (q->passed == 0 || LIST_EMPTY(&l->holds));
-}
-
-void broker_put(struct broker *b, struct lock *l)
-{
-    assert(l->refs > 0);
-    if (--l->refs > 0)
-        return;
-    if (l->queue && waits_nobody(l)) {
-        broker_due_cancel(b, &l->queue->retry);
-        broker_due_cancel(b, &l->queue->undefer);
-        free(l->queue->failure);
-        pool_put(l->queue, sizeof *l->queue);
-        l->queue = NULL;
-    }
-    locktab_drop(&b->locks, l);
-}
-
-void broker_finish(struct broker *b, struct lock_request *r, enum lock_result result)
-{
-    struct lock *l = r->lock;
-    assert(!r->waiting && !r->deferred && r->result == RESULT_NONE);
-    broker_due_cancel(b, &r->due);
-    if (r->multilock)
-        b->multilock_over(b, r);
-    if (result == RESULT_NOT_HELD &&
-        asprintf(&r->text, "NOTHELD '%s' is not held by this owner", l->name) < 0)
-        util_die("out of memory");
-    r->result = (uint8_t)result;
-    r->base.failed = result == RESULT_ERROR || result == RESULT_NOT_HELD;
-    r->lock = NULL;
-    request_finish(&r->base); /* frees it when nobody waits for it any more */
-    if (l)
-        broker_put(b, l);
-}
-
-void broker_finish_error(struct broker *b, struct lock_request *r, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    if (vasprintf(&r->text, fmt, args) < 0)
-        util_die("out of memory");
-    va_end(args);
-    broker_finish(b, r, RESULT_ERROR);
-}
-
-void broker_finish_granted(struct broker *b, struct lock_request *r, struct hold *h)
-{
-    h->pins++;
-    r->told = h;
-    r->token = h->token;
-    r->deadline_ms = h->deadline_ms;
-    r->base.granted = r->verb == VERB_LOCK;
-    broker_finish(b, r, RESULT_GRANTED);
-}
-
-void broker_finish_count(struct broker *b, struct lock_request *r, int64_t count)
-{
-    r->count = count;
-    broker_finish(b, r, RESULT_COUNT);
 }

@@ -1,8 +1,8 @@
 #ifndef HOLDFAST_BROKER_STATE_H
 #define HOLDFAST_BROKER_STATE_H
 /*
- * broker_state: what the flows of one broker share: its configuration, masters, locks, wheel and
- * identity. The flows (those above it in src/README.md) each own a part of what is done
+ * broker_state: what the flows of one broker share: its configuration, masters, locks, work list,
+ * wheel and identity. The flows (those above it in src/README.md) each own a part of what is done
  * with it.
  */
 #include <stdbool.h>
@@ -12,6 +12,7 @@
 #include "conf/conf.h"
 #include "lock/lock.h"
 #include "lock/locktab.h"
+#include "lock/work.h"
 #include "redis/round.h"
 
 enum { BROKER_ID_LEN = 13, BROKER_OP_MAX = BROKER_ID_LEN + 16, BROKER_TICKET_MAX = BROKER_OP_MAX };
@@ -24,6 +25,14 @@ struct broker_ear {
     int64_t heard_ms; /* and up to then */
 };
 
+/* What runs now. Flows are entered from the others and never from one another, and a request's
+ * session hears that it is finished only while none runs. */
+enum broker_phase {
+    BROKER_IDLE, /* no call into the broker is under way */
+    BROKER_FLOW, /* a flow runs */
+    BROKER_WORK  /* the work list is being gone through */
+};
+
 struct broker {
     struct conf_lock conf; /* may be replaced at any time by broker_configure() */
     struct broker_ear ears[QUORUM_MASTERS_MAX];
@@ -33,11 +42,10 @@ struct broker {
     struct locktab locks;
     struct wheel first, wheel;  /* what goes before all else: renewals; and the rest */
     char id[BROKER_ID_LEN + 1]; /* random: distinguishes this process from every other broker */
-    struct waiters_joining
-        *joining;             /* calls of waiters_join(), the innermost first; waiters_private.h */
-    struct multilock *untold; /* what no reply could say, to be given back; multilock.h */
-    uint32_t first_permit;    /* where it begins to look for a free one (share_ask), from its id: so
-                                 brokers seldom ask for the same one */
+    struct work work;           /* what is to be done next */
+    uint8_t phase;              /* enum broker_phase */
+    uint32_t first_permit; /* where it begins to look for a free one (share_ask), from its id: so
+                              brokers seldom ask for the same one */
     uint64_t last_op;
     uint64_t last_ticket;
     uint64_t last_request;
@@ -55,14 +63,6 @@ struct broker {
     uint32_t n_holds, n_waiters, n_watched;
     uint32_t n_held[LOCK_KINDS]; /* of n_holds */
     uint32_t n_jeopardy;
-    /* set by broker_init, so that the flows below can call up */
-    void (*resubmit)(struct broker *, struct lock_request *,
-                     int64_t now_ms); /* a deferred one goes again */
-    void (*hold_over)(struct broker *, struct hold *,
-                      int64_t now_ms); /* its time is over: pass it on */
-    void (*multilock_over)(struct broker *, struct lock_request *); /* it is about to be finished */
-    void (*multilock_turn)(struct broker *, struct lock_request *,
-                           int64_t now_ms); /* see multilock.h: its turn in a queue */
 };
 
 /* Whose question it is. */
@@ -89,18 +89,4 @@ void broker_due_at(struct broker *, struct due *, int64_t due_ms);
 /* Likewise, and before all that is due by broker_due_at(). */
 void broker_due_first(struct broker *, struct due *, int64_t due_ms);
 void broker_due_cancel(struct broker *, struct due *);
-
-/* A use of a lock that is neither hold nor queue: it stays until broker_put(), which frees what is
- * idle. */
-void broker_use(struct lock *);
-void broker_put(struct broker *, struct lock *);
-
-/* Ends a request of command/lock with this result: cancels its timer, lets its lock go, finishes
- * it. */
-void broker_finish(struct broker *, struct lock_request *, enum lock_result);
-void broker_finish_error(struct broker *, struct lock_request *, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-/* This hold is his. It is pinned (r->told) until the reply has been written: it may end before. */
-void broker_finish_granted(struct broker *, struct lock_request *, struct hold *);
-void broker_finish_count(struct broker *, struct lock_request *, int64_t count);
 #endif

@@ -12,14 +12,14 @@
 #include "lock/broker.h"
 #include "lock/broker_private.h"
 #include "lock/hold.h"
-#include "lock/multilock.h"
 #include "lock/waiters.h"
 #include "stats/stats.h"
 
 /* What one turn does of each kind at most, so that no client can make it last: some 2 ms each.
- * Releases of connections that have gone; what is due, renewals and the rest; and steps of going
- * through all locks, of some 100 instructions. */
-enum { RENEWALS_TURN = 2000, DUE_TURN = 1000, ASKED_HOLDS = 64 };
+ * Releases of connections that have gone; what is due, renewals and the rest; verdicts, those of
+ * renewals aside: each may give a lock and ask for the next; and steps of going through all locks,
+ * of some 100 instructions. */
+enum { RENEWALS_TURN = 2000, DUE_TURN = 1000, VERDICTS_TURN = 1024, ASKED_HOLDS = 64 };
 enum { SWEEP_TURN = 40000, SWEEP_QUEUE = 60, SWEEP_WAITER = 30 };
 
 /* ---- sessions ---- */
@@ -40,14 +40,14 @@ static void release_left(struct broker *b, struct hold *h, int64_t now_ms)
 {
     stats.releases_disconnect++;
     b->leaves_left--;
-    broker_end_hold(b, h, NULL, false, now_ms);
+    broker_end_hold(b, h, NULL, now_ms);
 }
 
 void broker_session_end(struct broker *b, struct session *s, bool orderly, int64_t now_ms)
 {
     struct hold *h;
     bool release = release_at_end(b, orderly);
-    b->now_ms = now_ms;
+    broker_begin(b, now_ms);
     while ((h = LIST_FIRST(&s->holds))) {
         if (!release || !h->watched || h->state == HOLD_LOST)
             hold_orphan(b, h);
@@ -56,6 +56,7 @@ void broker_session_end(struct broker *b, struct session *s, bool orderly, int64
         else
             hold_leave(b, h);
     }
+    broker_end(b, now_ms);
     owner_unref(s->acted_for);
     s->acted_for = NULL;
 }
@@ -64,8 +65,11 @@ static void release_some_left(struct broker *b, int64_t now_ms)
 {
     struct hold *h;
     b->leaves_left = BROKER_LEAVES_TURN;
-    while (b->leaves_left > 0 && (h = LIST_FIRST(&b->leaving)))
+    while (b->leaves_left > 0 && (h = LIST_FIRST(&b->leaving))) {
+        broker_begin(b, now_ms);
         release_left(b, h, now_ms);
+        broker_end(b, now_ms);
+    }
 }
 
 /* Among the first holds of a lock: it may have many readers. */
@@ -85,10 +89,8 @@ static struct hold *first_that_leaves(const struct lock *l)
 void broker_release_left_of(struct broker *b, struct lock *l, int64_t now_ms)
 {
     struct hold *h;
-    broker_use(l);
     for (int n = 0; n < ASKED_HOLDS && (h = first_that_leaves(l)); n++)
         release_left(b, h, now_ms);
-    broker_put(b, l);
 }
 
 /* ---- all locks ---- */
@@ -109,19 +111,19 @@ static void sweep_lock(void *arg, struct lock *l)
         b->sweep_again |= b->sweep_left <= 0;
     } else {
         b->sweep_left -= SWEEP_QUEUE;
-        broker_use(l);
-        waiters_run(b, l, b->now_ms);
-        broker_put(b, l);
+        work_lock(&b->work, l, WORK_RUN);
     }
 }
 
 /* Goes on with the next locks, as far as the steps of one turn go. */
-static void sweep_some(struct broker *b)
+static void sweep_some(struct broker *b, int64_t now_ms)
 {
     b->sweep_left = SWEEP_TURN;
     while (b->sweeps && b->sweep_left-- > 0) {
         b->sweep_again = false;
+        broker_begin(b, now_ms);
         uint64_t next = locktab_scan(&b->locks, b->sweep_cursor, sweep_lock, b);
+        broker_end(b, now_ms);
         if (b->sweep_again) /* something was left over in this bucket */
             break;
         b->sweep_cursor = next;
@@ -160,27 +162,58 @@ static bool run_due(struct broker *b, struct wheel *w, int n, int64_t now_ms)
         if (!(entry = wheel_expire(w, now_ms)))
             return true;
         struct due *due = (struct due *)entry;
+        broker_begin(b, now_ms);
         due->fn(b, due, now_ms);
+        broker_end(b, now_ms);
     }
     return false;
 }
 
-void broker_turn(struct broker *b, int64_t now_ms)
+static bool deliver_one(struct broker *b, bool of_renewal, int64_t now_ms)
+{
+    if (!rounds_has_verdict(&b->rounds, of_renewal))
+        return false;
+    broker_begin(b, now_ms);
+    rounds_deliver(&b->rounds, of_renewal, now_ms);
+    broker_end(b, now_ms);
+    return true;
+}
+
+void broker_deliver(struct broker *b, int most, int64_t now_ms)
+{
+    while (deliver_one(b, true, now_ms)) {
+    }
+    while (most-- > 0 && deliver_one(b, false, now_ms)) {
+    }
+}
+
+/* What replies, and answers of the masters, have left to be done. */
+static void do_left_over(struct broker *b, int64_t now_ms)
 {
     b->now_ms = now_ms;
-    multilock_settle(b, now_ms);
+    if (work_is_done(&b->work))
+        return;
+    broker_begin(b, now_ms);
+    broker_end(b, now_ms);
+}
+
+void broker_turn(struct broker *b, int64_t now_ms)
+{
+    do_left_over(b, now_ms);
     (void)run_due(b, &b->first, RENEWALS_TURN, now_ms);
     (void)run_due(b, &b->wheel, DUE_TURN, now_ms);
     release_some_left(b, now_ms);
-    sweep_some(b);
-    rounds_turn(&b->rounds, now_ms);
+    sweep_some(b, now_ms);
+    rounds_expire(&b->rounds, now_ms);
+    broker_deliver(b, VERDICTS_TURN, now_ms);
+    rounds_send(&b->rounds, now_ms);
 }
 
 int64_t broker_next_ms(const struct broker *b)
 {
     int64_t next = rounds_next_ms(&b->rounds);
     int64_t first_ms = wheel_next_ms(&b->first), wheel_ms = wheel_next_ms(&b->wheel);
-    if (b->untold || b->sweeps || !LIST_EMPTY(&b->leaving))
+    if (!work_is_done(&b->work) || b->sweeps || !LIST_EMPTY(&b->leaving))
         return 0;
     next = first_ms < next ? first_ms : next;
     return wheel_ms < next ? wheel_ms : next;

@@ -55,11 +55,10 @@ static bool is_share(const struct claim *c)
 static void end(struct claim *c, enum claim_end how, int64_t now_ms)
 {
     sm_move(states, &c->state, c->lock->name, how == CLAIM_GRANTED ? GRANTED : REFUSED);
-    struct broker *b = c->broker;
     struct lock *l = c->lock;
-    broker_use(l);
     LIST_REMOVE(c, of_lock);
     l->queue->n_claims--;
+    work_lock(&c->broker->work, l, WORK_LOOK);
     c->end = how;
     hist_add(&stats.acquire_us, (now_ms - c->sent_ms) * 1000);
     if (is_share(c)) /* it is a hold now, or others may ask for it at once */
@@ -68,7 +67,6 @@ static void end(struct claim *c, enum claim_end how, int64_t now_ms)
     owner_unref(c->owner);
     free(c->reason);
     pool_put(c, sizeof *c);
-    broker_put(b, l);
 }
 
 static void undo_op(struct claim *c, uint64_t op, struct lock_part part,

@@ -1,12 +1,14 @@
 /*
- * The list of those who wait is the lock's (queue->deferred); broker runs a request again.
+ * The list of those who wait is the lock's (queue->deferred). They go again in their order: by the
+ * work list, where nothing of the same lock gets between them.
  */
 #include "lock/defer.h"
 
-#include <stddef.h>
+#include <assert.h>
 
 #include "lock/broker_state.h"
 #include "lock/claim.h"
+#include "lock/finish.h"
 
 static bool is_busy(const struct hold *h)
 {
@@ -57,50 +59,36 @@ bool defer_needed(const struct lock *l, const struct lock_request *r)
 
 void defer_request(struct lock *l, struct lock_request *r)
 {
+    assert(r->place == PLACE_NOWHERE);
     TAILQ_INSERT_TAIL(&lock_queue_get(l)->deferred, r, queued);
-    r->deferred = true;
+    r->place = PLACE_DEFERRED;
 }
 
-void defer_run(struct broker *b, struct lock *l, int64_t now_ms)
+void defer_remove(struct lock *l, struct lock_request *r)
 {
-    TAILQ_HEAD(, lock_request) again = TAILQ_HEAD_INITIALIZER(again);
+    TAILQ_REMOVE(&l->queue->deferred, r, queued);
+    r->place = PLACE_NOWHERE;
+}
+
+static struct lock_request *first_deferred(const struct lock *l)
+{
+    return l->queue ? TAILQ_FIRST(&l->queue->deferred) : NULL;
+}
+
+void defer_ready(struct broker *b, struct lock *l)
+{
     struct lock_request *r;
-    if (!l->queue)
-        return;
-    broker_use(l);
-    TAILQ_CONCAT(&again, &l->queue->deferred, queued);
-    while ((r = TAILQ_FIRST(&again))) {
-        TAILQ_REMOVE(&again, r, queued);
-        r->deferred = false;
-        b->resubmit(b, r, now_ms);
+    while ((r = first_deferred(l))) {
+        defer_remove(l, r);
+        work_ready(&b->work, r);
     }
-    broker_put(b, l);
-}
-
-static void on_undefer(struct broker *b, struct due *due, int64_t now_ms)
-{
-    const struct lock_queue *q =
-        (struct lock_queue *)((char *)due - offsetof(struct lock_queue, undefer));
-    const struct lock_request *first = TAILQ_FIRST(&q->deferred);
-    if (first)
-        defer_run(b, first->lock, now_ms);
-}
-
-void defer_run_soon(struct broker *b, struct lock *l)
-{
-    struct lock_queue *q = l->queue;
-    if (!q || TAILQ_EMPTY(&q->deferred))
-        return;
-    q->undefer.fn = on_undefer;
-    broker_due_at(b, &q->undefer, b->now_ms);
 }
 
 void defer_end(struct broker *b, struct lock *l)
 {
     struct lock_request *r;
-    while (l->queue && (r = TAILQ_FIRST(&l->queue->deferred))) {
-        TAILQ_REMOVE(&l->queue->deferred, r, queued);
-        r->deferred = false;
-        broker_finish(b, r, RESULT_NOT_GRANTED);
+    while ((r = first_deferred(l))) {
+        defer_remove(l, r);
+        finish_as(b, r, RESULT_NOT_GRANTED);
     }
 }

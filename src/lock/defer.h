@@ -14,10 +14,11 @@ struct lock_request;
 /* Must it wait until another one is over? */
 bool defer_needed(const struct lock *, const struct lock_request *);
 void defer_request(struct lock *, struct lock_request *);
-/* Something is over: those who wait for it go again. */
-void defer_run(struct broker *, struct lock *, int64_t now_ms);
-/* The same, at the next turn. */
-void defer_run_soon(struct broker *, struct lock *);
+/* It waits no longer. */
+void defer_remove(struct lock *, struct lock_request *);
+/* Something is over: those who wait for it go again. Called by broker when a flow has asked for it
+ * (WORK_UNDEFER). */
+void defer_ready(struct broker *, struct lock *);
 /* The broker ends, all connections have gone: those who wait are over, and nothing is done for
  * them. */
 void defer_end(struct broker *, struct lock *);

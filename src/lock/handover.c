@@ -7,6 +7,7 @@
 #include "lock/broker_state.h"
 #include "lock/claim.h"
 #include "lock/defer.h"
+#include "lock/finish.h"
 #include "lock/lock_share.h"
 #include "lock/release.h"
 #include "lock/tickets.h"
@@ -15,14 +16,14 @@
 
 /* Nobody has what this UNLOCK gives back: its owner may have taken it to another broker, unless he
  * has said more since. */
-void handover_not_there(struct broker *b, struct lock_request *r, int64_t now_ms)
+void handover_not_there(struct broker *b, struct lock_request *r)
 {
     if (r->missed || lock_hold_of(r->lock, r->owner) || defer_needed(r->lock, r)) {
-        broker_finish(b, r, RESULT_NOT_HELD);
+        finish_as(b, r, RESULT_NOT_HELD);
         return;
     }
     r->missed = true;
-    b->resubmit(b, r, now_ms);
+    work_ready(&b->work, r);
 }
 
 static void on_released(struct round *round, void *arg, int64_t now_ms)
@@ -34,14 +35,14 @@ static void on_released(struct round *round, void *arg, int64_t now_ms)
         was_there |= round->votes[i].state == VOTE_ANSWERED && round->votes[i].code == 1;
     if (quorum_state(&round->quorum) == QUORUM_WON) {
         if (was_there)
-            broker_finish_count(b, r, 1);
+            finish_count(b, r, 1);
         else
-            handover_not_there(b, r, now_ms);
+            handover_not_there(b, r);
         return;
     }
     struct buf why = {0};
     round_describe(round, &why, now_ms);
-    broker_finish_error(
+    finish_error(
         b, r,
         "NOQUORUM %.*s; '%s' is given up and will be free at the end of its lease at the latest",
         (int)buf_len(&why), buf_head(&why), r->lock->name);

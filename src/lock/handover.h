@@ -20,5 +20,5 @@ void handover_pass_on(struct broker *, struct lock *, const struct ended_hold *,
 
 /* No master had the hold that this UNLOCK gives back: its owner may have taken it to another
  * broker, and then it is taken back from there, unless the owner has asked for more since. */
-void handover_not_there(struct broker *, struct lock_request *, int64_t now_ms);
+void handover_not_there(struct broker *, struct lock_request *);
 #endif

@@ -141,25 +141,11 @@ bool hold_is_valid(const struct hold *h, int64_t now_ms)
     return (h->state == HOLD_HELD || h->state == HOLD_JEOPARDY) && now_ms < h->deadline_ms;
 }
 
-void hold_pin(struct hold *h)
+void hold_free(struct hold *h)
 {
-    h->pins++;
-}
-
-static void free_if_over(struct hold *h)
-{
-    if (h->state != HOLD_ENDED || h->pins > 0)
-        return;
     owner_unref(h->owner);
     hold_drop_ids(h);
     pool_put(h, sizeof *h);
-}
-
-void hold_unpin(struct hold *h)
-{
-    assert(h->pins > 0);
-    h->pins--;
-    free_if_over(h);
 }
 
 static void leave_session(struct hold *h)
@@ -176,7 +162,23 @@ static void leave_session(struct hold *h)
     h->session = NULL;
 }
 
-void hold_end(struct broker *b, struct hold *h)
+static void end_references(struct hold *h)
+{
+    struct hold_ref *ref;
+    while ((ref = LIST_FIRST(&h->refs))) {
+        LIST_REMOVE(ref, of_hold);
+        ref->hold = NULL;
+    }
+}
+
+void hold_note_releaser(struct hold *h, uint64_t session_id)
+{
+    struct hold_ref *ref;
+    LIST_FOREACH(ref, &h->refs, of_hold)
+        ref->released_by = session_id;
+}
+
+void hold_end(struct broker *b, struct hold *h, enum hold_after after)
 {
     hist_add(&stats.hold_us, (b->now_ms - h->since_ms) * 1000);
     b->n_holds--;
@@ -188,15 +190,34 @@ void hold_end(struct broker *b, struct hold *h)
     broker_due_cancel(b, &h->due);
     leave_session(h);
     lock_remove_hold(h->lock, h);
-    free_if_over(h);
+    end_references(h);
+    h->after = (uint8_t)after;
+    work_ended(&b->work, h);
+    work_lock(&b->work, h->lock, WORK_LOOK);
+}
+
+void hold_over(struct broker *b, struct hold *h, int64_t now_ms)
+{
+    /* a renewal may have come unseen, or what shortens it may have got lost */
+    bool may_linger = h->state == HOLD_LOST || h->watched || h->shortened;
+    /* Gone from a majority: some may hold it still, or under the operation of a take-over that
+     * failed, and that keeps others out for as long as its owner was told. */
+    bool is_early = h->state == HOLD_LOST && now_ms < h->deadline_ms && now_ms < h->end_ms;
+    bool inherits = h->inherits && now_ms <= h->since_ms + b->conf.max_lease_ms;
+    if (is_early || inherits) {
+        hold_end(b, h, HOLD_AFTER_RUN);
+        return;
+    }
+    stats.releases_expired += h->state != HOLD_LOST;
+    notify_released(h, now_ms);
+    hold_end(b, h, may_linger ? HOLD_AFTER_PASS_ON : HOLD_AFTER_LAPSED);
 }
 
 void hold_set_busy(struct hold *h, struct lock_request *r)
 {
     assert(!h->busy);
     h->busy = true;
-    hold_pin(h);
-    r->hold = h;
+    hold_ref_set(&r->hold, h);
 }
 
 void hold_lose(struct broker *b, struct hold *h, enum lost_reason reason, bool at_once,
@@ -206,7 +227,7 @@ void hold_lose(struct broker *b, struct hold *h, enum lost_reason reason, bool a
     b->n_jeopardy -= h->state == HOLD_JEOPARDY;
     sm_move(hold_states, &h->state, h->lock->name, HOLD_LOST);
     if (at_once)
-        b->hold_over(b, h, now_ms);
+        hold_over(b, h, now_ms);
     else
         hold_schedule(b, h);
 }
@@ -215,7 +236,7 @@ void hold_moved(struct broker *b, struct hold *h, enum lost_reason reason, int64
 {
     if (h->state != HOLD_LOST)
         notify_lost(b, h, reason, now_ms);
-    hold_end(b, h);
+    hold_end(b, h, HOLD_AFTER_NOTHING);
 }
 
 void hold_rejoin(struct broker *b, struct hold *h, const struct lock_request *r)
@@ -446,7 +467,7 @@ static void on_hold_due(struct broker *b, struct due *due, int64_t now_ms)
         if (hold_is_renewed(h))
             hold_lose(b, h, h->end_ms <= now_ms ? LOST_MAX_HOLD : LOST_PAUSE, true, now_ms);
         else
-            b->hold_over(b, h, now_ms);
+            hold_over(b, h, now_ms);
         return;
     }
     if (hold_is_renewed(h)) {

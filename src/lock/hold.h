@@ -10,14 +10,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "lock/lock.h"
 #include "lock/notify.h"
 #include "redis/round.h"
 
 struct broker;
 struct claim;
-struct hold;
-struct lock;
-struct lock_request;
 
 /* Makes the hold that this claim was granted, for this request (its session, MAXHOLD, TELL). It
  * follows the claim's round. One that an UNLOCK has taken over, to leave it once of several times,
@@ -28,11 +26,15 @@ struct hold *hold_start(struct broker *, struct lock *, const struct claim *,
 /* True when its owner may still act on it. */
 bool hold_is_valid(const struct hold *, int64_t now_ms);
 
-/* Takes it out of its lock and its session: ENDED. Nothing is sent to the masters. Freed with the
- * last pin. */
-void hold_end(struct broker *, struct hold *);
-void hold_pin(struct hold *);
-void hold_unpin(struct hold *);
+/* Takes it out of its lock and its session: ENDED. Nothing is sent to the masters. References to it
+ * become NULL; the object lives until the flow has returned, and what follows has been done. */
+void hold_end(struct broker *, struct hold *, enum hold_after);
+/* Its end has been dealt with. */
+void hold_free(struct hold *);
+/* The session with this id says UNLOCK: to that one the replies under way stay true. */
+void hold_note_releaser(struct hold *, uint64_t session_id);
+/* Its time is over, or it is lost for good: it ends, and is passed on where that can be right. */
+void hold_over(struct broker *, struct hold *, int64_t now_ms);
 
 /* This request writes it from now on: later ones of its owner wait (defer.h). */
 void hold_set_busy(struct hold *, struct lock_request *);

@@ -11,11 +11,10 @@
 
 #include "base/util.h"
 #include "lock/broker_state.h"
-#include "lock/claim.h"
+#include "lock/finish.h"
 #include "lock/hold.h"
 #include "lock/lock_info.h"
 #include "lock/release.h"
-#include "lock/waiters.h"
 #include "stats/stats.h"
 
 /* {n, then for each of the first holds: ...}, as in peek.lua */
@@ -103,7 +102,7 @@ static bool no_majority(struct lock_request *r, struct round *round, int64_t now
         return false;
     struct buf why = {0};
     round_describe(round, &why, now_ms);
-    broker_finish_error(r->broker, r, "NOQUORUM %.*s", (int)buf_len(&why), buf_head(&why));
+    finish_error(r->broker, r, "NOQUORUM %.*s", (int)buf_len(&why), buf_head(&why));
     buf_fini(&why);
     return true;
 }
@@ -137,7 +136,7 @@ static void on_holds(struct round *round, void *arg, int64_t now_ms)
         return;
     each_hold(r->info, add_count, r);
     check_local(r, now_ms);
-    broker_finish_count(r->broker, r, r->count);
+    finish_count(r->broker, r, r->count);
 }
 
 static int64_t count_of(const struct hold *h, int64_t now_ms)
@@ -150,7 +149,7 @@ void inspect_holds(struct broker *b, struct lock_request *r, int64_t now_ms)
     const struct hold *h = lock_hold_of(r->lock, r->owner);
     const struct hold *share = lock_share_of(r->lock, r->owner);
     if (h && hold_is_fresh(b, h, now_ms) && (!share || hold_is_fresh(b, share, now_ms)))
-        broker_finish_count(b, r, count_of(h, now_ms) + (share != h ? count_of(share, now_ms) : 0));
+        finish_count(b, r, count_of(h, now_ms) + (share != h ? count_of(share, now_ms) : 0));
     else
         peek(b, r, on_holds, now_ms);
 }
@@ -262,7 +261,7 @@ static void on_info(struct round *round, void *arg, int64_t now_ms)
     if (info->held && most > info->n_holders) /* more than a master lists */
         info->n_holders = most;
     add_waiters(info, r->lock, now_ms);
-    broker_finish(r->broker, r, RESULT_INFO);
+    finish_as(r->broker, r, RESULT_INFO);
 }
 
 void inspect_info(struct broker *b, struct lock_request *r, int64_t now_ms)
@@ -287,16 +286,13 @@ static bool has_more(const struct lock_info *info)
 static void forced(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
     struct lock *l = r->lock;
-    broker_use(l);
     if (r->failed)
-        broker_finish_error(b, r, "NOQUORUM too few masters have confirmed that '%s' is free",
-                            l->name);
+        finish_error(b, r, "NOQUORUM too few masters have confirmed that '%s' is free", l->name);
     else if (has_more(r->info))
         peek(b, r, on_force_peeked, now_ms);
     else
-        broker_finish_count(b, r, r->count);
-    waiters_run(b, l, now_ms);
-    broker_put(b, l);
+        finish_count(b, r, r->count);
+    work_lock(&b->work, l, WORK_RUN);
 }
 
 static void on_forced(struct round *round, void *arg, int64_t now_ms)
@@ -315,7 +311,7 @@ static void lose_local(struct broker *b, struct lock_request *r, int64_t now_ms)
         r->count = 1;
         h->deadline_ms = now_ms; /* by order, whatever its owner was told */
         if (h->state == HOLD_LOST)
-            b->hold_over(b, h, now_ms);
+            hold_over(b, h, now_ms);
         else
             hold_lose(b, h, LOST_FORCED, true, now_ms);
     }
@@ -328,8 +324,16 @@ static void on_force_peeked(struct round *round, void *arg, int64_t now_ms)
     round_forget(round);
     if (no_majority(r, round, now_ms))
         return;
-    r->pending = 1; /* ours, until all have been started */
     lose_local(b, r, now_ms);
+    r->peeked = r->goes_on = true;
+    work_ready(&b->work, r); /* when those have been passed on */
+}
+
+/* Releases what the masters have shown. */
+static void release_seen(struct broker *b, struct lock_request *r, int64_t now_ms)
+{
+    r->peeked = false;
+    r->pending = 1; /* ours, until all have been started */
     for (int i = 0; i < r->info->n_masters; i++) {
         const struct lock_info_master *m = &r->info->masters[i];
         for (int j = 0; j < m->n_seen; j++) {
@@ -349,5 +353,8 @@ static void on_force_peeked(struct round *round, void *arg, int64_t now_ms)
 
 void inspect_force(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
-    peek(b, r, on_force_peeked, now_ms);
+    if (r->peeked)
+        release_seen(b, r, now_ms);
+    else
+        peek(b, r, on_force_peeked, now_ms);
 }

@@ -73,6 +73,21 @@ struct lock_queue *lock_queue_get(struct lock *l)
     return l->queue;
 }
 
+void hold_ref_set(struct hold_ref *ref, struct hold *h)
+{
+    hold_ref_clear(ref);
+    ref->hold = h;
+    LIST_INSERT_HEAD(&h->refs, ref, of_hold);
+}
+
+void hold_ref_clear(struct hold_ref *ref)
+{
+    if (ref->hold)
+        LIST_REMOVE(ref, of_hold);
+    ref->hold = NULL;
+    ref->released_by = 0;
+}
+
 bool lock_is_idle(const struct lock *l)
 {
     return LIST_EMPTY(&l->holds) && !l->queue && !l->shares && l->refs == 0;
@@ -160,7 +175,8 @@ struct hold *lock_first_hold(const struct lock *l)
 
 void lock_request_free(struct lock_request *r)
 {
-    assert(!r->waiting && !r->deferred && !r->lock && !r->hold);
+    assert(r->place == PLACE_NOWHERE && !r->lock);
+    hold_ref_clear(&r->hold);
     owner_unref(r->owner);
     owner_unref(r->id);
     lock_info_free(r->info);

@@ -12,7 +12,7 @@
  *      |  \--------------------|-+--> LOST   it cannot be kept: the holder is told,
  *      |                       |       |     and nobody else gets it before its deadline
  *      v                       v       v
- *     ENDED: released, moved, gone or lapsed; freed when nothing refers to it any more
+ *     ENDED: released, moved, gone or lapsed; freed when what follows has been done (work.h)
  *
  * An owner has a lock alone, or a share of it: with the other readers, or one of n permits. He may
  * have both while he goes from one to the other.
@@ -36,7 +36,6 @@ struct lock_info;
 struct lock_queue;
 struct lock_request;
 struct multilock;
-struct waiters_walk;
 struct shares;
 
 enum { LOCK_NAME_MAX = 512, LOCK_OWNER_MAX = 256 };
@@ -90,6 +89,21 @@ struct due {
 enum hold_state { HOLD_HELD, HOLD_JEOPARDY, HOLD_LOST, HOLD_ENDED, HOLD_STATES };
 extern const struct sm_state hold_states[HOLD_STATES];
 
+/* A reference to a hold, of a request or of one name of it, until the hold has ended. */
+struct hold_ref {
+    struct hold *hold; /* NULL: none, or it has ended */
+    LIST_ENTRY(hold_ref) of_hold;
+    uint64_t released_by; /* it has ended: session that said UNLOCK; 0: none */
+};
+
+/* What follows when a hold has ended: broker does it when the flow that ended it has returned. */
+enum hold_after {
+    HOLD_AFTER_NOTHING, /* whoever ended it sees to the lock */
+    HOLD_AFTER_RUN,     /* neither handed over nor released: it lapses on the masters by itself */
+    HOLD_AFTER_PASS_ON, /* the lock is handed over or released */
+    HOLD_AFTER_LAPSED,  /* likewise, but there is nothing to release */
+};
+
 /* What a renewal needs stands together in front: a million of them do not fit into any cache. */
 struct hold {
     struct due due; /* next: renewal, end of MAXHOLD, lapse; see hold.c */
@@ -105,8 +119,8 @@ struct hold {
     int64_t seq;         /* number of count's version on the masters; its token is `token` */
     uint32_t count;      /* entered so often */
     uint32_t lease_ms;
-    uint32_t pins;      /* references besides the lock's; freed when 0 and ENDED */
     uint8_t state;      /* enum hold_state */
+    uint8_t after;      /* enum hold_after; of an ENDED one */
     bool watched : 1;   /* the broker renews it while its connection lives */
     bool tell : 1;      /* TELL: its connection gets pushes about it */
     bool busy : 1;      /* a request of its owner is under way: later ones wait (queue->deferred) */
@@ -118,12 +132,15 @@ struct hold {
     struct lock_part part;
     uint32_t asked_before_ms; /* since_ms less the time when the masters were asked for it; only the
                                * judge of the simulation wants to know */
-    LIST_ENTRY(hold) of_lock;
+    union {
+        LIST_ENTRY(hold) of_lock;
+        STAILQ_ENTRY(hold) ended; /* ENDED: in broker->work.ended */
+    };
+    LIST_HEAD(, hold_ref) refs;
     LIST_ENTRY(hold) of_session; /* valid while session is not NULL, or `leaves` */
     struct owner *owner;
     struct hold_ids *ids; /* of the LOCKs that it counts; NULL: none had one */
     int64_t token;
-    uint64_t released_by; /* session that said UNLOCK; 0: none */
 };
 
 /* ---- one lock ---- */
@@ -132,29 +149,29 @@ struct lock {
     LIST_HEAD(, hold) holds;  /* an exclusive one first */
     struct lock_queue *queue; /* NULL: nobody waits and nothing is under way */
     struct shares *shares;    /* readers and permits (lock_share.h); NULL: none */
+    STAILQ_ENTRY(lock) work;  /* in broker->work.locks while todo is not 0 */
     uint32_t hash;
-    uint32_t refs;      /* requests and claims that point here besides holds and queue */
+    uint32_t refs;      /* requests and rounds under way that point here */
     uint32_t n_leaving; /* of its holds, those that are to be released */
     uint16_t name_len;
-    char name[]; /* and a NUL */
+    uint8_t todo; /* what is to be done next: bits of work.h */
+    char name[];  /* and a NUL */
 };
 
 TAILQ_HEAD(lock_requests, lock_request);
 
 /* Who waits for it, and what is under way for them. */
 struct lock_queue {
-    struct lock_requests waiters;        /* LOCK requests in order of arrival */
-    TAILQ_HEAD(, lock_request) deferred; /* requests of an owner whose hold is busy */
+    struct lock_requests waiters;  /* LOCK requests in order of arrival */
+    struct lock_requests deferred; /* requests of an owner whose hold is busy */
     uint32_t n_waiters;
-    uint32_t n_to_ask;          /* of the waiters: not owner_asked */
-    struct waiters_walk *walks; /* that are under way along the waiters; waiters_private.h */
-    bool running, again;        /* waiters_run() is under way; it is to begin anew */
-    LIST_HEAD(, claim) claims;  /* under way: one, or several of readers or of permits */
+    uint32_t n_to_ask;         /* of the waiters: not owner_asked */
+    bool running;              /* waiters_run() is under way */
+    LIST_HEAD(, claim) claims; /* under way: one, or several of readers or of permits */
     uint32_t n_claims;
     bool takeover_waits;           /* until no claim is under way: no further one begins */
     struct lock_request *upgrader; /* a reader who waits to have the lock alone; NULL: none */
     struct due retry;              /* asks again, when it is held elsewhere */
-    struct due undefer;            /* runs what is deferred; defer_run_soon() */
     bool hurried;                  /* it has asked quickly again, after votes were split */
     uint32_t hurry;          /* quick retries left: called up too early, or votes were split */
     int64_t line;            /* tickets of others in the line, as the masters last said */
@@ -188,6 +205,15 @@ enum lock_result {
     RESULT_ERROR, /* text: code and all */
 };
 
+/* Where a request stands: in one list at most, by `queued`. The drawing is in work.h. */
+enum lock_place {
+    PLACE_NOWHERE,  /* under way: the masters are asked for it; or it has not begun */
+    PLACE_READY,    /* broker->work.ready: it is to be run */
+    PLACE_WAITING,  /* queue->waiters */
+    PLACE_DEFERRED, /* queue->deferred */
+    PLACE_FINISHED, /* broker->work.finished: it has its result */
+};
+
 struct lock_request {
     struct request base;   /* first */
     struct broker *broker; /* since broker_submit */
@@ -198,19 +224,20 @@ struct lock_request {
     struct lock_part want; /* LOCK: what it asks for; the slot is not its choice */
     struct owner *owner;   /* one reference */
     struct owner *id;      /* ID: a text, kept as owners are, one reference; NULL: none */
-    struct hold *told;     /* the hold that the reply tells of, pinned until it has been written */
-    struct hold *hold;     /* pinned while its count is being written */
+    struct hold_ref hold;  /* whose count is being written; then the one that the reply tells of */
     struct due due;        /* end of WAIT */
     int64_t lease_ms;      /* asked for; 0: none, watched */
     int64_t wait_until_ms; /* 0: one try; INT64_MAX: for ever */
     int64_t maxhold_ms;    /* 0: none */
     uint8_t verb;          /* enum lock_verb */
     uint8_t result;        /* enum lock_result */
-    bool tell, waiting;    /* waiting: in queue->waiters */
-    bool deferred;         /* in queue->deferred */
-    bool goes_on;          /* it has begun: it waits for no other request of its owner any more */
-    bool missed;           /* UNLOCK: what it gave back was not there */
-    bool fair;             /* FAIR: order of arrival across brokers */
+    uint8_t place;         /* enum lock_place */
+    bool tell;
+    bool has_turn;    /* MLOCK: it is ready because it is its turn in a queue */
+    bool untold;      /* MLOCK: the reply could not say that all are granted */
+    bool goes_on;     /* it has begun: it waits for no other request of its owner any more */
+    bool missed;      /* UNLOCK: what it gave back was not there */
+    bool fair;        /* FAIR: order of arrival across brokers */
     bool unnamed;     /* for the owner of its connection, who has no name: never enters again */
     bool repeated;    /* its ID is counted already: it has been answered alike */
     bool owner_asked; /* the masters have been asked whether its owner has it elsewhere */
@@ -218,6 +245,7 @@ struct lock_request {
     uint64_t ticket;  /* fair: its number */
     int64_t token, deadline_ms;
     int64_t count;
+    bool peeked;                 /* FORCEUNLOCK: the masters have shown what there is */
     bool failed;                 /* one of the releases of FORCEUNLOCK could not be confirmed */
     int pending;                 /* answers still to come (FORCEUNLOCK) */
     char *text;                  /* of RESULT_ERROR and RESULT_NOT_HELD; heap */
@@ -230,6 +258,9 @@ struct lock_request {
 /* ---- moves ---- */
 struct lock_queue *lock_queue_get(struct lock *); /* makes it when there is none */
 bool lock_is_idle(const struct lock *);           /* nothing refers to it: locktab may drop it */
+/* Refers to this hold from now on; a reference that is set already is set anew. */
+void hold_ref_set(struct hold_ref *, struct hold *);
+void hold_ref_clear(struct hold_ref *);
 void lock_add_hold(struct lock *, struct hold *);
 void lock_remove_hold(struct lock *, struct hold *);
 /* What this owner has of it: the exclusive hold before a share; NULL: nothing. */

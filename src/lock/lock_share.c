@@ -107,20 +107,33 @@ void share_remove(struct lock *l, struct hold *h)
     drop_if_unused(l);
 }
 
+/* The first permit from `start` on that is not known to be taken; -1: there is none. */
+static int find_permit(const struct shares *s, unsigned n, uint64_t start)
+{
+    for (unsigned i = 0; i < n; i++) {
+        if (s->taken[(start + i) % n] == 0)
+            return (int)((start + i) % n);
+    }
+    return -1;
+}
+
+bool share_is_free(const struct lock *l, struct lock_part part)
+{
+    return part.kind != LOCK_LIMIT || !l->shares || find_permit(l->shares, part.limit, 0) >= 0;
+}
+
 bool share_ask(struct lock *l, struct lock_part *part, uint64_t start)
 {
     struct shares *s = get(l, *part);
     assert(s->part.kind == part->kind && s->part.limit == part->limit);
-    unsigned n = part->limit, i = 0;
     if (part->kind == LOCK_LIMIT) {
-        while (i < n && s->taken[(start + i) % n] > 0)
-            i++;
-        if (i == n) {
+        int slot = find_permit(s, part->limit, start);
+        if (slot < 0) {
             drop_if_unused(l);
             return false;
         }
-        part->slot = (uint16_t)((start + i) % n);
-        s->taken[part->slot]++;
+        part->slot = (uint16_t)slot;
+        s->taken[slot]++;
     }
     s->n_asked++;
     return true;

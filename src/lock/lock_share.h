@@ -27,6 +27,8 @@ void share_remove(struct lock *, struct hold *);
  * into `part`, from `start` on (any number). Only while no other kind is in use. False: every
  * permit is taken. */
 bool share_ask(struct lock *, struct lock_part *, uint64_t start);
+/* Would it be true now? */
+bool share_is_free(const struct lock *, struct lock_part);
 /* He asks for permit `slot` instead of part->slot. */
 void share_ask_instead(struct lock *, struct lock_part *, uint16_t slot);
 /* He asks no longer. */

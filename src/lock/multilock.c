@@ -1,6 +1,6 @@
 /*
- * A request about several names, from its beginning to its end: the locks that it uses, the holds
- * that it has pinned, the first error, and the wait for an earlier request of the same owner.
+ * A request about several names, from its beginning to its end: the locks and holds that it refers
+ * to, the first error, and the wait for an earlier request of the same owner.
  *
  * It neither asks nor releases: that is multilock_try.c and multilock_one.c.
  */
@@ -10,6 +10,7 @@
 #include "base/util.h"
 #include "lock/broker_state.h"
 #include "lock/defer.h"
+#include "lock/finish.h"
 #include "lock/hold.h"
 #include "lock/multilock_private.h"
 #include "stats/stats.h"
@@ -19,13 +20,11 @@ void multilock_begin(struct broker *b, struct lock_request *r, const struct resp
     struct multilock *m = util_alloc(sizeof *m + (size_t)n * sizeof m->items[0]);
     m->broker = b;
     m->request = r;
-    m->by_session = r->by_session;
-    m->id = r->id ? owner_ref(r->id) : NULL;
     m->n = n;
     for (int i = 0; i < n; i++) {
         m->items[i].multilock = m;
         m->items[i].lock = locktab_get(&b->locks, names[i].ptr, names[i].len);
-        broker_use(m->items[i].lock);
+        work_ref(m->items[i].lock);
     }
     r->multilock = m;
     m->session = r->base.session;
@@ -45,7 +44,7 @@ void multilock_over(struct broker *b, struct lock_request *r)
     struct multilock *m = r->multilock;
     multilock_leave_session(m);
     for (int i = 0; i < m->n; i++)
-        defer_run_soon(b, m->items[i].lock);
+        work_lock(&b->work, m->items[i].lock, WORK_UNDEFER);
 }
 
 static bool names(const struct multilock *m, const struct lock *l)
@@ -76,11 +75,9 @@ void multilock_free(struct multilock *m)
     if (!m)
         return;
     for (int i = 0; i < m->n; i++) {
-        if (m->items[i].hold)
-            hold_unpin(m->items[i].hold);
-        broker_put(m->broker, m->items[i].lock);
+        hold_ref_clear(&m->items[i].hold);
+        work_unref(&m->broker->work, m->items[i].lock);
     }
-    owner_unref(m->id);
     free(m->error);
     free(m);
 }
@@ -90,33 +87,28 @@ int multilock_count(const struct multilock *m)
     return m->n;
 }
 
-struct hold *multilock_hold(const struct multilock *m, int i)
+const struct hold_ref *multilock_hold(const struct multilock *m, int i)
 {
-    return m->items[i].hold;
+    return &m->items[i].hold;
 }
 
-void multilock_untold(struct multilock *m)
+int64_t multilock_token(const struct multilock *m, int i)
 {
-    m->request = NULL;
-    m->next = m->broker->untold;
-    m->broker->untold = m;
+    return m->items[i].token;
 }
 
-void multilock_settle(struct broker *b, int64_t now_ms)
+void multilock_set_hold(struct multilock_name *item, struct hold *h)
 {
-    struct multilock *m;
-    while ((m = b->untold)) {
-        b->untold = m->next;
-        multilock_give_back(m, now_ms);
-        multilock_free(m);
-    }
+    item->granted = true;
+    item->token = h->token;
+    hold_ref_set(&item->hold, h);
+    h->busy = true; /* until it is decided for all: settle() in multilock_try.c */
 }
 
 void multilock_set_lock(struct broker *b, struct lock_request *r, struct lock *l)
 {
-    broker_use(l);
-    if (r->lock)
-        broker_put(b, r->lock);
+    work_ref(l);
+    work_unref(&b->work, r->lock);
     r->lock = l;
 }
 
@@ -129,7 +121,7 @@ void multilock_keep_error(struct multilock *m, const char *text)
 void multilock_finish_error(struct multilock *m)
 {
     stats.acquires_no_quorum += strncmp(m->error, "NOQUORUM", 8) == 0;
-    broker_finish_error(m->broker, m->request, "%s", m->error);
+    finish_error(m->broker, m->request, "%s", m->error);
 }
 
 bool multilock_is_deferred(struct multilock *m)

@@ -19,7 +19,7 @@
 #include "net/resp.h"
 
 struct broker;
-struct hold;
+struct hold_ref;
 struct lock;
 struct lock_request;
 struct multilock;
@@ -33,23 +33,23 @@ void multilock_free(struct multilock *); /* also NULL */
 
 /* Its session has ended: no other request of it waits for this one. */
 void multilock_leave_session(struct multilock *);
-/* It is about to be finished: what was said behind it goes on. */
+/* It is finished: what was said behind it goes on. */
 void multilock_over(struct broker *, struct lock_request *);
+/* A request for one of the names, made by the functions below, is finished. */
+void multilock_one_over(struct lock_request *, int64_t now_ms);
 /* Is an earlier request of the same session and owner under way that names this lock too? */
 bool multilock_is_before(const struct lock *, const struct lock_request *);
 
 /* Runs it, or runs it again after it was deferred. */
-void multilock_lock(struct broker *, struct lock_request *, int64_t now_ms);
-void multilock_unlock(struct broker *, struct lock_request *, int64_t now_ms);
-/* It waits, and is the first whose turn it is there. */
-void multilock_turn(struct broker *, struct lock_request *, int64_t now_ms);
+void multilock_lock(struct multilock *, int64_t now_ms);
+void multilock_unlock(struct multilock *);
+/* It has waited, and it was its turn in the queue. */
+void multilock_turn(struct multilock *, int64_t now_ms);
 
 /* The holds that were granted, in the order of the names, for the reply. */
 int multilock_count(const struct multilock *);
-struct hold *multilock_hold(const struct multilock *, int i);
-/* The reply could not say that they are held. Takes it away from its request, which may be freed;
- * multilock_settle() gives them back. */
-void multilock_untold(struct multilock *);
-/* Gives back what no reply could say, once a turn. */
-void multilock_settle(struct broker *, int64_t now_ms);
+const struct hold_ref *multilock_hold(const struct multilock *, int i);
+int64_t multilock_token(const struct multilock *, int i);
+/* Gives back what it was granted. */
+void multilock_give_back(struct multilock *, int64_t now_ms);
 #endif

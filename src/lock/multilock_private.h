@@ -17,9 +17,11 @@
 
 struct multilock_name {
     struct multilock *multilock;
-    struct lock *lock;     /* one use */
-    struct hold *hold;     /* pinned: granted, or entered again; NULL: not (yet) */
+    struct lock *lock;     /* one of its refs */
+    struct hold_ref hold;  /* that was granted, or entered again */
+    int64_t token;         /* of that */
     struct lock_part part; /* asked for now */
+    bool granted;          /* or entered again; its hold may have ended since */
     bool asks, enters;     /* in this try: by a claim, or again */
     bool repeated;         /* it had been granted to a request with this ID: it was not entered */
     enum claim_end end;    /* of the claim */
@@ -28,12 +30,9 @@ struct multilock_name {
 
 struct multilock {
     struct broker *broker;
-    struct lock_request *request; /* NULL: untold, its reply has left */
-    struct session *session;      /* in whose list it is; NULL: in none */
+    struct lock_request *request;
+    struct session *session; /* in whose list it is; NULL: in none */
     TAILQ_ENTRY(multilock) of_session;
-    struct multilock *next; /* broker->untold */
-    uint64_t by_session;    /* as in its request */
-    struct owner *id;       /* likewise; one reference, or NULL */
     int n, pending;
     bool has_waited;
     char *error; /* the first one; NULL: none */
@@ -45,19 +44,20 @@ struct multilock {
 void multilock_set_lock(struct broker *, struct lock_request *, struct lock *);
 /* The text is copied; only the first one counts. */
 void multilock_keep_error(struct multilock *, const char *text);
-/* Answers with it. The request may be gone afterwards, and all that is in it. */
+/* Answers with it. */
 void multilock_finish_error(struct multilock *);
 /* An earlier request of this owner about one of the names is under way: it goes again then. */
 bool multilock_is_deferred(struct multilock *);
 
+/* The name has this hold now. */
+void multilock_set_hold(struct multilock_name *item, struct hold *);
+
 /* ---- multilock_one.c ---- */
-/* Releases what it was granted. */
-void multilock_give_back(struct multilock *, int64_t now_ms);
 /* A request for this name alone, like that for all of them but for the verb. The item hears of the
  * end and counts as pending until then. */
-void multilock_run_one(struct multilock_name *item, enum lock_verb, int64_t now_ms);
+void multilock_run_one(struct multilock_name *item, enum lock_verb);
 
 /* ---- multilock_try.c ---- */
-/* Nothing is pending any more. The request may be gone afterwards, and all that is in it. */
+/* Nothing is pending any more. */
 void multilock_claims_over(struct multilock *, int64_t now_ms);
 #endif

@@ -9,7 +9,7 @@
 
 #include "lock/broker_state.h"
 #include "lock/claim.h"
-#include "lock/defer.h"
+#include "lock/finish.h"
 #include "lock/hold.h"
 #include "lock/lock_share.h"
 #include "lock/multilock_private.h"
@@ -38,7 +38,7 @@ static void refused(struct multilock *m, struct multilock_name *item, int64_t no
             stats.acquires_timeout++;
         else
             stats.acquires_busy++;
-        broker_finish(m->broker, r, RESULT_NOT_GRANTED);
+        finish_as(m->broker, r, RESULT_NOT_GRANTED);
     } else {
         wait_at(m, item, now_ms);
     }
@@ -48,29 +48,26 @@ static void refused(struct multilock *m, struct multilock_name *item, int64_t no
 static struct multilock_name *find_refused(struct multilock *m)
 {
     for (int i = 0; i < m->n; i++) {
-        if (!m->items[i].hold && m->items[i].end == CLAIM_BUSY && m->items[i].retry_ms > 0)
+        if (!m->items[i].granted && m->items[i].end == CLAIM_BUSY && m->items[i].retry_ms > 0)
             return &m->items[i];
     }
     for (int i = 0; i < m->n; i++) {
-        if (!m->items[i].hold && !m->items[i].enters)
+        if (!m->items[i].granted && !m->items[i].enters)
             return &m->items[i];
     }
     return NULL;
 }
 
 /* Everything is granted that had to be asked for: what the owner had already is entered again. */
-static void enter_others(struct multilock *m, int64_t now_ms)
+static void enter_others(struct multilock *m)
 {
-    m->pending++;
     for (int i = 0; i < m->n; i++) {
         struct multilock_name *item = &m->items[i];
-        if (item->enters && !item->hold) {
+        if (item->enters && !item->granted) {
             item->enters = false;
-            multilock_run_one(item, VERB_LOCK, now_ms);
+            multilock_run_one(item, VERB_LOCK);
         }
     }
-    if (--m->pending == 0)
-        multilock_claims_over(m, now_ms);
 }
 
 /* What was granted or entered again counts from now on, or is about to be given back: until now
@@ -78,28 +75,30 @@ static void enter_others(struct multilock *m, int64_t now_ms)
 static void settle(struct multilock *m)
 {
     for (int i = 0; i < m->n; i++) {
-        if (m->items[i].hold)
-            m->items[i].hold->busy = false;
+        if (m->items[i].hold.hold)
+            m->items[i].hold.hold->busy = false;
     }
 }
 
-/* The names' locks, each used once more: the request may be gone, with all that is in it, before
- * those who wait for its end have gone on. */
-static int use_locks(const struct multilock *m, struct lock *locks[MULTILOCK_NAMES_MAX])
+/* Those who wait for its end go on. */
+static void run_deferred(struct multilock *m)
 {
-    for (int i = 0; i < m->n; i++) {
-        locks[i] = m->items[i].lock;
-        broker_use(locks[i]);
-    }
-    return m->n;
+    for (int i = 0; i < m->n; i++)
+        work_lock(&m->broker->work, m->items[i].lock, WORK_UNDEFER);
 }
 
-static void run_deferred(struct broker *b, struct lock *const locks[], int n, int64_t now_ms)
+/* The new hold of one of the names. Returns until when it may be relied on. */
+static int64_t use_hold(struct multilock_name *item, int64_t now_ms)
 {
-    for (int i = 0; i < n; i++) {
-        defer_run(b, locks[i], now_ms);
-        broker_put(b, locks[i]);
+    struct multilock *m = item->multilock;
+    struct hold *h = item->hold.hold;
+    if (!h)
+        return now_ms; /* it has ended: the reply will not say that it is held */
+    if (!item->repeated) {
+        hold_use_lease(m->broker, h, m->request, now_ms);
+        hold_add_id(h, m->request->id);
     }
+    return h->deadline_ms;
 }
 
 static void all_granted(struct multilock *m, int64_t now_ms)
@@ -110,14 +109,11 @@ static void all_granted(struct multilock *m, int64_t now_ms)
     r->base.granted = true;
     r->deadline_ms = INT64_MAX;
     for (int i = 0; i < m->n; i++) {
-        if (!m->items[i].repeated) {
-            hold_use_lease(m->broker, m->items[i].hold, r, now_ms);
-            hold_add_id(m->items[i].hold, m->id);
-        }
-        if (m->items[i].hold->deadline_ms < r->deadline_ms)
-            r->deadline_ms = m->items[i].hold->deadline_ms;
+        int64_t until_ms = use_hold(&m->items[i], now_ms);
+        if (until_ms < r->deadline_ms)
+            r->deadline_ms = until_ms;
     }
-    broker_finish(m->broker, r, RESULT_MANY);
+    finish_as(m->broker, r, RESULT_MANY);
 }
 
 static void judge_again(struct multilock *m)
@@ -134,15 +130,12 @@ void multilock_claims_over(struct multilock *m, int64_t now_ms)
     bool enters = false, all = true;
     for (int i = 0; i < m->n; i++) {
         enters |= m->items[i].enters;
-        all &= m->items[i].hold != NULL || m->items[i].enters;
+        all &= m->items[i].granted || m->items[i].enters;
     }
     if (all && enters && !m->error && r->base.session) {
-        enter_others(m, now_ms);
+        enter_others(m);
         return;
     }
-    struct broker *b = m->broker;
-    struct lock *locks[MULTILOCK_NAMES_MAX];
-    int n = use_locks(m, locks);
     if (all && !m->error && r->base.session) {
         all_granted(m, now_ms);
     } else {
@@ -150,7 +143,7 @@ void multilock_claims_over(struct multilock *m, int64_t now_ms)
         multilock_give_back(m, now_ms);
         refused(m, item, now_ms);
     }
-    run_deferred(b, locks, n, now_ms);
+    run_deferred(m);
 }
 
 /* ---- claims ---- */
@@ -190,19 +183,14 @@ static void on_claim_end(struct claim *c, void *arg, int64_t now_ms)
     struct lock *l = c->lock;
     item->end = c->end;
     if (c->end == CLAIM_GRANTED) {
-        item->hold = hold_start(b, l, c, m->request, now_ms);
-        hold_pin(item->hold);
-        item->hold->busy = true; /* see settle() */
+        multilock_set_hold(item, hold_start(b, l, c, m->request, now_ms));
     } else {
         note_refusal(item, c);
         verdict_note_ticket(l, c);
     }
-    broker_use(l);
     if (--m->pending == 0)
         multilock_claims_over(m, now_ms);
-    waiters_run(b, l, now_ms);
-    defer_run(b, l, now_ms);
-    broker_put(b, l);
+    work_lock(&b->work, l, WORK_RUN | WORK_UNDEFER);
 }
 
 static void forget_asked(struct multilock *m, int upto)
@@ -259,15 +247,12 @@ static void try_all(struct multilock *m, int64_t now_ms)
 {
     struct lock_request *r = m->request;
     struct broker *b = m->broker;
-    struct lock *locks[MULTILOCK_NAMES_MAX];
     uint64_t group = b->last_op + 1;
-    int n = 0, n_locks = use_locks(m, locks);
+    int n = 0;
     if (!plan(m, now_ms)) { /* it is over, or waits elsewhere: for others this one may be free */
-        run_deferred(b, locks, n_locks, now_ms);
+        run_deferred(m);
         return;
     }
-    for (int i = 0; i < n_locks; i++)
-        broker_put(b, locks[i]);
     for (int i = 0; i < m->n; i++)
         n += m->items[i].asks;
     round_together(&b->rounds, SCRIPT_ACQUIRE, n, now_ms);
@@ -286,15 +271,13 @@ static void try_all(struct multilock *m, int64_t now_ms)
         multilock_claims_over(m, now_ms);
 }
 
-void multilock_lock(struct broker *b, struct lock_request *r, int64_t now_ms)
+void multilock_lock(struct multilock *m, int64_t now_ms)
 {
-    (void)b;
-    if (!multilock_is_deferred(r->multilock))
-        try_all(r->multilock, now_ms);
+    if (!multilock_is_deferred(m))
+        try_all(m, now_ms);
 }
 
-void multilock_turn(struct broker *b, struct lock_request *r, int64_t now_ms)
+void multilock_turn(struct multilock *m, int64_t now_ms)
 {
-    (void)b;
-    try_all(r->multilock, now_ms);
+    try_all(m, now_ms);
 }

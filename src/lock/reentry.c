@@ -9,19 +9,18 @@
 
 #include "base/util.h"
 #include "lock/broker_state.h"
-#include "lock/defer.h"
+#include "lock/finish.h"
 #include "lock/hold.h"
 #include "lock/renew.h"
-#include "lock/takeover.h"
 #include "stats/stats.h"
 
-static void over(struct broker *b, struct hold *h, struct lock_request *r, int64_t now_ms)
+/* The write is over; the hold may have ended meanwhile. */
+static void end_write(struct broker *b, struct lock_request *r)
 {
-    struct lock *l = h->lock;
-    h->busy = false;
-    r->hold = NULL;
-    hold_unpin(h);
-    defer_run(b, l, now_ms);
+    if (r->hold.hold)
+        r->hold.hold->busy = false;
+    hold_ref_clear(&r->hold);
+    work_lock(&b->work, r->lock, WORK_UNDEFER);
 }
 
 static void set_count(struct hold *h, uint32_t count)
@@ -43,17 +42,15 @@ static void no_quorum(struct broker *b, struct lock_request *r, const struct hol
 {
     const char *name = r->lock->name;
     if (r->verb == VERB_RENEW) /* it may have got through to some */
-        broker_finish_error(b, r,
-                            "NOQUORUM %s; '%s' is held for %lld ms more, and is not known to be "
-                            "renewed",
-                            why, name, (long long)(h->deadline_ms - now_ms));
+        finish_error(b, r,
+                     "NOQUORUM %s; '%s' is held for %lld ms more, and is not known to be "
+                     "renewed",
+                     why, name, (long long)(h->deadline_ms - now_ms));
     else if (as_before)
-        broker_finish_error(b, r, "NOQUORUM %s; '%s' is still entered as often as before", why,
-                            name);
+        finish_error(b, r, "NOQUORUM %s; '%s' is still entered as often as before", why, name);
     else
-        broker_finish_error(b, r,
-                            "NOQUORUM %s; '%s' is still held, HOLDS tells how often it is entered",
-                            why, name);
+        finish_error(b, r, "NOQUORUM %s; '%s' is still held, HOLDS tells how often it is entered",
+                     why, name);
 }
 
 /* A majority of masters has not got this hold. */
@@ -61,16 +58,15 @@ static void gone(struct broker *b, struct hold *h, struct lock_request *r,
                  const struct round *round, int64_t now_ms)
 {
     enum lost_reason why = hold_why_gone(round);
-    struct lock *l = h->lock;
     if (h->state == HOLD_HELD || h->state == HOLD_JEOPARDY)
         hold_lose(b, h, why, true, now_ms);
-    bool asks_anew = r->verb == VERB_LOCK && !r->goes_on && !r->item;
-    if (asks_anew && r->base.session) /* of a connection that has gone nothing would end its wait */
-        b->resubmit(b, r, now_ms);    /* it is asked for as by somebody who does not hold it */
-    else if (r->verb != VERB_LOCK && why == LOST_MOVED && !r->goes_on)
-        takeover_begin(b, l, r, now_ms); /* its owner had it elsewhere, and wants it here */
+    /* of a connection that has gone nothing would end its wait */
+    bool asks_anew = r->verb == VERB_LOCK && !r->goes_on && !r->item && r->base.session;
+    bool takes_over = r->verb != VERB_LOCK && why == LOST_MOVED && !r->goes_on;
+    if (asks_anew || takes_over) /* as somebody who does not hold it here */
+        work_ready(&b->work, r);
     else
-        broker_finish(b, r, r->verb == VERB_LOCK ? RESULT_NOT_GRANTED : RESULT_NOT_HELD);
+        finish_as(b, r, r->verb == VERB_LOCK ? RESULT_NOT_GRANTED : RESULT_NOT_HELD);
 }
 
 /* A majority has it now. */
@@ -93,36 +89,32 @@ static void written(struct broker *b, struct hold *h, struct lock_request *r, st
 static void conclude(struct round *round, struct lock_request *r, const char *why, int64_t now_ms)
 {
     struct broker *b = r->broker;
-    struct hold *h = r->hold;
-    struct lock *l = h->lock;
+    struct hold *h = r->hold.hold;
     bool won = quorum_state(&round->quorum) == QUORUM_WON;
-    bool ended = !hold_is_valid(h, now_ms);
-    broker_use(l);
-    hold_pin(h);
+    bool ended = !h || !hold_is_valid(h, now_ms);
     if (won && !ended && !why)
         written(b, h, r, round, now_ms);
-    over(b, h, r, now_ms);
+    end_write(b, r);
     if (ended)
-        broker_finish(b, r, r->verb == VERB_LOCK ? RESULT_NOT_GRANTED : RESULT_NOT_HELD);
+        finish_as(b, r, r->verb == VERB_LOCK ? RESULT_NOT_GRANTED : RESULT_NOT_HELD);
     else if (round_is_refused(round))
         gone(b, h, r, round, now_ms);
     else if (why)
         no_quorum(b, r, h, why, won, now_ms);
     else if (r->verb == VERB_UNLOCK)
-        broker_finish_count(b, r, 0);
+        finish_count(b, r, 0);
     else
-        broker_finish_granted(b, r, h);
-    hold_unpin(h);
-    broker_put(b, l);
+        finish_granted(b, r, h);
 }
 
 static void on_failed(struct round *round, void *arg, int64_t now_ms)
 {
     struct lock_request *r = arg;
+    struct hold *h = r->hold.hold;
     char *why = r->text;
     r->text = NULL;
-    if (quorum_state(&round->quorum) != QUORUM_WON && step_of(r) && hold_is_valid(r->hold, now_ms))
-        hold_look_again(r->broker, r->hold, now_ms);
+    if (quorum_state(&round->quorum) != QUORUM_WON && step_of(r) && h && hold_is_valid(h, now_ms))
+        hold_look_again(r->broker, h, now_ms);
     conclude(round, r, why, now_ms);
     free(why);
 }
@@ -130,9 +122,9 @@ static void on_failed(struct round *round, void *arg, int64_t now_ms)
 static void on_written(struct round *round, void *arg, int64_t now_ms)
 {
     struct lock_request *r = arg;
-    struct hold *h = r->hold;
+    struct hold *h = r->hold.hold;
     struct buf why = {0};
-    if (quorum_state(&round->quorum) == QUORUM_WON || round_is_refused(round) ||
+    if (quorum_state(&round->quorum) == QUORUM_WON || round_is_refused(round) || !h ||
         !hold_is_valid(h, now_ms)) {
         conclude(round, r, NULL, now_ms);
         return;
@@ -172,7 +164,7 @@ void reentry_repeated(struct broker *b, struct hold *h, struct lock_request *r)
     stats.acquires_repeated++;
     r->repeated = true;
     hold_rejoin(b, h, r);
-    broker_finish_granted(b, r, h);
+    finish_granted(b, r, h);
 }
 
 void reentry_leave(struct broker *b, struct hold *h, struct lock_request *r, int64_t now_ms)

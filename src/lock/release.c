@@ -20,7 +20,7 @@ static void settle(struct round *r)
     struct lock *l = r->about;
     r->about = NULL;
     if (l)
-        broker_put(broker_of_round(r), l);
+        work_unref(&broker_of_round(r)->work, l);
 }
 
 static void on_released_everywhere(struct round *r, void *arg, int64_t now_ms)
@@ -83,7 +83,7 @@ void release_hold(struct broker *b, struct lock *l, const struct release_what *h
     struct round *r = round_release(&b->rounds, it, hold->lease_ms, fn, arg, now_ms);
     if (!calls || is_alone(b))
         return;
-    broker_use(l);
+    work_ref(l);
     r->about = l;
     r->on_vote = on_release_vote;
     r->on_done = on_released_everywhere;

@@ -7,9 +7,9 @@
 #include "lock/broker_state.h"
 #include "lock/claim.h"
 #include "lock/defer.h"
+#include "lock/finish.h"
 #include "lock/hold.h"
 #include "lock/renew.h"
-#include "lock/waiters.h"
 #include "stats/stats.h"
 
 /* What this owner, or somebody who had the lock alone, is known here to have had. What it was asked
@@ -39,7 +39,7 @@ static void taken_over(struct broker *b, struct claim *c, struct lock_request *r
     struct hold_ids *ids = end_old(b, c->lock, c, now_ms);
     hold_start(b, c->lock, c, r, now_ms)->ids = ids;
     r->goes_on = true;
-    b->resubmit(b, r, now_ms); /* UNLOCK: what it came for; RENEW: the lease begins now */
+    work_ready(&b->work, r); /* UNLOCK: what it came for; RENEW: the lease begins now */
 }
 
 /* The masters know of no hold of this owner: that answers also those of its requests that came
@@ -47,7 +47,6 @@ static void taken_over(struct broker *b, struct claim *c, struct lock_request *r
  */
 static void answer_alike(struct broker *b, struct lock *l, const struct claim *c)
 {
-    TAILQ_HEAD(, lock_request) same = TAILQ_HEAD_INITIALIZER(same);
     struct lock_request *r, *next;
     for (r = TAILQ_FIRST(&l->queue->deferred); r; r = next) {
         next = TAILQ_NEXT(r, queued);
@@ -56,13 +55,8 @@ static void answer_alike(struct broker *b, struct lock *l, const struct claim *c
         if ((r->verb != VERB_UNLOCK && r->verb != VERB_RENEW) ||
             r->base.arrived_us >= c->sent_ms * 1000)
             break;
-        TAILQ_REMOVE(&l->queue->deferred, r, queued);
-        TAILQ_INSERT_TAIL(&same, r, queued);
-        r->deferred = false;
-    }
-    while ((r = TAILQ_FIRST(&same))) {
-        TAILQ_REMOVE(&same, r, queued);
-        broker_finish(b, r, RESULT_NOT_HELD);
+        defer_remove(l, r);
+        finish_as(b, r, RESULT_NOT_HELD);
     }
 }
 
@@ -71,31 +65,25 @@ static void on_taken_over(struct claim *c, void *arg, int64_t now_ms)
     struct lock_request *r = arg;
     struct broker *b = c->broker;
     struct lock *l = c->lock;
-    struct hold *old = r->hold;
-    broker_use(l);
     r->claim = NULL;
-    if (old) {
-        old->busy = false;
-        r->hold = NULL;
-        hold_unpin(old);
-    }
+    if (r->hold.hold)
+        r->hold.hold->busy = false;
+    hold_ref_clear(&r->hold);
     if (c->end == CLAIM_GRANTED) {
         taken_over(b, c, r, now_ms);
     } else if (c->end == CLAIM_FAILED) {
         stats.acquires_no_quorum++;
-        broker_finish_error(b, r, "%s; if '%s' was held it still is", c->reason, l->name);
+        finish_error(b, r, "%s; if '%s' was held it still is", c->reason, l->name);
     } else {
-        broker_finish(b, r, RESULT_NOT_HELD);
-        if (!old)
+        finish_as(b, r, RESULT_NOT_HELD);
+        if (!c->has_hold)
             answer_alike(b, l, c);
     }
-    /* those who wait for the lock come first: otherwise many who ask for what they do not have
-     * would keep everybody from it */
     if (l->queue)
         l->queue->takeover_waits = false;
-    waiters_run(b, l, now_ms);
-    defer_run(b, l, now_ms);
-    broker_put(b, l);
+    /* those who wait for the lock come before what is deferred: otherwise many who ask for what
+     * they do not have would keep everybody from it */
+    work_lock(&b->work, l, WORK_RUN | WORK_UNDEFER);
 }
 
 void takeover_begin(struct broker *b, struct lock *l, struct lock_request *r, int64_t now_ms)
@@ -106,7 +94,7 @@ void takeover_begin(struct broker *b, struct lock *l, struct lock_request *r, in
     if (h && hold_is_valid(h, now_ms))
         lease_ms = renew_lease_ms(now_ms, lease_ms, h->end_ms);
     if (!h && alone && hold_is_valid(alone, now_ms) && hold_is_fresh(b, alone, now_ms)) {
-        broker_finish(b, r, RESULT_NOT_HELD); /* from memory: somebody else holds it here */
+        finish_as(b, r, RESULT_NOT_HELD); /* from memory: somebody else holds it here */
         return;
     }
     q = lock_queue_get(l);

@@ -7,7 +7,7 @@
 #include "base/util.h"
 #include "lock/broker_state.h"
 #include "lock/claim.h"
-#include "lock/defer.h"
+#include "lock/finish.h"
 #include "lock/handover.h"
 #include "lock/hold.h"
 #include "lock/tickets.h"
@@ -21,7 +21,7 @@ static void granted(struct broker *b, struct lock *l, struct lock_request *r, co
     stats.acquires_granted++;
     if (c->prev_op)
         stats.handovers++;
-    broker_finish_granted(b, r, hold_start(b, l, c, r, now_ms));
+    finish_granted(b, r, hold_start(b, l, c, r, now_ms));
 }
 
 /* Nobody is there any more who wanted it: the next one, or nobody (safety R9). */
@@ -34,19 +34,19 @@ static void grant_unwanted(struct broker *b, struct lock *l, const struct claim 
 
 /* What was to be handed over is given up in any case, also when the next one could not get it at
  * once. Of a permit that was refused its own release may tell instead. */
-static void finish_releaser(struct broker *b, const struct claim *c, int64_t now_ms)
+static void finish_releaser(struct broker *b, const struct claim *c)
 {
     struct lock_request *r = c->releaser;
     if (!r)
         return;
     if (c->end == CLAIM_FAILED)
-        broker_finish_error(
-            b, r, "%s; '%s' is given up and will be free at the end of its lease at the latest",
-            c->reason, c->lock->name);
+        finish_error(b, r,
+                     "%s; '%s' is given up and will be free at the end of its lease at the latest",
+                     c->reason, c->lock->name);
     else if (c->end == CLAIM_GRANTED || !c->foreign)
-        broker_finish_count(b, r, 1);
+        finish_count(b, r, 1);
     else
-        handover_not_there(b, r, now_ms);
+        handover_not_there(b, r);
 }
 
 /* How many hand-overs here in a row while others stand in the line. */
@@ -149,10 +149,10 @@ static void refuse_for_good(struct broker *b, struct lock *l, struct lock_reques
     } else {
         waiters_leave(b, r, now_ms);
         stats.acquires_deadlock++;
-        broker_finish_error(b, r,
-                            "DEADLOCK '%s' is read by you and by another one who waits already to "
-                            "have it alone; release your share first",
-                            l->name);
+        finish_error(b, r,
+                     "DEADLOCK '%s' is read by you and by another one who waits already to "
+                     "have it alone; release your share first",
+                     l->name);
     }
     waiters_run(b, l, now_ms);
 }
@@ -188,10 +188,9 @@ void verdict_on_claim_end(struct claim *c, void *arg, int64_t now_ms)
         refuse_for_good(b, l, r, c, now_ms);
     else
         claim_refused(b, l, r, c, now_ms);
-    finish_releaser(b, c, now_ms); /* its reply leaves after that of the one who has waited */
-    defer_run(b, l, now_ms);
+    finish_releaser(b, c); /* its reply leaves after that of the one who has waited */
     waiters_ask_owners(b, l, now_ms);
-    broker_put(b, l);
+    work_lock(&b->work, l, WORK_UNDEFER);
 }
 
 static void taken_over(struct broker *b, struct lock *l, struct lock_request *r,
@@ -202,7 +201,7 @@ static void taken_over(struct broker *b, struct lock *l, struct lock_request *r,
     waiters_remove(b, r);
     hold_start(b, l, c, r, now_ms);
     r->goes_on = true;
-    b->resubmit(b, r, now_ms);
+    work_ready(&b->work, r);
 }
 
 /* The owner holds it already, through another broker: it moves here, and is entered once more. */
@@ -216,15 +215,14 @@ void verdict_on_takeover_end(struct claim *c, void *arg, int64_t now_ms)
         r->claim = NULL;
     if (c->end == CLAIM_GRANTED && r) {
         taken_over(b, l, r, c, now_ms);
-        waiters_run(b, l, now_ms);
+        work_lock(&b->work, l, WORK_RUN); /* when that has entered it */
     } else { /* granted, but he has gone: it lapses, as it would have done without him */
         waiters_refuse_tries(b, l, NULL, c->end == CLAIM_FAILED ? c->reason : NULL);
         waiters_park(q);
         waiters_retry_later(b, q, 0, now_ms);
     }
-    defer_run(b, l, now_ms);
     waiters_ask_owners(b, l, now_ms);
-    broker_put(b, l);
+    work_lock(&b->work, l, WORK_UNDEFER);
 }
 
 /* Whoever does not have it stands where he stood. A try is decided by what the first one is told.
@@ -240,8 +238,5 @@ void verdict_on_owner_asked(struct claim *c, void *arg, int64_t now_ms)
         taken_over(b, l, r, c, now_ms);
     else if (r && r->wait_until_ms == 0)
         broker_due_cancel(b, &l->queue->retry);
-    waiters_run(b, l, now_ms);
-    defer_run(b, l, now_ms);
-    waiters_ask_owners(b, l, now_ms);
-    broker_put(b, l);
+    work_lock(&b->work, l, WORK_RUN | WORK_UNDEFER);
 }

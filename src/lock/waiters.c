@@ -11,7 +11,7 @@
 #include "lock/broker_state.h"
 #include "lock/claim.h"
 #include "lock/deadlock.h"
-#include "lock/defer.h"
+#include "lock/finish.h"
 #include "lock/hold.h"
 #include "lock/lock_share.h"
 #include "lock/renew.h"
@@ -122,7 +122,6 @@ bool waiters_claim(struct broker *b, struct lock *l, struct lock_request *r,
     }
     r->claim = c;
     waiters_owner_was_asked(l->queue, r); /* it would say so */
-    broker_use(l);
     claim_start(c, now_ms);
     return true;
 }
@@ -133,7 +132,6 @@ static void start_takeover(struct broker *b, struct lock *l, struct lock_request
     struct claim *c = waiters_new_claim(b, l, r, part, on_end, l);
     c->takeover = true;
     r->claim = c;
-    broker_use(l);
     claim_start(c, now_ms);
 }
 
@@ -149,6 +147,8 @@ void waiters_ask_owners(struct broker *b, struct lock *l, int64_t now_ms)
     struct lock_request *r;
     if (!q || q->n_to_ask == 0 || q->n_claims > 0 || b->paused || lock_exclusive(l))
         return;
+    if (l->todo & WORK_RUN) /* an MLOCK has its turn first, and then this is asked again */
+        return;
     (void)rounds_resend(&b->rounds, l->name, l->name_len, now_ms); /* it is not to be found */
     TAILQ_FOREACH(r, &q->waiters, queued) {
         if (q->n_claims == WAITERS_CLAIMS_MAX)
@@ -161,6 +161,17 @@ void waiters_ask_owners(struct broker *b, struct lock *l, int64_t now_ms)
     }
 }
 
+/* The others are asked for when it has tried: it may have to wait here again, or elsewhere. */
+static void give_turn(struct broker *b, struct lock *l, struct lock_request *r)
+{
+    if (r->want.kind != LOCK_EXCLUSIVE && !share_is_free(l, r->want))
+        return; /* every permit is being asked for: their claims run the queue again */
+    waiters_remove(b, r);
+    r->has_turn = true;
+    work_ready(&b->work, r);
+    work_lock(&b->work, l, WORK_RUN);
+}
+
 /* One step along the queue. False: nothing more is to be asked now. */
 static bool run_one(struct broker *b, struct lock *l, struct lock_request *r, int64_t now_ms)
 {
@@ -171,10 +182,9 @@ static bool run_one(struct broker *b, struct lock *l, struct lock_request *r, in
     if (!waiters_goes_along(q, r))
         return false;
     const struct hold *own = waiters_already_has(l, r);
-    if (own &&
-        hold_is_valid(own, now_ms)) { /* its owner has got it meanwhile, for another request */
+    if (own && hold_is_valid(own, now_ms)) { /* its owner has got it, for another request */
         waiters_remove(b, r);
-        b->resubmit(b, r, now_ms);
+        work_ready(&b->work, r);
         return true;
     }
     enum waiters_admission says = waiters_holds_admit(l, r, &in_use);
@@ -198,50 +208,31 @@ static bool run_one(struct broker *b, struct lock *l, struct lock_request *r, in
         waiters_refuse_tries(b, l, NULL, NULL);
         return false;
     default:
-        if (r->multilock && !wheel_armed(&q->retry.entry)) {
-            waiters_remove(b, r);
-            b->multilock_turn(b, r, now_ms); /* it may come back here, or go elsewhere */
-            return true;
+        if (r->multilock) {
+            if (!wheel_armed(&q->retry.entry))
+                give_turn(b, l, r);
+            return false;
         }
         return !wheel_armed(&q->retry.entry) && q->n_claims < WAITERS_CLAIMS_MAX &&
                waiters_claim(b, l, r, NULL, now_ms) && r->want.kind != LOCK_EXCLUSIVE;
     }
 }
 
-static void run_all(struct broker *b, struct lock *l, int64_t now_ms)
-{
-    struct lock_queue *q = l->queue;
-    struct lock_request *r;
-    struct waiters_walk walk;
-    q->again = false;
-    waiters_walk_begin(q, &walk);
-    while (!q->again && (r = waiters_walk_next(&walk)) && run_one(b, l, r, now_ms)) {
-    }
-    waiters_walk_end(q, &walk);
-}
-
-/* A step may change anything, also this queue, and come back here (multilock_turn, what was
- * deferred): then the first run begins anew. */
 void waiters_run(struct broker *b, struct lock *l, int64_t now_ms)
 {
     struct lock_queue *q = l->queue;
+    struct lock_request *r, *next;
     if (!q || b->paused)
         return;
-    if (q->running) {
-        q->again = true;
-        return;
-    }
-    const struct lock_request *first = TAILQ_FIRST(&q->waiters);
-    broker_use(l);
+    assert(!q->running);
     q->running = true;
-    do {
-        run_all(b, l, now_ms);
-    } while (q->again);
+    for (r = TAILQ_FIRST(&q->waiters); r; r = next) {
+        next = TAILQ_NEXT(r, queued); /* no step but the last one takes out another request */
+        if (!run_one(b, l, r, now_ms))
+            break;
+    }
     q->running = false;
     waiters_ask_owners(b, l, now_ms);
-    if (first != TAILQ_FIRST(&l->queue->waiters)) /* what was said behind it waits no longer */
-        defer_run(b, l, now_ms);
-    broker_put(b, l);
 }
 
 static bool is_upgrade(const struct lock *l, const struct lock_request *r)
@@ -262,7 +253,7 @@ static bool is_deadlock(struct broker *b, const struct lock *l, struct lock_requ
         found = deadlock_find(r, l, &circle);
     if (found) {
         stats.acquires_deadlock++;
-        broker_finish_error(b, r, "DEADLOCK %.*s", (int)buf_len(&circle), buf_head(&circle));
+        finish_error(b, r, "DEADLOCK %.*s", (int)buf_len(&circle), buf_head(&circle));
     }
     buf_fini(&circle);
     return found;
@@ -275,7 +266,7 @@ static void get_in_line(struct broker *b, struct lock *l, struct lock_request *r
         TAILQ_INSERT_HEAD(&q->waiters, r, queued);
     else
         TAILQ_INSERT_TAIL(&q->waiters, r, queued);
-    r->waiting = true;
+    r->place = PLACE_WAITING;
     r->owner_asked |= r->unnamed || r->multilock;
     q->n_to_ask += !r->owner_asked;
     q->n_waiters++;
@@ -302,17 +293,12 @@ void waiters_join(struct broker *b, struct lock *l, struct lock_request *r, int6
         if (r->lined)
             tickets_join(b, l, r->ticket, now_ms);
     }
-    broker_use(l);
     /* while a retry is set for those who stand before him, a waiter waits for it like them */
     if (r->wait_until_ms == 0)
         broker_due_cancel(b, &q->retry);
-    struct waiters_joining joining = {r, b->joining};
-    b->joining = &joining;
     waiters_run(b, l, now_ms);
-    b->joining = joining.outer;
-    if (joining.request && (!r->claim || r->claim->takeover))
+    if (r->place == PLACE_WAITING && (!r->claim || r->claim->takeover))
         request_park(&r->base);
-    broker_put(b, l);
 }
 
 void waiters_wait(struct broker *b, struct lock *l, struct lock_request *r, bool at_head,

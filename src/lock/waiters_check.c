@@ -9,9 +9,9 @@
  */
 #include <stdlib.h>
 
+#include "base/util.h"
 #include "lock/broker_state.h"
 #include "lock/claim.h"
-#include "lock/defer.h"
 #include "lock/hold.h"
 #include "lock/lock_share.h"
 #include "lock/waiters_private.h"
@@ -81,28 +81,57 @@ static void not_known(struct broker *b, struct lock *l, struct round *round, int
         waiters_retry_later(b, l->queue, 0, now_ms);
 }
 
+/* A question whether a hold is still there; it may end before the answer. */
+struct hold_check {
+    struct hold_ref hold;
+    struct lock *lock; /* one of its refs */
+};
+
+static struct hold_check *check_new(struct hold *h)
+{
+    struct hold_check *check = util_alloc(sizeof *check);
+    h->checked = true;
+    hold_ref_set(&check->hold, h);
+    check->lock = h->lock;
+    work_ref(h->lock);
+    return check;
+}
+
+static void check_free(struct broker *b, struct hold_check *check)
+{
+    hold_ref_clear(&check->hold);
+    work_unref(&b->work, check->lock);
+    free(check);
+}
+
+/* Does the answer say whether the hold is there? */
+static bool judge_check(struct broker *b, struct hold *h, const struct round *round, int64_t now_ms)
+{
+    h->checked = false;
+    if (quorum_state(&round->quorum) == QUORUM_WON) {
+        hold_seen(h, round);
+        return true;
+    }
+    if (!round_is_refused(round) || h->busy || !hold_is_valid(h, now_ms))
+        return false;
+    hold_lose(b, h, hold_why_gone(round), true, now_ms);
+    return true;
+}
+
 static void on_checked(struct round *round, void *arg, int64_t now_ms)
 {
-    struct hold *h = arg;
+    struct hold_check *check = arg;
     struct broker *b = broker_of_round(round);
-    struct lock *l = round->about;
-    bool is_known = quorum_state(&round->quorum) == QUORUM_WON || h->state == HOLD_ENDED;
-    h->checked = false;
-    if (is_known) {
-        hold_seen(h, round);
-    } else if (round_is_refused(round) && !h->busy && hold_is_valid(h, now_ms)) {
-        hold_lose(b, h, hold_why_gone(round), true, now_ms);
-        is_known = true;
-    }
-    hold_unpin(h);
+    struct lock *l = check->lock;
+    bool is_known = !check->hold.hold || judge_check(b, check->hold.hold, round, now_ms);
     if (b->paused && l->queue)
         waiters_refuse_tries(b, l, NULL, NULL);
     else if (is_known)
-        waiters_run(b, l, now_ms);
+        work_lock(&b->work, l, WORK_RUN); /* when a hold that has ended has been passed on */
     else if (l->queue)
         not_known(b, l, round, now_ms);
-    defer_run(b, l, now_ms);
-    broker_put(b, l);
+    work_lock(&b->work, l, WORK_UNDEFER);
+    check_free(b, check);
 }
 
 void waiters_check(struct broker *b, struct lock *l, const struct lock_request *r, int64_t now_ms)
@@ -112,12 +141,8 @@ void waiters_check(struct broker *b, struct lock *l, const struct lock_request *
     LIST_FOREACH(h, &l->holds, of_lock) {
         if (!keeps_out(h, r, all) || hold_is_fresh(b, h, now_ms))
             continue;
-        if (!h->checked) {
-            h->checked = true;
-            hold_pin(h);
-            broker_use(l);
-            hold_write(b, h, 0, on_checked, h, now_ms)->about = l;
-        }
+        if (!h->checked)
+            hold_write(b, h, 0, on_checked, check_new(h), now_ms);
         if (!all)
             return;
     }

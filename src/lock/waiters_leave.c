@@ -14,44 +14,19 @@
 #include "base/util.h"
 #include "lock/broker_state.h"
 #include "lock/claim.h"
-#include "lock/defer.h"
+#include "lock/finish.h"
 #include "lock/tickets.h"
 #include "lock/waiters_private.h"
 #include "session/user.h"
 #include "stats/stats.h"
 
-void waiters_walk_begin(struct lock_queue *q, struct waiters_walk *walk)
-{
-    *walk = (struct waiters_walk){TAILQ_FIRST(&q->waiters), q->walks};
-    q->walks = walk;
-}
-
-struct lock_request *waiters_walk_next(struct waiters_walk *walk)
-{
-    struct lock_request *r = walk->next;
-    if (r)
-        walk->next = TAILQ_NEXT(r, queued);
-    return r;
-}
-
-void waiters_walk_end(struct lock_queue *q, struct waiters_walk *walk)
-{
-    assert(q->walks == walk);
-    q->walks = walk->outer;
-}
-
 void waiters_remove(struct broker *b, struct lock_request *r)
 {
     struct lock_queue *q = r->lock->queue;
-    for (struct waiters_walk *walk = q->walks; walk; walk = walk->outer) {
-        if (walk->next == r)
-            walk->next = TAILQ_NEXT(r, queued);
-    }
+    assert(r->place == PLACE_WAITING);
     TAILQ_REMOVE(&q->waiters, r, queued);
     broker_due_cancel(b, &r->due); /* it may go on for a while: a take-over enters once more */
-    r->waiting = false;
-    for (struct waiters_joining *j = b->joining; j; j = j->outer)
-        j->request = j->request == r ? NULL : j->request;
+    r->place = PLACE_NOWHERE;
     q->n_to_ask -= !r->owner_asked;
     q->n_waiters--;
     b->n_waiters--;
@@ -61,7 +36,7 @@ void waiters_remove(struct broker *b, struct lock_request *r)
         r->claim->request = NULL;
     r->claim = NULL;
     request_unpark(&r->base);
-    defer_run_soon(b, r->lock); /* what was said behind it */
+    work_lock(&b->work, r->lock, WORK_UNDEFER); /* what was said behind it */
 }
 
 /* It gives up: its place in the line goes with it. */
@@ -91,14 +66,14 @@ void waiters_refuse(struct broker *b, struct lock_request *r, const char *failur
     give_up(b, r);
     if (failure) {
         stats.acquires_no_quorum++;
-        broker_finish_error(b, r, "%s; '%s' was not taken", failure, r->lock->name);
+        finish_error(b, r, "%s; '%s' was not taken", failure, r->lock->name);
         return;
     }
     if (r->wait_until_ms)
         stats.acquires_timeout++;
     else
         stats.acquires_busy++;
-    broker_finish(b, r, RESULT_NOT_GRANTED);
+    finish_as(b, r, RESULT_NOT_GRANTED);
 }
 
 char *waiters_not_permitted(const struct lock_request *r, const struct lock *l)
@@ -124,7 +99,7 @@ bool waiters_may_be_granted(struct broker *b, struct lock_request *r)
     if (!error)
         return true;
     give_up(b, r);
-    broker_finish_error(b, r, "%s", error);
+    finish_error(b, r, "%s", error);
     free(error);
     return false;
 }
@@ -133,9 +108,9 @@ bool waiters_may_be_granted(struct broker *b, struct lock_request *r)
 void waiters_held_error(struct broker *b, struct lock_request *r, const struct lock *l)
 {
     stats.acquires_held++;
-    broker_finish_error(
-        b, r, "HELD '%s' is held by this connection already; name an OWNER to enter it again",
-        l->name);
+    finish_error(b, r,
+                 "HELD '%s' is held by this connection already; name an OWNER to enter it again",
+                 l->name);
 }
 
 void waiters_kind_error(struct broker *b, struct lock_request *r, const struct lock *l,
@@ -143,9 +118,9 @@ void waiters_kind_error(struct broker *b, struct lock_request *r, const struct l
 {
     char is[64], wanted[64];
     stats.acquires_kind++;
-    broker_finish_error(b, r, "KIND '%s' is held as %s; it cannot be %s before that has ended",
-                        l->name, lock_part_words(in_use, is, sizeof is),
-                        lock_part_words(r->want, wanted, sizeof wanted));
+    finish_error(b, r, "KIND '%s' is held as %s; it cannot be %s before that has ended", l->name,
+                 lock_part_words(in_use, is, sizeof is),
+                 lock_part_words(r->want, wanted, sizeof wanted));
 }
 
 void waiters_refuse_kind(struct broker *b, struct lock_request *r, struct lock_part in_use)
@@ -158,15 +133,13 @@ void waiters_refuse_tries(struct broker *b, struct lock *l, const struct claim *
                           const char *failure)
 {
     struct lock_queue *q = l->queue;
-    struct lock_request *r;
-    struct waiters_walk walk;
-    waiters_walk_begin(q, &walk);
-    while ((r = waiters_walk_next(&walk))) {
+    struct lock_request *r, *next;
+    for (r = TAILQ_FIRST(&q->waiters); r; r = next) {
+        next = TAILQ_NEXT(r, queued);
         if (r->wait_until_ms == 0 && !r->claim && (!c || waiters_same_question(c->part, r->want)) &&
             (failure || !waiters_may_own(b, l, r)))
             waiters_refuse(b, r, failure);
     }
-    waiters_walk_end(q, &walk);
 }
 
 void waiters_on_wait_over(struct broker *b, struct due *due, int64_t now_ms)
@@ -178,24 +151,18 @@ void waiters_on_wait_over(struct broker *b, struct due *due, int64_t now_ms)
         r->wait_until_ms = 0;
         return;
     }
-    broker_use(l);
     waiters_refuse(b, r, l->queue->failure);
     waiters_run(b, l, now_ms); /* those behind it may be able to share what it could not */
-    defer_run(b, l, now_ms);
-    broker_put(b, l);
 }
 
 int waiters_turn_away(struct broker *b, struct lock *l, const char *error, int most)
 {
     struct lock_request *r;
     int n = 0;
-    broker_use(l);
     while (n < most && l->queue && (r = TAILQ_FIRST(&l->queue->waiters))) {
         waiters_remove(b, r);
-        broker_finish_error(b, r, "%s", error);
+        finish_error(b, r, "%s", error);
         n++;
     }
-    defer_run(b, l, b->now_ms);
-    broker_put(b, l);
     return n;
 }

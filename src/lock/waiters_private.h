@@ -54,20 +54,6 @@ bool waiters_owner_asks(const struct lock_queue *, const struct owner *);
 struct lock_request *waiters_first(const struct lock_queue *);
 /* It stands in the queue no longer: it has its answer, or is about to get it. */
 void waiters_remove(struct broker *, struct lock_request *);
-/* A walk along those who wait: any of them may leave at each step, and others may come. The lock is
- * used by the caller until the end. */
-struct waiters_walk {
-    struct lock_request *next;
-    struct waiters_walk *outer;
-};
-void waiters_walk_begin(struct lock_queue *, struct waiters_walk *);
-struct lock_request *waiters_walk_next(struct waiters_walk *); /* NULL: it has been the last one */
-void waiters_walk_end(struct lock_queue *, struct waiters_walk *);
-/* A call of waiters_join(): what joins may leave again, and be freed, before the call is over. */
-struct waiters_joining {
-    struct lock_request *request; /* NULL: it has left */
-    struct waiters_joining *outer;
-};
 /* The end of its WAIT; for r->due. */
 void waiters_on_wait_over(struct broker *, struct due *, int64_t now_ms);
 /* It does not get the lock: nil, or this error; its place in the line between brokers goes too. */

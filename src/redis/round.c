@@ -1,6 +1,6 @@
 /*
  * Rounds: one question, the votes of all masters, one verdict. A round stands in `asked` until it
- * is decided, then in `decided` until rounds_turn has delivered the verdict: so no verdict ever
+ * is decided, then in `decided` until rounds_deliver has delivered the verdict: so no verdict ever
  * runs inside round_ask or inside the answer of a master, and callers may do anything in theirs.
  *
  * Invariant: a round is freed when its verdict has been delivered and no answer is open any more.
@@ -15,9 +15,6 @@
 #include "base/pool.h"
 #include "redis/undelivered.h"
 #include "stats/stats.h"
-
-/* Verdicts in one turn of the loop, renewals aside: each may give a lock and ask for the next. */
-enum { DELIVER_TURN = 1024 };
 
 void rounds_init(struct rounds *b, int64_t request_timeout_ms)
 {
@@ -350,21 +347,21 @@ static void deliver_one(struct round_list *decided, struct round *r, int64_t now
     free_if_over(r, now_ms);
 }
 
-static void deliver(struct rounds *b, int64_t now_ms)
+void rounds_deliver(struct rounds *b, bool of_renewal, int64_t now_ms)
 {
-    struct round *r;
-    while ((r = TAILQ_FIRST(&b->decided_first)))
-        deliver_one(&b->decided_first, r, now_ms);
-    for (int n = 0; n < DELIVER_TURN && (r = TAILQ_FIRST(&b->decided)); n++)
-        deliver_one(&b->decided, r, now_ms);
+    struct round_list *decided = of_renewal ? &b->decided_first : &b->decided;
+    deliver_one(decided, TAILQ_FIRST(decided), now_ms);
 }
 
-void rounds_turn(struct rounds *b, int64_t now_ms)
+void rounds_expire(struct rounds *b, int64_t now_ms)
 {
     time_out(b, now_ms);
     for (int i = 0; i < b->n; i++)
         undelivered_expire(b->undelivered[i], now_ms);
-    deliver(b, now_ms);
+}
+
+void rounds_send(struct rounds *b, int64_t now_ms)
+{
     for (int i = 0; i < b->n; i++)
         master_flush(b->masters[i], now_ms);
 }
@@ -376,15 +373,22 @@ void rounds_close(struct rounds *b)
         undelivered_close(b->undelivered[i]);
 }
 
-void rounds_fini(struct rounds *b, int64_t now_ms)
+bool rounds_give_up(struct rounds *b, int64_t now_ms)
 {
     assert(b->closed);
-    do {
-        for (int i = 0; i < b->n; i++)
-            undelivered_give_up(b->undelivered[i], now_ms);
-        deliver(b, now_ms);
-    } while (!TAILQ_EMPTY(&b->decided_first) || !TAILQ_EMPTY(&b->decided) ||
-             !TAILQ_EMPTY(&b->asked)); /* a verdict may owe more */
+    for (int i = 0; i < b->n; i++)
+        undelivered_give_up(b->undelivered[i], now_ms);
+    return !TAILQ_EMPTY(&b->decided_first) || !TAILQ_EMPTY(&b->decided) || !TAILQ_EMPTY(&b->asked);
+}
+
+void rounds_fini(struct rounds *b, int64_t now_ms)
+{
+    while (rounds_give_up(b, now_ms)) { /* a verdict may owe more */
+        while (rounds_has_verdict(b, true))
+            rounds_deliver(b, true, now_ms);
+        while (rounds_has_verdict(b, false))
+            rounds_deliver(b, false, now_ms);
+    }
     for (int i = 0; i < b->n; i++)
         undelivered_free(b->undelivered[i]);
     b->n = 0;

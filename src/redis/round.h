@@ -111,6 +111,9 @@ void rounds_add_master(struct rounds *, struct master *, const char *identity);
 /* Nothing is sent from now on: what is asked fails. The masters may be freed after this, and
  * rounds_fini() then brings every round to its end. */
 void rounds_close(struct rounds *);
+/* Decides what is still to be decided. True: there are verdicts to be delivered, which may ask for
+ * more. */
+bool rounds_give_up(struct rounds *, int64_t now_ms);
 void rounds_fini(struct rounds *, int64_t now_ms);
 
 /* Tells the wall clock; the floor of tokens follows it, within what the clocks of the masters
@@ -152,9 +155,17 @@ bool rounds_resend(struct rounds *, const char *name, size_t name_len, int64_t n
 /* Master i is back (active or in quarantine): what is owed to it leaves. */
 void rounds_master_back(struct rounds *, int i, int64_t now_ms);
 
-/* One turn of the loop: time-outs, verdicts, and sends what has been asked. */
-void rounds_turn(struct rounds *, int64_t now_ms);
-/* Nothing of rounds_turn is due before this time; INT64_MAX: nothing at all. */
+/* One turn of the loop: decides what has timed out; */
+void rounds_expire(struct rounds *, int64_t now_ms);
+/* delivers verdicts one by one, of renewals of the watchdog or of all else, while there are any; */
+static inline bool rounds_has_verdict(const struct rounds *b, bool of_renewal)
+{
+    return !TAILQ_EMPTY(of_renewal ? &b->decided_first : &b->decided);
+}
+void rounds_deliver(struct rounds *, bool of_renewal, int64_t now_ms);
+/* and sends what has been asked. */
+void rounds_send(struct rounds *, int64_t now_ms);
+/* Nothing of these is due before this time; INT64_MAX: nothing at all. */
 int64_t rounds_next_ms(const struct rounds *);
 
 /* The master whose line counts for this name: all brokers agree on it while they see the same

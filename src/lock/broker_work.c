@@ -1,0 +1,173 @@
+/*
+ * Runs what is to be done next (work.h), when the flow that left it has returned: the only place
+ * where one flow follows another, where a session hears that its request is finished, and where
+ * requests, holds and locks are freed.
+ *
+ * Every call into the broker that may change something stands between broker_begin() and
+ * broker_end(), which goes through the list until it is empty. What is too much for one turn of the
+ * loop is cut before it gets here (broker_turn.c, rounds): each event leaves a few items.
+ */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/pool.h"
+#include "lock/broker.h"
+#include "lock/broker_private.h"
+#include "lock/defer.h"
+#include "lock/handover.h"
+#include "lock/hold.h"
+#include "lock/multilock.h"
+#include "lock/waiters.h"
+
+/* ---- requests ---- */
+
+/* The request of an application: its session hears of it, and frees it. */
+static void finish_asked(struct broker *b, struct lock_request *r)
+{
+    assert(b->phase == BROKER_WORK); /* never inside its own call, nor inside another one */
+    if (r->multilock)
+        multilock_over(b, r);
+    request_finish(&r->base);
+}
+
+/* One that multilock has made. */
+static void finish_made(struct lock_request *r, int64_t now_ms)
+{
+    if (r->item)
+        multilock_one_over(r, now_ms);
+    lock_request_free(r);
+}
+
+static void finish(struct broker *b, struct lock_request *r, int64_t now_ms)
+{
+    work_unref(&b->work, r->lock);
+    r->lock = NULL;
+    if (r->base.type)
+        finish_asked(b, r);
+    else
+        finish_made(r, now_ms);
+}
+
+/* It has been finished, but its reply could not say that it holds anything. */
+static void give_back_untold(struct lock_request *r, int64_t now_ms)
+{
+    multilock_give_back(r->multilock, now_ms);
+    multilock_free(r->multilock);
+    lock_request_free(r);
+}
+
+/* ---- holds ---- */
+
+static void pass_on(struct broker *b, struct hold *h, struct lock_request *releaser,
+                    bool is_lapsing, int64_t now_ms)
+{
+    int64_t lease_ms = h->shortened ? b->conf.max_lease_ms : h->lease_ms;
+    const struct ended_hold ended = {h->op, lease_ms, h->part, h->owner};
+    handover_pass_on(b, h->lock, &ended, releaser, is_lapsing, now_ms);
+}
+
+void broker_end_hold(struct broker *b, struct hold *h, struct lock_request *releaser,
+                     int64_t now_ms)
+{
+    notify_released(h, now_ms);
+    hold_end(b, h, HOLD_AFTER_NOTHING);
+    pass_on(b, h, releaser, false, now_ms);
+}
+
+/* ---- locks ---- */
+
+/* While it is held, how often others were passed over still counts, even if nobody waits here for a
+ * moment: a few clients that take turns would starve the other brokers. */
+static bool is_queue_over(const struct lock *l)
+{
+    const struct lock_queue *q = l->queue;
+    return TAILQ_EMPTY(&q->waiters) && TAILQ_EMPTY(&q->deferred) && q->n_claims == 0 &&
+           (q->passed == 0 || LIST_EMPTY(&l->holds));
+}
+
+/* Frees what nothing refers to any more. */
+static void drop_if_idle(struct broker *b, struct lock *l)
+{
+    if (l->refs > 0 || l->todo)
+        return;
+    if (l->queue && is_queue_over(l)) {
+        broker_due_cancel(b, &l->queue->retry);
+        free(l->queue->failure);
+        pool_put(l->queue, sizeof *l->queue);
+        l->queue = NULL;
+    }
+    locktab_drop(&b->locks, l);
+}
+
+/* ---- the list ---- */
+
+static void after_end(struct broker *b, struct hold *h, int64_t now_ms)
+{
+    switch ((enum hold_after)h->after) {
+    case HOLD_AFTER_NOTHING:
+        break;
+    case HOLD_AFTER_RUN:
+        waiters_run(b, h->lock, now_ms);
+        break;
+    case HOLD_AFTER_PASS_ON:
+    case HOLD_AFTER_LAPSED:
+        pass_on(b, h, NULL, h->after == HOLD_AFTER_LAPSED, now_ms);
+        break;
+    }
+    hold_free(h);
+}
+
+static void look_after(struct broker *b, struct lock *l, unsigned todo, int64_t now_ms)
+{
+    if (todo & WORK_RUN)
+        waiters_run(b, l, now_ms);
+    if (todo & WORK_UNDEFER)
+        defer_ready(b, l);
+    drop_if_idle(b, l);
+}
+
+/* A flow is entered here and left before the next item. */
+static void run_ready(struct broker *b, struct lock_request *r, int64_t now_ms)
+{
+    if (r->untold)
+        give_back_untold(r, now_ms);
+    else
+        broker_run(b, r, now_ms);
+}
+
+static void work_one(struct broker *b, enum work_kind kind, int64_t now_ms)
+{
+    unsigned todo;
+    struct lock *l;
+    switch (kind) {
+    case WORK_FINISHED:
+        finish(b, work_take_finished(&b->work), now_ms);
+        break;
+    case WORK_ENDED:
+        after_end(b, work_take_ended(&b->work), now_ms);
+        break;
+    case WORK_READY:
+        run_ready(b, work_take_ready(&b->work), now_ms);
+        break;
+    case WORK_LOCK:
+        l = work_take_lock(&b->work, &todo);
+        look_after(b, l, todo, now_ms);
+        break;
+    }
+}
+
+void broker_begin(struct broker *b, int64_t now_ms)
+{
+    assert(b->phase == BROKER_IDLE); /* no event calls back into the broker */
+    b->phase = BROKER_FLOW;
+    b->now_ms = now_ms;
+}
+
+void broker_end(struct broker *b, int64_t now_ms)
+{
+    assert(b->phase == BROKER_FLOW);
+    b->phase = BROKER_WORK;
+    while (!work_is_done(&b->work))
+        work_one(b, work_next(&b->work), now_ms);
+    b->phase = BROKER_IDLE;
+}

@@ -1,0 +1,48 @@
+/*
+ * Results of requests. What follows is broker_work.c's: the reply, and what waited for the end.
+ */
+#include "lock/finish.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/util.h"
+#include "lock/broker_state.h"
+
+void finish_as(struct broker *b, struct lock_request *r, enum lock_result result)
+{
+    assert(r->result == RESULT_NONE);
+    if (result == RESULT_NOT_HELD &&
+        asprintf(&r->text, "NOTHELD '%s' is not held by this owner", r->lock->name) < 0)
+        util_die("out of memory");
+    r->result = (uint8_t)result;
+    r->base.failed = result == RESULT_ERROR || result == RESULT_NOT_HELD;
+    broker_due_cancel(b, &r->due);
+    work_finished(&b->work, r);
+}
+
+void finish_error(struct broker *b, struct lock_request *r, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    if (vasprintf(&r->text, fmt, args) < 0)
+        util_die("out of memory");
+    va_end(args);
+    finish_as(b, r, RESULT_ERROR);
+}
+
+void finish_granted(struct broker *b, struct lock_request *r, struct hold *h)
+{
+    hold_ref_set(&r->hold, h);
+    r->token = h->token;
+    r->deadline_ms = h->deadline_ms;
+    r->base.granted = r->verb == VERB_LOCK;
+    finish_as(b, r, RESULT_GRANTED);
+}
+
+void finish_count(struct broker *b, struct lock_request *r, int64_t count)
+{
+    r->count = count;
+    finish_as(b, r, RESULT_COUNT);
+}

@@ -75,12 +75,12 @@ static int64_t tomb_ms(const struct claim *c)
     return c->prev_op && c->prev_part.kind == LOCK_LIMIT ? broker_tomb_ms(c->broker) : 0;
 }
 
-/* How long; nearly always there is nothing else to say. */
-static void add_more(const struct claim *c, struct args *it, const struct digits *lease,
+/* The wish of acquire.lua: how long; nearly always there is nothing else to say. */
+static void add_wish(const struct claim *c, struct args *it, const struct digits *lease,
                      int64_t now_ms)
 {
-    char prev[BROKER_OP_MAX + 1] = "-", mode[16], all[BROKER_OP_MAX + 32] = "-";
-    char more[sizeof prev + sizeof(struct tickets_words) + sizeof mode + sizeof all + 128];
+    char prev[BROKER_OP_MAX + 1] = "-", mode[16], group[BROKER_OP_MAX + 32] = "-";
+    char wish[sizeof prev + sizeof(struct tickets_words) + sizeof mode + sizeof group + 192];
     struct tickets_words line;
     if (c->part.kind == LOCK_EXCLUSIVE && !c->prev_op && !c->place.where && !c->maxhold_ms &&
         !c->group) {
@@ -93,12 +93,14 @@ static void add_more(const struct claim *c, struct args *it, const struct digits
     if (c->prev_op)
         broker_op_text(c->broker, c->prev_op, prev);
     if (c->group)
-        snprintf(all, sizeof all, "%s.%" PRIu64 "/%d", c->broker->id, c->group, c->group_size);
+        snprintf(group, sizeof group, "%s.%" PRIu64 "/%d", c->broker->id, c->group, c->group_size);
     tickets_words(c->broker, c->lock, &c->place, &line, now_ms);
-    snprintf(more, sizeof more, "%" PRId64 ",%s,%" PRId64 ",%s,%s,%s,%" PRId64 ",%s,%s",
+    snprintf(wish, sizeof wish,
+             "lease=%" PRId64 " prev=%s tomb=%" PRId64 " ticket=%s place=%s judge=%s"
+             " maxhold=%" PRId64 " mode=%s group=%s",
              c->lease_ms, prev, tomb_ms(c), line.ticket, line.place, line.judge, c->maxhold_ms,
-             mode, all);
-    args_str(it, more);
+             mode, group);
+    args_str(it, wish);
 }
 
 static void add_takeover(const struct claim *c, struct args *it, int64_t now_ms)
@@ -123,7 +125,7 @@ struct args *claim_item_ask(const struct claim *c, int64_t now_ms)
     it->floor = rounds_floor(&c->broker->rounds, now_ms);
     it->bucket = rounds_bucket(&c->broker->rounds, c->lock->name, c->lock->name_len);
     add_hold(c, it, &lease);
-    add_more(c, it, &lease, now_ms);
+    add_wish(c, it, &lease, now_ms);
     return it;
 }
 

@@ -11,27 +11,57 @@
 
 /* ---- refusals ---- */
 
-/* n permits; 0: one exclusive lock; -1: readers. */
+/* What ACQUIRE_OTHER_KIND has with it. */
 static struct lock_part in_use(int64_t n)
 {
-    struct lock_part part = {LOCK_LIMIT, (uint16_t)n, 0};
-    if (n <= 0 || n > LOCK_PERMITS_MAX)
-        part = (struct lock_part){n < 0 ? LOCK_SHARED : LOCK_EXCLUSIVE, 0, 0};
-    return part;
+    if (n <= IN_USE_SHARED)
+        return (struct lock_part){LOCK_SHARED, 0, 0};
+    if (n == IN_USE_EXCLUSIVE || n > LOCK_PERMITS_MAX)
+        return (struct lock_part){LOCK_EXCLUSIVE, 0, 0};
+    return (struct lock_part){LOCK_LIMIT, (uint16_t)n, 0};
 }
 
-static void count_refusal(struct claim_tally *t, const struct vote *v)
+static void stands_for(struct claim_tally *t, int64_t ms)
 {
-    t->same_owner += v->code == 2;
-    t->busy += v->code == 0 || v->code == -2 || v->code == -5;
-    if ((v->code == 0 || v->code == 2) && v->value > t->pttl_ms)
-        t->pttl_ms = v->value;
-    if (v->code == 3)
+    if (ms > t->pttl_ms)
+        t->pttl_ms = ms;
+}
+
+/* A take-over has three of these codes. */
+_Static_assert((int)TAKEOVER_TAKEN == ACQUIRE_TAKEN && (int)TAKEOVER_NOT_OWN == ACQUIRE_HELD &&
+                   (int)TAKEOVER_GONE == ACQUIRE_GONE,
+               "counted as those of acquire.lua");
+static void count_code(struct claim_tally *t, const struct vote *v)
+{
+    switch ((enum acquire_code)v->code) {
+    case ACQUIRE_TAKEN:
+        t->taken++;
+        break;
+    case ACQUIRE_HELD:
+        t->busy++;
+        stands_for(t, v->value);
+        break;
+    case ACQUIRE_SAME_OWNER:
+        t->same_owner++;
+        stands_for(t, v->value);
+        break;
+    case ACQUIRE_FOREIGN:
+    case ACQUIRE_ALL_NEEDED:
+        t->busy++;
+        break;
+    case ACQUIRE_OTHER_PERMIT:
         t->other = v->value;
-    t->deadlock += v->code == -4;
-    t->other_kind += v->code == -3;
-    if (v->code == -3)
+        break;
+    case ACQUIRE_OTHER_KIND:
+        t->other_kind++;
         t->in_use = in_use(v->value);
+        break;
+    case ACQUIRE_DEADLOCK:
+        t->deadlock++;
+        break;
+    case ACQUIRE_GONE:
+        break;
+    }
 }
 
 struct claim_tally claim_count(const struct round *r)
@@ -42,8 +72,7 @@ struct claim_tally claim_count(const struct round *r)
         if (v->open || v->state == VOTE_UNKNOWN) {
             t.unsure++;
         } else if (v->state == VOTE_ANSWERED) {
-            t.taken += v->code == 1;
-            count_refusal(&t, v);
+            count_code(&t, v);
         }
     }
     return t;
@@ -54,7 +83,7 @@ int64_t claim_largest_token(const struct round *r)
     int64_t largest = 0;
     for (int i = 0; i < r->quorum.n; i++) {
         const struct vote *v = &r->votes[i];
-        if (v->state == VOTE_ANSWERED && v->code == 2 && v->value > largest)
+        if (v->state == VOTE_ANSWERED && v->code == COMMIT_LARGER && v->value > largest)
             largest = v->value;
     }
     return largest;
@@ -99,6 +128,17 @@ static void inherit_hold(struct claim *c, const struct round *r)
     c->pttl_ms = renew_lease_ms(c->sent_ms, majority_pttl_ms(r), c->end_ms);
 }
 
+/* From enum share_code; false: there is no such part. */
+static bool part_of_share(int32_t share, struct lock_part *out)
+{
+    *out = (struct lock_part){share == SHARE_READER ? LOCK_SHARED : LOCK_EXCLUSIVE, 0, 0};
+    if (share < SHARE_PERMIT)
+        return share == SHARE_WHOLE || share == SHARE_READER;
+    *out = (struct lock_part){LOCK_LIMIT, (uint16_t)(share / SHARE_PERMIT),
+                              (uint16_t)(share % SHARE_PERMIT)};
+    return out->limit <= LOCK_PERMITS_MAX && out->slot < out->limit;
+}
+
 /* Which part the owner had, as a majority says; false: they do not agree. */
 static bool take_part(struct claim *c, const struct round *r)
 {
@@ -109,10 +149,7 @@ static bool take_part(struct claim *c, const struct round *r)
             same += (r->quorum.yes >> j & 1) && r->votes[j].share == share;
         if (!(r->quorum.yes >> i & 1) || same < quorum_need(r->quorum.n))
             continue;
-        c->part = (struct lock_part){share ? LOCK_SHARED : LOCK_EXCLUSIVE, 0, 0};
-        if (share > 1)
-            c->part = (struct lock_part){LOCK_LIMIT, (uint16_t)(share >> 16), (uint16_t)share};
-        return share <= 1 || (c->part.limit <= LOCK_PERMITS_MAX && c->part.slot < c->part.limit);
+        return part_of_share(share, &c->part);
     }
     return false;
 }

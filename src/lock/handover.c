@@ -32,7 +32,8 @@ static void on_released(struct round *round, void *arg, int64_t now_ms)
     struct broker *b = r->broker;
     bool was_there = false;
     for (int i = 0; i < round->quorum.n; i++)
-        was_there |= round->votes[i].state == VOTE_ANSWERED && round->votes[i].code == 1;
+        was_there |=
+            round->votes[i].state == VOTE_ANSWERED && round->votes[i].code == RELEASE_ENDED;
     if (quorum_state(&round->quorum) == QUORUM_WON) {
         if (was_there)
             finish_count(b, r, 1);

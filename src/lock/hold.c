@@ -290,7 +290,7 @@ static void add_count(struct args *it, const char *op, const struct hold *h)
     char part[LOCK_PART_MAX + 1], what[BROKER_OP_MAX + sizeof part + 64];
     char version[HOLD_VERSION_MAX];
     size_t part_len = lock_part_text(h->part, h->owner, part);
-    int len = snprintf(what, sizeof what, "%s %" PRIu32 ",%.*s,", op, h->count,
+    int len = snprintf(what, sizeof what, "%s count=%" PRIu32 " seq=%.*s part=", op, h->count,
                        (int)hold_version_text(h, version), version);
     memcpy(what + len, part, part_len); /* any bytes */
     args_text(it, what, (size_t)len + part_len);
@@ -348,7 +348,7 @@ void hold_confirmed(struct broker *b, struct hold *h, const struct round *r, int
 enum lost_reason hold_why_gone(const struct round *r)
 {
     for (int i = 0; i < r->quorum.n; i++) {
-        if (r->votes[i].state == VOTE_ANSWERED && r->votes[i].code == -2)
+        if (r->votes[i].state == VOTE_ANSWERED && r->votes[i].code == RENEW_MOVED)
             return LOST_MOVED;
     }
     return LOST_GONE;

@@ -68,7 +68,8 @@ static void on_all_answered(struct round *r, void *arg, int64_t now_ms)
         return;
     for (int i = 0; i < r->quorum.n; i++) {
         const struct vote *v = &r->votes[i];
-        bool missing = r->script == SCRIPT_RENEW && v->state == VOTE_ANSWERED && v->code == 0;
+        bool missing =
+            r->script == SCRIPT_RENEW && v->state == VOTE_ANSWERED && v->code == RENEW_MISSING;
         bool quarantined = v->state == VOTE_UNSENT &&
                            master_status(b->rounds.masters[i], now_ms)->state == MASTER_QUARANTINE;
         if (missing || quarantined)

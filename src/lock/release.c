@@ -44,7 +44,7 @@ static void on_release_vote(struct round *r, int i, const struct master_answer *
     if (agreed >= 0 && r->votes[agreed].open)
         return; /* its answer is still to come */
     const struct vote *v = agreed >= 0 ? &r->votes[agreed] : NULL;
-    if (v && v->state == VOTE_ANSWERED && v->code >= 0 && v->value > 0)
+    if (v && v->state == VOTE_ANSWERED && v->code != RELEASE_OTHER && v->value > 0)
         tickets_call(b, l, agreed, now_ms);
     settle(r);
 }
@@ -62,8 +62,8 @@ static void add_release(struct args *it, struct broker *b, const struct lock *l,
     int64_t tomb_ms = hold->origin == RELEASE_FOREIGN ? broker_tomb_ms(b) : 0;
     tickets_words(b, l, place ? place : &(struct ticket_place){0}, &words, now_ms);
     buf_consume(&what, buf_len(&what));
-    buf_printf(&what, "%s %" PRId64 ",%s,%s,%s,", hold->op, tomb_ms, words.ticket, words.place,
-               next);
+    buf_printf(&what, "%s tomb=%" PRId64 " ticket=%s place=%s next=%s part=", hold->op, tomb_ms,
+               words.ticket, words.place, next);
     buf_append(&what, part, part_len); /* any bytes */
     args_text(it, buf_head(&what), buf_len(&what));
 }

@@ -12,9 +12,11 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "redis/codes.h"
 #include "redis/master_private.h"
 
 #define TIME_MAX_MS ((int64_t)1 << 45)
+enum { PTTL_NO_KEY = -2 }; /* the lowest second integer: what PTTL says of what is not there */
 
 /* ---- errors ---- */
 
@@ -100,13 +102,21 @@ static void answer_error(struct master *m, struct master_batch *b, int64_t now_m
 
 /* ---- what a script can say ---- */
 
-/* Lowest and highest first integer of an item, by script. */
-static const int32_t codes[][2] = {
-    [SCRIPT_ACQUIRE] = {-5, 3}, [SCRIPT_COMMIT] = {0, 2},       [SCRIPT_TAKEOVER] = {-1, 1},
-    [SCRIPT_RENEW] = {-2, 1},   [SCRIPT_PLANT] = {0, 1},        [SCRIPT_RELEASE] = {-1, 1},
-    [SCRIPT_PASS] = {0, 1},     [SCRIPT_LINE] = {0, INT32_MAX},
+/* The first integer of an item, by script. */
+static const struct code_range {
+    int32_t lowest, highest;
+} code_ranges[] = {
+    [SCRIPT_ACQUIRE] = {ACQUIRE_ALL_NEEDED, ACQUIRE_OTHER_PERMIT},
+    [SCRIPT_COMMIT] = {COMMIT_MISSING, COMMIT_LARGER},
+    [SCRIPT_TAKEOVER] = {TAKEOVER_GONE, TAKEOVER_TAKEN},
+    [SCRIPT_RENEW] = {RENEW_MOVED, RENEW_HELD},
+    [SCRIPT_PLANT] = {PLANT_REFUSED, PLANT_THERE},
+    [SCRIPT_RELEASE] = {RELEASE_OTHER, RELEASE_ENDED},
+    [SCRIPT_PASS] = {PASS_HELD, PASS_FREE},
+    [SCRIPT_LINE] = {0, INT32_MAX}, /* a length */
 };
-_Static_assert(sizeof codes / sizeof codes[0] == SCRIPT_PEEK, "a row for each script of items");
+_Static_assert(sizeof code_ranges / sizeof code_ranges[0] == SCRIPT_PEEK,
+               "a row for each script of items");
 
 static bool is_int(const struct reply_value *v, int64_t min, int64_t max)
 {
@@ -115,14 +125,16 @@ static bool is_int(const struct reply_value *v, int64_t min, int64_t max)
 
 static bool is_flat_answer(const struct master_batch *b, const struct reply_value *v)
 {
+    const struct code_range *range = &code_ranges[b->script];
     int width = script_get(b->script)->width;
     bool gives = b->script != SCRIPT_RELEASE; /* a token, where there are two integers */
     const struct master_call *call;
 
     TAILQ_FOREACH(call, &b->calls, link) {
-        int64_t floor = v->integer == 1 ? call->floor : 0;
-        int64_t least = gives && v->integer == 1 ? (floor == 0) : -2;
-        if (!is_int(v, codes[b->script][0], codes[b->script][1]))
+        bool yes = v->integer == CODE_YES;
+        int64_t floor = yes ? call->floor : 0;
+        int64_t least = gives && yes ? (floor == 0) : PTTL_NO_KEY;
+        if (!is_int(v, range->lowest, range->highest))
             return false;
         if (width > 1 && !is_int(v + 1, least, MASTER_TOKEN_MAX - floor))
             return false;
@@ -230,7 +242,8 @@ static bool is_answer(const struct master_batch *b, const struct reply *r, struc
 static void see_token(struct master *m, enum script script, const int64_t *values)
 {
     bool gives = script == SCRIPT_ACQUIRE || script == SCRIPT_COMMIT || script == SCRIPT_TAKEOVER;
-    bool is_token = script == SCRIPT_COMMIT ? values[0] >= 1 : values[0] == 1;
+    bool is_token =
+        values[0] == CODE_YES || (script == SCRIPT_COMMIT && values[0] == COMMIT_LARGER);
 
     if (gives && is_token && values[1] > m->status.high)
         m->status.high = values[1];
@@ -241,7 +254,7 @@ static void answer_flat(struct master *m, struct master_batch *b, const struct h
 {
     int width = script_get(b->script)->width;
     const struct reply_value *v = m->reply.values + 3;
-    const int64_t same[SCRIPT_WIDTH_MAX] = {1, h->above};
+    const int64_t same[SCRIPT_WIDTH_MAX] = {CODE_YES, h->above};
     int64_t values[SCRIPT_WIDTH_MAX] = {0};
     struct master_answer answer = {.result = MASTER_ANSWERED, .values = values, .text = ""};
     struct master_call *call;
@@ -249,7 +262,7 @@ static void answer_flat(struct master *m, struct master_batch *b, const struct h
     while ((call = TAILQ_FIRST(&b->calls)) != NULL) {
         for (int i = 0; i < width; i++)
             values[i] = h->brief ? same[i] : (v++)->integer;
-        values[1] += values[0] == 1 ? call->floor : 0;
+        values[1] += values[0] == CODE_YES ? call->floor : 0;
         see_token(m, b->script, values);
         TAILQ_REMOVE(&b->calls, call, link);
         call->on_answer(call, &answer, now_ms);

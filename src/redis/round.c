@@ -109,12 +109,16 @@ static bool is_vetoed(const struct rounds *b, enum script script)
 
 static bool is_yes(const struct round *r, const struct vote *v)
 {
-    return r->script == SCRIPT_RELEASE || r->script == SCRIPT_PEEK || v->code == 1;
+    return r->script == SCRIPT_RELEASE || r->script == SCRIPT_PEEK || v->code == CODE_YES;
 }
 
-static bool gives_token(enum script script)
+/* Is the value of this answer a token? */
+static bool has_token(enum script script, int code)
 {
-    return script == SCRIPT_ACQUIRE || script == SCRIPT_TAKEOVER || script == SCRIPT_COMMIT;
+    if (script == SCRIPT_COMMIT)
+        return code == COMMIT_WRITTEN || code == COMMIT_LARGER;
+    return (script == SCRIPT_ACQUIRE && code == ACQUIRE_TAKEN) ||
+           (script == SCRIPT_TAKEOVER && code == TAKEOVER_TAKEN);
 }
 
 static size_t size_of(int n_votes)
@@ -177,8 +181,8 @@ static void take_values(struct round *r, struct vote *v, const struct master_ans
         v->left_ms = answer->values[6];
         v->share = (int32_t)answer->values[7];
     }
-    if (gives_token(r->script) && v->code >= 1)
-        rounds_saw_token(r->rounds, v->code == 2 && r->script == SCRIPT_ACQUIRE ? 0 : v->value);
+    if (has_token(r->script, v->code))
+        rounds_saw_token(r->rounds, v->value);
 }
 
 static void on_answer(struct master_call *call, const struct master_answer *answer, int64_t now_ms)
@@ -264,8 +268,9 @@ static void on_errand(struct master_call *call, const struct master_answer *answ
     bool answered = answer->result == MASTER_ANSWERED;
     (void)now_ms;
     if (e->script == SCRIPT_PLANT) {
-        stats.heals_planted += answered && answer->values[0] == 1;
-        stats.heals_refused += !answered || answer->values[0] != 1;
+        bool planted = answered && answer->values[0] == PLANT_THERE;
+        stats.heals_planted += planted;
+        stats.heals_refused += !planted;
     }
     free(call);
 }

@@ -20,6 +20,7 @@
 #include "base/buf.h"
 #include "base/util.h"
 #include "redis/args.h"
+#include "redis/codes.h"
 #include "redis/hybrid.h"
 #include "redis/master.h"
 #include "redis/quorum.h"
@@ -59,7 +60,7 @@ struct vote {
     struct count_version version;
     int32_t extra; /* third: count of a take-over; tickets in the line (acquire) */
     int32_t share; /* eighth of a take-over: which share it was */
-    int8_t code;   /* first */
+    int8_t code;   /* first, see codes.h */
     uint8_t index;
     uint8_t state; /* enum vote_state */
     bool open;     /* an answer is still to come */

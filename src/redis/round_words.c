@@ -6,7 +6,7 @@
 bool round_has_missed(const struct round *r)
 {
     for (int i = 0; i < r->quorum.n; i++) {
-        if (r->votes[i].state == VOTE_ANSWERED && r->votes[i].code != 1)
+        if (r->votes[i].state == VOTE_ANSWERED && r->votes[i].code != CODE_YES)
             return true;
     }
     return false;

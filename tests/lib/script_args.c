@@ -5,39 +5,80 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A field by its name; what a script is told when a test does not say it. */
+struct field {
+    const char *name, *usual;
+};
+
+static bool is_none(const char *word)
+{
+    return strcmp(word, "-") == 0;
+}
+
+/* The value of a field in "name=value,name=value"; a `part`, which has any bytes, stands last. */
+static const char *value_of(const struct field *f, const char *given, size_t *len)
+{
+    size_t name_len = strlen(f->name);
+    for (const char *at = given; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        if (strncmp(at, f->name, name_len) != 0 || at[name_len] != '=')
+            continue;
+        at += name_len + 1;
+        *len = strcmp(f->name, "part") == 0 ? strlen(at) : strcspn(at, ",");
+        return at;
+    }
+    *len = strlen(f->usual);
+    return f->usual;
+}
+
+/* Adds all fields as a script wants them: " name=value name=value". */
+static void add_fields(char *out, size_t size, const struct field *fields, const char *given)
+{
+    for (const struct field *f = fields; f->name; f++) {
+        size_t len, end = strlen(out);
+        const char *value = value_of(f, given, &len);
+        snprintf(out + end, size - end, " %s=%.*s", f->name, (int)len, value);
+    }
+}
+
 void acquire_args(struct acquire_args *a, char *const words[ACQUIRE_WORDS])
 {
+    static const struct field fields[] = {{"prev", "-"},     {"tomb", "0"},  {"ticket", "-"},
+                                          {"place", "keep"}, {"judge", "-"}, {"maxhold", "0"},
+                                          {"mode", "x"},     {"group", "-"}, {NULL, NULL}};
     const char *op = words[0], *owner = words[1], *lease = words[2], *floor = words[3];
     const char *counter = words[4], *more = words[5];
     snprintf(a->hold, sizeof a->hold,
              "op=%s token=%s count=1 seq=%s lease=%s end=0 taken=0 owner=%s", op, floor, floor,
              lease, owner);
-    snprintf(a->more, sizeof a->more, "%s%s%s", lease, strcmp(more, "-") == 0 ? "" : ",",
-             strcmp(more, "-") == 0 ? "" : more);
+    snprintf(a->wish, sizeof a->wish, "%s%s", is_none(more) ? "" : "lease=", lease);
+    if (!is_none(more))
+        add_fields(a->wish, sizeof a->wish, fields, more);
     snprintf(a->counter, sizeof a->counter, "%s", counter);
     a->list[0] = a->hold;
-    a->list[1] = a->more;
+    a->list[1] = a->wish;
     a->floor_value = atoll(floor);
 }
 
 char *release_arg(char out[RELEASE_ARG], char *const words[RELEASE_WORDS])
 {
+    static const struct field fields[] = {
+        {"ticket", "-"}, {"place", "keep"}, {"next", "call"}, {"part", "-"}, {NULL, NULL}};
     const char *op = words[0], *tomb = words[1], *more = words[2];
-    bool is_usual = strcmp(more, "-") == 0;
-    if (is_usual && strcmp(tomb, "0") == 0)
-        snprintf(out, RELEASE_ARG, "%s", op);
-    else
-        snprintf(out, RELEASE_ARG, "%s %s,%s", op, tomb, is_usual ? "-,keep,call,-" : more);
+    snprintf(out, RELEASE_ARG, "%s", op);
+    if (is_none(more) && strcmp(tomb, "0") == 0)
+        return out;
+    snprintf(out, RELEASE_ARG, "%s tomb=%s", op, tomb);
+    add_fields(out, RELEASE_ARG, fields, is_none(more) ? "" : more);
     return out;
 }
 
 void renew_args(char what[RENEW_ARG], char *list[RENEW_ARGS], char *const words[RENEW_WORDS])
 {
     const char *op = words[0], *count = words[2], *seq = words[3], *part = words[4];
-    if (strcmp(count, "-") == 0)
+    if (is_none(count))
         snprintf(what, RENEW_ARG, "%s", op);
     else
-        snprintf(what, RENEW_ARG, "%s %s,%s,%s", op, count, seq, part);
+        snprintf(what, RENEW_ARG, "%s count=%s seq=%s part=%s", op, count, seq, part);
     list[0] = what;
     list[1] = words[1];
 }

@@ -5,20 +5,22 @@
  * the floor; the counters stand behind all items. Tests are easier to read by the parts of the
  * hold, and by the token:
  *
- *   op owner lease floor counter more    (more: from `prev` on; "-": there is nothing to say)
+ *   op owner lease floor counter more
+ *
+ * more: those fields of the wish that are not as usual, "mode=s,ticket=b1"; "-": the lease is all
  */
 #include <stdint.h>
 
 enum { ACQUIRE_WORDS = 6, ACQUIRE_ARGS = 2 };
 
 struct acquire_args {
-    char hold[640], more[512], counter[24];
+    char hold[640], wish[512], counter[24];
     char *list[ACQUIRE_ARGS]; /* into the above */
     int64_t floor_value;
 };
 
-/* And what release.lua is told, by the words  op tomb more  (more: from `ticket` on; "-": there is
- * nothing to say). Returns out. */
+/* And what release.lua is told, by the words  op tomb more  (more: as above, "next=wait,part=r:A";
+ * "-": nothing but op and tomb). Returns out. */
 enum { RELEASE_WORDS = 3, RELEASE_ARG = 512 };
 char *release_arg(char out[RELEASE_ARG], char *const words[RELEASE_WORDS]);
 

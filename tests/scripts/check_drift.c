@@ -126,8 +126,9 @@ static void add_item(char *line, struct op *o, const char *all)
     if (strcmp(prev, o->id) == 0)
         prev = "-";
     mode_of(o, mode);
-    add(line, "%s,%d,%s,%s,%s,%d,%s,%s", prev, one_in(2) ? 0 : 9000, ANY(tickets), ANY(places),
-        ANY(judges), one_in(3) ? 40000 : 0, mode, all);
+    add(line, "prev=%s,tomb=%d,ticket=%s,place=%s,judge=%s,maxhold=%d,mode=%s,group=%s", prev,
+        one_in(2) ? 0 : 9000, ANY(tickets), ANY(places), ANY(judges), one_in(3) ? 40000 : 0, mode,
+        all);
 }
 
 static void make_acquire(char *line)
@@ -163,14 +164,14 @@ static void make_acquire(char *line)
 
 static void make_release(char *line)
 {
-    static const char *const more[] = {"-,keep,wait,", "-,keep,call,", "b0,tail,call,",
-                                       "b1/1,front,wait,"};
+    static const char *const more[] = {"next=wait,", "", "ticket=b0,place=tail,",
+                                       "ticket=b1/1,place=front,next=wait,"};
     const struct op *o = old_op();
     snprintf(line, LINE, "release %s - %s %d ", o->name, o->id, one_in(3) ? 0 : 9000);
     if (one_in(2) && strcmp(o->part, "-") == 0)
         add(line, "-");
     else
-        add(line, "%s%s", ANY(more), o->part);
+        add(line, "%spart=%s", ANY(more), o->part);
 }
 
 static void make_renew(char *line)

@@ -298,7 +298,7 @@ START_TEST(every_script_gets_through)
     ck_codes(ask(SCRIPT_COMMIT, "x", "op1 150 7 -"), 1, 150);
     ck_codes(ask(SCRIPT_COMMIT, "x", "op1 120 7 -"), 2, 150);
     ck_codes(ask(SCRIPT_COMMIT, "x", "op9 200 7 -"), 0, 0);
-    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op4 you 10000 1 7 op1,5000,-,keep,-,0,x,-"), 1,
+    ck_codes(ask(SCRIPT_ACQUIRE, "x", "op4 you 10000 1 7 prev=op1,tomb=5000"), 1,
              151); /* hand-over */
     ck_codes(ask(SCRIPT_RENEW, "x", "op1 10000 1 0 -"), -1, 0);
     ck_codes(ask(SCRIPT_RENEW, "x", "op4 20000 2 2.5 -"), 1, 0);
@@ -418,8 +418,7 @@ START_TEST(what_many_readers_have_is_shown_in_part)
     char args[64];
 
     for (int i = 0; i < 20; i++) {
-        snprintf(args, sizeof args, "op%d me%d %d %d 7 -,0,-,keep,-,0,s,-", i, i, 10000 + i,
-                 100 + i);
+        snprintf(args, sizeof args, "op%d me%d %d %d 7 mode=s", i, i, 10000 + i, 100 + i);
         ck_codes(ask(SCRIPT_ACQUIRE, "x", args), 1, 100 + i);
     }
     struct asked one = ask(SCRIPT_PEEK, "x", "");

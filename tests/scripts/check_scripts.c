@@ -66,12 +66,12 @@ START_TEST(a_full_server_lets_go)
     side_begin(s);
     run_step(s, &c, "join - - RUN 0 s -> active 0 s 0");
     run_step(s, &c, "acquire n - r1.1 R 9000 50 7 - -> 1 50 0");
-    run_step(s, &c, "acquire m - p1.1 P 9000 5 7 -,0,-,keep,-,0,1:0,- -> 1 51 0");
+    run_step(s, &c, "acquire m - p1.1 P 9000 5 7 mode=1:0 -> 1 51 0");
     side_by_hand("CONFIG SET maxmemory 1");
     run_step(s, &c, "CALL 1000000");
     run_step(s, &c, "release n - r1.1 0 - -> 1 0");
     run_step(s, &c, "CALL 1000001");
-    run_step(s, &c, "release m - p1.1 0 -,keep,call,s:1:0 -> 1 0");
+    run_step(s, &c, "release m - p1.1 0 part=s:1:0 -> 1 0");
     side_by_hand("CONFIG SET maxmemory 0");
     side_end(s);
 }
@@ -122,8 +122,8 @@ START_TEST(a_share_that_has_lapsed_is_not_renewed)
     const struct side *s = sides[SIDE_REDIS];
     side_begin(s);
     run_step(s, &c, "join - - RUN 0 s -> active 0 s 0");
-    run_step(s, &c, "acquire n - r1.1 R 9000 50 7 -,0,-,keep,-,0,s,- -> 1 50 0");
-    run_step(s, &c, "acquire m - p1.1 P 9000 5 7 -,0,-,keep,-,0,1:0,- -> 1 51 0");
+    run_step(s, &c, "acquire n - r1.1 R 9000 50 7 mode=s -> 1 50 0");
+    run_step(s, &c, "acquire m - p1.1 P 9000 5 7 mode=1:0 -> 1 51 0");
     side_by_hand("ZADD holdfast:{n}:shares 1 r:R");
     side_by_hand("ZADD holdfast:{m}:shares 1 s:1:0");
     run_step(s, &c, "acquire n - w1.1 W 1000 5 7 - -> 1 52 0");
@@ -132,7 +132,7 @@ START_TEST(a_share_that_has_lapsed_is_not_renewed)
     run_step(s, &c, "renew m - p1.1 9000 1 101 s:1:0 -> 0");
     run_step(s, &c, "takeover m - p2.1 0 P 5 7 none n -> 0 ~1000 0 0 0 0 0 0");
     run_step(s, &c, "release m - w2.1 0 - -> 1 0");
-    run_step(s, &c, "acquire m - p3.1 P 1000 5 7 -,0,-,keep,-,0,2:1,- -> 1 54 0");
+    run_step(s, &c, "acquire m - p3.1 P 1000 5 7 mode=2:1 -> 1 54 0");
     side_end(s);
 }
 END_TEST
@@ -211,7 +211,7 @@ START_TEST(a_share_is_seen_when_the_clock_goes_back)
     run_step(s, &c, "join - - RUN 0 s -> active 0 s 0");
     run_step(s, &c, "acquire z - x.1 X 9000 50 base - -> 1 50 0");
     side_by_hand("HSET holdfast:master rare 9999999999999");
-    run_step(s, &c, "acquire n - r1.1 R 9000 51 base -,0,-,keep,-,0,s,- -> 1 51 0");
+    run_step(s, &c, "acquire n - r1.1 R 9000 51 base mode=s -> 1 51 0");
     run_step(s, &c, "acquire n - w1.1 W 9000 52 base - -> 0 ~9000 0");
     side_end(s);
 }
@@ -228,7 +228,7 @@ START_TEST(a_full_server_takes_nothing)
     run_step(s, &c, "acquire z - x.0 X 9000 50 base - -> 1 50 0");
     side_by_hand("CONFIG SET maxmemory 1");
     run_step(s, &c, "acquire n - x.1 X 9000 50 base - -> OOM");
-    run_step(s, &c, "acquire n - x.2 X 9000 50 base gone.1,500,-,keep,-,0,x,- -> OOM");
+    run_step(s, &c, "acquire n - x.2 X 9000 50 base prev=gone.1,tomb=500 -> OOM");
     run_step(s, &c, "suspend - - RUN 5000 -> quarantine ~5000");
     side_by_hand("CONFIG SET maxmemory 0");
     side_end(s);

@@ -1,31 +1,29 @@
--- activate: ends the quarantine of this server. Every token that it gives from now on is above `base`,
--- the highest that enough of the other masters have given.
+-- activate: ends the quarantine of this server. Every token that it gives from now on is above `base`, the highest that
+-- enough of the other servers have given (safety R5).
 --
 -- ARGV   run_id base force digest
---          force   1: whatever is left of the quarantine (an administrator's word)
---          digest  of the settings of this broker: the base is good for its list of masters
+--          force   "1": whatever is left of the quarantine (an administrator's word)
+--          digest  of the settings of this broker: `base` is good for its list of masters
 -- Reply  {time, state, left}
 -- Twice  a repeat changes nothing, and base never goes back.
-local clock = redis.call('TIME')
-local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+--@ now.lua
+local RUN, BASE, FORCE, DIGEST = ARGV[1], tonumber(ARGV[2]), ARGV[3] == '1', ARGV[4]
 local mark = redis.call('HMGET', 'holdfast:master', 'run_id', 'state', 'until', 'base', 'digest')
-if mark[1] ~= ARGV[1] then
+local run_id, state, till, base, digest = unpack(mark)
+if run_id ~= RUN then
     return redis.error_reply('STRANGER this server has lost its data')
-elseif mark[5] ~= ARGV[4] then
+elseif digest ~= DIGEST then
     return redis.error_reply('SETTINGS other settings than those of this broker are in force here')
 end
 local left = 0
-if mark[2] ~= 'active' then
-    left = math.max(0, tonumber(mark[3]) - now)
-    if ARGV[3] == '1' then
-        left = 0
-    end
+if state ~= 'active' then
+    left = FORCE and 0 or math.max(0, tonumber(till) - now)
     if left == 0 then
-        mark[2] = 'active'
-        redis.call('HSET', 'holdfast:master', 'state', 'active')
-        if tonumber(ARGV[2]) > (tonumber(mark[4]) or 0) then
+        state = 'active'
+        redis.call('HSET', 'holdfast:master', 'state', state)
+        if BASE > (tonumber(base) or 0) then
             redis.call('HSET', 'holdfast:master', 'base', ARGV[2])
         end
     end
 end
-return {now, mark[2], left}
+return {now, state, left}

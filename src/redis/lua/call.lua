@@ -1,22 +1,26 @@
--- call: the beginning of the scripts that create something, or whose answer is a vote: why nothing may be done, as an
--- error. The text of each carries the id of this run of the server, so that a restarted one does not know the script
--- (safety R5), and the digest of the settings of its broker, so that one with others than are in force here, or from before
--- they were changed (MASTER ADOPT), is refused by each call (R6).
--- A broker numbers its calls, and holdfast:master remembers the last one of each broker that took or released something
--- (`last:<broker>`): a late copy of an earlier call does nothing. So what a broker has released cannot come back to life
--- (safety R2).
--- What has gone as nearly always is answered in brief, as one text: the time in s and us, and the number of the call.
--- Numbers come as text. Arithmetic makes numbers of it faster than tonumber() does, and to compare it as text is slow in
+-- call: part of the scripts that create something or whose answer is a vote; stands at their beginning. Refuses a call that
+-- must not run, by an error whose first word says why.
+--
+-- The text of each script carries the run id of this server, so that a restarted server does not know it (safety R5), and the
+-- digest of its broker's settings, so that each call of a broker with other settings than those in force, or than those from
+-- before MASTER ADOPT, is refused (R6).
+--
+-- A broker numbers its calls, and holdfast:master keeps the number of the last one of each broker that took or released
+-- something (`last:<broker>`). A late copy of an earlier call is refused, so what a broker has released cannot come back to
+-- life (R2).
+--
+-- Nearly always the mark is of this run, these settings are in force, the state is active, and nothing rare is there
+-- (rare.lua). Then `ready` in holdfast:master is the run id and the digest, and this one field is read instead of four,
+-- because each takes its time. Only acquire writes `ready`; a script that ends one of the four deletes it in the same step.
+--
+-- BRIEF is the reply when all went as nearly always, as one text: the time in s and us, and the number of the call.
+--
+-- Numbers arrive as texts. Arithmetic makes numbers of them faster than tonumber() does; a comparison of texts is slow in
 -- many locales.
--- Nearly always this is the run that the mark tells of, it is active, and nothing rare is there (rare.lua): then
--- holdfast:master's `ready` is the id of the run and the digest. One field is asked for instead of four, because each takes
--- its time. Only acquire writes it; who ends one of the four deletes it in the same step.
 local READY, RUN_ID, SETTINGS = '@RUN_ID@/@SETTINGS@', '@RUN_ID@', '@SETTINGS@'
 local call, KEYS, ARGV = redis.call, KEYS, ARGV -- locals are found faster
 local CALL, LAST = ARGV[2] + 0, 'last:' .. ARGV[3]
-local clock = call('TIME')
-local now = clock[1] * 1000 + clock[2] / 1000
-now = now - now % 1
+--@ now.lua
 local master = call('HMGET', 'holdfast:master', 'ready', LAST, 'base')
 local BRIEF = clock[1] .. ' ' .. clock[2] .. ' ' .. ARGV[2]
 local run_id, settings, state, may_be_rare = RUN_ID, SETTINGS, 'active', false

@@ -1,6 +1,6 @@
--- call_up: part of the scripts that set a lock free. The first ticket in the line is taken out of it, and a message
--- "<ticket> <key>" goes to the channel holdfast:wake:<broker>. One that nobody listens to any more is passed over.
--- A numbered ticket has half a second for its turn, in which no other numbered one that has not been called gets the lock.
+-- call_up: part of the scripts that set a lock free. Calls up the first ticket in the line: takes it out and publishes
+-- "<ticket> <key>" on the channel holdfast:wake:<broker>. A ticket whose broker does not listen any more is passed over.
+-- A numbered ticket then has TURN_MS for its turn, in which no other numbered ticket gets the lock.
 local TURN_MS = 500
 
 local function call_up(key)

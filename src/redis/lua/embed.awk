@@ -1,8 +1,9 @@
 # Turns Lua scripts into C strings at build time: acquire.lua becomes
 #     static const char script_lua_acquire[] = "line\n" ...;
-# A line `--@ part.lua` is replaced by what stands in that file beside it. One literal per source line; comment and
-# blank lines become empty ones and a part becomes one line, so that the line numbers in Redis' error messages are
-# those of the source.
+# A line `--@ part.lua` is replaced by what stands in that file beside it, which may have such lines too; a line
+# `--@ codes acquire` by locals with the names and numbers of enum acquire_code in ../codes.h, and so on for each word behind
+# `codes`. One literal per source line; comment and blank lines become empty ones and a part becomes one line, so that the
+# line numbers in Redis' error messages are those of the source.
 # usage: awk -f embed.awk a.lua b.lua >script_lua.h
 #        awk -f embed.awk -v plain=1 a.lua          one script as it is sent, to read or to try by hand
 
@@ -25,12 +26,19 @@ function stripped(line) {
     return line ~ /^[ \t]*--/ ? "" : line
 }
 
-function part(name, file, line, text) {
-    file = FILENAME
-    sub(/[^\/]*$/, "", file)
-    file = file name
+function directory(    path) {
+    path = FILENAME
+    sub(/[^\/]*$/, "", path)
+    return path
+}
+
+# A part as one line, with the parts that it names itself.
+function part(name, depth,    file, line, text) {
+    file = directory() name
+    if (depth > 4)
+        fail("parts name each other in a circle: " name)
     while ((getline line < file) > 0) {
-        line = stripped(line)
+        line = line ~ /^ *--@ / ? inserted(line, depth + 1) : stripped(line)
         sub(/ -- .*$/, "", line)
         sub(/^[ \t]+/, "", line)
         if (line != "")
@@ -39,6 +47,35 @@ function part(name, file, line, text) {
     close(file)
     if (text == "")
         fail("there is no part " file)
+    return text
+}
+
+# enum <set>_code of codes.h as locals.
+function codes(set,    file, line, word, inside, names, numbers) {
+    file = directory() "../codes.h"
+    while ((getline line < file) > 0) {
+        if (line ~ "^enum " set "_code [{]")
+            inside = 1
+        else if (line ~ /^}/)
+            inside = 0
+        else if (inside && split(line, word, /[ ,=]+/) > 3) {
+            names = names (names == "" ? "" : ", ") word[2]
+            numbers = numbers (numbers == "" ? "" : ", ") word[3]
+        }
+    }
+    close(file)
+    if (names == "")
+        fail("there is no enum " set "_code in " file)
+    return "local " names " = " numbers
+}
+
+# What a line `--@ ...` stands for.
+function inserted(line, depth,    word, n, i, text) {
+    n = split(line, word)
+    if (word[2] != "codes")
+        return part(word[2], depth)
+    for (i = 3; i <= n; i++)
+        text = text (i > 3 ? " " : "") codes(word[i])
     return text
 }
 
@@ -59,7 +96,7 @@ FNR == 1 {
 }
 
 {
-    line = $0 ~ /^ *--@ / ? part($2) : stripped($0)
+    line = $0 ~ /^ *--@ / ? inserted($0, 1) : stripped($0)
     if (plain) {
         print line
         next

@@ -1,5 +1,5 @@
--- line_up: part of the scripts that let somebody wait. place: "tail" behind the others, "front" before them, else the
--- ticket stays where it stands.
+-- line_up: part of the scripts that let somebody wait. Puts a ticket into the line of a lock. place: "tail" behind all
+-- others, "front" before them; "keep" leaves the ticket where it stands.
 local LINE_MS = 60000 -- a line that nobody renews is forgotten
 
 local function line_up(key, ticket, place)

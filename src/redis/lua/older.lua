@@ -1,8 +1,8 @@
 -- older: part of the scripts that take a lock for an owner. A broker numbers its operations: "<broker>.<number in base
--- 36>". So of two that are both its own it is known which one came first, and a late copy of the first is no longer
--- wanted.
+-- 36>". So of two operations of one broker it is known which came first, and a late copy of the first is not wanted any
+-- more.
 
--- What this operation is to the one that holds: "older" or "newer", both of the same broker; nil: of another one.
+-- Returns what `op` is to the operation `held`: "older" or "newer" when one broker made both, else nil.
 local function age(op, held)
     local broker, number = op:match('^(.*)%.(.*)$')
     local holder, its = held:match('^(.*)%.(.*)$')

@@ -1,31 +1,31 @@
--- pass: gives back a turn that is not wanted, or calls up whose turn it is. Takes a ticket out of the line of a lock;
--- when nobody has the lock alone, the first of those who are left is called up (see call_up.lua).
+-- pass: takes a ticket out of the line of a lock, and when nobody has the lock as a whole, calls up the first one of those
+-- that are left (call_up.lua). So a turn that is not wanted is given back.
 --
 -- KEYS   one lock an item
 -- ARGV   (unused) call broker; then an item: ticket next
---          ticket   "-": none is to be taken out
---          next     "wait": nobody is called up, as in release.lua
--- Reply  {time, call, code, ...}:  1 nobody has it alone   0 it is held
+--          ticket   "-": none is taken out
+--          next     "call", or "wait": nobody is called up, as in release.lua
+-- Reply  {time, call, code, ...}: PASS_FREE or PASS_HELD, whether somebody has the lock as a whole
 -- Twice  the same again may call up one more, who then finds the lock free or asks again later.
-local clock = redis.call('TIME')
-local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+--@ now.lua
 --@ call_up.lua
-local WIDTH = 2
+--@ codes pass
+local HEAD, WIDTH, call = 3, 2, redis.call
 
 local reply = {now, tonumber(ARGV[2])}
 for i = 1, #KEYS do
-    local key, a = KEYS[i], 3 + (i - 1) * WIDTH
-    local ticket = ARGV[a + 1]
-    local code = 1 - redis.call('EXISTS', key)
+    local key, first = KEYS[i], HEAD + WIDTH * (i - 1) + 1
+    local ticket, turn = unpack(ARGV, first, first + WIDTH - 1)
+    local code = call('EXISTS', key) == 0 and PASS_FREE or PASS_HELD
     if ticket ~= '-' then
-        redis.call('LREM', key .. ':line', 0, ticket)
+        call('LREM', key .. ':line', 0, ticket)
         if ticket:find('/', 1, true) then
-            redis.call('ZREM', key .. ':turn', ticket)
+            call('ZREM', key .. ':turn', ticket)
         end
     end
-    if code == 1 and ARGV[a + 2] == 'call' then
+    if code == PASS_FREE and turn == 'call' then
         call_up(key)
     end
-    reply[#reply + 1] = code
+    reply[i + 2] = code
 end
 return reply

@@ -1,54 +1,56 @@
--- plant: puts a hold that is known to have its majority elsewhere on this server too, where it is missing
--- and the lock is free. Its answer is never a vote. Also works while the server is in quarantine.
+-- plant: puts a hold that is known to have its majority elsewhere on this server too, where it is missing and the lock is
+-- free (safety R3). Its answer is never a vote. Also works while the server is in quarantine.
 --
 -- KEYS   one lock an item
 -- ARGV   deadline call broker; then an item: op owner token count seq lease counter maxhold part
---          maxhold as in acquire.lua, part as in release.lua
--- Reply  {time, call, code, ...}:  1 planted, or there already   0 taken, or op is gone
+--          maxhold, counter as in acquire.lua; part: see shares.lua
+-- Reply  {time, call, code, ...}:
+--          PLANT_THERE     planted, or there already
+--          PLANT_REFUSED   somebody has it, or op is gone
 -- Twice  the same op again changes nothing.
 --@ call.lua
 --@ hold.lua
 --@ rare.lua
 --@ shares.lua
-local WIDTH = 9
+--@ counter.lua
+--@ codes plant
+local HEAD, WIDTH = 3, 9
 
--- Does somebody hold it in a way that cannot be at the same time?
+-- Does somebody hold the lock in a way that cannot be at the same time?
 local function is_taken(key, owner, part)
-    local held, kind = read(key), part:byte()
-    if held and (kind ~= 114 or held.owner ~= owner) then -- r
+    local held = read(key)
+    if held and not (is_reader(part) and held.owner == owner) then
         return true
     end
-    local n = shares(key)
-    if n == 0 then
+    local live = shares(key)
+    if live == 0 then
         return false
-    elseif kind == 115 then -- s
+    elseif is_permit(part) then
         return limit_of(key) ~= tonumber(part:match('^s:(%d+):'))
     elseif limit_of(key) then
         return true
     end
-    return kind ~= 114 and not (n == 1 and redis.call('ZSCORE', key .. ':shares', 'r:' .. owner))
+    return not is_reader(part) and not (live == 1 and call('ZSCORE', key .. ':shares', 'r:' .. owner))
 end
 
 local reply = {now, CALL}
 for i = 1, #KEYS do
-    local key, a = KEYS[i], 3 + (i - 1) * WIDTH
-    local op, owner, token, lease = ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 6]
-    local counter, maxhold, part = ARGV[a + 7], ARGV[a + 8], ARGV[a + 9]
+    local key, first = KEYS[i], HEAD + WIDTH * (i - 1) + 1
+    local op, owner, token, count, seq, lease, counter, maxhold, part = unpack(ARGV, first, first + WIDTH - 1)
     local hold = hold_key(key, part)
     local held = look(hold)
-    local code = held and held:match(OP) == op and 1 or 0
-    if not held and not is_taken(key, owner, part) and redis.call('EXISTS', gone_key(key, op)) == 0 then
-        code = 1
-        local ends = maxhold == '0' and '0' or string.format('%.0f', now + tonumber(maxhold))
-        redis.call('SET', hold, hold_text(op, token, ARGV[a + 4], ARGV[a + 5], lease, ends, '0', owner), 'PX', lease)
+    local code = held and held:match(OP) == op and PLANT_THERE or PLANT_REFUSED
+    if not held and not is_taken(key, owner, part) and call('EXISTS', gone_key(key, op)) == 0 then
+        code = PLANT_THERE
+        local ends = maxhold == '0' and '0' or string.format('%.0f', now + maxhold)
+        call('SET', hold, hold_text(op, token, count, seq, lease, ends, '0', owner), 'PX', lease)
         if part ~= '-' then
             enter_share(key, part, owner, lease, true)
         end
-        local last = tonumber(redis.call('HGET', 'holdfast:master', counter)) or 0
-        if last < tonumber(token) then
-            redis.call('HSET', 'holdfast:master', counter, token)
+        if last_token(counter) < tonumber(token) then
+            count_to(counter, token)
         end
     end
-    reply[#reply + 1] = code
+    reply[i + 2] = code
 end
 return reply

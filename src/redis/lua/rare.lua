@@ -1,13 +1,13 @@
--- rare: part of the scripts that look for tombstones and shares, or write them. Most servers have none most of the time:
--- until holdfast:master's `rare` (this server's time in ms) some may be there, and while it is over nobody looks for them.
+-- rare: part of the scripts that look for tombstones and shares, or write them. Most servers have none most of the time. Some
+-- may be there until `rare` in holdfast:master, a time of this server in ms; after it nobody looks for them.
 local SLACK_MS = 1000 -- the time of a command may be a little behind TIME
 
 local function gone_key(key, op)
     return key .. ':gone:' .. op
 end
 
--- To be called whenever one is written that stays for so long. The server is not `ready` then (call.lua); when its clock
--- has gone back it may have been, though `rare` is not over. HDEL comes last: behind any write Redis no longer refuses
+-- Notes that something rare stays for so long; every writer of one calls this. Takes `ready` away (call.lua). A server whose
+-- clock has gone back may be `ready` though `rare` is not over. HDEL comes last: behind any write Redis no longer refuses
 -- what a full server has no room for.
 local rare_until
 local function rare_for(ms)

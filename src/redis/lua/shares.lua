@@ -1,12 +1,21 @@
--- shares: part of the scripts that know of readers and permits. Who has a share of a lock stands in the sorted set
--- <key>:shares by the end of his time: "r:<owner>" a reader, "s:<n>:<i>" permit i of n. His hold is under <key>:<share>, as
--- an exclusive one is under <key>; <key>:permit:<owner> is the "<n>:<i>" of an owner's permit.
--- Needs rare.lua.
+-- shares: part of the scripts that know of readers and permits; behind hold.lua and rare.lua. The sorted set <key>:shares
+-- has the shares of a lock by the end of their time: "r:<owner>" a reader, "s:<n>:<i>" permit i of n. The hold of a share is
+-- under <key>:<share>, as an exclusive one is under <key>. <key>:permit:<owner> is the "<n>:<i>" of an owner's permit.
+-- A part of a lock is a share, or "-": the lock as a whole.
+--
 -- Invariant: the hold of a share never ends before its place in the set does.
 
--- Owners are any bytes: without "}" their keys cannot be those of another lock, whatever its name.
+-- Owners are any bytes. Without "}" their keys cannot be those of another lock, whatever its name.
 local function no_brace(text)
     return text:gsub('[%%}]', {['%'] = '%25', ['}'] = '%7D'})
+end
+
+local function is_reader(part)
+    return part:sub(1, 2) == 'r:'
+end
+
+local function is_permit(part)
+    return part:sub(1, 2) == 's:'
 end
 
 local function hold_key(key, part)
@@ -17,16 +26,16 @@ local function permit_key(key, owner)
     return key .. ':permit:' .. no_brace(owner)
 end
 
--- When it is a permit, held under op (nil: any), its owner has it no longer.
+-- Takes a permit away from its owner's <key>:permit:<owner>, if it is held under op (nil: any). Other parts have none.
 local function forget_permit(key, part, op)
-    local h = part:byte() == 115 and read(hold_key(key, part)) -- s
+    local h = is_permit(part) and read(hold_key(key, part))
     if h and h.op == (op or h.op) and redis.call('GET', permit_key(key, h.owner)) == part:sub(3) then
         redis.call('DEL', permit_key(key, h.owner))
     end
 end
 
--- How many there are. Those whose time is over are forgotten with what they hold: a renewal that comes a moment later must
--- not find it, because somebody may have taken the lock.
+-- Returns how many shares there are. Deletes those whose time is over with their holds first: a renewal that comes a moment
+-- later must not find them, because somebody may have taken the lock.
 local function shares(key)
     local over = redis.call('ZRANGEBYSCORE', key .. ':shares', '-inf', '(' .. string.format('%.0f', now))
     for _, part in ipairs(over) do
@@ -37,29 +46,25 @@ local function shares(key)
     return redis.call('ZCARD', key .. ':shares')
 end
 
--- n when it is in use as n permits, else nil.
+-- Returns n when the lock is in use as n permits, else nil.
 local function limit_of(key)
     local first = redis.call('ZRANGE', key .. ':shares', 0, 0)[1]
     return first and tonumber(first:match('^s:(%d+):'))
 end
 
-local function at_least(key, ms)
-    if redis.call('PTTL', key) < ms then
-        redis.call('PEXPIRE', key, ms)
-    end
-end
-
--- Writes a share, or that it lasts longer; or, when it is `anew`, what its time is now.
+-- Writes a share that lasts for `lease` ms, or prolongs it. Shortens it only with `anew`.
 local function enter_share(key, part, owner, lease, anew)
     lease = tonumber(lease)
-    local till = now + lease
-    local old = not anew and redis.call('ZSCORE', key .. ':shares', part)
+    local till, set = now + lease, key .. ':shares'
+    local old = not anew and redis.call('ZSCORE', set, part)
     if not old or tonumber(old) < till then
-        redis.call('ZADD', key .. ':shares', string.format('%.0f', till), part)
-        if part:byte() == 115 then -- s
+        redis.call('ZADD', set, string.format('%.0f', till), part)
+        if is_permit(part) then
             redis.call('SET', permit_key(key, owner), part:sub(3), 'PX', lease)
         end
     end
-    at_least(key .. ':shares', lease)
+    if redis.call('PTTL', set) < lease then
+        redis.call('PEXPIRE', set, lease)
+    end
     rare_for(lease)
 end

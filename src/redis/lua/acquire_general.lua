@@ -1,0 +1,91 @@
+-- acquire_general: part of acquire.lua: returns a function that serves item i, whatever it is: code, value, line.
+--@ codes in_use
+--@ hold.lua
+--@ rare.lua
+--@ call_up.lua
+--@ line_up.lua
+--@ shares.lua
+--@ older.lua
+--@ acquire_wish.lua
+--@ acquire_exclusive.lua
+--@ acquire_reader.lua
+--@ acquire_permit.lua
+--@ acquire_turn.lua
+
+-- Writes the hold of item i with its token. Returns how far that is above the floor.
+local function put(i, key, hold, lease)
+    local by = above or math.max(0, last_of[counter_of[i]] + 1 - hold:match(TOKEN))
+    if by > 0 then
+        hold = raise(hold, by)
+    end
+    call('SET', key, hold, 'PX', lease)
+    taken = true
+    if names then
+        count(i, hold)
+    end
+    return by
+end
+
+local function kind_of(w)
+    return w.mode == 'x' and exclusive or w.mode == 's' and reader or permit
+end
+
+-- Judges an item: code and value of its refusal, or nil when it may be taken.
+local function judge(w)
+    local code, value, has_it = kind_of(w).judge(w)
+    if not code and not has_it and is_judged(w) and not is_turn(w.key, w.ticket) then
+        return ACQUIRE_HELD, 0
+    end
+    return code, value
+end
+
+-- Judges item i and the others of its group, which stand behind it. Returns their wishes by their numbers.
+local function judge_group(i)
+    local first, wishes, size, may_take = wish_of(i), {}, 0, true
+    local w = first
+    repeat
+        wishes[i + size], size = w, size + 1
+        w.code, w.value = judge(w)
+        may_take = may_take and (w.code or ACQUIRE_TAKEN) == ACQUIRE_TAKEN
+        w = first.group ~= '-' and i + size <= n and wish_of(i + size)
+    until not w or w.group ~= first.group
+    if not may_take or first.group ~= '-' and size ~= tonumber(first.group:match('/(%d+)$')) then
+        for _, its in pairs(wishes) do
+            its.code, its.value = its.code or ACQUIRE_ALL_NEEDED, its.value or 0
+        end
+    end
+    return wishes
+end
+
+-- Takes an item that judge() has allowed.
+local function take(w)
+    local kind = kind_of(w)
+    local part = kind.part(w)
+    if w.prev ~= '-' then
+        kind.end_prev(w)
+        if w.tomb ~= '0' then
+            bury(w.key, w.prev, '', w.tomb, 'NX')
+            rare = true
+        end
+    end
+    local hold = w.hold
+    if w.maxhold ~= '0' then
+        hold = hold:gsub(' end=0', ' end=' .. string.format('%.0f', now + w.maxhold), 1)
+    end
+    local value = put(w.i, hold_key(w.key, part), hold, w.lease)
+    if part ~= '-' then
+        enter_share(w.key, part, w.owner, w.lease, true)
+        rare = true
+    end
+    return ACQUIRE_TAKEN, value
+end
+
+local judged = {}
+return function(i)
+    judged = judged[i] and judged or judge_group(i)
+    local w = judged[i]
+    if not w.code then
+        w.code, w.value = take(w)
+    end
+    return w.code, w.value, settle_ticket(w)
+end

@@ -1,0 +1,35 @@
+-- acquire_reader: part of acquire.lua: a lock as one reader among others.
+local reader = {}
+
+function reader.part(w)
+    return 'r:' .. w.owner
+end
+
+function reader.judge(w)
+    local hold, alone = hold_key(w.key, reader.part(w)), read(w.key)
+    if alone and not alone.op then
+        return ACQUIRE_FOREIGN, 0
+    end
+    local live, limit, own = shares(w.key), limit_of(w.key), read(hold)
+    local code, value = repeated(w, own)
+    if own and not code then
+        code, value = refusal(w, hold, own)
+    end
+    if code then
+        return code, value
+    elseif alone and alone.op ~= w.prev and alone.owner ~= w.owner then
+        return ACQUIRE_HELD, left(call('PTTL', w.key))
+    elseif limit then
+        return ACQUIRE_OTHER_KIND, limit
+    elseif live > 0 and w.place ~= 'front' and call('LLEN', w.key .. ':line') > 0 then
+        return ACQUIRE_HELD, 0 -- somebody in the line may want it alone: readers who come later do not overtake him
+    end
+    return nil, nil, alone and alone.owner == w.owner
+end
+
+function reader.end_prev(w)
+    local alone = look(w.key)
+    if alone and alone:match(OP) == w.prev then
+        call('DEL', w.key)
+    end
+end

@@ -14,8 +14,11 @@
 #include "lock/finish.h"
 #include "lock/hold.h"
 #include "lock/lock_info.h"
+#include "lock/lock_share.h"
 #include "lock/release.h"
 #include "stats/stats.h"
+
+enum { FORCED_TURN = 256 };
 
 /* {n, then for each of the first holds: ...}, as in peek.lua */
 enum {
@@ -117,15 +120,14 @@ static void add_count(void *arg, const struct lock_info_seen *seen)
 }
 
 /* What this broker believes its clients to hold, and no master has shown. */
-static void check_local(struct lock_request *r, int64_t now_ms)
+static void check_local(struct lock_request *r, struct hold *h, int64_t now_ms)
 {
     char op[BROKER_OP_MAX + 1];
-    struct hold *h;
-    LIST_FOREACH(h, &r->lock->holds, of_lock) {
-        broker_op_text(r->broker, h->op, op);
-        if (owner_same(h->owner, r->owner) && lock_info_votes(r->info, op) == 0)
-            hold_check(r->broker, h, now_ms);
-    }
+    if (!h)
+        return;
+    broker_op_text(r->broker, h->op, op);
+    if (lock_info_votes(r->info, op) == 0)
+        hold_check(r->broker, h, now_ms);
 }
 
 static void on_holds(struct round *round, void *arg, int64_t now_ms)
@@ -135,7 +137,10 @@ static void on_holds(struct round *round, void *arg, int64_t now_ms)
     if (no_majority(r, round, now_ms))
         return;
     each_hold(r->info, add_count, r);
-    check_local(r, now_ms);
+    struct hold *h = lock_hold_of(r->lock, r->owner), *share = lock_share_of(r->lock, r->owner);
+    check_local(r, h, now_ms);
+    if (share != h)
+        check_local(r, share, now_ms);
     finish_count(r->broker, r, r->count);
 }
 
@@ -172,7 +177,9 @@ static void list(struct lock_info *info, const struct lock_info_holder *holder,
 static void add_local(struct lock_info *info, const struct lock *l, int64_t now_ms)
 {
     const struct hold *h;
-    LIST_FOREACH(h, &l->holds, of_lock) {
+    LIST_FOREACH(h, &l->holds, of_lock) { /* of thousands only those that are listed */
+        if (info->n_listed == LOCK_INFO_HOLDERS)
+            break;
         struct lock_info_holder holder = {
             .owner = h->owner,
             .here = true,
@@ -185,6 +192,7 @@ static void add_local(struct lock_info *info, const struct lock *l, int64_t now_
         };
         list(info, &holder, h->part);
     }
+    info->n_holders = share_count(l) + (lock_exclusive(l) ? 1 : 0);
 }
 
 /* One that a client of this broker has was listed with what is known here. */
@@ -288,7 +296,7 @@ static void forced(struct broker *b, struct lock_request *r, int64_t now_ms)
     struct lock *l = r->lock;
     if (r->failed)
         finish_error(b, r, "NOQUORUM too few masters have confirmed that '%s' is free", l->name);
-    else if (has_more(r->info))
+    else if (has_more(r->info) || lock_first_hold(l))
         peek(b, r, on_force_peeked, now_ms);
     else
         finish_count(b, r, r->count);
@@ -303,10 +311,11 @@ static void on_forced(struct round *round, void *arg, int64_t now_ms)
         forced(r->broker, r, now_ms);
 }
 
+/* As many as one turn has time for; the others when the masters have answered. */
 static void lose_local(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
     struct hold *h;
-    while ((h = lock_first_hold(r->lock))) {
+    for (int n = 0; n < FORCED_TURN && (h = lock_first_hold(r->lock)); n++) {
         stats.releases_forced++;
         r->count = 1;
         h->deadline_ms = now_ms; /* by order, whatever its owner was told */

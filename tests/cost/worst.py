@@ -38,6 +38,8 @@ PATTERNS = 120              # costly ones, of each of two connections
 SENDERS, PIPELINE = 3, 34   # connections that ask, and how often; a turn runs 32 of one client
 FEW = 4                     # of what takes a turn by itself
 ENDLESS = ("QUIT", "MONITOR", "SUBSCRIBE", "PSUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE")   # replies are not one by one
+READERS = 10000             # of one lock
+OWNER = "o" * 240
 LONG = "n" * 480
 COSTLY = ["*" + "n*" * 500 + "z", "*" + "?" * 400 + "[^a-z]", "*[" + "ab" * 500 + "]z", "*" + "n" * 400 + "z"]
 WORD = "w" * 500
@@ -262,6 +264,31 @@ def readers_let_in(state):
             assert reader.recv(60)
 
 
+def readers_of_one_lock(state, name):
+    """So many readers of one lock, whatever their connections."""
+    with_lease = ["LEASE", "600000"]
+    with state.broker.connect() as client:
+        for part in range(0, READERS, 250):
+            replies = client.pipeline(*(["LOCK", name, "SHARED", "OWNER", "%s-%d" % (OWNER, n)] + with_lease
+                                        for n in range(part, part + 250)))
+            assert all(isinstance(reply, list) for reply in replies), replies[0]
+    settle(state.broker)
+    state.broker.turns()
+
+
+def look_at_readers(state):
+    readers_of_one_lock(state, "looked-at")
+    ask(state.broker, [["LOCKINFO", "looked-at"]])
+    ask(state.broker, [["HOLDS", "looked-at", "OWNER", OWNER]])
+
+
+def force_readers(state):
+    readers_of_one_lock(state, "forced")
+    with state.broker.connect() as client:
+        assert client.cmd("FORCEUNLOCK", "forced") > 0
+    settle(state.broker)
+
+
 def pages(state):
     port = re.search(r"http://127.0.0.1:(\d+)", state.broker.proc.log_text())
     if port is None:
@@ -287,7 +314,8 @@ def kill_all(state):
 
 
 # In this order: the last ones take the state apart.
-FLOWS = {"message to many": message_to_many, "pages": pages, "reload": reload, "readers let in": readers_let_in,
+FLOWS = {"message to many": message_to_many, "readers looked at": look_at_readers, "readers forced": force_readers,
+         "pages": pages, "reload": reload, "readers let in": readers_let_in,
          "pause and resume": pause_and_resume, "holder leaves": leaving_holder, "holder resets": resetting_holder,
          "kill all": kill_all}
 

@@ -195,6 +195,7 @@ void broker_submit(struct broker *b, struct lock_request *r, const struct resp_a
     r->broker = b;
     r->by_session = r->base.session ? r->base.session->id : 0;
     r->number = ++b->last_request;
+    r->base.arrived_us = now_ms * 1000;
     if (r->verb == VERB_MLOCK || r->verb == VERB_MUNLOCK)
         multilock_begin(b, r, names, n);
     broker_run(b, r, now_ms);

@@ -66,9 +66,11 @@ void hold_use_lease(struct broker *, struct hold *, const struct lock_request *,
 void hold_look_again(struct broker *, struct hold *, int64_t now_ms);
 /* This round has found it on a majority of masters. */
 void hold_seen(struct hold *, const struct round *);
-/* True when what is known of it is no older than a second: seen then, or others would have been
- * heard to take it away. A lost one is known to be. */
-bool hold_is_fresh(const struct broker *, const struct hold *, int64_t now_ms);
+/* True when what is known of it is good enough to refuse this request: others would have been heard
+ * to take it away, or it was seen since the request came and within the last second. A lost one is
+ * known to be. */
+bool hold_is_fresh(const struct broker *, const struct hold *, const struct lock_request *,
+                   int64_t now_ms);
 /* What to ask for: the lease, less where MAXHOLD ends earlier; 0 when that is over. */
 int64_t hold_lease_ms(const struct hold *, int64_t now_ms);
 

@@ -153,7 +153,7 @@ void inspect_holds(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
     const struct hold *h = lock_hold_of(r->lock, r->owner);
     const struct hold *share = lock_share_of(r->lock, r->owner);
-    if (h && hold_is_fresh(b, h, now_ms) && (!share || hold_is_fresh(b, share, now_ms)))
+    if (h && hold_is_fresh(b, h, r, now_ms) && (!share || hold_is_fresh(b, share, r, now_ms)))
         finish_count(b, r, count_of(h, now_ms) + (share != h ? count_of(share, now_ms) : 0));
     else
         peek(b, r, on_holds, now_ms);

@@ -93,7 +93,7 @@ void takeover_begin(struct broker *b, struct lock *l, struct lock_request *r, in
     struct lock_queue *q;
     if (h && hold_is_valid(h, now_ms))
         lease_ms = renew_lease_ms(now_ms, lease_ms, h->end_ms);
-    if (!h && alone && hold_is_valid(alone, now_ms) && hold_is_fresh(b, alone, now_ms)) {
+    if (!h && alone && hold_is_valid(alone, now_ms) && hold_is_fresh(b, alone, r, now_ms)) {
         finish_as(b, r, RESULT_NOT_HELD); /* from memory: somebody else holds it here */
         return;
     }

@@ -31,10 +31,11 @@ static bool keeps_out(const struct hold *h, const struct lock_request *r, bool a
 }
 
 /* Is what is known of this hold good enough: now, or `later` too, as this broker would hear? */
-static bool is_sure(const struct broker *b, const struct hold *h, bool later, int64_t now_ms)
+static bool is_sure(const struct broker *b, const struct hold *h, const struct lock_request *r,
+                    bool later, int64_t now_ms)
 {
     return later ? h->state == HOLD_LOST || broker_has_heard(b, h->seen_ms, now_ms)
-                 : hold_is_fresh(b, h, now_ms);
+                 : hold_is_fresh(b, h, r, now_ms);
 }
 
 /* Is what is known of the holds that keep this one out? */
@@ -46,7 +47,7 @@ static bool are_sure(const struct broker *b, const struct lock *l, const struct 
     LIST_FOREACH(h, &l->holds, of_lock) {
         if (!keeps_out(h, r, all))
             continue;
-        sure = is_sure(b, h, later, now_ms);
+        sure = is_sure(b, h, r, later, now_ms);
         if (sure != all || h->part.kind == LOCK_EXCLUSIVE)
             return sure;
     }
@@ -139,7 +140,7 @@ void waiters_check(struct broker *b, struct lock *l, const struct lock_request *
     bool all = takes_all(l, r);
     struct hold *h;
     LIST_FOREACH(h, &l->holds, of_lock) {
-        if (!keeps_out(h, r, all) || hold_is_fresh(b, h, now_ms))
+        if (!keeps_out(h, r, all) || hold_is_fresh(b, h, r, now_ms))
             continue;
         if (!h->checked)
             hold_write(b, h, 0, on_checked, check_new(h), now_ms);

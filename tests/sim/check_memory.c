@@ -49,6 +49,15 @@ static void force_in_secret(void)
     answers(ELSEWHERE, "FORCEUNLOCK n", "1");
 }
 
+/* The link is down and that is known, as when it was reset. */
+static void deafen_openly(void)
+{
+    struct world_broker *wb = &world.brokers[0];
+    deafen(true);
+    for (int i = 0; i < story_conf.n_servers; i++)
+        broker_listens(&wb->b, i, INT64_MAX, 0, world_local_ms(wb));
+}
+
 /* ---- what is asked ---- */
 
 START_TEST(holds_are_counted_where_they_are)
@@ -60,6 +69,23 @@ START_TEST(holds_are_counted_where_they_are)
     story_gets(ELSEWHERE, "LOCK n LEASE 6000");
     world_run_ms(OLD_MS);
     answers(X, "HOLDS n", "2");
+    world_end();
+}
+END_TEST
+
+/* Not for a second either, where it is known that nothing is heard. */
+START_TEST(holds_are_asked_for_where_nothing_is_heard)
+{
+    begin(_i);
+    story_gets(X, "LOCK n LEASE 6000");
+    deafen_openly();
+    story_gets(X, "LOCK m LEASE 6000");
+    story_gets(ELSEWHERE, "RENEW n LEASE 6000");
+    story_gets(ELSEWHERE, "LOCK n LEASE 6000");
+    story_gets(ELSEWHERE, "RENEW m LEASE 6000");
+    story_gets(ELSEWHERE, "LOCK m LEASE 6000");
+    answers(X, "HOLDS n", "2");
+    answers(X, "HOLDS m", "2");
     world_end();
 }
 END_TEST
@@ -144,6 +170,24 @@ START_TEST(what_is_free_is_not_refused)
     else
         force_in_secret();
     world_run_ms(OLD_MS);
+    is_granted(Y, tries[_i / 4]);
+    world_end();
+}
+END_TEST
+
+/* Asked for one request, the masters are asked again for the next one: in between it may have come
+ * free. */
+START_TEST(what_is_free_is_not_refused_where_nothing_is_heard)
+{
+    begin(_i / 2 % 2 ? 3 : 1);
+    story_gets(X, "LOCK n LEASE 6000");
+    deafen_openly();
+    answers(Y, "LOCK n", "nil");
+    answers(Y, "UNLOCK n", "-NOTHELD");
+    if (_i % 2)
+        leave_in_secret();
+    else
+        force_in_secret();
     is_granted(Y, tries[_i / 4]);
     world_end();
 }
@@ -278,6 +322,7 @@ static Suite *memory_suite(void)
     TCase *c = tcase_create("memory");
     for (int n = 1; n <= 3; n += 2) {
         tcase_add_loop_test(c, holds_are_counted_where_they_are, n, n + 1);
+        tcase_add_loop_test(c, holds_are_asked_for_where_nothing_is_heard, n, n + 1);
         tcase_add_loop_test(c, who_locks_what_has_moved_gets_it, n, n + 1);
         tcase_add_loop_test(c, who_locks_what_was_forced_gets_it_anew, n, n + 1);
         tcase_add_loop_test(c, who_unlocks_what_has_moved_gives_it_back, n, n + 1);
@@ -287,6 +332,7 @@ static Suite *memory_suite(void)
         tcase_add_loop_test(c, it_hears_that_it_is_forced, n, n + 1);
     }
     tcase_add_loop_test(c, what_is_free_is_not_refused, 0, 4 * TRIES);
+    tcase_add_loop_test(c, what_is_free_is_not_refused_where_nothing_is_heard, 0, 4 * TRIES);
     tcase_add_test(c, what_nobody_renews_is_looked_at_too);
     tcase_add_loop_test(c, readers_and_permits_are_looked_at, 0, 2);
     tcase_add_test(c, what_is_held_is_refused);

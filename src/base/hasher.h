@@ -13,7 +13,7 @@
 
 enum { HASHER_PASSWORD_MAX = 1024 }; /* a longer password is never right */
 
-/* The first job makes the thread from now on. Returns a descriptor that is readable when it has a
+/* Allows a thread, which the first job makes. Returns a descriptor that is readable when there is a
  * result; -1: there will be no thread. */
 int hasher_start(void);
 /* Waits for the job that runs, drops its result, and ends the thread. Idempotent. */

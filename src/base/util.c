@@ -285,7 +285,7 @@ static uint64_t rotate(uint64_t x, int bits)
     return x << bits | x >> (64 - bits);
 }
 
-/* SipRound, figure 2.1 of the paper. */
+/* Mixes the state once: SipRound, figure 2.1 of the paper. */
 static void sip_round(uint64_t v[4])
 {
     v[0] += v[1];

@@ -21,7 +21,7 @@ char *util_strdup_or_null(const char *s); /* NULL for NULL */
 char *util_memdup(const void *p,
                   size_t n); /* copies n bytes, which may hold NULs, and appends a NUL */
 
-/* True when both texts are the same, or both are NULL. */
+/* Returns true when both texts are the same, or both are NULL. */
 bool util_same_text(const char *a, const char *b);
 
 /* Returns what a hexadecimal digit of either case stands for; -1: it is none. */
@@ -36,13 +36,13 @@ char *util_digits(char *end, uint64_t n);
 /* Writes the same from `to` on, 20 bytes at most and no NUL; returns the end. */
 char *util_put_digits(char *to, uint64_t n);
 
-/* "250ms" "30s" "5m" "1h" "2d", and joined from large to small, each unit once: "1m30s". A bare
- * number is in ms. Never negative. Reads whatever util_format_duration writes for ms >= 0.
- * Returns 0, or -1 and leaves *out_ms alone. */
+/* Reads "250ms" "30s" "5m" "1h" "2d", and these joined from large to small, each unit once:
+ * "1m30s". A bare number is in ms. Never negative. Reads whatever util_format_duration writes for
+ * ms >= 0. Returns 0, or -1 and leaves *out_ms alone. */
 int util_parse_duration(const char *s, int64_t *out_ms) MUST_CHECK;
 
-/* "512" "512b" "64k" "64kb" "16mb" "1g" "1tb", in either case, powers of 1024, never negative.
- * Returns 0, or -1 and leaves *out_bytes alone. */
+/* Reads "512" "512b" "64k" "64kb" "16mb" "1g" "1tb", in either case, powers of 1024, never
+ * negative. Returns 0, or -1 and leaves *out_bytes alone. */
 int util_parse_size(const char *s, int64_t *out_bytes) MUST_CHECK;
 
 /* Writes the exact duration, as "30s", "1m30s", "250ms" or "0s". Returns what snprintf would; 48

@@ -133,7 +133,7 @@ void client_login_turn(struct clients *);
 void client_login_arm(struct clients *);
 
 /* run.c */
-/* stream_events.on_bytes. */
+/* Runs the commands in the bytes of a client; for stream_events.on_bytes. */
 size_t client_on_bytes(void *arg, const char *data, size_t len);
 /* Goes on with the commands of a client that had to wait, if nothing is in its way any more. */
 void client_unstall(struct client *);

@@ -116,7 +116,7 @@ static void *create_array(const redisReadTask *task, size_t n)
     return add_array(task, n);
 }
 
-/* The types of RESP3, which we never ask for, end the reader. */
+/* Ends the reader, as the next one does: these are types of RESP3, which we never ask for. */
 static void *create_double(const redisReadTask *task, double value, char *text, size_t len)
 {
     (void)value, (void)text, (void)len;

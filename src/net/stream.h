@@ -108,8 +108,8 @@ void stream_adopt(struct stream *, int fd);
 /* Does the same with TLS; the peer is the one that has connected. */
 void stream_adopt_tls(struct stream *, int fd, struct ssl_ctx_st *);
 
-/* From now on stream_connect() makes connections with TLS to the server of this name (a name or a
- * numeric address). The context and the name stay the caller's and must be there at each connect;
+/* Has stream_connect() make connections with TLS from now on, to the server of this name (a name or
+ * a numeric address). The context and the name stay the caller's and must be there at each connect;
  * NULL: plain again. */
 void stream_secure(struct stream *, struct ssl_ctx_st *, const char *name);
 
@@ -168,7 +168,7 @@ void stream_shutdown(struct stream *);
  * closed. */
 void stream_close(struct stream *);
 
-/* As stream_close(), with an RST in place of a FIN: the peer sees an error at once. */
+/* Closes as stream_close() does, with an RST in place of a FIN: the peer sees an error at once. */
 void stream_reset(struct stream *);
 
 static inline bool stream_is_open(const struct stream *s)

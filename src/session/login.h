@@ -42,8 +42,8 @@ struct login_try {
     size_t name_len, password_len;
 };
 
-/* Begins. `on_verdict` is called when the verdict on a try that waits is known; never from
- * login_ask(). */
+/* Sets up the queue of tries. `on_verdict` is called when the verdict on a try that waits is known;
+ * never from login_ask(). */
 void login_init(void (*on_verdict)(struct session *));
 
 /* Asks for the verdict on the try of a session, for the first time or again. `*login` is NULL at

@@ -152,7 +152,7 @@ void session_flush(struct session *, int64_t now_ms);
 struct resp_writer session_push(struct session *, int64_t now_ms);
 void session_push_end(struct session *);
 
-/* The first request of it that is parked; NULL: none is. */
+/* Returns the first of its requests that is parked; NULL if none is. */
 const struct request *session_waiting(const struct session *);
 
 static inline bool session_is_blocked(const struct session *s)

@@ -43,22 +43,6 @@ void log_set_level(enum log_level level)
     log_current_level = level;
 }
 
-int log_level_parse(const char *name, enum log_level *out)
-{
-    for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
-        if (strcmp(name, levels[i].name) == 0) {
-            *out = (enum log_level)i;
-            return 0;
-        }
-    }
-    return -1;
-}
-
-const char *log_level_name(enum log_level level)
-{
-    return levels[level].name;
-}
-
 /* Returns true when this file is the journal. JOURNAL_STREAM is inherited also by processes whose
  * stderr was redirected since, so the file must be the one that it names. */
 static bool is_journal(FILE *file)

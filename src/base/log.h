@@ -52,10 +52,6 @@ static inline bool log_enabled(enum log_level level)
     return level <= log_current_level;
 }
 
-/* Reads one of "error" "warn" "info" "debug" "trace". Returns 0, or -1 and leaves *out alone. */
-int log_level_parse(const char *name, enum log_level *out) __attribute__((warn_unused_result));
-const char *log_level_name(enum log_level level);
-
 /* Writes to file from now on instead of stderr, which NULL restores. The file stays the caller's.
  */
 void log_set_file(FILE *file);

@@ -70,22 +70,6 @@ START_TEST(nothing_is_evaluated_for_nothing)
 }
 END_TEST
 
-START_TEST(level_names)
-{
-    for (int i = LOG_LEVEL_ERROR; i <= LOG_LEVEL_TRACE; i++) {
-        enum log_level level = LOG_LEVEL_ERROR;
-        ck_assert_int_eq(log_level_parse(log_level_name((enum log_level)i), &level), 0);
-        ck_assert_int_eq(level, i);
-    }
-    enum log_level level = LOG_LEVEL_WARN;
-    ck_assert_int_eq(log_level_parse("", &level), -1);
-    ck_assert_int_eq(log_level_parse("Info", &level), -1);
-    ck_assert_int_eq(log_level_parse("infos", &level), -1);
-    ck_assert_int_eq(level, LOG_LEVEL_WARN);
-    ck_assert_str_eq(log_level_name(LOG_LEVEL_TRACE), "trace");
-}
-END_TEST
-
 START_TEST(escapes)
 {
     static const struct {
@@ -448,7 +432,6 @@ int main(void)
     TCase *tc = tcase_create("log");
     tcase_add_test(tc, levels);
     tcase_add_test(tc, nothing_is_evaluated_for_nothing);
-    tcase_add_test(tc, level_names);
     tcase_add_test(tc, escapes);
     tcase_add_test(tc, long_lines);
     tcase_add_test(tc, time_stamps);

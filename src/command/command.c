@@ -219,10 +219,11 @@ static void note_command(struct request *request, const struct cmd_row *row, int
 {
     request->cmd = row->number;
     request->arrived_us = now_us;
-    if (argc < 2 || (row->cmd->flags & CMD_SECRET) != 0)
+    if (argc <= row->subject || (row->cmd->flags & CMD_SECRET) != 0)
         return;
-    size_t n = argv[1].len < sizeof(request->subject) ? argv[1].len : sizeof(request->subject);
-    memcpy(request->subject, argv[1].ptr, n);
+    const struct resp_arg *subject = &argv[row->subject];
+    size_t n = subject->len < sizeof(request->subject) ? subject->len : sizeof(request->subject);
+    memcpy(request->subject, subject->ptr, n);
     request->subject_len = (uint8_t)n;
 }
 

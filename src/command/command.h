@@ -137,6 +137,8 @@ struct stats_command *cmd_stats(size_t index);
 bool cmd_permits(struct session *, const struct cmd *, const char *full_name, int argc,
                  const struct resp_arg *argv);
 
+/* Whether its first argument says how many names follow. */
+bool cmd_counts_names(const struct cmd *);
 /* Where names of locks stand in the request: from argv[*first] to before the returned word; no
  * names: both the same. All words behind a number of names that does not fit count as names. */
 int cmd_find_names(const struct cmd *, int argc, const struct resp_arg *argv, int *first);

@@ -14,6 +14,7 @@ enum { CMD_NAME_MAX = 32 }; /* bytes of the name of a command or a sub-command *
 struct cmd_row {
     const struct cmd *cmd;
     uint16_t number; /* cmd_index(cmd) */
+    uint8_t subject; /* which word of a request says what it is about; of several names the first */
     char full_name[2 * CMD_NAME_MAX + 2];
     struct stats_command counts;
 };

@@ -209,12 +209,6 @@ void cmd_docs_list(struct session *s, int argc, const struct resp_arg *argv, int
 
 /* ---- COMMAND GETKEYS ---- */
 
-/* Says its first argument how many names follow? */
-static bool counts_keys(const struct cmd *cmd)
-{
-    return strncmp(cmd->syntax, "numnames ", 9) == 0;
-}
-
 static bool is_number_of_keys(const struct resp_arg *word, int n)
 {
     int64_t given;
@@ -233,7 +227,7 @@ void cmd_docs_getkeys(struct session *s, int argc, const struct resp_arg *argv, 
         cmd_reply_error(s, "ERR Invalid command specified");
         return;
     }
-    if (!has_key(cmd) && !counts_keys(cmd)) {
+    if (!has_key(cmd) && !cmd_counts_names(cmd)) {
         cmd_reply_error(s, "ERR The command has no key arguments");
         return;
     }
@@ -242,7 +236,7 @@ void cmd_docs_getkeys(struct session *s, int argc, const struct resp_arg *argv, 
         return;
     }
     int end = cmd_find_names(cmd, n, words, &first);
-    if (counts_keys(cmd) && !is_number_of_keys(&words[1], end - first)) {
+    if (cmd_counts_names(cmd) && !is_number_of_keys(&words[1], end - first)) {
         cmd_reply_error(s, "ERR Invalid arguments specified for command");
         return;
     }

@@ -114,6 +114,11 @@ static const char *missing_class(const struct user *u, unsigned flags)
 
 /* ---- names ---- */
 
+bool cmd_counts_names(const struct cmd *cmd)
+{
+    return strncmp(cmd->syntax, "numnames ", 9) == 0;
+}
+
 int cmd_find_names(const struct cmd *cmd, int argc, const struct resp_arg *argv, int *first)
 {
     int64_t n;
@@ -121,7 +126,7 @@ int cmd_find_names(const struct cmd *cmd, int argc, const struct resp_arg *argv,
     *first = 0;
     if ((cmd->flags & (CMD_LOCK | CMD_INSPECT)) == 0)
         return 0;
-    if (strncmp(cmd->syntax, "numnames ", 9) == 0) {
+    if (cmd_counts_names(cmd)) {
         *first = 2;
         if (argc < 2 || util_parse_int(argv[1].ptr, argv[1].len, 1, argc - 2, &n) != 0)
             return argc; /* the command will refuse the number; until then all are names */

@@ -55,7 +55,7 @@ struct request {
     bool granted; /* a lock was granted: how long that took is a wait, for the statistics */
     bool waited;  /* has ever been parked: its time says nothing about our speed */
     uint8_t subject_len;
-    char subject[64]; /* its first argument, cut: for the slow log */
+    char subject[64]; /* the lock, cut: for the slow log and lists of waiters */
 };
 TAILQ_HEAD(request_list, request);
 

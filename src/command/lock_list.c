@@ -1,6 +1,7 @@
 /*
- * LOCKS and MASTERS: what this broker knows of all its locks, and of the servers that keep them.
- * SCAN, DBSIZE and TYPE tell the same to the tools of Redis: each lock is a key of the type "lock".
+ * LOCKS, WAITING and MASTERS: what this broker knows of all its locks, of who waits for them, and
+ * of the servers that keep them. SCAN, DBSIZE and TYPE tell the same to the tools of Redis: each
+ * lock is a key of the type "lock".
  */
 #include <stdio.h>
 
@@ -160,6 +161,74 @@ void cmd_lock_type(struct session *s, int argc, const struct resp_arg *argv, int
     struct resp_writer w = session_reply(s);
     (void)argc, (void)now_ms;
     resp_simple(&w, is_known ? "lock" : "none");
+    session_reply_end(s);
+}
+
+/* ---- WAITING ---- */
+
+enum { WAITING_USUAL = 10, WAITING_MAX = 100, WAITING_LOOK = 100 /* instructions */ };
+
+struct longest {
+    const struct request *rows[WAITING_MAX]; /* in order of arrival: the longest wait first */
+    int n, max;
+    int64_t looked_at;
+};
+
+/* Into its place; the shortest wait may fall out. */
+static void keep_longest(struct longest *l, const struct request *r)
+{
+    int i = l->n < l->max ? l->n++ : l->max - 1;
+
+    if (l->rows[i] && l->rows[i]->arrived_us <= r->arrived_us)
+        return;
+    for (; i > 0 && l->rows[i - 1]->arrived_us > r->arrived_us; i--)
+        l->rows[i] = l->rows[i - 1];
+    l->rows[i] = r;
+}
+
+static void look_for_wait(struct session *s, void *arg)
+{
+    struct longest *l = arg;
+    const struct request *r = session_waiting(s);
+
+    l->looked_at++;
+    if (r)
+        keep_longest(l, r);
+}
+
+static void write_wait(struct resp_writer *w, const struct request *r, int64_t now_ms)
+{
+    const char *client = r->session->name;
+
+    resp_map(w, 4);
+    resp_str(w, "lock");
+    resp_bulk(w, r->subject, r->subject_len);
+    resp_str(w, "connection");
+    resp_int(w, (int64_t)r->session->id);
+    resp_str(w, "client");
+    resp_str(w, client ? client : "");
+    resp_str(w, "waited_ms");
+    resp_int(w, now_ms - r->arrived_us / 1000);
+}
+
+void cmd_lock_waiting(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+{
+    struct longest l = {.max = WAITING_USUAL};
+    int64_t max;
+
+    if (argc != 1 && (argc != 3 || !cmd_word_is(&argv[1], "COUNT") ||
+                      util_parse_int(argv[2].ptr, argv[2].len, 1, WAITING_MAX, &max) != 0)) {
+        cmd_reply_error(s, "ERR syntax error: WAITING [COUNT 1..%d]", WAITING_MAX);
+        return;
+    }
+    if (argc == 3)
+        l.max = (int)max;
+    cmd_hooks()->each_client(cmd_hooks()->server, look_for_wait, &l);
+    cmd_charge(l.looked_at * WAITING_LOOK);
+    struct resp_writer w = session_reply(s);
+    resp_array(&w, (size_t)l.n);
+    for (int i = 0; i < l.n; i++)
+        write_wait(&w, l.rows[i], now_ms);
     session_reply_end(s);
 }
 

@@ -232,6 +232,8 @@ static const struct cmd table[] = {
             "name [OWNER id]"),
     CMD_ROW("UNSUBSCRIBE", cmd_pubsub_unsubscribe, -1, CMD_CONNECTION | CMD_PUBSUB_OK, "0.1.0",
             "Stops listening to channels.", "[channel ...]"),
+    CMD_ROW("WAITING", cmd_lock_waiting, -1, CMD_INSPECT | CMD_ALL_NAMES, "0.1.0",
+            "Lists the requests that wait for a lock here, the longest wait first.", "[COUNT n]"),
     CMD_ROW_END};
 const struct cmd *cmd_table(int *count)
 {

@@ -202,6 +202,27 @@ def test_a_killed_clients_locks_go_too(one, clients, other, name):
     assert other.cmd("LOCK", name, "WAIT", 5000)[0] > 0
 
 
+# WAITING
+
+def test_waiting_lists_the_longest_first(client, other, one, clients, name):
+    assert client.cmd("WAITING") == []
+    client.cmd("LOCK", name)
+    client.cmd("LOCK", name + "-2")
+    first, second = clients(one.broker), clients(one.broker)
+    first.cmd("CLIENT", "SETNAME", "bob")
+    first.send("MLOCK", 2, name, name + "-2", "WAIT", 0)
+    wait_for("one waits", lambda: len(other.cmd("WAITING")) == 1)
+    second.send("LOCK", name + "-2", "WAIT", 0)
+    wait_for("two wait", lambda: len(other.cmd("WAITING")) == 2)
+    rows = [as_map(row) for row in other.cmd("WAITING")]
+    assert [row["lock"] for row in rows] == [name, name + "-2"] and [row["client"] for row in rows] == ["bob", ""]
+    assert rows[0]["waited_ms"] >= rows[1]["waited_ms"]
+    assert other.cmd("CLIENT", "KILL", "ID", rows[1]["connection"]) == 1
+    wait_for("one waits", lambda: len(other.cmd("WAITING")) == 1)
+    assert [as_map(row)["lock"] for row in other.cmd("WAITING", "COUNT", "1")] == [name]
+    assert "1..100" in str(client.err("WAITING", "COUNT", 101))
+
+
 # COMMAND
 
 OURS = ["lock", "unlock", "renew", "holds", "owner", "lockinfo", "locks", "forceunlock", "masters"]

@@ -298,6 +298,8 @@ TABLE = {
                      lambda words: ok if len(words) > 1 else text, (), True),
     "lockinfo": Command(6, lambda m, c: [m.name()], LOCKINFO, ("NOQUORUM",)),
     "locks": Command(3, Maker.locks, row(text, list_of(text)), ()),
+    "waiting": Command(0.5, lambda m, c: m.pick([], ["COUNT", "100"]),
+                       list_of(map_with(lock=text, connection=integer, client=text, waited_ms=integer))),
     "dbsize": Command(0.5, None, integer),
     "scan": Command(0.5, Maker.scan, row(text, list_of(text))),
     "type": Command(0.5, lambda m, c: [m.name()], word("lock", "none")),

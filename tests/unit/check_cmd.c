@@ -218,6 +218,7 @@ STUB(cmd_lock_count)
 STUB(cmd_lock_type)
 STUB(cmd_lock_force)
 STUB(cmd_lock_masters)
+STUB(cmd_lock_waiting)
 
 /* ---- sessions ---- */
 

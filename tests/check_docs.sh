@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Fails when the manual or the sample configuration does not know an option, a command, or a switch
 # of the daemon, when the sample shows another default than the code has, when the help of holdfast,
-# its manual page and its completions do not have the same options, or when mandoc complains.
+# its manual page and its completions do not have the same options, when CONTRIBUTING.md names what is not
+# there, or when mandoc complains.
 # Reads CONF_ROW(section, key, TYPE, field, "default", ...) in src/conf/table.c, CMD_ROW("NAME", ...)
 # in src/command/*.c, and what `holdfastd -h` and `holdfast COMMAND -h` print; asks bash for its completions.
 # Tries itself on a toy tree first. Exits 77 without mandoc.
@@ -216,6 +217,30 @@ check_help() {
     check_cli "$1" "$1/holdfast"
 }
 
+# Whatever CONTRIBUTING.md names between backquotes is there: files, and names of the code. A name that begins with my_,
+# or a file that does, is the reader's own.
+check_guide() {
+    local root=$1 word rows=0 bad=0
+    while read -r word; do
+        rows=$((rows + 1))
+        if [[ $word == */* ]]; then
+            [ -e "$root/$word" ] || [ -e "$root/$word.c" ] && continue
+        else
+            grep -rqwF --include='*.[chp]*' --include='*.lua' --include='Makefile.am' -e "$word" \
+                "$root/src" "$root/tests" "$root/Makefile.am" && continue
+        fi
+        echo "CONTRIBUTING.md: $word is not there"
+        bad=1
+    done < <(grep -oE '`[^`]+`' "$root/CONTRIBUTING.md" | tr -d '`' |
+        grep -oE '^(src|tests|man|etc|doc)/[A-Za-z0-9_./-]+|^(struct |enum )?[A-Za-z0-9]+_[A-Za-z0-9_]*[A-Za-z0-9]$' |
+        sed -E 's/^(struct|enum) //' | grep -vE '(^|/)my[_.]|^holdfast_' | sort -u)
+    if [ $rows -eq 0 ]; then
+        echo 'CONTRIBUTING.md: names nothing'
+        bad=1
+    fi
+    return $bad
+}
+
 check_pages() {
     local page said bad=0
     for page in "$1"/man/*.[1-9]; do
@@ -241,6 +266,9 @@ toy_tree() {
     printf '.Bl -tag\n.It Ic lease , other\n.It Cm mode Ns = Ns Ar x\n.El\n' >"$toy/man/holdfast.ini.5"
     printf '    CMD_ROW("LOCK", f)\n' >"$toy/src/command/table.c"
     printf '.It Ic LOCK Ar name\n' >"$toy/man/holdfast-protocol.7"
+    mkdir -p "$toy/tests"
+    : >"$toy/Makefile.am"
+    printf 'A `CMD_ROW` in `src/command/table.c`; `my_own`.\n' >"$toy/CONTRIBUTING.md"
     printf '#!/bin/sh\nif [ "$1" = -h ]; then echo "  run   runs"; echo "  -u, --url"; exit; fi
 echo "usage: holdfast run [OPTION]...
 
@@ -283,6 +311,9 @@ try check_commands man/holdfast-protocol.7 s/LOCK/UNLOCK/
 try check_commands src/command/table.c d
 try check_switches man/holdfastd.8 /Fl.c/d
 try check_switches man/holdfastd.8 s/dev/devel/
+try check_guide CONTRIBUTING.md 's/table.c/tables.c/'
+try check_guide src/command/table.c s/CMD_ROW/CMD_LINE/
+try check_guide CONTRIBUTING.md d
 try check_help holdfast 's/, --names/, --name/'
 try check_help holdfast /--json/d
 try check_help holdfast 's/  run.*runs//'
@@ -309,6 +340,7 @@ root=${top_srcdir:-$(dirname "$0")/..}
 status=0
 check_conf "$root" || status=1
 check_commands "$root" || status=1
+check_guide "$root" || status=1
 check_switches "$root" "$("${HOLDFASTD:-$root/build/holdfastd}" -h)" || status=1
 check_cli "$root" "${HOLDFAST:-$root/build/holdfast}" || status=1
 if ! command -v mandoc >/dev/null; then

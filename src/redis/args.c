@@ -6,31 +6,10 @@
 
 #include <string.h>
 
-#include "base/util.h"
+#include "net/request.h"
 #include "redis/master.h"
 
 static struct args one;
-
-enum { LEN_MAX = 24 }; /* "$", 20 digits, CR LF */
-
-/* "$", the digits, CR LF; returns what is behind. */
-static char *put_len(char *to, size_t len)
-{
-    *to++ = '$';
-    if (len < 10)
-        *to++ = (char)('0' + len);
-    else
-        to = util_put_digits(to, len);
-    *to++ = '\r';
-    *to++ = '\n';
-    return to;
-}
-
-static char *put_bytes(char *to, const void *bytes, size_t n)
-{
-    memcpy(to, bytes, n);
-    return to + n;
-}
 
 struct args *args_begin(const char *name, size_t name_len)
 {
@@ -40,36 +19,26 @@ struct args *args_begin(const char *name, size_t name_len)
     one.floor = 0;
     one.bucket = -1;
     one.early = one.renewal = false;
-    char *begin = buf_reserve(&one.key, LEN_MAX + sizeof prefix + name_len + 3);
-    char *p = put_len(begin, sizeof prefix - 1 + name_len + 1);
-    p = put_bytes(p, prefix, sizeof prefix - 1);
-    p = put_bytes(p, name, name_len);
-    p = put_bytes(p, "}\r\n", 3);
-    buf_commit(&one.key, (size_t)(p - begin));
+    char *p = request_room(&one.key, sizeof prefix - 1 + name_len + 1);
+    memcpy(p, prefix, sizeof prefix - 1);
+    memcpy(p + sizeof prefix - 1, name, name_len);
+    p[sizeof prefix - 1 + name_len] = '}';
     return &one;
 }
 
 void args_text(struct args *it, const char *text, size_t len)
 {
-    char *begin = buf_reserve(&it->args, LEN_MAX + len + 2);
-    char *p = put_len(begin, len);
-    p = put_bytes(p, text, len);
-    p = put_bytes(p, "\r\n", 2);
-    buf_commit(&it->args, (size_t)(p - begin));
+    request_text(&it->args, text, len);
 }
 
 void args_str(struct args *it, const char *text)
 {
-    args_text(it, text, strlen(text));
+    request_str(&it->args, text);
 }
 
 void args_int(struct args *it, int64_t n)
 {
-    char text[24], *end = text + sizeof text;
-    char *p = util_digits(end, n < 0 ? 0 - (uint64_t)n : (uint64_t)n);
-    if (n < 0)
-        *--p = '-';
-    args_text(it, p, (size_t)(end - p));
+    request_int(&it->args, n);
 }
 
 void args_bytes(const struct args *it, struct master_item *out)

@@ -30,59 +30,6 @@ enum { ITEMS_MAX = 64, ITEMS_MAX_LIGHT = 100 };
  * many again for each so many us that an answer takes to get here at best. */
 enum { WINDOW = 1024, WINDOW_US = 4000 };
 
-/* ---- bytes ---- */
-
-static char *digits(char *end, int64_t n)
-{
-    end = util_digits(end, n < 0 ? 0 - (uint64_t)n : (uint64_t)n);
-    if (n < 0)
-        *--end = '-';
-    return end;
-}
-
-static void put_number(struct buf *b, char type, int64_t n)
-{
-    char text[32] = {[30] = '\r', [31] = '\n'};
-    char *p = digits(text + 30, n);
-
-    *--p = type;
-    buf_append(b, p, (size_t)(text + sizeof text - p));
-}
-
-void master_put_array(struct buf *b, int64_t n)
-{
-    put_number(b, '*', n);
-}
-
-void master_put_text(struct buf *b, const char *text, size_t len)
-{
-    put_number(b, '$', (int64_t)len);
-    buf_append(b, text, len);
-    buf_append(b, "\r\n", 2);
-}
-
-void master_put_int(struct buf *b, int64_t n)
-{
-    char text[32], *end = text + sizeof text;
-    char *p = digits(end, n);
-
-    master_put_text(b, p, (size_t)(end - p));
-}
-
-void master_put_words(struct buf *b, const char *words)
-{
-    int n = 1;
-
-    for (const char *p = words; *p; p++)
-        n += *p == ' ';
-    master_put_array(b, n);
-    for (const char *p = words; n > 0; n--) {
-        size_t len = strcspn(p, " ");
-        master_put_text(b, p, len);
-        p += len + 1;
-    }
-}
-
 /* ---- batches ---- */
 
 static struct master_batch *new_batch(struct master *m, enum master_ask_kind kind)
@@ -140,23 +87,23 @@ static void write_batch(struct master *m, struct master_batch *b, int64_t now_ms
     bool has_counters = buf_len(&b->counters) > 0;
 
     b->number = next_number(m, now_ms);
-    master_put_array(&m->out, 3 + row->head + b->n_items * (1 + (int64_t)row->args) + has_counters);
+    request_array(&m->out, 3 + row->head + b->n_items * (1 + (int64_t)row->args) + has_counters);
     buf_append(&m->out, m->head[b->script], (size_t)m->head_len[b->script]);
-    master_put_int(&m->out, b->n_items);
+    request_int(&m->out, b->n_items);
     buf_append(&m->out, buf_head(&b->keys), buf_len(&b->keys));
     if (row->deadline) /* by its own clock */
-        master_put_int(&m->out, deadline_ms(m, b) + m->clock.best.offset_us / 1000);
+        request_int(&m->out, deadline_ms(m, b) + m->clock.best.offset_us / 1000);
     else
-        master_put_text(&m->out, "", 0);
-    master_put_int(&m->out, b->number);
-    master_put_text(&m->out, m->setup.broker, strlen(m->setup.broker));
+        request_text(&m->out, "", 0);
+    request_int(&m->out, b->number);
+    request_str(&m->out, m->setup.broker);
     if (b->script == SCRIPT_ACQUIRE) {
-        master_put_int(&m->out, TAILQ_FIRST(&b->calls)->floor);
-        master_put_int(&m->out, TAILQ_LAST(&b->calls, master_calls)->floor);
+        request_int(&m->out, TAILQ_FIRST(&b->calls)->floor);
+        request_int(&m->out, TAILQ_LAST(&b->calls, master_calls)->floor);
     }
     buf_append(&m->out, buf_head(&b->args), buf_len(&b->args));
     if (has_counters)
-        master_put_text(&m->out, buf_head(&b->counters), buf_len(&b->counters));
+        request_text(&m->out, buf_head(&b->counters), buf_len(&b->counters));
     drop_items(b);
     TAILQ_INSERT_TAIL(&m->unsent, b, link);
     m->n_before += b->is_renewal ? 0 : b->n_items;
@@ -235,7 +182,7 @@ static struct master_batch *batch_for(struct master *m, enum script script,
 static void add_counter(struct buf *counters, int bucket)
 {
     char text[24], *end = text + sizeof text;
-    char *p = digits(end, bucket);
+    char *p = util_digits(end, (uint64_t)bucket);
     if (buf_len(counters) > 0)
         *--p = ' ';
     buf_append(counters, p, (size_t)(end - p));

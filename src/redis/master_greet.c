@@ -21,7 +21,7 @@
 void master_ask_words(struct master *m, enum master_ask_kind kind, const char *words)
 {
     master_batch_add(m, kind);
-    master_put_words(&m->out, words);
+    request_words(&m->out, words);
 }
 
 static void ask_identity(struct master *m)
@@ -33,11 +33,11 @@ static void ask_identity(struct master *m)
 static void ask_auth(struct master *m)
 {
     master_batch_add(m, MASTER_ASK_AUTH);
-    master_put_array(&m->out, m->user ? 3 : 2);
-    master_put_text(&m->out, "AUTH", 4);
+    request_array(&m->out, m->user ? 3 : 2);
+    request_text(&m->out, "AUTH", 4);
     if (m->user)
-        master_put_text(&m->out, m->user, strlen(m->user));
-    master_put_text(&m->out, m->password, strlen(m->password));
+        request_str(&m->out, m->user);
+    request_str(&m->out, m->password);
 }
 
 static void ask_setname(struct master *m)
@@ -45,10 +45,10 @@ static void ask_setname(struct master *m)
     const char *name = m->setup.client_name ? m->setup.client_name : "holdfast";
 
     master_batch_add(m, MASTER_ASK_OPTIONAL);
-    master_put_array(&m->out, 3);
-    master_put_text(&m->out, "CLIENT", 6);
-    master_put_text(&m->out, "SETNAME", 7);
-    master_put_text(&m->out, name, strlen(name));
+    request_array(&m->out, 3);
+    request_text(&m->out, "CLIENT", 6);
+    request_text(&m->out, "SETNAME", 7);
+    request_str(&m->out, name);
 }
 
 void master_greet(struct master *m)
@@ -83,10 +83,10 @@ static void load_scripts(struct master *m)
     for (int i = 0; i < SCRIPT_COUNT; i++) {
         char *text = script_text((enum script)i, m->run_id, m->digest);
         master_batch_add(m, MASTER_ASK_LOAD)->script = (uint8_t)i;
-        master_put_array(&m->out, 3);
-        master_put_text(&m->out, "SCRIPT", 6);
-        master_put_text(&m->out, "LOAD", 4);
-        master_put_text(&m->out, text, strlen(text));
+        request_array(&m->out, 3);
+        request_text(&m->out, "SCRIPT", 6);
+        request_text(&m->out, "LOAD", 4);
+        request_str(&m->out, text);
         free(text);
     }
     master_flush(m, m->heard_ms);

@@ -20,9 +20,9 @@ void master_probe(struct master *m)
 
     master_ask_words(m, MASTER_ASK_TIME, "TIME");
     master_batch_add(m, MASTER_ASK_MARK);
-    master_put_array(&m->out, 5 + master_count_lives(m));
+    request_array(&m->out, 5 + master_count_lives(m));
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        master_put_text(&m->out, words[i], strlen(words[i]));
+        request_str(&m->out, words[i]);
     master_put_life_fields(m);
     m->probing = true;
     master_flush(m, m->heard_ms);
@@ -30,10 +30,10 @@ void master_probe(struct master *m)
 
 static void put_call(struct master *m, enum script script, int n_args)
 {
-    master_put_array(&m->out, 3 + n_args);
+    request_array(&m->out, 3 + n_args);
     buf_append(&m->out, m->head[script], (size_t)m->head_len[script]);
-    master_put_int(&m->out, 0);
-    master_put_text(&m->out, m->run_id, strlen(m->run_id));
+    request_int(&m->out, 0);
+    request_str(&m->out, m->run_id);
 }
 
 int64_t master_quarantine_ms(const struct master *m)
@@ -51,11 +51,11 @@ static void ask_join(struct master *m, enum master_ask_kind kind)
 
     master_batch_add(m, kind);
     put_call(m, SCRIPT_JOIN, 6 + 2 * master_count_lives(m));
-    master_put_int(&m->out, master_quarantine_ms(m));
-    master_put_text(&m->out, settings, strlen(settings));
-    master_put_int(&m->out, m->adopt ? 1 : 0);
-    master_put_text(&m->out, m->digest, SETTINGS_DIGEST_LEN);
-    master_put_text(&m->out, m->facts.promoted, strlen(m->facts.promoted));
+    request_int(&m->out, master_quarantine_ms(m));
+    request_str(&m->out, settings);
+    request_int(&m->out, m->adopt ? 1 : 0);
+    request_text(&m->out, m->digest, SETTINGS_DIGEST_LEN);
+    request_str(&m->out, m->facts.promoted);
     master_put_lives(m);
     m->adopt = false;
     m->told = m->newest;
@@ -87,9 +87,9 @@ void master_activate(struct master *m, int64_t base, bool force)
     }
     master_batch_add(m, MASTER_ASK_ACTIVATE);
     put_call(m, SCRIPT_ACTIVATE, 4);
-    master_put_int(&m->out, base);
-    master_put_int(&m->out, force ? 1 : 0);
-    master_put_text(&m->out, m->digest, SETTINGS_DIGEST_LEN);
+    request_int(&m->out, base);
+    request_int(&m->out, force ? 1 : 0);
+    request_text(&m->out, m->digest, SETTINGS_DIGEST_LEN);
     master_flush(m, m->heard_ms);
 }
 
@@ -107,7 +107,7 @@ void master_suspend(struct master *m)
         master_move(m, MASTER_QUARANTINE);
     master_batch_add(m, MASTER_ASK_SUSPEND);
     put_call(m, SCRIPT_SUSPEND, 2);
-    master_put_int(&m->out, ms);
+    request_int(&m->out, ms);
     master_flush(m, m->heard_ms);
 }
 

@@ -40,8 +40,8 @@ int master_count_lives(struct master *self)
 void master_put_lives(struct master *self)
 {
     for (struct master *m = self; m; m = next(self, m)) {
-        master_put_text(&self->out, m->slot, strlen(m->slot));
-        master_put_text(&self->out, m->newest.text, strlen(m->newest.text));
+        request_str(&self->out, m->slot);
+        request_str(&self->out, m->newest.text);
     }
 }
 
@@ -51,7 +51,7 @@ void master_put_life_fields(struct master *self)
 
     for (struct master *m = self; m; m = next(self, m)) {
         buf_printf(&field, "life:%s", m->slot);
-        master_put_text(&self->out, buf_head(&field), buf_len(&field));
+        request_text(&self->out, buf_head(&field), buf_len(&field));
         buf_consume(&field, buf_len(&field));
     }
     buf_fini(&field);

@@ -50,10 +50,10 @@ void master_look(struct master *m)
     master_ask_words(m, MASTER_ASK_LOOK_FSYNC, "CONFIG GET appendfsync");
     master_ask_words(m, MASTER_ASK_LOOK_MARK, "HMGET holdfast:master run_id state until settings");
     master_batch_add(m, MASTER_ASK_LOOK_SCRIPTS);
-    master_put_array(&m->out, 3);
-    master_put_text(&m->out, "EVAL", 4);
-    master_put_text(&m->out, "return 1", 8);
-    master_put_text(&m->out, "0", 1);
+    request_array(&m->out, 3);
+    request_text(&m->out, "EVAL", 4);
+    request_text(&m->out, "return 1", 8);
+    request_text(&m->out, "0", 1);
     /* Nobody listens there. */
     master_ask_words(m, MASTER_ASK_LOOK_CHANNELS, "PUBLISH holdfast:wake: look");
     ask_time(m);

@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "net/reply.h"
+#include "net/request.h"
 #include "net/stream.h"
 #include "redis/life.h"
 #include "redis/master.h"
@@ -248,10 +249,6 @@ int master_on_look(struct master *, const struct master_batch *, int64_t now_us)
 /* ---- master_ask.c ---- */
 /* Begins a request of its own; its bytes are to be put into m->out. */
 struct master_batch *master_batch_add(struct master *, enum master_ask_kind);
-void master_put_array(struct buf *, int64_t n);
-void master_put_text(struct buf *, const char *text, size_t len);
-void master_put_int(struct buf *, int64_t n);
-void master_put_words(struct buf *, const char *words); /* a command without spaces in its words */
 /* The link has ended: what was under way waits for master_deliver(). */
 void master_bury(struct master *);
 void master_deliver(struct master *, int64_t now_ms);

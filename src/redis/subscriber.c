@@ -16,6 +16,7 @@
 #include "base/util.h"
 #include "conf/conf.h"
 #include "net/reply.h"
+#include "net/request.h"
 #include "net/stream.h"
 #include "net/tls.h"
 
@@ -33,13 +34,6 @@ struct subscriber {
     int64_t since_ms; /* subscribed; INT64_MAX: not yet */
     int64_t asked_ms; /* PING, or SUBSCRIBE, was sent then and is not answered; 0: it is */
 };
-
-static void put_text(struct buf *out, const char *text)
-{
-    buf_printf(out, "$%zu\r\n", strlen(text));
-    buf_append(out, text, strlen(text));
-    buf_append(out, "\r\n", 2);
-}
 
 static void set(struct event *e, int ms)
 {
@@ -72,7 +66,7 @@ static void on_beat(evutil_socket_t fd, short what, void *arg)
     set(&w->beat, BEAT_MS);
     if (!w->asked_ms && w->since_ms != INT64_MAX) {
         w->asked_ms = now_ms;
-        buf_printf(stream_out(&w->stream), "*1\r\n$4\r\nPING\r\n");
+        request_words(stream_out(&w->stream), "PING");
         stream_flush(&w->stream);
     } else if (now_ms - w->asked_ms > DEAF_MS) {
         tell_heard(w, INT64_MAX, 0); /* what is on its way may still come */
@@ -95,15 +89,15 @@ static void on_open(void *arg)
     stream_keepalive(&w->stream, &alive);
     reply_start(&w->reply, (size_t)w->setup.max_reply);
     if (w->password) {
-        buf_printf(out, "*%d\r\n", w->user ? 3 : 2);
-        put_text(out, "AUTH");
+        request_array(out, w->user ? 3 : 2);
+        request_str(out, "AUTH");
         if (w->user)
-            put_text(out, w->user);
-        put_text(out, w->password);
+            request_str(out, w->user);
+        request_str(out, w->password);
     }
-    buf_printf(out, "*2\r\n");
-    put_text(out, "SUBSCRIBE");
-    put_text(out, w->channel);
+    request_array(out, 2);
+    request_str(out, "SUBSCRIBE");
+    request_str(out, w->channel);
     w->asked_ms = clock_ms();
     set(&w->beat, BEAT_MS);
     stream_flush(&w->stream);

@@ -1,0 +1,73 @@
+/*
+ * Bytes of requests. request_room() is the one place that knows how a string is written; it is in
+ * the way of every lock, so it asks the buf for room once.
+ */
+#include "net/request.h"
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/util.h"
+
+enum { HEAD_MAX = 24 }; /* "*" or "$", 20 digits, CR LF */
+
+/* "*" or "$", the digits, CR LF; returns what is behind. */
+static char *put_head(char *to, char type, size_t n)
+{
+    *to++ = type;
+    if (n < 10)
+        *to++ = (char)('0' + n);
+    else
+        to = util_put_digits(to, n);
+    *to++ = '\r';
+    *to++ = '\n';
+    return to;
+}
+
+void request_array(struct buf *out, int64_t n)
+{
+    char *begin = buf_reserve(out, HEAD_MAX);
+    buf_commit(out, (size_t)(put_head(begin, '*', (size_t)n) - begin));
+}
+
+char *request_room(struct buf *out, size_t len)
+{
+    char *begin = buf_reserve(out, HEAD_MAX + len + 2);
+    char *room = put_head(begin, '$', len);
+    room[len] = '\r';
+    room[len + 1] = '\n';
+    buf_commit(out, (size_t)(room + len + 2 - begin));
+    return room;
+}
+
+void request_text(struct buf *out, const char *text, size_t len)
+{
+    memcpy(request_room(out, len), text, len);
+}
+
+void request_str(struct buf *out, const char *text)
+{
+    request_text(out, text, strlen(text));
+}
+
+void request_int(struct buf *out, int64_t n)
+{
+    char text[24], *end = text + sizeof text;
+    char *p = util_digits(end, n < 0 ? 0 - (uint64_t)n : (uint64_t)n);
+    if (n < 0)
+        *--p = '-';
+    request_text(out, p, (size_t)(end - p));
+}
+
+void request_words(struct buf *out, const char *words)
+{
+    int n = 1;
+    for (const char *p = words; *p; p++)
+        n += *p == ' ';
+    request_array(out, n);
+    for (const char *p = words; n > 0; n--) {
+        size_t len = strcspn(p, " ");
+        request_text(out, p, len);
+        p += len + 1;
+    }
+}

@@ -19,6 +19,7 @@
 #include "lock/hold.h"
 #include "lock/inspect.h"
 #include "lock/multilock.h"
+#include "lock/queue.h"
 #include "lock/reentry.h"
 #include "lock/takeover.h"
 #include "lock/waiters.h"
@@ -72,7 +73,7 @@ static bool is_refused(struct broker *b, struct lock_request *r)
     return true;
 }
 
-static void lock(struct broker *b, struct lock_request *r, int64_t now_ms)
+static void run_lock(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
     struct hold *h = waiters_already_has(r->lock, r);
     bool is_valid = h && hold_is_valid(h, now_ms);
@@ -90,7 +91,7 @@ static void lock(struct broker *b, struct lock_request *r, int64_t now_ms)
     free(error);
 }
 
-static void unlock(struct broker *b, struct lock_request *r, int64_t now_ms)
+static void run_unlock(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
     struct hold *h = lock_hold_of(r->lock, r->owner);
     if (h && hold_is_valid(h, now_ms)) {
@@ -109,7 +110,7 @@ static void unlock(struct broker *b, struct lock_request *r, int64_t now_ms)
     }
 }
 
-static void renew(struct broker *b, struct lock_request *r, int64_t now_ms)
+static void run_renew(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
     struct hold *h = lock_hold_of(r->lock, r->owner);
     if (h && !hold_is_valid(h, now_ms))
@@ -159,13 +160,13 @@ void broker_run(struct broker *b, struct lock_request *r, int64_t now_ms)
     }
     switch ((enum lock_verb)r->verb) {
     case VERB_LOCK:
-        lock(b, r, now_ms);
+        run_lock(b, r, now_ms);
         break;
     case VERB_UNLOCK:
-        unlock(b, r, now_ms);
+        run_unlock(b, r, now_ms);
         break;
     case VERB_RENEW:
-        renew(b, r, now_ms);
+        run_renew(b, r, now_ms);
         break;
     case VERB_HOLDS:
         inspect_holds(b, r, now_ms);

@@ -10,6 +10,7 @@
 #include "lock/broker_private.h"
 #include "lock/claim.h"
 #include "lock/hold.h"
+#include "lock/queue.h"
 #include "lock/waiters.h"
 
 /* ---- called up ---- */

@@ -16,7 +16,7 @@
 #include "redis/round.h"
 
 enum { BROKER_ID_LEN = 13, BROKER_OP_MAX = BROKER_ID_LEN + 16, BROKER_TICKET_MAX = BROKER_OP_MAX };
-/* What is older than this nobody is refused for: the masters are asked. */
+/* Refusals rely on no knowledge older than this: the masters are asked. */
 enum { BROKER_MEMORY_MS = 1000 };
 
 /* The subscriber link to a master, by which this broker hears what others do to its holds. */
@@ -65,28 +65,32 @@ struct broker {
     uint32_t n_jeopardy;
 };
 
-/* Whose question it is. */
+static inline bool broker_has_one_master(const struct broker *b)
+{
+    return b->rounds.n == 1;
+}
+/* The broker that has asked this round. */
 struct broker *broker_of_round(const struct round *);
-/* The text of an operation id: "<broker>.<number>". */
+/* Writes the id of an operation: "<broker>.<number>". */
 void broker_op_text(const struct broker *, uint64_t op, char out[BROKER_OP_MAX + 1]);
-/* "<broker>", or "<broker>/<number>" for a number other than 0. */
+/* Writes a ticket: "<broker>", or "<broker>/<number>" for a number other than 0. */
 void broker_ticket_text(const struct broker *, uint64_t number, char out[BROKER_TICKET_MAX + 1]);
-/* Adds the part of a hold, the last argument of several scripts. */
+/* Appends the part of a hold, the last argument of several scripts. */
 void broker_add_part(struct args *, struct lock_part, const struct owner *);
-/* For how long the masters remember as gone an operation of another broker, or of a permit that was
- * handed over, in ms: as long as a copy of the request that created it can be under way. Late
- * copies of all others are known by the numbers of calls (lua/call.lua). */
+/* Returns for how many ms the masters keep a tombstone of an operation of another broker, or of a
+ * permit that was handed over: as long as a copy of the request that created it can be under way.
+ * Late copies of all others are known by the numbers of calls (lua/call.lua). */
 int64_t broker_tomb_ms(const struct broker *);
-/* A number below `below`, for jitter; the same sequence for the same seed. */
+/* Returns a number below `below`, for jitter; the same sequence for the same seed. */
 uint64_t broker_random(struct broker *, uint64_t below);
 
-/* Whether the broker has heard what was done to a hold that stood on a majority of masters at
- * since_ms, by others, up to a second ago. */
+/* True when the broker would have heard, up to a second ago, of anybody who took away a hold that a
+ * majority of masters had at since_ms. */
 bool broker_has_heard(const struct broker *, int64_t since_ms, int64_t now_ms);
 
-/* When `due` is due its fn runs, once. */
+/* Runs due->fn once, at due_ms. */
 void broker_due_at(struct broker *, struct due *, int64_t due_ms);
-/* Likewise, and before all that is due by broker_due_at(). */
+/* Likewise, before everything that is due by broker_due_at(). */
 void broker_due_first(struct broker *, struct due *, int64_t due_ms);
 void broker_due_cancel(struct broker *, struct due *);
 #endif

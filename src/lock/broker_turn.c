@@ -169,7 +169,7 @@ static bool run_due(struct broker *b, struct wheel *w, int n, int64_t now_ms)
     return false;
 }
 
-static bool deliver_one(struct broker *b, bool of_renewal, int64_t now_ms)
+static bool deliver_verdict(struct broker *b, bool of_renewal, int64_t now_ms)
 {
     if (!rounds_has_verdict(&b->rounds, of_renewal))
         return false;
@@ -181,9 +181,9 @@ static bool deliver_one(struct broker *b, bool of_renewal, int64_t now_ms)
 
 void broker_deliver(struct broker *b, int most, int64_t now_ms)
 {
-    while (deliver_one(b, true, now_ms)) {
+    while (deliver_verdict(b, true, now_ms)) {
     }
-    while (most-- > 0 && deliver_one(b, false, now_ms)) {
+    while (most-- > 0 && deliver_verdict(b, false, now_ms)) {
     }
 }
 

@@ -8,15 +8,14 @@
  * loop is cut before it gets here (broker_turn.c, rounds): each event leaves a few items.
  */
 #include <assert.h>
-#include <stdlib.h>
 
-#include "base/pool.h"
 #include "lock/broker.h"
 #include "lock/broker_private.h"
 #include "lock/defer.h"
 #include "lock/handover.h"
 #include "lock/hold.h"
 #include "lock/multilock.h"
+#include "lock/queue.h"
 #include "lock/waiters.h"
 
 /* ---- requests ---- */
@@ -38,7 +37,7 @@ static void finish_made(struct lock_request *r, int64_t now_ms)
     lock_request_free(r);
 }
 
-static void finish(struct broker *b, struct lock_request *r, int64_t now_ms)
+static void end_request(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
     work_unref(&b->work, r->lock);
     r->lock = NULL;
@@ -76,25 +75,14 @@ void broker_end_hold(struct broker *b, struct hold *h, struct lock_request *rele
 
 /* ---- locks ---- */
 
-/* While it is held, how often others were passed over still counts, even if nobody waits here for a
- * moment: a few clients that take turns would starve the other brokers. */
-static bool is_queue_over(const struct lock *l)
-{
-    const struct lock_queue *q = l->queue;
-    return TAILQ_EMPTY(&q->waiters) && TAILQ_EMPTY(&q->deferred) && q->n_claims == 0 &&
-           (q->passed == 0 || LIST_EMPTY(&l->holds));
-}
-
 /* Frees what nothing refers to any more. */
 static void drop_if_idle(struct broker *b, struct lock *l)
 {
     if (l->refs > 0 || l->todo)
         return;
-    if (l->queue && is_queue_over(l)) {
+    if (l->queue && queue_is_over(l)) {
         broker_due_cancel(b, &l->queue->retry);
-        free(l->queue->failure);
-        pool_put(l->queue, sizeof *l->queue);
-        l->queue = NULL;
+        queue_free(l);
     }
     locktab_drop(&b->locks, l);
 }
@@ -117,7 +105,7 @@ static void after_end(struct broker *b, struct hold *h, int64_t now_ms)
     hold_free(h);
 }
 
-static void look_after(struct broker *b, struct lock *l, unsigned todo, int64_t now_ms)
+static void end_lock_work(struct broker *b, struct lock *l, unsigned todo, int64_t now_ms)
 {
     if (todo & WORK_RUN)
         waiters_run(b, l, now_ms);
@@ -141,7 +129,7 @@ static void work_one(struct broker *b, enum work_kind kind, int64_t now_ms)
     struct lock *l;
     switch (kind) {
     case WORK_FINISHED:
-        finish(b, work_take_finished(&b->work), now_ms);
+        end_request(b, work_take_finished(&b->work), now_ms);
         break;
     case WORK_ENDED:
         after_end(b, work_take_ended(&b->work), now_ms);
@@ -151,7 +139,7 @@ static void work_one(struct broker *b, enum work_kind kind, int64_t now_ms)
         break;
     case WORK_LOCK:
         l = work_take_lock(&b->work, &todo);
-        look_after(b, l, todo, now_ms);
+        end_lock_work(b, l, todo, now_ms);
         break;
     }
 }

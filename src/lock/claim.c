@@ -14,6 +14,7 @@
 #include "lock/broker_state.h"
 #include "lock/claim_private.h"
 #include "lock/lock_share.h"
+#include "lock/queue.h"
 #include "lock/release.h"
 #include "redis/args.h"
 #include "stats/stats.h"
@@ -28,9 +29,9 @@ static const struct sm_state states[STATES] = {
     [REFUSED] = {"refused", 0},
 };
 
-/* A token that rises this often in one claim is no race any more. */
+/* Rounds of commit in one claim: more are no race between brokers any more. */
 enum { COMMITS_MAX = 8 };
-/* So many permits are asked for, when others are quicker, before it counts as busy. */
+/* A claim asks for this many permits, one after the other, while others are quicker. */
 enum { TRIES_MAX = 8 };
 
 struct claim *claim_new(struct broker *b, struct lock *l, struct owner *owner, int64_t lease_ms,
@@ -182,7 +183,7 @@ static void grant(struct claim *c, struct round *r, int64_t token, int64_t now_m
 /* ---- commit rounds ---- */
 
 static void on_commit(struct round *r, void *arg, int64_t now_ms);
-static void ask(struct claim *c, int64_t now_ms);
+static void ask_masters(struct claim *c, int64_t now_ms);
 
 static void commit(struct claim *c, int64_t token, int64_t now_ms)
 {
@@ -218,7 +219,7 @@ static void ask_for_another(struct claim *c, uint16_t slot, int64_t now_ms)
     share_ask_instead(c->lock, &c->part, slot);
     c->op = ++c->broker->last_op;
     c->prev_op = c->group = 0;
-    ask(c, now_ms);
+    ask_masters(c, now_ms);
 }
 
 static void refuse(struct claim *c, struct round *r, int64_t now_ms)
@@ -274,7 +275,7 @@ static void on_asked(struct round *r, void *arg, int64_t now_ms)
         commit(c, quorum_token(&r->quorum), now_ms);
 }
 
-static void ask(struct claim *c, int64_t now_ms)
+static void ask_masters(struct claim *c, int64_t now_ms)
 {
     sm_move(states, &c->state, c->lock->name, ASKING);
     c->sent_ms = now_ms;
@@ -293,8 +294,8 @@ void claim_doubt(struct claim *c)
 
 void claim_start(struct claim *c, int64_t now_ms)
 {
-    struct lock_queue *q = lock_queue_get(c->lock);
+    struct lock_queue *q = queue_get(c->lock);
     LIST_INSERT_HEAD(&q->claims, c, of_lock);
     q->n_claims++;
-    ask(c, now_ms);
+    ask_masters(c, now_ms);
 }

@@ -15,7 +15,7 @@
 
 static const char *const kind_words[LOCK_KINDS] = {"x", "s", "n"};
 
-static struct args *begin(const struct claim *c)
+static struct args *begin_claim_args(const struct claim *c)
 {
     return args_begin(c->lock->name, c->lock->name_len);
 }
@@ -27,7 +27,7 @@ static void add_op(const struct claim *c, struct args *it)
     args_str(it, op);
 }
 
-static void add_counter(const struct claim *c, struct args *it)
+static void add_token_counter(const struct claim *c, struct args *it)
 {
     char counter[ROUNDS_COUNTER_MAX + 1];
     rounds_counter(&c->broker->rounds, c->lock->name, c->lock->name_len, counter);
@@ -109,14 +109,14 @@ static void add_takeover(const struct claim *c, struct args *it, int64_t now_ms)
     args_int(it, broker_tomb_ms(c->broker));
     args_text(it, c->owner->text, c->owner->len);
     args_int(it, rounds_floor(&c->broker->rounds, now_ms));
-    add_counter(c, it);
+    add_token_counter(c, it);
     args_str(it, c->has_hold ? "hold" : "none");
     args_str(it, c->any ? "?" : kind_words[c->part.kind]);
 }
 
 struct args *claim_item_ask(const struct claim *c, int64_t now_ms)
 {
-    struct args *it = begin(c);
+    struct args *it = begin_claim_args(c);
     if (c->takeover) {
         add_takeover(c, it, now_ms);
         return it;
@@ -131,10 +131,10 @@ struct args *claim_item_ask(const struct claim *c, int64_t now_ms)
 
 struct args *claim_item_commit(const struct claim *c)
 {
-    struct args *it = begin(c);
+    struct args *it = begin_claim_args(c);
     add_op(c, it);
     args_int(it, c->token);
-    add_counter(c, it);
+    add_token_counter(c, it);
     broker_add_part(it, c->part, c->owner);
     return it;
 }

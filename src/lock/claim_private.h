@@ -12,12 +12,12 @@
 struct args;
 struct round;
 
-/* The item of a first round, by acquire or by take-over, for the caller to send. */
+/* Writes the arguments of a first round: acquire.lua or takeover.lua. */
 struct args *claim_item_ask(const struct claim *, int64_t now_ms);
-/* That of a round of commit: the operation, as it was asked for, has c->token. */
+/* Writes the arguments of commit.lua: the operation gets c->token on every master. */
 struct args *claim_item_commit(const struct claim *);
 
-/* What a round that was not won says: is the lock held by somebody, or could nobody tell? */
+/* Counts of the votes of a round that was not won. */
 struct claim_tally {
     int busy, same_owner, unsure, taken;
     int other_kind, deadlock;
@@ -27,7 +27,7 @@ struct claim_tally {
 };
 
 struct claim_tally claim_count(const struct round *);
-/* The largest that a round of commit has found in place of its own; 0: none. */
+/* Returns the largest token that a round of commit has found in place of its own; 0: none. */
 int64_t claim_largest_token(const struct round *);
 /* A take-over that was won goes on with what its owner had: part, count, version, MAXHOLD, and the
  * rest of the lease. False: a majority had nothing, but for tries of our own that came late, or

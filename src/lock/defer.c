@@ -9,6 +9,7 @@
 #include "lock/broker_state.h"
 #include "lock/claim.h"
 #include "lock/finish.h"
+#include "lock/queue.h"
 
 static bool is_busy(const struct hold *h)
 {
@@ -60,7 +61,7 @@ bool defer_needed(const struct lock *l, const struct lock_request *r)
 void defer_request(struct lock *l, struct lock_request *r)
 {
     assert(r->place == PLACE_NOWHERE);
-    TAILQ_INSERT_TAIL(&lock_queue_get(l)->deferred, r, queued);
+    TAILQ_INSERT_TAIL(&queue_get(l)->deferred, r, queued);
     r->place = PLACE_DEFERRED;
 }
 

@@ -11,15 +11,15 @@ struct broker;
 struct lock;
 struct lock_request;
 
-/* Must it wait until another one is over? */
+/* True when it must wait until another request is over. */
 bool defer_needed(const struct lock *, const struct lock_request *);
 void defer_request(struct lock *, struct lock_request *);
-/* It waits no longer. */
+/* Takes it out of those who wait. */
 void defer_remove(struct lock *, struct lock_request *);
-/* Something is over: those who wait for it go again. Called by broker when a flow has asked for it
- * (WORK_UNDEFER). */
+/* Puts those who wait on the work list, in their order: something is over. For broker_work.c: flows
+ * ask for it by WORK_UNDEFER. */
 void defer_ready(struct broker *, struct lock *);
-/* The broker ends, all connections have gone: those who wait are over, and nothing is done for
- * them. */
+/* Ends those who wait, without doing anything for them: the broker ends, all connections have gone.
+ */
 void defer_end(struct broker *, struct lock *);
 #endif

@@ -9,6 +9,7 @@
 #include "lock/defer.h"
 #include "lock/finish.h"
 #include "lock/lock_share.h"
+#include "lock/queue.h"
 #include "lock/release.h"
 #include "lock/tickets.h"
 #include "lock/waiters_private.h"

@@ -286,7 +286,7 @@ size_t hold_version_text(const struct hold *h, char out[HOLD_VERSION_MAX])
     return (size_t)(p - out);
 }
 
-static void add_count(struct args *it, const char *op, const struct hold *h)
+static void add_count_args(struct args *it, const char *op, const struct hold *h)
 {
     char part[LOCK_PART_MAX + 1], what[BROKER_OP_MAX + sizeof part + 64];
     char version[HOLD_VERSION_MAX];
@@ -313,7 +313,7 @@ struct round *hold_write(struct broker *b, struct hold *h, int64_t lease_ms, rou
     if (h->part.kind == LOCK_EXCLUSIVE && !h->recounted)
         args_str(it, op);
     else
-        add_count(it, op, h);
+        add_count_args(it, op, h);
     args_int(it, is_less ? 0 : lease_ms); /* see hold_use_lease() */
     it->renewal = fn == on_renewed; /* of the watchdog: what clients ask for waits in its order */
     struct round *r = round_ask(&b->rounds, SCRIPT_RENEW, it, false, fn, arg, now_ms);
@@ -389,7 +389,7 @@ static void on_renewed(struct round *r, void *arg, int64_t now_ms)
     notify_renewed(h, now_ms);
 }
 
-static void renew(struct broker *b, struct hold *h, int64_t now_ms)
+static void renew_hold(struct broker *b, struct hold *h, int64_t now_ms)
 {
     if (hold_lease_ms(h, now_ms) <= 0) {
         h->renew_ms = INT64_MAX;
@@ -478,7 +478,7 @@ static void on_hold_due(struct broker *b, struct due *due, int64_t now_ms)
             return;
         }
         if (now_ms >= h->renew_ms)
-            renew(b, h, now_ms);
+            renew_hold(b, h, now_ms);
     } else if (h->state != HOLD_LOST && now_ms >= h->renew_ms) {
         look(b, h, now_ms);
     }

@@ -23,20 +23,22 @@ struct claim;
 struct hold *hold_start(struct broker *, struct lock *, const struct claim *,
                         const struct lock_request *, int64_t now_ms);
 
-/* True when its owner may still act on it. */
+/* True when the owner may still act on it. */
 bool hold_is_valid(const struct hold *, int64_t now_ms);
 
-/* Takes it out of its lock and its session: ENDED. Nothing is sent to the masters. References to it
- * become NULL; the object lives until the flow has returned, and what follows has been done. */
+/* Takes the hold out of its lock and its session: ENDED. Sends nothing to the masters. References
+ * to it (struct hold_ref) become NULL; the object lives until the flow has returned and what
+ * follows (enum hold_after) has been done. */
 void hold_end(struct broker *, struct hold *, enum hold_after);
-/* Its end has been dealt with. */
+/* Frees an ENDED hold; for broker_work.c. */
 void hold_free(struct hold *);
-/* The session with this id says UNLOCK: to that one the replies under way stay true. */
+/* Notes whose UNLOCK is about to end the hold: replies under way to that session stay true. */
 void hold_note_releaser(struct hold *, uint64_t session_id);
-/* Its time is over, or it is lost for good: it ends, and is passed on where that can be right. */
+/* Ends a hold whose time is over, or that is lost for good; the lock is passed on unless masters
+ * may still have the hold for as long as its holder was told. */
 void hold_over(struct broker *, struct hold *, int64_t now_ms);
 
-/* This request writes it from now on: later ones of its owner wait (defer.h). */
+/* Marks the hold as being written by this request: later ones of its owner wait (defer.h). */
 void hold_set_busy(struct hold *, struct lock_request *);
 
 /* Its owner is told that it cannot be kept. `at_once`: others may hold already, so it ends here and
@@ -62,31 +64,32 @@ void hold_confirmed(struct broker *, struct hold *, const struct round *, int64_
  * hear of it now and not before: so a request that fails has cut nothing, here or there. The holder
  * is told, with TELL, when this is another connection's request. */
 void hold_use_lease(struct broker *, struct hold *, const struct lock_request *, int64_t now_ms);
-/* It is not known to be on a majority of masters as it is here: it is written there again soon. */
+/* Writes the hold to the masters again soon: a majority is not known to have it as it is here. */
 void hold_look_again(struct broker *, struct hold *, int64_t now_ms);
-/* This round has found it on a majority of masters. */
+/* Notes that this round has found the hold on a majority of masters. */
 void hold_seen(struct hold *, const struct round *);
-/* True when what is known of it is good enough to refuse this request: others would have been heard
- * to take it away, or it was seen since the request came and within the last second. A lost one is
- * known to be. */
+/* True when what is known of the hold is good enough to refuse this request: this broker would have
+ * heard of anybody who took it away, or it was seen since the request came and within the last
+ * second. True for a lost one. */
 bool hold_is_fresh(const struct broker *, const struct hold *, const struct lock_request *,
                    int64_t now_ms);
-/* What to ask for: the lease, less where MAXHOLD ends earlier; 0 when that is over. */
+/* Returns the lease to ask for: less than all of it when MAXHOLD ends earlier; 0 when that is over.
+ */
 int64_t hold_lease_ms(const struct hold *, int64_t now_ms);
 
-/* A majority of masters has refused a write: because its owner has taken it elsewhere, or it is not
- * there. */
+/* Says why a majority of masters has refused a write: the owner has taken the hold elsewhere, or it
+ * is gone. */
 enum lost_reason hold_why_gone(const struct round *);
 
-/* Somebody says that its owner has taken it elsewhere: the masters are asked now. */
+/* Asks the masters now whether the hold is there: somebody says that it was taken elsewhere. */
 void hold_check(struct broker *, struct hold *, int64_t now_ms);
 
-/* The LOCK that it was granted for is repeated: it belongs to the connection of this request from
- * now on, under the same token. */
+/* Gives the hold to the connection of this request, under the same token: the LOCK that it was
+ * granted for is repeated. */
 void hold_rejoin(struct broker *, struct hold *, const struct lock_request *);
 
-/* Its connection has gone, without an order to release: it is not renewed any more. */
+/* Renews it no longer: its connection has gone, without an order to release. */
 void hold_orphan(struct broker *, struct hold *);
-/* Likewise, and it is to be released: goes onto broker->leaving. */
+/* Likewise, and puts it onto broker->leaving, to be released. */
 void hold_leave(struct broker *, struct hold *);
 #endif

@@ -10,7 +10,8 @@
 
 #include "lock/hold.h"
 
-/* Who was in the way of a claim on some master has released it there by then. */
+/* After this time a hold looks again at masters where another one was in the way of its claim: the
+ * other one has been released there by then. */
 enum { HOLD_LOOK_MS = 20 };
 
 /* "<token>.<number>": the version of its count, as the masters keep it (lua/hold.lua); the length,
@@ -18,12 +19,12 @@ enum { HOLD_LOOK_MS = 20 };
 enum { HOLD_VERSION_MAX = 41 };
 size_t hold_version_text(const struct hold *, char out[HOLD_VERSION_MAX]);
 
-/* Does its watchdog renew it? */
+/* True when the watchdog renews it. */
 bool hold_is_renewed(const struct hold *);
 /* Sets the next time at which something is due for it. */
 void hold_schedule(struct broker *, struct hold *);
-/* It is missing somewhere, or may be: it is looked after within so long. */
+/* Looks within wait_ms where the hold is missing. */
 void hold_look_within(struct hold *, int64_t wait_ms, int64_t now_ms);
-/* What its last round still brings is not wanted any more. */
+/* Ignores what its last round still answers. */
 void hold_forget_open(struct hold *);
 #endif

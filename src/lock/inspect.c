@@ -15,6 +15,7 @@
 #include "lock/hold.h"
 #include "lock/lock_info.h"
 #include "lock/lock_share.h"
+#include "lock/queue.h"
 #include "lock/release.h"
 #include "stats/stats.h"
 
@@ -112,7 +113,7 @@ static bool no_majority(struct lock_request *r, struct round *round, int64_t now
 
 /* ---- HOLDS ---- */
 
-static void add_count(void *arg, const struct lock_info_seen *seen)
+static void sum_count(void *arg, const struct lock_info_seen *seen)
 {
     struct lock_request *r = arg;
     if (owner_same(seen->owner, r->owner))
@@ -136,7 +137,7 @@ static void on_holds(struct round *round, void *arg, int64_t now_ms)
     round_forget(round);
     if (no_majority(r, round, now_ms))
         return;
-    each_hold(r->info, add_count, r);
+    each_hold(r->info, sum_count, r);
     struct hold *h = lock_hold_of(r->lock, r->owner), *share = lock_share_of(r->lock, r->owner);
     check_local(r, h, now_ms);
     if (share != h)
@@ -161,8 +162,8 @@ void inspect_holds(struct broker *b, struct lock_request *r, int64_t now_ms)
 
 /* ---- LOCKINFO ---- */
 
-static void list(struct lock_info *info, const struct lock_info_holder *holder,
-                 struct lock_part part)
+static void list_holder(struct lock_info *info, const struct lock_info_holder *holder,
+                        struct lock_part part)
 {
     if (!info->held || part.kind == LOCK_EXCLUSIVE)
         info->part = part;
@@ -190,7 +191,7 @@ static void add_local(struct lock_info *info, const struct lock *l, int64_t now_
             .left_ms = h->deadline_ms > now_ms ? h->deadline_ms - now_ms : 0,
             .since_ms = now_ms - h->since_ms,
         };
-        list(info, &holder, h->part);
+        list_holder(info, &holder, h->part);
     }
     info->n_holders = share_count(l) + (lock_exclusive(l) ? 1 : 0);
 }
@@ -211,7 +212,7 @@ static void add_elsewhere(void *arg, const struct lock_info_seen *seen)
     struct lock_info_holder holder = {
         .owner = seen->owner, .token = seen->token, .count = seen->count, .left_ms = seen->pttl_ms};
     if (!is_here)
-        list(others->info, &holder, seen->part);
+        list_holder(others->info, &holder, seen->part);
 }
 
 static void add_waiters(struct lock_info *info, const struct lock *l, int64_t now_ms)
@@ -250,7 +251,7 @@ static char *describe(const struct lock_info_master *m)
     return util_strdup(text);
 }
 
-static void on_info(struct round *round, void *arg, int64_t now_ms)
+static void on_info_peeked(struct round *round, void *arg, int64_t now_ms)
 {
     struct lock_request *r = arg;
     struct lock_info *info = r->info;
@@ -274,7 +275,7 @@ static void on_info(struct round *round, void *arg, int64_t now_ms)
 
 void inspect_info(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
-    peek(b, r, on_info, now_ms);
+    peek(b, r, on_info_peeked, now_ms);
 }
 
 /* ---- FORCEUNLOCK ---- */
@@ -294,7 +295,7 @@ static bool has_more(const struct lock_info *info)
 static void forced(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
     struct lock *l = r->lock;
-    if (r->failed)
+    if (r->force.failed)
         finish_error(b, r, "NOQUORUM too few masters have confirmed that '%s' is free", l->name);
     else if (has_more(r->info) || lock_first_hold(l))
         peek(b, r, on_force_peeked, now_ms);
@@ -306,8 +307,8 @@ static void forced(struct broker *b, struct lock_request *r, int64_t now_ms)
 static void on_forced(struct round *round, void *arg, int64_t now_ms)
 {
     struct lock_request *r = arg;
-    r->failed |= quorum_state(&round->quorum) != QUORUM_WON;
-    if (--r->pending == 0)
+    r->force.failed |= quorum_state(&round->quorum) != QUORUM_WON;
+    if (--r->force.pending == 0)
         forced(r->broker, r, now_ms);
 }
 
@@ -334,15 +335,15 @@ static void on_force_peeked(struct round *round, void *arg, int64_t now_ms)
     if (no_majority(r, round, now_ms))
         return;
     lose_local(b, r, now_ms);
-    r->peeked = r->goes_on = true;
+    r->force.peeked = r->goes_on = true;
     work_ready(&b->work, r); /* when those have been passed on */
 }
 
 /* Releases what the masters have shown. */
 static void release_seen(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
-    r->peeked = false;
-    r->pending = 1; /* ours, until all have been started */
+    r->force.peeked = false;
+    r->force.pending = 1; /* ours, until all have been started */
     for (int i = 0; i < r->info->n_masters; i++) {
         const struct lock_info_master *m = &r->info->masters[i];
         for (int j = 0; j < m->n_seen; j++) {
@@ -352,17 +353,17 @@ static void release_seen(struct broker *b, struct lock_request *r, int64_t now_m
             if (!lock_info_is_first(r->info, i, j))
                 continue;
             r->count = 1;
-            r->pending++;
+            r->force.pending++;
             release_hold(b, r->lock, &hold, NULL, on_forced, r, now_ms);
         }
     }
-    if (--r->pending == 0)
+    if (--r->force.pending == 0)
         forced(b, r, now_ms);
 }
 
 void inspect_force(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
-    if (r->peeked)
+    if (r->force.peeked)
         release_seen(b, r, now_ms);
     else
         peek(b, r, on_force_peeked, now_ms);

@@ -62,17 +62,6 @@ void owner_used(struct owner *o, uint64_t session_id)
         o->shared = true;
 }
 
-struct lock_queue *lock_queue_get(struct lock *l)
-{
-    if (!l->queue) {
-        l->queue = pool_get(sizeof *l->queue);
-        TAILQ_INIT(&l->queue->waiters);
-        TAILQ_INIT(&l->queue->deferred);
-        LIST_INIT(&l->queue->claims);
-    }
-    return l->queue;
-}
-
 void hold_ref_set(struct hold_ref *ref, struct hold *h)
 {
     hold_ref_clear(ref);

@@ -49,11 +49,11 @@ struct owner {
     uint64_t session_id; /* the first that did; 0: none yet */
     char text[];         /* len bytes and a NUL */
 };
-/* The owner with this id, found or made; one more reference. */
+/* Finds or makes the owner with this id, and takes a reference. */
 struct owner *owner_get(const char *text, size_t len);
 struct owner *owner_ref(struct owner *);
 void owner_unref(struct owner *); /* also NULL */
-/* A connection acts for it. */
+/* Notes that a connection acts for the owner. */
 void owner_used(struct owner *, uint64_t session_id);
 static inline bool owner_same(const struct owner *a, const struct owner *b)
 {
@@ -67,13 +67,13 @@ struct lock_part {
     uint8_t kind;         /* enum lock_kind */
     uint16_t limit, slot; /* LOCK_LIMIT: permit `slot`, from 0, of `limit` */
 };
-/* As the scripts call it (src/redis/lua/shares.lua): "-", "r:<owner>", "s:<limit>:<slot>". The
- * length. */
+/* Writes a part as the scripts do (src/redis/lua/shares.lua): "-", "r:<owner>", "s:<limit>:<slot>".
+ * Returns its length. */
 size_t lock_part_text(struct lock_part, const struct owner *, char out[LOCK_PART_MAX + 1]);
-/* What is in use as one kind is not there for another: permits for permits of the same number only.
- */
+/* True when holds of these two kinds can exist for one lock: permits go with permits of the same
+ * number only. */
 bool lock_kinds_mix(struct lock_part, struct lock_part);
-/* "an exclusive lock", "a shared lock", "a lock with 3 permits" */
+/* Returns "an exclusive lock", "a shared lock", "a lock with 3 permits". */
 const char *lock_part_words(struct lock_part, char *out, size_t size);
 
 /* ---- something that is due; the wheel hands it out and broker_turn runs `fn` ---- */
@@ -147,7 +147,7 @@ struct hold {
 struct lock {
     struct lock *next;        /* in its bucket of the table */
     LIST_HEAD(, hold) holds;  /* an exclusive one first */
-    struct lock_queue *queue; /* NULL: nobody waits and nothing is under way */
+    struct lock_queue *queue; /* queue.h; NULL: nobody waits and nothing is under way */
     struct shares *shares;    /* readers and permits (lock_share.h); NULL: none */
     STAILQ_ENTRY(lock) work;  /* in broker->work.locks while todo is not 0 */
     uint32_t hash;
@@ -159,28 +159,6 @@ struct lock {
 };
 
 TAILQ_HEAD(lock_requests, lock_request);
-
-/* Who waits for it, and what is under way for them. */
-struct lock_queue {
-    struct lock_requests waiters;  /* LOCK requests in order of arrival */
-    struct lock_requests deferred; /* requests of an owner whose hold is busy */
-    uint32_t n_waiters;
-    uint32_t n_to_ask;         /* of the waiters: not owner_asked */
-    bool running;              /* waiters_run() is under way */
-    LIST_HEAD(, claim) claims; /* under way: one, or several of readers or of permits */
-    uint32_t n_claims;
-    bool takeover_waits;           /* until no claim is under way: no further one begins */
-    struct lock_request *upgrader; /* a reader who waits to have the lock alone; NULL: none */
-    struct due retry;              /* asks again, when it is held elsewhere */
-    bool hurried;                  /* it has asked quickly again, after votes were split */
-    uint32_t hurry;          /* quick retries left: called up too early, or votes were split */
-    int64_t line;            /* tickets of others in the line, as the masters last said */
-    uint32_t passed;         /* hand-overs here while others stood in the line */
-    int64_t passed_since_ms; /* the first of them */
-    bool lined;              /* this broker's own ticket stands in the line */
-    bool turn;               /* it has been called up and has not got the lock yet */
-    char *failure;           /* why the last try failed (no quorum); NULL: it was busy */
-};
 
 /* ---- what an application asks; command/lock makes it, broker runs it ---- */
 enum lock_verb {
@@ -245,9 +223,11 @@ struct lock_request {
     uint64_t ticket;  /* fair: its number */
     int64_t token, deadline_ms;
     int64_t count;
-    bool peeked;                 /* FORCEUNLOCK: the masters have shown what there is */
-    bool failed;                 /* one of the releases of FORCEUNLOCK could not be confirmed */
-    int pending;                 /* answers still to come (FORCEUNLOCK) */
+    struct {
+        bool peeked;             /* the masters have shown what there is */
+        bool failed;             /* one of the releases could not be confirmed */
+        int pending;             /* releases whose verdict is still to come */
+    } force;                     /* FORCEUNLOCK */
     char *text;                  /* of RESULT_ERROR and RESULT_NOT_HELD; heap */
     struct lock_info *info;      /* lock_info.h */
     struct multilock *multilock; /* MLOCK, MUNLOCK: the names; see multilock.h */
@@ -256,30 +236,28 @@ struct lock_request {
 };
 
 /* ---- moves ---- */
-struct lock_queue *lock_queue_get(struct lock *); /* makes it when there is none */
-bool lock_is_idle(const struct lock *);           /* nothing refers to it: locktab may drop it */
+bool lock_is_idle(const struct lock *); /* nothing refers to it: locktab may drop it */
 /* Refers to this hold from now on; a reference that is set already is set anew. */
 void hold_ref_set(struct hold_ref *, struct hold *);
 void hold_ref_clear(struct hold_ref *);
 void lock_add_hold(struct lock *, struct hold *);
 void lock_remove_hold(struct lock *, struct hold *);
-/* What this owner has of it: the exclusive hold before a share; NULL: nothing. */
+/* Returns the hold of this owner, the exclusive one before a share; NULL: none. */
 struct hold *lock_hold_of(const struct lock *, const struct owner *);
-/* This owner's reader's share or permit; NULL: he has none. */
+/* Returns this owner's reader's share or permit; NULL: none. */
 struct hold *lock_share_of(const struct lock *, const struct owner *);
-/* The hold of one who has it alone; NULL: there is none. */
+/* Returns the exclusive hold; NULL: none. */
 struct hold *lock_exclusive(const struct lock *);
 struct hold *lock_first_hold(const struct lock *);
 
 /* ---- lock_id.c: a LOCK that a client repeats, because the reply was lost, says the same ID ----
  */
 enum { HOLD_IDS_MAX = 16, LOCK_ID_MAX = 64 };
-/* Remembers it with this hold, in place of the oldest one of HOLD_IDS_MAX; NULL: nothing is done.
- */
+/* Adds an ID to a hold, in place of the oldest of HOLD_IDS_MAX. NULL: does nothing. */
 void hold_add_id(struct hold *, struct owner *id);
-/* Does it count a LOCK with this ID? NULL: no. */
+/* True when the hold counts a LOCK with this ID; false for NULL. */
 bool hold_has_id(const struct hold *, const struct owner *id);
-/* What had it does not count any more. NULL is allowed. */
+/* Removes an ID from a hold. NULL: does nothing. */
 void hold_drop_id(struct hold *, const struct owner *id);
 void hold_drop_ids(struct hold *);
 void lock_request_free(struct lock_request *);

@@ -29,7 +29,7 @@ void hold_add_id(struct hold *h, struct owner *id)
     ids->next = (ids->next + 1) % HOLD_IDS_MAX;
 }
 
-static int find(const struct hold *h, const struct owner *id)
+static int find_hold_id(const struct hold *h, const struct owner *id)
 {
     for (int i = 0; id && h->ids && i < h->ids->n; i++) {
         if (owner_same(h->ids->v[i], id))
@@ -40,12 +40,12 @@ static int find(const struct hold *h, const struct owner *id)
 
 bool hold_has_id(const struct hold *h, const struct owner *id)
 {
-    return find(h, id) >= 0;
+    return find_hold_id(h, id) >= 0;
 }
 
 void hold_drop_id(struct hold *h, const struct owner *id)
 {
-    int i = find(h, id);
+    int i = find_hold_id(h, id);
     if (i < 0)
         return;
     struct hold_ids *ids = h->ids;

@@ -48,7 +48,7 @@ void lock_info_saw(struct lock_info *info, int i, const struct lock_info_seen *s
     m->seen[m->n_seen++] = *seen;
 }
 
-static const struct lock_info_seen *find(const struct lock_info_master *m, const char *op)
+static const struct lock_info_seen *find_seen(const struct lock_info_master *m, const char *op)
 {
     for (int j = 0; j < m->n_seen; j++) {
         if (strcmp(m->seen[j].op, op) == 0)
@@ -61,7 +61,7 @@ int lock_info_votes(const struct lock_info *info, const char *op)
 {
     int votes = 0;
     for (int i = 0; i < info->n_masters; i++)
-        votes += find(&info->masters[i], op) != NULL;
+        votes += find_seen(&info->masters[i], op) != NULL;
     return votes;
 }
 
@@ -69,7 +69,7 @@ const struct lock_info_seen *lock_info_latest(const struct lock_info *info, cons
 {
     const struct lock_info_seen *latest = NULL;
     for (int i = 0; i < info->n_masters; i++) {
-        const struct lock_info_seen *seen = find(&info->masters[i], op);
+        const struct lock_info_seen *seen = find_seen(&info->masters[i], op);
         if (seen && (!latest || count_version_is_later(seen->version, latest->version)))
             latest = seen;
     }
@@ -79,7 +79,7 @@ const struct lock_info_seen *lock_info_latest(const struct lock_info *info, cons
 bool lock_info_is_first(const struct lock_info *info, int i, int j)
 {
     for (int k = 0; k < i; k++) {
-        if (find(&info->masters[k], info->masters[i].seen[j].op))
+        if (find_seen(&info->masters[k], info->masters[i].seen[j].op))
             return false;
     }
     return true;

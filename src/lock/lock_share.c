@@ -63,7 +63,7 @@ bool share_kind(const struct lock *l, struct lock_part *part)
     return l->shares != NULL;
 }
 
-static struct share *find(const struct lock *l, const struct owner *owner)
+static struct share *find_share(const struct lock *l, const struct owner *owner)
 {
     struct share *found = NULL;
     if (l->shares)
@@ -73,7 +73,7 @@ static struct share *find(const struct lock *l, const struct owner *owner)
 
 struct hold *share_find(const struct lock *l, const struct owner *owner)
 {
-    const struct share *share = find(l, owner);
+    const struct share *share = find_share(l, owner);
     return share ? share->hold : NULL;
 }
 
@@ -81,7 +81,7 @@ struct hold *share_find(const struct lock *l, const struct owner *owner)
 void share_add(struct lock *l, struct hold *h)
 {
     struct shares *s = get(l, h->part);
-    struct share *share = find(l, h->owner);
+    struct share *share = find_share(l, h->owner);
     if (!share) {
         share = util_alloc(sizeof *share);
         share->owner = h->owner;
@@ -96,7 +96,7 @@ void share_add(struct lock *l, struct hold *h)
 void share_remove(struct lock *l, struct hold *h)
 {
     struct shares *s = l->shares;
-    struct share *share = find(l, h->owner);
+    struct share *share = find_share(l, h->owner);
     if (share && share->hold == h) {
         HASH_DEL(s->by_owner, share);
         free(share);

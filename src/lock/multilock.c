@@ -102,7 +102,7 @@ void multilock_set_hold(struct multilock_name *item, struct hold *h)
     item->granted = true;
     item->token = h->token;
     hold_ref_set(&item->hold, h);
-    h->busy = true; /* until it is decided for all: settle() in multilock_try.c */
+    h->busy = true; /* until it is decided for all: end_busy() in multilock_try.c */
 }
 
 void multilock_set_lock(struct broker *b, struct lock_request *r, struct lock *l)

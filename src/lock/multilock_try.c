@@ -72,7 +72,7 @@ static void enter_others(struct multilock *m)
 
 /* What was granted or entered again counts from now on, or is about to be given back: until now
  * other requests of its owner had to wait, for nobody could tell them which. */
-static void settle(struct multilock *m)
+static void end_busy(struct multilock *m)
 {
     for (int i = 0; i < m->n; i++) {
         if (m->items[i].hold.hold)
@@ -104,7 +104,7 @@ static int64_t use_hold(struct multilock_name *item, int64_t now_ms)
 static void all_granted(struct multilock *m, int64_t now_ms)
 {
     struct lock_request *r = m->request;
-    settle(m);
+    end_busy(m);
     stats.acquires_granted++;
     r->base.granted = true;
     r->deadline_ms = INT64_MAX;
@@ -139,7 +139,7 @@ void multilock_claims_over(struct multilock *m, int64_t now_ms)
     if (all && !m->error && r->base.session) {
         all_granted(m, now_ms);
     } else {
-        settle(m);
+        end_busy(m);
         multilock_give_back(m, now_ms);
         refused(m, item, now_ms);
     }
@@ -148,7 +148,7 @@ void multilock_claims_over(struct multilock *m, int64_t now_ms)
 
 /* ---- claims ---- */
 
-static void note_refusal(struct multilock_name *item, const struct claim *c)
+static void note_name_refusal(struct multilock_name *item, const struct claim *c)
 {
     struct multilock *m = item->multilock;
     char is[64], text[LOCK_NAME_MAX + 128];
@@ -185,7 +185,7 @@ static void on_claim_end(struct claim *c, void *arg, int64_t now_ms)
     if (c->end == CLAIM_GRANTED) {
         multilock_set_hold(item, hold_start(b, l, c, m->request, now_ms));
     } else {
-        note_refusal(item, c);
+        note_name_refusal(item, c);
         verdict_note_ticket(l, c);
     }
     if (--m->pending == 0)

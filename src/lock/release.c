@@ -10,12 +10,7 @@
 #include "lock/broker_state.h"
 #include "redis/args.h"
 
-static bool is_alone(const struct broker *b)
-{
-    return b->rounds.n == 1;
-}
-
-static void settle(struct round *r)
+static void let_lock_go(struct round *r)
 {
     struct lock *l = r->about;
     r->about = NULL;
@@ -27,7 +22,7 @@ static void on_released_everywhere(struct round *r, void *arg, int64_t now_ms)
 {
     (void)arg;
     (void)now_ms;
-    settle(r);
+    let_lock_go(r);
 }
 
 /* A majority is free, and the agreed master knows who is next: he finds the way open. */
@@ -46,7 +41,7 @@ static void on_release_vote(struct round *r, int i, const struct master_answer *
     const struct vote *v = agreed >= 0 ? &r->votes[agreed] : NULL;
     if (v && v->state == VOTE_ANSWERED && v->code != RELEASE_OTHER && v->value > 0)
         tickets_call(b, l, agreed, now_ms);
-    settle(r);
+    let_lock_go(r);
 }
 
 /* With all that release.lua can be told, in memory that is used again: an operation of another
@@ -74,14 +69,15 @@ void release_hold(struct broker *b, struct lock *l, const struct release_what *h
     struct args *it = args_begin(l->name, l->name_len);
     /* who stays first himself needs no call: he asks again */
     bool calls = !place || strcmp(place->where, "front") != 0;
-    bool is_usual = is_alone(b) && !place && hold->part.kind == LOCK_EXCLUSIVE;
+    bool is_usual = broker_has_one_master(b) && !place && hold->part.kind == LOCK_EXCLUSIVE;
     it->early = is_usual && hold->origin == RELEASE_GRANTED;
     if (is_usual && hold->origin != RELEASE_FOREIGN)
         args_str(it, hold->op);
     else
-        add_release(it, b, l, hold, place, calls && is_alone(b) ? "call" : "wait", now_ms);
+        add_release(it, b, l, hold, place, calls && broker_has_one_master(b) ? "call" : "wait",
+                    now_ms);
     struct round *r = round_release(&b->rounds, it, hold->lease_ms, fn, arg, now_ms);
-    if (!calls || is_alone(b))
+    if (!calls || broker_has_one_master(b))
         return;
     work_ref(l);
     r->about = l;

@@ -9,12 +9,14 @@
 #include "lock/defer.h"
 #include "lock/finish.h"
 #include "lock/hold.h"
+#include "lock/queue.h"
 #include "lock/renew.h"
 #include "stats/stats.h"
 
-/* What this owner, or somebody who had the lock alone, is known here to have had. What it was asked
- * for goes with it, but for TELL: the new connection may not want pushes. Its count is known better
- * here than on the masters. Returns the IDs that it counts. */
+/* Ends the holds of this broker that the take-over replaces: the owner's own, and exclusive ones of
+ * other owners, which are lost. MAXHOLD and count go on to the claim: this broker knows the count
+ * better than the masters. TELL does not: the new connection may not want pushes. Returns the IDs
+ * that the owner's hold counts. */
 static struct hold_ids *end_old(struct broker *b, struct lock *l, struct claim *c, int64_t now_ms)
 {
     struct hold_ids *ids;
@@ -34,7 +36,8 @@ static struct hold_ids *end_old(struct broker *b, struct lock *l, struct claim *
     return ids;
 }
 
-static void taken_over(struct broker *b, struct claim *c, struct lock_request *r, int64_t now_ms)
+static void go_on_with_hold(struct broker *b, struct claim *c, struct lock_request *r,
+                            int64_t now_ms)
 {
     struct hold_ids *ids = end_old(b, c->lock, c, now_ms);
     hold_start(b, c->lock, c, r, now_ms)->ids = ids;
@@ -42,9 +45,9 @@ static void taken_over(struct broker *b, struct claim *c, struct lock_request *r
     work_ready(&b->work, r); /* UNLOCK: what it came for; RENEW: the lease begins now */
 }
 
-/* The masters know of no hold of this owner: that answers also those of its requests that came
- * before they were asked. Not later ones: by then it may have got the lock through another broker.
- */
+/* The masters know of no hold of this owner: answers the deferred requests of the owner that came
+ * before the masters were asked, too. Later ones ask again: by then the owner may have got the lock
+ * through another broker. */
 static void answer_alike(struct broker *b, struct lock *l, const struct claim *c)
 {
     struct lock_request *r, *next;
@@ -70,7 +73,7 @@ static void on_taken_over(struct claim *c, void *arg, int64_t now_ms)
         r->hold.hold->busy = false;
     hold_ref_clear(&r->hold);
     if (c->end == CLAIM_GRANTED) {
-        taken_over(b, c, r, now_ms);
+        go_on_with_hold(b, c, r, now_ms);
     } else if (c->end == CLAIM_FAILED) {
         stats.acquires_no_quorum++;
         finish_error(b, r, "%s; if '%s' was held it still is", c->reason, l->name);
@@ -97,7 +100,7 @@ void takeover_begin(struct broker *b, struct lock *l, struct lock_request *r, in
         finish_as(b, r, RESULT_NOT_HELD); /* from memory: somebody else holds it here */
         return;
     }
-    q = lock_queue_get(l);
+    q = queue_get(l);
     q->takeover_waits = q->n_claims > 0;
     if (q->takeover_waits) { /* one at a time: their end runs what is deferred */
         defer_request(l, r);

@@ -14,11 +14,6 @@
 #include "redis/args.h"
 #include "stats/stats.h"
 
-static bool is_alone(const struct broker *b)
-{
-    return b->rounds.n == 1;
-}
-
 static void put_ticket(struct broker *b, struct args *it, uint64_t number)
 {
     char ticket[BROKER_TICKET_MAX + 1];
@@ -35,7 +30,7 @@ void tickets_words(struct broker *b, const struct lock *l, const struct ticket_p
         return;
     broker_ticket_text(b, place->number, out->ticket);
     out->place = place->where;
-    if (place->number && !is_alone(b))
+    if (place->number && !broker_has_one_master(b))
         judge = rounds_agreed(&b->rounds, l->name, l->name_len, now_ms);
     if (judge >= 0)
         out->judge = master_status(b->rounds.masters[judge], now_ms)->run_id;
@@ -44,7 +39,8 @@ void tickets_words(struct broker *b, const struct lock *l, const struct ticket_p
 int64_t tickets_length(struct broker *b, const struct lock *l, const struct round *r,
                        int64_t now_ms)
 {
-    int agreed = is_alone(b) ? 0 : rounds_agreed(&b->rounds, l->name, l->name_len, now_ms);
+    int agreed =
+        broker_has_one_master(b) ? 0 : rounds_agreed(&b->rounds, l->name, l->name_len, now_ms);
     int64_t most = 0;
     if (agreed >= 0 && r->votes[agreed].state == VOTE_ANSWERED)
         return r->votes[agreed].extra;

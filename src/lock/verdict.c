@@ -10,6 +10,7 @@
 #include "lock/finish.h"
 #include "lock/handover.h"
 #include "lock/hold.h"
+#include "lock/queue.h"
 #include "lock/tickets.h"
 #include "lock/waiters_private.h"
 #include "stats/stats.h"
@@ -32,8 +33,9 @@ static void grant_unwanted(struct broker *b, struct lock *l, const struct claim 
     handover_pass_on(b, l, &passed, NULL, false, now_ms);
 }
 
-/* What was to be handed over is given up in any case, also when the next one could not get it at
- * once. Of a permit that was refused its own release may tell instead. */
+/* Answers the UNLOCK whose hold was to be handed over: that hold is given up, whether the next one
+ * got it or not. A permit that could not be handed over has been released instead, and then that
+ * release answers (c->releaser is NULL). */
 static void finish_releaser(struct broker *b, const struct claim *c)
 {
     struct lock_request *r = c->releaser;
@@ -101,7 +103,8 @@ void verdict_note_ticket(struct lock *l, const struct claim *c)
 
 /* Whoever this claim was for has gone while it was under way, and nobody else waits: so nobody is
  * to be called up for the ticket that it has left. */
-static void leave_line(struct broker *b, struct lock *l, const struct claim *c, int64_t now_ms)
+static void leave_empty_line(struct broker *b, struct lock *l, const struct claim *c,
+                             int64_t now_ms)
 {
     struct lock_queue *q = l->queue;
     if (c->end == CLAIM_BUSY && c->place.where && c->place.number)
@@ -125,7 +128,7 @@ static void claim_refused(struct broker *b, struct lock *l, struct lock_request 
     const struct lock_request *first = waiters_first(q);
     if (!first) {
         if (!r)
-            leave_line(b, l, c, now_ms);
+            leave_empty_line(b, l, c, now_ms);
         return;
     }
     if (!is_failure && !waiters_same_question(c->part, first->want)) {
@@ -193,8 +196,8 @@ void verdict_on_claim_end(struct claim *c, void *arg, int64_t now_ms)
     work_lock(&b->work, l, WORK_UNDEFER);
 }
 
-static void taken_over(struct broker *b, struct lock *l, struct lock_request *r,
-                       const struct claim *c, int64_t now_ms)
+static void enter_taken_over(struct broker *b, struct lock *l, struct lock_request *r,
+                             const struct claim *c, int64_t now_ms)
 {
     if (r->fair && (r->lined || r->turn))
         tickets_leave(b, l, r->ticket, now_ms);
@@ -214,7 +217,7 @@ void verdict_on_takeover_end(struct claim *c, void *arg, int64_t now_ms)
     if (r)
         r->claim = NULL;
     if (c->end == CLAIM_GRANTED && r) {
-        taken_over(b, l, r, c, now_ms);
+        enter_taken_over(b, l, r, c, now_ms);
         work_lock(&b->work, l, WORK_RUN); /* when that has entered it */
     } else { /* granted, but he has gone: it lapses, as it would have done without him */
         waiters_refuse_tries(b, l, NULL, c->end == CLAIM_FAILED ? c->reason : NULL);
@@ -235,7 +238,7 @@ void verdict_on_owner_asked(struct claim *c, void *arg, int64_t now_ms)
     if (r)
         r->claim = NULL;
     if (r && c->end == CLAIM_GRANTED)
-        taken_over(b, l, r, c, now_ms);
+        enter_taken_over(b, l, r, c, now_ms);
     else if (r && r->wait_until_ms == 0)
         broker_due_cancel(b, &l->queue->retry);
     work_lock(&b->work, l, WORK_RUN | WORK_UNDEFER);

@@ -2,6 +2,7 @@
 #include "lock/view.h"
 
 #include "lock/broker_state.h"
+#include "lock/queue.h"
 
 /* ---- levels ---- */
 

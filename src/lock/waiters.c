@@ -14,6 +14,7 @@
 #include "lock/finish.h"
 #include "lock/hold.h"
 #include "lock/lock_share.h"
+#include "lock/queue.h"
 #include "lock/renew.h"
 #include "lock/tickets.h"
 #include "lock/waiters_private.h"
@@ -62,7 +63,7 @@ void waiters_park(struct lock_queue *q)
         request_park(&first->base);
 }
 
-static void on_retry(struct broker *b, struct due *due, int64_t now_ms)
+static void on_waiters_retry(struct broker *b, struct due *due, int64_t now_ms)
 {
     struct lock_queue *q = (struct lock_queue *)((char *)due - offsetof(struct lock_queue, retry));
     struct lock_request *head = TAILQ_FIRST(&q->waiters);
@@ -81,7 +82,7 @@ void waiters_retry_later(struct broker *b, struct lock_queue *q, int64_t pttl_ms
         step = pttl_ms + 1;
         jitter = RETRY_TURN_MS;
     }
-    q->retry.fn = on_retry;
+    q->retry.fn = on_waiters_retry;
     broker_due_at(b, &q->retry, now_ms + step + (int64_t)broker_random(b, (uint64_t)jitter + 1));
 }
 
@@ -97,7 +98,7 @@ struct claim *waiters_new_claim(struct broker *b, struct lock *l, struct lock_re
     c->part = part;
     c->maxhold_ms = r->maxhold_ms;
     c->request = r;
-    c->place = place_of(lock_queue_get(l), r);
+    c->place = place_of(queue_get(l), r);
     stats.acquire_tries++;
     return c;
 }
@@ -283,7 +284,7 @@ void waiters_join(struct broker *b, struct lock *l, struct lock_request *r, int6
 {
     if (r->wait_until_ms && lock_first_hold(l) && is_deadlock(b, l, r))
         return;
-    struct lock_queue *q = lock_queue_get(l);
+    struct lock_queue *q = queue_get(l);
     bool is_alone =
         TAILQ_EMPTY(&q->waiters) && q->n_claims == 0 && !lock_first_hold(l) && !b->paused;
     get_in_line(b, l, r, false);
@@ -306,7 +307,7 @@ void waiters_wait(struct broker *b, struct lock *l, struct lock_request *r, bool
 {
     if (r->wait_until_ms && lock_first_hold(l) && is_deadlock(b, l, r))
         return;
-    struct lock_queue *q = lock_queue_get(l);
+    struct lock_queue *q = queue_get(l);
     get_in_line(b, l, r, at_head);
     request_park(&r->base);
     if (waiters_doubts(b, l, r, now_ms))

@@ -25,7 +25,7 @@ struct broker;
 struct lock;
 struct lock_request;
 
-/* A hold that is over. */
+/* A hold that has ended. */
 struct ended_hold {
     uint64_t op;
     int64_t lease_ms;
@@ -33,37 +33,39 @@ struct ended_hold {
     const struct owner *owner; /* lent */
 };
 
-/* A LOCK request gets in line, and what can be started is started. */
+/* Puts a LOCK request into the queue and runs the queue. */
 void waiters_join(struct broker *, struct lock *, struct lock_request *, int64_t now_ms);
-/* It leaves the line, without an answer. */
+/* Takes it out without an answer, and runs the queue. */
 void waiters_leave(struct broker *, struct lock_request *, int64_t now_ms);
 
-/* Starts what can be started, e.g. after a hold has ended without being passed on. */
+/* Runs the queue: starts what can be started. For broker_work.c: other flows ask for it by
+ * WORK_RUN. */
 void waiters_run(struct broker *, struct lock *, int64_t now_ms);
 
-/* The masters call us up: the lock has been released, and it is the turn of the request with this
- * ticket, or (0) of this broker. */
+/* Does what a call of the masters says: the lock has been released, and it is the turn of the
+ * request with this ticket, or (0) of this broker. */
 void waiters_call(struct broker *, struct lock *, uint64_t number, int64_t now_ms);
 
 /* ---- for requests about several names (multilock.h) ---- */
 
-/* Can it be asked for, as far as is known here? WRONG_KIND: `in_use` says as what it is held. */
+/* Says whether it can be asked for, as far as this broker knows. WRONG_KIND: *in_use is what it is
+ * held as. */
 enum waiters_admission { WAITERS_MAY_ASK, WAITERS_MUST_WAIT, WAITERS_WRONG_KIND };
 enum waiters_admission waiters_admits(struct lock *, const struct lock_request *,
                                       struct lock_part *in_use);
-/* The hold that a LOCK like this enters again, or, for an owner without a name, that keeps it from
- * entering; NULL: it is another one that is asked for. */
+/* Returns the hold that a LOCK like this enters again, or, for an owner without a name, that keeps
+ * it from entering; NULL: none. */
 struct hold *waiters_already_has(const struct lock *, const struct lock_request *);
-/* A claim for it, not started yet. */
+/* Makes a claim for a request, without starting it. */
 struct claim *waiters_new_claim(struct broker *, struct lock *, struct lock_request *,
                                 struct lock_part, claim_fn on_end, void *arg);
-/* It has been refused: what has become of the ticket. */
+/* Notes what has become of the ticket of a claim that was refused. */
 void verdict_note_ticket(struct lock *, const struct claim *);
-/* It gets in line, at the head or behind the others, and is run by multilock_turn() when it is its
- * turn. retry_ms: what is left of the hold in the way; 0: it is not known. */
+/* Puts an MLOCK into the queue, at the head or behind the others; multilock_turn() runs it when it
+ * is its turn. retry_ms: what is left of the hold in the way; 0: it is not known. */
 void waiters_wait(struct broker *, struct lock *, struct lock_request *, bool at_head,
                   int64_t retry_ms, int64_t now_ms);
-/* A request that has waited is judged again before it is granted: its user may have lost the right
+/* Judges a request that has waited again before it is granted: its user may have lost the right
  * meanwhile. NULL: it may have the lock; else the error, heap. */
 char *waiters_not_permitted(const struct lock_request *, const struct lock *);
 void waiters_held_error(struct broker *, struct lock_request *, const struct lock *);
@@ -74,9 +76,9 @@ void waiters_kind_error(struct broker *, struct lock_request *, const struct loc
  * it gets in line, and the masters are asked about them. */
 bool waiters_doubts(const struct broker *, const struct lock *, const struct lock_request *,
                     int64_t now_ms);
-/* An ear has been deaf: whoever waits here for holds of this broker is looked at anew, soon. */
+/* Runs the queue soon if it waits for holds of this broker: an ear has been deaf. */
 void waiters_doubt(struct broker *, struct lock *, int64_t now_ms);
 
-/* So many of those who wait are turned away with this error. Returns how many there were. */
+/* Ends up to `most` waiters with this error. Returns how many. */
 int waiters_turn_away(struct broker *, struct lock *, const char *error, int most);
 #endif

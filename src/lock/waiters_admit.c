@@ -10,6 +10,7 @@
 #include "lock/broker_state.h"
 #include "lock/claim.h"
 #include "lock/lock_share.h"
+#include "lock/queue.h"
 #include "lock/waiters_private.h"
 
 /* Readers, or permits, that are asked for at the same time. */
@@ -82,7 +83,7 @@ enum waiters_admission waiters_holds_admit(const struct lock *l, const struct lo
 enum waiters_admission waiters_admits(struct lock *l, const struct lock_request *r,
                                       struct lock_part *in_use)
 {
-    struct lock_queue *q = lock_queue_get(l);
+    struct lock_queue *q = queue_get(l);
     enum waiters_admission says = waiters_holds_admit(l, r, in_use);
     return says == WAITERS_MAY_ASK && !waiters_goes_along(q, r) ? WAITERS_MUST_WAIT : says;
 }

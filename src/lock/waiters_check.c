@@ -14,6 +14,7 @@
 #include "lock/claim.h"
 #include "lock/hold.h"
 #include "lock/lock_share.h"
+#include "lock/queue.h"
 #include "lock/waiters_private.h"
 
 /* Somebody who wants a permit is kept out by all of them together, anybody else by each. */

@@ -15,6 +15,7 @@
 #include "lock/broker_state.h"
 #include "lock/claim.h"
 #include "lock/finish.h"
+#include "lock/queue.h"
 #include "lock/tickets.h"
 #include "lock/waiters_private.h"
 #include "session/user.h"
@@ -40,7 +41,7 @@ void waiters_remove(struct broker *b, struct lock_request *r)
 }
 
 /* It gives up: its place in the line goes with it. */
-static void give_up(struct broker *b, struct lock_request *r)
+static void get_out_of_line(struct broker *b, struct lock_request *r)
 {
     struct lock *l = r->lock;
     bool was_first = TAILQ_FIRST(&l->queue->waiters) == r;
@@ -57,13 +58,13 @@ static void give_up(struct broker *b, struct lock_request *r)
 
 void waiters_leave(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
-    give_up(b, r);
+    get_out_of_line(b, r);
     waiters_run(b, r->lock, now_ms);
 }
 
 void waiters_refuse(struct broker *b, struct lock_request *r, const char *failure)
 {
-    give_up(b, r);
+    get_out_of_line(b, r);
     if (failure) {
         stats.acquires_no_quorum++;
         finish_error(b, r, "%s; '%s' was not taken", failure, r->lock->name);
@@ -98,7 +99,7 @@ bool waiters_may_be_granted(struct broker *b, struct lock_request *r)
     char *error = waiters_not_permitted(r, r->lock);
     if (!error)
         return true;
-    give_up(b, r);
+    get_out_of_line(b, r);
     finish_error(b, r, "%s", error);
     free(error);
     return false;
@@ -125,7 +126,7 @@ void waiters_kind_error(struct broker *b, struct lock_request *r, const struct l
 
 void waiters_refuse_kind(struct broker *b, struct lock_request *r, struct lock_part in_use)
 {
-    give_up(b, r);
+    get_out_of_line(b, r);
     waiters_kind_error(b, r, r->lock, in_use);
 }
 

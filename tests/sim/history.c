@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "lock/claim.h"
+#include "lock/queue.h"
 #include "lock/renew.h"
 #include "redis/quorum.h"
 

@@ -9,6 +9,7 @@
 #include "base/util.h"
 #include "lock/lock.h"
 #include "lock/locktab.h"
+#include "lock/queue.h"
 #include "suite.h"
 
 static struct locktab tab;
@@ -67,7 +68,7 @@ START_TEST(a_lock_in_use_is_not_dropped)
     locktab_drop(&tab, a);
     ck_assert_ptr_eq(find(1), a);
     a->refs = 0;
-    lock_queue_get(a);
+    queue_get(a);
     locktab_drop(&tab, a);
     ck_assert_ptr_eq(find(1), a);
     free(a->queue);

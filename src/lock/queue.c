@@ -1,0 +1,35 @@
+/*
+ * The data of a queue: made, looked at, freed.
+ */
+#include "lock/queue.h"
+
+#include <stdlib.h>
+
+#include "base/pool.h"
+
+struct lock_queue *queue_get(struct lock *l)
+{
+    if (!l->queue) {
+        l->queue = pool_get(sizeof *l->queue);
+        TAILQ_INIT(&l->queue->waiters);
+        TAILQ_INIT(&l->queue->deferred);
+        LIST_INIT(&l->queue->claims);
+    }
+    return l->queue;
+}
+
+/* While the lock is held, how often others were passed over still counts, even if nobody waits here
+ * for a moment: a few clients that take turns would starve the other brokers. */
+bool queue_is_over(const struct lock *l)
+{
+    const struct lock_queue *q = l->queue;
+    return TAILQ_EMPTY(&q->waiters) && TAILQ_EMPTY(&q->deferred) && q->n_claims == 0 &&
+           (q->passed == 0 || LIST_EMPTY(&l->holds));
+}
+
+void queue_free(struct lock *l)
+{
+    free(l->queue->failure);
+    pool_put(l->queue, sizeof *l->queue);
+    l->queue = NULL;
+}

@@ -146,7 +146,7 @@ static int set_pairs(const struct change *c, const char *value, char *error, siz
     return cmd_hooks()->config_set(cmd_hooks()->server, c->key, value, error, error_size);
 }
 
-/* All or none: what was set before a refused one is set back. */
+/* Sets all options or none: what was set before a refused one is set back. */
 static void set_all(struct session *s, struct change *changes, int n)
 {
     char error[256] = "", ignored[256];

@@ -117,7 +117,7 @@ static void on_client(struct session *s, void *arg)
     l->left--;
 }
 
-/* Some more of it; l->more tells whether that is not all. */
+/* Writes some more of a list; l->more tells whether that is not all. */
 static void go_on(struct listing *l)
 {
     const struct cmd_hooks *hooks = cmd_hooks();

@@ -16,7 +16,7 @@ struct client_filter {
 };
 
 bool cmd_client_fits(const struct client_filter *, struct session *);
-/* The type that the word names; -1: an error was answered. */
+/* Reads the name of a type; -1: an error was answered. */
 int cmd_client_type(struct session *, const struct resp_arg *word, enum client_type *) MUST_CHECK;
 const char *cmd_client_user(const struct session *);
 #endif

@@ -150,7 +150,7 @@ static bool arity_fits(const struct cmd *cmd, int argc)
     return cmd->arity >= 0 ? argc == cmd->arity : argc >= -cmd->arity;
 }
 
-/* The row that the words mean, or NULL when they were answered by an error. */
+/* Returns the row that the words mean, or NULL when they were answered by an error. */
 static struct cmd_row *resolve(struct session *s, int argc, const struct resp_arg *argv)
 {
     const struct cmd *cmd = cmd_find(&argv[0]);
@@ -213,7 +213,7 @@ static void count(struct cmd_row *row, bool failed, int64_t duration_us)
     hist_add(&row->counts.duration_us, duration_us);
 }
 
-/* The request is answered later: what cmd_written() will want to know. */
+/* Notes in a request that is answered later what cmd_written() will want to know. */
 static void note_command(struct request *request, const struct cmd_row *row, int64_t now_us,
                          int argc, const struct resp_arg *argv)
 {

@@ -55,7 +55,7 @@ struct cmd {
 /* The rows in the order of their names, ended by a NULL name (table.c). */
 const struct cmd *cmd_table(int *count);
 
-/* What commands ask of the server (layer 6), by pointers so that nothing here points up. */
+/* What commands ask of the server, by pointers so that nothing here includes a higher room. */
 struct cmd_hooks {
     struct broker *broker;
     struct conf *conf;
@@ -100,7 +100,7 @@ void cmd_init(const struct cmd_hooks *);
 void cmd_fini(void);
 const struct cmd_hooks *cmd_hooks(void);
 
-/* What a usual command takes, roughly, of the time of a turn. */
+/* Instructions that a usual command takes, roughly. */
 enum { CMD_INSTRUCTIONS = 4000 };
 
 /* Runs one request; argc is at least 1. Answers unknown commands with Redis's very text, wrong
@@ -109,46 +109,50 @@ enum { CMD_INSTRUCTIONS = 4000 };
  * again after it. */
 bool cmd_dispatch(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms,
                   int64_t now_us);
-/* For how many usual commands the last one counts: 1, or more for what has done more (cmd_charge).
- */
+/* Returns how many usual commands the last one counts for: 1, or more if it charged for more
+ * (cmd_charge). */
 int cmd_cost(void);
 
-/* True when this command has to wait until nothing of the session is in flight (CMD_BARRIER). */
+/* Returns true when this command has to wait until nothing of the session is in flight
+ * (CMD_BARRIER). */
 bool cmd_must_wait(const struct session *, const struct resp_arg *word);
 
-/* For session_flush(): each reply that has been written, command statistics, slow log. */
+/* Counts a request whose reply has been written, and adds it to the slow log if it took long. For
+ * session_events.on_written. */
 void cmd_written(struct request *);
 
-/* The session goes: ends its subscriptions and its MONITOR. Before session_fini(). */
+/* Ends the subscriptions and the MONITOR of a session. Before session_fini(). */
 void cmd_session_end(struct session *);
 
-/* index.c: looks a name up in any case; NULL: none. */
+/* Finds a command by its name in any case; NULL: there is none. */
 const struct cmd *cmd_find(const struct resp_arg *word);
 const struct cmd *cmd_find_sub(const struct cmd *, const struct resp_arg *word);
 
-/* Every row has a number: first those of the table, then their sub-commands. */
+/* Returns the number of a row: first those of the table, then their sub-commands. */
 int cmd_index(const struct cmd *);
 /* "lock", "client|list"; "" for a number that is none. */
 const char *cmd_full_name(int index);
-/* Counts of the row; NULL after the last. */
+/* Returns the counts of a row; NULL after the last. */
 struct stats_command *cmd_stats(size_t index);
 
-/* May this session run it? False: an error has been answered. */
+/* Checks that this session may run it; false: an error has been answered. */
 bool cmd_permits(struct session *, const struct cmd *, const char *full_name, int argc,
                  const struct resp_arg *argv);
 
-/* Whether its first argument says how many names follow. */
+/* Returns whether the first argument is the number of names that follow. */
 bool cmd_counts_names(const struct cmd *);
-/* Where names of locks stand in the request: from argv[*first] to before the returned word; no
- * names: both the same. All words behind a number of names that does not fit count as names. */
+/* Finds the names of locks in a request: from argv[*first] to before the returned word; both are
+ * the same when there are none. All words behind a number of names that does not fit count as
+ * names. */
 int cmd_find_names(const struct cmd *, int argc, const struct resp_arg *argv, int *first);
 
-/* unknown.c: the errors for what is no command, and for what is no sub-command of this one. */
+/* Answers the error for what is no command, or no sub-command of this one (unknown.c). */
 void cmd_reject_unknown(struct session *, int argc, const struct resp_arg *argv);
 void cmd_reject_unknown_sub(struct session *, const char *command, const struct resp_arg *word);
 
-/* monitor_request.view, of_view being the row: a user with patterns sees requests whose names it
- * may use, and of requests without names that there was one. */
+/* Returns what a user may see of a request in MONITOR (monitor_request.view; of_view is the row):
+ * with patterns it sees requests whose names it may use, and of requests without names that there
+ * was one. */
 enum monitor_view cmd_view(const struct user *, const struct monitor_request *);
 
 /* The last refusals, the newest first; the same one again only counts. */
@@ -176,16 +180,17 @@ static inline bool cmd_word_is(const struct resp_arg *word, const char *upper)
 }
 void cmd_reply_error(struct session *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void cmd_reply_ok(struct session *);
-/* Instead of a reply: cmd_dispatch() returns false. */
+/* Makes cmd_dispatch() return false, in place of a reply. */
 void cmd_wait_for_login(void);
 void cmd_reply_int(struct session *, int64_t value);
 void cmd_reply_syntax(struct session *); /* ERR syntax error */
-/* This command has done more than most: so many instructions, roughly. The client, and all of them,
- * run fewer in this turn of the loop. */
+/* Charges this command for so many instructions, roughly, as it does more than most: its client,
+ * and all of them, run fewer commands in this turn of the loop. */
 void cmd_charge(int64_t instructions);
-/* The pattern in this word; NULL: it is too long, which has been answered. */
+/* Makes a pattern of a word; NULL: it is too long, and an error has been answered. */
 struct glob *cmd_glob(struct session *, const struct resp_arg *word);
-/* The error of a request that is answered later: for its type->write. Counts it as failed. */
+/* Writes the error of a request that is answered later, and counts it as failed. For
+ * request_type.write. */
 void cmd_write_error(struct request *, struct resp_writer *, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* For error texts: "%.*s" of an argument, at most 128 bytes of it. */

@@ -19,12 +19,12 @@ struct cmd_row {
     struct stats_command counts;
 };
 
-/* Makes the rows from cmd_table(); its names stand in their order. Again: anew. */
+/* Makes the rows from cmd_table(), whose names are in order; a second call makes them anew. */
 void cmd_index_init(void);
 void cmd_index_fini(void);
 
-/* The row of this number, which is one. */
+/* Returns the row of a number that is one. */
 struct cmd_row *cmd_row(int number);
-/* The row of a command of the table, or of this one of its sub-commands unless NULL. */
+/* Returns the row of a command, or of its sub-command `sub` unless that is NULL. */
 struct cmd_row *cmd_row_of(const struct cmd *, const struct cmd *sub);
 #endif

@@ -7,7 +7,7 @@
 
 enum { HIST_EXPONENTS = 32 };
 
-/* Is the row meant by one of the words: by its full name, or as a sub-command of the named one? */
+/* Returns whether one of the words means the row: by its full name, or by that of its command. */
 static bool is_meant(const char *full_name, int n, const struct resp_arg *words)
 {
     size_t len = strlen(full_name), top_len = strcspn(full_name, "|");

@@ -123,7 +123,7 @@ static int take_lock_option(struct session *s, struct lock_request *r, unsigned 
     }
 }
 
-/* How many bytes of a word an error shows. */
+/* Returns how many bytes of a word an error shows. */
 static int shown(const struct resp_arg *word)
 {
     return (int)(word->len < 64 ? word->len : 64);
@@ -165,8 +165,8 @@ static int take_options(struct session *s, struct lock_request *r, unsigned allo
 
 /* ---- commands ---- */
 
-/* The owner that a connection spoke for last stays known, so that it is seen when two act for the
- * same one. */
+/* Remembers the owner that a connection spoke for last, so that two connections that act for the
+ * same one are noticed. */
 static void remember_owner(struct session *s, struct owner *owner)
 {
     if (owner == s->acted_for)
@@ -206,7 +206,7 @@ static void ask_one(struct session *s, enum lock_verb verb, unsigned allowed, in
     ask_broker(s, verb, allowed, 1, 1, argc, argv, now_ms);
 }
 
-/* The first name that stands there a second time; NULL: none. */
+/* Returns the first name that stands there a second time; NULL: none does. */
 static const struct resp_arg *find_twice(const struct resp_arg *names, int n)
 {
     for (int i = 1; i < n; i++) {

@@ -10,7 +10,6 @@
 #include "command/command.h"
 #include "command/lock.h"
 #include "lock/view.h"
-#include "redis/master.h"
 #include "session/user.h"
 
 /* ---- LOCKS ---- */
@@ -47,7 +46,7 @@ static void list_lock(void *arg, const char *name, size_t len)
     listing->count++;
 }
 
-/* From `cursor` on until there are enough; returns the next one. */
+/* Lists locks from `cursor` on until there are enough; returns the next cursor. */
 static uint64_t list_locks(struct listing *listing, uint64_t cursor, int64_t count)
 {
     do {
@@ -174,7 +173,7 @@ struct longest {
     int64_t looked_at;
 };
 
-/* Into its place; the shortest wait may fall out. */
+/* Adds a request in its place; the shortest wait may fall out. */
 static void keep_longest(struct longest *l, const struct request *r)
 {
     int i = l->n < l->max ? l->n++ : l->max - 1;
@@ -234,7 +233,7 @@ void cmd_lock_waiting(struct session *s, int argc, const struct resp_arg *argv, 
 
 /* ---- MASTERS ---- */
 
-/* Whether this broker asks it for new locks now. */
+/* Says whether this broker asks that master for new locks now. */
 static const char *new_locks(const struct broker *b, const struct view_master *m)
 {
     if (view_is_draining(b) || view_is_paused(b))

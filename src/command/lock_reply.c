@@ -9,9 +9,9 @@
 #include "lock/multilock.h"
 #include "lock/view.h"
 
-/* Until when what the reply says is true; it may have waited for others before it, and this process
- * may have stood still. What its own connection has given up since, by a later request, was true in
- * its time. 0: not any more. */
+/* Returns until when the reply is true, 0 if it is not any more: it may have waited behind others,
+ * and this process may have stood still. What the same connection has given up by a later request
+ * was true in its time. */
 static int64_t promised_ms(const struct lock_request *r, const struct hold_ref *ref)
 {
     const struct hold *h = ref->hold;
@@ -34,8 +34,8 @@ static void write_granted(struct lock_request *r, struct resp_writer *w, int64_t
     }
 }
 
-/* [[token, ...], validity], or nil when one of them has ended meanwhile: then the others are given
- * back in the next turn, for nobody knows that he has them. */
+/* Writes [[token, ...], validity], or nil when one of the holds has ended meanwhile: the others are
+ * then released in the next turn, as their owner is told of none. */
 static void write_many(struct lock_request *r, struct resp_writer *w, int64_t now_ms)
 {
     int n = multilock_count(r->multilock);
@@ -91,7 +91,7 @@ static void write_waiter(const struct lock_info_waiter *waiter, struct resp_writ
     resp_bool(w, waiter->fair);
 }
 
-/* How many may have it at the same time; readers: as many as there are. */
+/* Writes how many may have the lock at the same time; nil for readers, who may be any number. */
 static void write_limit(const struct lock_info *info, struct resp_writer *w)
 {
     if (info->held && info->part.kind == LOCK_SHARED)

@@ -20,7 +20,7 @@ enum { MONITOR_MAX = 16, MONITOR_LINE_MAX = 2048 };
 int monitor_join(struct session *) MUST_CHECK;
 void monitor_leave(struct session *);
 
-/* Does anybody watch? To be asked before monitor_feed(). */
+/* How many connections watch; monitor_feed() is called when it is not 0. */
 extern uint32_t monitor_count;
 
 enum monitor_view {

@@ -103,7 +103,7 @@ static const struct {
                {CMD_INSPECT, CONF_ALLOW_INSPECT, "inspect"},
                {CMD_ADMIN, CONF_ALLOW_ADMIN, "admin"}};
 
-/* The class that the user lacks; NULL: none. */
+/* Returns the name of a class that the user lacks; NULL: none. */
 static const char *missing_class(const struct user *u, unsigned flags)
 {
     for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++)

@@ -12,7 +12,7 @@
 
 enum { LOOK_INSTRUCTIONS = 6, NAME_INSTRUCTIONS = 20, PATTERN_INSTRUCTIONS = 250 };
 
-/* One answer. name NULL: there was nothing to unsubscribe from. */
+/* Writes one answer; name NULL: there was nothing to unsubscribe from. */
 static void write_answer(struct resp_writer *w, const char *kind, const char *name, size_t len,
                          uint32_t count)
 {
@@ -25,7 +25,7 @@ static void write_answer(struct resp_writer *w, const char *kind, const char *na
     resp_int(w, count);
 }
 
-/* Would these names break a limit? Then says so and returns -1: all or none are subscribed to. */
+/* Returns -1 after an error if these names would break a limit: all or none are subscribed to. */
 static int check_limits(struct session *s, int n, const struct resp_arg *names, bool is_pattern)
 {
     uint32_t added = 0, fresh = 0;

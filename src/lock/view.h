@@ -5,14 +5,15 @@
  * nothing; whoever uses it needs no field of a broker, a lock, a hold or a queue.
  *
  * Texts are lent: names until the next turn of the loop, what a master says until the next call
- * about it. Ages and times left are in ms, from now_ms on.
+ * about it (struct master_status). Ages and times left are in ms, from now_ms on.
  */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "redis/master.h"
+
 struct broker;
-struct master_status;
 struct session;
 
 /* ---- levels ---- */

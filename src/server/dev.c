@@ -69,7 +69,7 @@ static void remove_dir(const char *path)
     (void)rmdir(path);
 }
 
-/* True: it is ours, and the process that made it is dead. */
+/* Returns true when the directory is ours and the process that made it is dead. */
 static bool is_stale(const char *path)
 {
     struct stat st;
@@ -181,7 +181,7 @@ void dev_set_masters(const struct dev *d, struct conf *conf)
 
 /* ---- the children ---- */
 
-/* In the child. Returns only when there is no redis-server. */
+/* Becomes redis-server, in the child; returns only when there is none. */
 static void become_redis(struct dev_master *m, pid_t parent)
 {
     char server[] = "redis-server", port[] = "--port", zero[] = "0", sock[] = "--unixsocket";

@@ -20,21 +20,19 @@ enum { DEV_MASTERS_MAX = 15, DEV_RESTART_MS = 3000 };
  * says why. */
 struct dev *dev_new(int n, char *error, size_t error_size);
 
-/* What dev mode changes in a configuration: its defaults, before anything else is read; and its
- * masters, at the end. */
+/* Set the defaults of dev mode, before anything else is read, and its masters, at the end. */
 void dev_set_defaults(struct conf *);
 void dev_set_masters(const struct dev *, struct conf *);
 
 /* Starts the redis-servers, and gives them a moment to listen. -1: `error` says why. */
 int dev_start(struct dev *, char *error, size_t error_size) MUST_CHECK;
 
-/* From now on those that die are reported and started again. */
+/* Reports the redis-servers that die from now on, and starts them again. */
 void dev_watch(struct dev *, struct event_base *);
-/* Before the event base is freed; nothing without dev_watch(). */
+/* Ends that, before the event base is freed; does nothing without dev_watch(). */
 void dev_unwatch(struct dev *);
 
-/* Tells whoever sits in front of the screen what can be tried; `address` is where clients connect.
- */
+/* Prints what can be tried now; `address` is where clients connect. */
 void dev_greet(const struct dev *, FILE *, const char *address);
 
 /* Ends the redis-servers and removes the directory. NULL is allowed. */

@@ -38,7 +38,7 @@ static void on_look(void *arg, struct master *m, const struct master_look *look)
     seen->clock_offset_ms = seen->status.clock_offset_ms - (clock_wall_ms() - now_ms);
 }
 
-/* True when there is nothing more to wait for. */
+/* Takes the errors of masters; returns true when there is nothing more to wait for. */
 static bool take_errors(struct looking *l, int64_t now_ms)
 {
     bool done = true;

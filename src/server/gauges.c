@@ -182,7 +182,7 @@ static void gauge_masters(const struct broker *b, struct stats_gauges *g, struct
     g->masters_len = (size_t)n;
 }
 
-/* The port of the first TCP address; 0: there is none. */
+/* Returns the port of the first TCP address; 0: there is none. */
 static int64_t tcp_port(const struct server *s)
 {
     for (size_t i = 0; i < listener_count(s->listeners); i++) {

@@ -92,7 +92,7 @@ static const char *hosts(void *arg)
 
 /* ---- the view ---- */
 
-/* Into its place among the longest; the last one may fall out. */
+/* Adds a row in its place among the longest; the last one may fall out. */
 static void insert(struct http_row *rows, size_t *n, const struct http_row *row)
 {
     size_t i = *n;
@@ -179,7 +179,7 @@ static const char *notice_of(const struct server *s)
     return text;
 }
 
-/* The gauges are the server's own: they live until the next view. */
+/* Fills the view; its gauges are the server's own and live until the next one. */
 static void fill_view(void *arg, struct http_view *view)
 {
     static struct stats_gauges gauges;

@@ -99,7 +99,7 @@ static void add_assignment(struct options *o, char *text)
     o->assignments[o->n_assignments++] = text;
 }
 
-/* A line of standard input, not shown while it is typed. -1: there is none. */
+/* Reads a line of standard input, not shown while it is typed. -1: there is none. */
 static int read_password(char *out, size_t size)
 {
     struct termios old, quiet;
@@ -136,7 +136,7 @@ static int hash_password(void)
     return EXIT_SUCCESS;
 }
 
-/* What getopt_long has just rejected. */
+/* Reports what getopt_long has just rejected. */
 static _Noreturn void refuse_option(int result, char **argv)
 {
     const char *word = argv[optind - 1];
@@ -211,7 +211,7 @@ static void parse_switches(struct options *o, int argc, char **argv)
 
 /* ---- configuration ---- */
 
-/* -p: the port of every plain TCP address in the list. */
+/* Sets the port of every plain TCP address in the list (-p). */
 static void set_port(struct conf *conf, int port)
 {
     for (size_t i = 0; i < conf->listen.count; i++)
@@ -267,8 +267,8 @@ static void to_stderr(void *arg, bool is_warning, const char *text)
     fprintf(stderr, "holdfastd: %s%s\n", is_warning ? "warning: " : "", text);
 }
 
-/* What root can read, the service may not be allowed to: looked at when the configuration is that
- * of the service, or --user names somebody. */
+/* Checks that the user of the service can read what root can: when the configuration is that of the
+ * service, or --user names somebody. */
 static int test_files(const struct options *o, const struct conf *conf)
 {
     bool is_service = conf->path && strcmp(conf->path, HOLDFAST_CONFIG_FILE) == 0 &&
@@ -279,7 +279,7 @@ static int test_files(const struct options *o, const struct conf *conf)
     return server_check_files(conf, o->user ? o->user : SERVICE_USER, to_stderr, NULL);
 }
 
-/* The configuration with all the files that it names. -1: what is wrong has been told. */
+/* Loads the configuration with all the files that it names. -1: what is wrong has been reported. */
 static int load_for_test(struct options *o, struct conf *conf)
 {
     char error[512];

@@ -93,7 +93,7 @@ void server_free_masters(struct server *);
 void server_let_masters_answer(struct server *);
 /* Logs whether a majority is there, and who is missing. */
 void server_log_ready(struct server *, int64_t now_ms);
-/* Looks whether a majority is there, and tells the log and systemd what has changed. */
+/* Updates whether a majority is there, and tells the log and systemd what has changed. */
 void server_update_ready(struct server *, int64_t now_ms);
 void server_update_status(struct server *, int64_t now_ms);
 
@@ -101,18 +101,19 @@ void server_update_status(struct server *, int64_t now_ms);
 /* Raises the limit of descriptors as far as the configuration wants and the system lets it; says in
  * the log when that is not enough. */
 void server_raise_fds(const struct conf *);
-/* max_clients, or fewer when the limit of descriptors does not leave room for them. */
+/* Returns max_clients, or fewer when the limit of descriptors does not leave room for them. */
 int64_t server_max_clients(const struct conf *);
 
 /* ---- reload.c ---- */
-/* Those of the configuration, with no more clients than there are descriptors for. */
+/* Returns the limits of the configuration, with no more clients than there are descriptors for. */
 struct conf_client server_client_limits(const struct conf *);
-/* protected_mode, for sockets that systemd has passed too. -1: `error` says which is the matter. */
+/* Checks protected_mode, for sockets that systemd has passed too. -1: `error` says which address is
+ * open. */
 int server_check_exposure(const struct server *, char *error, size_t error_size) MUST_CHECK;
 void server_set_log(const struct server *);
-/* SIGHUP. */
+/* Reads the configuration again (SIGHUP). */
 void server_reload(struct server *);
-/* CONFIG SET; 0, or -1 with text in `error`. */
+/* Sets an option (CONFIG SET); 0, or -1 with text in `error`. */
 int server_config_set(void *server, const char *key, const char *value, char *error,
                       size_t error_size);
 
@@ -122,19 +123,18 @@ void server_init_commands(struct server *);
 extern const struct client_events server_client_events;
 
 /* ---- gauges.c ---- */
-/* Fills the levels of now; `masters` (CONF_MASTERS_MAX) are lent to `out`. The clients are there.
- */
+/* Reads the gauges; `masters` (CONF_MASTERS_MAX) are lent to `out`. The clients are there. */
 void server_gauges(struct server *, struct stats_gauges *out, struct stats_master *masters,
                    int64_t now_ms);
 
 /* ---- tls.c ---- */
-/* The context for clients as `conf` has it, NULL without a certificate. Reads all files for TLS,
- * those of masters too. -1: `error` says which is not good. */
+/* Makes the context for clients that `conf` asks for, NULL without a certificate. Reads all files
+ * for TLS, those of masters too. -1: `error` says which is not good. */
 int server_load_tls(const struct server *, const struct conf *, struct ssl_ctx_st **out,
                     char *error, size_t error_size) MUST_CHECK;
-/* False: a certificate that ends then is good for long enough; else `out` has a warning. */
+/* Writes a warning to `out` if a certificate that ends then ends soon; false: it does not. */
 bool server_tls_warns(const struct conf *, int64_t expiry_s, char *out, size_t size);
-/* Logs it, once a day. */
+/* Logs once a day that the certificate ends soon. */
 void server_look_at_certificate(struct server *, int64_t now_ms);
 /* Puts it in the place of the one in force, for connections from now on. */
 void server_use_tls(struct server *, struct ssl_ctx_st *);

@@ -30,7 +30,7 @@ struct conf_client server_client_limits(const struct conf *c)
     return limits;
 }
 
-/* What is behind the prefix of an address; the prefix says what is spoken there. */
+/* Returns the address behind its prefix, which says what is spoken there. */
 static const char *skip_prefix(const char *address, bool *tls, bool *proxy)
 {
     for (int i = 3; i >= 0; i--) {
@@ -91,7 +91,7 @@ static void replace_text(char **text, const char *by)
     *text = by ? util_strdup(by) : NULL;
 }
 
-/* User, password and files for TLS of one master; the list itself is the same. */
+/* Takes over user, password and files for TLS of one master; the list itself is the same. */
 static void take_secret(const struct conf *from, struct conf *into, const char *name)
 {
     for (size_t i = 0; i < from->master_count && i < into->master_count; i++) {
@@ -162,7 +162,7 @@ static void to_log(void *arg, bool is_warning, const char *text)
         log_error("config", "%s", text);
 }
 
-/* What was found wrong has been logged. */
+/* Checks a new configuration and its files for TLS; -1: what is wrong has been logged. */
 static int check(const struct server *s, const struct taking *t, struct ssl_ctx_st **tls)
 {
     char error[512];
@@ -232,7 +232,7 @@ static void to_text(void *arg, bool is_warning, const char *text)
     snprintf(e->text, e->size, "%s", text);
 }
 
-/* The files of TLS are read again only when others are meant. 0, or -1 with text in `error`. */
+/* Reads the files for TLS again if others are meant. 0, or -1 with text in `error`. */
 static int reload_tls(struct server *s, const struct conf *conf, char *error, size_t error_size)
 {
     const struct conf *old = &s->conf;

@@ -33,7 +33,7 @@
 
 /* ---- signals ---- */
 
-static void on_stop_signal(evutil_socket_t number, short what, void *arg)
+static void on_term_signal(evutil_socket_t number, short what, void *arg)
 {
     (void)what;
     log_info("server", "signal %s", number == SIGTERM ? "TERM" : "INT");
@@ -51,7 +51,7 @@ static void on_hup_signal(evutil_socket_t number, short what, void *arg)
 
 /* ---- the loop ---- */
 
-static void on_second(struct server *s, int64_t now_ms)
+static void run_each_second(struct server *s, int64_t now_ms)
 {
     s->second_ms = now_ms + 1000;
     rounds_set_wall(&s->broker.rounds, clock_wall_ms(), now_ms);
@@ -80,7 +80,7 @@ static void run_periodic(struct server *s, int64_t now_ms)
     }
     quarantine_turn(&s->quarantine, now_ms);
     if (now_ms >= s->second_ms)
-        on_second(s, now_ms);
+        run_each_second(s, now_ms);
     if (s->watchdog_ms && now_ms >= s->watchdog_due_ms) {
         systemd_notify("WATCHDOG=1");
         s->watchdog_due_ms = now_ms + s->watchdog_ms;
@@ -177,7 +177,8 @@ void server_turn(struct server *s, int64_t due_ms)
         client_flush_all(s->clients);
 }
 
-/* Ready is who listens: whoever starts this service goes on when the masters are not there. */
+/* Turns the loop; READY at once, as whoever starts this service must not wait for the
+ * masters. */
 void server_run(struct server *s)
 {
     server_update_status(s, clock_ms());
@@ -223,7 +224,7 @@ static void make_base(struct server *s)
     s->dns = server_make_dns(s->base);
 }
 
-/* One of our own, as those of libevent count in jiffies. */
+/* Makes a timer of our own, as those of libevent count in jiffies. */
 static void make_timer(struct server *s)
 {
     s->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
@@ -241,8 +242,8 @@ static void watch_signals(struct server *s)
     /* What libevent puts back at the end: a process that ends is not killed by being told to. */
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         signal(numbers[i], SIG_IGN);
-    evsignal_assign(&s->on_term, s->base, SIGTERM, on_stop_signal, s);
-    evsignal_assign(&s->on_int, s->base, SIGINT, on_stop_signal, s);
+    evsignal_assign(&s->on_term, s->base, SIGTERM, on_term_signal, s);
+    evsignal_assign(&s->on_int, s->base, SIGINT, on_term_signal, s);
     evsignal_assign(&s->on_hup, s->base, SIGHUP, on_hup_signal, s);
     evsignal_add(&s->on_term, NULL);
     evsignal_add(&s->on_int, NULL);

@@ -29,23 +29,23 @@ struct server_setup {
 struct server *server_new(const struct server_setup *, struct conf *conf, char *error,
                           size_t error_size);
 
-/* What the configuration says of TLS is tried: each file is read. -1: `error` says what is wrong;
- * 0: it may hold a warning, else "". */
+/* Reads each file that the configuration names for TLS. -1: `error` says what is wrong; 0: it may
+ * hold a warning, else "". */
 int server_check_tls(const struct conf *, char *error, size_t error_size) MUST_CHECK;
 
-/* Whether `user` can read the files that the configuration names, itself among them, and use the
- * Unix sockets of masters; only root can say. Reports what that user cannot, from a child process.
- * -1: there is something, or no such user. */
+/* Checks that `user` can read the files that the configuration names, itself among them, and use
+ * the Unix sockets of masters; only root can check. Reports what that user cannot, from a child
+ * process. -1: there is something, or no such user. */
 int server_check_files(const struct conf *, const char *user, conf_report_fn, void *arg) MUST_CHECK;
 
 /* Turns the loop until the end has come: by signals or SHUTDOWN. */
 void server_run(struct server *);
 
-/* Clients are told by the end of their connections, what is owed to the masters leaves as far as
- * they answer within request_timeout, and everything is freed. */
+/* Ends all connections, lets releases leave as far as the masters answer within request_timeout,
+ * and frees everything. */
 void server_free(struct server *);
 
 struct event_base *server_base(struct server *);
-/* Where clients connect: the first address, "127.0.0.1:5625" or "unix:/path". */
+/* Returns where clients connect: the first address, "127.0.0.1:5625" or "unix:/path". */
 const char *server_address(const struct server *);
 #endif

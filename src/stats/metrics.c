@@ -167,7 +167,7 @@ static void metrics_process(struct buf *out, const struct stats_gauges *g)
 
 /* ---- masters: their names come from the configuration, so they are escaped ---- */
 
-static void put_label(struct buf *out, const char *name, const char *value)
+static void put_escaped_label(struct buf *out, const char *name, const char *value)
 {
     buf_printf(out, "%s=\"", name);
     for (; *value; value++) {
@@ -208,7 +208,7 @@ static void put_master_sample(struct buf *out, const struct master_row *row,
     const void *field = (const char *)m + row->offset;
 
     buf_printf(out, "%s{", row->metric);
-    put_label(out, "node", m->name);
+    put_escaped_label(out, "node", m->name);
     if (row->ms)
         buf_printf(out, "} %.3f\n", (double)*(const int64_t *)field / 1000);
     else
@@ -220,15 +220,15 @@ static void put_master_states(struct buf *out, const struct stats_gauges *g)
     put_help(out, "holdfast_backend_up", "gauge", "Connected, and its votes count.");
     for (size_t i = 0; i < g->masters_len; i++) {
         buf_printf(out, "holdfast_backend_up{");
-        put_label(out, "node", g->masters[i].name);
+        put_escaped_label(out, "node", g->masters[i].name);
         buf_printf(out, "} %d\n", g->masters[i].up);
     }
     put_help(out, "holdfast_backend_state", "gauge", "Its state in the label, always 1.");
     for (size_t i = 0; i < g->masters_len; i++) {
         buf_printf(out, "holdfast_backend_state{");
-        put_label(out, "node", g->masters[i].name);
+        put_escaped_label(out, "node", g->masters[i].name);
         buf_append(out, ",", 1);
-        put_label(out, "state", g->masters[i].state ? g->masters[i].state : "");
+        put_escaped_label(out, "state", g->masters[i].state ? g->masters[i].state : "");
         buf_printf(out, "} 1\n");
     }
 }
@@ -245,14 +245,14 @@ static void put_master_requests(struct buf *out, const struct stats_gauges *g)
         const uint64_t counts[] = {m->requests_ok, m->requests_error, m->requests_timeout};
         for (size_t k = 0; k < sizeof counts / sizeof counts[0]; k++) {
             buf_printf(out, "%s{", total);
-            put_label(out, "node", m->name);
+            put_escaped_label(out, "node", m->name);
             buf_printf(out, ",outcome=\"%s\"} %llu\n", outcomes[k], (unsigned long long)counts[k]);
         }
     }
     put_help(out, duration, "histogram", "From a request to a master to its answer.");
     for (size_t i = 0; i < g->masters_len; i++) {
         struct buf labels = {0};
-        put_label(&labels, "node", g->masters[i].name);
+        put_escaped_label(&labels, "node", g->masters[i].name);
         buf_append(&labels, "", 1);
         if (g->masters[i].request_us)
             metrics_hist(out, duration, buf_head(&labels), g->masters[i].request_us);

@@ -11,7 +11,7 @@ int64_t clock_ms(void);
 int64_t clock_us(void);
 
 /* Returns the time since 1970 in ms, for people to read; nothing may be decided by it but the floor
- * of tokens (redis/hybrid.h). */
+ * of tokens (redis/token.h). */
 int64_t clock_wall_ms(void);
 
 #endif

@@ -309,6 +309,14 @@ static uint64_t load_word(const unsigned char *p, size_t n)
     return word;
 }
 
+uint32_t util_fixed_hash(const char *text, size_t len)
+{
+    uint32_t h = 2166136261u;
+    for (size_t i = 0; i < len; i++)
+        h = (h ^ (unsigned char)text[i]) * 16777619u;
+    return h;
+}
+
 uint64_t util_hash(const void *p, size_t n)
 {
     if (!hash_key.drawn) {

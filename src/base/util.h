@@ -61,6 +61,8 @@ void util_random_id(char *out, size_t n);
 /* Hashes by SipHash-1-3 (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012) with a
  * key that is drawn at the first use, because names come from strangers. */
 uint64_t util_hash(const void *p, size_t n);
+/* The same in every process for ever, for what brokers must agree on: FNV-1a. */
+uint32_t util_fixed_hash(const char *text, size_t len);
 
 /* Sets the key, before anything is hashed: for tests that want the same order in every run. */
 void util_hash_seed(uint64_t k0, uint64_t k1);

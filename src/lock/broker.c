@@ -242,7 +242,7 @@ void broker_init(struct broker *b, const struct conf_lock *conf, const char *id,
     memset(b, 0, sizeof *b);
     assert(strlen(id) <= BROKER_ID_LEN);
     strcpy(b->id, id);
-    b->first_permit = args_hash(id, strlen(id));
+    b->first_permit = util_fixed_hash(id, strlen(id));
     b->rng = seed | 1;
     for (int i = 0; i < QUORUM_MASTERS_MAX; i++)
         b->ears[i].since_ms = INT64_MAX;

@@ -49,9 +49,9 @@ struct broker {
     uint64_t last_op;
     uint64_t last_ticket;
     uint64_t last_request;
-    int64_t granted[ARGS_BUCKETS]; /* highest token granted here, by bucket */
-    uint64_t rng;                  /* jitter; see broker_random */
-    int64_t now_ms;                /* of this turn; for figures only */
+    struct token_granted granted;
+    uint64_t rng;   /* jitter; see broker_random */
+    int64_t now_ms; /* of this turn; for figures only */
     LIST_HEAD(, hold)
     leaving;                  /* of connections that have gone: to be released, some in each turn */
     int leaves_left;          /* so many more of them in this turn */

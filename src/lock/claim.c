@@ -132,17 +132,11 @@ static void fail_late(struct claim *c, int64_t now_ms)
     fail(c, &why, now_ms);
 }
 
-/* Every counter of a majority was at the highest token granted before, or above, when this was
- * asked for; and the floor that was sent along is above all that this broker has seen. So it means
- * that the masters are no longer what they were. */
+/* The last check of token.h. */
 static bool goes_back(struct claim *c, int64_t token)
 {
-    int64_t *granted = &c->broker->granted[args_bucket(c->lock->name, c->lock->name_len)];
-    if (token <= c->above)
-        return true;
-    if (token > *granted)
-        *granted = token;
-    return false;
+    const struct lock *l = c->lock;
+    return !token_grant(&c->broker->granted, l->name, l->name_len, c->above, token);
 }
 
 static void fail_back(struct claim *c, int64_t token, int64_t now_ms)
@@ -279,7 +273,7 @@ static void ask_masters(struct claim *c, int64_t now_ms)
 {
     sm_move(states, &c->state, c->lock->name, ASKING);
     c->sent_ms = now_ms;
-    c->above = c->broker->granted[args_bucket(c->lock->name, c->lock->name_len)];
+    c->above = token_highest(&c->broker->granted, c->lock->name, c->lock->name_len);
     c->count = c->takeover ? 0 : 1;
     struct args *it = claim_item_ask(c, now_ms);
     c->floor = it->floor;

@@ -29,7 +29,7 @@ static void add_op(const struct claim *c, struct args *it)
 
 static void add_token_counter(const struct claim *c, struct args *it)
 {
-    char counter[ROUNDS_COUNTER_MAX + 1];
+    char counter[TOKEN_COUNTER_MAX + 1];
     rounds_counter(&c->broker->rounds, c->lock->name, c->lock->name_len, counter);
     args_str(it, counter);
 }

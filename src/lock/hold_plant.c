@@ -27,7 +27,7 @@ static int64_t plant_lease_ms(const struct broker *b, const struct hold *h, int6
 
 static void plant(struct broker *b, struct hold *h, int i, int64_t now_ms)
 {
-    char op[BROKER_OP_MAX + 1], counter[ROUNDS_COUNTER_MAX + 1];
+    char op[BROKER_OP_MAX + 1], counter[TOKEN_COUNTER_MAX + 1];
     char version[HOLD_VERSION_MAX];
     const struct lock *l = h->lock;
     broker_op_text(b, h->op, op);

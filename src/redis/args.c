@@ -52,17 +52,3 @@ void args_bytes(const struct args *it, struct master_item *out)
     out->early = it->early;
     out->renewal = it->renewal;
 }
-
-uint32_t args_hash(const char *text, size_t len)
-{
-    uint32_t h = 2166136261u;
-    for (size_t i = 0; i < len; i++)
-        h = (h ^ (unsigned char)text[i]) * 16777619u;
-    return h;
-}
-
-int args_bucket(const char *name, size_t name_len)
-{
-    uint32_t h = args_hash(name, name_len);
-    return (int)((h ^ (h >> 16)) % ARGS_BUCKETS);
-}

@@ -31,10 +31,4 @@ void args_str(struct args *, const char *text);
 void args_int(struct args *, int64_t n);
 /* As bytes, for master_ask(); valid until the next args_begin(). */
 void args_bytes(const struct args *, struct master_item *out);
-
-/* The counter of a name: one of ARGS_BUCKETS fields of holdfast:master. Every broker must compute
- * the same, so the function is fixed: FNV-1a. */
-enum { ARGS_BUCKETS = 4096 };
-uint32_t args_hash(const char *text, size_t len);
-int args_bucket(const char *name, size_t name_len);
 #endif

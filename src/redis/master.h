@@ -86,7 +86,7 @@ struct master_item {
     size_t args_len;
     int64_t floor; /* of acquire.lua: the token asked for, higher with each item, and the answer
                     * says how far above it the token is; of others 0 */
-    int bucket;    /* of acquire.lua: the counter of the token, see args_bucket(); -1: base */
+    int bucket;    /* of acquire.lua: the counter of the token, see token_bucket(); -1: base */
     bool early;    /* of release.lua: it may run before what acquire.lua was asked in this turn */
     bool renewal;  /* of renew.lua: goes before all that has not been sent, in the order of these */
 };

@@ -14,7 +14,7 @@
  * vote that the master has forgotten.
  *   2. Fewer are active and none is in quarantine with time left (first boot, or two restarts one
  * inside the other): the base is the highest of what every master has said, of what this broker has
- * seen, and of twice as far ahead of the masters' clocks as any broker counts (hybrid.h). This is
+ * seen, and of twice as far ahead of the masters' clocks as any broker counts (token.h). This is
  * not sound by itself: tokens grow in order only unless the clocks of the masters have gone back
  * meanwhile by more than that. A single master is always in this case. The alternative is a set of
  * masters that is stranded for ever. Masters that are on their way back get some seconds to make it

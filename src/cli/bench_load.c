@@ -63,7 +63,7 @@ static void on_load_end(evutil_socket_t fd, short what, void *arg)
                 l->plan->urls->v[0].shown, l->connected, l->plan->clients, CONNECT_MS / 1000);
 }
 
-static void on_second(evutil_socket_t fd, short what, void *arg)
+static void on_load_second(evutil_socket_t fd, short what, void *arg)
 {
     struct load *l = arg;
     (void)fd, (void)what;
@@ -72,7 +72,7 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
         l->progress(l->arg, l->result);
 }
 
-static void on_stop_signal(evutil_socket_t fd, short what, void *arg)
+static void on_load_signal(evutil_socket_t fd, short what, void *arg)
 {
     struct load *l = arg;
     (void)fd, (void)what;
@@ -132,10 +132,10 @@ static void load_init(struct load *l)
     snprintf(l->wait, sizeof l->wait, "%" PRId64, plan->wait_ms > 0 ? plan->wait_ms : 0);
     snprintf(l->lease, sizeof l->lease, "%" PRId64, plan->lease_ms);
     snprintf(l->limit, sizeof l->limit, "%" PRId64, plan->limit);
-    l->tick = event_new(l->base, -1, EV_PERSIST, on_second, l);
+    l->tick = event_new(l->base, -1, EV_PERSIST, on_load_second, l);
     l->end = evtimer_new(l->base, on_load_end, l);
-    l->signals[0] = evsignal_new(l->base, SIGINT, on_stop_signal, l);
-    l->signals[1] = evsignal_new(l->base, SIGTERM, on_stop_signal, l);
+    l->signals[0] = evsignal_new(l->base, SIGINT, on_load_signal, l);
+    l->signals[1] = evsignal_new(l->base, SIGTERM, on_load_signal, l);
     event_add(l->signals[0], NULL);
     event_add(l->signals[1], NULL);
 }

@@ -62,7 +62,7 @@ static void show_json(const char *name, const redisReply *info, struct buf *out)
 
 enum { LABEL = 9 }; /* columns of what a line is about */
 
-static void put_label(struct buf *out, const struct screen *s, const char *word)
+static void put_line_label(struct buf *out, const struct screen *s, const char *word)
 {
     text_tint(out, s->colour, TINT_HEAD);
     buf_printf(out, "%-*s", LABEL, word);
@@ -72,7 +72,7 @@ static void put_label(struct buf *out, const struct screen *s, const char *word)
 /* Appends a line with `text`, cut to the width of the screen, and empties it. */
 static void put_line(struct buf *out, const struct screen *s, const char *word, struct buf *text)
 {
-    put_label(out, s, word);
+    put_line_label(out, s, word);
     text_put(out, buf_head(text), buf_len(text), text_room(s, LABEL));
     buf_printf(out, "\n");
     buf_consume(text, buf_len(text));
@@ -81,7 +81,7 @@ static void put_line(struct buf *out, const struct screen *s, const char *word, 
 static void put_stranger(struct buf *out, const struct screen *s, const char *word,
                          const char *text)
 {
-    put_label(out, s, word);
+    put_line_label(out, s, word);
     text_put(out, text, strlen(text), text_room(s, LABEL));
     buf_printf(out, "\n");
 }
@@ -202,7 +202,7 @@ static void print_state(const redisReply *info, struct buf *out, const struct sc
     bool is_unknown = strcmp(state, "unknown") == 0;
     struct buf more = {0};
     size_t n, n_answered;
-    put_label(out, s, "state");
+    put_line_label(out, s, "state");
     text_tint(out, s->colour,
               is_unknown                   ? TINT_BAD
               : strcmp(state, "held") == 0 ? TINT_WARN
@@ -227,7 +227,7 @@ static void show_text(const char *name, const redisReply *info, struct buf *out)
     put_stranger(out, &s, "name", name);
     print_state(info, out, &s);
     if (ask_count(holders)) {
-        put_label(out, &s, "kind");
+        put_line_label(out, &s, "kind");
         buf_printf(out, "%s\n", locks_kind(kind, info));
     }
     if (ask_count(holders) > 1)

@@ -749,6 +749,28 @@ START_TEST(the_next_in_line_dies)
 }
 END_TEST
 
+/* Two of three masters stand still while a hold is handed over: nobody has the lock then, neither
+ * who gave it up nor who waited for it, and it is free when they go on, not at the end of a lease.
+ */
+START_TEST(a_hand_over_that_failed_leaves_nothing)
+{
+    story_begin(3, 1, "xyz");
+    story_gets(0, "LOCK n LEASE 6000");
+    world_say(1, "LOCK n WAIT 100 LEASE 6000");
+    world_run_ms(20);
+    fake_server_stop(&world.servers[1], true);
+    fake_server_stop(&world.servers[2], true);
+    world_say(0, "UNLOCK n");
+    world_run_ms(700);
+    story_answers(0, "-NOQUORUM ");
+    fake_server_stop(&world.servers[1], false);
+    fake_server_stop(&world.servers[2], false);
+    world_run_ms(300);
+    stays_free(1000);
+    world_end();
+}
+END_TEST
+
 /* An owner takes its hold to another broker while a connection of its own enters it again here, and
  * that one goes before the masters have answered: nobody is left who would get the lock next. */
 START_TEST(a_lock_of_nobody_waits_for_nothing)
@@ -949,6 +971,7 @@ static Suite *forced_suite(void)
     tcase_add_test(c, a_late_plant_overwrites_nobody);
     tcase_add_loop_test(c, the_next_in_line_dies, 1, 2);
     tcase_add_loop_test(c, the_next_in_line_dies, 3, 4);
+    tcase_add_test(c, a_hand_over_that_failed_leaves_nothing);
     tcase_add_test(c, a_lock_of_nobody_waits_for_nothing);
     tcase_add_loop_test(c, a_connection_that_ends_gets_nothing, 0, 20);
     tcase_add_test(c, a_broker_ends_with_what_is_deferred);

@@ -231,7 +231,7 @@ def test_monitor_shows_the_names_of_its_user_only(limited):
     assert [re.sub(r".*?\] ", "", line) for line in seen if "orders" in line] == \
         ['"LOCK" "orders:1"', '"PUBSUB" "NUMSUB" "lock:orders:1"', '"UNLOCK" "orders:1"']
     other = limited("half")
-    for command in (["SLOWLOG", "GET"], ["ACL", "LOG"], ["PUBSUB", "CHANNELS"]):
+    for command in (["SLOWLOG", "GET"], ["ACL", "LOG"], ["PUBSUB", "CHANNELS"], ["WAITING"]):
         assert str(other.err(*command)).endswith("it shows names of others")
 
 

@@ -218,7 +218,7 @@ void broker_abandon(struct broker *b, struct lock_request *r, int64_t now_ms)
         defer_remove(r->lock, r);
     stats.acquires_abandoned++;
     finish_as(b, r, RESULT_NOT_GRANTED);
-    work_lock(&b->work, r->lock, WORK_UNDEFER);
+    queue_undefer(&b->work, r->lock);
     broker_end(b, now_ms);
 }
 

@@ -25,12 +25,12 @@ struct broker_ear {
     int64_t heard_ms; /* and up to then */
 };
 
-/* What runs now. Flows are entered from the others and never from one another, and a request's
- * session hears that it is finished only while none runs. */
+/* What runs now. Flows are entered by broker_begin() or from the work list, never from one another,
+ * and a request's session hears that it is finished only while none runs. */
 enum broker_phase {
     BROKER_IDLE, /* no call into the broker is under way */
     BROKER_FLOW, /* a flow runs */
-    BROKER_WORK  /* the work list is being gone through */
+    BROKER_WORK  /* what is finished is taken off the work list */
 };
 
 struct broker {

@@ -154,8 +154,10 @@ void broker_begin(struct broker *b, int64_t now_ms)
 void broker_end(struct broker *b, int64_t now_ms)
 {
     assert(b->phase == BROKER_FLOW);
-    b->phase = BROKER_WORK;
-    while (!work_is_done(&b->work))
-        work_one(b, work_next(&b->work), now_ms);
+    while (!work_is_done(&b->work)) {
+        enum work_kind kind = work_next(&b->work);
+        b->phase = kind == WORK_FINISHED ? BROKER_WORK : BROKER_FLOW;
+        work_one(b, kind, now_ms);
+    }
     b->phase = BROKER_IDLE;
 }

@@ -59,7 +59,7 @@ static void end(struct claim *c, enum claim_end how, int64_t now_ms)
     struct lock *l = c->lock;
     LIST_REMOVE(c, of_lock);
     l->queue->n_claims--;
-    work_lock(&c->broker->work, l, WORK_LOOK);
+    work_look(&c->broker->work, l);
     c->end = how;
     hist_add(&stats.acquire_us, (now_ms - c->sent_ms) * 1000);
     if (is_share(c)) /* it is a hold now, or others may ask for it at once */

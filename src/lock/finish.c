@@ -12,7 +12,7 @@
 
 void finish_as(struct broker *b, struct lock_request *r, enum lock_result result)
 {
-    assert(r->result == RESULT_NONE);
+    assert(r->result == RESULT_NONE && b->phase != BROKER_IDLE); /* broker_end() follows */
     if (result == RESULT_NOT_HELD &&
         asprintf(&r->text, "NOTHELD '%s' is not held by this owner", r->lock->name) < 0)
         util_die("out of memory");

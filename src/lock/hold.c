@@ -194,7 +194,7 @@ void hold_end(struct broker *b, struct hold *h, enum hold_after after)
     end_references(h);
     h->after = (uint8_t)after;
     work_ended(&b->work, h);
-    work_lock(&b->work, h->lock, WORK_LOOK);
+    work_look(&b->work, h->lock);
 }
 
 void hold_over(struct broker *b, struct hold *h, int64_t now_ms)

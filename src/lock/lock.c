@@ -62,21 +62,6 @@ void owner_used(struct owner *o, uint64_t session_id)
         o->shared = true;
 }
 
-void hold_ref_set(struct hold_ref *ref, struct hold *h)
-{
-    hold_ref_clear(ref);
-    ref->hold = h;
-    LIST_INSERT_HEAD(&h->refs, ref, of_hold);
-}
-
-void hold_ref_clear(struct hold_ref *ref)
-{
-    if (ref->hold)
-        LIST_REMOVE(ref, of_hold);
-    ref->hold = NULL;
-    ref->released_by = 0;
-}
-
 bool lock_is_idle(const struct lock *l)
 {
     return LIST_EMPTY(&l->holds) && !l->queue && !l->shares && l->refs == 0;

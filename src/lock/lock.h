@@ -237,9 +237,20 @@ struct lock_request {
 
 /* ---- moves ---- */
 bool lock_is_idle(const struct lock *); /* nothing refers to it: locktab may drop it */
+static inline void hold_ref_clear(struct hold_ref *ref)
+{
+    if (ref->hold)
+        LIST_REMOVE(ref, of_hold);
+    ref->hold = NULL;
+    ref->released_by = 0;
+}
 /* Refers to this hold from now on; a reference that is set already is set anew. */
-void hold_ref_set(struct hold_ref *, struct hold *);
-void hold_ref_clear(struct hold_ref *);
+static inline void hold_ref_set(struct hold_ref *ref, struct hold *h)
+{
+    hold_ref_clear(ref);
+    ref->hold = h;
+    LIST_INSERT_HEAD(&h->refs, ref, of_hold);
+}
 void lock_add_hold(struct lock *, struct hold *);
 void lock_remove_hold(struct lock *, struct hold *);
 /* Returns the hold of this owner, the exclusive one before a share; NULL: none. */

@@ -13,6 +13,7 @@
 #include "lock/finish.h"
 #include "lock/hold.h"
 #include "lock/multilock_private.h"
+#include "lock/queue.h"
 #include "stats/stats.h"
 
 void multilock_begin(struct broker *b, struct lock_request *r, const struct resp_arg *names, int n)
@@ -44,7 +45,7 @@ void multilock_over(struct broker *b, struct lock_request *r)
     struct multilock *m = r->multilock;
     multilock_leave_session(m);
     for (int i = 0; i < m->n; i++)
-        work_lock(&b->work, m->items[i].lock, WORK_UNDEFER);
+        queue_undefer(&b->work, m->items[i].lock);
 }
 
 static bool names(const struct multilock *m, const struct lock *l)

@@ -13,6 +13,7 @@
 #include "lock/hold.h"
 #include "lock/lock_share.h"
 #include "lock/multilock_private.h"
+#include "lock/queue.h"
 #include "lock/waiters.h"
 #include "stats/stats.h"
 
@@ -84,7 +85,7 @@ static void end_busy(struct multilock *m)
 static void run_deferred(struct multilock *m)
 {
     for (int i = 0; i < m->n; i++)
-        work_lock(&m->broker->work, m->items[i].lock, WORK_UNDEFER);
+        queue_undefer(&m->broker->work, m->items[i].lock);
 }
 
 /* The new hold of one of the names. Returns until when it may be relied on. */

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "lock/lock.h"
+#include "lock/work.h"
 
 /* Who waits for it, and what is under way for them. */
 struct lock_queue {
@@ -32,6 +33,12 @@ struct lock_queue {
     char *failure;           /* why the last try failed (no quorum); NULL: it was busy */
 };
 
+/* Something is over: the requests that are deferred at this lock go again. */
+static inline void queue_undefer(struct work *w, struct lock *l)
+{
+    if (l->queue && !TAILQ_EMPTY(&l->queue->deferred))
+        work_lock(w, l, WORK_UNDEFER);
+}
 /* Returns the queue of a lock, made when there is none. */
 struct lock_queue *queue_get(struct lock *);
 /* True when nobody stands in it, nothing is under way, and nothing in it has to be remembered. */

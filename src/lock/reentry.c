@@ -11,6 +11,7 @@
 #include "lock/broker_state.h"
 #include "lock/finish.h"
 #include "lock/hold.h"
+#include "lock/queue.h"
 #include "lock/renew.h"
 #include "stats/stats.h"
 
@@ -20,7 +21,7 @@ static void end_write(struct broker *b, struct lock_request *r)
     if (r->hold.hold)
         r->hold.hold->busy = false;
     hold_ref_clear(&r->hold);
-    work_lock(&b->work, r->lock, WORK_UNDEFER);
+    queue_undefer(&b->work, r->lock);
 }
 
 static void set_count(struct hold *h, uint32_t count)

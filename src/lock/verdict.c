@@ -193,7 +193,7 @@ void verdict_on_claim_end(struct claim *c, void *arg, int64_t now_ms)
         claim_refused(b, l, r, c, now_ms);
     finish_releaser(b, c); /* its reply leaves after that of the one who has waited */
     waiters_ask_owners(b, l, now_ms);
-    work_lock(&b->work, l, WORK_UNDEFER);
+    queue_undefer(&b->work, l);
 }
 
 static void enter_taken_over(struct broker *b, struct lock *l, struct lock_request *r,
@@ -225,7 +225,7 @@ void verdict_on_takeover_end(struct claim *c, void *arg, int64_t now_ms)
         waiters_retry_later(b, q, 0, now_ms);
     }
     waiters_ask_owners(b, l, now_ms);
-    work_lock(&b->work, l, WORK_UNDEFER);
+    queue_undefer(&b->work, l);
 }
 
 /* Whoever does not have it stands where he stood. A try is decided by what the first one is told.

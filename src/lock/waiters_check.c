@@ -132,7 +132,7 @@ static void on_checked(struct round *round, void *arg, int64_t now_ms)
         work_lock(&b->work, l, WORK_RUN); /* when a hold that has ended has been passed on */
     else if (l->queue)
         not_known(b, l, round, now_ms);
-    work_lock(&b->work, l, WORK_UNDEFER);
+    queue_undefer(&b->work, l);
     check_free(b, check);
 }
 

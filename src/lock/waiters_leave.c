@@ -37,7 +37,7 @@ void waiters_remove(struct broker *b, struct lock_request *r)
         r->claim->request = NULL;
     r->claim = NULL;
     request_unpark(&r->base);
-    work_lock(&b->work, r->lock, WORK_UNDEFER); /* what was said behind it */
+    queue_undefer(&b->work, r->lock); /* what was said behind it */
 }
 
 /* It gives up: its place in the line goes with it. */

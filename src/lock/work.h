@@ -81,4 +81,11 @@ static inline void work_ref(struct lock *l)
     l->refs++;
 }
 void work_unref(struct work *, struct lock *);
+/* Something of the lock has ended: it is looked at, now or when the last reference is taken back.
+ */
+static inline void work_look(struct work *w, struct lock *l)
+{
+    if (l->refs == 0)
+        work_lock(w, l, WORK_LOOK);
+}
 #endif

@@ -142,11 +142,15 @@ void locks_count_masters(const redisReply *info, size_t *n, size_t *n_answered)
 
 const char *locks_state(const redisReply *info)
 {
-    size_t n, n_answered;
+    const redisReply *masters = ask_get(info, "masters");
+    size_t n = ask_count(masters) / 2, n_free = 0;
     if (locks_holder(info))
         return "held";
-    locks_count_masters(info, &n, &n_answered);
-    return n_answered < n / 2 + 1 ? "unknown" : "free";
+    for (size_t i = 0; i < n; i++) {
+        const redisReply *says = masters->element[2 * i + 1];
+        n_free += says->type == REDIS_REPLY_STRING && strcmp(says->str, "free") == 0;
+    }
+    return n - n_free < n / 2 + 1 ? "free" : "unknown"; /* may a majority have a holder? */
 }
 
 int64_t locks_holding(const redisReply *info)

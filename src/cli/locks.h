@@ -25,8 +25,8 @@ void locks_fini(struct locks *locks);
 
 /* Returns the first holder in a reply to LOCKINFO; NULL: the lock is free. */
 const redisReply *locks_holder(const redisReply *info);
-/* Returns "held", "free", or "unknown": no holder is known, and fewer masters answer than would
- * know. */
+/* Returns "held", "free", or "unknown": no holder is known, and so many masters do not say that it
+ * is free that there may be one. */
 const char *locks_state(const redisReply *info);
 /* Counts the masters, and those of them that say what they have. */
 void locks_count_masters(const redisReply *info, size_t *n, size_t *n_answered);

@@ -102,7 +102,7 @@ static int take_lock_option(struct session *s, struct lock_request *r, unsigned 
         r->wait_until_ms = ms ? now_ms + ms : INT64_MAX;
         return 0;
     case WITH_LEASE:
-        if (!take_ms(s, "LEASE", value, 1, time_max_ms, &r->lease_ms))
+        if (!take_ms(s, "LEASE", value, view_min_lease_ms(r->broker), time_max_ms, &r->lease_ms))
             return -1;
         max_lease_ms = view_max_lease_ms(r->broker);
         if (r->lease_ms <= max_lease_ms)

@@ -91,13 +91,14 @@ static void write_waiter(const struct lock_info_waiter *waiter, struct resp_writ
     resp_bool(w, waiter->fair);
 }
 
-/* Writes how many may have the lock at the same time; nil for readers, who may be any number. */
+/* Writes how many may have the lock at the same time; nil for a free one, and for readers, who may
+ * be any number. */
 static void write_limit(const struct lock_info *info, struct resp_writer *w)
 {
-    if (info->held && info->part.kind == LOCK_SHARED)
+    if (!info->held || info->part.kind == LOCK_SHARED)
         resp_null(w);
     else
-        resp_int(w, info->held && info->part.kind == LOCK_LIMIT ? info->part.limit : 1);
+        resp_int(w, info->part.kind == LOCK_LIMIT ? info->part.limit : 1);
 }
 
 static void write_lock_info(const struct lock_request *r, struct resp_writer *w)

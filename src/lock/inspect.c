@@ -1,6 +1,6 @@
 /*
  * A peek asks every master and waits for all of them, or for the time-out: what each one says is
- * the answer.
+ * the answer. One in quarantine that shows nothing has not answered: it may have forgotten.
  */
 #include "lock/inspect.h"
 
@@ -52,13 +52,20 @@ static bool parse_part(const struct master_value *v, struct lock_part *out)
     return true;
 }
 
+/* It may have forgotten what it does not show. */
+static bool is_in_quarantine(const struct round *round, int i, int64_t now_ms)
+{
+    return master_status(round->rounds->masters[i], now_ms)->state == MASTER_QUARANTINE;
+}
+
 static void on_peek(struct round *round, int i, const struct master_answer *answer, int64_t now_ms)
 {
     struct lock_request *r = round->arg;
     struct lock_info_master *m = &r->info->masters[i];
     const struct master_value *v = answer->nested, *end = v + answer->n_nested;
-    (void)now_ms;
-    m->answered = true;
+    m->answered = v != end || !is_in_quarantine(round, i, now_ms);
+    if (!m->answered)
+        round_set_aside(round, i);
     if (v == end)
         return;
     m->n_holds = v->integer;
@@ -93,22 +100,18 @@ static void each_hold(const struct lock_info *info,
     for (int i = 0; i < info->n_masters; i++) {
         const struct lock_info_master *m = &info->masters[i];
         for (int j = 0; j < m->n_seen; j++) {
-            if (lock_info_is_first(info, i, j) &&
-                lock_info_votes(info, m->seen[j].op) >= quorum_need(info->n_masters))
+            if (lock_info_is_first(info, i, j) && lock_info_is_held(info, m->seen[j].op))
                 fn(arg, lock_info_latest(info, m->seen[j].op));
         }
     }
 }
 
-static bool no_majority(struct lock_request *r, struct round *round, int64_t now_ms)
+static void not_known(struct lock_request *r, struct round *round, int64_t now_ms)
 {
-    if (quorum_state(&round->quorum) == QUORUM_WON)
-        return false;
     struct buf why = {0};
     round_describe(round, &why, now_ms);
     finish_error(r->broker, r, "NOQUORUM %.*s", (int)buf_len(&why), buf_head(&why));
     buf_fini(&why);
-    return true;
 }
 
 /* ---- HOLDS ---- */
@@ -120,29 +123,51 @@ static void sum_count(void *arg, const struct lock_info_seen *seen)
         r->count += seen->count;
 }
 
-/* What this broker believes its clients to hold, and no master has shown. */
-static void check_local(struct lock_request *r, struct hold *h, int64_t now_ms)
+/* Adds what the broker knows alone: a hold that the masters do not deny. */
+static void count_local(struct lock_request *r, struct hold *h, int64_t now_ms)
 {
     char op[BROKER_OP_MAX + 1];
-    if (!h)
+    if (!h || !hold_is_valid(h, now_ms))
         return;
     broker_op_text(r->broker, h->op, op);
-    if (lock_info_votes(r->info, op) == 0)
+    if (!lock_info_may_hold(r->info, op))
         hold_check(r->broker, h, now_ms);
+    else if (!lock_info_is_held(r->info, op))
+        r->count += h->count;
+}
+
+/* May the owner hold it without a majority that shows that? */
+static bool owner_may_hold(const struct lock_info *info, const struct owner *owner)
+{
+    if (lock_info_may_hold(info, ""))
+        return true;
+    for (int i = 0; i < info->n_masters; i++) {
+        const struct lock_info_master *m = &info->masters[i];
+        for (int j = 0; j < m->n_seen; j++) {
+            if (owner_same(m->seen[j].owner, owner) && lock_info_may_hold(info, m->seen[j].op))
+                return true;
+        }
+    }
+    return false;
 }
 
 static void on_holds(struct round *round, void *arg, int64_t now_ms)
 {
     struct lock_request *r = arg;
-    round_forget(round);
-    if (no_majority(r, round, now_ms))
-        return;
-    each_hold(r->info, sum_count, r);
     struct hold *h = lock_hold_of(r->lock, r->owner), *share = lock_share_of(r->lock, r->owner);
-    check_local(r, h, now_ms);
+    round_forget(round);
+    if (quorum_state(&round->quorum) != QUORUM_WON) {
+        not_known(r, round, now_ms);
+        return;
+    }
+    each_hold(r->info, sum_count, r);
+    count_local(r, h, now_ms);
     if (share != h)
-        check_local(r, share, now_ms);
-    finish_count(r->broker, r, r->count);
+        count_local(r, share, now_ms);
+    if (r->count == 0 && owner_may_hold(r->info, r->owner))
+        not_known(r, round, now_ms);
+    else
+        finish_count(r->broker, r, r->count);
 }
 
 static int64_t count_of(const struct hold *h, int64_t now_ms)
@@ -175,7 +200,7 @@ static void list_holder(struct lock_info *info, const struct lock_info_holder *h
     owner_ref(info->listed[info->n_listed++].owner);
 }
 
-static void add_local(struct lock_info *info, const struct lock *l, int64_t now_ms)
+static void list_local(struct lock_info *info, const struct lock *l, int64_t now_ms)
 {
     const struct hold *h;
     LIST_FOREACH(h, &l->holds, of_lock) { /* of thousands only those that are listed */
@@ -265,7 +290,7 @@ static void on_info_peeked(struct round *round, void *arg, int64_t now_ms)
         m->text = m->answered ? describe(m) : util_strdup(text);
         most = m->n_holds > most ? m->n_holds : most;
     }
-    add_local(info, r->lock, now_ms);
+    list_local(info, r->lock, now_ms);
     each_hold(info, add_elsewhere, &others);
     if (info->held && most > info->n_holders) /* more than a master lists */
         info->n_holders = most;
@@ -332,8 +357,10 @@ static void on_force_peeked(struct round *round, void *arg, int64_t now_ms)
     struct lock_request *r = arg;
     struct broker *b = r->broker;
     round_forget(round);
-    if (no_majority(r, round, now_ms))
+    if (quorum_state(&round->quorum) != QUORUM_WON) {
+        not_known(r, round, now_ms);
         return;
+    }
     lose_local(b, r, now_ms);
     r->force.peeked = r->goes_on = true;
     work_ready(&b->work, r); /* when those have been passed on */

@@ -57,12 +57,20 @@ static const struct lock_info_seen *find_seen(const struct lock_info_master *m, 
     return NULL;
 }
 
-int lock_info_votes(const struct lock_info *info, const char *op)
+bool lock_info_is_held(const struct lock_info *info, const char *op)
 {
     int votes = 0;
     for (int i = 0; i < info->n_masters; i++)
         votes += find_seen(&info->masters[i], op) != NULL;
-    return votes;
+    return votes >= quorum_need(info->n_masters);
+}
+
+bool lock_info_may_hold(const struct lock_info *info, const char *op)
+{
+    int votes = 0;
+    for (int i = 0; i < info->n_masters; i++)
+        votes += !info->masters[i].answered || find_seen(&info->masters[i], op);
+    return votes >= quorum_need(info->n_masters);
 }
 
 const struct lock_info_seen *lock_info_latest(const struct lock_info *info, const char *op)

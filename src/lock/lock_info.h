@@ -23,7 +23,7 @@ struct lock_info_seen {
 };
 
 struct lock_info_master {
-    bool answered;
+    bool answered;   /* what it does not show is not there */
     char *text;      /* "free", "held by x under token 5, 20 ms left", or why there is no answer */
     int64_t n_holds; /* there */
     int n_seen;      /* the first of them */
@@ -64,8 +64,10 @@ void lock_info_free(struct lock_info *); /* also NULL */
 
 /* Master i has this hold too. Texts are copied. */
 void lock_info_saw(struct lock_info *, int i, const struct lock_info_seen *);
-/* How many masters have a hold under this operation. */
-int lock_info_votes(const struct lock_info *, const char *op);
+/* True when a majority of masters has a hold under this operation, */
+bool lock_info_is_held(const struct lock_info *, const char *op);
+/* and when it would if those had it that have not answered; "": one that no master shows. */
+bool lock_info_may_hold(const struct lock_info *, const char *op);
 /* This hold as the master has it that knows the latest count of it. */
 const struct lock_info_seen *lock_info_latest(const struct lock_info *, const char *op);
 /* True for the j-th hold of master i when no master before it has it. */

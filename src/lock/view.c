@@ -47,6 +47,11 @@ bool view_is_done(const struct broker *b, int64_t now_ms)
            LIST_EMPTY(&b->leaving) && in_flight == 0;
 }
 
+int64_t view_min_lease_ms(const struct broker *b)
+{
+    return quorum_lease_ms(1, b->conf.drift_ppm);
+}
+
 int64_t view_max_lease_ms(const struct broker *b)
 {
     return b->conf.max_lease_ms;

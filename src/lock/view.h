@@ -33,6 +33,8 @@ bool view_is_draining(const struct broker *);
 bool view_is_asking(const struct broker *);
 /* Nothing is left to be done with the masters, and all that was sent is answered. */
 bool view_is_done(const struct broker *, int64_t now_ms);
+/* The bounds of LEASE: the shortest one of which a millisecond can be relied on, and max_lease. */
+int64_t view_min_lease_ms(const struct broker *);
 int64_t view_max_lease_ms(const struct broker *);
 
 /* ---- locks ---- */

@@ -180,6 +180,8 @@ bool rounds_has_quorum(struct rounds *, int64_t now_ms);
  */
 void round_describe(struct round *, struct buf *out, int64_t now_ms);
 int round_answered(const struct round *);
+/* What master i has answered tells nothing: for round_describe() it has not. */
+void round_set_aside(struct round *, int i);
 /* True when a master has answered and said no: a hold that a majority has is not there. */
 bool round_has_missed(const struct round *);
 /* True when so many masters have answered no that there can be no majority, whatever the others

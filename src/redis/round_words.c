@@ -20,6 +20,11 @@ int round_answered(const struct round *r)
     return answered;
 }
 
+void round_set_aside(struct round *r, int i)
+{
+    r->votes[i].state = VOTE_UNKNOWN;
+}
+
 void round_describe(struct round *r, struct buf *out, int64_t now_ms)
 {
     struct rounds *b = r->rounds;

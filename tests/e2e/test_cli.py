@@ -19,6 +19,7 @@ import pytest
 import procs
 from holdfastproc import LEASE_MS, SANITIZER_RE, daemon_env, daemon_path
 from procs import wait_for
+from respclient import as_map
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 CLI = os.path.abspath(os.environ.get("HOLDFAST", os.path.join(os.path.dirname(daemon_path()), "holdfast")))
@@ -220,6 +221,34 @@ def test_nobody_knows_without_a_majority(broker3, masters3, clients):
     clients(broker3).send("LOCK", "wanted", "WAIT", 0)
     masters3[0].start()
     wait_for("free again", lambda: json.loads(ok(broker3, "show", "--json", "unheard:of"))["state"] == "free")
+
+
+def test_who_is_in_quarantine_calls_no_lock_free(make_broker, masters3, clients):
+    """A master that may have forgotten a lock does not know; the broker of the holder does."""
+    brokers = [make_broker(masters3, ready=False, options={"quarantine": "auto"}) for _ in "xy"]
+    holder, other = map(clients, brokers)
+
+    def all_are(masters, state):
+        return [as_map(row)["state"] for c in (holder, other) for row in c.cmd("MASTERS")
+                if as_map(row)["name"] in [m.name for m in masters]] == [state] * 2 * len(masters)
+
+    wait_for("quarantine", lambda: all_are(masters3, "quarantine"))
+    for master in masters3:
+        holder.cmd("MASTER", master.name, "TRUST")
+    wait_for("its end", lambda: all_are(masters3, "active"))
+    holder.cmd("LOCK", "n", "OWNER", "one", "LEASE", 60000)
+    clients(brokers[1]).send("LOCK", "n", "WAIT", 0)
+    for restarted in masters3[1:], masters3[:1]:
+        for master in restarted:
+            master.restart()
+        wait_for("quarantine", lambda ms=restarted: all_are(ms, "quarantine"))
+        assert holder.cmd("HOLDS", "n", "OWNER", "one") == 1
+        assert other.err("HOLDS", "n", "OWNER", "one").code == "NOQUORUM"
+        assert "state    held" in ok(brokers[0], "show", "n")
+        told = json.loads(ok(brokers[1], "show", "--json", "n"))
+        assert (told["state"], told["kind"], told["limit"]) == ("unknown", None, None)
+        assert all(told["masters"][m.name].startswith("no answer: quarantined") for m in restarted), told
+        assert "unknown" in ok(brokers[1], "ls") and json.loads(ok(brokers[1], "ls", "--json"))[0]["state"] == "unknown"
 
 
 def test_readers_and_permits_are_shown(one, clients, terminal):

@@ -296,7 +296,8 @@ def test_wrong_words(people, name, words):
 
 def test_lockinfo_tells_the_kind(people, name):
     a, b = people(0), people(1)
-    assert as_map(a.cmd("LOCKINFO", name))["kind"] is None
+    free = as_map(a.cmd("LOCKINFO", name))
+    assert (free["kind"], free["limit"], free["holding"]) == (None, None, 0)
     assert permit(a, name, 3) and permit(b, name, 3)
     for client in (a, b):
         info = as_map(client.cmd("LOCKINFO", name))

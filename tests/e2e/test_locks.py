@@ -628,6 +628,17 @@ def test_bad_arguments_name_the_argument(a, name, args, word):
     assert a.cmd("HOLDS", name) == 0
 
 
+@pytest.mark.parametrize("words", [("LOCK", "{n}"), ("MLOCK", "1", "{n}"), ("RENEW", "{n}")], ids=lambda w: w[0])
+@pytest.mark.parametrize("lease", [1, 3])
+def test_a_lease_of_which_nothing_could_be_used(a, name, words, lease):
+    """What clocks may be apart is more than all of it: said as such, and what is held already stays."""
+    token = a.cmd("LOCK", name + ":held")[0]
+    for n in name, name + ":held":
+        err = a.err(*[w.replace("{n}", n) for w in words], "LEASE", lease)
+        assert str(err).startswith("ERR LEASE '%d' is not a number of milliseconds from 4 to " % lease)
+    assert a.cmd("RENEW", name + ":held")[0] == token
+
+
 @pytest.mark.parametrize("command", ["LOCK", "UNLOCK", "RENEW", "HOLDS", "LOCKINFO", "FORCEUNLOCK"])
 def test_the_name_is_required(a, command):
     assert str(a.err(command)) == "ERR wrong number of arguments for '%s' command" % command.lower()

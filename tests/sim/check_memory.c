@@ -147,6 +147,29 @@ START_TEST(what_has_moved_is_not_handed_over)
 }
 END_TEST
 
+/* ---- masters in quarantine ---- */
+
+/* So many of the masters restart empty, the last ones first; the hold is remembered for as long as
+ * was promised. */
+START_TEST(who_has_forgotten_it_denies_no_hold)
+{
+    int n_masters = _i < 4 ? 3 : 1, n_empty = _i < 4 ? _i : 1;
+    bool nobody_knows = 2 * n_empty > n_masters;
+    begin(n_masters);
+    story_gets(X, "LOCK n LEASE 6000");
+    for (int i = 0; i < n_empty; i++)
+        story_restart_empty(n_masters - 1 - i);
+    world_run_ms(OLD_MS);
+    answers(X, "HOLDS n", "1");
+    answers(ELSEWHERE, "HOLDS n", nobody_knows ? "-NOQUORUM" : "1");
+    answers(ELSEWHERE, "HOLDS m", nobody_knows ? "-NOQUORUM" : "0");
+    answers(Y, "HOLDS n", nobody_knows ? "-NOQUORUM" : "0");
+    if (n_empty < n_masters)
+        answers(X, "UNLOCK n", "1");
+    world_end();
+}
+END_TEST
+
 /* ---- refusals ---- */
 
 static const char *const tries[] = {"LOCK n",         "LOCK n WAIT 3000", "LOCK n SHARED",
@@ -331,6 +354,7 @@ static Suite *memory_suite(void)
         tcase_add_loop_test(c, who_waits_is_served_after_a_gap, n, n + 1);
         tcase_add_loop_test(c, it_hears_that_it_is_forced, n, n + 1);
     }
+    tcase_add_loop_test(c, who_has_forgotten_it_denies_no_hold, 1, 5);
     tcase_add_loop_test(c, what_is_free_is_not_refused, 0, 4 * TRIES);
     tcase_add_loop_test(c, what_is_free_is_not_refused_where_nothing_is_heard, 0, 4 * TRIES);
     tcase_add_test(c, what_nobody_renews_is_looked_at_too);

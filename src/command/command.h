@@ -33,6 +33,7 @@ enum {
     CMD_CHANNELS = 1u << 8,  /* its arguments are channels: for names that the user may use */
     CMD_ALL_NAMES = 1u << 9, /* shows names whoever they belong to: for users without patterns */
     CMD_MULTI_OK = 1u << 10, /* runs also after MULTI */
+    CMD_RELEASE = 1u << 11,  /* gives back: always allowed for what the connection itself holds */
 };
 #define CMD_CLASSES (CMD_LOCK | CMD_INSPECT | CMD_ADMIN | CMD_CONNECTION)
 

@@ -15,6 +15,7 @@
 #include "base/util.h"
 #include "command/command.h"
 #include "conf/conf.h"
+#include "lock/view.h"
 #include "session/user.h"
 #include "stats/stats.h"
 
@@ -149,15 +150,40 @@ static bool refuse_name(struct session *s, const struct resp_arg *name, const ch
     return false;
 }
 
+/* Returns whether the command gives back what this very connection holds, which harms nobody. Not
+ * what its owner holds elsewhere: whoever can look sees the names of owners. */
+static bool gives_back(const struct session *s, const struct cmd *cmd, const struct resp_arg *name,
+                       int n_options, const struct resp_arg *options)
+{
+    bool has_owner = n_options == 2 && cmd_word_is(&options[0], "OWNER");
+
+    if (!(cmd->flags & CMD_RELEASE) || (n_options > 0 && !has_owner))
+        return false;
+    return view_is_held_by(cmd_hooks()->broker, name->ptr, name->len, s,
+                           has_owner ? options[1].ptr : NULL, has_owner ? options[1].len : 0);
+}
+
 static bool may_use_names(struct session *s, const struct cmd *cmd, int argc,
                           const struct resp_arg *argv)
 {
     int first, end = cmd_find_names(cmd, argc, argv, &first);
 
     for (int i = first; i < end; i++)
-        if (!user_may_use(s->user, argv[i].ptr, argv[i].len))
+        if (!user_may_use(s->user, argv[i].ptr, argv[i].len) &&
+            !gives_back(s, cmd, &argv[i], argc - end, &argv[end]))
             return refuse_name(s, &argv[i], "name");
     return true;
+}
+
+static bool gives_all_back(const struct session *s, const struct cmd *cmd, int argc,
+                           const struct resp_arg *argv)
+{
+    int first, end = cmd_find_names(cmd, argc, argv, &first);
+
+    for (int i = first; i < end; i++)
+        if (!gives_back(s, cmd, &argv[i], argc - end, &argv[end]))
+            return false;
+    return first > 0 && end > first;
 }
 
 /* "lock:NAME" for a name that it may use; nothing else without patterns of its own. */
@@ -238,6 +264,8 @@ bool cmd_permits(struct session *s, const struct cmd *cmd, const char *full_name
     if (!s->user || s->user->gone)
         return refuse_stranger(s, full_name);
     const char *class = missing_class(s->user, cmd->flags);
+    if (class && gives_all_back(s, cmd, argc, argv))
+        return true;
     if (class) {
         snprintf(why, sizeof why, "it lacks the class %s", class);
         return refuse_command(s, full_name, why);

@@ -64,6 +64,19 @@ bool view_has_lock(struct broker *b, const char *name, size_t len)
     return locktab_find(&b->locks, name, len) != NULL;
 }
 
+bool view_is_held_by(struct broker *b, const char *name, size_t len, const struct session *s,
+                     const char *owner, size_t owner_len)
+{
+    const struct lock *l = locktab_find(&b->locks, name, len);
+
+    if (!l || owner_len > LOCK_OWNER_MAX)
+        return false;
+    struct owner *o = owner ? owner_get(owner, owner_len) : owner_ref(s->owner);
+    const struct hold *h = lock_hold_of(l, o), *share = lock_share_of(l, o);
+    owner_unref(o);
+    return (h && h->session == s) || (share && share->session == s);
+}
+
 struct scan {
     view_lock_fn each;
     void *arg;

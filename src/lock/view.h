@@ -40,6 +40,9 @@ int64_t view_max_lease_ms(const struct broker *);
 /* ---- locks ---- */
 /* A client of this broker holds it or waits for it. */
 bool view_has_lock(struct broker *, const char *name, size_t len);
+/* True when this connection holds it: for the owner of this text, or for its own one if NULL. */
+bool view_is_held_by(struct broker *, const char *name, size_t len, const struct session *,
+                     const char *owner, size_t owner_len);
 /* Goes through all locks in pieces, as SCAN does: calls `each` for those of one more bucket and
  * returns the cursor for the next call; 0: that was all (locktab_scan). */
 typedef void (*view_lock_fn)(void *arg, const char *name, size_t len);

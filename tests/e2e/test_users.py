@@ -590,6 +590,26 @@ def test_a_right_that_went_while_it_waited(broker, login, users, words, option, 
     assert app.cmd("PING") == "PONG"
 
 
+@pytest.mark.parametrize("option, value", [("app.names", "jobs:*"), ("app.allow", "inspect")])
+def test_what_is_held_can_be_given_back_without_the_right(broker, login, users, option, value):
+    """By the connection that holds it alone: it is not renewed, nor given back by who only knows its owner."""
+    ops, app, other = login("ops"), login("app"), login("app")
+    assert app.cmd("LOCK", "orders:1") and app.cmd("LOCK", "orders:2", "OWNER", "me", "LEASE", 60000)
+    assert app.cmd("MLOCK", 2, "orders:3", "orders:4") and app.cmd("LOCK", "orders:5", "SHARED")
+    broker.users = dict(users, **{option: value})
+    broker.reload()
+    assert as_map(ops.cmd("LOCKINFO", "orders:1"))["holding"] == 1
+    assert other.err("UNLOCK", "orders:2", "OWNER", "me").code == "NOPERM"
+    for words in (["RENEW", "orders:1"], ["LOCK", "orders:1", "OWNER", "x"], ["MUNLOCK", 2, "orders:1", "orders:6"],
+                  ["UNLOCK", "orders:2"], ["UNLOCK", "orders:2", "OWNER"], ["UNLOCK", "orders:2", "OWNER", "o" * 300]):
+        assert app.err(*words).code == "NOPERM", words
+    assert app.cmd("UNLOCK", "orders:1") == 1
+    assert app.cmd("UNLOCK", "orders:2", "OWNER", "me") == 1
+    assert app.cmd("MUNLOCK", 2, "orders:3", "orders:4") == 2
+    assert app.cmd("UNLOCK", "orders:5") == 1
+    assert app.err("UNLOCK", "orders:1").code == "NOPERM"
+
+
 def test_a_right_that_stays_while_it_waited(broker, login, users):
     holder, app = login("ops"), login("app")
     holder.cmd("LOCK", "orders:1")

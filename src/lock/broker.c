@@ -268,10 +268,10 @@ static void forget_lock(void *arg, struct lock *l)
 /* Every round comes to its end, and what follows from it too. */
 static void end_rounds(struct broker *b, int64_t now_ms)
 {
-    while (rounds_give_up(&b->rounds, now_ms)) {
+    while (round_give_up(&b->rounds, now_ms)) {
         broker_deliver(b, INT_MAX, now_ms);
     }
-    rounds_fini(&b->rounds, now_ms);
+    round_fini(&b->rounds, now_ms);
 }
 
 void broker_fini(struct broker *b, int64_t now_ms)

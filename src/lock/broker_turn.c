@@ -171,10 +171,10 @@ static bool run_due(struct broker *b, struct wheel *w, int n, int64_t now_ms)
 
 static bool deliver_verdict(struct broker *b, bool of_renewal, int64_t now_ms)
 {
-    if (!rounds_has_verdict(&b->rounds, of_renewal))
+    if (!round_has_verdict(&b->rounds, of_renewal))
         return false;
     broker_begin(b, now_ms);
-    rounds_deliver(&b->rounds, of_renewal, now_ms);
+    round_deliver(&b->rounds, of_renewal, now_ms);
     broker_end(b, now_ms);
     return true;
 }
@@ -204,14 +204,14 @@ void broker_turn(struct broker *b, int64_t now_ms)
     (void)run_due(b, &b->wheel, DUE_TURN, now_ms);
     release_some_left(b, now_ms);
     sweep_some(b, now_ms);
-    rounds_expire(&b->rounds, now_ms);
+    round_expire(&b->rounds, now_ms);
     broker_deliver(b, VERDICTS_TURN, now_ms);
     rounds_send(&b->rounds, now_ms);
 }
 
 int64_t broker_next_ms(const struct broker *b)
 {
-    int64_t next = rounds_next_ms(&b->rounds);
+    int64_t next = round_next_ms(&b->rounds);
     int64_t first_ms = wheel_next_ms(&b->first), wheel_ms = wheel_next_ms(&b->wheel);
     if (!work_is_done(&b->work) || b->sweeps || !LIST_EMPTY(&b->leaving))
         return 0;

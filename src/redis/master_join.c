@@ -135,7 +135,7 @@ static int take_state(struct master *m, const struct reply_value *state, int64_t
     return 0;
 }
 
-static bool is_error(const struct master *m)
+static bool is_join_error(const struct master *m)
 {
     return m->reply.values[0].type == REPLY_ERROR;
 }
@@ -173,7 +173,7 @@ int master_on_high(struct master *m, int64_t sent_us)
 
     if (m->state != MASTER_ACTIVE && m->state != MASTER_QUARANTINE)
         return 0;
-    if (is_error(m)) {
+    if (is_join_error(m)) {
         master_greet_again(m);
         return 0;
     }
@@ -235,7 +235,7 @@ int master_on_join(struct master *m, int64_t sent_us, int64_t now_us)
 
     if (m->state != MASTER_JOINING)
         return 0; /* overtaken by greet_again */
-    if (is_error(m))
+    if (is_join_error(m))
         return master_give_up(m, "join");
     if (!is_join_answer(m))
         return -1;
@@ -268,7 +268,7 @@ int master_on_activate(struct master *m, int64_t now_us)
 
     if (m->state != MASTER_QUARANTINE)
         return 0;
-    if (is_error(m)) {
+    if (is_join_error(m)) {
         m->stranger = reply_is_error(r, r->values, "STRANGER");
         m->status.errors++;
         master_greet_again(m);
@@ -283,7 +283,7 @@ int master_on_activate(struct master *m, int64_t now_us)
 
 int master_on_suspend(struct master *m, int64_t now_us)
 {
-    if (!is_error(m))
+    if (!is_join_error(m))
         m->suspend_owed_ms = 0;
     return master_on_activate(m, now_us);
 }
@@ -293,7 +293,7 @@ int master_on_time(struct master *m, int64_t sent_us, int64_t now_us)
     const struct reply *r = &m->reply;
     int64_t s, us;
 
-    if (is_error(m))
+    if (is_join_error(m))
         return 0;
     if (!is_row(r, "tt", 0) ||
         util_parse_int(reply_text(r, &r->values[1]), r->values[1].len, 1, SECONDS_MAX, &s) != 0 ||
@@ -313,8 +313,8 @@ int master_on_mark(struct master *m)
     m->probing = false;
     if (m->state != MASTER_ACTIVE && m->state != MASTER_QUARANTINE)
         return 0;
-    if (is_error(m) || r->values[0].type != REPLY_ARRAY || r->count != 4 + master_count_lives(m) ||
-        !master_are_lives(m, &r->values[4])) {
+    if (is_join_error(m) || r->values[0].type != REPLY_ARRAY ||
+        r->count != 4 + master_count_lives(m) || !master_are_lives(m, &r->values[4])) {
         master_greet_again(m);
         return 0;
     }

@@ -68,7 +68,7 @@ bool master_are_lives(struct master *self, const struct reply_value *v)
     return true;
 }
 
-static bool take(struct master *self, struct life *known, const struct reply_value *v)
+static bool take_life(struct master *self, struct life *known, const struct reply_value *v)
 {
     return v->type == REPLY_TEXT && life_take(known, reply_text(&self->reply, v), v->len);
 }
@@ -76,11 +76,11 @@ static bool take(struct master *self, struct life *known, const struct reply_val
 void master_take_lives(struct master *self, const struct reply_value *v)
 {
     self->own = (struct life){{0}};
-    (void)take(self, &self->own, v);
+    (void)take_life(self, &self->own, v);
     self->has_news |= life_take(&self->newest, self->own.text, strlen(self->own.text));
     for (struct master *m = next(self, self); m; m = next(self, m)) {
         v++;
-        (void)take(self, &m->newest, v);
+        (void)take_life(self, &m->newest, v);
     }
 }
 

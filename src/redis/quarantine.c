@@ -99,7 +99,7 @@ static void activate_by_clock(struct quarantine *r, int i, const struct others *
                                : "too few others are active: from what is known and the clock");
 }
 
-static void look_after(struct quarantine *r, int i, int64_t now_ms)
+static void look_after_master(struct quarantine *r, int i, int64_t now_ms)
 {
     int n = r->rounds->n, need = n - quorum_need(n) + 1;
     struct others o = look_around(r, i, now_ms);
@@ -161,7 +161,7 @@ void quarantine_turn(struct quarantine *r, int64_t now_ms)
         } else {
             if (!rm->over_ms)
                 rm->over_ms = now_ms;
-            look_after(r, i, now_ms);
+            look_after_master(r, i, now_ms);
         }
         int64_t look_ms = next_look_ms(rm, s->quarantine_left_ms, now_ms);
         next_ms = look_ms < next_ms ? look_ms : next_ms;

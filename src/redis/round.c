@@ -1,6 +1,6 @@
 /*
  * Rounds: one question, the votes of all masters, one verdict. A round stands in `asked` until it
- * is decided, then in `decided` until rounds_deliver has delivered the verdict: so no verdict ever
+ * is decided, then in `decided` until round_deliver has delivered the verdict: so no verdict ever
  * runs inside round_ask or inside the answer of a master, and callers may do anything in theirs.
  *
  * Invariant: a round is freed when its verdict has been delivered and no answer is open any more.
@@ -15,85 +15,6 @@
 #include "base/pool.h"
 #include "redis/undelivered.h"
 #include "stats/stats.h"
-
-void rounds_init(struct rounds *b, int64_t request_timeout_ms)
-{
-    memset(b, 0, sizeof *b);
-    b->request_timeout_ms = request_timeout_ms;
-    TAILQ_INIT(&b->asked);
-    TAILQ_INIT(&b->decided_first);
-    TAILQ_INIT(&b->decided);
-}
-
-void rounds_add_master(struct rounds *b, struct master *m, const char *identity)
-{
-    assert(b->n < QUORUM_MASTERS_MAX);
-    b->rank[b->n] = (uint64_t)util_fixed_hash(identity, strlen(identity));
-    b->undelivered[b->n] = undelivered_new(m);
-    b->masters[b->n++] = m;
-}
-
-/* ---- the hybrid clock ---- */
-
-static void look_at_clocks(struct rounds *b, int64_t now_ms)
-{
-    int64_t times_ms[QUORUM_MASTERS_MAX];
-    int n = 0;
-
-    for (int i = 0; i < b->n && !b->closed; i++) {
-        int64_t offset_ms = master_status(b->masters[i], now_ms)->clock_offset_ms;
-        if (offset_ms) /* else it is not known yet */
-            times_ms[n++] = now_ms + offset_ms;
-    }
-    token_set_masters(&b->clock, times_ms, n, now_ms);
-}
-
-void rounds_set_wall(struct rounds *b, int64_t wall_ms, int64_t now_ms)
-{
-    token_set_wall(&b->clock, wall_ms, now_ms);
-    look_at_clocks(b, now_ms);
-}
-
-int64_t rounds_floor(struct rounds *b, int64_t now_ms)
-{
-    if (!b->clock.has_masters)
-        look_at_clocks(b, now_ms);
-    return token_floor(&b->clock, now_ms);
-}
-
-int64_t rounds_base(struct rounds *b, int64_t now_ms)
-{
-    look_at_clocks(b, now_ms);
-    return token_base(&b->clock, now_ms);
-}
-
-void rounds_saw_token(struct rounds *b, int64_t token)
-{
-    token_saw(&b->clock, token);
-}
-
-int rounds_bucket(const struct rounds *b, const char *name, size_t name_len)
-{
-    return b->n == 1 ? -1 : token_bucket(name, name_len);
-}
-
-void rounds_counter(const struct rounds *b, const char *name, size_t name_len,
-                    char out[TOKEN_COUNTER_MAX + 1])
-{
-    token_counter(rounds_bucket(b, name, name_len), out);
-}
-
-/* ---- the veto ---- */
-
-const char *rounds_veto(const struct rounds *b)
-{
-    for (int i = 0; i < b->n && !b->closed; i++) {
-        const char *why = master_disagrees(b->masters[i]);
-        if (why)
-            return why;
-    }
-    return NULL;
-}
 
 /* What creates, or makes something last: the rest frees, or only looks. */
 static bool is_vetoed(const struct rounds *b, enum script script)
@@ -314,20 +235,6 @@ struct round *round_release(struct rounds *b, const struct args *it, int64_t lea
     return r;
 }
 
-bool rounds_resend(struct rounds *b, const char *name, size_t name_len, int64_t now_ms)
-{
-    const struct args *it = args_begin(name, name_len);
-    bool sent = false;
-    for (int i = 0; i < b->n; i++)
-        sent |= undelivered_resend_key(b->undelivered[i], it, now_ms);
-    return sent;
-}
-
-void rounds_master_back(struct rounds *b, int i, int64_t now_ms)
-{
-    undelivered_resend(b->undelivered[i], now_ms);
-}
-
 /* ---- one turn ---- */
 
 static void time_out(struct rounds *b, int64_t now_ms)
@@ -348,33 +255,20 @@ static void deliver_one(struct round_list *decided, struct round *r, int64_t now
     free_if_over(r, now_ms);
 }
 
-void rounds_deliver(struct rounds *b, bool of_renewal, int64_t now_ms)
+void round_deliver(struct rounds *b, bool of_renewal, int64_t now_ms)
 {
     struct round_list *decided = of_renewal ? &b->decided_first : &b->decided;
     deliver_one(decided, TAILQ_FIRST(decided), now_ms);
 }
 
-void rounds_expire(struct rounds *b, int64_t now_ms)
+void round_expire(struct rounds *b, int64_t now_ms)
 {
     time_out(b, now_ms);
     for (int i = 0; i < b->n; i++)
         undelivered_expire(b->undelivered[i], now_ms);
 }
 
-void rounds_send(struct rounds *b, int64_t now_ms)
-{
-    for (int i = 0; i < b->n; i++)
-        master_flush(b->masters[i], now_ms);
-}
-
-void rounds_close(struct rounds *b)
-{
-    b->closed = true;
-    for (int i = 0; i < b->n; i++)
-        undelivered_close(b->undelivered[i]);
-}
-
-bool rounds_give_up(struct rounds *b, int64_t now_ms)
+bool round_give_up(struct rounds *b, int64_t now_ms)
 {
     assert(b->closed);
     for (int i = 0; i < b->n; i++)
@@ -382,20 +276,20 @@ bool rounds_give_up(struct rounds *b, int64_t now_ms)
     return !TAILQ_EMPTY(&b->decided_first) || !TAILQ_EMPTY(&b->decided) || !TAILQ_EMPTY(&b->asked);
 }
 
-void rounds_fini(struct rounds *b, int64_t now_ms)
+void round_fini(struct rounds *b, int64_t now_ms)
 {
-    while (rounds_give_up(b, now_ms)) { /* a verdict may owe more */
-        while (rounds_has_verdict(b, true))
-            rounds_deliver(b, true, now_ms);
-        while (rounds_has_verdict(b, false))
-            rounds_deliver(b, false, now_ms);
+    while (round_give_up(b, now_ms)) { /* a verdict may owe more */
+        while (round_has_verdict(b, true))
+            round_deliver(b, true, now_ms);
+        while (round_has_verdict(b, false))
+            round_deliver(b, false, now_ms);
     }
     for (int i = 0; i < b->n; i++)
         undelivered_free(b->undelivered[i]);
     b->n = 0;
 }
 
-int64_t rounds_next_ms(const struct rounds *b)
+int64_t round_next_ms(const struct rounds *b)
 {
     if (!TAILQ_EMPTY(&b->decided) || !TAILQ_EMPTY(&b->decided_first))
         return 0;
@@ -405,36 +299,4 @@ int64_t rounds_next_ms(const struct rounds *b)
         next = expiry < next ? expiry : next;
     }
     return next;
-}
-
-/* The highest of what name and master make together: each name has its own order of masters, the
- * same at every broker (rendezvous hashing, Thaler and Ravishankar 1998). */
-int rounds_agreed(struct rounds *b, const char *name, size_t name_len, int64_t now_ms)
-{
-    uint64_t hash = util_fixed_hash(name, name_len), best = 0;
-    int agreed = -1;
-    for (int i = 0; i < b->n && !b->closed; i++) {
-        const struct master_status *s = master_status(b->masters[i], now_ms);
-        uint64_t weight = (hash ^ b->rank[i]) * 0x9e3779b97f4a7c15u >> 1;
-        if (s->state == MASTER_ACTIVE && !s->stalled && weight >= best) {
-            best = weight;
-            agreed = i;
-        }
-    }
-    return agreed;
-}
-
-int64_t rounds_clock_offset_ms(const struct rounds *b, const struct master_status *s)
-{
-    return s->clock_offset_ms ? s->clock_offset_ms - b->clock.wall_offset_ms : 0;
-}
-
-bool rounds_has_quorum(struct rounds *b, int64_t now_ms)
-{
-    int up = 0;
-    for (int i = 0; i < b->n; i++) {
-        const struct master_status *s = master_status(b->masters[i], now_ms);
-        up += master_state_votes(s->state) && !s->stalled;
-    }
-    return b->n > 0 && !rounds_veto(b) && up >= quorum_need(b->n);
 }

@@ -35,7 +35,7 @@ struct subscriber {
     int64_t asked_ms; /* PING, or SUBSCRIBE, was sent then and is not answered; 0: it is */
 };
 
-static void set(struct event *e, int ms)
+static void set_timer(struct event *e, int ms)
 {
     const struct timeval later = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
     event_add(e, &later);
@@ -52,18 +52,18 @@ static void retry_later(struct subscriber *w)
     event_del(&w->beat);
     w->since_ms = INT64_MAX;
     tell_heard(w, INT64_MAX, 0);
-    set(&w->retry, RETRY_MS);
+    set_timer(&w->retry, RETRY_MS);
 }
 
 /* ---- the link is proved to be alive ---- */
 
-static void on_beat(evutil_socket_t fd, short what, void *arg)
+static void on_subscriber_beat(evutil_socket_t fd, short what, void *arg)
 {
     struct subscriber *w = arg;
     int64_t now_ms = clock_ms();
     (void)fd;
     (void)what;
-    set(&w->beat, BEAT_MS);
+    set_timer(&w->beat, BEAT_MS);
     if (!w->asked_ms && w->since_ms != INT64_MAX) {
         w->asked_ms = now_ms;
         request_words(stream_out(&w->stream), "PING");
@@ -81,7 +81,7 @@ static void take_proof(struct subscriber *w)
     w->asked_ms = 0;
 }
 
-static void on_open(void *arg)
+static void on_subscriber_open(void *arg)
 {
     struct subscriber *w = arg;
     struct buf *out = stream_out(&w->stream);
@@ -99,13 +99,13 @@ static void on_open(void *arg)
     request_str(out, "SUBSCRIBE");
     request_str(out, w->channel);
     w->asked_ms = clock_ms();
-    set(&w->beat, BEAT_MS);
+    set_timer(&w->beat, BEAT_MS);
     stream_flush(&w->stream);
 }
 
 /* ["message", channel, text]; ["subscribe", ...] and ["pong", ""] prove something. -1: the link is
  * of no use. */
-static int take(struct subscriber *w)
+static int take_message(struct subscriber *w)
 {
     const struct reply_value *v = w->reply.values;
     if (v->type == REPLY_ERROR) {
@@ -124,7 +124,7 @@ static int take(struct subscriber *w)
     return 0;
 }
 
-static size_t on_bytes(void *arg, const char *data, size_t len)
+static size_t on_subscriber_bytes(void *arg, const char *data, size_t len)
 {
     struct subscriber *w = arg;
     enum reply_result result = REPLY_MORE;
@@ -134,7 +134,7 @@ static size_t on_bytes(void *arg, const char *data, size_t len)
         reply_feed(&w->reply, data + used, n);
         used += n;
         while ((result = reply_next(&w->reply)) == REPLY_READY) {
-            if (take(w) != 0) {
+            if (take_message(w) != 0) {
                 retry_later(w);
                 return len;
             }
@@ -147,7 +147,7 @@ static size_t on_bytes(void *arg, const char *data, size_t len)
     return len;
 }
 
-static void on_end(void *arg, enum stream_end end, int err, const char *text)
+static void on_subscriber_end(void *arg, enum stream_end end, int err, const char *text)
 {
     struct subscriber *w = arg;
     (void)end;
@@ -157,12 +157,12 @@ static void on_end(void *arg, enum stream_end end, int err, const char *text)
 }
 
 static const struct stream_events stream_events = {
-    .on_open = on_open,
-    .on_bytes = on_bytes,
-    .on_end = on_end,
+    .on_open = on_subscriber_open,
+    .on_bytes = on_subscriber_bytes,
+    .on_end = on_subscriber_end,
 };
 
-static void on_retry(evutil_socket_t fd, short what, void *arg)
+static void on_subscriber_retry(evutil_socket_t fd, short what, void *arg)
 {
     struct subscriber *w = arg;
     (void)fd;
@@ -205,8 +205,8 @@ struct subscriber *subscriber_new(const struct subscriber_setup *setup,
     stream_init(&w->stream, setup->base, &stream_events, w);
     subscriber_configure(w, conf);
     w->since_ms = INT64_MAX;
-    event_assign(&w->beat, setup->base, -1, 0, on_beat, w);
-    event_assign(&w->retry, setup->base, -1, 0, on_retry, w);
+    event_assign(&w->beat, setup->base, -1, 0, on_subscriber_beat, w);
+    event_assign(&w->retry, setup->base, -1, 0, on_subscriber_retry, w);
     event_active(&w->retry, EV_TIMEOUT, 0);
     return w;
 }

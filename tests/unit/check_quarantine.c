@@ -111,7 +111,7 @@ static void begin(int n)
 static void finish(void)
 {
     rounds_close(&rounds);
-    rounds_fini(&rounds, now_ms);
+    round_fini(&rounds, now_ms);
 }
 
 static void put_in_quarantine(int i, int64_t left_ms)

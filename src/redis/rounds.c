@@ -1,0 +1,151 @@
+/*
+ * What all rounds of a broker have in common. No round is looked at here: that is round.c's.
+ */
+#include "redis/rounds.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "redis/args.h"
+#include "redis/undelivered.h"
+
+void rounds_init(struct rounds *b, int64_t request_timeout_ms)
+{
+    memset(b, 0, sizeof *b);
+    b->request_timeout_ms = request_timeout_ms;
+    TAILQ_INIT(&b->asked);
+    TAILQ_INIT(&b->decided_first);
+    TAILQ_INIT(&b->decided);
+}
+
+void rounds_add_master(struct rounds *b, struct master *m, const char *identity)
+{
+    assert(b->n < QUORUM_MASTERS_MAX);
+    b->rank[b->n] = (uint64_t)util_fixed_hash(identity, strlen(identity));
+    b->undelivered[b->n] = undelivered_new(m);
+    b->masters[b->n++] = m;
+}
+
+void rounds_close(struct rounds *b)
+{
+    b->closed = true;
+    for (int i = 0; i < b->n; i++)
+        undelivered_close(b->undelivered[i]);
+}
+
+/* ---- tokens ---- */
+
+static void read_master_clocks(struct rounds *b, int64_t now_ms)
+{
+    int64_t times_ms[QUORUM_MASTERS_MAX];
+    int n = 0;
+
+    for (int i = 0; i < b->n && !b->closed; i++) {
+        int64_t offset_ms = master_status(b->masters[i], now_ms)->clock_offset_ms;
+        if (offset_ms) /* else it is not known yet */
+            times_ms[n++] = now_ms + offset_ms;
+    }
+    token_set_masters(&b->clock, times_ms, n, now_ms);
+}
+
+void rounds_set_wall(struct rounds *b, int64_t wall_ms, int64_t now_ms)
+{
+    token_set_wall(&b->clock, wall_ms, now_ms);
+    read_master_clocks(b, now_ms);
+}
+
+int64_t rounds_floor(struct rounds *b, int64_t now_ms)
+{
+    if (!b->clock.has_masters)
+        read_master_clocks(b, now_ms);
+    return token_floor(&b->clock, now_ms);
+}
+
+int64_t rounds_base(struct rounds *b, int64_t now_ms)
+{
+    read_master_clocks(b, now_ms);
+    return token_base(&b->clock, now_ms);
+}
+
+void rounds_saw_token(struct rounds *b, int64_t token)
+{
+    token_saw(&b->clock, token);
+}
+
+int rounds_bucket(const struct rounds *b, const char *name, size_t name_len)
+{
+    return b->n == 1 ? -1 : token_bucket(name, name_len);
+}
+
+void rounds_counter(const struct rounds *b, const char *name, size_t name_len,
+                    char out[TOKEN_COUNTER_MAX + 1])
+{
+    token_counter(rounds_bucket(b, name, name_len), out);
+}
+
+int64_t rounds_clock_offset_ms(const struct rounds *b, const struct master_status *s)
+{
+    return s->clock_offset_ms ? s->clock_offset_ms - b->clock.wall_offset_ms : 0;
+}
+
+/* ---- whether and where masters vote ---- */
+
+const char *rounds_veto(const struct rounds *b)
+{
+    for (int i = 0; i < b->n && !b->closed; i++) {
+        const char *why = master_disagrees(b->masters[i]);
+        if (why)
+            return why;
+    }
+    return NULL;
+}
+
+bool rounds_has_quorum(struct rounds *b, int64_t now_ms)
+{
+    int up = 0;
+    for (int i = 0; i < b->n; i++) {
+        const struct master_status *s = master_status(b->masters[i], now_ms);
+        up += master_state_votes(s->state) && !s->stalled;
+    }
+    return b->n > 0 && !rounds_veto(b) && up >= quorum_need(b->n);
+}
+
+/* The highest of what name and master make together: each name has its own order of masters, the
+ * same at every broker (rendezvous hashing, Thaler and Ravishankar 1998). */
+int rounds_agreed(struct rounds *b, const char *name, size_t name_len, int64_t now_ms)
+{
+    uint64_t hash = util_fixed_hash(name, name_len), best = 0;
+    int agreed = -1;
+    for (int i = 0; i < b->n && !b->closed; i++) {
+        const struct master_status *s = master_status(b->masters[i], now_ms);
+        uint64_t weight = (hash ^ b->rank[i]) * 0x9e3779b97f4a7c15u >> 1;
+        if (s->state == MASTER_ACTIVE && !s->stalled && weight >= best) {
+            best = weight;
+            agreed = i;
+        }
+    }
+    return agreed;
+}
+
+/* ---- what masters must still hear ---- */
+
+bool rounds_resend(struct rounds *b, const char *name, size_t name_len, int64_t now_ms)
+{
+    const struct args *it = args_begin(name, name_len);
+    bool sent = false;
+    for (int i = 0; i < b->n; i++)
+        sent |= undelivered_resend_key(b->undelivered[i], it, now_ms);
+    return sent;
+}
+
+void rounds_master_back(struct rounds *b, int i, int64_t now_ms)
+{
+    undelivered_resend(b->undelivered[i], now_ms);
+}
+
+void rounds_send(struct rounds *b, int64_t now_ms)
+{
+    for (int i = 0; i < b->n; i++)
+        master_flush(b->masters[i], now_ms);
+}

@@ -51,8 +51,8 @@ static void on_released(struct round *round, void *arg, int64_t now_ms)
     buf_fini(&why);
 }
 
-/* Others have been passed over often or long enough, or order is strict: the lock is released, and
- * whoever stands first in the line is called up. */
+/* True when the lock is to be released, so that the first one in the line is called up: others have
+ * been passed over often or long enough, or order is strict. */
 static bool must_yield(const struct broker *b, const struct lock_queue *q,
                        const struct lock_request *first, int64_t now_ms)
 {
@@ -63,7 +63,7 @@ static bool must_yield(const struct broker *b, const struct lock_queue *q,
             now_ms - q->passed_since_ms >= b->conf.handover_max_time_ms);
 }
 
-/* We let the others go first; true: and have to line up behind them, in the same script that
+/* Lets other brokers go first. True: this one has to line up behind them, in the same script that
  * releases. */
 static bool yield(struct broker *b, struct lock_queue *q, const struct lock_request *first,
                   int64_t now_ms)
@@ -76,7 +76,8 @@ static bool yield(struct broker *b, struct lock_queue *q, const struct lock_requ
     return lines_up;
 }
 
-/* Can one script end the one and give its place to the other? Readers make room only together. */
+/* True when one script can end the hold and give its place to this request. Readers make room only
+ * together. */
 static bool fits(const struct broker *b, const struct lock *l, const struct ended_hold *passed,
                  const struct lock_request *first)
 {
@@ -100,8 +101,8 @@ static void release(struct broker *b, struct lock *l, const struct ended_hold *p
                  now_ms);
 }
 
-/* After a release without a hand-over. Whoever stands in the line with others before him waits for
- * his call. */
+/* Runs the queue after a release without a hand-over. A broker that stands in the line behind
+ * others waits for its call. */
 static void ask_anew(struct broker *b, struct lock *l, int64_t now_ms)
 {
     struct lock_queue *q = l->queue;

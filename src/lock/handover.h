@@ -12,13 +12,14 @@
 
 #include "lock/waiters.h"
 
-/* A hold of ours is over: the next waiter gets the lock, or it is released on the masters.
- * `releaser`, when not NULL, is the UNLOCK that ended it, and is finished when a majority has
- * confirmed. `is_lapsing`: its time to live is over, so there is nothing to release. */
+/* Gives the lock of a hold that has ended to the next waiter, or releases it on the masters.
+ * `releaser`: the UNLOCK that ended it, finished when a majority has confirmed; NULL: none.
+ * `is_lapsing`: its time to live is over, so there is nothing to release. */
 void handover_pass_on(struct broker *, struct lock *, const struct ended_hold *,
                       struct lock_request *releaser, bool is_lapsing, int64_t now_ms);
 
-/* No master had the hold that this UNLOCK gives back: its owner may have taken it to another
- * broker, and then it is taken back from there, unless the owner has asked for more since. */
+/* Runs an UNLOCK again, or answers it: no master had the hold that it gives back. Its owner may
+ * have taken it to another broker, and then it is taken back from there, unless the owner has asked
+ * for more since. */
 void handover_not_there(struct broker *, struct lock_request *);
 #endif

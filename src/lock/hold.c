@@ -31,8 +31,8 @@ bool hold_is_renewed(const struct hold *h)
     return h->watched && h->session && h->state != HOLD_LOST;
 }
 
-/* From when on it is reported lost. With a MAXHOLD shorter than the lease only what was granted
- * counts. */
+/* Returns from when on the hold is reported lost. With a MAXHOLD shorter than the lease only what
+ * was granted counts. */
 static int64_t lost_ms(const struct hold *h)
 {
     int64_t granted_ms = h->deadline_ms - h->since_ms;
@@ -64,7 +64,7 @@ void hold_look_within(struct hold *h, int64_t wait_ms, int64_t now_ms)
         h->renew_ms = now_ms + wait_ms;
 }
 
-/* Of its lease: less than all of it when it was taken over. */
+/* Returns what is left of the lease: less than all of it when it was taken over. */
 static int64_t time_left_ms(const struct hold *h, int64_t now_ms)
 {
     int64_t left_ms = h->deadline_ms > now_ms ? h->deadline_ms - now_ms : 0;
@@ -297,7 +297,7 @@ static void add_count_args(struct args *it, const char *op, const struct hold *h
     args_text(it, what, (size_t)len + part_len);
 }
 
-/* Until when a lease that begins now can be relied on. */
+/* Returns until when a lease that begins now can be relied on. */
 static int64_t promise_ms(const struct broker *b, int64_t lease_ms, int64_t now_ms)
 {
     return now_ms + quorum_validity_ms(lease_ms, now_ms, now_ms, b->conf.drift_ppm);

@@ -31,19 +31,19 @@ enum { MULTILOCK_NAMES_MAX = 64 };
 void multilock_begin(struct broker *, struct lock_request *, const struct resp_arg *names, int n);
 void multilock_free(struct multilock *); /* also NULL */
 
-/* Its session has ended: no other request of it waits for this one. */
+/* Takes it from its session, which has ended: no other request of that waits for this one. */
 void multilock_leave_session(struct multilock *);
-/* It is finished: what was said behind it goes on. */
+/* Lets what was said behind it go on: it is finished. */
 void multilock_over(struct broker *, struct lock_request *);
-/* A request for one of the names, made by the functions below, is finished. */
+/* Counts the end of a request for one of the names, made by the functions below. */
 void multilock_one_over(struct lock_request *, int64_t now_ms);
-/* Is an earlier request of the same session and owner under way that names this lock too? */
+/* True when an earlier request of the same session and owner that names this lock is under way. */
 bool multilock_is_before(const struct lock *, const struct lock_request *);
 
 /* Runs it, or runs it again after it was deferred. */
 void multilock_lock(struct multilock *, int64_t now_ms);
 void multilock_unlock(struct multilock *);
-/* It has waited, and it was its turn in the queue. */
+/* Runs it when it has waited and has its turn in the queue. */
 void multilock_turn(struct multilock *, int64_t now_ms);
 
 /* The holds that were granted, in the order of the names, for the reply. */

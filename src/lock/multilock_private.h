@@ -40,24 +40,24 @@ struct multilock {
 };
 
 /* ---- multilock.c ---- */
-/* The name with which it waits, or is deferred. */
+/* Sets the name with which it waits, or is deferred. */
 void multilock_set_lock(struct broker *, struct lock_request *, struct lock *);
-/* The text is copied; only the first one counts. */
+/* Keeps the text (copied) as its error, if it has none yet. */
 void multilock_keep_error(struct multilock *, const char *text);
-/* Answers with it. */
+/* Finishes the request with that error. */
 void multilock_finish_error(struct multilock *);
-/* An earlier request of this owner about one of the names is under way: it goes again then. */
+/* Defers it when an earlier request of its owner about one of the names is under way. */
 bool multilock_is_deferred(struct multilock *);
 
-/* The name has this hold now. */
+/* Notes the hold that a name was granted. */
 void multilock_set_hold(struct multilock_name *item, struct hold *);
 
 /* ---- multilock_one.c ---- */
-/* A request for this name alone, like that for all of them but for the verb. The item hears of the
- * end and counts as pending until then. */
+/* Puts a request for this name alone on the work list, like that for all of them but for the verb.
+ * It counts as pending until its end. */
 void multilock_run_one(struct multilock_name *item, enum lock_verb);
 
 /* ---- multilock_try.c ---- */
-/* Nothing is pending any more. */
+/* Decides for all names: nothing is pending any more. */
 void multilock_claims_over(struct multilock *, int64_t now_ms);
 #endif

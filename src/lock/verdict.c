@@ -25,7 +25,7 @@ static void granted(struct broker *b, struct lock *l, struct lock_request *r, co
     finish_granted(b, r, hold_start(b, l, c, r, now_ms));
 }
 
-/* Nobody is there any more who wanted it: the next one, or nobody (safety R9). */
+/* Passes on a lock that was granted for a request that has left (safety R9). */
 static void grant_unwanted(struct broker *b, struct lock *l, const struct claim *c, int64_t now_ms)
 {
     struct ended_hold passed = {c->op, c->lease_ms, c->part, c->owner};
@@ -51,7 +51,7 @@ static void finish_releaser(struct broker *b, const struct claim *c)
         handover_not_there(b, r);
 }
 
-/* How many hand-overs here in a row while others stand in the line. */
+/* Counts the hand-overs here in a row while others stand in the line. */
 static void count_passes(struct lock_queue *q, const struct claim *c, int64_t now_ms)
 {
     q->line = c->line;
@@ -82,8 +82,8 @@ static void claim_granted(struct broker *b, struct lock *l, struct lock_request 
     waiters_run(b, l, now_ms);
 }
 
-/* What has become of the ticket of a claim that was refused. `r`: whose claim it was, or NULL. A
- * line that has been forgotten is joined anew; called up meanwhile: it is our turn again. */
+/* Notes where the ticket of a refused claim stands. `r`: whose claim it was, or NULL. A line that
+ * has been forgotten is joined anew; called up meanwhile: it is our turn again. */
 static void keep_ticket(struct lock_queue *q, struct lock_request *r, const struct claim *c)
 {
     if (c->place.where && c->place.number && r) {
@@ -101,8 +101,8 @@ void verdict_note_ticket(struct lock *l, const struct claim *c)
         keep_ticket(l->queue, NULL, c);
 }
 
-/* Whoever this claim was for has gone while it was under way, and nobody else waits: so nobody is
- * to be called up for the ticket that it has left. */
+/* Takes out the ticket of a claim whose request left while it was under way, when nobody else
+ * waits: nobody is to be called up for it. */
 static void leave_empty_line(struct broker *b, struct lock *l, const struct claim *c,
                              int64_t now_ms)
 {
@@ -160,8 +160,8 @@ static void refuse_for_good(struct broker *b, struct lock *l, struct lock_reques
     waiters_run(b, l, now_ms);
 }
 
-/* Through another broker; or here, and the masters have not been told yet that it was given back.
- */
+/* Takes over what the owner has through another broker; or asks again, when it is what was given
+ * back here and the masters have not been told yet. */
 static void same_owner(struct broker *b, struct lock *l, struct lock_request *r,
                        const struct claim *c, int64_t now_ms)
 {
@@ -207,7 +207,7 @@ static void enter_taken_over(struct broker *b, struct lock *l, struct lock_reque
     work_ready(&b->work, r);
 }
 
-/* The owner holds it already, through another broker: it moves here, and is entered once more. */
+/* Enters the hold that the owner had through another broker, and that has moved here. */
 void verdict_on_takeover_end(struct claim *c, void *arg, int64_t now_ms)
 {
     struct lock *l = arg;
@@ -228,8 +228,8 @@ void verdict_on_takeover_end(struct claim *c, void *arg, int64_t now_ms)
     queue_undefer(&b->work, l);
 }
 
-/* Whoever does not have it stands where he stood. A try is decided by what the first one is told.
- */
+/* Leaves a request whose owner does not have the lock where it stood. A try is decided by what the
+ * first one is told. */
 void verdict_on_owner_asked(struct claim *c, void *arg, int64_t now_ms)
 {
     struct lock *l = arg;

@@ -20,8 +20,8 @@
 #include "lock/waiters_private.h"
 #include "stats/stats.h"
 
-/* Asking again for a lock that is held elsewhere: quickly when we were called up and came too
- * early, or when votes were split, else only in case that a call was lost. */
+/* Times of retries for a lock that is held elsewhere: quick when this broker was called up and came
+ * too early, or when votes were split; else only in case that a call was lost. */
 enum { RETRY_TURN_MS = 2, RETRY_LINED_MS = 500 };
 
 /* ---- the line between brokers ---- */
@@ -31,7 +31,8 @@ static const char *where(bool is_turn, bool is_lined)
     return is_turn ? "front" : is_lined ? "keep" : "tail";
 }
 
-/* Where the ticket of this request, or of the broker, is to stand if the claim is refused. */
+/* Returns where the ticket of this request, or of the broker, is to stand if the claim is refused.
+ */
 static struct ticket_place place_of(const struct lock_queue *q, const struct lock_request *r)
 {
     const struct lock_request *last = TAILQ_LAST(&q->waiters, lock_requests);
@@ -72,7 +73,7 @@ static void on_waiters_retry(struct broker *b, struct due *due, int64_t now_ms)
         waiters_run(b, head->lock, now_ms);
 }
 
-/* Its holder may be dead, and then nobody calls us up: so we are there when it ends. */
+/* A dead holder calls nobody up: so the retry is there when the lease ends. */
 void waiters_retry_later(struct broker *b, struct lock_queue *q, int64_t pttl_ms, int64_t now_ms)
 {
     int64_t step = RETRY_LINED_MS, jitter = RETRY_LINED_MS / 2;
@@ -162,7 +163,9 @@ void waiters_ask_owners(struct broker *b, struct lock *l, int64_t now_ms)
     }
 }
 
-/* The others are asked for when it has tried: it may have to wait here again, or elsewhere. */
+/* Lets an MLOCK try. The queue is run again after that: it may have to wait here again, or
+ * elsewhere.
+ */
 static void give_turn(struct broker *b, struct lock *l, struct lock_request *r)
 {
     if (r->want.kind != LOCK_EXCLUSIVE && !share_is_free(l, r->want))
@@ -173,7 +176,7 @@ static void give_turn(struct broker *b, struct lock *l, struct lock_request *r)
     work_lock(&b->work, l, WORK_RUN);
 }
 
-/* One step along the queue. False: nothing more is to be asked now. */
+/* Does what can be done for one waiter. False: nothing more is to be asked now. */
 static bool run_one(struct broker *b, struct lock *l, struct lock_request *r, int64_t now_ms)
 {
     struct lock_queue *q = l->queue;

@@ -17,7 +17,7 @@
 #include "lock/queue.h"
 #include "lock/waiters_private.h"
 
-/* Somebody who wants a permit is kept out by all of them together, anybody else by each. */
+/* True when all holds together keep the request out, as with permits; else each of them does. */
 static bool takes_all(const struct lock *l, const struct lock_request *r)
 {
     struct lock_part in_use;
@@ -67,9 +67,8 @@ bool waiters_will_hear(const struct broker *b, const struct lock *l, const struc
     return are_sure(b, l, r, true, now_ms);
 }
 
-/* Nobody knows, and who does not wait is told so; or it is being taken over. Then it is asked
- * again.
- */
+/* Ends the tries, as nobody knows whether the hold is there, and asks again later; or only the
+ * latter while the hold is being taken over. */
 static void not_known(struct broker *b, struct lock *l, struct round *round, int64_t now_ms)
 {
     struct buf why = {0};

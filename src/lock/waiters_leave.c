@@ -40,7 +40,7 @@ void waiters_remove(struct broker *b, struct lock_request *r)
     queue_undefer(&b->work, r->lock); /* what was said behind it */
 }
 
-/* It gives up: its place in the line goes with it. */
+/* Takes a request out of the queue, and its ticket out of the line between brokers. */
 static void get_out_of_line(struct broker *b, struct lock_request *r)
 {
     struct lock *l = r->lock;

@@ -211,20 +211,20 @@ static void check_master(struct check *check, size_t index)
         return;
     }
     if (m->user != NULL && m->password == NULL)
-        say_finding(check, FAIL, m->line, "%s: has a user but no password", m->name);
+        say_finding(check, FAIL, m->line[0], "%s: has a user but no password", m->name);
     if (m->key != NULL && m->certificate == NULL)
-        say_finding(check, FAIL, m->line, "%s.key: has no certificate", m->name);
+        say_finding(check, FAIL, m->line[0], "%s.key: has no certificate", m->name);
     if (!m->tls && (m->ca != NULL || m->certificate != NULL || m->server_name != NULL))
-        say_finding(check, FAIL, m->line, "%s: has options for TLS but no rediss:// address",
+        say_finding(check, FAIL, m->line[0], "%s: has options for TLS but no rediss:// address",
                     m->name);
     for (size_t i = 0; i < index; i++) {
         const struct conf_master *other = &check->conf->masters[i];
 
         if (conf_master_same_address(m, other))
-            say_finding(check, FAIL, m->line, "%s: has the same address as %s", m->name,
+            say_finding(check, FAIL, m->line[0], "%s: has the same address as %s", m->name,
                         other->name);
         if (m->id != NULL && conf_master_same_id(m, other))
-            say_finding(check, FAIL, m->line, "%s: has the same id as %s", m->name, other->name);
+            say_finding(check, FAIL, m->line[0], "%s: has the same id as %s", m->name, other->name);
     }
 }
 

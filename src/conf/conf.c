@@ -61,6 +61,20 @@ void conf_take_users(struct conf *dst, const struct conf *src)
 
 /* ---- setting ---- */
 
+static int option_set(struct conf *conf, const struct conf_option *opt, const char *value, int line,
+                      struct conf_error *err)
+{
+    size_t i = conf_option_index(opt);
+
+    if (line > 0 && conf->line[i] > 0)
+        return conf_refuse(err, "is set in line %d already", conf->line[i]);
+    if (conf_value_set(conf, opt, value, err) != 0)
+        return -1;
+    conf->line[i] = line;
+    conf->given[i] = true;
+    return 0;
+}
+
 int conf_set_at(struct conf *conf, const char *section, const char *key, const char *value,
                 int line, struct conf_error *err)
 {
@@ -82,11 +96,7 @@ int conf_set_at(struct conf *conf, const char *section, const char *key, const c
             conf_option_unknown(section, key, err);
             return -1;
         }
-        rc = conf_value_set(conf, opt, value, &why);
-        if (rc == 0) {
-            conf->line[conf_option_index(opt)] = line;
-            conf->given[conf_option_index(opt)] = true;
-        }
+        rc = option_set(conf, opt, value, line, &why);
     }
     if (rc == 0)
         return 0;
@@ -130,7 +140,7 @@ int conf_set_live(struct conf *conf, const char *name, const char *value, struct
         return conf_refuse(err, "masters cannot be changed here: edit the file and restart");
     if (section != NULL && strcmp(section, CONF_USERS_SECTION) == 0)
         return conf_refuse(err, "users cannot be changed here: edit the file and reload");
-    if (opt != NULL && (opt->flags & CONF_RELOADABLE) == 0)
+    if (opt != NULL && !opt->is_live)
         return conf_refuse(err, "%s: needs a restart: set it in the file", opt->key);
     return conf_set(conf, name, value, err);
 }
@@ -184,14 +194,6 @@ static bool name_matches(const struct glob *const *globs, size_t n, const struct
            (conf_option_find(NULL, opt->key) == opt && matches_any(globs, n, opt->key));
 }
 
-static void option_show(const struct conf *conf, const struct conf_option *opt,
-                        char out[CONF_VALUE_MAX])
-{
-    out[0] = '\0';
-    if ((opt->flags & CONF_SECRET) == 0)
-        conf_value_format(conf, opt, out);
-}
-
 size_t conf_get_any(const struct conf *conf, const struct glob *const *globs, size_t n,
                     conf_get_fn fn, void *arg)
 {
@@ -203,7 +205,7 @@ size_t conf_get_any(const struct conf *conf, const struct glob *const *globs, si
         if (!name_matches(globs, n, &opt[i]))
             continue;
         option_name(&opt[i], name, sizeof(name));
-        option_show(conf, &opt[i], value);
+        conf_value_format(conf, &opt[i], value);
         fn(arg, name, value);
         found++;
     }
@@ -309,16 +311,13 @@ size_t conf_diff(const struct conf *old_conf, const struct conf *new_conf, conf_
     char name[128], before[CONF_VALUE_MAX], after[CONF_VALUE_MAX];
 
     for (size_t i = 0; i < count; i++) {
-        struct conf_change change = {name, before, after, !(opt[i].flags & CONF_RELOADABLE)};
-        bool hidden = (opt[i].flags & CONF_SECRET) != 0;
+        struct conf_change change = {name, before, after, !opt[i].is_live};
 
         conf_value_format(old_conf, &opt[i], before);
         conf_value_format(new_conf, &opt[i], after);
         if (strcmp(before, after) == 0)
             continue;
         option_name(&opt[i], name, sizeof(name));
-        if (hidden)
-            before[0] = after[0] = '\0';
         fn(arg, &change);
         found++;
     }

@@ -28,6 +28,7 @@ enum {
     CONF_USERS_MAX = 256,       /* users in one configuration */
     CONF_USER_NAME_MAX = 60,    /* bytes of a user's name */
     CONF_USER_KEYS = 5,         /* options of a user, its password first */
+    CONF_MASTER_KEYS = 8,       /* options of a master, its address first */
     CONF_LISTEN_MAX = 16,       /* addresses in one list */
     CONF_FILE_MAX = 1024 * 1024 /* bytes of a configuration file */
 };
@@ -84,7 +85,7 @@ struct conf_master {
     char *ca, *certificate, *key; /* paths, see conf_expand_path() */
     char *server_name;            /* in place of host */
     int db;
-    int line; /* of the address in the file; 0: not from the file */
+    int line[CONF_MASTER_KEYS]; /* in the file; 0: not from the file */
 };
 
 /* Classes of commands that a user may run. */
@@ -181,11 +182,6 @@ enum conf_type {
     CONF_LISTEN /* addresses separated by spaces or commas; a name stands for none */
 };
 
-enum conf_flags {
-    CONF_RELOADABLE = 1, /* SIGHUP and CONFIG SET take effect without a restart */
-    CONF_SECRET = 2      /* CONFIG GET and conf_diff never show the value */
-};
-
 struct conf_name {
     const char *name;
     int64_t value;
@@ -195,7 +191,7 @@ struct conf_option {
     const char *section;
     const char *key;
     enum conf_type type;
-    unsigned flags;
+    bool is_live;  /* SIGHUP and CONFIG SET take effect without a restart */
     size_t offset; /* of the field in struct conf */
     const char *def;
     int64_t min, max;
@@ -231,6 +227,9 @@ void conf_copy(struct conf *dst, const struct conf *src);
 
 /* Makes the users of dst those of src. */
 void conf_take_users(struct conf *dst, const struct conf *src);
+
+/* Takes over user, password and files for TLS of all masters; the lists are the same. */
+void conf_take_logins(struct conf *dst, const struct conf *src);
 
 /* Reads redis://, rediss:// or unix:// into host, port (if there is none in it the given one), db,
  * is_unix, tls, user and password of m, in place of those before. -1: err says why, without the
@@ -287,8 +286,7 @@ int conf_check(const struct conf *conf, bool masters_optional, conf_report_fn re
 /* Returns true when nobody has set this option. */
 bool conf_is_default(const struct conf *conf, const char *section, const char *key);
 
-/* Gets a name and its value, both lent. The value can be given to conf_set again, but for secrets.
- */
+/* Gets a name and its value, both lent. The value can be given to conf_set again. */
 typedef void (*conf_get_fn)(void *arg, const char *name, const char *value);
 
 /* Calls fn for each option whose name matches the glob, in the order of the table, then for each
@@ -307,7 +305,7 @@ char *conf_master_identity(const struct conf_master *);
 
 struct conf_change {
     const char *name;
-    const char *old_value; /* "" in place of secrets */
+    const char *old_value;
     const char *new_value;
     bool needs_restart;
 };

@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ERRORS_MAX = 100, MASTER_KEYS_MAX = 8 * CONF_MASTERS_MAX };
+enum { ERRORS_MAX = 100 };
 
 struct load {
     struct conf *conf;
@@ -31,13 +31,7 @@ struct load {
     int line;       /* the line that inih has */
     bool needs_key; /* it must lead to a call of on_key, or it is no setting */
     int errors;
-    /* what has been set, to find keys that are there twice */
     char bad_section[32]; /* the unknown section we are in, reported already */
-    struct {
-        char *key;
-        int line;
-    } master_keys[MASTER_KEYS_MAX];
-    size_t master_key_count;
 };
 
 static void load_fail(struct load *load, const char *fmt, ...)
@@ -124,26 +118,6 @@ static char *on_read(char *out, int size, void *stream)
     return out;
 }
 
-/* Returns the line where the key was set before; else 0, and remembers this one. */
-static int seen_before(struct load *load, const char *section, const char *key)
-{
-    const struct conf_option *opt = conf_option_find(section, key);
-
-    if (opt != NULL)
-        return load->conf->line[conf_option_index(opt)];
-    if (strcmp(section, CONF_MASTERS_SECTION) != 0)
-        return 0;
-    for (size_t i = 0; i < load->master_key_count; i++) {
-        if (strcmp(load->master_keys[i].key, key) == 0)
-            return load->master_keys[i].line;
-    }
-    if (load->master_key_count < MASTER_KEYS_MAX) {
-        load->master_keys[load->master_key_count].key = util_strdup(key);
-        load->master_keys[load->master_key_count++].line = load->line;
-    }
-    return 0;
-}
-
 static bool section_ok(struct load *load, const char *section)
 {
     char shown[40];
@@ -168,18 +142,10 @@ static int on_key(void *user, const char *section, const char *key, const char *
 {
     struct load *load = user;
     struct conf_error err;
-    char shown[80];
-    int before;
 
     load->needs_key = false;
     if (!section_ok(load, section))
         return 1;
-    before = seen_before(load, section, key);
-    if (before > 0) {
-        conf_printable(shown, sizeof(shown), key);
-        load_fail(load, "%s: is set in line %d already", shown, before);
-        return 1;
-    }
     if (conf_set_at(load->conf, section, key, value, load->line, &err) != 0)
         load_fail(load, "%s", err.text);
     return 1;
@@ -220,8 +186,6 @@ int conf_load_bytes(struct conf *conf, const char *data, size_t len, const char 
             load.next += sizeof(bom);
         parse_file(&load);
     }
-    for (size_t i = 0; i < load.master_key_count; i++)
-        free(load.master_keys[i].key);
     return load.errors == 0 ? 0 : -1;
 }
 

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <sys/un.h>
 
-enum { REDIS_PORT = 6379, HOST_MAX = 253 };
+enum { REDIS_PORT = 6379, HOST_MAX = 253, ID_MAX = 128 };
 
 #define ID_BYTES "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.:/_-"
 #define NAME_BYTES "abcdefghijklmnopqrstuvwxyz0123456789_-"
@@ -37,6 +37,74 @@ void conf_address_fini(struct conf_master *m)
     free_secret(m->password);
 }
 
+/* ---- its options ---- */
+
+static int id_check(const char *value, struct conf_error *err)
+{
+    size_t len = strlen(value);
+
+    if (len == 0 || len > ID_MAX || strspn(value, ID_BYTES) < len)
+        return conf_refuse(err, "must be 1 to %d of the bytes A-Z a-z 0-9 . : / _ -", ID_MAX);
+    return 0;
+}
+
+/* Takes a name as it may stand in an address, or an IPv6 address without brackets. */
+static int tls_name_check(const char *value, struct conf_error *err)
+{
+    unsigned char address[sizeof(struct in6_addr)];
+    size_t len = strlen(value);
+
+    if (inet_pton(AF_INET6, value, address) != 1 &&
+        (len == 0 || len > HOST_MAX || strspn(value, HOST_BYTES) < len))
+        return conf_refuse(err, "must be the name or the address in the server's certificate");
+    return 0;
+}
+
+static int credential_check(const char *value, struct conf_error *err)
+{
+    if (value[0] == '\0' || value[0] == '.' || strchr(value, '/') != NULL)
+        return conf_refuse(err, "must be the name of a systemd credential, without /");
+    return 0;
+}
+
+#define TEXT(field) offsetof(struct conf_master, field)
+
+static const struct master_option {
+    const char *key; /* what stands behind the name of the master */
+    size_t offset;   /* of a text in struct conf_master */
+    int (*check)(const char *value, struct conf_error *);
+    bool for_tls;
+} options[] = {{".id", TEXT(id), id_check, false},
+               {".password_file", TEXT(password_file), conf_path_check, false},
+               {".password_credential", TEXT(password_credential), credential_check, false},
+               {".ca", TEXT(ca), conf_path_check, true},
+               {".certificate", TEXT(certificate), conf_path_check, true},
+               {".key", TEXT(key), conf_path_check, true},
+               {".server_name", TEXT(server_name), tls_name_check, true}};
+enum { N_OPTIONS = sizeof(options) / sizeof(options[0]) };
+
+_Static_assert(1 + (int)N_OPTIONS == CONF_MASTER_KEYS, "conf_master.line has another length");
+
+static char **text_of(struct conf_master *m, int i)
+{
+    void *field = (char *)m + options[i].offset;
+
+    return field;
+}
+
+static const char *read_text(const struct conf_master *m, int i)
+{
+    const void *field = (const char *)m + options[i].offset;
+
+    return *(char *const *)field;
+}
+
+static void replace_text(char **text, const char *by)
+{
+    free(*text);
+    *text = util_strdup_or_null(by);
+}
+
 void conf_clear_masters(struct conf *conf)
 {
     for (size_t i = 0; i < conf->master_count; i++) {
@@ -44,13 +112,8 @@ void conf_clear_masters(struct conf *conf)
 
         conf_address_fini(m);
         free(m->name);
-        free(m->id);
-        free(m->password_file);
-        free(m->password_credential);
-        free(m->ca);
-        free(m->certificate);
-        free(m->key);
-        free(m->server_name);
+        for (int k = 0; k < N_OPTIONS; k++)
+            free(*text_of(m, k));
     }
     free(conf->masters);
     conf->masters = NULL;
@@ -62,21 +125,15 @@ void conf_masters_copy(struct conf *dst, const struct conf *src)
     dst->master_count = src->master_count;
     dst->masters = util_alloc(CONF_MASTERS_MAX * sizeof(*dst->masters));
     for (size_t i = 0; i < src->master_count; i++) {
-        const struct conf_master *from = &src->masters[i];
         struct conf_master *to = &dst->masters[i];
 
-        *to = *from;
-        to->name = util_strdup(from->name);
-        to->host = util_strdup_or_null(from->host);
-        to->user = util_strdup_or_null(from->user);
-        to->password = util_strdup_or_null(from->password);
-        to->id = util_strdup_or_null(from->id);
-        to->password_file = util_strdup_or_null(from->password_file);
-        to->password_credential = util_strdup_or_null(from->password_credential);
-        to->ca = util_strdup_or_null(from->ca);
-        to->certificate = util_strdup_or_null(from->certificate);
-        to->key = util_strdup_or_null(from->key);
-        to->server_name = util_strdup_or_null(from->server_name);
+        *to = src->masters[i];
+        to->name = util_strdup(to->name);
+        to->host = util_strdup_or_null(to->host);
+        to->user = util_strdup_or_null(to->user);
+        to->password = util_strdup_or_null(to->password);
+        for (int k = 0; k < N_OPTIONS; k++)
+            *text_of(to, k) = util_strdup_or_null(*text_of(to, k));
     }
 }
 
@@ -248,72 +305,6 @@ int conf_address_set(struct conf_master *m, const char *text, int port, struct c
 
 /* ---- setting by name ---- */
 
-enum { ID_MAX = 128 };
-
-static int set_id(struct conf_master *m, const char *value, struct conf_error *err)
-{
-    size_t len = strlen(value);
-    if (len == 0 || len > ID_MAX || strspn(value, ID_BYTES) < len)
-        return conf_refuse(err, "must be 1 to %d of the bytes A-Z a-z 0-9 . : / _ -", ID_MAX);
-    free(m->id);
-    m->id = util_strdup(value);
-    return 0;
-}
-
-static int set_path(char **field, const char *value, struct conf_error *err)
-{
-    if (conf_path_check(value, err) != 0)
-        return -1;
-    free(*field);
-    *field = util_strdup(value);
-    return 0;
-}
-
-/* Takes a name as it may stand in an address, or an IPv6 address without brackets. */
-static int set_tls_name(struct conf_master *m, const char *value, struct conf_error *err)
-{
-    unsigned char address[sizeof(struct in6_addr)];
-    size_t len = strlen(value);
-
-    if (inet_pton(AF_INET6, value, address) != 1 &&
-        (len == 0 || len > HOST_MAX || strspn(value, HOST_BYTES) < len))
-        return conf_refuse(err, "must be the name or the address in the server's certificate");
-    free(m->server_name);
-    m->server_name = util_strdup(value);
-    return 0;
-}
-
-static int set_password_credential(struct conf_master *m, const char *value, struct conf_error *err)
-{
-    if (value[0] == '\0' || value[0] == '.' || strchr(value, '/') != NULL)
-        return conf_refuse(err, "must be the name of a systemd credential, without /");
-    free(m->password_credential);
-    m->password_credential = util_strdup(value);
-    return 0;
-}
-
-/* Sets one option of a master; `option` is what stands behind the name, with its point. */
-static int set_option(struct conf_master *m, const char *option, const char *value,
-                      struct conf_error *err)
-{
-    if (strcmp(option, ".id") == 0)
-        return set_id(m, value, err);
-    if (strcmp(option, ".password_file") == 0)
-        return set_path(&m->password_file, value, err);
-    if (strcmp(option, ".password_credential") == 0)
-        return set_password_credential(m, value, err);
-    if (strcmp(option, ".ca") == 0)
-        return set_path(&m->ca, value, err);
-    if (strcmp(option, ".certificate") == 0)
-        return set_path(&m->certificate, value, err);
-    if (strcmp(option, ".key") == 0)
-        return set_path(&m->key, value, err);
-    if (strcmp(option, ".server_name") == 0)
-        return set_tls_name(m, value, err);
-    return conf_refuse(err, "a master has only .id, .password_file, .password_credential, .ca, "
-                            ".certificate, .key and .server_name");
-}
-
 /* Returns the master of that name; a new one, not counted yet, when there is none. */
 static struct conf_master *master_find_or_add(struct conf *conf, const char *name, size_t len,
                                               struct conf_error *err)
@@ -339,26 +330,39 @@ static struct conf_master *master_find_or_add(struct conf *conf, const char *nam
     return &conf->masters[conf->master_count];
 }
 
+/* Returns which key of a master it is: 0 is the address; -1: none. */
+static int find_key(const char *key)
+{
+    for (int i = 0; i < N_OPTIONS; i++)
+        if (strcmp(key, options[i].key) == 0)
+            return 1 + i;
+    return key[0] == '\0' ? 0 : -1;
+}
+
 int conf_master_set(struct conf *conf, const char *key, const char *value, int line,
                     struct conf_error *err)
 {
     size_t len = strcspn(key, ".");
     struct conf_master *m = master_find_or_add(conf, key, len, err);
-    int rc;
+    int i = find_key(key + len);
 
     if (m == NULL)
         return -1;
-    if (key[len] == '\0')
-        rc = conf_address_set(m, value, REDIS_PORT, err);
-    else
-        rc = set_option(m, key + len, value, err);
-    if (rc == 0 && key[len] == '\0')
-        m->line = line;
-    if (rc == 0 && m->name == NULL) {
+    if (i < 0)
+        return conf_refuse(err, "a master has only .id, .password_file, .password_credential, .ca, "
+                                ".certificate, .key and .server_name");
+    if (line > 0 && m->line[i] > 0)
+        return conf_refuse(err, "is set in line %d already", m->line[i]);
+    if (i == 0 ? conf_address_set(m, value, REDIS_PORT, err) : options[i - 1].check(value, err))
+        return -1;
+    if (i > 0)
+        replace_text(text_of(m, i - 1), value);
+    m->line[i] = line;
+    if (m->name == NULL) {
         m->name = util_memdup(key, len);
         conf->master_count++;
     }
-    return rc;
+    return 0;
 }
 
 /* ---- reading ---- */
@@ -424,7 +428,22 @@ bool conf_master_same_id(const struct conf_master *a, const struct conf_master *
 
 bool conf_master_same_login(const struct conf_master *a, const struct conf_master *b)
 {
-    return util_same_text(a->user, b->user) && util_same_text(a->password, b->password) &&
-           util_same_text(a->ca, b->ca) && util_same_text(a->certificate, b->certificate) &&
-           util_same_text(a->key, b->key) && util_same_text(a->server_name, b->server_name);
+    bool same = util_same_text(a->user, b->user) && util_same_text(a->password, b->password);
+
+    for (int k = 0; k < N_OPTIONS; k++)
+        same = same && (!options[k].for_tls || util_same_text(read_text(a, k), read_text(b, k)));
+    return same;
+}
+
+void conf_take_logins(struct conf *dst, const struct conf *src)
+{
+    for (size_t i = 0; i < src->master_count && i < dst->master_count; i++) {
+        struct conf_master *to = &dst->masters[i];
+
+        replace_text(&to->user, src->masters[i].user);
+        replace_text(&to->password, src->masters[i].password);
+        for (int k = 0; k < N_OPTIONS; k++)
+            if (options[k].for_tls)
+                replace_text(text_of(to, k), read_text(&src->masters[i], k));
+    }
 }

@@ -16,7 +16,7 @@
 #include "base/log.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define LIVE CONF_RELOADABLE
+#define LIVE true
 
 #define KIB INT64_C(1024)
 #define MIB (1024 * KIB)
@@ -65,12 +65,13 @@ static const struct conf_name tls_clients_names[] = {{"off", CONF_TLS_CLIENTS_OF
                                                      {"required", CONF_TLS_CLIENTS_REQUIRED},
                                                      {NULL, 0}};
 
-/* CONF_ROW(section, key, TYPE, field, default, min, max, flags, help)
+/* CONF_ROW(section, key, TYPE, field, default, min, max, is_live, help)
  * CONF_NAMED: the same with a table of names, which stand for values of their own. */
-#define CONF_ROW(section, key, type, field, def, min, max, flags, help)                            \
-    {#section, #key, CONF_##type, flags, offsetof(struct conf, field), def, min, max, NULL, help},
-#define CONF_NAMED(section, key, type, field, def, min, max, flags, names, help)                   \
-    {#section, #key, CONF_##type, flags, offsetof(struct conf, field), def, min, max, names, help},
+#define CONF_ROW(section, key, type, field, def, min, max, is_live, help)                          \
+    {#section, #key, CONF_##type, is_live, offsetof(struct conf, field), def, min, max, NULL, help},
+#define CONF_NAMED(section, key, type, field, def, min, max, is_live, names, help)                 \
+    {#section, #key, CONF_##type, is_live, offsetof(struct conf, field),                           \
+     def,      min,  max,         names,   help},
 
 static const struct conf_option options[] = {
     /* clang-format off */
@@ -182,31 +183,6 @@ size_t conf_option_index(const struct conf_option *opt)
 {
     assert(opt >= options && opt < options + COUNT(options));
     return (size_t)(opt - options);
-}
-
-const char *conf_type_name(enum conf_type type)
-{
-    switch (type) {
-    case CONF_INT:
-        return "number";
-    case CONF_SIZE:
-        return "size";
-    case CONF_DURATION:
-        return "duration";
-    case CONF_RATIO:
-        return "ratio";
-    case CONF_MODE:
-        return "mode";
-    case CONF_ENUM:
-        return "word";
-    case CONF_PATH:
-        return "path";
-    case CONF_HOSTS:
-        return "names";
-    case CONF_LISTEN:
-        return "addresses";
-    }
-    return "?";
 }
 
 const struct conf_option *conf_option_find(const char *section, const char *key)

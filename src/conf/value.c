@@ -71,25 +71,19 @@ static void format_ratio(char *out, size_t size, int64_t ppm)
     snprintf(out, size, "%s%%", text);
 }
 
-static void format_number(enum conf_type type, int64_t n, char *out, size_t size)
+static void format_mode(char *out, size_t size, int64_t bits)
 {
-    switch (type) {
-    case CONF_DURATION:
-        util_format_duration(out, size, n);
-        break;
-    case CONF_SIZE:
-        format_size(out, size, n);
-        break;
-    case CONF_RATIO:
-        format_ratio(out, size, n);
-        break;
-    case CONF_MODE:
-        snprintf(out, size, "%04" PRIo64, (uint64_t)n);
-        break;
-    default:
-        snprintf(out, size, "%" PRId64, n);
-        break;
-    }
+    snprintf(out, size, "%04" PRIo64, (uint64_t)bits);
+}
+
+static void format_int(char *out, size_t size, int64_t n)
+{
+    snprintf(out, size, "%" PRId64, n);
+}
+
+static void format_duration(char *out, size_t size, int64_t ms)
+{
+    util_format_duration(out, size, ms);
 }
 
 /* Reads a duration. One without a unit is refused although util takes it: `lease = 30` means 30 s
@@ -138,36 +132,33 @@ static int parse_mode(const char *text, int64_t *out)
     return 0;
 }
 
-static int parse_number(enum conf_type type, const char *text, int64_t *out)
+static int parse_int(const char *text, int64_t *out)
 {
-    switch (type) {
-    case CONF_DURATION:
-        return parse_duration(text, out);
-    case CONF_SIZE:
-        return util_parse_size(text, out);
-    case CONF_RATIO:
-        return parse_ratio(text, out);
-    case CONF_MODE:
-        return parse_mode(text, out);
-    default:
-        return util_parse_int(text, strlen(text), INT64_MIN, INT64_MAX, out);
-    }
+    return util_parse_int(text, strlen(text), INT64_MIN, INT64_MAX, out);
 }
 
-static const char *number_hint(enum conf_type type)
+/* What there is to each type; those that are no numbers have a name only. */
+static const struct {
+    const char *name;
+    int (*parse)(const char *text, int64_t *out);
+    void (*format)(char *out, size_t size, int64_t n);
+    const char *hint;
+} types[] = {
+    [CONF_INT] = {"number", parse_int, format_int, "is not a whole number"},
+    [CONF_SIZE] = {"size", util_parse_size, format_size, "is not a size (try 512, 64k, 1m)"},
+    [CONF_DURATION] = {"duration", parse_duration, format_duration,
+                       "is not a duration (try 30s, 500ms, 5m)"},
+    [CONF_RATIO] = {"ratio", parse_ratio, format_ratio, "is not a ratio (try 0.5% or 0.005)"},
+    [CONF_MODE] = {"mode", parse_mode, format_mode, "is not a mode (try 0660)"},
+    [CONF_ENUM] = {.name = "word"},
+    [CONF_PATH] = {.name = "path"},
+    [CONF_HOSTS] = {.name = "names"},
+    [CONF_LISTEN] = {.name = "addresses"},
+};
+
+const char *conf_type_name(enum conf_type type)
 {
-    switch (type) {
-    case CONF_DURATION:
-        return "is not a duration (try 30s, 500ms, 5m)";
-    case CONF_SIZE:
-        return "is not a size (try 512, 64k, 1m)";
-    case CONF_RATIO:
-        return "is not a ratio (try 0.5% or 0.005)";
-    case CONF_MODE:
-        return "is not a mode (try 0660)";
-    default:
-        return "is not a whole number";
-    }
+    return types[type].name;
 }
 
 static const void *const_field_of(const struct conf *conf, const struct conf_option *opt)
@@ -225,15 +216,15 @@ static int number_set(struct conf *conf, const struct conf_option *opt, const ch
         }
     }
     conf_printable(shown, sizeof(shown), text);
-    if (opt->type == CONF_ENUM || parse_number(opt->type, text, &n) != 0) {
+    if (opt->type == CONF_ENUM || types[opt->type].parse(text, &n) != 0) {
         if (opt->names == NULL)
-            return conf_refuse(err, "'%s' %s", shown, number_hint(opt->type));
+            return conf_refuse(err, "'%s' %s", shown, types[opt->type].hint);
         format_choices(opt, choices, sizeof(choices));
         return conf_refuse(err, "'%s' is not one of %s", shown, choices);
     }
     if (n < opt->min || n > opt->max) {
-        format_number(opt->type, opt->min, min, sizeof(min));
-        format_number(opt->type, opt->max, max, sizeof(max));
+        types[opt->type].format(min, sizeof(min), opt->min);
+        types[opt->type].format(max, sizeof(max), opt->max);
         return conf_refuse(err, "'%s' is out of bounds (%s to %s)", shown, min, max);
     }
     number_store(conf, opt, n);
@@ -250,7 +241,7 @@ static void number_format(const struct conf *conf, const struct conf_option *opt
             return;
         }
     }
-    format_number(opt->type, n, out, CONF_VALUE_MAX);
+    types[opt->type].format(out, CONF_VALUE_MAX, n);
 }
 
 /* ---- paths and hosts ---- */

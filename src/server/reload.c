@@ -85,29 +85,6 @@ struct taking {
     int changes, refused;
 };
 
-static void replace_text(char **text, const char *by)
-{
-    free(*text);
-    *text = by ? util_strdup(by) : NULL;
-}
-
-/* Takes over user, password and files for TLS of one master; the list itself is the same. */
-static void take_secret(const struct conf *from, struct conf *into, const char *name)
-{
-    for (size_t i = 0; i < from->master_count && i < into->master_count; i++) {
-        const struct conf_master *master = &from->masters[i];
-        struct conf_master *to = &into->masters[i];
-        if (strcmp(to->name, name) != 0 || strcmp(master->name, name) != 0)
-            continue;
-        replace_text(&to->user, master->user);
-        replace_text(&to->password, master->password);
-        replace_text(&to->ca, master->ca);
-        replace_text(&to->certificate, master->certificate);
-        replace_text(&to->key, master->key);
-        replace_text(&to->server_name, master->server_name);
-    }
-}
-
 static void take_change(void *arg, const struct conf_change *change)
 {
     static const char masters[] = "masters.";
@@ -130,7 +107,7 @@ static void take_change(void *arg, const struct conf_change *change)
     if (strncmp(change->name, masters, sizeof masters - 1) == 0) {
         log_info("config", "%s: other credentials or files for TLS, used at the next connect",
                  change->name);
-        take_secret(t->from, t->into, change->name + sizeof masters - 1);
+        conf_take_logins(t->into, t->from);
         return;
     }
     log_info("config", "%s: \"%s\" -> \"%s\"", change->name, change->old_value, change->new_value);

@@ -514,7 +514,7 @@ START_TEST(file_good)
     ck_assert_str_eq(conf.masters[0].id, "10.0.0.1:6379/0");
     ck_assert_ptr_null(conf.masters[1].id);
     ck_assert_str_eq(conf.masters[1].name, "a");
-    ck_assert_int_eq(conf.masters[1].line, 8);
+    ck_assert_int_eq(conf.masters[1].line[0], 8);
     ck_assert_str_eq(conf.path, "x.ini");
     conf_fini(&conf);
 }
@@ -1089,7 +1089,7 @@ START_TEST(manual_has_every_option)
 
         option_facts(&opt[i], facts, sizeof(facts));
         snprintf(entry, sizeof(entry), ".It Ic %s\n%s\nDefault: %s.\n%s", opt[i].key, facts,
-                 opt[i].def, opt[i].flags & CONF_RELOADABLE ? "Reloadable." : "Needs a restart.");
+                 opt[i].def, opt[i].is_live ? "Reloadable." : "Needs a restart.");
         ck_assert_msg(find_line(text, entry) != NULL, "missing in the manual:\n%s", entry);
     }
     free(text);

@@ -34,10 +34,32 @@ static void ping_text(const struct ask *a, const char *info, int64_t us, struct 
                ask_info_text(info, "holdfast_version", version, sizeof version),
                text_latency(latency, us),
                ask_info_int(info, "draining") ? "draining"
+               : ask_info_int(info, "paused") ? "paused"
                : ask_info_int(info, "ready")  ? "ready"
                                               : "not ready",
                (long long)ask_info_int(info, "quorum_available"),
                (long long)ask_info_int(info, "masters"));
+}
+
+/* Appends why masters that are not active cannot vote. */
+static void put_reasons(const redisReply *masters, struct buf *out)
+{
+    for (size_t i = 0; i < ask_count(masters); i++) {
+        const redisReply *m = masters->element[i];
+        const char *state = ask_text(m, "state"), *error = ask_text(m, "last_error");
+        int64_t left_ms = ask_int(m, "quarantine_left_ms");
+        char text[24];
+        if (strcmp(state, "active") == 0)
+            continue;
+        buf_printf(out, "  %s: %s", ask_text(m, "name"), state);
+        if (left_ms > 0)
+            buf_printf(out, " %s", text_duration(text, left_ms));
+        buf_printf(out, *error ? ": " : "\n");
+        if (*error) {
+            text_put(out, error, strlen(error), 0);
+            buf_append(out, "\n", 1);
+        }
+    }
 }
 
 int ping_main(int argc, char **argv)
@@ -45,6 +67,7 @@ int ping_main(int argc, char **argv)
     static const struct option longs[] = {CLI_LONGS, CLI_JSON, {NULL, 0, NULL, 0}};
     struct ask ask;
     struct buf out = {0};
+    redisReply *masters = NULL;
     int option;
     while ((option = getopt_long(argc, argv, ":" CLI_SHORT, longs, NULL)) != -1)
         cli_option(option, argv);
@@ -57,12 +80,16 @@ int ping_main(int argc, char **argv)
     redisReply *reply = ask_call(&ask, "INFO", NULL);
     const char *info = reply->type == REDIS_REPLY_STRING ? reply->str : "";
     bool ready = ask_info_int(info, "ready") && !ask_info_int(info, "draining");
-    if (cli.json)
+    if (cli.json) {
         ping_json(&ask, info, us, &out);
-    else
+    } else {
         ping_text(&ask, info, us, &out);
+        if (!ready)
+            put_reasons(masters = ask_call(&ask, "MASTERS", NULL), &out);
+    }
     text_flush(&out);
     freeReplyObject(reply);
+    freeReplyObject(masters);
     ask_close(&ask);
     return ready ? STATUS_OK : STATUS_NO_BROKER;
 }

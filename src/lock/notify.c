@@ -75,19 +75,21 @@ void notify_renewed(const struct hold *h, int64_t now_ms)
     push(h, "renewed", NULL, h->deadline_ms - now_ms, now_ms);
 }
 
-/* A quorum that is lost can take all holds along. */
-static bool may_log(int64_t now_ms)
+/* A quorum that is lost can take all holds along. What is lost has lines of its own, which those
+ * that were in jeopardy before do not use up. */
+static struct log_burst lost_lines, other_lines;
+
+static bool may_log(struct log_burst *burst, int64_t now_ms)
 {
     enum { LINES_PER_SECOND = 200 };
-    static struct log_burst burst;
 
-    return log_burst(&burst, "lock", now_ms, LINES_PER_SECOND);
+    return log_burst(burst, "lock", now_ms, LINES_PER_SECOND);
 }
 
 void notify_jeopardy(const struct hold *h, int64_t now_ms)
 {
     stats.jeopardies++;
-    if (may_log(now_ms))
+    if (may_log(&other_lines, now_ms))
         log_warn("lock",
                  "in jeopardy: a renewal failed token=%" PRId64 " left_ms=%" PRId64 " name=%s",
                  h->token, h->deadline_ms - now_ms, h->lock->name);
@@ -96,7 +98,7 @@ void notify_jeopardy(const struct hold *h, int64_t now_ms)
 
 void notify_safe(const struct hold *h, int64_t now_ms)
 {
-    if (may_log(now_ms))
+    if (may_log(&other_lines, now_ms))
         log_info("lock", "safe again token=%" PRId64 " name=%s", h->token, h->lock->name);
     push(h, "safe", NULL, h->deadline_ms - now_ms, now_ms);
 }
@@ -119,7 +121,7 @@ void notify_lost(const struct broker *b, const struct hold *h, enum lost_reason 
     const char *name = reasons[reason].name;
     char message[LOCK_NAME_MAX + 64];
     (*reasons[reason].counter)++;
-    if (may_log(now_ms))
+    if (may_log(&lost_lines, now_ms))
         log_warn("lock",
                  "lost reason=%s token=%" PRId64 " left_ms=%" PRId64 " client=%" PRIu64 " name=%s",
                  name, h->token, h->deadline_ms - now_ms, h->session ? h->session->id : 0,

@@ -273,7 +273,11 @@ const char *master_reason(struct master *m, int64_t now_ms)
         snprintf(m->reason, sizeof m->reason, "quarantined %s", left);
         return m->reason;
     case MASTER_REFUSED:
-        return m->disagreement[0] ? "refused, brokers disagree: see MASTERS" : "refused";
+        if (!m->disagreement[0])
+            return "refused";
+        snprintf(m->reason, sizeof m->reason,
+                 "refused, brokers disagree: configure all alike, or MASTER %s ADOPT", m->name);
+        return m->reason;
     case MASTER_DOWN:
     case MASTER_CONNECTING:
         return "down";

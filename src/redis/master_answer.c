@@ -310,6 +310,20 @@ static void answer_items(struct master *m, struct master_batch *b, const struct 
 
 /* ---- replies ---- */
 
+/* Notes how long the server works on an item of late: on those of one call since it had them, and
+ * had done with the call before. */
+static void note_work(struct master *m, const struct master_batch *b, int64_t now_us)
+{
+    enum { KEPT = 7, OF = 8 };
+    int64_t begun_us = b->sent_us + m->quickest_us;
+
+    if (begun_us < m->answered_us)
+        begun_us = m->answered_us;
+    m->answered_us = now_us;
+    m->work_us = m->work_us * KEPT / OF + (now_us > begun_us ? now_us - begun_us : 0);
+    m->work_items = m->work_items * KEPT / OF + b->n_items;
+}
+
 static void on_reply(struct master *m, int64_t now_ms, int64_t now_us)
 {
     struct master_batch *b = TAILQ_FIRST(&m->sent);
@@ -336,6 +350,7 @@ static void on_reply(struct master *m, int64_t now_ms, int64_t now_us)
     m->n_before -= b->is_renewal ? 0 : b->n_items;
     if (now_us - b->sent_us < m->quickest_us)
         m->quickest_us = now_us - b->sent_us;
+    note_work(m, b, now_us);
     if (m->reply.values[0].type == REPLY_ERROR)
         answer_error(m, b, now_ms);
     else

@@ -26,9 +26,10 @@
 
 enum { ITEMS_MAX = 64, ITEMS_MAX_LIGHT = 100 };
 
-/* Items that the server may have before it at a time, renewals aside: some 5 ms of its time. As
- * many again for each so many us that an answer takes to get here at best. */
-enum { WINDOW = 1024, WINDOW_US = 4000 };
+/* Items that the server may have before it at a time, renewals aside: no more than it was seen to
+ * do in WINDOW_WORK_US, as the kinds of a lock, and servers, differ much in that. As many again for
+ * each so many us that an answer takes to get here at best. */
+enum { WINDOW = 1024, WINDOW_WORK_US = 8000, WINDOW_US = 4000 };
 
 /* ---- batches ---- */
 
@@ -220,11 +221,14 @@ void master_together(struct master *m, enum script script, int n, int64_t now_ms
 
 /* ---- sending ---- */
 
-/* Whether so many more may be before the server: one call always. */
+/* Returns whether so many more may be before the server: one call always. */
 static bool has_window(const struct master *m, int64_t n_items)
 {
     int64_t trips = m->quickest_us < INT64_MAX ? m->quickest_us / WINDOW_US : 0;
-    return m->n_before == 0 || m->n_before + n_items <= WINDOW * (1 + trips);
+    int64_t window = WINDOW;
+    if (m->work_us * WINDOW > m->work_items * WINDOW_WORK_US)
+        window = m->work_items * WINDOW_WORK_US / m->work_us;
+    return m->n_before == 0 || m->n_before + n_items <= window * (1 + trips);
 }
 
 /* It would be refused for coming late: whoever asked has long had his verdict. */

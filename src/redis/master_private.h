@@ -136,8 +136,10 @@ struct master {
     struct master_batches unsent, sent, dead, spare;
     int64_t n_before;    /* items of `unsent` and `sent`, but for renewals */
     int64_t quickest_us; /* in which this link has brought an answer to items; INT64_MAX: none */
-    int64_t last_number; /* of a call with items */
-    int64_t n_items;     /* of all batches but the spare ones */
+    int64_t work_us, work_items; /* what the server took for so many of the last items */
+    int64_t answered_us;         /* when the last answer to items came */
+    int64_t last_number;         /* of a call with items */
+    int64_t n_items;             /* of all batches but the spare ones */
 
     struct skew clock;
     int64_t
@@ -147,7 +149,7 @@ struct master {
     struct log_limit jump_limit;
     struct master_status status; /* its counters are the only ones */
     char error[MASTER_ERROR_MAX], logged[MASTER_ERROR_MAX], loss[MASTER_ERROR_MAX];
-    char reason[64];
+    char reason[160];
     char refusal[80]; /* the last error of a script that nothing here follows from */
     int64_t refusal_ms;
     struct log_limit refusal_log;

@@ -67,6 +67,17 @@ def test_many_lost_locks_do_not_fill_the_log(broker1, masters1, clients):
     wait_for("the count", lambda: swallowed(broker1, mark) + lines >= 900 or once_more(client, broker1), 20)
 
 
+def test_what_is_lost_is_told_beside_what_is_in_jeopardy(broker1, masters1, clients):
+    client = clients(broker1)
+    for i in range(1000):
+        client.send("LOCK", "many:%d" % i)
+    assert all(isinstance(client.recv(), list) for i in range(1000))
+    masters1[0].kill()
+    wait_for("the loss of all", lambda: int(broker1.info()["lost_no_quorum"]) == 1000, 20)
+    text = broker1.log_text()
+    assert text.count("lock: in jeopardy") >= 200 and text.count("lock: lost ") >= 200
+
+
 def once_more(client, broker):
     client.send("LOCK", "one more")
     if isinstance(client.recv(), list):

@@ -48,6 +48,8 @@ def test_two_lists_that_have_one_master_in_common(apart, clients, name):
         vetoed(second.err("LOCK", n, "LEASE", 3000), "a")
     vetoed(second.err("MLOCK", 2, names[0] + ":m", names[1] + ":m", "LEASE", 3000), "a")
     assert {state_of(second, n)["new_locks"] for n in "ade"} == {"no"}
+    assert "configure all alike, or MASTER a ADOPT" in str(second.cmd("LOCKINFO", name))
+    y.wait_log("not ready, .* configure all alike, or MASTER a ADOPT")
     reply = Http(y).ask("/readyz?verbose")
     assert reply.status == 503
     assert re.search(r"(?m)^\[-\]quorum: brokers disagree: masters d,e here, b,c there: .* MASTER a ADOPT", reply.text), reply.text

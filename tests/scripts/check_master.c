@@ -472,6 +472,36 @@ static void on_chained(struct master_call *call, const struct master_answer *a, 
         master_flush(m, now_ms);
 }
 
+/* Puts n of them and sends what may leave; returns how many the server has before it then. */
+static int64_t flood(struct asked *q, int n)
+{
+    for (int i = 0; i < n; i++)
+        ck_assert_int_eq(put(&q[i], SCRIPT_PEEK, "x", ""), 0);
+    master_flush(m, clock_ms());
+    return m->n_before;
+}
+
+/* So little that a renewal waits only for some milliseconds behind it. */
+START_TEST(a_slow_server_has_little_before_it)
+{
+    enum { MANY = 512, CALL = 64 };
+    static struct asked q[MANY];
+
+    start(redis.path);
+    wait_state(MASTER_ACTIVE);
+    ask(SCRIPT_PEEK, "x", "");
+    ck_assert_int_eq(flood(q, MANY), MANY);
+    wait_answer(&q[MANY - 1]);
+    redis_proc_stop(&redis);
+    ck_assert_int_eq(flood(q, CALL), CALL);
+    run_for(200);
+    redis_proc_continue(&redis);
+    wait_answer(&q[CALL - 1]);
+    ck_assert_int_eq(flood(q, MANY), CALL);
+    wait_answer(&q[MANY - 1]);
+}
+END_TEST
+
 START_TEST(an_answer_may_ask_again)
 {
     static const struct master_answer first = {.result = MASTER_ANSWERED, .text = ""};
@@ -726,7 +756,9 @@ static void ck_refused(const char *why)
     const char *error = master_status(m, clock_ms())->error;
     ck_assert_msg(strstr(error, why) != NULL, "%s", error);
     ck_assert_str_eq(master_reason(m, clock_ms()),
-                     master_disagrees(m) ? "refused, brokers disagree: see MASTERS" : "refused");
+                     master_disagrees(m)
+                         ? "refused, brokers disagree: configure all alike, or MASTER a ADOPT"
+                         : "refused");
 }
 
 START_TEST(passwords)
@@ -1131,6 +1163,7 @@ int main(void)
     tcase_add_test(c, tokens_of_a_call_rise_together);
     tcase_add_test(c, what_many_readers_have_is_shown_in_part);
     tcase_add_test(c, more_than_its_bound_is_turned_away);
+    tcase_add_test(c, a_slow_server_has_little_before_it);
     tcase_add_test(c, an_answer_may_ask_again);
     tcase_add_test(c, a_restart_is_seen);
     tcase_add_test(c, scripts_lost);

@@ -140,6 +140,7 @@ struct clients *client_init(struct event_base *base, const struct conf_client *l
     set->base = base;
     take_limits(set, limits);
     set->turn_left = CLIENT_TURN_ALL;
+    stream_quota_init(&set->quota);
     set->events = events;
     set->arg = arg;
     TAILQ_INIT(&set->all);
@@ -394,6 +395,7 @@ void client_accept(void *clients, int fd, bool tls, const struct sockaddr *peer,
     c->from = client_peer_join(set, peer);
     c->peer = peer_address(fd, peer, peer_len);
     stream_init(&c->stream, set->base, &stream_events, c);
+    c->stream.quota = &set->quota;
     session_init(&c->session, ++set->last_id, &session_events, stream_out(&c->stream), now_ms);
     c->session.origin = client_peer_origin(peer, uid);
     resp_parser_init(&c->parser, &set->resp);

@@ -32,7 +32,7 @@ enum {
     CLIENT_STRANGER_OUT = 1024,      /* bytes of replies that one of them may leave unread */
     CLIENT_HANDSHAKE_MS = 5000,      /* for TLS; limits.request_time when that is shorter */
     CLIENT_TURN = 32,                /* commands of one client in one turn of the loop, */
-    CLIENT_TURN_ALL = 1024, /* of all that have just sent some, and as many of the others */
+    CLIENT_TURN_ALL = 512, /* of all that have just sent some, and as many of the others */
     CLIENT_LINGER_MS =
         5000 /* how long a client that is to be closed has to take its last replies */
 };

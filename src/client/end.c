@@ -268,7 +268,8 @@ void client_flush_all(struct clients *set)
         flush(c);
     }
     TAILQ_CONCAT(&set->ready, &later, ready);
-    if (!TAILQ_EMPTY(&set->ready) && !event_pending(&set->turn, EV_TIMEOUT, NULL))
+    bool more = stream_quota_refill(&set->quota) || !TAILQ_EMPTY(&set->ready);
+    if (more && !event_pending(&set->turn, EV_TIMEOUT, NULL))
         event_add(&set->turn, &at_once);
     client_free_dead(set);
     client_refill(set);

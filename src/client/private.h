@@ -64,6 +64,7 @@ struct clients {
     int64_t paused_until_ms; /* 0: commands are not paused */
     unsigned paused_classes; /* of commands; see client_pause_all() */
     struct resp_scratch scratch;
+    struct stream_quota quota; /* of their streams */
     size_t n_strangers;
     struct client_peer *peers; /* by address */
     int turn_left;             /* commands that may still run in this turn, of all clients */

@@ -3,11 +3,12 @@
  * A client runs at most CLIENT_TURN commands in a turn of the loop, and as many fewer as some of
  * them do more than usual; what is left waits in the stream and goes on in the next turn, in the
  * order in which clients began to wait. All clients that have just sent something run at most
- * CLIENT_TURN_ALL together, and so do those with commands left: what the broker itself has to do in
- * a turn (server.c) never waits for more than that. A client runs no command while one of its
- * requests is parked (as behind BLPOP), while too many are in flight, or while the peer does not
- * take its replies. Reading goes on meanwhile, so that the end of the connection is seen, until
- * more than one longest request has piled up.
+ * CLIENT_TURN_ALL together, and so do those with commands left; and no more sockets are read or
+ * written than their quota allows (stream.h). What the broker itself has to do in a turn (server.c)
+ * never waits for more than that. A client runs no command while one of its requests is parked (as
+ * behind BLPOP), while too many are in flight, or while the peer does not take its replies. Reading
+ * goes on meanwhile, so that the end of the connection is seen, until more than one longest request
+ * has piled up.
  *
  * Invariants: bytes are left in the stream only when the client stalls, has_more, or a request is
  * half there; only the last is the peer's fault and counts against its time (partial_since_ms). */
@@ -237,6 +238,7 @@ void client_on_turn(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
+    stream_quota_serve(&set->quota);
     client_refill(set);
     for (size_t n = set->n_more; n > 0 && (c = TAILQ_FIRST(&set->more)) != NULL; n--) {
         if (set->turn_left <= 0) { /* the clients that are left come first in the next turn */

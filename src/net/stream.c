@@ -8,7 +8,8 @@
  * `writable` while connecting or while `out` holds what the socket did not take. A handshake arms
  * them as it needs, and so does a read that waits to write (read_waits). A CLOSED stream has no
  * memory, no descriptor and no event. After each callback the stream may be closed, or even another
- * connection: `closes` tells. The connect itself is in stream_dial.c. */
+ * connection: `closes` tells. The connect itself is in stream_dial.c, and how many streams are
+ * served in a turn in stream_quota.c. */
 #include "net/stream.h"
 
 #include <arpa/inet.h>
@@ -139,16 +140,14 @@ static void on_fin(struct stream *s)
         stream_fail(s, STREAM_END_EOF, 0, "closed by the peer");
 }
 
-static void on_socket_readable(evutil_socket_t fd, short what, void *arg)
+static void read_socket(struct stream *s, short what)
 {
-    struct stream *s = arg;
-
-    (void)fd;
     if (s->shaking) {
         stream_tls_shake(s);
         return;
     }
-    if ((what & EV_TIMEOUT) && buf_len(&s->in) > 0 && !offer_kept(s)) /* from stream_resume() */
+    bool resumed = (what & EV_TIMEOUT) && !s->paused && buf_len(&s->in) > 0;
+    if (resumed && !offer_kept(s))
         return;
     for (size_t total = 0; total < TURN_MAX && !s->paused && !s->eof;) {
         ssize_t n = io_read(s, gulp, sizeof gulp);
@@ -159,6 +158,7 @@ static void on_socket_readable(evutil_socket_t fd, short what, void *arg)
         if (n <= 0)
             return;
         s->bytes_in += n;
+        stream_quota_spend(s, n);
         /* Records of TLS are shorter than what may be there. */
         if (!offer_gulp(s, (size_t)n) || ((size_t)n < sizeof gulp && !s->tls))
             return;
@@ -237,13 +237,11 @@ void stream_flush(struct stream *s)
         write_to_socket(s);
 }
 
-static void on_socket_writable(evutil_socket_t fd, short what, void *arg)
+static void write_more(struct stream *s)
 {
-    struct stream *s = arg;
     unsigned closes = s->closes;
+    int64_t before = s->bytes_out;
 
-    (void)fd;
-    (void)what;
     if (s->shaking) {
         stream_tls_shake(s);
         return;
@@ -259,8 +257,30 @@ static void on_socket_writable(evutil_socket_t fd, short what, void *arg)
         event_active(&s->readable, EV_READ, 0); /* it is the read that has to be tried again */
     }
     write_to_socket(s);
-    if (s->closes == closes && s->events->on_drain)
+    if (s->closes != closes)
+        return;
+    stream_quota_spend(s, s->bytes_out - before);
+    if (s->events->on_drain)
         s->events->on_drain(s->arg);
+}
+
+void stream_serve(struct stream *s, short what)
+{
+    unsigned closes = s->closes;
+
+    if (what & EV_WRITE)
+        write_more(s);
+    if (s->closes == closes && (what & (EV_READ | EV_TIMEOUT)))
+        read_socket(s, what);
+}
+
+static void on_socket_ready(evutil_socket_t fd, short what, void *arg)
+{
+    struct stream *s = arg;
+
+    (void)fd;
+    if (!s->quota || stream_quota_take(s, what))
+        stream_serve(s, what);
 }
 
 void stream_shutdown(struct stream *s)
@@ -284,8 +304,8 @@ void stream_init(struct stream *s, struct event_base *base, const struct stream_
 void stream_set_fd(struct stream *s, int fd)
 {
     s->fd = fd;
-    event_assign(&s->readable, s->base, fd, EV_READ | EV_PERSIST, on_socket_readable, s);
-    event_assign(&s->writable, s->base, fd, EV_WRITE | EV_PERSIST, on_socket_writable, s);
+    event_assign(&s->readable, s->base, fd, EV_READ | EV_PERSIST, on_socket_ready, s);
+    event_assign(&s->writable, s->base, fd, EV_WRITE | EV_PERSIST, on_socket_ready, s);
 }
 
 void stream_start(struct stream *s)
@@ -344,6 +364,7 @@ void stream_drop_fd(struct stream *s)
 void stream_close(struct stream *s)
 {
     s->closes++;
+    stream_quota_leave(s);
     stream_dial_cancel(s);
     stream_drop_fd(s);
     s->connecting = s->paused = s->eof = s->shaking = s->read_waits = s->failed = false;

@@ -29,6 +29,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 
 #include "base/buf.h"
@@ -67,6 +68,15 @@ struct stream_events {
     void (*on_end)(void *arg, enum stream_end end, int err, const char *text);
 };
 
+/* How much the streams of one set do in one turn of the loop, however many of their sockets are
+ * ready: each that reads or writes counts once, and once more for each 16 KiB. Those that come too
+ * late wait in the order in which they came, so that none is passed over. */
+enum { STREAM_QUOTA = 256 };
+struct stream_quota {
+    int left;
+    TAILQ_HEAD(, stream) waiting;
+};
+
 struct stream {
     int fd; /* -1: closed */
     bool connecting, paused, eof;
@@ -81,6 +91,9 @@ struct stream {
     void *arg;
     struct event_base *base;
     struct stream_dial *dial;     /* NULL: no connect under way */
+    struct stream_quota *quota;   /* NULL: none */
+    short due;                    /* events of the socket that wait for the quota; 0: none */
+    TAILQ_ENTRY(stream) waiting;  /* quota->waiting, when due */
     struct ssl_st *tls;           /* NULL: plain */
     struct ssl_ctx_st *secure_by; /* stream_secure() */
     const char *secure_name;
@@ -100,6 +113,15 @@ struct stream_keepalive {
  * A stream that is closed holds no memory: there is no stream_fini(). */
 void stream_init(struct stream *, struct event_base *, const struct stream_events *events,
                  void *arg);
+
+/* Makes a quota. It stays the caller's, who puts it into `quota` of each stream of the set before
+ * that is opened. */
+void stream_quota_init(struct stream_quota *);
+/* Once in each turn: serves the streams that wait, as far as the quota goes. Callbacks run inside
+ * this call. */
+void stream_quota_serve(struct stream_quota *);
+/* Begins another turn. Returns true when streams wait: then no turn may sleep. */
+bool stream_quota_refill(struct stream_quota *);
 
 /* Takes over an accepted socket (made non-blocking here; TCP_NODELAY set on TCP). Reading starts.
  */

@@ -1,6 +1,6 @@
 #ifndef HOLDFAST_STREAM_PRIVATE_H
 #define HOLDFAST_STREAM_PRIVATE_H
-/* Between stream.c, stream_dial.c and stream_tls.c. */
+/* Between stream.c, stream_dial.c, stream_quota.c and stream_tls.c. */
 #include "net/stream.h"
 
 /* Give the stream a descriptor, with its events set up and not armed; and take it away, closed. */
@@ -29,6 +29,22 @@ ssize_t stream_tls_write(struct stream *, const void *p, size_t n);
 void stream_arm(struct stream *);
 /* Closes the stream after an error of its connection, and tells its owner. */
 void stream_io_failed(struct stream *, int err);
+
+/* Reads or writes as the events of the socket, `what`, say. */
+void stream_serve(struct stream *, short what);
+
+/* stream_quota.c: */
+/* Returns false when these events have to wait for the quota that the stream has. */
+bool stream_quota_take(struct stream *, short what);
+/* Ends that wait, if there is one. */
+void stream_quota_leave(struct stream *);
+/* Counts the bytes that were read or written. */
+enum { STREAM_QUOTA_BYTES = 16 * 1024 };
+static inline void stream_quota_spend(const struct stream *s, int64_t n_bytes)
+{
+    if (s->quota)
+        s->quota->left -= (int)(n_bytes / STREAM_QUOTA_BYTES);
+}
 
 /* Ends a connect under way, if there is one. */
 void stream_dial_cancel(struct stream *);

@@ -36,7 +36,7 @@
 
 /* Steps of one turn, and what takes how many. TELL_STEPS: to make the message for one listener and
  * write it to its socket. */
-enum { TURN_STEPS = 40000, TELL_STEPS = 40, MATCH_BYTES = 8 };
+enum { TURN_STEPS = 24000, TELL_STEPS = 40, MATCH_BYTES = 8 };
 enum { OUTBOX_MAX = 16384 };
 
 struct entry {
@@ -397,9 +397,9 @@ uint32_t pubsub_publish(const char *channel, size_t channel_len, const char *tex
 
 void pubsub_turn(int64_t now_ms)
 {
-    steps_left = TURN_STEPS;
     if (n_outbox > 0)
         send_outbox(now_ms);
+    steps_left = TURN_STEPS;
 }
 
 bool pubsub_waits(void)

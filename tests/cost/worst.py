@@ -15,6 +15,7 @@ import os
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -39,6 +40,7 @@ SENDERS, PIPELINE = 3, 34   # connections that ask, and how often; a turn runs 3
 FEW = 4                     # of what takes a turn by itself
 ENDLESS = ("QUIT", "MONITOR", "SUBSCRIBE", "PSUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE")   # replies are not one by one
 READERS = 10000             # of one lock
+EACH = 10                   # requests of each connection, when all send some at once
 OWNER = "o" * 240
 LONG = "n" * 480
 COSTLY = ["*" + "n*" * 500 + "z", "*" + "?" * 400 + "[^a-z]", "*[" + "ab" * 500 + "]z", "*" + "n" * 400 + "z"]
@@ -214,6 +216,40 @@ def ask(broker, requests):
 
 # ---- what follows from several ----
 
+def at_once(state, sent):
+    """Each of these connections sends its bytes while the broker stands still: all sockets are ready in the same
+    moment."""
+    os.kill(state.broker.proc.proc.pid, signal.SIGSTOP)
+    for client, data in sent.items():
+        client.send_raw(data)
+    os.kill(state.broker.proc.proc.pid, signal.SIGCONT)
+
+
+def receive_all(state, clients, n):
+    for client in clients:
+        for _ in range(n):
+            client.recv(60)
+    settle(state.broker)
+
+
+def requests_at_once(state):
+    listeners, others = state.crowd[HOLDERS:][:LISTENERS], state.crowd[HOLDERS + LISTENERS + 3:]
+    sent = {client: encode("PING") * EACH for client in listeners}
+    for i, client in enumerate(others):
+        sent[client] = b"".join(encode("LOCK", "at-once-%d-%d" % (i, n)) for n in range(EACH))
+    at_once(state, sent)
+    receive_all(state, sent, EACH)
+
+
+def bytes_at_once(state):
+    """Halves of requests: there is nothing to run."""
+    request = encode("PING", "p" * 16000)
+    at_once(state, {client: request[:-1000] for client in state.crowd})
+    settle(state.broker)
+    at_once(state, {client: request[-1000:] for client in state.crowd})
+    receive_all(state, state.crowd, 1)
+
+
 def message_to_many(state):
     with state.broker.connect() as client:
         client.pipeline(*[("LOCK", "crowd", "LEASE", 1000), ("UNLOCK", "crowd")] * 16)
@@ -315,10 +351,10 @@ def kill_all(state):
 
 
 # In this order: the last ones take the state apart.
-FLOWS = {"message to many": message_to_many, "readers looked at": look_at_readers, "readers forced": force_readers,
-         "pages": pages, "reload": reload, "readers let in": readers_let_in,
-         "pause and resume": pause_and_resume, "holder leaves": leaving_holder, "holder resets": resetting_holder,
-         "kill all": kill_all}
+FLOWS = {"requests at once": requests_at_once, "bytes at once": bytes_at_once, "message to many": message_to_many,
+         "readers looked at": look_at_readers, "readers forced": force_readers, "pages": pages,
+         "reload": reload, "readers let in": readers_let_in, "pause and resume": pause_and_resume,
+         "holder leaves": leaving_holder, "holder resets": resetting_holder, "kill all": kill_all}
 
 
 def rows_of(client):

@@ -151,6 +151,8 @@ START_TEST(many_listeners_are_told_over_turns)
     ck_assert_uint_lt(at_once, 1500);
     ck_assert_uint_eq(publish("lock:x", "2"), 0); /* behind the first one */
     ck_assert_uint_eq(publish("lost", "3"), 0);
+    pubsub_turn(0); /* the end of the same turn, of which nothing is left */
+    ck_assert_uint_eq(buf_len(&crowd[at_once].out), 0);
     pubsub_subscribe(&a.s, "lock:x", 6, false);
     pubsub_leave(&crowd[at_once].s); /* the next one */
     pubsub_leave(&crowd[CROWD - 1].s);
@@ -162,7 +164,7 @@ START_TEST(many_listeners_are_told_over_turns)
                               : "*3\r\n$7\r\nmessage\r\n$6\r\nlock:x\r\n$1\r\n1\r\n"
                                 "*3\r\n$7\r\nmessage\r\n$6\r\nlock:x\r\n$1\r\n2\r\n");
     pubsub_turn(0);
-    ck_assert_uint_eq(publish("lock:x", "4"), 1000); /* what one turn may do */
+    ck_assert_uint_eq(publish("lock:x", "4"), 600); /* what one turn may do */
     crowd_fini();
     ck_assert_int_ge(turns_until_told(), 0);
 }

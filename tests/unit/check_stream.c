@@ -311,6 +311,117 @@ START_TEST(one_flood_does_not_take_the_whole_turn)
 }
 END_TEST
 
+/* ---- a quota for several streams ---- */
+
+enum { MEMBERS = 5 };
+static struct stream members[MEMBERS];
+static int served[64], n_served;
+
+static size_t on_bytes_of_member(void *arg, const char *data, size_t len)
+{
+    (void)data;
+    served[n_served++] = (int)((struct stream *)arg - members);
+    return len;
+}
+
+static const struct stream_events member_events = {.on_bytes = on_bytes_of_member,
+                                                   .on_end = on_end};
+
+static void open_members(struct stream_quota *q, int peers[MEMBERS])
+{
+    int fd[2];
+
+    n_served = 0;
+    stream_quota_init(q);
+    for (int i = 0; i < MEMBERS; i++) {
+        ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, fd), 0);
+        peers[i] = fd[1];
+        stream_init(&members[i], base, &member_events, &members[i]);
+        members[i].quota = q;
+        stream_adopt(&members[i], fd[0]);
+    }
+}
+
+static void close_members(const int peers[MEMBERS])
+{
+    for (int i = 0; i < MEMBERS; i++) {
+        stream_close(&members[i]);
+        close(peers[i]);
+    }
+}
+
+/* One turn of the loop in which only so many are served. */
+static bool turn_with(struct stream_quota *q, int left)
+{
+    q->left = left;
+    turn();
+    stream_quota_serve(q);
+    return stream_quota_refill(q);
+}
+
+START_TEST(a_quota_bounds_a_turn_and_passes_nobody_over)
+{
+    struct stream_quota q;
+    int peers[MEMBERS];
+    bool seen_one[MEMBERS] = {0};
+
+    open_members(&q, peers);
+    for (int i = 0; i < MEMBERS; i++)
+        ck_assert_int_eq(write(peers[i], "x", 1), 1);
+    for (int done = 2; done <= 4; done += 2) {
+        ck_assert(turn_with(&q, 2));
+        ck_assert_int_eq(n_served, done);
+        for (int i = done - 2; i < done; i++) { /* who was served is ready again at once */
+            ck_assert(!seen_one[served[i]]);
+            seen_one[served[i]] = true;
+            ck_assert_int_eq(write(peers[served[i]], "x", 1), 1);
+        }
+    }
+    while (turn_with(&q, 2)) {
+    }
+    ck_assert_int_eq(n_served, MEMBERS + 4);
+    ck_assert(!seen_one[served[4]]);
+    close_members(peers);
+}
+END_TEST
+
+START_TEST(many_bytes_count_as_several_streams)
+{
+    static char much[48 * 1024];
+    struct stream_quota q;
+    int peers[MEMBERS];
+
+    open_members(&q, peers);
+    ck_assert_int_eq(write(peers[0], much, sizeof much), (ssize_t)sizeof much);
+    turn();
+    ck_assert_int_eq(n_served, 1);
+    ck_assert_int_eq(q.left, STREAM_QUOTA - 4);
+    close_members(peers);
+}
+END_TEST
+
+START_TEST(a_stream_that_waits_can_be_closed_or_paused)
+{
+    struct stream_quota q;
+    int peers[MEMBERS];
+
+    open_members(&q, peers);
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(write(peers[i], "x", 1), 1);
+    ck_assert(turn_with(&q, 0));
+    stream_close(&members[0]);
+    stream_pause(&members[1]);
+    ck_assert(!turn_with(&q, STREAM_QUOTA));
+    ck_assert_int_eq(n_served, 1);
+    ck_assert_int_eq(served[0], 2);
+    stream_resume(&members[1]);
+    ck_assert(!turn_with(&q, STREAM_QUOTA));
+    ck_assert_int_eq(n_served, 2);
+    ck_assert_int_eq(served[1], 1);
+    close_members(peers);
+}
+END_TEST
+
 START_TEST(eof)
 {
     peer_says("last");
@@ -666,6 +777,9 @@ int main(void)
     tcase_add_test(bytes, a_full_socket_is_waited_for);
     tcase_add_test(bytes, pause_and_resume);
     tcase_add_test(bytes, one_flood_does_not_take_the_whole_turn);
+    tcase_add_test(bytes, a_quota_bounds_a_turn_and_passes_nobody_over);
+    tcase_add_test(bytes, many_bytes_count_as_several_streams);
+    tcase_add_test(bytes, a_stream_that_waits_can_be_closed_or_paused);
     tcase_add_test(bytes, keepalive_is_set_on_tcp);
     tcase_add_test(bytes, addresses_in_words);
     suite_add_tcase(suite, bytes);

@@ -240,10 +240,11 @@ void cmd_client_list(struct session *s, int argc, const struct resp_arg *argv, i
         listing_free(&l->base);
         return;
     }
-    if (TAILQ_EMPTY(&listings))
+    if (TAILQ_EMPTY(&listings)) {
         go_on(l);
-    cmd_charge((LIST_TURN - l->left) * (int64_t)LINE_INSTRUCTIONS +
-               l->looks * (LOOK_INSTRUCTIONS + l->filter.n_ids * ID_INSTRUCTIONS));
+        cmd_charge((LIST_TURN - l->left) * (int64_t)LINE_INSTRUCTIONS +
+                   l->looks * (LOOK_INSTRUCTIONS + l->filter.n_ids * ID_INSTRUCTIONS));
+    }
     if (TAILQ_EMPTY(&listings) && !l->more) {
         reply_verbatim(s, &l->text);
         listing_free(&l->base);

@@ -60,7 +60,8 @@ struct broker {
     uint64_t sweep_cursor;    /* the next bucket */
     bool draining;
     bool paused; /* nobody new gets a lock; see broker_pause() */
-    uint32_t n_holds, n_waiters, n_watched;
+    uint32_t n_holds, n_waiters;
+    uint32_t n_renewed;          /* of n_holds: hold_is_renewed() */
     uint32_t n_held[LOCK_KINDS]; /* of n_holds */
     uint32_t n_jeopardy;
 };

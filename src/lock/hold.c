@@ -71,10 +71,11 @@ static int64_t time_left_ms(const struct hold *h, int64_t now_ms)
     return h->inherits && left_ms < h->lease_ms ? left_ms : h->lease_ms;
 }
 
-static void join_session(struct hold *h)
+static void join_session(struct broker *b, struct hold *h)
 {
     LIST_INSERT_HEAD(&h->session->holds, h, of_session);
     h->session->n_holds++;
+    b->n_renewed += hold_is_renewed(h);
 }
 
 struct hold *hold_start(struct broker *b, struct lock *l, const struct claim *c,
@@ -113,12 +114,11 @@ struct hold *hold_start(struct broker *b, struct lock *l, const struct claim *c,
     hold_follow(h, c->round);
     lock_add_hold(l, h);
     if (h->session)
-        join_session(h);
+        join_session(b, h);
     if (!c->takeover && !r->multilock)
         hold_add_id(h, r->id);
     b->n_holds++;
     b->n_held[h->part.kind]++;
-    b->n_watched += h->watched;
     hold_schedule(b, h);
     notify_granted(h, now_ms);
     return h;
@@ -149,7 +149,7 @@ void hold_free(struct hold *h)
     pool_put(h, sizeof *h);
 }
 
-static void leave_session(struct hold *h)
+static void leave_session(struct broker *b, struct hold *h)
 {
     if (h->leaves) {
         LIST_REMOVE(h, of_session);
@@ -158,6 +158,7 @@ static void leave_session(struct hold *h)
     }
     if (!h->session)
         return;
+    b->n_renewed -= hold_is_renewed(h);
     LIST_REMOVE(h, of_session);
     h->session->n_holds--;
     h->session = NULL;
@@ -184,12 +185,11 @@ void hold_end(struct broker *b, struct hold *h, enum hold_after after)
     hist_add(&stats.hold_us, (b->now_ms - h->since_ms) * 1000);
     b->n_holds--;
     b->n_held[h->part.kind]--;
-    b->n_watched -= h->watched;
     b->n_jeopardy -= h->state == HOLD_JEOPARDY;
+    leave_session(b, h);
     sm_move(hold_states, &h->state, h->lock->name, HOLD_ENDED);
     hold_forget_open(h); /* before the release is sent: safety R7 */
     broker_due_cancel(b, &h->due);
-    leave_session(h);
     lock_remove_hold(h->lock, h);
     end_references(h);
     h->after = (uint8_t)after;
@@ -226,6 +226,7 @@ void hold_lose(struct broker *b, struct hold *h, enum lost_reason reason, bool a
 {
     notify_lost(b, h, reason, now_ms);
     b->n_jeopardy -= h->state == HOLD_JEOPARDY;
+    b->n_renewed -= hold_is_renewed(h);
     sm_move(hold_states, &h->state, h->lock->name, HOLD_LOST);
     if (at_once)
         hold_over(b, h, now_ms);
@@ -246,16 +247,16 @@ void hold_rejoin(struct broker *b, struct hold *h, const struct lock_request *r)
         return;
     if (!h->session && h->watched)
         h->renew_ms = b->now_ms; /* nobody has renewed it since its connection went */
-    leave_session(h);
+    leave_session(b, h);
     h->session = r->base.session;
     h->tell = r->tell;
-    join_session(h);
+    join_session(b, h);
     hold_schedule(b, h);
 }
 
 void hold_orphan(struct broker *b, struct hold *h)
 {
-    leave_session(h);
+    leave_session(b, h);
     hold_forget_open(h);
     if (h->watched)
         h->renew_ms = INT64_MAX;

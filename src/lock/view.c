@@ -13,6 +13,7 @@ struct view_levels view_levels(const struct broker *b)
         .n_shared = b->n_held[LOCK_SHARED],
         .n_limited = b->n_held[LOCK_LIMIT],
         .n_holds = b->n_holds,
+        .n_relied_on = b->n_renewed,
         .n_jeopardy = b->n_jeopardy,
         .n_waiters = b->n_waiters,
         .n_names = b->locks.count,
@@ -109,7 +110,6 @@ void view_holds(const struct session *s, int64_t now_ms, view_hold_fn each, void
             .held_ms = now_ms - h->since_ms,
             .left_ms = h->deadline_ms > now_ms ? h->deadline_ms - now_ms : 0,
             .n_waiters = h->lock->queue ? h->lock->queue->n_waiters : 0,
-            .relied_on = h->watched && h->state != HOLD_LOST,
         };
         if (!each(arg, &seen))
             return;

@@ -20,7 +20,8 @@ struct session;
 struct view_levels {
     uint32_t n_exclusive, n_shared, n_limited; /* holds of clients of this broker, by kind */
     uint32_t n_holds;                          /* of all kinds */
-    uint32_t n_jeopardy;                       /* of them, those whose last renewal has failed */
+    uint32_t n_relied_on;                      /* of them, watched, connected and not lost */
+    uint32_t n_jeopardy;                       /* and those whose last renewal has failed */
     uint32_t n_waiters;                        /* requests that wait for a lock */
     size_t n_names;                            /* locks with a hold or a waiter here */
     int64_t memory_bytes;                      /* of locks, holds and waiters, about */
@@ -55,7 +56,6 @@ struct view_hold {
     int64_t held_ms;
     int64_t left_ms;    /* until its lease ends; 0: it is over */
     uint32_t n_waiters; /* for this lock, of this broker */
-    bool relied_on;     /* watched and not lost: its holder believes that it has it */
 };
 /* Calls `each` for every hold until it returns false. */
 typedef bool (*view_hold_fn)(void *arg, const struct view_hold *);

@@ -17,40 +17,27 @@ enum { DRAIN_LOOK_MS = 50 };
 
 /* ---- drain ---- */
 
-static bool count_held(void *arg, const struct view_hold *h)
+/* Locks whose holders rely on being renewed. */
+static uint32_t n_relied_on(const struct server *s)
 {
-    *(int64_t *)arg += h->relied_on;
-    return true;
-}
-
-static void count_held_of(struct session *s, void *n)
-{
-    view_holds(s, 0, count_held, n);
-}
-
-static int64_t count_all_held(struct server *s)
-{
-    int64_t n = 0;
-
-    client_each(s->clients, count_held_of, &n);
-    return n;
+    return view_levels(&s->broker).n_relied_on;
 }
 
 void server_stop(struct server *s, bool now)
 {
-    int64_t now_ms = clock_ms(), held;
+    int64_t now_ms = clock_ms();
     char limit[48];
 
     if (s->phase == SERVER_ENDS) /* the clients may be gone */
         return;
-    held = count_all_held(s);
+    uint32_t held = n_relied_on(s);
     if (now || s->phase != SERVER_RUNS) {
-        log_info("server", "stopping at once, watched locks left to lapse: %" PRId64, held);
+        log_info("server", "stopping at once, watched locks left to lapse: %" PRIu32, held);
         s->phase = SERVER_ENDS;
         return;
     }
     util_format_duration(limit, sizeof limit, s->conf.drain_timeout_ms);
-    log_info("server", "draining: %" PRId64 " watched lock%s, at most %s; again to stop at once",
+    log_info("server", "draining: %" PRIu32 " watched lock%s, at most %s; again to stop at once",
              held, util_plural(held), limit);
     s->phase = SERVER_DRAINS;
     s->drain_end_ms = now_ms + s->conf.drain_timeout_ms;
@@ -64,7 +51,7 @@ void server_stop(struct server *s, bool now)
  * may take. */
 void server_look_at_drain(struct server *s, int64_t now_ms)
 {
-    int64_t held = count_all_held(s);
+    uint32_t held = n_relied_on(s);
 
     s->drain_look_ms = now_ms + DRAIN_LOOK_MS;
     if (held > 0)
@@ -77,7 +64,7 @@ void server_look_at_drain(struct server *s, int64_t now_ms)
         log_info("server", "drained, stopping");
         s->phase = SERVER_ENDS;
     } else if (now_ms >= s->drain_end_ms) {
-        log_warn("server", "drain_timeout is over, stopping; watched locks left to lapse: %" PRId64,
+        log_warn("server", "drain_timeout is over, stopping; watched locks left to lapse: %" PRIu32,
                  held);
         s->phase = SERVER_ENDS;
     }

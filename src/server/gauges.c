@@ -19,7 +19,7 @@
 #include "session/pubsub.h"
 #include "stats/gauges.h"
 
-enum { FDS_COUNT_MS = 10000, HOLDS_LOOKED_AT = 100000 };
+enum { FDS_COUNT_MS = 10000, HOLDS_LOOKED_AT = 20000 };
 
 struct census {
     struct stats_gauges *gauges;

@@ -17,7 +17,7 @@
 #include "stats/gauges.h"
 #include "stats/stats.h"
 
-enum { HOLDS_LOOKED_AT = 100000 };
+enum { HOLDS_LOOKED_AT = 20000 };
 
 /* ---- the texts ---- */
 

@@ -116,17 +116,19 @@ class Counted:
     """A broker under callgrind, which writes a file for each turn of the loop once it has been told to count: a turn begins
     with broker_next_ms()."""
 
-    def __init__(self, directory, redis):
+    def __init__(self, directory, redis, **options):
         self.out = os.path.join(directory, "turns")
         wrapper = ["valgrind", "--tool=callgrind", "-q", "--instr-atstart=no", "--dump-before=broker_next_ms",
                    "--compress-strings=yes", "--callgrind-out-file=%s" % self.out]
         self.proc = HoldfastProc(directory, {"a": redis.url}, {
-            "lease": "10m", "max_lease": "10m", "request_timeout": "20s", "pause_limit": "60s"},
-            args=["-o", "limits.max_clients_per_address=100000", "-o", "http.listen=127.0.0.1:0"], wrapper=wrapper)
+            "lease": "10m", "max_lease": "10m", "request_timeout": "20s", "pause_limit": "60s", **options},
+            args=["-o", "limits.max_clients_per_address=100000", "-o", "limits.max_clients=100000",
+                  "-o", "limits.max_locks=10000000", "-o", "limits.max_locks_per_client=1000000",
+                  "-o", "http.listen=127.0.0.1:0"], wrapper=wrapper)
         self.proc.start()
 
-    def begin(self):
-        subprocess.run(["callgrind_control", "-i", "on", str(self.proc.proc.pid)], check=True,
+    def count(self, switch):
+        subprocess.run(["callgrind_control", "-i", switch, str(self.proc.proc.pid)], check=True,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.turns()
 
@@ -391,7 +393,7 @@ def main():
             missing = [name for name in rows if name not in ROWS and name not in CONTAINERS]
             for name in missing:
                 print("%s: there is no worst request for it in tests/cost/worst.py" % name)
-            broker.begin()
+            broker.count("on")
             settle(broker)
             for name in rows:
                 if name in ROWS and (not wanted or name in wanted):

@@ -395,10 +395,10 @@ static void check_nothing_left(void)
     }
     for (int i = 0; i < world.conf.n_brokers; i++) {
         const struct broker *b = &world.brokers[i].b;
-        if (b->locks.count || b->n_holds || b->n_waiters || b->n_watched || b->n_jeopardy)
+        if (b->locks.count || b->n_holds || b->n_waiters || b->n_renewed || b->n_jeopardy)
             history_fail(
-                "broker %d still knows %zu locks, %u holds, %u waiters, %u watched, %u in jeopardy",
-                i, b->locks.count, b->n_holds, b->n_waiters, b->n_watched, b->n_jeopardy);
+                "broker %d still knows %zu locks, %u holds, %u waiters, %u renewed, %u in jeopardy",
+                i, b->locks.count, b->n_holds, b->n_waiters, b->n_renewed, b->n_jeopardy);
     }
 }
 

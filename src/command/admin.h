@@ -8,6 +8,5 @@
 
 cmd_fn cmd_admin_info, cmd_admin_config_get, cmd_admin_config_set, cmd_admin_config_resetstat,
     cmd_admin_acl_cat, cmd_admin_acl_log, cmd_admin_acl_list, cmd_admin_acl_users,
-    cmd_admin_acl_whoami, cmd_admin_master, cmd_admin_pause, cmd_admin_resume, cmd_admin_shutdown,
-    cmd_admin_cluster;
+    cmd_admin_acl_whoami, cmd_admin_master, cmd_admin_pause, cmd_admin_shutdown, cmd_admin_cluster;
 #endif

@@ -22,10 +22,10 @@ static const struct {
                   {CMD_LOCK, "lock"}};
 enum { N_CATEGORIES = sizeof(categories) / sizeof(categories[0]) };
 
-static void reply_category(struct session *s, unsigned flag)
+static void reply_category(struct cmd_call *c, unsigned flag)
 {
     struct buf names = {0};
-    struct resp_writer to_names = {&names, s->proto};
+    struct resp_writer to_names = {&names, c->session->proto};
     int n_rows, n = 0;
     const struct cmd *table = cmd_table(&n_rows);
 
@@ -35,35 +35,30 @@ static void reply_category(struct session *s, unsigned flag)
         resp_str(&to_names, cmd_full_name(i));
         n++;
     }
-    struct resp_writer w = session_reply(s);
-    resp_array(&w, (size_t)n);
-    buf_append(w.out, buf_head(&names), buf_len(&names));
-    session_reply_end(s);
+    cmd_reply_elements(c, (size_t)n, &names);
     buf_fini(&names);
 }
 
-void cmd_admin_acl_cat(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_admin_acl_cat(struct cmd_call *c)
 {
-    (void)now_ms;
-    if (argc > 3) {
-        cmd_reply_error(s, "ERR wrong number of arguments for 'acl|cat' command");
+    if (c->argc > 3) {
+        cmd_reply_error(c, "ERR wrong number of arguments for 'acl|cat' command");
         return;
     }
-    if (argc == 3) {
+    if (c->argc == 3) {
         for (int i = 0; i < N_CATEGORIES; i++)
-            if (argv[2].len == strlen(categories[i].name) &&
-                strncasecmp(argv[2].ptr, categories[i].name, argv[2].len) == 0) {
-                reply_category(s, categories[i].flag);
+            if (c->argv[2].len == strlen(categories[i].name) &&
+                strncasecmp(c->argv[2].ptr, categories[i].name, c->argv[2].len) == 0) {
+                reply_category(c, categories[i].flag);
                 return;
             }
-        cmd_reply_error(s, "ERR Unknown category '%.*s'", CMD_ARG(&argv[2]));
+        cmd_reply_error(c, "ERR Unknown category '%.*s'", CMD_ARG(&c->argv[2]));
         return;
     }
-    struct resp_writer w = session_reply(s);
-    resp_array(&w, N_CATEGORIES);
+    struct resp_writer *w = cmd_reply(c);
+    resp_array(w, N_CATEGORIES);
     for (int i = 0; i < N_CATEGORIES; i++)
-        resp_str(&w, categories[i].name);
-    session_reply_end(s);
+        resp_str(w, categories[i].name);
 }
 
 /* As Redis writes it, without the hash of the password. */
@@ -84,39 +79,31 @@ static void write_user(struct resp_writer *w, const struct user *u)
     buf_fini(&text);
 }
 
-void cmd_admin_acl_list(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_admin_acl_list(struct cmd_call *c)
 {
-    (void)argc, (void)argv, (void)now_ms;
-    struct resp_writer w = session_reply(s);
+    struct resp_writer *w = cmd_reply(c);
 
-    resp_array(&w, users_active() ? users_count() : 1);
+    resp_array(w, users_active() ? users_count() : 1);
     if (!users_active())
-        resp_str(&w, "user default on nopass ~* &* +@all");
+        resp_str(w, "user default on nopass ~* &* +@all");
     for (size_t i = 0; i < users_count(); i++)
-        write_user(&w, users_at(i));
-    session_reply_end(s);
+        write_user(w, users_at(i));
 }
 
-void cmd_admin_acl_users(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_admin_acl_users(struct cmd_call *c)
 {
-    (void)argc, (void)argv, (void)now_ms;
-    struct resp_writer w = session_reply(s);
+    struct resp_writer *w = cmd_reply(c);
 
-    resp_array(&w, users_active() ? users_count() : 1);
+    resp_array(w, users_active() ? users_count() : 1);
     if (!users_active())
-        resp_str(&w, "default");
+        resp_str(w, "default");
     for (size_t i = 0; i < users_count(); i++)
-        resp_str(&w, users_at(i)->name);
-    session_reply_end(s);
+        resp_str(w, users_at(i)->name);
 }
 
-void cmd_admin_acl_whoami(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_admin_acl_whoami(struct cmd_call *c)
 {
-    (void)argc, (void)argv, (void)now_ms;
-    struct resp_writer w = session_reply(s);
-
-    resp_str(&w, s->user ? s->user->name : "default");
-    session_reply_end(s);
+    cmd_reply_str(c, c->session->user ? c->session->user->name : "default");
 }
 
 static void write_refusal(struct resp_writer *w, const struct cmd_refusal *r)
@@ -135,28 +122,26 @@ static void write_refusal(struct resp_writer *w, const struct cmd_refusal *r)
     resp_pair_int(w, "entry-id", (int64_t)r->id);
 }
 
-void cmd_admin_acl_log(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_admin_acl_log(struct cmd_call *c)
 {
     int n;
     int64_t most = 10;
     const struct cmd_refusal *refusals = cmd_refusals(&n);
 
-    (void)now_ms;
-    if (argc == 3 && cmd_word_is(&argv[2], "RESET")) {
+    if (c->argc == 3 && cmd_word_is(&c->argv[2], "RESET")) {
         cmd_refusals_reset();
-        cmd_reply_ok(s);
+        cmd_reply_ok(c);
         return;
     }
-    if (argc > 3 ||
-        (argc == 3 && util_parse_int(argv[2].ptr, argv[2].len, 0, INT64_MAX, &most) != 0)) {
-        cmd_reply_error(s, "ERR value is out of range, must be positive");
+    if (c->argc > 3 || (c->argc == 3 &&
+                        util_parse_int(c->argv[2].ptr, c->argv[2].len, 0, INT64_MAX, &most) != 0)) {
+        cmd_reply_error(c, "ERR value is out of range, must be positive");
         return;
     }
     if (n > most)
         n = (int)most;
-    struct resp_writer w = session_reply(s);
-    resp_array(&w, (size_t)n);
+    struct resp_writer *w = cmd_reply(c);
+    resp_array(w, (size_t)n);
     for (int i = 0; i < n; i++)
-        write_refusal(&w, &refusals[i]);
-    session_reply_end(s);
+        write_refusal(w, &refusals[i]);
 }

@@ -99,30 +99,28 @@ static void pairs_fini(struct pairs *pairs)
     free(pairs->globs);
 }
 
-static int read_globs(struct session *s, struct pairs *pairs, int n, const struct resp_arg *words)
+static int read_globs(struct cmd_call *c, struct pairs *pairs, int n, const struct resp_arg *words)
 {
     pairs->globs = util_alloc((size_t)n * sizeof(struct glob *));
     for (int i = 0; i < n; i++) {
-        if ((pairs->globs[i] = cmd_glob(s, &words[i])) == NULL)
+        if ((pairs->globs[i] = cmd_glob(c, &words[i])) == NULL)
             return -1;
         pairs->n_globs++;
     }
     return 0;
 }
 
-void cmd_admin_config_get(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_admin_config_get(struct cmd_call *c)
 {
     struct pairs pairs = {0};
 
-    (void)now_ms;
-    if (read_globs(s, &pairs, argc - 2, argv + 2) == 0) {
+    if (read_globs(c, &pairs, c->argc - 2, c->argv + 2) == 0) {
         collect(&pairs);
-        cmd_charge(GET_INSTRUCTIONS * (int64_t)(argc - 2));
-        struct resp_writer w = session_reply(s);
-        resp_map(&w, pairs.n);
+        cmd_charge(GET_INSTRUCTIONS * (int64_t)(c->argc - 2));
+        struct resp_writer *w = cmd_reply(c);
+        resp_map(w, pairs.n);
         for (size_t i = 0; i < 2 * pairs.n; i++)
-            resp_str(&w, pairs.text[i]);
-        session_reply_end(s);
+            resp_str(w, pairs.text[i]);
     }
     pairs_fini(&pairs);
 }
@@ -147,7 +145,7 @@ static int set_pairs(const struct change *c, const char *value, char *error, siz
 }
 
 /* Sets all options or none: what was set before a refused one is set back. */
-static void set_all(struct session *s, struct change *changes, int n)
+static void set_all(struct cmd_call *c, struct change *changes, int n)
 {
     char error[256] = "", ignored[256];
 
@@ -157,11 +155,11 @@ static void set_all(struct session *s, struct change *changes, int n)
         for (int k = i - 1; k >= 0; k--)
             if (changes[k].old != NULL)
                 (void)set_pairs(&changes[k], changes[k].old, ignored, sizeof(ignored));
-        cmd_reply_error(s, "ERR CONFIG SET failed (possibly related to argument '%.128s') - %s",
+        cmd_reply_error(c, "ERR CONFIG SET failed (possibly related to argument '%.128s') - %s",
                         changes[i].key, error);
         return;
     }
-    cmd_reply_ok(s);
+    cmd_reply_ok(c);
 }
 
 /* The option by its name alone, whatever glob that would be. */
@@ -180,35 +178,35 @@ static bool is_option(const char *key)
     return false;
 }
 
-void cmd_admin_config_set(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_admin_config_set(struct cmd_call *c)
 {
     struct change changes[CONFIG_PAIRS_MAX] = {{0}};
-    int n = (argc - 2) / 2, ready = 0;
+    int n = (c->argc - 2) / 2, ready = 0;
 
-    (void)now_ms;
-    if (argc % 2 != 0) {
-        cmd_reply_error(s, "ERR wrong number of arguments for 'config|set' command");
+    if (c->argc % 2 != 0) {
+        cmd_reply_error(c, "ERR wrong number of arguments for 'config|set' command");
         return;
     }
     if (n > CONFIG_PAIRS_MAX) {
-        cmd_reply_error(s, "ERR CONFIG SET takes at most %d options at once", CONFIG_PAIRS_MAX);
+        cmd_reply_error(c, "ERR CONFIG SET takes at most %d options at once", CONFIG_PAIRS_MAX);
         return;
     }
     cmd_charge(SET_INSTRUCTIONS * (int64_t)n);
     for (; ready < n; ready++) {
-        struct change *c = &changes[ready];
-        const struct resp_arg *key = &argv[2 + 2 * ready], *value = key + 1;
-        c->key = util_memdup(key->ptr, key->len);
-        c->value = util_memdup(value->ptr, value->len);
-        if (strlen(c->key) != key->len || strlen(c->value) != value->len || !is_option(c->key)) {
-            cmd_reply_error(s, "ERR Unknown option or number of arguments for CONFIG SET - '%.*s'",
+        struct change *change = &changes[ready];
+        const struct resp_arg *key = &c->argv[2 + 2 * ready], *value = key + 1;
+        change->key = util_memdup(key->ptr, key->len);
+        change->value = util_memdup(value->ptr, value->len);
+        if (strlen(change->key) != key->len || strlen(change->value) != value->len ||
+            !is_option(change->key)) {
+            cmd_reply_error(c, "ERR Unknown option or number of arguments for CONFIG SET - '%.*s'",
                             CMD_ARG(key));
             break;
         }
-        conf_get(cmd_hooks()->conf, key->ptr, key->len, on_old_value, c);
+        conf_get(cmd_hooks()->conf, key->ptr, key->len, on_old_value, change);
     }
     if (ready == n)
-        set_all(s, changes, n);
+        set_all(c, changes, n);
     for (int i = 0; i < CONFIG_PAIRS_MAX; i++) {
         free(changes[i].key);
         free(changes[i].value);
@@ -216,10 +214,8 @@ void cmd_admin_config_set(struct session *s, int argc, const struct resp_arg *ar
     }
 }
 
-void cmd_admin_config_resetstat(struct session *s, int argc, const struct resp_arg *argv,
-                                int64_t now_ms)
+void cmd_admin_config_resetstat(struct cmd_call *c)
 {
-    (void)argc, (void)argv, (void)now_ms;
     stats_reset();
-    cmd_reply_ok(s);
+    cmd_reply_ok(c);
 }

@@ -10,7 +10,7 @@ cmd_fn cmd_client_getname, cmd_client_id, cmd_client_info, cmd_client_kill, cmd_
     cmd_client_unpause;
 
 /* CLIENT SETNAME and HELLO SETNAME. -1: the name is not allowed, the error has been answered. */
-int cmd_client_set_name(struct session *, const struct resp_arg *name) MUST_CHECK;
+int cmd_client_set_name(struct cmd_call *, const struct resp_arg *name) MUST_CHECK;
 
 /* Once in each turn of the loop: goes on with CLIENT LIST of many. */
 void cmd_client_turn(void);

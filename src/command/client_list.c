@@ -180,37 +180,29 @@ bool cmd_client_waits(void)
 
 /* ---- LIST, INFO ---- */
 
-static void reply_verbatim(struct session *s, const struct buf *text)
-{
-    struct resp_writer w = session_reply(s);
-
-    resp_verbatim(&w, "txt", buf_head(text), buf_len(text));
-    session_reply_end(s);
-}
-
-static int read_ids(struct session *s, int n, const struct resp_arg *words, struct listing *l)
+static int read_ids(struct cmd_call *c, int n, const struct resp_arg *words, struct listing *l)
 {
     l->ids = util_alloc((size_t)n * sizeof l->ids[0]);
     l->filter.ids = l->ids;
     l->filter.n_ids = n;
     for (int i = 0; i < n; i++) {
         if (util_parse_int(words[i].ptr, words[i].len, INT64_MIN, INT64_MAX, &l->ids[i]) != 0) {
-            cmd_reply_error(s, "ERR Invalid client ID");
+            cmd_reply_error(c, "ERR Invalid client ID");
             return -1;
         }
     }
     return 0;
 }
 
-static int read_filter(struct session *s, int argc, const struct resp_arg *argv, struct listing *l)
+static int read_filter(struct cmd_call *c, struct listing *l)
 {
-    if (argc == 4 && cmd_word_is(&argv[2], "TYPE"))
-        return cmd_client_type(s, &argv[3], &l->filter.type);
-    if (argc > 3 && cmd_word_is(&argv[2], "ID"))
-        return read_ids(s, argc - 3, argv + 3, l);
-    if (argc == 2)
+    if (c->argc == 4 && cmd_word_is(&c->argv[2], "TYPE"))
+        return cmd_client_type(c, &c->argv[3], &l->filter.type);
+    if (c->argc > 3 && cmd_word_is(&c->argv[2], "ID"))
+        return read_ids(c, c->argc - 3, c->argv + 3, l);
+    if (c->argc == 2)
         return 0;
-    cmd_reply_syntax(s);
+    cmd_reply_syntax(c);
     return -1;
 }
 
@@ -225,18 +217,18 @@ static bool has_listing(const struct session *s)
     return false;
 }
 
-void cmd_client_list(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_client_list(struct cmd_call *c)
 {
     struct listing *l = util_alloc(sizeof *l);
 
     l->base.type = &listing_type;
-    l->filter.now_ms = now_ms;
-    if (read_filter(s, argc, argv, l) != 0) {
+    l->filter.now_ms = c->now_ms;
+    if (read_filter(c, l) != 0) {
         listing_free(&l->base);
         return;
     }
-    if (has_listing(s)) {
-        cmd_reply_error(s, "LIMIT a CLIENT LIST of this connection is still being made");
+    if (has_listing(c->session)) {
+        cmd_reply_error(c, "LIMIT a CLIENT LIST of this connection is still being made");
         listing_free(&l->base);
         return;
     }
@@ -246,20 +238,19 @@ void cmd_client_list(struct session *s, int argc, const struct resp_arg *argv, i
                    l->looks * (LOOK_INSTRUCTIONS + l->filter.n_ids * ID_INSTRUCTIONS));
     }
     if (TAILQ_EMPTY(&listings) && !l->more) {
-        reply_verbatim(s, &l->text);
+        resp_verbatim(cmd_reply(c), "txt", buf_head(&l->text), buf_len(&l->text));
         listing_free(&l->base);
         return;
     }
     TAILQ_INSERT_TAIL(&listings, l, link);
-    session_ask(s, &l->base);
+    session_ask(c->session, &l->base);
 }
 
-void cmd_client_info(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_client_info(struct cmd_call *c)
 {
     struct buf text = {0};
 
-    (void)argc, (void)argv;
-    append_line(&text, s, now_ms);
-    reply_verbatim(s, &text);
+    append_line(&text, c->session, c->now_ms);
+    resp_verbatim(cmd_reply(c), "txt", buf_head(&text), buf_len(&text));
     buf_fini(&text);
 }

@@ -23,58 +23,53 @@ static void set_text(char **field, const struct resp_arg *text)
     *field = text->len > 0 ? util_memdup(text->ptr, text->len) : NULL;
 }
 
-int cmd_client_set_name(struct session *s, const struct resp_arg *name)
+int cmd_client_set_name(struct cmd_call *c, const struct resp_arg *name)
 {
     if (!is_graphic(name)) {
-        cmd_reply_error(s,
+        cmd_reply_error(c,
                         "ERR Client names cannot contain spaces, newlines or special characters.");
         return -1;
     }
     if (name->len > SESSION_NAME_MAX) {
-        cmd_reply_error(s, "ERR Client names cannot be longer than %d bytes.", SESSION_NAME_MAX);
+        cmd_reply_error(c, "ERR Client names cannot be longer than %d bytes.", SESSION_NAME_MAX);
         return -1;
     }
-    set_text(&s->name, name);
+    set_text(&c->session->name, name);
     return 0;
 }
 
-void cmd_client_setname(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_client_setname(struct cmd_call *c)
 {
-    (void)argc, (void)now_ms;
-    if (cmd_client_set_name(s, &argv[2]) == 0)
-        cmd_reply_ok(s);
+    if (cmd_client_set_name(c, &c->argv[2]) == 0)
+        cmd_reply_ok(c);
 }
 
-void cmd_client_getname(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_client_getname(struct cmd_call *c)
 {
-    (void)argc, (void)argv, (void)now_ms;
-    struct resp_writer w = session_reply(s);
+    struct resp_writer *w = cmd_reply(c);
 
-    if (s->name != NULL)
-        resp_str(&w, s->name);
+    if (c->session->name != NULL)
+        resp_str(w, c->session->name);
     else
-        resp_null(&w);
-    session_reply_end(s);
+        resp_null(w);
 }
 
-void cmd_client_setinfo(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_client_setinfo(struct cmd_call *c)
 {
-    bool is_name = cmd_word_is(&argv[2], "LIB-NAME");
+    bool is_name = cmd_word_is(&c->argv[2], "LIB-NAME");
 
-    (void)argc, (void)now_ms;
-    if (!is_name && !cmd_word_is(&argv[2], "LIB-VER"))
-        cmd_reply_error(s, "ERR Unrecognized option '%.*s'", CMD_ARG(&argv[2]));
-    else if (!is_graphic(&argv[3]) || argv[3].len > LIB_INFO_MAX)
-        cmd_reply_error(s, "ERR %s cannot contain spaces, newlines or special characters.",
+    if (!is_name && !cmd_word_is(&c->argv[2], "LIB-VER"))
+        cmd_reply_error(c, "ERR Unrecognized option '%.*s'", CMD_ARG(&c->argv[2]));
+    else if (!is_graphic(&c->argv[3]) || c->argv[3].len > LIB_INFO_MAX)
+        cmd_reply_error(c, "ERR %s cannot contain spaces, newlines or special characters.",
                         is_name ? "lib-name" : "lib-ver");
     else {
-        set_text(is_name ? &s->lib_name : &s->lib_ver, &argv[3]);
-        cmd_reply_ok(s);
+        set_text(is_name ? &c->session->lib_name : &c->session->lib_ver, &c->argv[3]);
+        cmd_reply_ok(c);
     }
 }
 
-void cmd_client_id(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_client_id(struct cmd_call *c)
 {
-    (void)argc, (void)argv, (void)now_ms;
-    cmd_reply_int(s, (int64_t)s->id);
+    cmd_reply_int(c, (int64_t)c->session->id);
 }

@@ -17,6 +17,6 @@ struct client_filter {
 
 bool cmd_client_fits(const struct client_filter *, struct session *);
 /* Reads the name of a type; -1: an error was answered. */
-int cmd_client_type(struct session *, const struct resp_arg *word, enum client_type *) MUST_CHECK;
+int cmd_client_type(struct cmd_call *, const struct resp_arg *word, enum client_type *) MUST_CHECK;
 const char *cmd_client_user(const struct session *);
 #endif

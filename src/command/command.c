@@ -35,9 +35,7 @@ enum {
 };
 
 static struct cmd_hooks hooks;
-static bool reply_failed;    /* the handler that runs has answered an error, */
-static bool waits_for_login; /* or nothing yet */
-static int64_t charged;      /* instructions of the request that runs, see cmd_charge() */
+static int64_t charged; /* instructions of the request that runs, see cmd_charge() */
 
 void cmd_init(const struct cmd_hooks *given)
 {
@@ -77,17 +75,23 @@ __attribute__((format(printf, 2, 0))) static const char *format_error(char *text
     return text;
 }
 
-void cmd_reply_error(struct session *s, const char *fmt, ...)
+struct resp_writer *cmd_reply(struct cmd_call *c)
+{
+    assert(!c->replied);
+    c->w = session_reply(c->session);
+    c->replied = true;
+    return &c->w;
+}
+
+void cmd_reply_error(struct cmd_call *c, const char *fmt, ...)
 {
     char text[ERROR_MAX];
-    struct resp_writer w = session_reply(s);
     va_list ap;
 
     va_start(ap, fmt);
-    resp_error(&w, "%s", format_error(text, fmt, ap));
+    resp_error(cmd_reply(c), "%s", format_error(text, fmt, ap));
     va_end(ap);
-    session_reply_end(s);
-    reply_failed = true;
+    c->failed = true;
 }
 
 void cmd_write_error(struct request *request, struct resp_writer *w, const char *fmt, ...)
@@ -101,30 +105,32 @@ void cmd_write_error(struct request *request, struct resp_writer *w, const char 
     request->failed = true;
 }
 
-void cmd_reply_ok(struct session *s)
+void cmd_reply_ok(struct cmd_call *c)
 {
-    struct resp_writer w = session_reply(s);
-
-    resp_simple(&w, "OK");
-    session_reply_end(s);
+    resp_simple(cmd_reply(c), "OK");
 }
 
-void cmd_wait_for_login(void)
+void cmd_reply_int(struct cmd_call *c, int64_t value)
 {
-    waits_for_login = true;
+    resp_int(cmd_reply(c), value);
 }
 
-void cmd_reply_int(struct session *s, int64_t value)
+void cmd_reply_str(struct cmd_call *c, const char *text)
 {
-    struct resp_writer w = session_reply(s);
-
-    resp_int(&w, value);
-    session_reply_end(s);
+    resp_str(cmd_reply(c), text);
 }
 
-void cmd_reply_syntax(struct session *s)
+void cmd_reply_syntax(struct cmd_call *c)
 {
-    cmd_reply_error(s, "ERR syntax error");
+    cmd_reply_error(c, "ERR syntax error");
+}
+
+void cmd_reply_elements(struct cmd_call *c, size_t n, const struct buf *elements)
+{
+    struct resp_writer *w = cmd_reply(c);
+
+    resp_array(w, n);
+    buf_append(w->out, buf_head(elements), buf_len(elements));
 }
 
 void cmd_charge(int64_t instructions)
@@ -132,75 +138,80 @@ void cmd_charge(int64_t instructions)
     charged += instructions;
 }
 
-struct glob *cmd_glob(struct session *s, const struct resp_arg *word)
+struct glob *cmd_glob(struct cmd_call *c, const struct resp_arg *word)
 {
     struct glob *g = glob_new(word->ptr, word->len);
 
     cmd_charge(GLOB_INSTRUCTIONS * (int64_t)word->len);
     if (g == NULL)
-        cmd_reply_error(s, "LIMIT a pattern has at most %d bytes, this one has %zu", GLOB_MAX,
+        cmd_reply_error(c, "LIMIT a pattern has at most %d bytes, this one has %zu", GLOB_MAX,
                         word->len);
     return g;
 }
 
 /* ---- the way of one request ---- */
 
-static bool arity_fits(const struct cmd *cmd, int argc)
+bool cmd_arity_fits(const struct cmd *cmd, int argc)
 {
     return cmd->arity >= 0 ? argc == cmd->arity : argc >= -cmd->arity;
 }
 
-/* Returns the row that the words mean, or NULL when they were answered by an error. */
-static struct cmd_row *resolve(struct session *s, int argc, const struct resp_arg *argv)
+/* Returns the row that the words mean, and what belongs to it in the call; NULL when they were
+ * answered by an error. */
+static struct cmd_row *resolve(struct cmd_call *c)
 {
-    const struct cmd *cmd = cmd_find(&argv[0]);
+    const struct cmd *cmd = cmd_find(&c->argv[0]);
 
     if (cmd == NULL) {
-        cmd_reject_unknown(s, argc, argv);
+        cmd_reject_unknown(c);
         return NULL;
     }
     struct cmd_row *row = cmd_row_of(cmd, NULL);
-    if (cmd->subs != NULL && argc > 1) {
-        const struct cmd *sub = cmd_find_sub(cmd, &argv[1]);
+    if (cmd->subs != NULL && c->argc > 1) {
+        const struct cmd *sub = cmd_find_sub(cmd, &c->argv[1]);
         if (sub == NULL) {
-            cmd_reject_unknown_sub(s, cmd->name, &argv[1]);
+            cmd_reject_unknown_sub(c, cmd->name, &c->argv[1]);
             row->counts.rejected++;
             return NULL;
         }
         row = cmd_row_of(cmd, sub);
-        cmd = sub;
     }
-    if (arity_fits(cmd, argc) && cmd->fn != NULL)
-        return row;
-    cmd_reply_error(s, "ERR wrong number of arguments for '%s' command", row->full_name);
-    row->counts.rejected++;
-    return NULL;
+    c->cmd = row->cmd;
+    c->full_name = row->full_name;
+    return row;
 }
 
-static bool pubsub_allows(struct session *s, struct cmd_row *row)
+static bool arity_allows(struct cmd_call *c)
 {
-    if (s->n_subscriptions == 0 || s->proto != 2 || (row->cmd->flags & CMD_PUBSUB_OK) != 0)
+    if (cmd_arity_fits(c->cmd, c->argc) && c->cmd->fn != NULL)
+        return true;
+    cmd_reply_error(c, "ERR wrong number of arguments for '%s' command", c->full_name);
+    return false;
+}
+
+static bool pubsub_allows(struct cmd_call *c)
+{
+    if (c->session->n_subscriptions == 0 || c->session->proto != 2 ||
+        (c->cmd->flags & CMD_PUBSUB_OK) != 0)
         return true;
     cmd_reply_error(
-        s,
+        c,
         "ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are "
         "allowed in this context",
-        row->full_name);
-    row->counts.rejected++;
+        c->full_name);
     return false;
 }
 
 /* Nothing is queued, as nothing would be run: each is refused in its place, so that the replies
  * stay in step with what the client has sent. */
-static bool multi_allows(struct session *s, struct cmd_row *row)
+static bool multi_allows(struct cmd_call *c)
 {
-    if (!s->multi || (row->cmd->flags & CMD_MULTI_OK) != 0)
+    if (!c->session->multi || (c->cmd->flags & CMD_MULTI_OK) != 0)
         return true;
-    cmd_reply_error(s,
+    cmd_reply_error(c,
                     "NOMULTI '%s' was not run: there are no transactions here; send it without "
                     "MULTI (a pipeline without a transaction), or MLOCK for several locks at once",
-                    row->full_name);
-    row->counts.rejected++;
+                    c->full_name);
     return false;
 }
 
@@ -214,82 +225,87 @@ static void count(struct cmd_row *row, bool failed, int64_t duration_us)
 }
 
 /* Notes in a request that is answered later what cmd_written() will want to know. */
-static void note_command(struct request *request, const struct cmd_row *row, int64_t now_us,
-                         int argc, const struct resp_arg *argv)
+static void note_command(struct request *request, const struct cmd_row *row,
+                         const struct cmd_call *c, int64_t now_us)
 {
     request->cmd = row->number;
     request->arrived_us = now_us;
-    if (argc <= row->subject || (row->cmd->flags & CMD_SECRET) != 0)
+    if (c->argc <= row->subject || (row->cmd->flags & CMD_SECRET) != 0)
         return;
-    const struct resp_arg *subject = &argv[row->subject];
+    const struct resp_arg *subject = &c->argv[row->subject];
     size_t n = subject->len < sizeof(request->subject) ? subject->len : sizeof(request->subject);
     memcpy(request->subject, subject->ptr, n);
     request->subject_len = (uint8_t)n;
 }
 
-static void run_row(struct session *s, struct cmd_row *row, int argc, const struct resp_arg *argv,
-                    int64_t now_ms, int64_t now_us)
+static void run_row(struct cmd_call *c, struct cmd_row *row, int64_t now_us)
 {
+    struct session *s = c->session;
     uint32_t n_before = s->n_requests;
-    size_t held_before = s->held_len;
-    bool secret = (row->cmd->flags & CMD_SECRET) != 0;
+    size_t reply_before = buf_len(s->out) + buf_len(&s->held);
 
-    size_t reply_before = buf_len(s->out) + s->held_len;
-    reply_failed = false;
-    row->cmd->fn(s, argc, argv, now_ms);
-    if (waits_for_login)
+    c->cmd->fn(c);
+    if (c->waits_for_login)
         return;
-    if (s->n_requests > n_before && s->held_len == held_before) {
-        note_command(TAILQ_LAST(&s->requests, request_list), row, now_us, argc, argv);
+    if (s->n_requests > n_before) {
+        note_command(TAILQ_LAST(&s->requests, request_list), row, c, now_us);
         return;
     }
-    size_t reply_len = buf_len(s->out) + s->held_len - reply_before;
+    size_t reply_len = buf_len(s->out) + buf_len(&s->held) - reply_before;
     if (reply_len > USUAL_REPLY)
         cmd_charge((int64_t)(reply_len - USUAL_REPLY) * BYTE_INSTRUCTIONS);
     int64_t duration_us = clock_us() - now_us;
-    count(row, reply_failed, duration_us);
+    count(row, c->failed, duration_us);
     if (duration_us < SLOWLOG_THRESHOLD_US)
         return;
-    slowlog_add(clock_wall_ms(), duration_us, argc, argv, secret, hooks.peer(s), s->name);
+    slowlog_add(clock_wall_ms(), duration_us, c->argc, c->argv, (row->cmd->flags & CMD_SECRET) != 0,
+                hooks.peer(s), s->name);
 }
 
-static void feed_monitors(struct session *s, const struct cmd *cmd, int argc,
-                          const struct resp_arg *argv, int64_t now_ms)
+static void feed_monitors(const struct cmd_call *c)
 {
-    const struct monitor_request request = {.peer = hooks.peer(s),
-                                            .argc = argc,
-                                            .argv = argv,
-                                            .secret = (cmd->flags & CMD_SECRET) != 0,
+    const struct monitor_request request = {.peer = hooks.peer(c->session),
+                                            .argc = c->argc,
+                                            .argv = c->argv,
+                                            .secret = (c->cmd->flags & CMD_SECRET) != 0,
                                             .wall_ms = clock_wall_ms(),
                                             .view = cmd_view,
-                                            .of_view = cmd};
+                                            .of_view = c->cmd};
 
-    monitor_feed(&request, now_ms);
+    monitor_feed(&request, c->now_ms);
     cmd_charge(monitor_count * (int64_t)MONITOR_INSTRUCTIONS);
+}
+
+/* `again`: its verdict on a password has come. */
+static void run_call(struct cmd_call *c, bool again, int64_t now_us)
+{
+    struct cmd_row *row = resolve(c);
+
+    if (row == NULL)
+        return;
+    if (!arity_allows(c) || !pubsub_allows(c) || !multi_allows(c) || !cmd_permits(c)) {
+        row->counts.rejected++;
+        return;
+    }
+    c->session->last_cmd = row->number;
+    if (monitor_count > 0 && !again && (c->cmd->flags & (CMD_ADMIN | CMD_LOCK)) != CMD_ADMIN)
+        feed_monitors(c);
+    run_row(c, row, now_us);
 }
 
 bool cmd_dispatch(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms,
                   int64_t now_us)
 {
+    struct cmd_call c = {.session = s, .argc = argc, .argv = argv, .now_ms = now_ms};
     bool again = s->login != NULL;
 
     assert(argc > 0);
     stats.commands_processed += !again;
     charged = argc > USUAL_ARGS ? (argc - USUAL_ARGS) * ARG_INSTRUCTIONS : 0;
-
-    struct cmd_row *row = resolve(s, argc, argv);
-    if (row == NULL || !pubsub_allows(s, row) || !multi_allows(s, row))
-        return true;
-    if (!cmd_permits(s, row->cmd, row->full_name, argc, argv)) {
-        row->counts.rejected++;
-        return true;
-    }
-    s->last_cmd = row->number;
-    if (monitor_count > 0 && !again && (row->cmd->flags & (CMD_ADMIN | CMD_LOCK)) != CMD_ADMIN)
-        feed_monitors(s, row->cmd, argc, argv, now_ms);
-    waits_for_login = false;
-    run_row(s, row, argc, argv, now_ms, now_us);
-    return !waits_for_login;
+    run_call(&c, again, now_us);
+    if (c.replied)
+        session_reply_end(s);
+    return !c.waits_for_login;
 }
 
 int cmd_cost(void)

@@ -37,10 +37,23 @@ enum {
 };
 #define CMD_CLASSES (CMD_LOCK | CMD_INSPECT | CMD_ADMIN | CMD_CONNECTION)
 
-/* Answers exactly one reply: at once by session_reply(), or later by a request given to
- * session_ask(). argv[0] is the command's name; arguments may hold any bytes and are not
- * terminated. They are valid during the call only. */
-typedef void cmd_fn(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms);
+/* One request that is run. argv[0] is the command's name; arguments may hold any bytes and are not
+ * terminated. */
+struct cmd_call {
+    struct session *session;
+    int argc;
+    const struct resp_arg *argv;
+    int64_t now_ms;
+    const struct cmd *cmd; /* what is run: the row of the command, or of its sub-command */
+    const char *full_name; /* of the row: "client|list" */
+    struct resp_writer w;  /* see cmd_reply() */
+    bool replied, failed;  /* by an error */
+    bool waits_for_login;  /* set in place of a reply: cmd_dispatch() then returns false */
+};
+
+/* Answers exactly one reply: at once by cmd_reply(), or later by a request given to
+ * session_ask(). */
+typedef void cmd_fn(struct cmd_call *);
 /* QUIT sets session->closing: the edge ends the connection once its replies are written. */
 
 struct cmd {
@@ -137,9 +150,10 @@ const char *cmd_full_name(int index);
 struct stats_command *cmd_stats(size_t index);
 
 /* Checks that this session may run it; false: an error has been answered. */
-bool cmd_permits(struct session *, const struct cmd *, const char *full_name, int argc,
-                 const struct resp_arg *argv);
+bool cmd_permits(struct cmd_call *);
 
+/* Returns whether a request may have so many words. */
+bool cmd_arity_fits(const struct cmd *, int argc);
 /* Returns whether the first argument is the number of names that follow. */
 bool cmd_counts_names(const struct cmd *);
 /* Finds the names of locks in a request: from argv[*first] to before the returned word; both are
@@ -148,8 +162,8 @@ bool cmd_counts_names(const struct cmd *);
 int cmd_find_names(const struct cmd *, int argc, const struct resp_arg *argv, int *first);
 
 /* Answers the error for what is no command, or no sub-command of this one (unknown.c). */
-void cmd_reject_unknown(struct session *, int argc, const struct resp_arg *argv);
-void cmd_reject_unknown_sub(struct session *, const char *command, const struct resp_arg *word);
+void cmd_reject_unknown(struct cmd_call *);
+void cmd_reject_unknown_sub(struct cmd_call *, const char *command, const struct resp_arg *word);
 
 /* Returns what a user may see of a request in MONITOR (monitor_request.view; of_view is the row):
  * with patterns it sees requests whose names it may use, and of requests without names that there
@@ -179,17 +193,22 @@ static inline bool cmd_word_is(const struct resp_arg *word, const char *upper)
     return word->len > 0 && ((word->ptr[0] ^ upper[0]) & ~('a' ^ 'A')) == 0 &&
            cmd_word_equals(word, upper);
 }
-void cmd_reply_error(struct session *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void cmd_reply_ok(struct session *);
-/* Makes cmd_dispatch() return false, in place of a reply. */
-void cmd_wait_for_login(void);
-void cmd_reply_int(struct session *, int64_t value);
-void cmd_reply_syntax(struct session *); /* ERR syntax error */
+/* Returns the writer for the one immediate reply of a call: write it whole before anything else is
+ * asked of the session. */
+struct resp_writer *cmd_reply(struct cmd_call *);
+void cmd_reply_error(struct cmd_call *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void cmd_reply_ok(struct cmd_call *);
+void cmd_reply_int(struct cmd_call *, int64_t value);
+void cmd_reply_str(struct cmd_call *, const char *text);
+void cmd_reply_syntax(struct cmd_call *); /* ERR syntax error */
+/* Answers an array of n elements that have been written to a buffer, as their number comes first.
+ */
+void cmd_reply_elements(struct cmd_call *, size_t n, const struct buf *elements);
 /* Charges this command for so many instructions, roughly, as it does more than most: its client,
  * and all of them, run fewer commands in this turn of the loop. */
 void cmd_charge(int64_t instructions);
 /* Makes a pattern of a word; NULL: it is too long, and an error has been answered. */
-struct glob *cmd_glob(struct session *, const struct resp_arg *word);
+struct glob *cmd_glob(struct cmd_call *, const struct resp_arg *word);
 /* Writes the error of a request that is answered later, and counts it as failed. For
  * request_type.write. */
 void cmd_write_error(struct request *, struct resp_writer *, const char *fmt, ...)

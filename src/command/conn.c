@@ -20,85 +20,74 @@
 #include "session/user.h"
 #include "stats/stats.h"
 
-void cmd_conn_ping(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_conn_ping(struct cmd_call *c)
 {
-    (void)now_ms;
-    if (argc > 2) {
-        cmd_reply_error(s, "ERR wrong number of arguments for 'ping' command");
+    if (c->argc > 2) {
+        cmd_reply_error(c, "ERR wrong number of arguments for 'ping' command");
         return;
     }
-    struct resp_writer w = session_reply(s);
-    if (s->n_subscriptions > 0 && s->proto == 2) {
-        resp_array(&w, 2);
-        resp_str(&w, "pong");
-        resp_bulk(&w, argc > 1 ? argv[1].ptr : "", argc > 1 ? argv[1].len : 0);
-    } else if (argc > 1) {
-        resp_bulk(&w, argv[1].ptr, argv[1].len);
+    struct resp_writer *w = cmd_reply(c);
+    if (c->session->n_subscriptions > 0 && c->session->proto == 2) {
+        resp_array(w, 2);
+        resp_str(w, "pong");
+        resp_bulk(w, c->argc > 1 ? c->argv[1].ptr : "", c->argc > 1 ? c->argv[1].len : 0);
+    } else if (c->argc > 1) {
+        resp_bulk(w, c->argv[1].ptr, c->argv[1].len);
     } else {
-        resp_simple(&w, "PONG");
+        resp_simple(w, "PONG");
     }
-    session_reply_end(s);
 }
 
-void cmd_conn_echo(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_conn_echo(struct cmd_call *c)
 {
-    (void)argc, (void)now_ms;
-    struct resp_writer w = session_reply(s);
-
-    resp_bulk(&w, argv[1].ptr, argv[1].len);
-    session_reply_end(s);
+    resp_bulk(cmd_reply(c), c->argv[1].ptr, c->argv[1].len);
 }
 
-void cmd_conn_quit(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_conn_quit(struct cmd_call *c)
 {
-    (void)argc, (void)argv, (void)now_ms;
-    cmd_reply_ok(s);
-    s->closing = true;
+    cmd_reply_ok(c);
+    c->session->closing = true;
 }
 
-void cmd_conn_reset(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_conn_reset(struct cmd_call *c)
 {
-    (void)argc, (void)argv;
+    struct session *s = c->session;
+
     pubsub_leave(s);
     monitor_leave(s);
-    cmd_hooks()->reset_client(cmd_hooks()->server, s, now_ms);
+    cmd_hooks()->reset_client(cmd_hooks()->server, s, c->now_ms);
     free(s->name);
     s->name = NULL;
     session_set_user(s, s->own_user);
     s->no_evict = s->no_touch = s->tell = s->multi = false;
     s->proto = 2;
 
-    struct resp_writer w = session_reply(s);
-    resp_simple(&w, "RESET");
-    session_reply_end(s);
+    resp_simple(cmd_reply(c), "RESET");
 }
 
-void cmd_conn_select(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_conn_select(struct cmd_call *c)
 {
     int64_t index;
 
-    (void)argc, (void)now_ms;
-    if (util_parse_int(argv[1].ptr, argv[1].len, INT32_MIN, INT32_MAX, &index) != 0)
-        cmd_reply_error(s, "ERR value is not an integer or out of range");
+    if (util_parse_int(c->argv[1].ptr, c->argv[1].len, INT32_MIN, INT32_MAX, &index) != 0)
+        cmd_reply_error(c, "ERR value is not an integer or out of range");
     else if (index != 0)
-        cmd_reply_error(s, "ERR DB index is out of range");
+        cmd_reply_error(c, "ERR DB index is out of range");
     else
-        cmd_reply_ok(s);
+        cmd_reply_ok(c);
 }
 
-void cmd_conn_time(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_conn_time(struct cmd_call *c)
 {
-    (void)argc, (void)argv, (void)now_ms;
     int64_t wall_ms = clock_wall_ms();
     char text[24];
-    struct resp_writer w = session_reply(s);
+    struct resp_writer *w = cmd_reply(c);
 
-    resp_array(&w, 2);
+    resp_array(w, 2);
     snprintf(text, sizeof(text), "%" PRId64, wall_ms / 1000);
-    resp_str(&w, text);
+    resp_str(w, text);
     snprintf(text, sizeof(text), "%" PRId64, wall_ms % 1000 * 1000);
-    resp_str(&w, text);
-    session_reply_end(s);
+    resp_str(w, text);
 }
 
 /* ---- who it is ---- */
@@ -109,26 +98,26 @@ enum outcome {
     WAITS    /* the command comes again */
 };
 
-static enum outcome refuse_password(struct session *s, const struct resp_arg *name)
+static enum outcome refuse_password(struct cmd_call *c, const struct resp_arg *name)
 {
     if (users_active())
-        cmd_refused(s, CMD_REASON_AUTH, "AUTH", 4, name->ptr, name->len);
+        cmd_refused(c->session, CMD_REASON_AUTH, "AUTH", 4, name->ptr, name->len);
     stats.auth_failures_password++;
-    cmd_reply_error(s, "WRONGPASS invalid username-password pair or user is disabled.");
+    cmd_reply_error(c, "WRONGPASS invalid username-password pair or user is disabled.");
     return REFUSED;
 }
 
-static enum outcome refuse_crowd(struct session *s)
+static enum outcome refuse_crowd(struct cmd_call *c)
 {
     stats.auth_failures_crowded++;
-    cmd_reply_error(s, "ERR too many passwords wait to be looked at; try again in some seconds");
+    cmd_reply_error(c, "ERR too many passwords wait to be looked at; try again in some seconds");
     return REFUSED;
 }
 
-static enum outcome authenticate(struct session *s, const struct resp_arg *name,
-                                 const struct resp_arg *password, int64_t now_ms)
+static enum outcome authenticate(struct cmd_call *c, const struct resp_arg *name,
+                                 const struct resp_arg *password)
 {
-    const struct login_try try = {.origin = s->origin,
+    const struct login_try try = {.origin = c->session->origin,
                                   .name = name->ptr,
                                   .name_len = name->len,
                                   .password = password->ptr,
@@ -136,95 +125,96 @@ static enum outcome authenticate(struct session *s, const struct resp_arg *name,
     struct user *user;
 
     if (!users_active()) {
-        login_drop(s->login); /* a reload came while it waited */
-        s->login = NULL;
+        login_drop(c->session->login); /* a reload came while it waited */
+        c->session->login = NULL;
         return name->len == 7 && memcmp(name->ptr, "default", 7) == 0 ? ACCEPTED
-                                                                      : refuse_password(s, name);
+                                                                      : refuse_password(c, name);
     }
-    switch (login_ask(&s->login, s, &try, now_ms, &user)) {
+    switch (login_ask(&c->session->login, c->session, &try, c->now_ms, &user)) {
     case LOGIN_RIGHT:
-        session_set_user(s, user);
+        session_set_user(c->session, user);
         return ACCEPTED;
     case LOGIN_WRONG:
-        return refuse_password(s, name);
+        return refuse_password(c, name);
     case LOGIN_CROWDED:
-        return refuse_crowd(s);
+        return refuse_crowd(c);
     default:
-        cmd_wait_for_login();
+        c->waits_for_login = true;
         return WAITS;
     }
 }
 
-void cmd_conn_auth(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_conn_auth(struct cmd_call *c)
 {
     static const struct resp_arg nobody = {"default", 7};
 
-    if (argc > 3)
-        cmd_reply_syntax(s);
-    else if (argc == 2 && !users_active())
+    if (c->argc > 3)
+        cmd_reply_syntax(c);
+    else if (c->argc == 2 && !users_active())
         cmd_reply_error(
-            s, "ERR AUTH <password> called without any password configured for the default user. "
+            c, "ERR AUTH <password> called without any password configured for the default user. "
                "Are you sure your configuration is correct?");
-    else if (authenticate(s, argc == 2 ? &nobody : &argv[1], &argv[argc - 1], now_ms) == ACCEPTED)
-        cmd_reply_ok(s);
+    else if (authenticate(c, c->argc == 2 ? &nobody : &c->argv[1], &c->argv[c->argc - 1]) ==
+             ACCEPTED)
+        cmd_reply_ok(c);
 }
 
-static void reply_hello(struct session *s)
+static void reply_hello(struct cmd_call *c)
 {
-    struct resp_writer w = session_reply(s);
+    struct resp_writer *w = cmd_reply(c);
 
-    resp_map(&w, 8);
-    resp_pair_str(&w, "server", "redis");
-    resp_pair_str(&w, "version", STATS_REDIS_VERSION);
-    resp_pair_int(&w, "proto", s->proto);
-    resp_pair_int(&w, "id", (int64_t)s->id);
-    resp_pair_str(&w, "mode", "standalone");
-    resp_pair_str(&w, "role", "master");
-    resp_str(&w, "modules");
-    resp_array(&w, 0);
-    resp_pair_str(&w, "holdfast", stats_version());
-    session_reply_end(s);
+    resp_map(w, 8);
+    resp_pair_str(w, "server", "redis");
+    resp_pair_str(w, "version", STATS_REDIS_VERSION);
+    resp_pair_int(w, "proto", c->session->proto);
+    resp_pair_int(w, "id", (int64_t)c->session->id);
+    resp_pair_str(w, "mode", "standalone");
+    resp_pair_str(w, "role", "master");
+    resp_str(w, "modules");
+    resp_array(w, 0);
+    resp_pair_str(w, "holdfast", stats_version());
 }
 
 /* Nothing of the session is in flight (CMD_BARRIER): no reply of the old version follows this one.
  */
-void cmd_conn_hello(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_conn_hello(struct cmd_call *c)
 {
-    int64_t proto = s->proto;
+    int64_t proto = c->session->proto;
     const struct resp_arg *user = NULL, *name = NULL;
 
-    if (argc > 1 && util_parse_int(argv[1].ptr, argv[1].len, INT64_MIN, INT64_MAX, &proto) != 0) {
-        cmd_reply_error(s, "ERR Protocol version is not an integer or out of range");
+    if (c->argc > 1 &&
+        util_parse_int(c->argv[1].ptr, c->argv[1].len, INT64_MIN, INT64_MAX, &proto) != 0) {
+        cmd_reply_error(c, "ERR Protocol version is not an integer or out of range");
         return;
     }
     if (proto < 2 || proto > 3) {
-        cmd_reply_error(s, "NOPROTO unsupported protocol version");
+        cmd_reply_error(c, "NOPROTO unsupported protocol version");
         return;
     }
-    for (int i = 2; i < argc; i++) {
-        if (cmd_word_is(&argv[i], "AUTH") && argc - i > 2) {
-            user = &argv[i + 1];
+    for (int i = 2; i < c->argc; i++) {
+        if (cmd_word_is(&c->argv[i], "AUTH") && c->argc - i > 2) {
+            user = &c->argv[i + 1];
             i += 2;
-        } else if (cmd_word_is(&argv[i], "SETNAME") && argc - i > 1) {
-            name = &argv[++i];
+        } else if (cmd_word_is(&c->argv[i], "SETNAME") && c->argc - i > 1) {
+            name = &c->argv[++i];
         } else {
-            cmd_reply_error(s, "ERR Syntax error in HELLO option '%.*s'", CMD_ARG(&argv[i]));
+            cmd_reply_error(c, "ERR Syntax error in HELLO option '%.*s'", CMD_ARG(&c->argv[i]));
             return;
         }
     }
-    if (user != NULL && authenticate(s, user, user + 1, now_ms) != ACCEPTED)
+    if (user != NULL && authenticate(c, user, user + 1) != ACCEPTED)
         return;
-    if (users_active() && s->user == NULL) {
+    if (users_active() && c->session->user == NULL) {
         stats.auth_failures_missing++;
-        cmd_reply_error(s, "NOAUTH HELLO must be called with the client already authenticated, "
+        cmd_reply_error(c, "NOAUTH HELLO must be called with the client already authenticated, "
                            "otherwise the HELLO <proto> AUTH <user> <pass> option can be used to "
                            "authenticate the client and select the RESP protocol version at the "
                            "same time");
         return;
     }
-    if (name != NULL && cmd_client_set_name(s, name) != 0)
+    if (name != NULL && cmd_client_set_name(c, name) != 0)
         return;
-    s->proto = (uint8_t)proto;
-    s->multi = false; /* somebody begins anew */
-    reply_hello(s);
+    c->session->proto = (uint8_t)proto;
+    c->session->multi = false; /* somebody begins anew */
+    reply_hello(c);
 }

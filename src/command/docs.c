@@ -113,44 +113,40 @@ static void write_row_info(struct resp_writer *w, const struct cmd *cmd)
 }
 
 /* COMMAND INFO of all when there are no words. */
-static void reply_info(struct session *s, int n, const struct resp_arg *words)
+static void reply_info(struct cmd_call *c, int n, const struct resp_arg *words)
 {
     int n_rows;
     const struct cmd *table = cmd_table(&n_rows);
-    struct resp_writer w = session_reply(s);
+    struct resp_writer *w = cmd_reply(c);
 
-    resp_array(&w, (size_t)(n > 0 ? n : n_rows));
+    resp_array(w, (size_t)(n > 0 ? n : n_rows));
     for (int i = 0; n == 0 && i < n_rows; i++)
-        write_row_info(&w, &table[i]);
+        write_row_info(w, &table[i]);
     for (int i = 0; i < n; i++) {
         const struct cmd *cmd = cmd_docs_find(&words[i]);
         if (cmd != NULL)
-            write_row_info(&w, cmd);
+            write_row_info(w, cmd);
         else
-            resp_null_array(&w);
+            resp_null_array(w);
     }
-    session_reply_end(s);
 }
 
-void cmd_docs_command(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_docs_command(struct cmd_call *c)
 {
-    (void)argc, (void)argv, (void)now_ms;
-    reply_info(s, 0, NULL);
+    reply_info(c, 0, NULL);
 }
 
-void cmd_docs_info(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_docs_info(struct cmd_call *c)
 {
-    (void)now_ms;
-    reply_info(s, argc - 2, argv + 2);
+    reply_info(c, c->argc - 2, c->argv + 2);
 }
 
-void cmd_docs_count(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_docs_count(struct cmd_call *c)
 {
     int n_rows;
 
-    (void)argc, (void)argv, (void)now_ms;
     (void)cmd_table(&n_rows);
-    cmd_reply_int(s, n_rows);
+    cmd_reply_int(c, n_rows);
 }
 
 /* ---- COMMAND LIST ---- */
@@ -176,34 +172,35 @@ static bool filter_fits(const struct filter *f, const struct cmd *cmd)
     return false;
 }
 
-void cmd_docs_list(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_docs_list(struct cmd_call *c)
 {
     int n_rows;
     const struct cmd *table = cmd_table(&n_rows);
     struct filter f = {0};
     size_t n = 0;
 
-    (void)now_ms;
-    if (argc == 5 && cmd_word_is(&argv[2], "FILTERBY") && cmd_word_is(&argv[3], "PATTERN")) {
-        f.pattern = cmd_glob(s, &argv[4]);
+    if (c->argc == 5 && cmd_word_is(&c->argv[2], "FILTERBY") &&
+        cmd_word_is(&c->argv[3], "PATTERN")) {
+        f.pattern = cmd_glob(c, &c->argv[4]);
         if (f.pattern == NULL)
             return;
-    } else if (argc == 5 && cmd_word_is(&argv[2], "FILTERBY") && cmd_word_is(&argv[3], "ACLCAT")) {
-        f.category = &argv[4];
-    } else if (argc == 5 && cmd_word_is(&argv[2], "FILTERBY") && cmd_word_is(&argv[3], "MODULE")) {
+    } else if (c->argc == 5 && cmd_word_is(&c->argv[2], "FILTERBY") &&
+               cmd_word_is(&c->argv[3], "ACLCAT")) {
+        f.category = &c->argv[4];
+    } else if (c->argc == 5 && cmd_word_is(&c->argv[2], "FILTERBY") &&
+               cmd_word_is(&c->argv[3], "MODULE")) {
         f.nothing = true;
-    } else if (argc != 2) {
-        cmd_reply_syntax(s);
+    } else if (c->argc != 2) {
+        cmd_reply_syntax(c);
         return;
     }
     for (int i = 0; i < n_rows; i++)
         n += filter_fits(&f, &table[i]);
-    struct resp_writer w = session_reply(s);
-    resp_array(&w, n);
+    struct resp_writer *w = cmd_reply(c);
+    resp_array(w, n);
     for (int i = 0; i < n_rows; i++)
         if (filter_fits(&f, &table[i]))
-            resp_str(&w, full_name(&table[i]));
-    session_reply_end(s);
+            resp_str(w, full_name(&table[i]));
     glob_free(f.pattern);
 }
 
@@ -216,35 +213,33 @@ static bool is_number_of_keys(const struct resp_arg *word, int n)
     return util_parse_int(word->ptr, word->len, n, n, &given) == 0;
 }
 
-void cmd_docs_getkeys(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_docs_getkeys(struct cmd_call *c)
 {
-    const struct resp_arg *words = &argv[2];
+    const struct resp_arg *words = &c->argv[2];
     const struct cmd *cmd = cmd_find(&words[0]);
-    int n = argc - 2, first;
+    int n = c->argc - 2, first;
 
-    (void)now_ms;
     if (cmd == NULL) {
-        cmd_reply_error(s, "ERR Invalid command specified");
+        cmd_reply_error(c, "ERR Invalid command specified");
         return;
     }
     if (!has_key(cmd) && !cmd_counts_names(cmd)) {
-        cmd_reply_error(s, "ERR The command has no key arguments");
+        cmd_reply_error(c, "ERR The command has no key arguments");
         return;
     }
     if (cmd->arity > 0 ? n != cmd->arity : n < -cmd->arity) {
-        cmd_reply_error(s, "ERR Invalid number of arguments specified for command");
+        cmd_reply_error(c, "ERR Invalid number of arguments specified for command");
         return;
     }
     int end = cmd_find_names(cmd, n, words, &first);
     if (cmd_counts_names(cmd) && !is_number_of_keys(&words[1], end - first)) {
-        cmd_reply_error(s, "ERR Invalid arguments specified for command");
+        cmd_reply_error(c, "ERR Invalid arguments specified for command");
         return;
     }
-    struct resp_writer w = session_reply(s);
-    resp_array(&w, (size_t)(end - first));
+    struct resp_writer *w = cmd_reply(c);
+    resp_array(w, (size_t)(end - first));
     for (int i = first; i < end; i++)
-        resp_bulk(&w, words[i].ptr, words[i].len);
-    session_reply_end(s);
+        resp_bulk(w, words[i].ptr, words[i].len);
 }
 
 /* ---- COMMAND DOCS ---- */
@@ -365,21 +360,19 @@ static void write_docs(struct resp_writer *w, const struct cmd *cmd)
     }
 }
 
-void cmd_docs_docs(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_docs_docs(struct cmd_call *c)
 {
     int n_rows;
     const struct cmd *table = cmd_table(&n_rows), *cmd;
     size_t n = 0;
 
-    (void)now_ms;
-    for (int i = 2; i < argc; i++)
-        n += cmd_docs_find(&argv[i]) != NULL;
-    struct resp_writer w = session_reply(s);
-    resp_map(&w, argc > 2 ? n : (size_t)n_rows);
-    for (int i = 0; argc == 2 && i < n_rows; i++)
-        write_docs(&w, &table[i]);
-    for (int i = 2; i < argc; i++)
-        if ((cmd = cmd_docs_find(&argv[i])) != NULL)
-            write_docs(&w, cmd);
-    session_reply_end(s);
+    for (int i = 2; i < c->argc; i++)
+        n += cmd_docs_find(&c->argv[i]) != NULL;
+    struct resp_writer *w = cmd_reply(c);
+    resp_map(w, c->argc > 2 ? n : (size_t)n_rows);
+    for (int i = 0; c->argc == 2 && i < n_rows; i++)
+        write_docs(w, &table[i]);
+    for (int i = 2; i < c->argc; i++)
+        if ((cmd = cmd_docs_find(&c->argv[i])) != NULL)
+            write_docs(w, cmd);
 }

@@ -50,35 +50,29 @@ static void write_histogram(struct resp_writer *w, const struct stats_command *c
     }
 }
 
-void cmd_latency_histogram(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_latency_histogram(struct cmd_call *c)
 {
     struct buf text = {0};
-    struct resp_writer to_text = {&text, s->proto};
+    struct resp_writer to_text = {&text, c->session->proto};
     struct stats_command *command;
     size_t n = 0;
 
-    (void)now_ms;
     for (size_t i = 0; (command = cmd_stats(i)) != NULL; i++) {
-        if (command->duration_us.count == 0 || !is_meant(command->name, argc - 2, argv + 2))
+        if (command->duration_us.count == 0 || !is_meant(command->name, c->argc - 2, c->argv + 2))
             continue;
         write_histogram(&to_text, command);
         n++;
     }
-    struct resp_writer w = session_reply(s);
-    resp_map(&w, n);
+    struct resp_writer *w = cmd_reply(c);
+    resp_map(w, n);
     if (n > 0)
-        buf_append(w.out, buf_head(&text), buf_len(&text));
-    session_reply_end(s);
+        buf_append(w->out, buf_head(&text), buf_len(&text));
     buf_fini(&text);
 }
 
 /* Answers as a Redis whose latency-monitor-threshold is 0: exporters ask for it and log an error.
  */
-void cmd_latency_latest(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_latency_latest(struct cmd_call *c)
 {
-    struct resp_writer w = session_reply(s);
-
-    (void)argc, (void)argv, (void)now_ms;
-    resp_array(&w, 0);
-    session_reply_end(s);
+    resp_array(cmd_reply(c), 0);
 }

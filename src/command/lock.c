@@ -19,26 +19,26 @@
 /* ---- words ---- */
 
 /* A name or an owner: 1 to `max` bytes, none of them NUL, CR or LF. */
-static bool check_id(struct session *s, const char *what, const struct resp_arg *arg, size_t max)
+static bool check_id(struct cmd_call *c, const char *what, const struct resp_arg *arg, size_t max)
 {
     if (arg->len == 0 || arg->len > max) {
-        cmd_reply_error(s, "ERR the %s has %zu bytes, it must have 1 to %zu", what, arg->len, max);
+        cmd_reply_error(c, "ERR the %s has %zu bytes, it must have 1 to %zu", what, arg->len, max);
         return false;
     }
     if (memchr(arg->ptr, '\0', arg->len) || memchr(arg->ptr, '\r', arg->len) ||
         memchr(arg->ptr, '\n', arg->len)) {
-        cmd_reply_error(s, "ERR the %s has a NUL, CR or LF in it", what);
+        cmd_reply_error(c, "ERR the %s has a NUL, CR or LF in it", what);
         return false;
     }
     return true;
 }
 
-static bool take_ms(struct session *s, const char *option, const struct resp_arg *arg, int64_t min,
+static bool take_ms(struct cmd_call *c, const char *option, const struct resp_arg *arg, int64_t min,
                     int64_t max, int64_t *out)
 {
     if (util_parse_int(arg->ptr, arg->len, min, max, out) == 0)
         return true;
-    cmd_reply_error(s, "ERR %s '%.*s' is not a number of milliseconds from %lld to %lld", option,
+    cmd_reply_error(c, "ERR %s '%.*s' is not a number of milliseconds from %lld to %lld", option,
                     (int)(arg->len < 32 ? arg->len : 32), arg->ptr, (long long)min, (long long)max);
     return false;
 }
@@ -79,47 +79,47 @@ enum { YEAR_MS_SHIFT = 35 };
 static const int64_t time_max_ms = INT64_C(1) << YEAR_MS_SHIFT;
 
 /* Takes the value of one option. 0, or -1 when an error has been replied. */
-static int take_lock_option(struct session *s, struct lock_request *r, unsigned option,
-                            const struct resp_arg *value, int64_t now_ms)
+static int take_lock_option(struct cmd_call *c, struct lock_request *r, unsigned option,
+                            const struct resp_arg *value)
 {
     int64_t ms, max_lease_ms;
     switch (option) {
     case WITH_OWNER:
-        if (!check_id(s, "owner", value, LOCK_OWNER_MAX))
+        if (!check_id(c, "owner", value, LOCK_OWNER_MAX))
             return -1;
         owner_unref(r->owner);
         r->owner = owner_get(value->ptr, value->len);
         r->unnamed = false;
         return 0;
     case WITH_ID:
-        if (!check_id(s, "ID", value, LOCK_ID_MAX))
+        if (!check_id(c, "ID", value, LOCK_ID_MAX))
             return -1;
         r->id = owner_get(value->ptr, value->len);
         return 0;
     case WITH_WAIT:
-        if (!take_ms(s, "WAIT", value, 0, time_max_ms, &ms))
+        if (!take_ms(c, "WAIT", value, 0, time_max_ms, &ms))
             return -1;
-        r->wait_until_ms = ms ? now_ms + ms : INT64_MAX;
+        r->wait_until_ms = ms ? c->now_ms + ms : INT64_MAX;
         return 0;
     case WITH_LEASE:
-        if (!take_ms(s, "LEASE", value, view_min_lease_ms(r->broker), time_max_ms, &r->lease_ms))
+        if (!take_ms(c, "LEASE", value, view_min_lease_ms(r->broker), time_max_ms, &r->lease_ms))
             return -1;
         max_lease_ms = view_max_lease_ms(r->broker);
         if (r->lease_ms <= max_lease_ms)
             return 0;
-        cmd_reply_error(s, "LIMIT LEASE %lld is more than max_lease, %lld ms",
+        cmd_reply_error(c, "LIMIT LEASE %lld is more than max_lease, %lld ms",
                         (long long)r->lease_ms, (long long)max_lease_ms);
         return -1;
     case WITH_LIMIT:
         if (util_parse_int(value->ptr, value->len, 1, LOCK_PERMITS_MAX, &ms) != 0) {
-            cmd_reply_error(s, "ERR LIMIT '%.*s' is not a number from 1 to %d",
+            cmd_reply_error(c, "ERR LIMIT '%.*s' is not a number from 1 to %d",
                             (int)(value->len < 32 ? value->len : 32), value->ptr, LOCK_PERMITS_MAX);
             return -1;
         }
         r->want = (struct lock_part){LOCK_LIMIT, (uint16_t)ms, 0};
         return 0;
     default:
-        return take_ms(s, "MAXHOLD", value, 1, time_max_ms, &r->maxhold_ms) ? 0 : -1;
+        return take_ms(c, "MAXHOLD", value, 1, time_max_ms, &r->maxhold_ms) ? 0 : -1;
     }
 }
 
@@ -130,20 +130,20 @@ static int shown(const struct resp_arg *word)
 }
 
 /* From word `first` on. */
-static int take_options(struct session *s, struct lock_request *r, unsigned allowed, int first,
-                        int argc, const struct resp_arg *argv, int64_t now_ms)
+static int take_options(struct cmd_call *c, struct lock_request *r, unsigned allowed, int first)
 {
     unsigned seen = 0;
-    for (int i = first; i < argc; i++) {
-        unsigned option = find_option(&argv[i]) & allowed;
+    for (int i = first; i < c->argc; i++) {
+        unsigned option = find_option(&c->argv[i]) & allowed;
         if (!option || (seen & option)) {
-            cmd_reply_error(s, "ERR syntax error: %s'%.*s'%s", option ? "" : "unknown option ",
-                            shown(&argv[i]), argv[i].ptr, option ? " stands there twice" : "");
+            cmd_reply_error(c, "ERR syntax error: %s'%.*s'%s", option ? "" : "unknown option ",
+                            shown(&c->argv[i]), c->argv[i].ptr,
+                            option ? " stands there twice" : "");
             return -1;
         }
         seen |= option;
         if ((seen & WITH_SHARED) && (seen & WITH_LIMIT)) {
-            cmd_reply_error(s, "ERR syntax error: SHARED and LIMIT cannot go together");
+            cmd_reply_error(c, "ERR syntax error: SHARED and LIMIT cannot go together");
             return -1;
         }
         if (option == WITH_SHARED) {
@@ -152,11 +152,11 @@ static int take_options(struct session *s, struct lock_request *r, unsigned allo
             r->tell = true;
         } else if (option == WITH_FAIR) {
             r->fair = true;
-        } else if (++i == argc) {
-            cmd_reply_error(s, "ERR syntax error: '%.*s' needs a value", (int)argv[i - 1].len,
-                            argv[i - 1].ptr);
+        } else if (++i == c->argc) {
+            cmd_reply_error(c, "ERR syntax error: '%.*s' needs a value", (int)c->argv[i - 1].len,
+                            c->argv[i - 1].ptr);
             return -1;
-        } else if (take_lock_option(s, r, option, &argv[i], now_ms) != 0) {
+        } else if (take_lock_option(c, r, option, &c->argv[i]) != 0) {
             return -1;
         }
     }
@@ -177,33 +177,31 @@ static void remember_owner(struct session *s, struct owner *owner)
 }
 
 /* The n names stand from word `first` on, the options behind them. */
-static void ask_broker(struct session *s, enum lock_verb verb, unsigned allowed, int first, int n,
-                       int argc, const struct resp_arg *argv, int64_t now_ms)
+static void ask_broker(struct cmd_call *c, enum lock_verb verb, unsigned allowed, int first, int n)
 {
     for (int i = first; i < first + n; i++) {
-        if (!check_id(s, "name", &argv[i], LOCK_NAME_MAX))
+        if (!check_id(c, "name", &c->argv[i], LOCK_NAME_MAX))
             return;
     }
     struct lock_request *r = pool_get(sizeof *r);
     r->base.type = &cmd_lock_request_type;
     r->broker = cmd_hooks()->broker;
-    r->owner = owner_ref(s->owner);
-    r->unnamed = !s->owner_named;
-    r->tell = s->tell;
+    r->owner = owner_ref(c->session->owner);
+    r->unnamed = !c->session->owner_named;
+    r->tell = c->session->tell;
     r->verb = (uint8_t)verb;
-    if (take_options(s, r, allowed, first + n, argc, argv, now_ms) != 0) {
+    if (take_options(c, r, allowed, first + n) != 0) {
         lock_request_free(r);
         return;
     }
-    remember_owner(s, r->owner);
-    session_ask(s, &r->base);
-    broker_submit(r->broker, r, &argv[first], n, now_ms);
+    remember_owner(c->session, r->owner);
+    session_ask(c->session, &r->base);
+    broker_submit(r->broker, r, &c->argv[first], n, c->now_ms);
 }
 
-static void ask_one(struct session *s, enum lock_verb verb, unsigned allowed, int argc,
-                    const struct resp_arg *argv, int64_t now_ms)
+static void ask_one(struct cmd_call *c, enum lock_verb verb, unsigned allowed)
 {
-    ask_broker(s, verb, allowed, 1, 1, argc, argv, now_ms);
+    ask_broker(c, verb, allowed, 1, 1);
 }
 
 /* Returns the first name that stands there a second time; NULL: none does. */
@@ -220,81 +218,77 @@ static const struct resp_arg *find_twice(const struct resp_arg *names, int n)
 }
 
 /* numnames name [name ...] options */
-static void ask_many(struct session *s, enum lock_verb verb, unsigned allowed, int argc,
-                     const struct resp_arg *argv, int64_t now_ms)
+static void ask_many(struct cmd_call *c, enum lock_verb verb, unsigned allowed)
 {
     const struct resp_arg *twice;
     int64_t n;
-    if (util_parse_int(argv[1].ptr, argv[1].len, 1, MULTILOCK_NAMES_MAX, &n) != 0)
-        cmd_reply_error(s, "ERR numnames '%.*s' is not a number from 1 to %d",
-                        (int)(argv[1].len < 32 ? argv[1].len : 32), argv[1].ptr,
+    if (util_parse_int(c->argv[1].ptr, c->argv[1].len, 1, MULTILOCK_NAMES_MAX, &n) != 0)
+        cmd_reply_error(c, "ERR numnames '%.*s' is not a number from 1 to %d",
+                        (int)(c->argv[1].len < 32 ? c->argv[1].len : 32), c->argv[1].ptr,
                         MULTILOCK_NAMES_MAX);
-    else if (n > argc - 2)
-        cmd_reply_error(s, "ERR numnames is %d, but %d names follow", (int)n, argc - 2);
-    else if ((twice = find_twice(&argv[2], (int)n)))
-        cmd_reply_error(s, "ERR the name '%.*s' stands there twice", shown(twice), twice->ptr);
+    else if (n > c->argc - 2)
+        cmd_reply_error(c, "ERR numnames is %d, but %d names follow", (int)n, c->argc - 2);
+    else if ((twice = find_twice(&c->argv[2], (int)n)))
+        cmd_reply_error(c, "ERR the name '%.*s' stands there twice", shown(twice), twice->ptr);
     else
-        ask_broker(s, verb, allowed, 2, (int)n, argc, argv, now_ms);
+        ask_broker(c, verb, allowed, 2, (int)n);
 }
 
-void cmd_lock_acquire(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_lock_acquire(struct cmd_call *c)
 {
-    ask_one(s, VERB_LOCK, WITH_ALL, argc, argv, now_ms);
+    ask_one(c, VERB_LOCK, WITH_ALL);
 }
 
-void cmd_lock_acquire_many(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_lock_acquire_many(struct cmd_call *c)
 {
-    ask_many(s, VERB_MLOCK, WITH_ALL & ~(unsigned)WITH_FAIR, argc, argv, now_ms);
+    ask_many(c, VERB_MLOCK, WITH_ALL & ~(unsigned)WITH_FAIR);
 }
 
-void cmd_lock_release_many(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_lock_release_many(struct cmd_call *c)
 {
-    ask_many(s, VERB_MUNLOCK, WITH_OWNER, argc, argv, now_ms);
+    ask_many(c, VERB_MUNLOCK, WITH_OWNER);
 }
 
-void cmd_lock_release(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_lock_release(struct cmd_call *c)
 {
-    ask_one(s, VERB_UNLOCK, WITH_OWNER, argc, argv, now_ms);
+    ask_one(c, VERB_UNLOCK, WITH_OWNER);
 }
 
-void cmd_lock_renew(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_lock_renew(struct cmd_call *c)
 {
-    ask_one(s, VERB_RENEW, WITH_OWNER | WITH_LEASE, argc, argv, now_ms);
+    ask_one(c, VERB_RENEW, WITH_OWNER | WITH_LEASE);
 }
 
-void cmd_lock_holds(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_lock_holds(struct cmd_call *c)
 {
-    ask_one(s, VERB_HOLDS, WITH_OWNER, argc, argv, now_ms);
+    ask_one(c, VERB_HOLDS, WITH_OWNER);
 }
 
-void cmd_lock_info(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_lock_info(struct cmd_call *c)
 {
-    ask_one(s, VERB_INFO, 0, argc, argv, now_ms);
+    ask_one(c, VERB_INFO, 0);
 }
 
-void cmd_lock_force(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_lock_force(struct cmd_call *c)
 {
-    ask_one(s, VERB_FORCE, 0, argc, argv, now_ms);
+    ask_one(c, VERB_FORCE, 0);
 }
 
-void cmd_lock_owner(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_lock_owner(struct cmd_call *c)
 {
-    (void)now_ms;
-    if (argc > 2) {
-        cmd_reply_error(s, "ERR wrong number of arguments for 'owner' command");
+    if (c->argc > 2) {
+        cmd_reply_error(c, "ERR wrong number of arguments for 'owner' command");
         return;
     }
-    if (argc > 1) {
-        if (!check_id(s, "owner", &argv[1], LOCK_OWNER_MAX))
+    if (c->argc > 1) {
+        if (!check_id(c, "owner", &c->argv[1], LOCK_OWNER_MAX))
             return;
-        owner_unref(s->owner);
-        s->owner = owner_get(argv[1].ptr, argv[1].len);
-        s->owner_named = true;
-        owner_used(s->owner, s->id);
-        cmd_reply_ok(s);
+        owner_unref(c->session->owner);
+        c->session->owner = owner_get(c->argv[1].ptr, c->argv[1].len);
+        c->session->owner_named = true;
+        owner_used(c->session->owner, c->session->id);
+        cmd_reply_ok(c);
         return;
     }
-    struct resp_writer w = session_reply(s);
-    resp_bulk(&w, s->owner->text, s->owner->len);
-    session_reply_end(s);
+    resp_bulk(cmd_reply(c), c->session->owner->text, c->session->owner->len);
 }

@@ -58,109 +58,103 @@ static uint64_t list_locks(struct listing *listing, uint64_t cursor, int64_t cou
     return cursor;
 }
 
-static void reply_listing(struct session *s, const struct listing *listing, uint64_t cursor)
+static void reply_listing(struct cmd_call *c, const struct listing *listing, uint64_t cursor)
 {
     char text[24];
     snprintf(text, sizeof text, "%llu", (unsigned long long)cursor);
-    struct resp_writer w = session_reply(s);
-    resp_array(&w, 2);
-    resp_str(&w, text);
-    resp_array(&w, listing->count);
-    buf_append(w.out, buf_head(&listing->names), buf_len(&listing->names));
-    session_reply_end(s);
+    struct resp_writer *w = cmd_reply(c);
+    resp_array(w, 2);
+    resp_str(w, text);
+    resp_array(w, listing->count);
+    buf_append(w->out, buf_head(&listing->names), buf_len(&listing->names));
 }
 
 /* Reads the options; -1: an error was answered. */
-static int read_options(struct session *s, int argc, const struct resp_arg *argv, int64_t *cursor,
-                        int64_t *count, const struct resp_arg **match)
+static int read_options(struct cmd_call *c, int64_t *cursor, int64_t *count,
+                        const struct resp_arg **match)
 {
-    for (int i = 1; i < argc; i += 2) {
-        bool ok = i + 1 < argc;
-        if (ok && cmd_word_is(&argv[i], "CURSOR"))
-            ok = util_parse_int(argv[i + 1].ptr, argv[i + 1].len, 0, INT64_MAX, cursor) == 0;
-        else if (ok && cmd_word_is(&argv[i], "COUNT"))
-            ok = util_parse_int(argv[i + 1].ptr, argv[i + 1].len, 1, 100000, count) == 0;
-        else if (ok && cmd_word_is(&argv[i], "MATCH"))
-            *match = &argv[i + 1];
+    for (int i = 1; i < c->argc; i += 2) {
+        bool ok = i + 1 < c->argc;
+        if (ok && cmd_word_is(&c->argv[i], "CURSOR"))
+            ok = util_parse_int(c->argv[i + 1].ptr, c->argv[i + 1].len, 0, INT64_MAX, cursor) == 0;
+        else if (ok && cmd_word_is(&c->argv[i], "COUNT"))
+            ok = util_parse_int(c->argv[i + 1].ptr, c->argv[i + 1].len, 1, 100000, count) == 0;
+        else if (ok && cmd_word_is(&c->argv[i], "MATCH"))
+            *match = &c->argv[i + 1];
         else
             ok = false;
         if (!ok) {
             cmd_reply_error(
-                s, "ERR syntax error at '%.*s': LOCKS [CURSOR n] [MATCH glob] [COUNT 1..100000]",
-                (int)(argv[i].len < 64 ? argv[i].len : 64), argv[i].ptr);
+                c, "ERR syntax error at '%.*s': LOCKS [CURSOR n] [MATCH glob] [COUNT 1..100000]",
+                (int)(c->argv[i].len < 64 ? c->argv[i].len : 64), c->argv[i].ptr);
             return -1;
         }
     }
     return 0;
 }
 
-static void run_listing(struct session *s, const struct resp_arg *match, int64_t cursor,
+static void run_listing(struct cmd_call *c, const struct resp_arg *match, int64_t cursor,
                         int64_t count)
 {
-    struct listing listing = {.user = users_active() ? s->user : NULL};
-    if (match && !(listing.match = cmd_glob(s, match)))
+    struct listing listing = {.user = users_active() ? c->session->user : NULL};
+    if (match && !(listing.match = cmd_glob(c, match)))
         return;
     uint64_t next = list_locks(&listing, (uint64_t)cursor, count);
-    reply_listing(s, &listing, next);
+    reply_listing(c, &listing, next);
     glob_free(listing.match);
     buf_fini(&listing.names);
 }
 
-void cmd_lock_list(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_lock_list(struct cmd_call *c)
 {
     const struct resp_arg *match = NULL;
     int64_t cursor = 0, count = 10;
-    (void)now_ms;
-    if (read_options(s, argc, argv, &cursor, &count, &match) == 0)
-        run_listing(s, match, cursor, count);
+    if (read_options(c, &cursor, &count, &match) == 0)
+        run_listing(c, match, cursor, count);
 }
 
 /* ---- as Redis tells of its keys ---- */
 
-void cmd_lock_scan(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_lock_scan(struct cmd_call *c)
 {
     const struct resp_arg *match = NULL, *type = NULL;
     int64_t cursor, count = 10;
-    (void)now_ms;
-    if (util_parse_int(argv[1].ptr, argv[1].len, 0, INT64_MAX, &cursor) != 0) {
-        cmd_reply_error(s, "ERR invalid cursor");
+    if (util_parse_int(c->argv[1].ptr, c->argv[1].len, 0, INT64_MAX, &cursor) != 0) {
+        cmd_reply_error(c, "ERR invalid cursor");
         return;
     }
-    for (int i = 2; i < argc; i += 2) {
-        bool has_value = i + 1 < argc;
-        if (has_value && cmd_word_is(&argv[i], "MATCH")) {
-            match = &argv[i + 1];
-        } else if (has_value && cmd_word_is(&argv[i], "TYPE")) {
-            type = &argv[i + 1];
-        } else if (!has_value || !cmd_word_is(&argv[i], "COUNT")) {
-            cmd_reply_syntax(s);
+    for (int i = 2; i < c->argc; i += 2) {
+        bool has_value = i + 1 < c->argc;
+        if (has_value && cmd_word_is(&c->argv[i], "MATCH")) {
+            match = &c->argv[i + 1];
+        } else if (has_value && cmd_word_is(&c->argv[i], "TYPE")) {
+            type = &c->argv[i + 1];
+        } else if (!has_value || !cmd_word_is(&c->argv[i], "COUNT")) {
+            cmd_reply_syntax(c);
             return;
-        } else if (util_parse_int(argv[i + 1].ptr, argv[i + 1].len, 1, INT64_MAX, &count) != 0) {
-            cmd_reply_error(s, "ERR value is not an integer or out of range");
+        } else if (util_parse_int(c->argv[i + 1].ptr, c->argv[i + 1].len, 1, INT64_MAX, &count) !=
+                   0) {
+            cmd_reply_error(c, "ERR value is not an integer or out of range");
             return;
         }
     }
     if (!type || cmd_word_is(type, "LOCK")) {
-        run_listing(s, match, cursor, count);
+        run_listing(c, match, cursor, count);
         return;
     }
     struct listing none = {0};
-    reply_listing(s, &none, 0);
+    reply_listing(c, &none, 0);
 }
 
-void cmd_lock_count(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_lock_count(struct cmd_call *c)
 {
-    (void)argc, (void)argv, (void)now_ms;
-    cmd_reply_int(s, (int64_t)view_levels(cmd_hooks()->broker).n_names);
+    cmd_reply_int(c, (int64_t)view_levels(cmd_hooks()->broker).n_names);
 }
 
-void cmd_lock_type(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_lock_type(struct cmd_call *c)
 {
-    bool is_known = view_has_lock(cmd_hooks()->broker, argv[1].ptr, argv[1].len);
-    struct resp_writer w = session_reply(s);
-    (void)argc, (void)now_ms;
-    resp_simple(&w, is_known ? "lock" : "none");
-    session_reply_end(s);
+    bool is_known = view_has_lock(cmd_hooks()->broker, c->argv[1].ptr, c->argv[1].len);
+    resp_simple(cmd_reply(c), is_known ? "lock" : "none");
 }
 
 /* ---- WAITING ---- */
@@ -210,25 +204,25 @@ static void write_wait(struct resp_writer *w, const struct request *r, int64_t n
     resp_int(w, now_ms - r->arrived_us / 1000);
 }
 
-void cmd_lock_waiting(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_lock_waiting(struct cmd_call *c)
 {
     struct longest l = {.max = WAITING_USUAL};
     int64_t max;
 
-    if (argc != 1 && (argc != 3 || !cmd_word_is(&argv[1], "COUNT") ||
-                      util_parse_int(argv[2].ptr, argv[2].len, 1, WAITING_MAX, &max) != 0)) {
-        cmd_reply_error(s, "ERR syntax error: WAITING [COUNT 1..%d]", WAITING_MAX);
+    if (c->argc != 1 &&
+        (c->argc != 3 || !cmd_word_is(&c->argv[1], "COUNT") ||
+         util_parse_int(c->argv[2].ptr, c->argv[2].len, 1, WAITING_MAX, &max) != 0)) {
+        cmd_reply_error(c, "ERR syntax error: WAITING [COUNT 1..%d]", WAITING_MAX);
         return;
     }
-    if (argc == 3)
+    if (c->argc == 3)
         l.max = (int)max;
     cmd_hooks()->each_client(cmd_hooks()->server, look_for_wait, &l);
     cmd_charge(l.looked_at * WAITING_LOOK);
-    struct resp_writer w = session_reply(s);
-    resp_array(&w, (size_t)l.n);
+    struct resp_writer *w = cmd_reply(c);
+    resp_array(w, (size_t)l.n);
     for (int i = 0; i < l.n; i++)
-        write_wait(&w, l.rows[i], now_ms);
-    session_reply_end(s);
+        write_wait(w, l.rows[i], c->now_ms);
 }
 
 /* ---- MASTERS ---- */
@@ -260,17 +254,14 @@ static void write_master(struct resp_writer *w, const struct broker *b,
     resp_pair_str(w, "last_error", m->error);
 }
 
-void cmd_lock_masters(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_lock_masters(struct cmd_call *c)
 {
     const struct broker *b = cmd_hooks()->broker;
     int n = view_n_masters(b);
-    struct resp_writer w = session_reply(s);
-    (void)argc;
-    (void)argv;
-    resp_array(&w, (size_t)n);
+    struct resp_writer *w = cmd_reply(c);
+    resp_array(w, (size_t)n);
     for (int i = 0; i < n; i++) {
-        struct view_master seen = view_master(b, i, now_ms);
-        write_master(&w, b, &seen);
+        struct view_master seen = view_master(b, i, c->now_ms);
+        write_master(w, b, &seen);
     }
-    session_reply_end(s);
 }

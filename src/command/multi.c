@@ -5,37 +5,34 @@
  */
 #include "command/multi.h"
 
-void cmd_multi_multi(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_multi_multi(struct cmd_call *c)
 {
-    (void)argc, (void)argv, (void)now_ms;
-    if (s->multi) {
-        cmd_reply_error(s, "ERR MULTI calls can not be nested");
+    if (c->session->multi) {
+        cmd_reply_error(c, "ERR MULTI calls can not be nested");
         return;
     }
-    s->multi = true;
-    cmd_reply_ok(s);
+    c->session->multi = true;
+    cmd_reply_ok(c);
 }
 
-void cmd_multi_exec(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_multi_exec(struct cmd_call *c)
 {
-    (void)argc, (void)argv, (void)now_ms;
-    if (!s->multi) {
-        cmd_reply_error(s, "ERR EXEC without MULTI");
+    if (!c->session->multi) {
+        cmd_reply_error(c, "ERR EXEC without MULTI");
         return;
     }
-    s->multi = false;
-    cmd_reply_error(s, "EXECABORT nothing of this transaction was run: there are none here; send "
+    c->session->multi = false;
+    cmd_reply_error(c, "EXECABORT nothing of this transaction was run: there are none here; send "
                        "commands without MULTI (a pipeline without a transaction), or MLOCK for "
                        "several locks at once");
 }
 
-void cmd_multi_discard(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_multi_discard(struct cmd_call *c)
 {
-    (void)argc, (void)argv, (void)now_ms;
-    if (!s->multi) {
-        cmd_reply_error(s, "ERR DISCARD without MULTI");
+    if (!c->session->multi) {
+        cmd_reply_error(c, "ERR DISCARD without MULTI");
         return;
     }
-    s->multi = false;
-    cmd_reply_ok(s);
+    c->session->multi = false;
+    cmd_reply_ok(c);
 }

@@ -139,49 +139,49 @@ int cmd_find_names(const struct cmd *cmd, int argc, const struct resp_arg *argv,
     return argc > 1 ? 2 : 1;
 }
 
-static bool refuse_name(struct session *s, const struct resp_arg *name, const char *what)
+static bool refuse_name(struct cmd_call *c, const struct resp_arg *name, const char *what)
 {
-    const struct user *u = s->user;
+    const struct user *u = c->session->user;
 
     stats.auth_failures_permission++;
-    cmd_refused(s, CMD_REASON_NAME, name->ptr, name->len, u->name, strlen(u->name));
-    cmd_reply_error(s, "NOPERM user '%s' may not use the %s '%.*s' (users: %s.names)", u->name,
+    cmd_refused(c->session, CMD_REASON_NAME, name->ptr, name->len, u->name, strlen(u->name));
+    cmd_reply_error(c, "NOPERM user '%s' may not use the %s '%.*s' (users: %s.names)", u->name,
                     what, CMD_ARG(name), u->name);
     return false;
 }
 
 /* Returns whether the command gives back what this very connection holds, which harms nobody. Not
- * what its owner holds elsewhere: whoever can look sees the names of owners. */
-static bool gives_back(const struct session *s, const struct cmd *cmd, const struct resp_arg *name,
-                       int n_options, const struct resp_arg *options)
+ * what its owner holds elsewhere: whoever can look sees the names of owners. The names end at word
+ * `end`. */
+static bool gives_back(const struct cmd_call *c, const struct resp_arg *name, int end)
 {
+    const struct resp_arg *options = &c->argv[end];
+    int n_options = c->argc - end;
     bool has_owner = n_options == 2 && cmd_word_is(&options[0], "OWNER");
 
-    if (!(cmd->flags & CMD_RELEASE) || (n_options > 0 && !has_owner))
+    if (!(c->cmd->flags & CMD_RELEASE) || (n_options > 0 && !has_owner))
         return false;
-    return view_is_held_by(cmd_hooks()->broker, name->ptr, name->len, s,
+    return view_is_held_by(cmd_hooks()->broker, name->ptr, name->len, c->session,
                            has_owner ? options[1].ptr : NULL, has_owner ? options[1].len : 0);
 }
 
-static bool may_use_names(struct session *s, const struct cmd *cmd, int argc,
-                          const struct resp_arg *argv)
+static bool may_use_names(struct cmd_call *c)
 {
-    int first, end = cmd_find_names(cmd, argc, argv, &first);
+    int first, end = cmd_find_names(c->cmd, c->argc, c->argv, &first);
 
     for (int i = first; i < end; i++)
-        if (!user_may_use(s->user, argv[i].ptr, argv[i].len) &&
-            !gives_back(s, cmd, &argv[i], argc - end, &argv[end]))
-            return refuse_name(s, &argv[i], "name");
+        if (!user_may_use(c->session->user, c->argv[i].ptr, c->argv[i].len) &&
+            !gives_back(c, &c->argv[i], end))
+            return refuse_name(c, &c->argv[i], "name");
     return true;
 }
 
-static bool gives_all_back(const struct session *s, const struct cmd *cmd, int argc,
-                           const struct resp_arg *argv)
+static bool gives_all_back(const struct cmd_call *c)
 {
-    int first, end = cmd_find_names(cmd, argc, argv, &first);
+    int first, end = cmd_find_names(c->cmd, c->argc, c->argv, &first);
 
     for (int i = first; i < end; i++)
-        if (!gives_back(s, cmd, &argv[i], argc - end, &argv[end]))
+        if (!gives_back(c, &c->argv[i], end))
             return false;
     return first > 0 && end > first;
 }
@@ -202,12 +202,11 @@ static int first_channel(const struct cmd *cmd)
     return strchr(cmd_full_name(cmd_index(cmd)), '|') ? 2 : 1;
 }
 
-static bool may_hear(struct session *s, const struct cmd *cmd, int argc,
-                     const struct resp_arg *argv)
+static bool may_hear(struct cmd_call *c)
 {
-    for (int i = first_channel(cmd); i < argc; i++)
-        if (!is_own_channel(s->user, cmd, &argv[i]))
-            return refuse_name(s, &argv[i], "channel");
+    for (int i = first_channel(c->cmd); i < c->argc; i++)
+        if (!is_own_channel(c->session->user, c->cmd, &c->argv[i]))
+            return refuse_name(c, &c->argv[i], "channel");
     return true;
 }
 
@@ -236,45 +235,45 @@ enum monitor_view cmd_view(const struct user *u, const struct monitor_request *r
 
 /* ---- together ---- */
 
-static bool refuse_stranger(struct session *s, const char *full_name)
+static bool refuse_stranger(struct cmd_call *c)
 {
     stats.auth_failures_missing++;
-    cmd_refused(s, CMD_REASON_AUTH, full_name, strlen(full_name), "", 0);
-    cmd_reply_error(s, "NOAUTH Authentication required.");
+    cmd_refused(c->session, CMD_REASON_AUTH, c->full_name, strlen(c->full_name), "", 0);
+    cmd_reply_error(c, "NOAUTH Authentication required.");
     return false;
 }
 
-static bool refuse_command(struct session *s, const char *full_name, const char *why)
+static bool refuse_command(struct cmd_call *c, const char *why)
 {
-    const struct user *u = s->user;
+    const struct user *u = c->session->user;
 
     stats.auth_failures_permission++;
-    cmd_refused(s, CMD_REASON_COMMAND, full_name, strlen(full_name), u->name, strlen(u->name));
-    cmd_reply_error(s, "NOPERM user '%s' may not run '%s': %s", u->name, full_name, why);
+    cmd_refused(c->session, CMD_REASON_COMMAND, c->full_name, strlen(c->full_name), u->name,
+                strlen(u->name));
+    cmd_reply_error(c, "NOPERM user '%s' may not run '%s': %s", u->name, c->full_name, why);
     return false;
 }
 
-bool cmd_permits(struct session *s, const struct cmd *cmd, const char *full_name, int argc,
-                 const struct resp_arg *argv)
+bool cmd_permits(struct cmd_call *c)
 {
     char why[64];
 
-    if (!users_active() || (cmd->flags & CMD_ANYBODY))
+    if (!users_active() || (c->cmd->flags & CMD_ANYBODY))
         return true;
-    if (!s->user || s->user->gone)
-        return refuse_stranger(s, full_name);
-    const char *class = missing_class(s->user, cmd->flags);
-    if (class && gives_all_back(s, cmd, argc, argv))
+    if (!c->session->user || c->session->user->gone)
+        return refuse_stranger(c);
+    const char *class = missing_class(c->session->user, c->cmd->flags);
+    if (class && gives_all_back(c))
         return true;
     if (class) {
         snprintf(why, sizeof why, "it lacks the class %s", class);
-        return refuse_command(s, full_name, why);
+        return refuse_command(c, why);
     }
-    if (s->user->all_names)
+    if (c->session->user->all_names)
         return true;
-    if (cmd->flags & CMD_ALL_NAMES)
-        return refuse_command(s, full_name, "it shows names of others");
-    if (cmd->flags & CMD_CHANNELS)
-        return may_hear(s, cmd, argc, argv);
-    return may_use_names(s, cmd, argc, argv);
+    if (c->cmd->flags & CMD_ALL_NAMES)
+        return refuse_command(c, "it shows names of others");
+    if (c->cmd->flags & CMD_CHANNELS)
+        return may_hear(c);
+    return may_use_names(c);
 }

@@ -26,31 +26,31 @@ static void write_answer(struct resp_writer *w, const char *kind, const char *na
 }
 
 /* Returns -1 after an error if these names would break a limit: all or none are subscribed to. */
-static int check_limits(struct session *s, int n, const struct resp_arg *names, bool is_pattern)
+static int check_limits(struct cmd_call *c, int n, const struct resp_arg *names, bool is_pattern)
 {
     uint32_t added = 0, fresh = 0;
 
     for (int i = 0; i < n; i++) {
         if (names[i].len > PUBSUB_NAME_MAX) {
-            cmd_reply_error(s, "LIMIT the name of a channel or pattern has at most %d bytes",
+            cmd_reply_error(c, "LIMIT the name of a channel or pattern has at most %d bytes",
                             PUBSUB_NAME_MAX);
             return -1;
         }
-        added += !pubsub_is_subscribed(s, names[i].ptr, names[i].len, is_pattern);
+        added += !pubsub_is_subscribed(c->session, names[i].ptr, names[i].len, is_pattern);
         fresh += is_pattern && !pubsub_has_pattern(names[i].ptr, names[i].len);
     }
-    if (s->n_subscriptions + added > PUBSUB_SUBSCRIPTIONS_MAX) {
-        cmd_reply_error(s, "LIMIT a connection has at most %d subscriptions",
+    if (c->session->n_subscriptions + added > PUBSUB_SUBSCRIPTIONS_MAX) {
+        cmd_reply_error(c, "LIMIT a connection has at most %d subscriptions",
                         PUBSUB_SUBSCRIPTIONS_MAX);
         return -1;
     }
-    if (is_pattern && pubsub_count_session(s, true) + added > PUBSUB_PATTERNS_MAX) {
-        cmd_reply_error(s, "LIMIT a connection has at most %d patterns, and %d channels with them",
+    if (is_pattern && pubsub_count_session(c->session, true) + added > PUBSUB_PATTERNS_MAX) {
+        cmd_reply_error(c, "LIMIT a connection has at most %d patterns, and %d channels with them",
                         PUBSUB_PATTERNS_MAX, PUBSUB_SUBSCRIPTIONS_MAX);
         return -1;
     }
     if (pubsub_count_patterns() + fresh > PUBSUB_PATTERNS_ALL_MAX) {
-        cmd_reply_error(s,
+        cmd_reply_error(c,
                         "LIMIT this broker has %" PRIu32 " patterns of all connections, at most %d",
                         pubsub_count_patterns(), PUBSUB_PATTERNS_ALL_MAX);
         return -1;
@@ -64,18 +64,27 @@ static void charge(const struct session *s, int n)
     cmd_charge((int64_t)n * s->n_subscriptions * LOOK_INSTRUCTIONS);
 }
 
-static void subscribe(struct session *s, int argc, const struct resp_arg *argv, bool is_pattern)
+/* PSUBSCRIBE and PUNSUBSCRIBE mean patterns. */
+static bool means_patterns(const struct cmd_call *c)
 {
-    charge(s, 2 * argc);
-    if (check_limits(s, argc - 1, argv + 1, is_pattern) != 0)
+    return c->cmd->name[0] == 'P';
+}
+
+void cmd_pubsub_subscribe(struct cmd_call *c)
+{
+    bool is_pattern = means_patterns(c);
+
+    charge(c->session, 2 * c->argc);
+    if (check_limits(c, c->argc - 1, c->argv + 1, is_pattern) != 0)
         return;
-    struct resp_writer w = session_reply(s);
-    for (int i = 1; i < argc; i++) {
-        cmd_charge((int64_t)argv[i].len * (is_pattern ? PATTERN_INSTRUCTIONS : NAME_INSTRUCTIONS));
-        uint32_t count = pubsub_subscribe(s, argv[i].ptr, argv[i].len, is_pattern);
-        write_answer(&w, is_pattern ? "psubscribe" : "subscribe", argv[i].ptr, argv[i].len, count);
+    struct resp_writer *w = cmd_reply(c);
+    for (int i = 1; i < c->argc; i++) {
+        cmd_charge((int64_t)c->argv[i].len *
+                   (is_pattern ? PATTERN_INSTRUCTIONS : NAME_INSTRUCTIONS));
+        uint32_t count = pubsub_subscribe(c->session, c->argv[i].ptr, c->argv[i].len, is_pattern);
+        write_answer(w, is_pattern ? "psubscribe" : "subscribe", c->argv[i].ptr, c->argv[i].len,
+                     count);
     }
-    session_reply_end(s);
 }
 
 static void on_unsubscribed(void *arg, const char *name, size_t len, uint32_t left)
@@ -88,47 +97,22 @@ static void on_punsubscribed(void *arg, const char *name, size_t len, uint32_t l
     write_answer(arg, "punsubscribe", name, len, left);
 }
 
-static void unsubscribe(struct session *s, int argc, const struct resp_arg *argv, bool is_pattern)
+void cmd_pubsub_unsubscribe(struct cmd_call *c)
 {
+    bool is_pattern = means_patterns(c);
     const char *kind = is_pattern ? "punsubscribe" : "unsubscribe";
-    struct resp_writer w = session_reply(s);
+    struct resp_writer *w = cmd_reply(c);
 
-    charge(s, argc);
-    if (argc == 1 && pubsub_count_session(s, is_pattern) == 0)
-        write_answer(&w, kind, NULL, 0, s->n_subscriptions);
-    else if (argc == 1)
-        pubsub_unsubscribe_all(s, is_pattern, is_pattern ? on_punsubscribed : on_unsubscribed, &w);
-    for (int i = 1; i < argc; i++) {
-        uint32_t left = pubsub_unsubscribe(s, argv[i].ptr, argv[i].len, is_pattern);
-        write_answer(&w, kind, argv[i].ptr, argv[i].len, left);
+    charge(c->session, c->argc);
+    if (c->argc == 1 && pubsub_count_session(c->session, is_pattern) == 0)
+        write_answer(w, kind, NULL, 0, c->session->n_subscriptions);
+    else if (c->argc == 1)
+        pubsub_unsubscribe_all(c->session, is_pattern,
+                               is_pattern ? on_punsubscribed : on_unsubscribed, w);
+    for (int i = 1; i < c->argc; i++) {
+        uint32_t left = pubsub_unsubscribe(c->session, c->argv[i].ptr, c->argv[i].len, is_pattern);
+        write_answer(w, kind, c->argv[i].ptr, c->argv[i].len, left);
     }
-    session_reply_end(s);
-}
-
-void cmd_pubsub_subscribe(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
-{
-    (void)now_ms;
-    subscribe(s, argc, argv, false);
-}
-
-void cmd_pubsub_psubscribe(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
-{
-    (void)now_ms;
-    subscribe(s, argc, argv, true);
-}
-
-void cmd_pubsub_unsubscribe(struct session *s, int argc, const struct resp_arg *argv,
-                            int64_t now_ms)
-{
-    (void)now_ms;
-    unsubscribe(s, argc, argv, false);
-}
-
-void cmd_pubsub_punsubscribe(struct session *s, int argc, const struct resp_arg *argv,
-                             int64_t now_ms)
-{
-    (void)now_ms;
-    unsubscribe(s, argc, argv, true);
 }
 
 /* ---- PUBSUB ---- */
@@ -143,8 +127,8 @@ struct channels {
     size_t n;
 };
 
-/* The header needs their number: names go into a buffer of their own first. */
-/* False: that is enough. */
+/* The header needs their number: names go into a buffer of their own first. False: that is enough.
+ */
 static bool on_channel(void *arg, const char *name, size_t len, uint32_t n_sessions)
 {
     struct channels *c = arg;
@@ -162,50 +146,43 @@ static bool on_channel(void *arg, const char *name, size_t len, uint32_t n_sessi
     return true;
 }
 
-void cmd_pubsub_channels(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_pubsub_channels(struct cmd_call *c)
 {
     struct buf names = {0};
-    struct channels c = {.w = {.out = &names, .proto = s->proto}};
+    struct channels found = {.w = {.out = &names, .proto = c->session->proto}};
 
-    (void)now_ms;
-    if (argc > 3) {
-        cmd_reply_error(s, "ERR wrong number of arguments for 'pubsub|channels' command");
+    if (c->argc > 3) {
+        cmd_reply_error(c, "ERR wrong number of arguments for 'pubsub|channels' command");
         return;
     }
-    if (argc > 2 && (c.pattern = cmd_glob(s, &argv[2])) == NULL)
+    if (c->argc > 2 && (found.pattern = cmd_glob(c, &c->argv[2])) == NULL)
         return;
-    pubsub_each_channel(on_channel, &c);
-    cmd_charge(c.steps * 100);
-    if (c.steps > CHANNELS_STEPS) {
-        cmd_reply_error(s,
+    pubsub_each_channel(on_channel, &found);
+    cmd_charge(found.steps * 100);
+    if (found.steps > CHANNELS_STEPS) {
+        cmd_reply_error(c,
                         "LIMIT there are too many channels to look at (%" PRIu32
                         "): ask for some by name, PUBSUB NUMSUB",
                         pubsub_count_channels());
     } else {
-        struct resp_writer w = session_reply(s);
-        resp_array(&w, c.n);
-        buf_append(w.out, buf_head(&names), buf_len(&names));
-        session_reply_end(s);
+        cmd_reply_elements(c, found.n, &names);
     }
-    glob_free(c.pattern);
+    glob_free(found.pattern);
     buf_fini(&names);
 }
 
-void cmd_pubsub_numsub(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_pubsub_numsub(struct cmd_call *c)
 {
-    struct resp_writer w = session_reply(s);
+    struct resp_writer *w = cmd_reply(c);
 
-    (void)now_ms;
-    resp_array(&w, 2 * (size_t)(argc - 2));
-    for (int i = 2; i < argc; i++) {
-        resp_bulk(&w, argv[i].ptr, argv[i].len);
-        resp_int(&w, pubsub_count_channel(argv[i].ptr, argv[i].len));
+    resp_array(w, 2 * (size_t)(c->argc - 2));
+    for (int i = 2; i < c->argc; i++) {
+        resp_bulk(w, c->argv[i].ptr, c->argv[i].len);
+        resp_int(w, pubsub_count_channel(c->argv[i].ptr, c->argv[i].len));
     }
-    session_reply_end(s);
 }
 
-void cmd_pubsub_numpat(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_pubsub_numpat(struct cmd_call *c)
 {
-    (void)argc, (void)argv, (void)now_ms;
-    cmd_reply_int(s, pubsub_count_patterns());
+    cmd_reply_int(c, pubsub_count_patterns());
 }

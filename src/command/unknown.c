@@ -45,36 +45,36 @@ static const char *hint_for(const struct resp_arg *word)
     return "LOCK name takes a lock, UNLOCK name gives it back";
 }
 
-void cmd_reject_unknown(struct session *s, int argc, const struct resp_arg *argv)
+void cmd_reject_unknown(struct cmd_call *c)
 {
     char name[SHOWN_MAX + 1], args[SHOWN_MAX + 32];
     size_t len = 0;
 
-    name[append_word(name, SHOWN_MAX, &argv[0])] = '\0';
-    for (int i = 1; i < argc && len < SHOWN_MAX; i++) {
+    name[append_word(name, SHOWN_MAX, &c->argv[0])] = '\0';
+    for (int i = 1; i < c->argc && len < SHOWN_MAX; i++) {
         size_t room = SHOWN_MAX - len;
         args[len++] = '\'';
-        len += append_word(args + len, room, &argv[i]);
+        len += append_word(args + len, room, &c->argv[i]);
         args[len++] = '\'';
         args[len++] = ' ';
     }
     args[len] = '\0';
-    cmd_reply_error(s,
+    cmd_reply_error(c,
                     "ERR unknown command '%s', with args beginning with: %s"
                     "(this is holdfast, which keeps locks and no keys; %s; HELP tells more)",
-                    name, args, hint_for(&argv[0]));
+                    name, args, hint_for(&c->argv[0]));
 }
 
-void cmd_reject_unknown_sub(struct session *s, const char *command, const struct resp_arg *word)
+void cmd_reject_unknown_sub(struct cmd_call *c, const char *command, const struct resp_arg *word)
 {
     char name[SHOWN_MAX + 1];
 
     name[append_word(name, SHOWN_MAX, word)] = '\0';
     if (strcmp(command, "CONFIG") == 0 && cmd_word_is(word, "REWRITE"))
-        cmd_reply_error(s,
+        cmd_reply_error(c,
                         "ERR unknown subcommand '%s': to keep what CONFIG SET has changed, "
                         "write it into the configuration file yourself",
                         name);
     else
-        cmd_reply_error(s, "ERR unknown subcommand '%s'. Try %s HELP.", name, command);
+        cmd_reply_error(c, "ERR unknown subcommand '%s'. Try %s HELP.", name, command);
 }

@@ -155,10 +155,13 @@ static void run_ask(struct world_app *app, const struct world_ask *ask, int64_t 
     struct resp_arg argv[16];
     strcpy(text, ask->text);
     int argc = split(text, argv, 16);
+    struct cmd_call call = {.session = &app->session, .argc = argc, .argv = argv, .now_ms = now_ms};
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
         if (verbs[i].verb == ask->verb)
-            verbs[i].fn(&app->session, argc, argv, now_ms);
+            verbs[i].fn(&call);
     }
+    if (call.replied)
+        session_reply_end(&app->session);
 }
 
 static void run_asks(struct world_app *app, int64_t now_ms)
@@ -602,16 +605,21 @@ bool cmd_word_equals(const struct resp_arg *arg, const char *upper)
     return arg->len == strlen(upper) && strncasecmp(arg->ptr, upper, arg->len) == 0;
 }
 
-void cmd_reply_error(struct session *s, const char *fmt, ...)
+struct resp_writer *cmd_reply(struct cmd_call *c)
+{
+    c->w = session_reply(c->session);
+    c->replied = true;
+    return &c->w;
+}
+
+void cmd_reply_error(struct cmd_call *c, const char *fmt, ...)
 {
     char text[256];
     va_list args;
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    struct resp_writer w = session_reply(s);
-    resp_error(&w, "%s", text);
-    session_reply_end(s);
+    resp_error(cmd_reply(c), "%s", text);
 }
 
 void cmd_write_error(struct request *r, struct resp_writer *w, const char *fmt, ...)
@@ -625,9 +633,7 @@ void cmd_write_error(struct request *r, struct resp_writer *w, const char *fmt, 
     resp_error(w, "%s", text);
 }
 
-void cmd_reply_ok(struct session *s)
+void cmd_reply_ok(struct cmd_call *c)
 {
-    struct resp_writer w = session_reply(s);
-    resp_simple(&w, "OK");
-    session_reply_end(s);
+    resp_simple(cmd_reply(c), "OK");
 }

@@ -191,19 +191,17 @@ static void later_abandon(struct request *r, int64_t now_ms)
 static const struct request_type later = {later_write, later_abandon, later_free};
 static struct request *last_asked;
 
-void cmd_lock_acquire(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)
+void cmd_lock_acquire(struct cmd_call *c)
 {
-    (void)argc, (void)argv, (void)now_ms;
     last_asked = util_alloc(sizeof(*last_asked));
     last_asked->type = &later;
-    session_ask(s, last_asked);
+    session_ask(c->session, last_asked);
 }
 
 #define STUB(fn)                                                                                   \
-    void fn(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms)              \
+    void fn(struct cmd_call *c)                                                                    \
     {                                                                                              \
-        (void)argc, (void)argv, (void)now_ms;                                                      \
-        cmd_reply_int(s, 1);                                                                       \
+        cmd_reply_int(c, 1);                                                                       \
     }
 STUB(cmd_lock_release)
 STUB(cmd_lock_acquire_many)

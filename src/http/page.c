@@ -117,7 +117,7 @@ static void add_figures(struct template_values *values, const struct http_view *
     add_grouped(values, "clients", (uint64_t)g->clients_connected);
     add_grouped(values, "most clients", (uint64_t)g->max_clients);
     add_grouped(values, "voting masters", (uint64_t)g->quorum_available);
-    add_grouped(values, "all masters", v->n_masters);
+    add_grouped(values, "all masters", g->masters_len);
     add_grouped(values, "quorum", (uint64_t)g->quorum_required);
 }
 
@@ -163,33 +163,32 @@ static void add_curve(struct template_values *values, const char *name, const st
 
 /* ---- masters ---- */
 
-static const char *master_colour(const struct http_master *m)
+static const char *master_colour(const struct stats_master *m)
 {
-    if (m->votes)
+    if (m->up)
         return "ok";
     return strcmp(m->state, "down") == 0 || strcmp(m->state, "refused") == 0 ? "bad" : "warn";
 }
 
 static void add_master(struct template_values *values, const void *arg, size_t i)
 {
-    const struct http_view *v = arg;
-    const struct http_master *m = &v->masters[i];
+    const struct stats_master *m = &((const struct http_view *)arg)->gauges->masters[i];
 
     add_text(values, "name", m->name);
     add_text(values, "address", m->address);
     add_own(values, "colour", master_colour(m));
     add_text(values, "state", m->state);
-    if (m->quarantine_left_ms > 0)
-        add_ms(values, "quarantine", m->quarantine_left_ms);
-    if (!m->votes)
+    if (m->quarantine_remaining_ms > 0)
+        add_ms(values, "quarantine", m->quarantine_remaining_ms);
+    if (!m->up)
         add_text(values, "error", m->error);
-    if (m->votes)
+    if (m->up)
         http_put_us(template_value(values, "answers in"), m->latency_us);
     else
         add_own(values, "answers in", dash);
-    add_grouped(values, "in flight", m->in_flight);
+    add_grouped(values, "in flight", m->inflight);
     buf_printf(template_value(values, "clock"), "%+" PRId64 "&nbsp;ms", m->clock_offset_ms);
-    add_grouped(values, "restarts", (uint64_t)m->restarts);
+    add_grouped(values, "restarts", m->restarts);
 }
 
 /* ---- locks ---- */
@@ -287,7 +286,7 @@ void http_page(struct buf *out, const struct http_view *v, const char *nonce)
 {
     struct template_values values = {0};
     const struct template_list lists[] = {
-        {"masters", v->n_masters, add_master},
+        {"masters", v->gauges->masters_len, add_master},
         {"waits", v->n_waits, add_waiting_row},
         {"holds", v->n_holds, add_held_row},
         {"losses", lostlog_count(), add_loss},

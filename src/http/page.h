@@ -13,15 +13,7 @@ struct stats_gauges;
 
 enum {
     HTTP_SAMPLES = 60, /* of a second each, for the curves */
-    HTTP_ROWS = 10,    /* of the lists of waiters and of holds */
-    HTTP_MASTERS_MAX = 15
-};
-
-struct http_master {
-    const char *name, *address, *state, *error; /* error: the last one, or why it does not vote */
-    bool votes;
-    int64_t quarantine_left_ms, latency_us, clock_offset_ms, restarts;
-    uint32_t in_flight;
+    HTTP_ROWS = 10     /* of the lists of waiters and of holds */
 };
 
 /* A hold of a client that is connected, or a request that waits. */
@@ -48,8 +40,6 @@ struct http_view {
     int64_t now_ms;
     const char *notice;  /* something that somebody should see to; "": nothing */
     uint32_t n_jeopardy; /* holds whose last renewal has failed */
-    struct http_master masters[HTTP_MASTERS_MAX];
-    size_t n_masters;
     struct http_row waits[HTTP_ROWS], holds[HTTP_ROWS]; /* the longest first */
     size_t n_waits, n_holds;
     struct http_sample samples[HTTP_SAMPLES]; /* the oldest first; filled by http */

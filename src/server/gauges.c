@@ -151,10 +151,13 @@ static struct stats_master stats_of_master(const struct view_master *seen)
 
     return (struct stats_master){
         .name = m->name,
+        .address = m->address,
         .state = master_status_name(m),
+        .error = m->error,
         .up = seen->votes,
         .quarantine_remaining_ms = m->quarantine_left_ms,
         .clock_offset_ms = seen->clock_offset_ms,
+        .latency_us = m->latency_us,
         .inflight = m->in_flight,
         .requests_ok = (uint64_t)m->answered,
         .requests_error = (uint64_t)m->rejected,
@@ -167,18 +170,17 @@ static struct stats_master stats_of_master(const struct view_master *seen)
     };
 }
 
-static void gauge_masters(const struct broker *b, struct stats_gauges *g, struct stats_master *out,
-                          int64_t now_ms)
+static void gauge_masters(const struct broker *b, struct stats_gauges *g, int64_t now_ms)
 {
     int n = view_n_masters(b);
 
+    _Static_assert((int)STATS_MASTERS_MAX == (int)CONF_MASTERS_MAX, "room for all masters");
     for (int i = 0; i < n; i++) {
         struct view_master seen = view_master(b, i, now_ms);
         g->quorum_available += seen.votes;
-        out[i] = stats_of_master(&seen);
+        g->masters[i] = stats_of_master(&seen);
     }
     g->quorum_required = quorum_need(n);
-    g->masters = out;
     g->masters_len = (size_t)n;
 }
 
@@ -193,8 +195,7 @@ static int64_t tcp_port(const struct server *s)
     return 0;
 }
 
-void server_gauges(struct server *s, struct stats_gauges *out, struct stats_master *masters,
-                   int64_t now_ms)
+void server_gauges(struct server *s, struct stats_gauges *out, int64_t now_ms)
 {
     *out = (struct stats_gauges){
         .run_id = s->id,
@@ -216,5 +217,5 @@ void server_gauges(struct server *s, struct stats_gauges *out, struct stats_mast
     gauge_clients(s, out, now_ms);
     gauge_process(s, out, now_ms);
     gauge_locks(&s->broker, out);
-    gauge_masters(&s->broker, out, masters, now_ms);
+    gauge_masters(&s->broker, out, now_ms);
 }

@@ -61,10 +61,9 @@ static void reset_client(void *server, struct session *session, int64_t now_ms)
 
 static void info(void *server, struct buf *out, const char *sections)
 {
-    struct stats_master masters[CONF_MASTERS_MAX];
     struct stats_gauges g;
 
-    server_gauges(server, &g, masters, clock_ms());
+    server_gauges(server, &g, clock_ms());
     stats_info(out, sections, &g);
 }
 

@@ -23,10 +23,9 @@ enum { HOLDS_LOOKED_AT = 20000 };
 
 static void metrics(void *arg, struct buf *out)
 {
-    struct stats_master masters[CONF_MASTERS_MAX];
     struct stats_gauges g;
 
-    server_gauges(arg, &g, masters, clock_ms());
+    server_gauges(arg, &g, clock_ms());
     stats_metrics(out, &g);
 }
 
@@ -149,27 +148,6 @@ static void show_client(struct session *session, void *arg)
         show_wait(l, r);
 }
 
-static void show_masters(const struct broker *b, struct http_view *view, int64_t now_ms)
-{
-    _Static_assert(CONF_MASTERS_MAX <= (int)HTTP_MASTERS_MAX, "the view has too few masters");
-    for (int i = 0; i < view_n_masters(b); i++) {
-        struct view_master seen = view_master(b, i, now_ms);
-        const struct master_status *m = seen.status;
-        view->masters[view->n_masters++] = (struct http_master){
-            .name = m->name,
-            .address = m->address,
-            .state = master_status_name(m),
-            .error = m->error,
-            .votes = seen.votes,
-            .quarantine_left_ms = m->quarantine_left_ms,
-            .latency_us = m->latency_us,
-            .clock_offset_ms = seen.clock_offset_ms,
-            .restarts = m->restarts,
-            .in_flight = m->in_flight,
-        };
-    }
-}
-
 static const char *notice_of(const struct server *s)
 {
     static char text[160];
@@ -183,21 +161,19 @@ static const char *notice_of(const struct server *s)
 static void fill_view(void *arg, struct http_view *view)
 {
     static struct stats_gauges gauges;
-    static struct stats_master masters[CONF_MASTERS_MAX];
     struct server *s = arg;
     int64_t now_ms = clock_ms();
     struct looking l = {.view = view, .now_ms = now_ms};
 
     server_update_ready(s, now_ms);
     server_update_status(s, now_ms);
-    server_gauges(s, &gauges, masters, now_ms);
+    server_gauges(s, &gauges, now_ms);
     view->gauges = &gauges;
     view->id = s->id;
     view->status = s->status;
     view->notice = notice_of(s);
     view->now_ms = now_ms;
     view->n_jeopardy = view_levels(&s->broker).n_jeopardy;
-    show_masters(&s->broker, view, now_ms);
     client_each(s->clients, show_client, &l);
 }
 

@@ -23,7 +23,6 @@ struct subscriber;
 struct buf;
 struct http;
 struct stats_gauges;
-struct stats_master;
 
 enum server_phase { SERVER_RUNS, SERVER_DRAINS, SERVER_ENDS };
 
@@ -123,9 +122,8 @@ void server_init_commands(struct server *);
 extern const struct client_events server_client_events;
 
 /* ---- gauges.c ---- */
-/* Reads the gauges; `masters` (CONF_MASTERS_MAX) are lent to `out`. The clients are there. */
-void server_gauges(struct server *, struct stats_gauges *out, struct stats_master *masters,
-                   int64_t now_ms);
+/* Reads the gauges. The clients are there. */
+void server_gauges(struct server *, struct stats_gauges *out, int64_t now_ms);
 
 /* ---- tls.c ---- */
 /* Makes the context for clients that `conf` asks for, NULL without a certificate. Reads all files

@@ -65,13 +65,17 @@ enum stats_unit {
     X(open_fds, ONE, "", "process_open_fds", "", "Open file descriptors.")                         \
     X(max_fds, ONE, "", "process_max_fds", "", "Limit of file descriptors.")
 
-/* One master as the texts show it; all but the name may be 0. */
+enum { STATS_MASTERS_MAX = 15 };
+
+/* One master as texts and status page show it; all but the name may be 0. */
 struct stats_master {
-    const char *name;
+    const char *name, *address;
     const char *state; /* of its state machine: "active", "quarantined", ... */
+    const char *error; /* the last one, or why it does not vote */
     bool up;           /* connected and its votes count */
     int64_t quarantine_remaining_ms;
     int64_t clock_offset_ms;
+    int64_t latency_us;
     uint64_t inflight; /* requests sent and not answered */
     uint64_t requests_ok, requests_error, requests_timeout;
     uint64_t restarts, data_losses, clock_jumps, reconnects;
@@ -93,7 +97,7 @@ struct stats_gauges {
     int64_t pubsub_channels, pubsub_patterns;
     int64_t memory_peak;                /* bytes */
     int64_t cpu_user_us, cpu_system_us; /* of the process; the metrics show their sum */
-    const struct stats_master *masters;
+    struct stats_master masters[STATS_MASTERS_MAX];
     size_t masters_len;
 };
 #endif

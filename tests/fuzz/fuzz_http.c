@@ -134,15 +134,19 @@ static struct http_row next_row(void)
 }
 
 static struct stats_gauges gauges;
-static struct stats_master masters[2];
 
 static void fill_gauges(void)
 {
-    gauges = (struct stats_gauges){.masters = masters, .masters_len = 2};
+    gauges = (struct stats_gauges){.masters_len = 2};
     for (int i = 0; i < 2; i++) {
-        masters[i] = (struct stats_master){.name = next_text(NULL), .state = "active"};
-        masters[i].clock_offset_ms = last_number;
-        masters[i].requests_ok = (uint64_t)last_number;
+        gauges.masters[i] = (struct stats_master){.name = next_text(NULL),
+                                                  .address = next_text(NULL),
+                                                  .state = next_text(NULL),
+                                                  .error = next_text(NULL),
+                                                  .quarantine_remaining_ms = last_number & 0xffff,
+                                                  .up = last_number & 1,
+                                                  .clock_offset_ms = last_number,
+                                                  .requests_ok = (uint64_t)last_number};
     }
     gauges.run_id = next_text(NULL);
     gauges.ready = last_number & 1;
@@ -183,14 +187,6 @@ static void hook_view(void *arg, struct http_view *view)
     view->id = next_text(NULL);
     view->status = next_text(NULL);
     view->now_ms = last_number;
-    view->n_masters = 2;
-    for (int i = 0; i < 2; i++)
-        view->masters[i] = (struct http_master){.name = next_text(NULL),
-                                                .address = next_text(NULL),
-                                                .state = next_text(NULL),
-                                                .error = next_text(NULL),
-                                                .quarantine_left_ms = last_number & 0xffff,
-                                                .votes = last_number & 1};
     view->n_holds = view->n_waits = (size_t)(last_number & 3);
     for (size_t i = 0; i < view->n_holds; i++) {
         view->holds[i] = next_row();

@@ -349,11 +349,11 @@ static struct http_row evil_row(const char *name, size_t len)
 START_TEST(page_with_everything_evil)
 {
     gauges = (struct stats_gauges){.masters_len = 2, .quorum_available = 1, .ready = true};
-    view = (struct http_view){.now_ms = 100000, .n_masters = 2, .status = evil};
-    view.masters[0] = (struct http_master){
-        .name = evil, .address = evil, .state = "active", .error = evil, .votes = true};
-    view.masters[1] =
-        (struct http_master){.name = evil, .address = evil, .state = "down", .error = evil};
+    view = (struct http_view){.now_ms = 100000, .status = evil};
+    gauges.masters[0] = (struct stats_master){
+        .name = evil, .address = evil, .state = "active", .error = evil, .up = true};
+    gauges.masters[1] =
+        (struct stats_master){.name = evil, .address = evil, .state = "down", .error = evil};
     for (view.n_waits = 0; view.n_waits < HTTP_ROWS; view.n_waits++)
         view.waits[view.n_waits] = evil_row(evil, strlen(evil));
     for (view.n_holds = 0; view.n_holds < HTTP_ROWS; view.n_holds++)

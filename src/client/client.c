@@ -218,7 +218,7 @@ static void refuse_stranger_too_many(struct clients *set, int fd, bool tls)
 {
     static struct log_limit limit;
 
-    stats.connections_rejected_unauth++;
+    stats.rejected_unauthenticated++;
     if (log_limited(&limit, clock_ms()))
         log_warn(
             "clients",
@@ -231,7 +231,7 @@ static void refuse_one_too_many(struct clients *set, int fd, bool tls)
 {
     static struct log_limit limit;
 
-    stats.connections_rejected_clients++;
+    stats.rejected_max_clients++;
     if (log_limited(&limit, clock_ms()))
         log_warn("clients",
                  "max_clients=%" PRId64 " reached, a connection is refused swallowed=%" PRIu64,
@@ -243,7 +243,7 @@ static void refuse_address(struct clients *set, int fd, bool tls, const char *pe
 {
     static struct log_limit limit;
 
-    stats.connections_rejected_address++;
+    stats.rejected_per_address++;
     if (log_limited(&limit, clock_ms()))
         log_warn("clients",
                  "max_clients_per_address=%" PRId64
@@ -385,7 +385,7 @@ void client_accept(void *clients, int fd, bool tls, const struct sockaddr *peer,
     struct clients *set = clients;
     int64_t now_ms = clock_ms();
 
-    stats.connections_received++;
+    stats.total_connections_received++;
     int64_t uid = uid_of_peer(fd, peer);
     struct user *user = user_of_peer(uid);
     if (is_one_too_many(set, fd, tls, peer, peer_len, users_active() && !user))

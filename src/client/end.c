@@ -43,7 +43,7 @@ static const struct {
     [CLIENT_END_AUTH] = {"auth_timeout", LOG_LEVEL_INFO, &stats.disconnects_auth_timeout},
     [CLIENT_END_REQUEST] = {"slow_request", LOG_LEVEL_INFO, &stats.disconnects_slow_request},
     [CLIENT_END_IDLE] = {"idle", LOG_LEVEL_INFO, &stats.disconnects_idle},
-    [CLIENT_END_OUTPUT] = {"output_limit", LOG_LEVEL_INFO, &stats.disconnects_output},
+    [CLIENT_END_OUTPUT] = {"output_limit", LOG_LEVEL_INFO, &stats.disconnects_output_limit},
     [CLIENT_END_KILLED] = {"killed", LOG_LEVEL_INFO, &stats.disconnects_killed},
     [CLIENT_END_ASKED] = {"lost", LOG_LEVEL_INFO, &stats.disconnects_lost},
     [CLIENT_END_SHUTDOWN] = {"shutdown", LOG_LEVEL_DEBUG, &stats.disconnects_shutdown},
@@ -68,8 +68,8 @@ static void log_end(const struct client *c, enum client_end end, const char *rea
 
 static void count_bytes(struct client *c)
 {
-    stats.net_input_bytes += (uint64_t)(c->stream.bytes_in - c->counted_in);
-    stats.net_output_bytes += (uint64_t)(c->stream.bytes_out - c->counted_out);
+    stats.total_net_input_bytes += (uint64_t)(c->stream.bytes_in - c->counted_in);
+    stats.total_net_output_bytes += (uint64_t)(c->stream.bytes_out - c->counted_out);
     c->counted_in = c->stream.bytes_in;
     c->counted_out = c->stream.bytes_out;
 }

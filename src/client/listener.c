@@ -74,7 +74,7 @@ static void on_pause_over(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    stats.accept_paused_us += (uint64_t)(clock_us() - set->paused_us);
+    stats.accept_paused_usec += (uint64_t)(clock_us() - set->paused_us);
     if (set->reserve < 0)
         set->reserve = open_reserve();
     arm_listeners(set);
@@ -95,7 +95,7 @@ static void refuse_without_fd(struct listeners *set, const struct listener *l, i
     static const char text[] = "-ERR max number of clients reached\r\n";
     static struct log_limit limit;
 
-    stats.connections_rejected_fds++;
+    stats.rejected_no_descriptor++;
     if (log_limited(&limit, clock_ms()))
         log_error("listener", "cannot accept a connection: %s%s swallowed=%" PRIu64, strerror(err),
                   err == EMFILE ? " (LimitNOFILE=)" : "", limit.swallowed);

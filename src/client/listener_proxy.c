@@ -114,7 +114,7 @@ void listener_await_header(struct listener_proxied *list, int fd, bool tls,
     static const struct timeval wait = {.tv_sec = WAIT_S};
 
     if (list->n >= WAITING_MAX) {
-        stats.connections_rejected_clients++;
+        stats.rejected_max_clients++;
         close(fd);
         return;
     }

@@ -300,7 +300,7 @@ bool cmd_dispatch(struct session *s, int argc, const struct resp_arg *argv, int6
     bool again = s->login != NULL;
 
     assert(argc > 0);
-    stats.commands_processed += !again;
+    stats.total_commands_processed += !again;
     charged = argc > USUAL_ARGS ? (argc - USUAL_ARGS) * ARG_INSTRUCTIONS : 0;
     run_call(&c, again, now_us);
     if (c.replied)

@@ -203,7 +203,7 @@ void http_second(struct http *h)
         return;
     struct http_sample *s = &h->samples[h->n_samples++ % HTTP_SAMPLES];
     s->granted = count_since(&h->last_granted, stats.acquires_granted);
-    s->commands = count_since(&h->last_commands, stats.commands_processed);
+    s->commands = count_since(&h->last_commands, stats.total_commands_processed);
     h->hooks.levels(h->hooks.arg, &s->held, &s->waiting);
 }
 
@@ -216,7 +216,7 @@ struct http *http_new(struct event_base *base, const struct conf_listens *listen
 
     h->hooks = *hooks;
     h->last_granted = stats.acquires_granted;
-    h->last_commands = stats.commands_processed;
+    h->last_commands = stats.total_commands_processed;
     h->evhttp = evhttp_new(base);
     if (!h->evhttp)
         util_die("cannot make an HTTP server");

@@ -89,8 +89,8 @@ static void add_broker_state(struct template_values *values, const struct http_v
 
 static uint64_t count_lost(void)
 {
-    return stats.locks_lost_no_quorum + stats.locks_lost_max_hold + stats.locks_lost_gone +
-           stats.locks_lost_moved + stats.locks_lost_forced + stats.locks_lost_pause;
+    return stats.lost_no_quorum + stats.lost_max_hold + stats.lost_gone + stats.lost_moved +
+           stats.lost_forced + stats.lost_pause;
 }
 
 static void add_figures(struct template_values *values, const struct http_view *v)
@@ -109,7 +109,7 @@ static void add_figures(struct template_values *values, const struct http_view *
     add_grouped(values, "grants", now->granted);
     add_grouped(values, "all grants", stats.acquires_granted);
     add_grouped(values, "commands", now->commands);
-    add_grouped(values, "all commands", stats.commands_processed);
+    add_grouped(values, "all commands", stats.total_commands_processed);
     add_grouped(values, "lost", count_lost());
     add_own(values, "lost colour", count_lost() > 0 ? "bad" : "");
     if (v->n_jeopardy > 0)

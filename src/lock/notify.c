@@ -20,12 +20,12 @@ static const struct {
     const char *name;
     uint64_t *counter;
 } reasons[LOST_REASONS] = {
-    [LOST_NO_QUORUM] = {"no-quorum", &stats.locks_lost_no_quorum},
-    [LOST_GONE] = {"gone", &stats.locks_lost_gone},
-    [LOST_MOVED] = {"moved", &stats.locks_lost_moved},
-    [LOST_MAX_HOLD] = {"max-hold", &stats.locks_lost_max_hold},
-    [LOST_FORCED] = {"forced", &stats.locks_lost_forced},
-    [LOST_PAUSE] = {"pause", &stats.locks_lost_pause},
+    [LOST_NO_QUORUM] = {"no-quorum", &stats.lost_no_quorum},
+    [LOST_GONE] = {"gone", &stats.lost_gone},
+    [LOST_MOVED] = {"moved", &stats.lost_moved},
+    [LOST_MAX_HOLD] = {"max-hold", &stats.lost_max_hold},
+    [LOST_FORCED] = {"forced", &stats.lost_forced},
+    [LOST_PAUSE] = {"pause", &stats.lost_pause},
 };
 
 /* ["what", name, token, text or number] */

@@ -40,7 +40,7 @@ static void info_counters(struct buf *out, enum stats_section section)
 {
     for (const struct stats_counter_row *row = stats_counter_rows; row->field; row++)
         if (row->section == section)
-            buf_printf(out, "%s:%llu\r\n", row->name, (unsigned long long)stats_value(row));
+            buf_printf(out, "%s:%llu\r\n", row->field, (unsigned long long)stats_value(row));
 }
 
 static void info_gauges(struct buf *out, const struct stats_gauges *g)
@@ -132,9 +132,8 @@ static void section_stats(struct buf *out, const struct stats_gauges *g)
     buf_printf(out, "instantaneous_input_kbps:%.2f\r\n", stats_rates()->input_bytes / 1024);
     buf_printf(out, "instantaneous_output_kbps:%.2f\r\n", stats_rates()->output_bytes / 1024);
     put_field_int(out, "rejected_connections",
-                  (int64_t)(stats.connections_rejected_clients +
-                            stats.connections_rejected_address + stats.connections_rejected_unauth +
-                            stats.connections_rejected_fds));
+                  (int64_t)(stats.rejected_max_clients + stats.rejected_per_address +
+                            stats.rejected_unauthenticated + stats.rejected_no_descriptor));
     put_field_int(out, "sync_full", 0);
     put_field_int(out, "sync_partial_ok", 0);
     put_field_int(out, "sync_partial_err", 0);

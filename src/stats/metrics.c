@@ -62,7 +62,7 @@ static void metrics_hist(struct buf *out, const char *metric, const char *labels
 static bool is_time(const char *field)
 {
     size_t len = strlen(field);
-    return len > 3 && strcmp(field + len - 3, "_us") == 0;
+    return len > 5 && strcmp(field + len - 5, "_usec") == 0;
 }
 
 static void metrics_counters(struct buf *out)

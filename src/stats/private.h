@@ -27,7 +27,7 @@ enum stats_section {
 struct stats_counter_row {
     size_t offset; /* in struct stats */
     enum stats_section section;
-    const char *field, *name, *metric, *labels, *help;
+    const char *field, *metric, *labels, *help;
 };
 struct stats_hist_row {
     size_t offset;

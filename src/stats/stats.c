@@ -32,11 +32,16 @@ static struct {
 } last_tick;
 
 const struct stats_counter_row stats_counter_rows[] = {
-#define ROW(field, section, name, metric, labels, help)                                            \
-    {offsetof(struct stats, field), section, #field, name, metric, labels, help},
-    STATS_COUNTERS(ROW)
+#define ROW(field, metric, labels, help)                                                           \
+    {offsetof(struct stats, field), SECTION, #field, metric, labels, help},
+#define SECTION STATS_SECTION_STATS
+    STATS_REDIS_COUNTERS(ROW)
+#undef SECTION
+#define SECTION STATS_SECTION_HOLDFAST
+        STATS_OWN_COUNTERS(ROW)
+#undef SECTION
 #undef ROW
-        {.field = NULL}};
+            {.field = NULL}};
 
 const struct stats_hist_row stats_hist_rows[] = {
 #define ROW(field, metric, help) {offsetof(struct stats, field), #field, metric, help},
@@ -187,14 +192,15 @@ void stats_tick(int64_t now_ms)
     double seconds = (double)(now_ms - last_tick.at_ms) / 1000;
 
     if (last_tick.at_ms > 0 && seconds > 0) {
-        rates.commands = (double)(stats.commands_processed - last_tick.commands) / seconds;
-        rates.input_bytes = (double)(stats.net_input_bytes - last_tick.input_bytes) / seconds;
-        rates.output_bytes = (double)(stats.net_output_bytes - last_tick.output_bytes) / seconds;
+        rates.commands = (double)(stats.total_commands_processed - last_tick.commands) / seconds;
+        rates.input_bytes = (double)(stats.total_net_input_bytes - last_tick.input_bytes) / seconds;
+        rates.output_bytes =
+            (double)(stats.total_net_output_bytes - last_tick.output_bytes) / seconds;
     }
     last_tick.at_ms = now_ms;
-    last_tick.commands = stats.commands_processed;
-    last_tick.input_bytes = stats.net_input_bytes;
-    last_tick.output_bytes = stats.net_output_bytes;
+    last_tick.commands = stats.total_commands_processed;
+    last_tick.input_bytes = stats.total_net_input_bytes;
+    last_tick.output_bytes = stats.total_net_output_bytes;
 }
 
 const struct stats_rates *stats_rates(void)

@@ -338,7 +338,7 @@ static struct http *begin(void)
     require(h != NULL);
     for (size_t n = n_seconds; n > 0; n--) {
         stats.acquires_granted += (uint64_t)last_number;
-        stats.commands_processed += n;
+        stats.total_commands_processed += n;
         http_second(h);
         last_number /= 2;
     }

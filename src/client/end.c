@@ -20,8 +20,8 @@
 #include "command/command.h"
 #include "stats/stats.h"
 
-/* How many clients are ended in one turn; END_SMALL requests or subscriptions of one count as
- * another client. */
+/* How many clients are ended in one turn; END_SMALL requests, subscriptions or holds of one count
+ * as another client. */
 enum { ENDS_TURN = 200, END_SMALL = 16 };
 
 enum { WATCH_MS = 250, LOG_LINES_PER_SECOND = 20, IDLE_ROUND = 8, IDLE_LEAST = 16 };
@@ -150,6 +150,7 @@ static void leave_lists(struct client *c)
 void client_end_now(struct client *c, enum client_end end, const char *reason)
 {
     struct clients *set = c->set;
+    const struct session *s = &c->session;
     int64_t now_ms = clock_ms();
 
     if (c->dead)
@@ -158,7 +159,7 @@ void client_end_now(struct client *c, enum client_end end, const char *reason)
         log_end(c, end, reason, now_ms);
     c->dead = c->session.closing = true;
     leave_lists(c);
-    set->ends_left -= 1 + (int)((c->session.n_requests + c->session.n_subscriptions) / END_SMALL);
+    set->ends_left -= 1 + (int)((s->n_requests + s->n_subscriptions + s->n_holds) / END_SMALL);
     (*ends[end].counter)++;
     cmd_session_end(&c->session);
     set->events->on_end(set->arg, &c->session, end, now_ms);

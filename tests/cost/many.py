@@ -155,17 +155,6 @@ def renewals(state):
         until(client, "renewals_ok", before + DUE)
 
 
-def losses(state):
-    """The master does not answer, and all that were renewed are lost at once."""
-    with state.broker.connect() as client:
-        before = figure(client, "lost_no_quorum")
-        state.redis.stop()
-        state.still(LEASE_S - 5)   # less than pause_limit
-        until(client, "lost_no_quorum", before + DUE)
-        state.redis.cont()
-    settle(state.broker)
-
-
 def holder_leaves(state):
     state.take_due("left")
     with state.broker.connect() as client:
@@ -199,7 +188,7 @@ def kill_all(state):
 FLOWS = {"look": look, "lock": lock, "pages": pages, "reload": reload, "requests at once": requests_at_once,
          "pause of clients ends": pause_of_clients_ends, "message to all": message_to_all,
          "master was still": master_was_still, "pause and resume": pause_and_resume, "expiry": expiry,
-         "renewals": renewals, "losses": losses, "holder leaves": holder_leaves, "drain": drain, "kill all": kill_all}
+         "renewals": renewals, "holder leaves": holder_leaves, "drain": drain, "kill all": kill_all}
 
 
 def main():

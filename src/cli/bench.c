@@ -13,16 +13,6 @@
 #include "cli/json.h"
 #include "cli/text.h"
 
-enum {
-    OPT_HOLD = 256,
-    OPT_THINK,
-    OPT_DURATION,
-    OPT_WAIT,
-    OPT_LEASE,
-    OPT_SHARED,
-    OPT_LIMIT,
-    OPT_PREFIX
-};
 enum { CLIENTS_MAX = 100000, NAMES_MAX = 10000000 };
 
 static const struct {
@@ -31,77 +21,24 @@ static const struct {
 } quantiles[] = {{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}};
 enum { N_QUANTILES = sizeof quantiles / sizeof quantiles[0] };
 
-/* Reads a time as cli_duration_ms() does, and "500us". */
-static int64_t parse_us(const char *option, const char *text)
-{
-    size_t len = strlen(text);
-    int64_t us;
-    if (len > 2 && strcmp(text + len - 2, "us") == 0 &&
-        util_parse_int(text, len - 2, 0, INT64_C(1000000000), &us) == 0)
-        return us;
-    return cli_duration_ms(option, text) * 1000;
-}
-
-static void take_bench_option(struct bench_plan *p, int option, char **argv)
-{
-    switch (option) {
-    case 'c':
-        p->clients = cli_number("--clients", optarg, 1, CLIENTS_MAX);
-        break;
-    case 'n':
-        p->names = cli_number("--names", optarg, 1, NAMES_MAX);
-        break;
-    case OPT_HOLD:
-        p->hold_us = parse_us("--hold", optarg);
-        break;
-    case OPT_THINK:
-        p->think_us = parse_us("--think", optarg);
-        break;
-    case OPT_DURATION:
-        p->duration_ms = cli_duration_ms("--duration", optarg);
-        break;
-    case OPT_WAIT:
-        p->wait_ms = cli_duration_ms("--wait", optarg);
-        break;
-    case OPT_LEASE:
-        p->lease_ms = cli_duration_ms("--lease", optarg);
-        break;
-    case OPT_SHARED:
-        p->shared = true;
-        break;
-    case OPT_LIMIT:
-        p->limit = cli_number("--limit", optarg, 1, CLI_LIMIT_MAX);
-        break;
-    case OPT_PREFIX:
-        p->prefix = optarg;
-        if (strlen(optarg) > 400 || strpbrk(optarg, "\r\n"))
-            cli_usage("--prefix: at most 400 bytes without line breaks");
-        break;
-    default:
-        cli_option(option, argv);
-    }
-}
-
 static void bench_options(struct bench_plan *p, int argc, char **argv)
 {
-    static const struct option longs[] = {CLI_LONGS,
-                                          CLI_JSON,
-                                          {"clients", required_argument, NULL, 'c'},
-                                          {"names", required_argument, NULL, 'n'},
-                                          {"hold", required_argument, NULL, OPT_HOLD},
-                                          {"think", required_argument, NULL, OPT_THINK},
-                                          {"duration", required_argument, NULL, OPT_DURATION},
-                                          {"wait", required_argument, NULL, OPT_WAIT},
-                                          {"lease", required_argument, NULL, OPT_LEASE},
-                                          {"shared", no_argument, NULL, OPT_SHARED},
-                                          {"limit", required_argument, NULL, OPT_LIMIT},
-                                          {"prefix", required_argument, NULL, OPT_PREFIX},
-                                          {NULL, 0, NULL, 0}};
-    int option;
-    while ((option = getopt_long(argc, argv, ":" CLI_SHORT "c:n:", longs, NULL)) != -1)
-        take_bench_option(p, option, argv);
-    if (optind < argc)
-        cli_usage("%s: no arguments are expected", argv[optind]);
+    const struct cli_option own[] = {{"clients", 'c', CLI_NUMBER, &p->clients, 1, CLIENTS_MAX},
+                                     {"names", 'n', CLI_NUMBER, &p->names, 1, NAMES_MAX},
+                                     {"hold", 0, CLI_US, &p->hold_us, 0, 0},
+                                     {"think", 0, CLI_US, &p->think_us, 0, 0},
+                                     {"duration", 0, CLI_MS, &p->duration_ms, 0, 0},
+                                     {"wait", 0, CLI_MS, &p->wait_ms, 0, 0},
+                                     {"lease", 0, CLI_MS, &p->lease_ms, 0, 0},
+                                     {"shared", 0, CLI_FLAG, &p->shared, 0, 0},
+                                     {"limit", 0, CLI_NUMBER, &p->limit, 1, CLI_LIMIT_MAX},
+                                     {"prefix", 0, CLI_TEXT, &p->prefix, 0, 0},
+                                     CLI_JSON,
+                                     {0}};
+    cli_options(argc, argv, own, false);
+    cli_no_words(argc, argv);
+    if (strlen(p->prefix) > 400 || strpbrk(p->prefix, "\r\n"))
+        cli_usage("--prefix: at most 400 bytes without line breaks");
     if (p->shared && p->limit)
         cli_usage("--shared or --limit, not both");
     if (p->duration_ms < 1)

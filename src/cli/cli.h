@@ -5,9 +5,9 @@
  * exit statuses, messages. A sub-command is one row in main.c and its function, which gets its own
  * words only (argv[0] is its name) and returns the exit status.
  */
-#include <getopt.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "cli/url.h"
 #include "net/tls.h"
@@ -45,25 +45,41 @@ struct cli {
 };
 extern struct cli cli;
 
-enum { CLI_OPT_CACERT = 1000, CLI_OPT_CERT, CLI_OPT_KEY };
+/* What an option takes, and what its `to` points at. */
+enum cli_takes {
+    CLI_FLAG,   /* nothing; bool */
+    CLI_TEXT,   /* const char * */
+    CLI_NUMBER, /* int64_t */
+    CLI_MS,     /* int64_t; a time */
+    CLI_US,     /* the same; "500us" too */
+    CLI_URLS,
+    CLI_HELP,
+    CLI_VERSION
+};
 
-/* Options that all sub-commands take; --json only those that name it. */
-#define CLI_SHORT "hu:"
-#define CLI_LONGS                                                                                  \
-    {"help", no_argument, NULL, 'h'}, {"url", required_argument, NULL, 'u'},                       \
-        {"cacert", required_argument, NULL, CLI_OPT_CACERT},                                       \
-        {"cert", required_argument, NULL, CLI_OPT_CERT},                                           \
-    {                                                                                              \
-        "key", required_argument, NULL, CLI_OPT_KEY                                                \
-    }
+struct cli_option {
+    const char *name; /* NULL ends a table */
+    char letter;      /* 0: none */
+    enum cli_takes takes;
+    void *to;
+    int64_t min, max; /* of a number */
+};
+
+/* The row of those that have it, and the table of those that have nothing else. */
 #define CLI_JSON                                                                                   \
     {                                                                                              \
-        "json", no_argument, NULL, 'J'                                                             \
+        "json", 0, CLI_FLAG, &cli.json, 0, 0                                                       \
     }
+extern const struct cli_option cli_json_only[];
 
-/* Takes an option that all sub-commands have, for the default branch of a switch over
- * getopt_long(); ends the program with STATUS_USAGE if it is none. */
-void cli_option(int option, char **argv);
+/* Reads the options of a table and those that all sub-commands take, and leaves optind behind them;
+ * ends the program with STATUS_USAGE at one that is wrong. Stops at the first word that is none if
+ * `in_order`; else all words come to stand behind the options. */
+void cli_options(int argc, char **argv, const struct cli_option *own, bool in_order);
+/* Read the words behind the options: there must be none, or the name of a lock alone, which the
+ * broker would take. They end the program with STATUS_USAGE. */
+void cli_no_words(int argc, char **argv);
+const char *cli_lock_name(int argc, char **argv);
 
 /* Returns the addresses of -u, else of HOLDFAST_URL, else the default. Call after the options. */
 const struct urls *cli_urls(void);
@@ -78,10 +94,6 @@ void cli_check_name(const char *name);
 
 /* Returns the exit status for an error of the broker. */
 int cli_status_of(const char *error);
-
-/* Read the value of an option, or end the program with STATUS_USAGE. */
-int64_t cli_duration_ms(const char *option, const char *text);
-int64_t cli_number(const char *option, const char *text, int64_t min, int64_t max);
 
 int bench_main(int argc, char **argv);
 int ls_main(int argc, char **argv);

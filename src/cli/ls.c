@@ -3,6 +3,7 @@
  */
 #include "cli/ls.h"
 
+#include <getopt.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -102,20 +103,13 @@ static void ls_text(const struct locks *locks, struct buf *out)
 
 int ls_main(int argc, char **argv)
 {
-    static const struct option longs[] = {
-        CLI_LONGS, CLI_JSON, {"names", no_argument, NULL, '1'}, {NULL, 0, NULL, 0}};
     struct locks locks;
     struct ask ask;
     struct buf out = {0};
     redisReply *error;
     bool names = false;
-    int option;
-    while ((option = getopt_long(argc, argv, ":" CLI_SHORT "1", longs, NULL)) != -1) {
-        if (option == '1')
-            names = true;
-        else
-            cli_option(option, argv);
-    }
+    const struct cli_option own[] = {{"names", '1', CLI_FLAG, &names, 0, 0}, CLI_JSON, {0}};
+    cli_options(argc, argv, own, false);
     if (argc - optind > 1)
         cli_usage("one pattern at most (quote it, so that the shell leaves it alone)");
     ask_open(&ask, cli_urls());

@@ -1,7 +1,7 @@
 /*
  * holdfast: finds the sub-command in the table, and has what all of them share.
  */
-#include <errno.h>
+#include <getopt.h>
 #include <inttypes.h>
 #include <locale.h>
 #include <signal.h>
@@ -15,6 +15,7 @@
 #include "cli/text.h"
 
 struct cli cli;
+const struct cli_option cli_json_only[] = {CLI_JSON, {0}};
 
 static const struct cli_command commands[] = {
     {"run", run_main, "runs a command while it holds a lock",
@@ -169,35 +170,132 @@ static void add_urls(const char *list, const char *from)
         cli_usage("%s: %s", from, error);
 }
 
-void cli_option(int option, char **argv)
+static int64_t parse_number(const char *option, const char *text, int64_t min, int64_t max)
 {
-    const char *word = argv[optind - 1];
-    switch (option) {
-    case 'h':
+    int64_t n;
+    if (util_parse_int(text, strlen(text), min, max, &n) != 0)
+        cli_usage("--%s %s: not a number from %" PRId64 " to %" PRId64, option, text, min, max);
+    return n;
+}
+
+static int64_t parse_ms(const char *option, const char *text)
+{
+    int64_t ms;
+    if (util_parse_duration(text, &ms) != 0 || ms > INT64_C(1) << 35)
+        cli_usage("--%s %s: not a time of at most a year, such as 500ms, 10s, 1m30s", option, text);
+    return ms;
+}
+
+static int64_t parse_us(const char *option, const char *text)
+{
+    size_t len = strlen(text);
+    int64_t us;
+    if (len > 2 && strcmp(text + len - 2, "us") == 0 &&
+        util_parse_int(text, len - 2, 0, INT64_C(1000000000), &us) == 0)
+        return us;
+    return parse_ms(option, text) * 1000;
+}
+
+static void take_option(const struct cli_option *o)
+{
+    switch (o->takes) {
+    case CLI_FLAG:
+        *(bool *)o->to = true;
+        break;
+    case CLI_TEXT:
+        *(const char **)o->to = optarg;
+        break;
+    case CLI_NUMBER:
+        *(int64_t *)o->to = parse_number(o->name, optarg, o->min, o->max);
+        break;
+    case CLI_MS:
+        *(int64_t *)o->to = parse_ms(o->name, optarg);
+        break;
+    case CLI_US:
+        *(int64_t *)o->to = parse_us(o->name, optarg);
+        break;
+    case CLI_URLS:
+        add_urls(optarg, "-u");
+        break;
+    case CLI_HELP:
         print_help();
         exit(STATUS_OK);
-    case 'u':
-        add_urls(optarg, "-u");
-        return;
-    case CLI_OPT_CACERT:
-        cli.tls_files.ca = optarg;
-        return;
-    case CLI_OPT_CERT:
-        cli.tls_files.certificate = optarg;
-        return;
-    case CLI_OPT_KEY:
-        cli.tls_files.key = optarg;
-        return;
-    case 'J':
-        cli.json = true;
-        return;
-    case ':':
-        cli_usage("%s: its value is missing", word);
-    default:
-        if (optopt > 0 && optopt < 128 && strncmp(word, "--", 2) != 0)
-            cli_usage("-%c: no such option", optopt);
-        cli_usage("%s: %s", word, optopt ? "it takes no value" : "no such option");
+    case CLI_VERSION:
+        printf("holdfast %s\n", PACKAGE_VERSION);
+        exit(STATUS_OK);
     }
+}
+
+static _Noreturn void refuse_option(int c, const char *word)
+{
+    if (c == ':')
+        cli_usage("%s: its value is missing", word);
+    if (optopt > 0 && optopt < 128 && strncmp(word, "--", 2) != 0)
+        cli_usage("-%c: no such option", optopt);
+    cli_usage("%s: %s", word, optopt ? "it takes no value" : "no such option");
+}
+
+/* What getopt_long() wants to know of a table, and returns: the number of a row from FIRST_ROW on.
+ */
+enum { ROWS_MAX = 24, FIRST_ROW = 256 };
+
+struct getopt_rows {
+    const struct cli_option *v[ROWS_MAX];
+    struct option longs[ROWS_MAX + 1];
+    char shorts[2 * ROWS_MAX + 3];
+    int n;
+};
+
+static void add_rows(struct getopt_rows *rows, const struct cli_option *o)
+{
+    char *end = rows->shorts + strlen(rows->shorts);
+    for (; o->name; o++, rows->n++) {
+        bool has_value = o->takes >= CLI_TEXT && o->takes <= CLI_URLS;
+        if (rows->n == ROWS_MAX)
+            util_die("more than %d options", ROWS_MAX);
+        rows->v[rows->n] = o;
+        rows->longs[rows->n] = (struct option){o->name, has_value, NULL, FIRST_ROW + rows->n};
+        if (o->letter)
+            end += sprintf(end, has_value ? "%c:" : "%c", o->letter);
+    }
+}
+
+void cli_options(int argc, char **argv, const struct cli_option *own, bool in_order)
+{
+    static const struct cli_option shared[] = {
+        {"help", 'h', CLI_HELP, NULL, 0, 0},
+        {"url", 'u', CLI_URLS, NULL, 0, 0},
+        {"cacert", 0, CLI_TEXT, &cli.tls_files.ca, 0, 0},
+        {"cert", 0, CLI_TEXT, &cli.tls_files.certificate, 0, 0},
+        {"key", 0, CLI_TEXT, &cli.tls_files.key, 0, 0},
+        {0}};
+    struct getopt_rows rows = {.shorts = "+:"};
+    int c;
+    add_rows(&rows, own);
+    add_rows(&rows, shared);
+    while ((c = getopt_long(argc, argv, rows.shorts + !in_order, rows.longs, NULL)) != -1) {
+        int i = c - FIRST_ROW;
+        if (i < 0)
+            for (i = 0; i < rows.n && rows.v[i]->letter != c; i++)
+                continue;
+        if (i == rows.n)
+            refuse_option(c, argv[optind - 1]);
+        take_option(rows.v[i]);
+    }
+}
+
+void cli_no_words(int argc, char **argv)
+{
+    if (optind < argc)
+        cli_usage("%s: no arguments are expected", argv[optind]);
+}
+
+const char *cli_lock_name(int argc, char **argv)
+{
+    if (argc - optind != 1)
+        cli_usage("which lock? One name");
+    cli_check_name(argv[optind]);
+    return argv[optind];
 }
 
 static const char *file_of(const char *option, const char *variable)
@@ -241,22 +339,6 @@ void cli_check_name(const char *name)
         cli_usage("the name has a line break in it");
 }
 
-int64_t cli_duration_ms(const char *option, const char *text)
-{
-    int64_t ms;
-    if (util_parse_duration(text, &ms) != 0 || ms > INT64_C(1) << 35)
-        cli_usage("%s %s: not a time of at most a year, such as 500ms, 10s, 1m30s", option, text);
-    return ms;
-}
-
-int64_t cli_number(const char *option, const char *text, int64_t min, int64_t max)
-{
-    int64_t n;
-    if (util_parse_int(text, strlen(text), min, max, &n) != 0)
-        cli_usage("%s %s: not a number from %" PRId64 " to %" PRId64, option, text, min, max);
-    return n;
-}
-
 int cli_status_of(const char *error)
 {
     static const struct {
@@ -286,30 +368,21 @@ static const struct cli_command *find_command(const char *name)
 
 int main(int argc, char **argv)
 {
-    static const struct option longs[] = {
-        CLI_LONGS, {"version", no_argument, NULL, 'V'}, {NULL, 0, NULL, 0}};
-    int option;
+    static const struct cli_option own[] = {{"version", 'V', CLI_VERSION, NULL, 0, 0}, {0}};
     setlocale(LC_CTYPE, "");
     opterr = 0;
-    while ((option = getopt_long(argc, argv, "+:" CLI_SHORT "V", longs, NULL)) != -1) {
-        if (option == 'V') {
-            printf("holdfast %s\n", PACKAGE_VERSION);
-            return STATUS_OK;
-        }
-        cli_option(option, argv);
-    }
+    cli_options(argc, argv, own, true);
     if (optind == argc)
         cli_usage("which command?");
     argc -= optind;
     argv += optind;
-    if (strcmp(argv[0], "help") == 0 && argc == 1) {
-        print_help();
-        return STATUS_OK;
+    bool help = strcmp(argv[0], "help") == 0;
+    if (argc > help) {
+        cli.command = find_command(argv[help]);
+        if (!cli.command)
+            cli_usage("%s: no such command", argv[help]);
     }
-    cli.command = find_command(strcmp(argv[0], "help") == 0 ? argv[1] : argv[0]);
-    if (!cli.command)
-        cli_usage("%s: no such command", strcmp(argv[0], "help") == 0 ? argv[1] : argv[0]);
-    if (strcmp(argv[0], "help") == 0) {
+    if (help || !cli.command) {
         print_help();
         return STATUS_OK;
     }

@@ -78,16 +78,12 @@ static void masters_json(const redisReply *masters, struct buf *out)
 
 int masters_main(int argc, char **argv)
 {
-    static const struct option longs[] = {CLI_LONGS, CLI_JSON, {NULL, 0, NULL, 0}};
     struct screen screen = text_screen();
     struct table t;
     struct ask ask;
     struct buf out = {0};
-    int option;
-    while ((option = getopt_long(argc, argv, ":" CLI_SHORT, longs, NULL)) != -1)
-        cli_option(option, argv);
-    if (optind < argc)
-        cli_usage("%s: no arguments are expected", argv[optind]);
+    cli_options(argc, argv, cli_json_only, false);
+    cli_no_words(argc, argv);
     ask_open(&ask, cli_urls());
     redisReply *masters = ask_call(&ask, "MASTERS", NULL);
     if (cli.json) {

@@ -64,15 +64,11 @@ static void put_reasons(const redisReply *masters, struct buf *out)
 
 int ping_main(int argc, char **argv)
 {
-    static const struct option longs[] = {CLI_LONGS, CLI_JSON, {NULL, 0, NULL, 0}};
     struct ask ask;
     struct buf out = {0};
     redisReply *masters = NULL;
-    int option;
-    while ((option = getopt_long(argc, argv, ":" CLI_SHORT, longs, NULL)) != -1)
-        cli_option(option, argv);
-    if (optind < argc)
-        cli_usage("%s: no arguments are expected", argv[optind]);
+    cli_options(argc, argv, cli_json_only, false);
+    cli_no_words(argc, argv);
     ask_open(&ask, cli_urls());
     int64_t sent_us = clock_us();
     freeReplyObject(ask_call(&ask, "PING", NULL));

@@ -10,6 +10,7 @@
  * us is passed on.
  */
 #include <errno.h>
+#include <getopt.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
@@ -23,7 +24,7 @@
 #include "cli/run_child.h"
 #include "cli/run_lock.h"
 
-enum { RELEASE_MS = 3000, SWEEP_MS = 100, MAXHOLD_SLACK_MS = 5000 };
+enum { RELEASE_MS = 3000, SWEEP_MS = 100, MAXHOLD_SLACK_MS = 5000, LEASE_MIN_MS = 100 };
 
 enum on_lost { ON_LOST_TERM, ON_LOST_KILL, ON_LOST_IGNORE };
 
@@ -36,7 +37,7 @@ struct run {
     enum on_lost on_lost;
     int64_t maxhold_ms; /* 0: none */
     int64_t grace_ms;
-    int conflict_status;
+    int64_t conflict_status;
 
     int64_t hold_until_ms; /* by --max-hold */
     int64_t kill_at_ms;    /* INT64_MAX: nobody is to be killed */
@@ -46,18 +47,6 @@ struct run {
 };
 
 /* ---- options ---- */
-
-enum {
-    OPT_WAIT = 256,
-    OPT_LEASE,
-    OPT_MAX_HOLD,
-    OPT_SHARED,
-    OPT_LIMIT,
-    OPT_FAIR,
-    OPT_OWNER,
-    OPT_ON_LOST,
-    OPT_GRACE
-};
 
 static enum on_lost on_lost_of(const char *word)
 {
@@ -76,78 +65,35 @@ static void take_owner(struct run_lock *k, const char *owner)
     strcpy(k->owner, owner);
 }
 
-static void take_run_option(struct run *r, int option, char **argv)
-{
-    switch (option) {
-    case OPT_WAIT:
-        r->lock.wait_ms = cli_duration_ms("--wait", optarg);
-        break;
-    case OPT_LEASE:
-        r->lock.lease_ms = cli_duration_ms("--lease", optarg);
-        if (r->lock.lease_ms < 100)
-            cli_usage("--lease %s: at least 100ms", optarg);
-        break;
-    case OPT_MAX_HOLD:
-        r->maxhold_ms = cli_duration_ms("--max-hold", optarg);
-        break;
-    case OPT_SHARED:
-        r->lock.shared = true;
-        break;
-    case OPT_LIMIT:
-        r->lock.limit = cli_number("--limit", optarg, 1, CLI_LIMIT_MAX);
-        break;
-    case OPT_FAIR:
-        r->lock.fair = true;
-        break;
-    case OPT_OWNER:
-        take_owner(&r->lock, optarg);
-        break;
-    case OPT_ON_LOST:
-        r->on_lost = on_lost_of(optarg);
-        break;
-    case OPT_GRACE:
-        r->grace_ms = cli_duration_ms("--grace", optarg);
-        break;
-    case 'E':
-        r->conflict_status = (int)cli_number("-E", optarg, 0, 255);
-        break;
-    case 'v':
-        r->lock.verbose = true;
-        break;
-    default:
-        cli_option(option, argv);
-    }
-}
-
-/* Reads options up to the first word that is none. */
-static void read_run_options(struct run *r, int argc, char **argv, const struct option *longs)
-{
-    int option;
-    while ((option = getopt_long(argc, argv, "+:" CLI_SHORT "E:v", longs, NULL)) != -1)
-        take_run_option(r, option, argv);
-}
-
 static void run_options(struct run *r, int argc, char **argv)
 {
-    static const struct option longs[] = {CLI_LONGS,
-                                          {"wait", required_argument, NULL, OPT_WAIT},
-                                          {"lease", required_argument, NULL, OPT_LEASE},
-                                          {"max-hold", required_argument, NULL, OPT_MAX_HOLD},
-                                          {"shared", no_argument, NULL, OPT_SHARED},
-                                          {"limit", required_argument, NULL, OPT_LIMIT},
-                                          {"fair", no_argument, NULL, OPT_FAIR},
-                                          {"owner", required_argument, NULL, OPT_OWNER},
-                                          {"on-lost", required_argument, NULL, OPT_ON_LOST},
-                                          {"grace", required_argument, NULL, OPT_GRACE},
-                                          {"conflict-exit-code", required_argument, NULL, 'E'},
-                                          {"verbose", no_argument, NULL, 'v'},
-                                          {NULL, 0, NULL, 0}};
-    read_run_options(r, argc, argv, longs);
+    const char *owner = NULL, *on_lost = "term";
+    int64_t lease_ms = -1;
+    const struct cli_option own[] = {
+        {"wait", 0, CLI_MS, &r->lock.wait_ms, 0, 0},
+        {"lease", 0, CLI_MS, &lease_ms, 0, 0},
+        {"max-hold", 0, CLI_MS, &r->maxhold_ms, 0, 0},
+        {"shared", 0, CLI_FLAG, &r->lock.shared, 0, 0},
+        {"limit", 0, CLI_NUMBER, &r->lock.limit, 1, CLI_LIMIT_MAX},
+        {"fair", 0, CLI_FLAG, &r->lock.fair, 0, 0},
+        {"owner", 0, CLI_TEXT, &owner, 0, 0},
+        {"on-lost", 0, CLI_TEXT, &on_lost, 0, 0},
+        {"grace", 0, CLI_MS, &r->grace_ms, 0, 0},
+        {"conflict-exit-code", 'E', CLI_NUMBER, &r->conflict_status, 0, 255},
+        {"verbose", 'v', CLI_FLAG, &r->lock.verbose, 0, 0},
+        {0}};
+    cli_options(argc, argv, own, true);
     if (optind == argc || strcmp(argv[optind - 1], "--") == 0)
         cli_usage("which lock? NAME -- COMMAND");
     r->lock.name = argv[optind++];
     cli_check_name(r->lock.name);
-    read_run_options(r, argc, argv, longs); /* takes the -- too */
+    cli_options(argc, argv, own, true); /* takes the -- too */
+    r->on_lost = on_lost_of(on_lost);
+    if (owner)
+        take_owner(&r->lock, owner);
+    if (lease_ms >= 0 && lease_ms < LEASE_MIN_MS)
+        cli_usage("--lease: at least %dms", LEASE_MIN_MS);
+    r->lock.lease_ms = lease_ms > 0 ? lease_ms : 0;
     if (r->lock.shared && r->lock.limit)
         cli_usage("--shared or --limit, not both");
     if (optind == argc)
@@ -237,7 +183,7 @@ static int take_lock(struct run *r)
     if (r->lock.state == RUN_LOCK_NOT_GRANTED && r->lock.verbose)
         cli_warn("%s: %s", r->lock.name, r->lock.why);
     if (r->lock.state == RUN_LOCK_NOT_GRANTED)
-        return r->conflict_status;
+        return (int)r->conflict_status;
     if (strncmp(r->lock.why, "KIND ", 5) == 0) /* a sentence that names the lock follows */
         cli_warn("%s", r->lock.why + 5);
     else

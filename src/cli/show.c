@@ -240,16 +240,10 @@ static void show_text(const char *name, const redisReply *info, struct buf *out)
 
 int show_main(int argc, char **argv)
 {
-    static const struct option longs[] = {CLI_LONGS, CLI_JSON, {NULL, 0, NULL, 0}};
     struct ask ask;
     struct buf out = {0};
-    int option;
-    while ((option = getopt_long(argc, argv, ":" CLI_SHORT, longs, NULL)) != -1)
-        cli_option(option, argv);
-    if (argc - optind != 1)
-        cli_usage("which lock? One name");
-    const char *name = argv[optind];
-    cli_check_name(name);
+    cli_options(argc, argv, cli_json_only, false);
+    const char *name = cli_lock_name(argc, argv);
     ask_open(&ask, cli_urls());
     redisReply *info = ask_call(&ask, "LOCKINFO", name, NULL);
     if (cli.json)

@@ -320,20 +320,12 @@ static void run_live(struct top *t, int64_t delay_ms)
 
 int top_main(int argc, char **argv)
 {
-    static const struct option longs[] = {
-        CLI_LONGS, {"delay", required_argument, NULL, 'd'}, {NULL, 0, NULL, 0}};
     struct screen screen = text_screen();
     struct top t = {0};
     int64_t delay_ms = 1000;
-    int option;
-    while ((option = getopt_long(argc, argv, ":" CLI_SHORT "d:", longs, NULL)) != -1) {
-        if (option == 'd')
-            delay_ms = cli_duration_ms("--delay", optarg);
-        else
-            cli_option(option, argv);
-    }
-    if (optind < argc)
-        cli_usage("%s: no arguments are expected", argv[optind]);
+    const struct cli_option own[] = {{"delay", 'd', CLI_MS, &delay_ms, 0, 0}, {0}};
+    cli_options(argc, argv, own, false);
+    cli_no_words(argc, argv);
     if (delay_ms < 100)
         delay_ms = 100;
     ask_open(&t.ask, cli_urls());

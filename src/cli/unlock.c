@@ -8,21 +8,11 @@
 
 int unlock_main(int argc, char **argv)
 {
-    static const struct option longs[] = {
-        CLI_LONGS, {"force", no_argument, NULL, 'f'}, {NULL, 0, NULL, 0}};
     struct ask ask;
     bool force = false;
-    int option;
-    while ((option = getopt_long(argc, argv, ":" CLI_SHORT "f", longs, NULL)) != -1) {
-        if (option == 'f')
-            force = true;
-        else
-            cli_option(option, argv);
-    }
-    if (argc - optind != 1)
-        cli_usage("which lock? One name");
-    const char *name = argv[optind];
-    cli_check_name(name);
+    const struct cli_option own[] = {{"force", 'f', CLI_FLAG, &force, 0, 0}, {0}};
+    cli_options(argc, argv, own, false);
+    const char *name = cli_lock_name(argc, argv);
     if (!force)
         cli_usage("only by force, as it is somebody else's: --force");
     ask_open(&ask, cli_urls());

@@ -3,7 +3,6 @@
  *
  * A Unix socket leaves its file behind when its server is killed. So when the path is taken, this
  * connects to it first: only a socket that nobody listens on any more is removed. */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -38,67 +37,17 @@ static int fail_to_listen(const struct opening *o, const char *where, int err)
 
 /* ---- TCP ---- */
 
-static int bind_tcp(const struct sockaddr *addr, socklen_t len)
-{
-    int on = 1;
-    int fd = socket(addr->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-
-    if (fd < 0)
-        return -1;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (addr->sa_family == AF_INET6)
-        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
-    if (bind(fd, addr, len) == 0 && listen(fd, BACKLOG) == 0)
-        return fd;
-    int err = errno;
-    close(fd);
-    errno = err;
-    return -1;
-}
-
-static int open_v4(const struct opening *o, struct in_addr host, int port)
-{
-    struct sockaddr_in in = {
-        .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr = host};
-    char where[STREAM_ADDRESS_MAX];
-    int fd = bind_tcp((const struct sockaddr *)&in, sizeof in);
-
-    stream_address(where, (const struct sockaddr *)&in, sizeof in);
-    if (fd < 0)
-        return fail_to_listen(o, where, errno);
-    listener_add(o->set, fd, o->speech, NULL);
-    return 0;
-}
-
-/* Listens on an IPv6 address. `optional`: a machine without IPv6 is no error. */
-static int open_v6(const struct opening *o, const struct in6_addr *host, int port, bool optional)
-{
-    struct sockaddr_in6 in6 = {
-        .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port), .sin6_addr = *host};
-    char where[STREAM_ADDRESS_MAX];
-    int fd = bind_tcp((const struct sockaddr *)&in6, sizeof in6);
-
-    stream_address(where, (const struct sockaddr *)&in6, sizeof in6);
-    if (fd < 0 && optional && (errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL))
-        return 0;
-    if (fd < 0)
-        return fail_to_listen(o, where, errno);
-    listener_add(o->set, fd, o->speech, NULL);
-    return 0;
-}
-
 static int open_tcp(const struct opening *o, const char *host, int port)
 {
-    struct in_addr v4 = {.s_addr = htonl(INADDR_ANY)};
-    struct in6_addr v6 = in6addr_any;
+    char where[STREAM_ADDRESS_MAX];
+    int fds[2];
 
-    if (strcmp(host, "*") == 0)
-        return open_v4(o, v4, port) == 0 && open_v6(o, &v6, port, true) == 0 ? 0 : -1;
-    if (inet_pton(AF_INET, host, &v4) == 1)
-        return open_v4(o, v4, port);
-    if (inet_pton(AF_INET6, host, &v6) == 1)
-        return open_v6(o, &v6, port, IN6_IS_ADDR_LOOPBACK(&v6));
-    return fail_to_listen(o, host, EINVAL);
+    if (stream_listen(host, port, fds, where) != 0)
+        return fail_to_listen(o, where, errno);
+    for (int i = 0; i < 2; i++)
+        if (fds[i] >= 0)
+            listener_add(o->set, fds[i], o->speech, NULL);
+    return 0;
 }
 
 /* ---- Unix ---- */

@@ -9,17 +9,14 @@
  *
  * Invariant: the timer is armed while there is a connection, or while nothing is accepted.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <event2/bufferevent.h>
 #include <event2/http.h>
 #include <event2/listener.h>
 #include <inttypes.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -28,7 +25,7 @@
 #include "net/stream.h"
 #include "stats/stats.h"
 
-enum { BACKLOG = 128, SWEEP_MS = 100 };
+enum { SWEEP_MS = 100 };
 
 struct conn {
     TAILQ_ENTRY(conn) link;
@@ -146,77 +143,26 @@ static void on_accept_error(struct evconnlistener *socket, void *arg)
 
 /* ---- listening ---- */
 
-struct opening {
-    struct http_conns *conns;
-    char *error;
-    size_t error_size;
-};
-
-static int refuse_listen(const struct opening *o, const char *where, const char *why)
+static int refuse_listen(const char *where, const char *why, char *error, size_t error_size)
 {
-    snprintf(o->error, o->error_size, "cannot listen on %s (http.listen): %s", where, why);
+    snprintf(error, error_size, "cannot listen on %s (http.listen): %s", where, why);
     return -1;
 }
 
-static int add_socket(const struct opening *o, int fd, const char *where)
+static void add_socket(struct http_conns *h, int fd)
 {
-    struct http_conns *h = o->conns;
-    struct evhttp_bound_socket *bound = evhttp_accept_socket_with_handle(h->evhttp, fd);
-
-    if (!bound) {
-        close(fd);
-        return refuse_listen(o, where, "libevent does not take the socket");
-    }
-    h->sockets[h->n_sockets] = evhttp_bound_socket_get_listener(bound);
-    evconnlistener_set_error_cb(h->sockets[h->n_sockets++], on_accept_error);
-    log_info("http", "status page and metrics on http://%s/", where);
-    return 0;
-}
-
-/* Opens one address. `optional`: a machine without IPv6 is no error. */
-static int open_address(const struct opening *o, const struct sockaddr *addr, socklen_t len,
-                        bool optional)
-{
-    char where[STREAM_ADDRESS_MAX];
+    char where[STREAM_ADDRESS_MAX] = "?";
     struct sockaddr_storage bound;
-    socklen_t bound_len = sizeof bound;
-    int on = 1, fd = socket(addr->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    socklen_t len = sizeof bound;
+    struct evhttp_bound_socket *handle = evhttp_accept_socket_with_handle(h->evhttp, fd);
 
-    if (fd >= 0) {
-        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-        if (addr->sa_family == AF_INET6)
-            setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
-    }
-    stream_address(where, addr, len);
-    if (fd < 0 || bind(fd, addr, len) != 0 || listen(fd, BACKLOG) != 0) {
-        int err = errno;
-        if (fd >= 0)
-            close(fd);
-        return optional && (err == EAFNOSUPPORT || err == EADDRNOTAVAIL)
-                   ? 0
-                   : refuse_listen(o, where, strerror(err));
-    }
-    if (getsockname(fd, (struct sockaddr *)&bound, &bound_len) == 0)
-        stream_address(where, (struct sockaddr *)&bound, bound_len);
-    return add_socket(o, fd, where);
-}
-
-static int open_listen(const struct opening *o, const struct conf_listen *l)
-{
-    struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons((uint16_t)l->port)};
-    struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)l->port)};
-    const struct sockaddr *v4 = (const struct sockaddr *)&in, *v6 = (const struct sockaddr *)&in6;
-
-    if (l->is_unix)
-        return refuse_listen(o, l->host, "it must be a TCP address");
-    if (strcmp(l->host, "*") == 0)
-        return open_address(o, v4, sizeof in, false) == 0 ? open_address(o, v6, sizeof in6, true)
-                                                          : -1;
-    if (inet_pton(AF_INET, l->host, &in.sin_addr) == 1)
-        return open_address(o, v4, sizeof in, false);
-    if (inet_pton(AF_INET6, l->host, &in6.sin6_addr) == 1)
-        return open_address(o, v6, sizeof in6, false);
-    return refuse_listen(o, l->host, strerror(EINVAL));
+    if (!handle)
+        util_die("cannot make an HTTP listener");
+    h->sockets[h->n_sockets] = evhttp_bound_socket_get_listener(handle);
+    evconnlistener_set_error_cb(h->sockets[h->n_sockets++], on_accept_error);
+    if (getsockname(fd, (struct sockaddr *)&bound, &len) == 0)
+        stream_address(where, (struct sockaddr *)&bound, len);
+    log_info("http", "status page and metrics on http://%s/", where);
 }
 
 /* ---- life ---- */
@@ -233,11 +179,19 @@ void http_conns_init(struct http_conns *h, struct event_base *base, struct evhtt
 int http_conns_open(struct http_conns *h, const struct conf_listens *listens, char *error,
                     size_t error_size)
 {
-    const struct opening o = {h, error, error_size};
+    char where[STREAM_ADDRESS_MAX];
+    int fds[2];
 
-    for (size_t i = 0; i < listens->count; i++)
-        if (open_listen(&o, &listens->v[i]) != 0)
-            return -1;
+    for (size_t i = 0; i < listens->count; i++) {
+        const struct conf_listen *l = &listens->v[i];
+        if (l->is_unix)
+            return refuse_listen(l->host, "it must be a TCP address", error, error_size);
+        if (stream_listen(l->host, l->port, fds, where) != 0)
+            return refuse_listen(where, strerror(errno), error, error_size);
+        for (int k = 0; k < 2; k++)
+            if (fds[k] >= 0)
+                add_socket(h, fds[k]);
+    }
     return 0;
 }
 

@@ -202,4 +202,11 @@ static inline bool stream_is_open(const struct stream *s)
  * a name. */
 enum { STREAM_ADDRESS_MAX = 128 };
 void stream_address(char out[STREAM_ADDRESS_MAX], const struct sockaddr *, socklen_t len);
+
+/* Listens on a numeric TCP address, or for "*" on all of both families: fds[0] is the socket of
+ * IPv4 and fds[1] that of IPv6, -1 where there is none. A machine without IPv6 is an error only
+ * when an address of it is asked for that is not its loopback. -1: errno says why `where` cannot be
+ * had, and none is open. */
+int stream_listen(const char *host, int port, int fds[2],
+                  char where[STREAM_ADDRESS_MAX]) MUST_CHECK;
 #endif

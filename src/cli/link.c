@@ -1,6 +1,6 @@
 /*
- * Wraps a redisContext in its non-blocking mode. With TLS the context only connects, and
- * its reader reads what has been deciphered here.
+ * hiredis connects, and its reader takes replies apart; bytes are read and written here, plain or
+ * by TLS in the same way.
  *
  * Invariants: ctx is NULL exactly when the link is closed; wants_write is true while there may be
  * unsent bytes that the socket would take.
@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "net/request.h"
 #include "net/tls.h"
 
 enum { READ_MAX = 16384 }; /* a record of TLS */
@@ -117,31 +118,56 @@ short link_events(const struct link *l)
 
 void link_send(struct link *l, int argc, const char *const *argv)
 {
-    const char *words[16];
-    if (argc > (int)(sizeof words / sizeof words[0]))
-        util_die("a request of %d words", argc);
-    memcpy(words, argv, (size_t)argc * sizeof words[0]);
+    request_array(&l->out, argc);
+    for (int i = 0; i < argc; i++)
+        request_str(&l->out, argv[i]);
     l->wants_write = true;
-    if (!l->tls) {
-        if (redisAppendCommandArgv(l->ctx, argc, words, NULL) != REDIS_OK)
-            util_die("out of memory");
-        return;
-    }
-    char *request;
-    int len = (int)redisFormatCommandArgv(&request, argc, words, NULL);
-    if (len < 0)
-        util_die("out of memory");
-    buf_append(&l->out, request, (size_t)len);
-    redisFreeCommand(request);
 }
 
-/* ---- TLS ---- */
+/* ---- bytes ---- */
+
+/* Returns what has become of recv(2) or send(2), in the words of TLS; `wait`: when the socket is
+ * not ready. */
+static enum tls_result plain_result(ssize_t n, enum tls_result wait, size_t *done)
+{
+    *done = n > 0 ? (size_t)n : 0;
+    if (n >= 0)
+        return n > 0 ? TLS_DONE : TLS_CLOSED;
+    return errno == EAGAIN || errno == EINTR ? wait : TLS_BROKEN;
+}
+
+static enum tls_result read_some(struct link *l, void *p, size_t n, size_t *done)
+{
+    if (l->tls)
+        return tls_read(l->tls, p, n, done);
+    return plain_result(recv(l->ctx->fd, p, n, 0), TLS_WANT_READ, done);
+}
+
+static enum tls_result write_some(struct link *l, const void *p, size_t n, size_t *done)
+{
+    if (l->tls)
+        return tls_write(l->tls, p, n, done);
+    return plain_result(send(l->ctx->fd, p, n, MSG_NOSIGNAL), TLS_WANT_WRITE, done);
+}
+
+/* Looks how the connect has ended, and shakes hands by TLS. */
+static enum tls_result connect_on(struct link *l)
+{
+    int err = 0;
+    socklen_t len = sizeof err;
+    if (l->tls)
+        return tls_shake(l->tls);
+    if (getsockopt(l->ctx->fd, SOL_SOCKET, SO_ERROR, &err, &len) != 0 || err == 0)
+        return TLS_DONE;
+    errno = err;
+    return TLS_BROKEN;
+}
 
 /* Returns 1 to go on, 0 to wait until the socket is ready, -1: the link has failed and is closed.
  */
 static int go_on_after(struct link *l, enum tls_result result)
 {
-    int number = errno;
+    const char *why = result == TLS_BROKEN ? strerror(errno) : "Server closed the connection";
     switch (result) {
     case TLS_DONE:
         return 1;
@@ -150,91 +176,60 @@ static int go_on_after(struct link *l, enum tls_result result)
         return 0;
     case TLS_WANT_READ:
         return 0;
+    case TLS_FAILED:
+        why = tls_reason();
+        break;
     case TLS_CLOSED:
     case TLS_CUT:
-        l->connected = false; /* no goodbye */
-        return link_fail(l, "%s: Server closed the connection", l->url->shown);
     case TLS_BROKEN:
-        l->connected = false;
-        return link_fail(l, "%s: %s", l->url->shown, strerror(number));
-    default:
-        l->connected = false;
-        return link_fail(l, "%s: %s", l->url->shown, tls_reason());
+        break;
     }
+    l->connected = false; /* no goodbye */
+    return link_fail(l, "%s: %s", l->url->shown, why);
 }
 
-static int tls_shake_hands(struct link *l)
-{
-    int go_on = go_on_after(l, tls_shake(l->tls));
-    if (go_on == 1) {
-        (void)redisEnableKeepAlive(l->ctx);
-        l->connected = true;
-    }
-    return go_on;
-}
-
-static int tls_write_out(struct link *l)
+static int write_out(struct link *l)
 {
     int go_on = 1;
     while (go_on == 1 && buf_len(&l->out) > 0) {
         size_t done = 0;
-        go_on = go_on_after(l, tls_write(l->tls, buf_head(&l->out), buf_len(&l->out), &done));
+        go_on = go_on_after(l, write_some(l, buf_head(&l->out), buf_len(&l->out), &done));
         if (go_on == 1)
             buf_consume(&l->out, done);
     }
     return go_on < 0 ? -1 : 0;
 }
 
-static int tls_read_in(struct link *l)
+static int read_in(struct link *l)
 {
     char bytes[READ_MAX];
-    for (;;) {
-        size_t done = 0;
-        int go_on = go_on_after(l, tls_read(l->tls, bytes, sizeof bytes, &done));
+    size_t done = sizeof bytes;
+    while (l->tls || done == sizeof bytes) {
+        int go_on = go_on_after(l, read_some(l, bytes, sizeof bytes, &done));
         if (go_on != 1)
             return go_on;
         if (redisReaderFeed(l->ctx->reader, bytes, done) != REDIS_OK)
             util_die("out of memory");
     }
-}
-
-static int turn_tls(struct link *l)
-{
-    l->wants_write = false;
-    if (!l->connected) {
-        int go_on = tls_shake_hands(l);
-        if (go_on != 1)
-            return go_on;
-    }
-    return tls_write_out(l) == 0 ? tls_read_in(l) : -1;
-}
-
-/* ---- without ---- */
-
-static int write_out(struct link *l)
-{
-    int done = 0;
-    if (redisBufferWrite(l->ctx, &done) != REDIS_OK)
-        return fail_io(l);
-    if (!l->connected && !l->url->at.is_unix)
-        (void)redisEnableKeepAlive(l->ctx); /* a broker's host that vanishes is noticed */
-    l->connected = true;
-    l->wants_write = !done;
     return 0;
 }
 
 int link_turn(struct link *l, short revents)
 {
-    bool broken = revents & (POLLERR | POLLHUP);
-    if (l->tls)
-        return revents ? turn_tls(l) : 0;
-    if (!l->connected && !(revents & POLLOUT) && !broken)
+    if (!revents)
         return 0;
-    if (l->wants_write && (revents & POLLOUT || broken) && write_out(l) != 0)
+    l->wants_write = false;
+    if (!l->connected) {
+        int go_on = go_on_after(l, connect_on(l));
+        if (go_on != 1)
+            return go_on;
+        if (!l->url->at.is_unix)
+            (void)redisEnableKeepAlive(l->ctx); /* a broker's host that vanishes is noticed */
+        l->connected = true;
+    }
+    if (write_out(l) != 0)
         return -1;
-    if ((revents & POLLIN || broken) && redisBufferRead(l->ctx) != REDIS_OK)
-        return fail_io(l);
-    return 0;
+    return l->tls || revents & ~POLLOUT ? read_in(l) : 0; /* TLS may do either for the other */
 }
 
 /* Takes the reply to AUTH. -1: it was refused, and the link is closed. */

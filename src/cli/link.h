@@ -22,7 +22,7 @@ struct link {
     bool wants_write;
     bool connected;     /* it could be written to; with TLS: they have shaken hands */
     struct ssl_st *tls; /* NULL: without */
-    struct buf out;     /* with TLS: requests that are to be written */
+    struct buf out;     /* requests that are to be written */
     bool auth_due;      /* the next reply is that to AUTH */
     bool denied;        /* it failed because the broker refused the password */
     char error[320];    /* why it failed; stays after link_close() */

@@ -22,11 +22,6 @@
 
 #define DIGIT_BITS 8
 
-static struct wheel_entry *entry_of(struct wheel_link *link)
-{
-    return (struct wheel_entry *)(void *)((char *)link - offsetof(struct wheel_entry, link));
-}
-
 static unsigned digit(int64_t time_ms, unsigned level)
 {
     return (unsigned)((uint64_t)time_ms >> (level * DIGIT_BITS)) & (WHEEL_SLOTS - 1);
@@ -70,13 +65,9 @@ static unsigned first_used(const struct wheel *w, unsigned level)
 static void link_entry(struct wheel *w, struct wheel_entry *entry)
 {
     entry->slot = slot_for(w, entry->due_ms);
-    struct wheel_link *head = &w->slots[entry->slot];
-    if (head->next == head)
+    if (TAILQ_EMPTY(&w->slots[entry->slot]))
         mark_used(w, entry->slot);
-    entry->link.next = head;
-    entry->link.prev = head->prev;
-    head->prev->next = &entry->link;
-    head->prev = &entry->link;
+    TAILQ_INSERT_TAIL(&w->slots[entry->slot], entry, link);
 }
 
 void wheel_init(struct wheel *w, int64_t now_ms)
@@ -85,7 +76,7 @@ void wheel_init(struct wheel *w, int64_t now_ms)
     memset(w, 0, sizeof(*w));
     w->tick_ms = now_ms;
     for (size_t i = 0; i < WHEEL_LEVELS * WHEEL_SLOTS; i++)
-        w->slots[i].next = w->slots[i].prev = &w->slots[i];
+        TAILQ_INIT(&w->slots[i]);
 }
 
 void wheel_add(struct wheel *w, struct wheel_entry *entry, int64_t due_ms)
@@ -100,12 +91,10 @@ void wheel_cancel(struct wheel *w, struct wheel_entry *entry)
 {
     if (!wheel_armed(entry))
         return;
-    struct wheel_link *next = entry->link.next;
-    next->prev = entry->link.prev;
-    entry->link.prev->next = next;
-    if (next == next->prev) /* only the head is left */
+    TAILQ_REMOVE(&w->slots[entry->slot], entry, link);
+    if (TAILQ_EMPTY(&w->slots[entry->slot]))
         mark_empty(w, entry->slot);
-    entry->link.next = entry->link.prev = NULL;
+    entry->link.tqe_prev = NULL;
     w->count--;
 }
 
@@ -122,15 +111,12 @@ int64_t wheel_next_ms(const struct wheel *w)
 /* Spreads the entries of a slot that the tick has just entered over the levels below. */
 static void cascade(struct wheel *w, uint32_t slot)
 {
-    struct wheel_link *head = &w->slots[slot];
-    struct wheel_link *link = head->next;
-    head->next = head->prev = head;
-    mark_empty(w, slot);
-    while (link != head) {
-        struct wheel_link *next = link->next;
-        link_entry(w, entry_of(link));
-        link = next;
+    struct wheel_entry *entry;
+    while ((entry = TAILQ_FIRST(&w->slots[slot])) != NULL) { /* they go to other slots */
+        TAILQ_REMOVE(&w->slots[slot], entry, link);
+        link_entry(w, entry);
     }
+    mark_empty(w, slot);
 }
 
 struct wheel_entry *wheel_expire(struct wheel *w, int64_t now_ms)
@@ -147,10 +133,11 @@ struct wheel_entry *wheel_expire(struct wheel *w, int64_t now_ms)
         unsigned level = (unsigned)__builtin_ctz(w->levels);
         uint32_t slot = level * WHEEL_SLOTS + digit(next_ms, level);
         if (level == 0) {
-            struct wheel_entry *entry = entry_of(w->slots[slot].next);
+            struct wheel_entry *entry = TAILQ_FIRST(&w->slots[slot]),
+                               *next = TAILQ_NEXT(entry, link);
             wheel_cancel(w, entry);
-            __builtin_prefetch(
-                w->slots[slot].next->next); /* it is not in the cache when many are due */
+            if (next) /* the one behind it is not in the cache when many are due */
+                __builtin_prefetch(TAILQ_NEXT(next, link));
             return entry;
         }
         cascade(w, slot);
@@ -166,15 +153,12 @@ static int broken(const char *what, size_t slot)
 
 static int check_slot(const struct wheel *w, size_t slot, size_t *count)
 {
-    const struct wheel_link *head = &w->slots[slot];
-    for (const struct wheel_link *link = head;;) {
-        if (link->next == NULL || link->next->prev != link)
+    const struct wheel_entry *entry;
+    struct wheel_entry *const *last = &w->slots[slot].tqh_first;
+    TAILQ_FOREACH(entry, &w->slots[slot], link) {
+        if (entry->link.tqe_prev != last)
             return broken("links do not fit", slot);
-        link = link->next;
-        if (link == head)
-            return 0;
-        const struct wheel_entry *entry =
-            (const void *)((const char *)link - offsetof(struct wheel_entry, link));
+        last = &entry->link.tqe_next;
         if (entry->slot != slot)
             return broken("entry names another slot", slot);
         if (slot_for(w, entry->due_ms) != slot)
@@ -182,6 +166,7 @@ static int check_slot(const struct wheel *w, size_t slot, size_t *count)
         if (++*count > w->count)
             return broken("more entries than counted", slot);
     }
+    return w->slots[slot].tqh_last == last ? 0 : broken("links do not fit", slot);
 }
 
 int wheel_check(const struct wheel *w)
@@ -190,7 +175,7 @@ int wheel_check(const struct wheel *w)
     uint32_t levels = 0;
     for (size_t slot = 0; slot < WHEEL_LEVELS * WHEEL_SLOTS; slot++) {
         size_t level = slot / WHEEL_SLOTS, i = slot % WHEEL_SLOTS;
-        bool used = w->slots[slot].next != &w->slots[slot];
+        bool used = !TAILQ_EMPTY(&w->slots[slot]);
         if (check_slot(w, slot, &count) != 0)
             return -1;
         if ((w->used[level][i / 64] >> i % 64 & 1) != used)

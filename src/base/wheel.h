@@ -10,18 +10,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #define WHEEL_LEVELS 8
 #define WHEEL_SLOTS 256 /* per level; each level is 256 times as coarse as the one below */
 
-struct wheel_link {
-    struct wheel_link *next, *prev;
-};
-
 /* Part of the object that is due. All zero is an entry that is not armed. It must not move nor be
  * freed while armed. The fields are read-only for others; due_ms is what was last passed. */
 struct wheel_entry {
-    struct wheel_link link; /* NULLs: not armed */
+    TAILQ_ENTRY(wheel_entry) link; /* tqe_prev is NULL: not armed */
     int64_t due_ms;
     uint32_t slot;
 };
@@ -32,7 +29,7 @@ struct wheel {
     size_t count;    /* armed entries */
     uint32_t levels; /* bit i: level i holds an entry */
     uint64_t used[WHEEL_LEVELS][WHEEL_SLOTS / 64];
-    struct wheel_link slots[WHEEL_LEVELS * WHEEL_SLOTS];
+    TAILQ_HEAD(wheel_slot, wheel_entry) slots[WHEEL_LEVELS * WHEEL_SLOTS];
 };
 
 /* Makes an empty wheel; now_ms >= 0, of any clock that does not go back. */
@@ -47,7 +44,7 @@ void wheel_cancel(struct wheel *w, struct wheel_entry *entry);
 
 static inline bool wheel_armed(const struct wheel_entry *entry)
 {
-    return entry->link.next != NULL;
+    return entry->link.tqe_prev != NULL;
 }
 
 /* Takes out one entry with due_ms <= now_ms; NULL: none is left. Call it until then:

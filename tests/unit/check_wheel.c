@@ -287,7 +287,7 @@ START_TEST(check_sees)
     whole.levels &= ~2U;
     ck_assert_int_eq(wheel_check(&whole), -1);
     hang_three();
-    hung[1].link.prev = &hung[2].link;
+    hung[1].link.tqe_prev = &hung[2].link.tqe_next;
     ck_assert_int_eq(wheel_check(&whole), -1);
     hang_three();
     hung[0].due_ms = 6;

@@ -62,8 +62,7 @@ struct message {
     uint64_t number;
 };
 
-static struct entry *channels, *patterns;
-static uint32_t n_channels, n_patterns;
+static struct entry *tables[2]; /* the channels, the patterns */
 
 static TAILQ_HEAD(, message) outbox = TAILQ_HEAD_INITIALIZER(outbox);
 static uint32_t n_outbox;
@@ -83,7 +82,7 @@ static struct entry *entry_find(bool is_pattern, const char *name, size_t len)
 {
     struct entry *e;
 
-    HASH_FIND(hh, is_pattern ? patterns : channels, name, len, e);
+    HASH_FIND(hh, tables[is_pattern], name, len, e);
     return e;
 }
 
@@ -95,13 +94,7 @@ static struct entry *entry_new(bool is_pattern, const char *name, size_t len)
     e->len = len;
     e->glob = is_pattern ? glob_new(name, len) : NULL;
     TAILQ_INIT(&e->listeners);
-    if (is_pattern) {
-        HASH_ADD_KEYPTR(hh, patterns, e->name, e->len, e);
-        n_patterns++;
-    } else {
-        HASH_ADD_KEYPTR(hh, channels, e->name, e->len, e);
-        n_channels++;
-    }
+    HASH_ADD_KEYPTR(hh, tables[is_pattern], e->name, e->len, e);
     return e;
 }
 
@@ -116,13 +109,7 @@ static void entry_free(struct entry *e)
 {
     if (at.entry == e)
         set_next_entry(e->glob != NULL ? e->hh.next : NULL);
-    if (e->glob != NULL) {
-        HASH_DEL(patterns, e); /* NOLINT(clang-analyzer-core.NullDereference) */
-        n_patterns--;
-    } else {
-        HASH_DEL(channels, e); /* NOLINT(clang-analyzer-core.NullDereference) */
-        n_channels--;
-    }
+    HASH_DEL(tables[e->glob != NULL], e); /* NOLINT(clang-analyzer-core.NullDereference) */
     glob_free(e->glob);
     free(e->name);
     free(e);
@@ -245,7 +232,8 @@ uint32_t pubsub_count_session(const struct session *s, bool is_pattern)
 
 bool pubsub_wanted(const char *channel, size_t len)
 {
-    return patterns != NULL || (channels != NULL && entry_find(false, channel, len) != NULL);
+    return tables[true] != NULL ||
+           (tables[false] != NULL && entry_find(false, channel, len) != NULL);
 }
 
 static void tell_listener(struct subscription *sub, const struct message *m, int64_t now_ms)
@@ -311,7 +299,7 @@ static bool tell_some(const struct message *m, uint32_t *n_told, int64_t now_ms)
             return false;
         if (at.entry == NULL) {
             at.in_patterns = true;
-            set_next_entry(patterns);
+            set_next_entry(tables[true]);
             continue;
         }
         if (!at.fits) {
@@ -412,14 +400,14 @@ bool pubsub_waits(void)
 void pubsub_each_channel(bool (*each)(void *arg, const char *name, size_t len, uint32_t n_sessions),
                          void *arg)
 {
-    for (struct entry *e = channels; e != NULL; e = e->hh.next)
+    for (struct entry *e = tables[false]; e != NULL; e = e->hh.next)
         if (!each(arg, e->name, e->len, e->n_listeners))
             return;
 }
 
 uint32_t pubsub_count_channels(void)
 {
-    return n_channels;
+    return HASH_COUNT(tables[false]);
 }
 
 uint32_t pubsub_count_channel(const char *name, size_t len)
@@ -431,5 +419,5 @@ uint32_t pubsub_count_channel(const char *name, size_t len)
 
 uint32_t pubsub_count_patterns(void)
 {
-    return n_patterns;
+    return HASH_COUNT(tables[true]);
 }

@@ -17,24 +17,16 @@ enum { LINE_MAX_LEN = 107, V2_FIXED = 16, V2_TCP4 = 12, V2_TCP6 = 36 };
 static const char signature[] = "\r\n\r\n\0\r\nQUIT\n";
 enum { SIGNATURE_LEN = sizeof signature - 1 };
 
-static void set_v4(struct sockaddr_storage *peer, socklen_t *peer_len, const void *address,
-                   uint16_t port)
+static void set_peer(struct sockaddr_storage *peer, socklen_t *peer_len, bool is_v6,
+                     const void *address, uint16_t port)
 {
     struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(port)};
-
-    memcpy(&in.sin_addr, address, sizeof in.sin_addr);
-    memcpy(peer, &in, sizeof in);
-    *peer_len = sizeof in;
-}
-
-static void set_v6(struct sockaddr_storage *peer, socklen_t *peer_len, const void *address,
-                   uint16_t port)
-{
     struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
 
-    memcpy(&in6.sin6_addr, address, sizeof in6.sin6_addr);
-    memcpy(peer, &in6, sizeof in6);
-    *peer_len = sizeof in6;
+    memcpy(is_v6 ? (void *)&in6.sin6_addr : &in.sin_addr, address,
+           is_v6 ? sizeof in6.sin6_addr : sizeof in.sin_addr);
+    *peer_len = is_v6 ? sizeof in6 : sizeof in;
+    memcpy(peer, is_v6 ? (void *)&in6 : &in, *peer_len);
 }
 
 /* ---- version 1 ---- */
@@ -57,10 +49,7 @@ static bool parse_words(char *text, struct sockaddr_storage *peer, socklen_t *pe
         util_parse_int(word[3], strlen(word[3]), 0, 65535, &port) != 0 ||
         util_parse_int(word[4], strlen(word[4]), 0, 65535, &port_there) != 0)
         return false;
-    if (is_v6)
-        set_v6(peer, peer_len, source, (uint16_t)port);
-    else
-        set_v4(peer, peer_len, source, (uint16_t)port);
+    set_peer(peer, peer_len, is_v6, source, (uint16_t)port);
     return true;
 }
 
@@ -109,9 +98,9 @@ static enum proxy_result parse_binary(const unsigned char *data, size_t len, siz
     if ((family == 0x11 && body < V2_TCP4) || (family == 0x21 && body < V2_TCP6))
         return PROXY_ERROR;
     if (family == 0x11) /* source, destination, their ports */
-        set_v4(peer, peer_len, addresses, get_u16(addresses + 8));
+        set_peer(peer, peer_len, false, addresses, get_u16(addresses + 8));
     else if (family == 0x21)
-        set_v6(peer, peer_len, addresses, get_u16(addresses + 32));
+        set_peer(peer, peer_len, true, addresses, get_u16(addresses + 32));
     return PROXY_DONE;
 }
 

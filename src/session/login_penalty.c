@@ -36,10 +36,8 @@ static struct penalty {
  * first try without a wait, which costs us some milliseconds, for every name that can be. */
 static unsigned group_of_name(const char *name, size_t len)
 {
-    uint32_t h = 2166136261u; /* FNV-1a: who shares a group with whom is no secret */
+    uint32_t h = util_fixed_hash(name, len); /* who shares a group with whom is no secret */
 
-    for (size_t i = 0; i < len; i++)
-        h = (h ^ (unsigned char)name[i]) * 16777619u;
     return (h ^ h >> 16) % NAME_GROUPS;
 }
 

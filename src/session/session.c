@@ -1,7 +1,7 @@
 /* A client without its socket: the queue of its requests, and their replies in order.
  *
  * Owns the requests from session_ask() to session_flush(), and the bytes of immediate replies that
- * have to wait for requests before them (struct held; kept in a free list, as pipelines make many).
+ * have to wait for requests before them (struct held; of the pool, as pipelines make many).
  * Does not know sockets, commands or locks; what a request is about is its type's business.
  *
  * Invariants: a finished request at the head means `ready`, so that nobody forgets to flush;
@@ -13,14 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/pool.h"
 #include "base/util.h"
 #include "session/login.h"
 #include "session/user.h"
 
 enum {
-    HELD_SMALL = 64, /* bytes kept without a block of their own: nearly every immediate reply */
-    HELD_SPARE_MAX = 1024, /* of the free list */
-    HELD_BUF_MAX = 1024    /* bytes of session->held that are worth keeping */
+    HELD_SMALL = 64,    /* bytes kept without a block of their own: nearly every immediate reply */
+    HELD_BUF_MAX = 1024 /* bytes of session->held that are worth keeping */
 };
 
 /* An immediate reply behind requests that are not finished. */
@@ -30,9 +30,6 @@ struct held {
     char *big; /* NULL: in small */
     char small[HELD_SMALL];
 };
-
-static struct request_list spare = TAILQ_HEAD_INITIALIZER(spare);
-static int n_spare;
 
 static struct held *held_of_request(struct request *r)
 {
@@ -53,12 +50,7 @@ static void held_free(struct request *r)
     struct held *h = held_of_request(r);
 
     free(h->big);
-    if (n_spare == HELD_SPARE_MAX) {
-        free(h);
-        return;
-    }
-    TAILQ_INSERT_HEAD(&spare, r, link);
-    n_spare++;
+    pool_put(h, sizeof *h);
 }
 
 /* Nothing to abandon: it is done from the start. */
@@ -66,18 +58,11 @@ static const struct request_type held_type = {.write = held_write, .free = held_
 
 static struct held *held_new(const char *bytes, size_t len)
 {
-    struct request *r = TAILQ_FIRST(&spare);
+    struct held *h = pool_get(sizeof *h);
 
-    if (r) {
-        TAILQ_REMOVE(&spare, r, link);
-        n_spare--;
-    } else {
-        r = util_alloc(sizeof(struct held));
-    }
-    *r = (struct request){.type = &held_type, .done = true};
-    struct held *h = held_of_request(r);
+    h->request.type = &held_type;
+    h->request.done = true;
     h->len = len;
-    h->big = NULL;
     if (len > sizeof h->small)
         h->big = util_memdup(bytes, len);
     else

@@ -129,9 +129,6 @@ static void load_init(struct load *l)
         c->index = (uint32_t)i;
         c->timer = evtimer_new(l->base, bench_client_on_timer, c);
     }
-    snprintf(l->wait, sizeof l->wait, "%" PRId64, plan->wait_ms > 0 ? plan->wait_ms : 0);
-    snprintf(l->lease, sizeof l->lease, "%" PRId64, plan->lease_ms);
-    snprintf(l->limit, sizeof l->limit, "%" PRId64, plan->limit);
     l->tick = event_new(l->base, -1, EV_PERSIST, on_load_second, l);
     l->end = evtimer_new(l->base, on_load_end, l);
     l->signals[0] = evsignal_new(l->base, SIGINT, on_load_signal, l);

@@ -81,26 +81,19 @@ void bench_client_ask(struct client *c)
 {
     struct load *l = c->load;
     c->name = choose_name(l);
-    const char *words[9] = {"LOCK", c->name->text};
-    int n = 2;
-    if (l->plan->wait_ms) { /* WAIT 0 waits for ever */
-        words[n++] = "WAIT";
-        words[n++] = l->wait;
-    }
-    if (l->plan->lease_ms) {
-        words[n++] = "LEASE";
-        words[n++] = l->lease;
-    }
+    struct link_words words = {.v = {"LOCK", c->name->text}, .n = 2};
+    if (l->plan->wait_ms) /* WAIT 0 waits for ever */
+        link_option(&words, "WAIT", l->plan->wait_ms > 0 ? l->plan->wait_ms : 0);
+    if (l->plan->lease_ms)
+        link_option(&words, "LEASE", l->plan->lease_ms);
     if (l->plan->shared)
-        words[n++] = "SHARED";
-    if (l->plan->limit) {
-        words[n++] = "LIMIT";
-        words[n++] = l->limit;
-    }
+        link_word(&words, "SHARED");
+    if (l->plan->limit)
+        link_option(&words, "LIMIT", l->plan->limit);
     c->state = CLIENT_ASKING;
     l->result->waiting++;
     c->sent_us = clock_us();
-    link_send(&c->link, n, words);
+    link_send(&c->link, words.n, words.v);
     client_push(c);
 }
 

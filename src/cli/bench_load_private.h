@@ -46,7 +46,6 @@ struct load {
     int64_t unfinished; /* connections still open, once it has ended */
     uint32_t next_to_connect, connected;
     bool ended, interrupted;
-    char wait[24], lease[24], limit[24];
 };
 
 /* Opens its connection; the load begins when all have one. */

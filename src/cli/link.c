@@ -7,8 +7,10 @@
  */
 #include "cli/link.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -122,6 +124,20 @@ void link_send(struct link *l, int argc, const char *const *argv)
     for (int i = 0; i < argc; i++)
         request_str(&l->out, argv[i]);
     l->wants_write = true;
+}
+
+void link_word(struct link_words *words, const char *word)
+{
+    assert((size_t)words->n < sizeof words->v / sizeof words->v[0]);
+    words->v[words->n++] = word;
+}
+
+void link_option(struct link_words *words, const char *word, int64_t number)
+{
+    char *text = words->numbers[words->n_numbers++];
+    snprintf(text, sizeof words->numbers[0], "%" PRId64, number);
+    link_word(words, word);
+    link_word(words, text);
 }
 
 /* ---- bytes ---- */

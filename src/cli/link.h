@@ -49,6 +49,17 @@ short link_events(const struct link *l);
 /* Queues a request. */
 void link_send(struct link *l, int argc, const char *const *argv);
 
+/* A request made word by word: {.v = {"LOCK", name}, .n = 2} to begin with. */
+struct link_words {
+    const char *v[16];
+    int n;
+    char numbers[4][24];
+    int n_numbers;
+};
+void link_word(struct link_words *, const char *word); /* which is lent */
+/* Adds an option with its number. */
+void link_option(struct link_words *, const char *word, int64_t number);
+
 /* Writes and reads what `revents` says is possible. -1: the link is closed, `error` says why. */
 int link_turn(struct link *l, short revents) MUST_CHECK;
 

@@ -9,15 +9,11 @@
 #include "cli/cli.h"
 #include "cli/json.h"
 
-/* Is used when there is an error to be shown. */
-static const struct table_column with_error[] = {
+/* The last one is used when there is an error to be shown. */
+static const struct table_column columns[] = {
     {"MASTER", false, false}, {"STATE", false, false},     {"LATENCY", true, false},
     {"CLOCK", true, false},   {"IN FLIGHT", true, false},  {"RESTARTS", true, false},
     {"ADDRESS", false, true}, {"LAST ERROR", false, true}, {NULL, false, false}};
-static const struct table_column without_error[] = {
-    {"MASTER", false, false}, {"STATE", false, false},    {"LATENCY", true, false},
-    {"CLOCK", true, false},   {"IN FLIGHT", true, false}, {"RESTARTS", true, false},
-    {"ADDRESS", false, true}, {NULL, false, false}};
 
 static void add_state_cell(struct table *t, const redisReply *m)
 {
@@ -40,7 +36,8 @@ void masters_table(struct table *t, const redisReply *masters)
     bool errors = false;
     for (size_t i = 0; i < ask_count(masters); i++)
         errors = errors || *ask_text(masters->element[i], "last_error");
-    table_init(t, errors ? with_error : without_error);
+    table_init(t, columns);
+    t->n_columns -= !errors;
     for (size_t i = 0; i < ask_count(masters); i++) {
         const redisReply *m = masters->element[i];
         const char *address = ask_text(m, "address"), *error = ask_text(m, "last_error");

@@ -5,7 +5,6 @@
 #include "cli/run_lock_private.h"
 
 #include <assert.h>
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -50,45 +49,35 @@ static int64_t answer_time_ms(const struct run_lock *k)
 
 void run_lock_ask(struct run_lock *k, enum verb verb, int64_t now_ms)
 {
-    const char *words[14] = {"", k->name, "OWNER", k->owner};
-    char wait[24], lease[24], maxhold[24], limit[24];
-    int n = 4;
-    words[0] = verb == VERB_LOCK ? "LOCK" : verb == VERB_RENEW ? "RENEW" : "UNLOCK";
+    static const char *const verbs[] = {
+        [VERB_LOCK] = "LOCK", [VERB_RENEW] = "RENEW", [VERB_UNLOCK] = "UNLOCK"};
+    struct link_words words = {.v = {verbs[verb], k->name, "OWNER", k->owner}, .n = 4};
+    int64_t left_ms = k->wait_until_ms - now_ms;
     k->answer_by_ms = now_ms + answer_time_ms(k);
-    if (verb != VERB_UNLOCK && k->lease_ms) {
-        snprintf(lease, sizeof lease, "%" PRId64, k->lease_ms);
-        words[n++] = "LEASE";
-        words[n++] = lease;
-    }
-    if (verb == VERB_LOCK && k->maxhold_ms) {
-        snprintf(maxhold, sizeof maxhold, "%" PRId64, k->maxhold_ms);
-        words[n++] = "MAXHOLD";
-        words[n++] = maxhold;
-    }
-    if (verb == VERB_LOCK && k->wait_ms != 0) {
-        bool for_ever = k->wait_ms < 0;
-        int64_t left_ms = k->wait_until_ms - now_ms;
-        snprintf(wait, sizeof wait, "%" PRId64, for_ever ? 0 : left_ms < 1 ? 1 : left_ms);
-        words[n++] = "WAIT";
-        words[n++] = wait;
-        k->answer_by_ms = for_ever ? INT64_MAX : k->wait_until_ms + ANSWER_MAX_MS;
+    if (verb != VERB_UNLOCK && k->lease_ms)
+        link_option(&words, "LEASE", k->lease_ms);
+    if (verb == VERB_LOCK && k->maxhold_ms)
+        link_option(&words, "MAXHOLD", k->maxhold_ms);
+    if (verb == VERB_LOCK && k->wait_ms < 0) {
+        link_option(&words, "WAIT", 0);
+        k->answer_by_ms = INT64_MAX;
+    } else if (verb == VERB_LOCK && k->wait_ms > 0) {
+        link_option(&words, "WAIT", left_ms < 1 ? 1 : left_ms);
+        k->answer_by_ms = k->wait_until_ms + ANSWER_MAX_MS;
     }
     if (verb == VERB_LOCK && k->shared)
-        words[n++] = "SHARED";
-    if (verb == VERB_LOCK && k->limit) {
-        snprintf(limit, sizeof limit, "%" PRId64, k->limit);
-        words[n++] = "LIMIT";
-        words[n++] = limit;
-    }
+        link_word(&words, "SHARED");
+    if (verb == VERB_LOCK && k->limit)
+        link_option(&words, "LIMIT", k->limit);
     if (verb == VERB_LOCK && k->fair)
-        words[n++] = "FAIR";
+        link_word(&words, "FAIR");
     assert(k->n_asked < RUN_LOCK_ASKED_MAX);
     k->asked[k->n_asked++] = (uint8_t)verb;
     k->sent_ms = now_ms;
     k->may_hold = k->may_hold || verb == VERB_LOCK;
     k->may_be_free = verb == VERB_UNLOCK && k->unlocked;
     k->unlocked = verb == VERB_UNLOCK;
-    link_send(&k->link, n, words);
+    link_send(&k->link, words.n, words.v);
 }
 
 /* Sends the first request over a new connection. */

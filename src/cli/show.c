@@ -1,6 +1,7 @@
 /*
  * holdfast show: prints a reply to LOCKINFO, for people or as JSON.
  */
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -60,7 +61,7 @@ static void show_json(const char *name, const redisReply *info, struct buf *out)
 
 /* ---- for people ---- */
 
-enum { LABEL = 9 }; /* columns of what a line is about */
+enum { LABEL = 9 /* columns of what a line is about */, LINE_LEN = 1024 };
 
 static void put_line_label(struct buf *out, const struct screen *s, const char *word)
 {
@@ -69,18 +70,18 @@ static void put_line_label(struct buf *out, const struct screen *s, const char *
     text_tint(out, s->colour, TINT_NONE);
 }
 
-/* Appends a line with `text`, cut to the width of the screen, and empties it. */
-static void put_line(struct buf *out, const struct screen *s, const char *word, struct buf *text)
-{
-    put_line_label(out, s, word);
-    text_put(out, buf_head(text), buf_len(text), text_room(s, LABEL));
-    buf_printf(out, "\n");
-    buf_consume(text, buf_len(text));
-}
+/* Appends a line, cut to the width of the screen. */
+static void put_line(struct buf *out, const struct screen *s, const char *word, const char *fmt,
+                     ...) __attribute__((format(printf, 4, 5)));
 
-static void put_stranger(struct buf *out, const struct screen *s, const char *word,
-                         const char *text)
+static void put_line(struct buf *out, const struct screen *s, const char *word, const char *fmt,
+                     ...)
 {
+    char text[LINE_LEN];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
     put_line_label(out, s, word);
     text_put(out, text, strlen(text), text_room(s, LABEL));
     buf_printf(out, "\n");
@@ -89,30 +90,23 @@ static void put_stranger(struct buf *out, const struct screen *s, const char *wo
 static void print_holder(const redisReply *h, struct buf *out, const struct screen *s)
 {
     char left[24], held[24];
-    const char *where = ask_text(h, "connection");
-    struct buf text = {0};
-    put_stranger(out, s, "holder", ask_text(h, "owner"));
-    buf_printf(&text, "%lld", (long long)ask_int(h, "token"));
-    put_line(out, s, "token", &text);
-    buf_printf(&text, "%s left", text_duration(left, ask_int(h, "remaining_ms")));
-    if (!*where)
-        buf_printf(&text, ", %s",
-                   ask_int(h, "watched") ? "watched: renewed while its connection lives"
-                                         : "not renewed by the broker");
-    put_line(out, s, "lease", &text);
-    if (ask_int(h, "count") != 1) {
-        buf_printf(&text, "%lld", (long long)ask_int(h, "count"));
-        put_line(out, s, "count", &text);
-    }
-    if (*where)
-        buf_printf(&text, "through another broker");
-    else if (ask_int(h, "connection"))
-        buf_printf(&text, "for %s, by connection %lld", text_duration(held, ask_int(h, "held_ms")),
-                   (long long)ask_int(h, "connection"));
+    bool elsewhere = locks_is_elsewhere(h);
+    int64_t connection = ask_int(h, "connection");
+    put_line(out, s, "holder", "%s", ask_text(h, "owner"));
+    put_line(out, s, "token", "%lld", (long long)ask_int(h, "token"));
+    put_line(out, s, "lease", "%s left%s", text_duration(left, ask_int(h, "remaining_ms")),
+             elsewhere               ? ""
+             : ask_int(h, "watched") ? ", watched: renewed while its connection lives"
+                                     : ", not renewed by the broker");
+    if (ask_int(h, "count") != 1)
+        put_line(out, s, "count", "%lld", (long long)ask_int(h, "count"));
+    text_duration(held, ask_int(h, "held_ms"));
+    if (elsewhere)
+        put_line(out, s, "held", "through another broker");
+    else if (connection)
+        put_line(out, s, "held", "for %s, by connection %lld", held, (long long)connection);
     else
-        buf_printf(&text, "for %s", text_duration(held, ask_int(h, "held_ms")));
-    put_line(out, s, "held", &text);
-    buf_fini(&text);
+        put_line(out, s, "held", "for %s", held);
 }
 
 /* Appends a table of the holders. */
@@ -224,12 +218,10 @@ static void show_text(const char *name, const redisReply *info, struct buf *out)
     struct screen s = text_screen();
     char kind[LOCKS_KIND_SIZE];
     const redisReply *holders = ask_get(info, "holders");
-    put_stranger(out, &s, "name", name);
+    put_line(out, &s, "name", "%s", name);
     print_state(info, out, &s);
-    if (ask_count(holders)) {
-        put_line_label(out, &s, "kind");
-        buf_printf(out, "%s\n", locks_kind(kind, info));
-    }
+    if (ask_count(holders))
+        put_line(out, &s, "kind", "%s", locks_kind(kind, info));
     if (ask_count(holders) > 1)
         print_holders(info, out, &s);
     else if (ask_count(holders))

@@ -39,10 +39,7 @@ struct listener {
 };
 
 struct listeners {
-    struct event_base *base;
-    listener_accept_fn accept;
-    void *arg;
-    struct listener_proxied proxied;
+    struct listener_proxied to; /* where connections go: at once, or after their header */
     struct listener *v[LISTENERS_MAX];
     size_t count;
     int reserve;        /* a descriptor to accept with when there is no other; -1: none */
@@ -119,13 +116,12 @@ static bool accept_one(struct listener *l)
     socklen_t len = sizeof peer;
     int fd = accept4(l->fd, (struct sockaddr *)&peer, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
-    if (fd >= 0 && l->speech.proxy) {
-        listener_await_header(&l->set->proxied, fd, l->speech.tls, (const struct sockaddr *)&peer,
-                              len);
-        return true;
-    }
+    struct listener_proxied *to = &l->set->to;
     if (fd >= 0) {
-        l->set->accept(l->set->arg, fd, l->speech.tls, (const struct sockaddr *)&peer, len);
+        if (l->speech.proxy)
+            listener_await_header(to, fd, l->speech.tls, (const struct sockaddr *)&peer, len);
+        else
+            to->accept(to->arg, fd, l->speech.tls, (const struct sockaddr *)&peer, len);
         return true;
     }
     switch (errno) {
@@ -173,7 +169,7 @@ void listener_add(struct listeners *set, int fd, struct listener_speech speech,
         stream_address(text, (const struct sockaddr *)&addr, len);
     snprintf(l->address, sizeof l->address, "%s%s", conf_listen_prefix(speech.tls, speech.proxy),
              text);
-    event_assign(&l->readable, set->base, fd, EV_READ | EV_PERSIST, on_connection, l);
+    event_assign(&l->readable, set->to.base, fd, EV_READ | EV_PERSIST, on_connection, l);
     set->v[set->count++] = l;
 }
 
@@ -186,10 +182,7 @@ struct listeners *listener_new(struct event_base *base, listener_accept_fn accep
 {
     struct listeners *set = util_alloc(sizeof *set);
 
-    set->base = base;
-    set->accept = accept;
-    set->arg = arg;
-    set->proxied = (struct listener_proxied){.base = base, .accept = accept, .arg = arg};
+    set->to = (struct listener_proxied){.base = base, .accept = accept, .arg = arg};
     set->reserve = -1;
     event_assign(&set->pause, base, -1, 0, on_pause_over, set);
     return set;
@@ -242,7 +235,7 @@ void listener_close(struct listeners *set)
         close(l->fd);
         free(l);
     }
-    listener_drop_waiting(&set->proxied);
+    listener_drop_waiting(&set->to);
     event_del(&set->pause);
     if (set->reserve >= 0)
         close(set->reserve);

@@ -13,20 +13,11 @@
 
 static const char *html_entity(char c)
 {
-    switch (c) {
-    case '&':
-        return "&amp;";
-    case '<':
-        return "&lt;";
-    case '>':
-        return "&gt;";
-    case '"':
-        return "&quot;";
-    case '\'':
-        return "&#39;";
-    default:
-        return NULL;
-    }
+    static const char special[] = "&<>\"'";
+    static const char *const entities[] = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};
+    const char *at = c ? strchr(special, c) : NULL;
+
+    return at ? entities[at - special] : NULL;
 }
 
 void http_escape(struct buf *out, const char *text, size_t len)

@@ -235,20 +235,10 @@ static bool is_blank(char c)
 
 static char escaped_char(char c)
 {
-    switch (c) {
-    case 'n':
-        return '\n';
-    case 'r':
-        return '\r';
-    case 't':
-        return '\t';
-    case 'b':
-        return '\b';
-    case 'a':
-        return '\a';
-    default:
-        return c;
-    }
+    static const char letters[] = "nrtba", meant[] = "\n\r\t\b\a";
+    const char *at = c ? strchr(letters, c) : NULL;
+
+    return at ? meant[at - letters] : c;
 }
 
 /* Reads a closing quote, which ends the argument: a blank or the end of the line must follow.

@@ -38,18 +38,11 @@ static struct http_conns *open_conns; /* those of this process, for on_accept_er
 
 /* ---- connections ---- */
 
-static void pause_accepting(struct http_conns *h)
+static void set_paused(struct http_conns *h, bool paused)
 {
-    h->paused = true;
+    h->paused = paused;
     for (size_t i = 0; i < h->n_sockets; i++)
-        evconnlistener_disable(h->sockets[i]);
-}
-
-static void resume_accepting(struct http_conns *h)
-{
-    h->paused = false;
-    for (size_t i = 0; i < h->n_sockets; i++)
-        evconnlistener_enable(h->sockets[i]);
+        (paused ? evconnlistener_disable : evconnlistener_enable)(h->sockets[i]);
 }
 
 static bool conn_has_ended(const struct conn *c)
@@ -89,7 +82,7 @@ static void sweep_conns(struct http_conns *h)
             cut_conn(c);
     }
     if (h->paused && h->n_conns < HTTP_CONNS_MAX)
-        resume_accepting(h);
+        set_paused(h, false);
 }
 
 static void arm_sweep(struct http_conns *h)
@@ -120,7 +113,7 @@ static struct bufferevent *make_conn(struct event_base *base, void *arg)
     c->since_ms = clock_ms();
     TAILQ_INSERT_TAIL(&h->conns, c, link);
     if (++h->n_conns >= HTTP_CONNS_MAX)
-        pause_accepting(h);
+        set_paused(h, true);
     arm_sweep(h);
     return c->bev;
 }
@@ -137,7 +130,7 @@ static void on_accept_error(struct evconnlistener *socket, void *arg)
     if (log_limited(&limit, clock_ms()))
         log_error("http", "cannot accept a connection: %s swallowed=%" PRIu64, strerror(err),
                   limit.swallowed);
-    pause_accepting(h);
+    set_paused(h, true);
     arm_sweep(h);
 }
 

@@ -15,106 +15,95 @@
 
 enum { WORDS_MAX = 8, CONNECT_TIMEOUT_MS = 2000 };
 
-static redisReply *wait_reply(struct ask *a, int64_t timeout_ms)
+static redisReply *wait_reply(struct link *link, int64_t timeout_ms)
 {
     int64_t until_ms = clock_ms() + timeout_ms;
     redisReply *reply;
-    while (link_is_open(&a->link)) {
-        struct pollfd fd = {link_fd(&a->link), link_events(&a->link), 0};
+    while (link_is_open(link)) {
+        struct pollfd fd = {link_fd(link), link_events(link), 0};
         int64_t left_ms = until_ms - clock_ms();
-        if (link_next(&a->link, &reply) != 0 || reply)
+        if (link_next(link, &reply) != 0 || reply)
             return reply;
         int n = left_ms > 0 ? poll(&fd, 1, (int)left_ms) : 0;
         if (n == 0) {
-            snprintf(a->link.error, sizeof a->link.error, "%s: no answer within %lld s",
-                     a->link.url->shown, (long long)timeout_ms / 1000);
-            link_close(&a->link);
-        } else if ((n > 0 && link_turn(&a->link, fd.revents) != 0) || (n < 0 && errno != EINTR)) {
-            link_close(&a->link);
+            snprintf(link->error, sizeof link->error, "%s: no answer within %lld s",
+                     link->url->shown, (long long)timeout_ms / 1000);
+            link_close(link);
+        } else if ((n > 0 && link_turn(link, fd.revents) != 0) || (n < 0 && errno != EINTR)) {
+            link_close(link);
         }
     }
     return NULL;
 }
 
-static int try_one(struct ask *a, const struct url *url)
+static int try_one(struct link *link, const struct url *url)
 {
-    if (link_open(&a->link, url) != 0)
+    if (link_open(link, url) != 0)
         return -1;
-    link_send(&a->link, 1, (const char *[]){"PING"});
-    redisReply *pong = wait_reply(a, CONNECT_TIMEOUT_MS);
+    link_send(link, 1, (const char *[]){"PING"});
+    redisReply *pong = wait_reply(link, CONNECT_TIMEOUT_MS);
     if (!pong)
         return -1;
     bool ok = pong->type != REDIS_REPLY_ERROR;
     if (!ok) {
-        snprintf(a->link.error, sizeof a->link.error, "%s: %.200s", url->shown, pong->str);
-        a->link.denied = cli_status_of(pong->str) == STATUS_DENIED;
-        link_close(&a->link);
+        snprintf(link->error, sizeof link->error, "%s: %.200s", url->shown, pong->str);
+        link->denied = cli_status_of(pong->str) == STATUS_DENIED;
+        link_close(link);
     }
     freeReplyObject(pong);
     return ok ? 0 : -1;
 }
 
-int ask_try_open(struct ask *a, const struct urls *urls, char *error, size_t error_size)
+int ask_try_open(struct link *link, const struct urls *urls, char *error, size_t error_size)
 {
     size_t len = 0;
     error[0] = '\0';
     for (size_t i = 0; i < urls->n; i++) {
-        if (try_one(a, &urls->v[i]) == 0)
+        if (try_one(link, &urls->v[i]) == 0)
             return 0;
         if (len < error_size)
-            len += (size_t)snprintf(error + len, error_size - len, "%s%s", i ? "; " : "",
-                                    a->link.error);
+            len +=
+                (size_t)snprintf(error + len, error_size - len, "%s%s", i ? "; " : "", link->error);
     }
     return -1;
 }
 
-void ask_open(struct ask *a, const struct urls *urls)
+void ask_open(struct link *link, const struct urls *urls)
 {
     char error[1024];
-    if (ask_try_open(a, urls, error, sizeof error) == 0)
+    if (ask_try_open(link, urls, error, sizeof error) == 0)
         return;
-    if (a->link.denied)
+    if (link->denied)
         cli_die(STATUS_DENIED, "%s (user and password go into the URL)", error);
     cli_die(STATUS_NO_BROKER, "no broker: %s", error);
 }
 
-void ask_close(struct ask *a)
+redisReply *ask_try_reply(struct link *link)
 {
-    link_close(&a->link);
+    return wait_reply(link, ASK_TIMEOUT_MS);
 }
 
-void ask_send(struct ask *a, int argc, const char *const *argv)
+redisReply *ask_reply(struct link *link)
 {
-    if (link_is_open(&a->link))
-        link_send(&a->link, argc, argv);
-}
-
-redisReply *ask_try_reply(struct ask *a)
-{
-    return wait_reply(a, ASK_TIMEOUT_MS);
-}
-
-redisReply *ask_reply(struct ask *a)
-{
-    redisReply *reply = ask_try_reply(a);
+    redisReply *reply = ask_try_reply(link);
     if (!reply)
-        cli_die(STATUS_NO_BROKER, "%s", a->link.error);
+        cli_die(STATUS_NO_BROKER, "%s", link->error);
     if (reply->type == REDIS_REPLY_ERROR)
         cli_die(cli_status_of(reply->str), "%s", reply->str);
     return reply;
 }
 
-redisReply *ask_call(struct ask *a, ...)
+redisReply *ask_call(struct link *link, ...)
 {
     const char *words[WORDS_MAX];
     int n = 0;
     va_list args;
-    va_start(args, a);
+    va_start(args, link);
     while (n < WORDS_MAX && (words[n] = va_arg(args, const char *)))
         n++;
     va_end(args);
-    ask_send(a, n, words);
-    return ask_reply(a);
+    link_send(link, n, words);
+    return ask_reply(link);
 }
 
 /* ---- what stands in a reply ---- */

@@ -8,25 +8,19 @@
 
 enum { ASK_TIMEOUT_MS = 5000 };
 
-struct ask {
-    struct link link;
-};
-
 /* Connects to the first of the brokers that answers PING. -1: `error` says why none does. */
-int ask_try_open(struct ask *a, const struct urls *urls, char *error, size_t error_size) MUST_CHECK;
+int ask_try_open(struct link *link, const struct urls *urls, char *error,
+                 size_t error_size) MUST_CHECK;
 /* Does the same, but ends the program with STATUS_NO_BROKER or STATUS_DENIED if none answers. */
-void ask_open(struct ask *a, const struct urls *urls);
-void ask_close(struct ask *a);
+void ask_open(struct link *link, const struct urls *urls);
 
-/* Sends a request; ask_reply() returns the replies in the order of the requests. */
-void ask_send(struct ask *a, int argc, const char *const *argv);
-/* Returns the next reply, for freeReplyObject(); NULL: there is none, the link is closed and its
- * error set. */
-redisReply *ask_try_reply(struct ask *a);
+/* Returns the reply to the next of the requests of link_send(), for freeReplyObject(); NULL: there
+ * is none, the link is closed and its error set. */
+redisReply *ask_try_reply(struct link *link);
 /* Does the same, but ends the program when there is no reply, or when it is an error. */
-redisReply *ask_reply(struct ask *a);
+redisReply *ask_reply(struct link *link);
 /* Sends the words up to a NULL and returns the reply as ask_reply() does. */
-redisReply *ask_call(struct ask *a, ...) __attribute__((sentinel));
+redisReply *ask_call(struct link *link, ...) __attribute__((sentinel));
 
 /* ---- what stands in a reply ---- */
 

@@ -35,7 +35,6 @@ void bench_client_close(struct client *c)
 
 static void note_error(struct load *l, const char *text)
 {
-    l->result->errors++;
     if (l->result->first_error[0] == '\0')
         snprintf(l->result->first_error, sizeof l->result->first_error, "%s", text);
 }
@@ -54,7 +53,6 @@ static void client_broken(struct client *c)
     l->result->waiting -= c->state == CLIENT_ASKING;
     l->result->disconnects++;
     note_error(l, c->link.error);
-    l->result->errors--; /* counted as a disconnect */
     bench_client_close(c);
     c->state = CLIENT_IDLE;
     wake_client_in(c, RETRY_US);
@@ -149,6 +147,7 @@ static void on_client_reply(struct client *c, const redisReply *reply)
     if (reply->type == REDIS_REPLY_ERROR && !l->begun_us)
         cli_die(cli_status_of(reply->str), "%s", reply->str);
     if (reply->type == REDIS_REPLY_ERROR) {
+        l->result->errors++;
         note_error(l, reply->str);
         c->state = CLIENT_IDLE;
         wake_client_in(c, RETRY_US);

@@ -120,6 +120,8 @@ short link_events(const struct link *l)
 
 void link_send(struct link *l, int argc, const char *const *argv)
 {
+    if (!link_is_open(l))
+        return;
     request_array(&l->out, argc);
     for (int i = 0; i < argc; i++)
         request_str(&l->out, argv[i]);

@@ -46,7 +46,7 @@ static inline bool link_is_open(const struct link *l)
 int link_fd(const struct link *l);
 short link_events(const struct link *l);
 
-/* Queues a request. */
+/* Queues a request; a closed link takes none. */
 void link_send(struct link *l, int argc, const char *const *argv);
 
 /* A request made word by word: {.v = {"LOCK", name}, .n = 2} to begin with. */

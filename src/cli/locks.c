@@ -49,23 +49,23 @@ static void add_names(struct locks *locks, const redisReply *names, size_t max)
 }
 
 /* Returns the next reply; NULL: there is none, or it is an error, then *error is it. */
-static redisReply *take_reply(struct ask *a, redisReply **error)
+static redisReply *take_reply(struct link *link, redisReply **error)
 {
-    redisReply *reply = ask_try_reply(a);
+    redisReply *reply = ask_try_reply(link);
     if (!reply || reply->type != REDIS_REPLY_ERROR)
         return reply;
     *error = reply;
     return NULL;
 }
 
-static int get_names(struct locks *locks, struct ask *a, const char *glob, size_t max,
+static int get_names(struct locks *locks, struct link *link, const char *glob, size_t max,
                      redisReply **error)
 {
     char cursor[24] = "0";
     do {
         const char *words[] = {"LOCKS", "CURSOR", cursor, "COUNT", "1000", "MATCH", glob};
-        ask_send(a, glob ? 7 : 5, words);
-        redisReply *reply = take_reply(a, error);
+        link_send(link, glob ? 7 : 5, words);
+        redisReply *reply = take_reply(link, error);
         if (!reply)
             return -1;
         bool ok = ask_count(reply) == 2 && reply->element[0]->type == REDIS_REPLY_STRING &&
@@ -79,13 +79,13 @@ static int get_names(struct locks *locks, struct ask *a, const char *glob, size_
     return 0;
 }
 
-static int get_details(struct locks *locks, struct ask *a)
+static int get_details(struct locks *locks, struct link *link)
 {
     size_t sent = 0;
     for (size_t i = 0; i < locks->n; i++) {
         for (; sent < locks->n && sent < i + BATCH; sent++)
-            ask_send(a, 2, (const char *[]){"LOCKINFO", locks->v[sent].name});
-        redisReply *reply = ask_try_reply(a);
+            link_send(link, 2, (const char *[]){"LOCKINFO", locks->v[sent].name});
+        redisReply *reply = ask_try_reply(link);
         if (!reply)
             return -1;
         if (reply->type == REDIS_REPLY_ARRAY)
@@ -96,12 +96,13 @@ static int get_details(struct locks *locks, struct ask *a)
     return 0;
 }
 
-int locks_get(struct locks *locks, struct ask *a, const char *glob, size_t max, bool details,
+int locks_get(struct locks *locks, struct link *link, const char *glob, size_t max, bool details,
               redisReply **error)
 {
     *locks = (struct locks){0};
     *error = NULL;
-    if (get_names(locks, a, glob, max, error) == 0 && (!details || get_details(locks, a) == 0))
+    if (get_names(locks, link, glob, max, error) == 0 &&
+        (!details || get_details(locks, link) == 0))
         return 0;
     locks_fini(locks);
     return -1;

@@ -19,7 +19,7 @@ struct locks {
 /* Reads the names that match the glob (NULL: all), at most max (0: no limit); with details,
  * LOCKINFO of each. -1: the broker refuses, then *error is its error, to be freed; or it does not
  * answer, then the link's error is set. */
-int locks_get(struct locks *locks, struct ask *a, const char *glob, size_t max, bool details,
+int locks_get(struct locks *locks, struct link *link, const char *glob, size_t max, bool details,
               redisReply **error) MUST_CHECK;
 void locks_fini(struct locks *locks);
 

@@ -104,7 +104,7 @@ static void ls_text(const struct locks *locks, struct buf *out)
 int ls_main(int argc, char **argv)
 {
     struct locks locks;
-    struct ask ask;
+    struct link link;
     struct buf out = {0};
     redisReply *error;
     bool names = false;
@@ -112,11 +112,11 @@ int ls_main(int argc, char **argv)
     cli_options(argc, argv, own, false);
     if (argc - optind > 1)
         cli_usage("one pattern at most (quote it, so that the shell leaves it alone)");
-    ask_open(&ask, cli_urls());
-    if (locks_get(&locks, &ask, argv[optind], 0, !names, &error) != 0 && error)
+    ask_open(&link, cli_urls());
+    if (locks_get(&locks, &link, argv[optind], 0, !names, &error) != 0 && error)
         cli_die(cli_status_of(error->str), "%s", error->str);
-    if (!link_is_open(&ask.link))
-        cli_die(STATUS_NO_BROKER, "%s", ask.link.error);
+    if (!link_is_open(&link))
+        cli_die(STATUS_NO_BROKER, "%s", link.error);
     if (cli.json)
         ls_json(&locks, names, &out);
     else if (names)
@@ -125,6 +125,6 @@ int ls_main(int argc, char **argv)
         ls_text(&locks, &out);
     text_flush(&out);
     locks_fini(&locks);
-    ask_close(&ask);
+    link_close(&link);
     return STATUS_OK;
 }

@@ -77,12 +77,12 @@ int masters_main(int argc, char **argv)
 {
     struct screen screen = text_screen();
     struct table t;
-    struct ask ask;
+    struct link link;
     struct buf out = {0};
     cli_options(argc, argv, cli_json_only, false);
     cli_no_words(argc, argv);
-    ask_open(&ask, cli_urls());
-    redisReply *masters = ask_call(&ask, "MASTERS", NULL);
+    ask_open(&link, cli_urls());
+    redisReply *masters = ask_call(&link, "MASTERS", NULL);
     if (cli.json) {
         masters_json(masters, &out);
     } else {
@@ -92,6 +92,6 @@ int masters_main(int argc, char **argv)
     }
     text_flush(&out);
     freeReplyObject(masters);
-    ask_close(&ask);
+    link_close(&link);
     return STATUS_OK;
 }

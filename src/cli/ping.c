@@ -11,12 +11,12 @@
 #include "cli/json.h"
 #include "cli/text.h"
 
-static void ping_json(const struct ask *a, const char *info, int64_t us, struct buf *out)
+static void ping_json(const struct link *link, const char *info, int64_t us, struct buf *out)
 {
     char version[32];
     struct json j = {.out = out};
     json_object(&j, NULL);
-    json_string(&j, "broker", a->link.url->shown);
+    json_string(&j, "broker", link->url->shown);
     json_string(&j, "version", ask_info_text(info, "holdfast_version", version, sizeof version));
     json_int(&j, "latency_us", us);
     json_bool(&j, "ready", ask_info_int(info, "ready") != 0);
@@ -27,10 +27,10 @@ static void ping_json(const struct ask *a, const char *info, int64_t us, struct 
     json_close(&j);
 }
 
-static void ping_text(const struct ask *a, const char *info, int64_t us, struct buf *out)
+static void ping_text(const struct link *link, const char *info, int64_t us, struct buf *out)
 {
     char version[32], latency[24];
-    buf_printf(out, "%s: holdfastd %s, %s, %s: %lld of %lld masters\n", a->link.url->shown,
+    buf_printf(out, "%s: holdfastd %s, %s, %s: %lld of %lld masters\n", link->url->shown,
                ask_info_text(info, "holdfast_version", version, sizeof version),
                text_latency(latency, us),
                ask_info_int(info, "draining") ? "draining"
@@ -64,28 +64,28 @@ static void put_reasons(const redisReply *masters, struct buf *out)
 
 int ping_main(int argc, char **argv)
 {
-    struct ask ask;
+    struct link link;
     struct buf out = {0};
     redisReply *masters = NULL;
     cli_options(argc, argv, cli_json_only, false);
     cli_no_words(argc, argv);
-    ask_open(&ask, cli_urls());
+    ask_open(&link, cli_urls());
     int64_t sent_us = clock_us();
-    freeReplyObject(ask_call(&ask, "PING", NULL));
+    freeReplyObject(ask_call(&link, "PING", NULL));
     int64_t us = clock_us() - sent_us;
-    redisReply *reply = ask_call(&ask, "INFO", NULL);
+    redisReply *reply = ask_call(&link, "INFO", NULL);
     const char *info = reply->type == REDIS_REPLY_STRING ? reply->str : "";
     bool ready = ask_info_int(info, "ready") && !ask_info_int(info, "draining");
     if (cli.json) {
-        ping_json(&ask, info, us, &out);
+        ping_json(&link, info, us, &out);
     } else {
-        ping_text(&ask, info, us, &out);
+        ping_text(&link, info, us, &out);
         if (!ready)
-            put_reasons(masters = ask_call(&ask, "MASTERS", NULL), &out);
+            put_reasons(masters = ask_call(&link, "MASTERS", NULL), &out);
     }
     text_flush(&out);
     freeReplyObject(reply);
     freeReplyObject(masters);
-    ask_close(&ask);
+    link_close(&link);
     return ready ? STATUS_OK : STATUS_NO_BROKER;
 }

@@ -109,6 +109,16 @@ static void print_holder(const redisReply *h, struct buf *out, const struct scre
         put_line(out, s, "held", "for %s", held);
 }
 
+/* Appends the table and how many rows more there would be, and frees it. */
+static void end_table(struct table *t, int64_t unlisted, struct buf *out, const struct screen *s)
+{
+    buf_printf(out, "\n");
+    table_print(t, out, s, -1);
+    table_fini(t);
+    if (unlisted > 0)
+        buf_printf(out, "and %lld more\n", (long long)unlisted);
+}
+
 /* Appends a table of the holders. */
 static void print_holders(const redisReply *info, struct buf *out, const struct screen *s)
 {
@@ -137,11 +147,7 @@ static void print_holders(const redisReply *info, struct buf *out, const struct 
         else
             table_addf(&t, TINT_NONE, "%s", known ? "gone" : "elsewhere");
     }
-    buf_printf(out, "\n");
-    table_print(&t, out, s, -1);
-    table_fini(&t);
-    if (unlisted > 0)
-        buf_printf(out, "and %lld more\n", (long long)unlisted);
+    end_table(&t, unlisted, out, s);
 }
 
 static void print_waiters(const redisReply *info, struct buf *out, const struct screen *s)
@@ -165,11 +171,7 @@ static void print_waiters(const redisReply *info, struct buf *out, const struct 
         table_addf(&t, TINT_NONE, "%s", ask_text(w, "kind"));
         table_addf(&t, TINT_NONE, "%s", ask_int(w, "fair") ? "of all brokers" : "here");
     }
-    buf_printf(out, "\n");
-    table_print(&t, out, s, -1);
-    table_fini(&t);
-    if (unlisted > 0)
-        buf_printf(out, "and %lld more\n", (long long)unlisted);
+    end_table(&t, unlisted, out, s);
 }
 
 static void print_masters(const redisReply *masters, struct buf *out, const struct screen *s)
@@ -185,9 +187,7 @@ static void print_masters(const redisReply *masters, struct buf *out, const stru
         table_add(&t, TINT_NONE, name->str, name->len);
         table_add(&t, locks_is_silent(says) ? TINT_BAD : TINT_NONE, says->str, says->len);
     }
-    buf_printf(out, "\n");
-    table_print(&t, out, s, -1);
-    table_fini(&t);
+    end_table(&t, 0, out, s);
 }
 
 static void print_state(const redisReply *info, struct buf *out, const struct screen *s)
@@ -232,18 +232,18 @@ static void show_text(const char *name, const redisReply *info, struct buf *out)
 
 int show_main(int argc, char **argv)
 {
-    struct ask ask;
+    struct link link;
     struct buf out = {0};
     cli_options(argc, argv, cli_json_only, false);
     const char *name = cli_lock_name(argc, argv);
-    ask_open(&ask, cli_urls());
-    redisReply *info = ask_call(&ask, "LOCKINFO", name, NULL);
+    ask_open(&link, cli_urls());
+    redisReply *info = ask_call(&link, "LOCKINFO", name, NULL);
     if (cli.json)
         show_json(name, info, &out);
     else
         show_text(name, info, &out);
     text_flush(&out);
     freeReplyObject(info);
-    ask_close(&ask);
+    link_close(&link);
     return STATUS_OK;
 }

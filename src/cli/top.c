@@ -37,7 +37,7 @@ static const char *const rate_fields[N_RATES] = {"acquires_granted", "handovers"
                                                  "acquires_busy",    "acquires_timeout"};
 
 struct top {
-    struct ask ask;
+    struct link link;
     int64_t counts[N_RATES], counted_us; /* of the screen before; counted_us 0: none */
     double rates[N_RATES];
     char error[ERROR_MAX];
@@ -84,7 +84,7 @@ static void put_summary(const struct top *t, const char *info, struct buf *out,
     buf_printf(out, "holdfastd %s",
                ask_info_text(info, "holdfast_version", version, sizeof version));
     text_tint(out, s->colour, TINT_NONE);
-    buf_printf(out, "  %s  up %s  ", t->ask.link.url->shown,
+    buf_printf(out, "  %s  up %s  ", t->link.url->shown,
                text_duration(up, 1000 * ask_info_int(info, "uptime_in_seconds")));
     text_tint(out, s->colour, draining ? TINT_WARN : ready ? TINT_GOOD : TINT_BAD);
     buf_printf(out, "%s: %lld of %lld masters",
@@ -177,15 +177,15 @@ static int lines_of(const struct buf *out)
     return lines;
 }
 
-static redisReply *ask_typed(struct ask *a, const char *word, int type)
+static redisReply *ask_typed(struct link *link, const char *word, int type)
 {
-    ask_send(a, 1, &word);
-    redisReply *reply = ask_try_reply(a);
+    link_send(link, 1, &word);
+    redisReply *reply = ask_try_reply(link);
     if (reply && reply->type != type) {
         if (reply->type == REDIS_REPLY_ERROR)
-            snprintf(a->link.error, sizeof a->link.error, "%s: %.200s", word, reply->str);
+            snprintf(link->error, sizeof link->error, "%s: %.200s", word, reply->str);
         freeReplyObject(reply);
-        link_close(&a->link);
+        link_close(link);
         return NULL;
     }
     return reply;
@@ -196,17 +196,17 @@ static int put_screen(struct top *t, struct buf *out, const struct screen *s)
 {
     struct locks locks;
     struct table table;
-    redisReply *error = NULL, *masters, *info = ask_typed(&t->ask, "INFO", REDIS_REPLY_STRING);
+    redisReply *error = NULL, *masters, *info = ask_typed(&t->link, "INFO", REDIS_REPLY_STRING);
     if (!info)
         return -1;
-    masters = ask_typed(&t->ask, "MASTERS", REDIS_REPLY_ARRAY);
-    if (!masters || locks_get(&locks, &t->ask, NULL, LOCKS_MAX, true, &error) != 0) {
+    masters = ask_typed(&t->link, "MASTERS", REDIS_REPLY_ARRAY);
+    if (!masters || locks_get(&locks, &t->link, NULL, LOCKS_MAX, true, &error) != 0) {
         freeReplyObject(info);
         if (masters)
             freeReplyObject(masters);
         if (error)
             freeReplyObject(error);
-        link_close(&t->ask.link);
+        link_close(&t->link);
         return -1;
     }
     count_rates(t, info->str);
@@ -304,13 +304,13 @@ static void run_live(struct top *t, int64_t delay_ms)
         struct screen s = text_screen();
         struct buf frame = {0};
         resized = 0;
-        if (!link_is_open(&t->ask.link) &&
-            ask_try_open(&t->ask, cli_urls(), t->error, sizeof t->error) != 0) {
+        if (!link_is_open(&t->link) &&
+            ask_try_open(&t->link, cli_urls(), t->error, sizeof t->error) != 0) {
             t->counted_us = 0;
             buf_printf(&frame, "no broker: %s\n\ntrying again; q ends\n", t->error);
         } else if (put_screen(t, &frame, &s) != 0) {
             buf_fini(&frame);
-            buf_printf(&frame, "%s\n\ntrying again; q ends\n", t->ask.link.error);
+            buf_printf(&frame, "%s\n\ntrying again; q ends\n", t->link.error);
         }
         show_screen(&frame, &s);
         buf_fini(&frame);
@@ -328,15 +328,15 @@ int top_main(int argc, char **argv)
     cli_no_words(argc, argv);
     if (delay_ms < 100)
         delay_ms = 100;
-    ask_open(&t.ask, cli_urls());
+    ask_open(&t.link, cli_urls());
     if (screen.is_terminal) {
         run_live(&t, delay_ms);
     } else {
         struct buf out = {0};
         if (put_screen(&t, &out, &screen) != 0)
-            cli_die(STATUS_NO_BROKER, "%s", t.ask.link.error);
+            cli_die(STATUS_NO_BROKER, "%s", t.link.error);
         text_flush(&out);
     }
-    ask_close(&t.ask);
+    link_close(&t.link);
     return stop_signal ? 128 + stop_signal : STATUS_OK;
 }

@@ -8,18 +8,18 @@
 
 int unlock_main(int argc, char **argv)
 {
-    struct ask ask;
+    struct link link;
     bool force = false;
     const struct cli_option own[] = {{"force", 'f', CLI_FLAG, &force, 0, 0}, {0}};
     cli_options(argc, argv, own, false);
     const char *name = cli_lock_name(argc, argv);
     if (!force)
         cli_usage("only by force, as it is somebody else's: --force");
-    ask_open(&ask, cli_urls());
-    redisReply *reply = ask_call(&ask, "FORCEUNLOCK", name, NULL);
+    ask_open(&link, cli_urls());
+    redisReply *reply = ask_call(&link, "FORCEUNLOCK", name, NULL);
     bool freed = reply->type == REDIS_REPLY_INTEGER && reply->integer > 0;
     freeReplyObject(reply);
-    ask_close(&ask);
+    link_close(&link);
     if (!freed)
         cli_warn("nobody holds '%s'", name);
     return freed ? STATUS_OK : STATUS_NO;

@@ -214,43 +214,34 @@ static void turn_away(int fd, bool tls, const char *text)
     close(fd);
 }
 
-static void refuse_stranger_too_many(struct clients *set, int fd, bool tls)
+enum refusal { TOO_MANY, TOO_MANY_OF_ADDRESS, TOO_MANY_STRANGERS, NOT_REFUSED };
+
+static void refuse_client(enum refusal refusal, int fd, bool tls, const struct sockaddr *peer,
+                          socklen_t peer_len)
 {
-    static struct log_limit limit;
+    static const struct {
+        uint64_t *counter;
+        const char *why, *answer;
+    } refusals[] = {
+        [TOO_MANY] = {&stats.rejected_max_clients, "max_clients reached",
+                      "-ERR max number of clients reached\r\n"},
+        [TOO_MANY_OF_ADDRESS] = {&stats.rejected_per_address, "max_clients_per_address reached",
+                                 "-ERR max number of clients of one address reached "
+                                 "(max_clients_per_address)\r\n"},
+        [TOO_MANY_STRANGERS] = {&stats.rejected_unauthenticated,
+                                "too many connections have not said who they are",
+                                "-ERR max number of unauthenticated clients reached\r\n"},
+    };
+    static struct log_limit limits[NOT_REFUSED];
+    char text[STREAM_ADDRESS_MAX];
 
-    stats.rejected_unauthenticated++;
-    if (log_limited(&limit, clock_ms()))
-        log_warn(
-            "clients",
-            "%zu connections have not said who they are, one more is refused swallowed=%" PRIu64,
-            set->n_strangers, limit.swallowed);
-    turn_away(fd, tls, "-ERR max number of unauthenticated clients reached\r\n");
-}
-
-static void refuse_one_too_many(struct clients *set, int fd, bool tls)
-{
-    static struct log_limit limit;
-
-    stats.rejected_max_clients++;
-    if (log_limited(&limit, clock_ms()))
-        log_warn("clients",
-                 "max_clients=%" PRId64 " reached, a connection is refused swallowed=%" PRIu64,
-                 set->limits.max_clients, limit.swallowed);
-    turn_away(fd, tls, "-ERR max number of clients reached\r\n");
-}
-
-static void refuse_address(struct clients *set, int fd, bool tls, const char *peer)
-{
-    static struct log_limit limit;
-
-    stats.rejected_per_address++;
-    if (log_limited(&limit, clock_ms()))
-        log_warn("clients",
-                 "max_clients_per_address=%" PRId64
-                 " reached, a connection is refused peer=%s swallowed=%" PRIu64,
-                 set->limits.max_clients_per_address, peer, limit.swallowed);
-    turn_away(fd, tls,
-              "-ERR max number of clients of one address reached (max_clients_per_address)\r\n");
+    ++*refusals[refusal].counter;
+    if (log_limited(&limits[refusal], clock_ms())) {
+        stream_address(text, peer, peer_len);
+        log_warn("clients", "%s, a connection is refused peer=%s swallowed=%" PRIu64,
+                 refusals[refusal].why, text, limits[refusal].swallowed);
+    }
+    turn_away(fd, tls, refusals[refusal].answer);
 }
 
 static char *local_address(int fd)
@@ -358,26 +349,19 @@ void client_users_changed(struct clients *set)
     client_login_turn(set);
 }
 
-/* Closes the connection, and returns true, when there are too many. */
-static bool is_one_too_many(struct clients *set, int fd, bool tls, const struct sockaddr *peer,
-                            socklen_t peer_len, bool stranger)
+static enum refusal look_for_room(struct clients *set, const struct sockaddr *peer, bool stranger)
 {
     int64_t n_clients, n_strangers;
-    char text[STREAM_ADDRESS_MAX];
 
     client_peer_count(set, peer, &n_clients, &n_strangers);
-    if ((int64_t)set->n_all >= set->limits.max_clients) {
-        refuse_one_too_many(set, fd, tls);
-    } else if (n_clients >= set->limits.max_clients_per_address) {
-        stream_address(text, peer, peer_len);
-        refuse_address(set, fd, tls, text);
-    } else if (stranger && (set->n_strangers >= CLIENT_STRANGERS_MAX ||
-                            n_strangers >= CLIENT_STRANGERS_PEER_MAX)) {
-        refuse_stranger_too_many(set, fd, tls);
-    } else {
-        return false;
-    }
-    return true;
+    if ((int64_t)set->n_all >= set->limits.max_clients)
+        return TOO_MANY;
+    if (n_clients >= set->limits.max_clients_per_address)
+        return TOO_MANY_OF_ADDRESS;
+    if (stranger &&
+        (set->n_strangers >= CLIENT_STRANGERS_MAX || n_strangers >= CLIENT_STRANGERS_PEER_MAX))
+        return TOO_MANY_STRANGERS;
+    return NOT_REFUSED;
 }
 
 void client_accept(void *clients, int fd, bool tls, const struct sockaddr *peer, socklen_t peer_len)
@@ -388,8 +372,11 @@ void client_accept(void *clients, int fd, bool tls, const struct sockaddr *peer,
     stats.total_connections_received++;
     int64_t uid = uid_of_peer(fd, peer);
     struct user *user = user_of_peer(uid);
-    if (is_one_too_many(set, fd, tls, peer, peer_len, users_active() && !user))
+    enum refusal refusal = look_for_room(set, peer, users_active() && !user);
+    if (refusal != NOT_REFUSED) {
+        refuse_client(refusal, fd, tls, peer, peer_len);
         return;
+    }
     struct client *c = util_alloc(sizeof *c);
     c->set = set;
     c->from = client_peer_join(set, peer);

@@ -72,7 +72,7 @@ struct clients {
     struct resp_limits strict; /* for strangers */
     struct event turn, tick, watch, unpause;
     struct event login_due, login_done; /* login.c */
-    int64_t http_logged_ms, tls_logged_ms;
+    struct log_limit http_logged, tls_logged;
     struct log_burst ends_logged;
 };
 

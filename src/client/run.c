@@ -71,16 +71,12 @@ static bool is_http(const struct resp_arg *word)
 
 static void refuse_http(struct client *c, int64_t now_ms)
 {
-    struct clients *set = c->set;
-
     stats.protocol_errors_http++;
-    if (set->http_logged_ms == 0 || now_ms - set->http_logged_ms >= STRANGER_LOG_MS) {
-        set->http_logged_ms = now_ms;
+    if (log_limited_to(&c->set->http_logged, now_ms, STRANGER_LOG_MS))
         log_warn("clients",
                  "%s speaks HTTP: somebody may try to make a browser or a server send requests "
                  "here; the connection is closed (said at most once a minute)",
                  c->peer);
-    }
     client_finish(c, CLIENT_END_HTTP, "speaks HTTP");
 }
 
@@ -94,16 +90,12 @@ static bool is_tls(const struct client *c, const char *data, size_t len)
 
 static void refuse_tls(struct client *c, int64_t now_ms)
 {
-    struct clients *set = c->set;
-
     stats.protocol_errors_tls++;
-    if (set->tls_logged_ms == 0 || now_ms - set->tls_logged_ms >= STRANGER_LOG_MS) {
-        set->tls_logged_ms = now_ms;
+    if (log_limited_to(&c->set->tls_logged, now_ms, STRANGER_LOG_MS))
         log_warn("clients",
                  "%s speaks TLS to %s, where it is not spoken (tls:// in listen says where it is); "
                  "the connection is closed (said at most once a minute)",
                  c->peer, client_local(&c->session));
-    }
     client_finish(c, CLIENT_END_TLS, "speaks TLS to a port without it");
 }
 

@@ -147,7 +147,7 @@ char *util_digits(char *end, uint64_t n)
     return end;
 }
 
-char *util_put_digits(char *to, uint64_t n)
+char *util_put_many_digits(char *to, uint64_t n)
 {
     char digits[20], *end = digits + sizeof digits;
     const char *first = util_digits(end, n);

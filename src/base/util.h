@@ -33,8 +33,15 @@ int util_parse_int(const char *s, size_t len, int64_t min, int64_t max, int64_t 
 
 /* Writes the decimal digits of n so that they end before `end`, 20 at most; returns the first. */
 char *util_digits(char *end, uint64_t n);
+char *util_put_many_digits(char *to, uint64_t n); /* for util_put_digits() alone */
 /* Writes the same from `to` on, 20 bytes at most and no NUL; returns the end. */
-char *util_put_digits(char *to, uint64_t n);
+static inline char *util_put_digits(char *to, uint64_t n)
+{
+    if (n >= 10)
+        return util_put_many_digits(to, n);
+    *to = (char)('0' + n); /* what most numbers of a protocol are */
+    return to + 1;
+}
 
 /* Reads "250ms" "30s" "5m" "1h" "2d", and these joined from large to small, each unit once:
  * "1m30s". A bare number is in ms. Never negative. Reads whatever util_format_duration writes for

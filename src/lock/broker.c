@@ -134,9 +134,11 @@ static bool is_of_nobody(const struct lock_request *r)
  * taken back for meanwhile? */
 static bool has_busy_hold(const struct lock_request *r)
 {
+    if (!r->goes_on || r->multilock || r->item)
+        return false;
     const struct hold *h =
         r->verb == VERB_LOCK ? waiters_already_has(r->lock, r) : lock_hold_of(r->lock, r->owner);
-    return h && h->busy && r->goes_on && !r->multilock && !r->item;
+    return h && h->busy;
 }
 
 void broker_run(struct broker *b, struct lock_request *r, int64_t now_ms)

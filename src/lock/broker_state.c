@@ -92,5 +92,6 @@ void broker_due_first(struct broker *b, struct due *due, int64_t due_ms)
 
 void broker_due_cancel(struct broker *b, struct due *due)
 {
-    wheel_cancel(due->first ? &b->first : &b->wheel, &due->entry);
+    if (wheel_armed(&due->entry)) /* mostly not */
+        wheel_cancel(due->first ? &b->first : &b->wheel, &due->entry);
 }

@@ -236,7 +236,8 @@ void waiters_run(struct broker *b, struct lock *l, int64_t now_ms)
             break;
     }
     q->running = false;
-    waiters_ask_owners(b, l, now_ms);
+    if (q->n_to_ask > 0)
+        waiters_ask_owners(b, l, now_ms);
 }
 
 static bool is_upgrade(const struct lock *l, const struct lock_request *r)

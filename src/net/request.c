@@ -1,6 +1,6 @@
 /*
- * Bytes of requests. request_room() is the one place that knows how a string is written; it is in
- * the way of every lock, so it asks the buf for room once.
+ * Bytes of requests. put_string() is the one place that knows how a string is written; it is in the
+ * way of every lock, so it asks the buf for room once.
  */
 #include "net/request.h"
 
@@ -15,10 +15,7 @@ enum { HEAD_MAX = 24 }; /* "*" or "$", 20 digits, CR LF */
 static char *put_head(char *to, char type, size_t n)
 {
     *to++ = type;
-    if (n < 10)
-        *to++ = (char)('0' + n);
-    else
-        to = util_put_digits(to, n);
+    to = util_put_digits(to, n);
     *to++ = '\r';
     *to++ = '\n';
     return to;
@@ -30,7 +27,8 @@ void request_array(struct buf *out, int64_t n)
     buf_commit(out, (size_t)(put_head(begin, '*', (size_t)n) - begin));
 }
 
-char *request_room(struct buf *out, size_t len)
+/* All of a string but its bytes; returns where they go. */
+static inline char *put_string(struct buf *out, size_t len)
 {
     char *begin = buf_reserve(out, HEAD_MAX + len + 2);
     char *room = put_head(begin, '$', len);
@@ -40,9 +38,14 @@ char *request_room(struct buf *out, size_t len)
     return room;
 }
 
+char *request_room(struct buf *out, size_t len)
+{
+    return put_string(out, len);
+}
+
 void request_text(struct buf *out, const char *text, size_t len)
 {
-    memcpy(request_room(out, len), text, len);
+    memcpy(put_string(out, len), text, len);
 }
 
 void request_str(struct buf *out, const char *text)

@@ -18,19 +18,15 @@ enum { NUMBER_MAX = 24 };
 
 static void write_number(struct resp_writer *w, char type, int64_t value)
 {
-    char digits[20], *end = digits + sizeof digits;
-    const char *first = util_digits(end, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
-    char *p = buf_reserve(w->out, NUMBER_MAX);
-    size_t len = 0;
+    char *begin = buf_reserve(w->out, NUMBER_MAX), *p = begin;
 
-    p[len++] = type;
+    *p++ = type;
     if (value < 0)
-        p[len++] = '-';
-    memcpy(p + len, first, (size_t)(end - first));
-    len += (size_t)(end - first);
-    p[len++] = '\r';
-    p[len++] = '\n';
-    buf_commit(w->out, len);
+        *p++ = '-';
+    p = util_put_digits(p, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
+    *p++ = '\r';
+    *p++ = '\n';
+    buf_commit(w->out, (size_t)(p - begin));
 }
 
 /* Writes a header of n elements: as `resp3` says in RESP3, as `resp2` in RESP2. */

@@ -75,7 +75,8 @@ bool round_is_refused(const struct round *r)
  * can say who did and who did not. */
 static void decide_if_possible(struct round *r)
 {
-    if (r->decided)
+    bool nobody_voted = r->n_open == r->quorum.n;
+    if (r->decided || nobody_voted)
         return;
     if (r->n_open == 0 ||
         (!r->all && (quorum_state(&r->quorum) == QUORUM_WON || round_is_refused(r))))

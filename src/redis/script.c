@@ -4,14 +4,13 @@
  */
 #include "redis/script.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/util.h"
 #include "redis/script_lua.h"
 
-static const struct script_row table[] = {
+const struct script_row script_rows[] = {
     [SCRIPT_ACQUIRE] = {"acquire", script_lua_acquire, 5, 2, 3, true, true},
     [SCRIPT_COMMIT] = {"commit", script_lua_commit, 3, 4, 2, true, false},
     [SCRIPT_TAKEOVER] = {"takeover", script_lua_takeover, 3, 7, 8, true, false},
@@ -25,13 +24,7 @@ static const struct script_row table[] = {
     [SCRIPT_ACTIVATE] = {"activate", script_lua_activate, 0, 0, 0, false, false},
     [SCRIPT_SUSPEND] = {"suspend", script_lua_suspend, 0, 0, 0, false, false},
 };
-_Static_assert(sizeof table / sizeof table[0] == SCRIPT_COUNT, "a row for each script");
-
-const struct script_row *script_get(enum script script)
-{
-    assert(script < SCRIPT_COUNT);
-    return &table[script];
-}
+_Static_assert(sizeof script_rows / sizeof script_rows[0] == SCRIPT_COUNT, "a row for each script");
 
 /* A copy of the text with each `mark` replaced. */
 static char *fill_in(const char *text, const char *mark, const char *by)

@@ -4,6 +4,7 @@
  * script: the table of Lua scripts, made from src/redis/lua at build time. What each one does, its
  * arguments and its replies stand in its first comment, nowhere else.
  */
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -38,7 +39,13 @@ struct script_row {
     bool brief;
 };
 
-const struct script_row *script_get(enum script);
+extern const struct script_row script_rows[SCRIPT_COUNT];
+
+static inline const struct script_row *script_get(enum script script)
+{
+    assert(script < SCRIPT_COUNT);
+    return &script_rows[script];
+}
 
 /* The text to load on the master with this run_id (safety R5): in another run of the server it has
  * another digest and cannot run. `settings`: the digest of the broker's (R6), which it compares

@@ -84,11 +84,14 @@ static void on_peek(struct round *round, int i, const struct master_answer *answ
     }
 }
 
-static void peek(struct broker *b, struct lock_request *r, round_fn fn, int64_t now_ms)
+/* Asks for the holds of this owner; NULL: of the first ones, whoever has them. */
+static void peek(struct broker *b, struct lock_request *r, const struct owner *owner, round_fn fn,
+                 int64_t now_ms)
 {
     lock_info_free(r->info);
     r->info = lock_info_new(b->rounds.n);
     struct args *it = args_begin(r->lock->name, r->lock->name_len);
+    args_text(it, owner ? owner->text : "", owner ? owner->len : 0);
     struct round *round = round_ask(&b->rounds, SCRIPT_PEEK, it, true, fn, r, now_ms);
     round->on_vote = on_peek;
 }
@@ -182,7 +185,7 @@ void inspect_holds(struct broker *b, struct lock_request *r, int64_t now_ms)
     if (h && hold_is_fresh(b, h, r, now_ms) && (!share || hold_is_fresh(b, share, r, now_ms)))
         finish_count(b, r, count_of(h, now_ms) + (share != h ? count_of(share, now_ms) : 0));
     else
-        peek(b, r, on_holds, now_ms);
+        peek(b, r, r->owner, on_holds, now_ms);
 }
 
 /* ---- LOCKINFO ---- */
@@ -300,7 +303,7 @@ static void on_info_peeked(struct round *round, void *arg, int64_t now_ms)
 
 void inspect_info(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
-    peek(b, r, on_info_peeked, now_ms);
+    peek(b, r, NULL, on_info_peeked, now_ms);
 }
 
 /* ---- FORCEUNLOCK ---- */
@@ -323,7 +326,7 @@ static void forced(struct broker *b, struct lock_request *r, int64_t now_ms)
     if (r->force.failed)
         finish_error(b, r, "NOQUORUM too few masters have confirmed that '%s' is free", l->name);
     else if (has_more(r->info) || lock_first_hold(l))
-        peek(b, r, on_force_peeked, now_ms);
+        peek(b, r, NULL, on_force_peeked, now_ms);
     else
         finish_count(b, r, r->count);
     work_lock(&b->work, l, WORK_RUN);
@@ -393,5 +396,5 @@ void inspect_force(struct broker *b, struct lock_request *r, int64_t now_ms)
     if (r->force.peeked)
         release_seen(b, r, now_ms);
     else
-        peek(b, r, on_force_peeked, now_ms);
+        peek(b, r, NULL, on_force_peeked, now_ms);
 }

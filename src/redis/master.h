@@ -82,7 +82,7 @@ struct master_call {
 struct master_item {
     const char *key; /* "$12\r\nholdfast:{x}\r\n" */
     size_t key_len;
-    const char *args; /* script_row.args bulk strings; NULL: none */
+    const char *args; /* script_row.args bulk strings */
     size_t args_len;
     int64_t floor; /* of acquire.lua: the token asked for, higher with each item, and the answer
                     * says how far above it the token is; of others 0 */

@@ -201,8 +201,7 @@ int master_ask(struct master *m, enum script script, const struct master_item *i
     buf_append(&b->keys, item->key, item->key_len);
     if (script == SCRIPT_ACQUIRE && item->bucket >= 0)
         add_counter(&b->counters, item->bucket);
-    if (item->args)
-        buf_append(&b->args, item->args, item->args_len);
+    buf_append(&b->args, item->args, item->args_len);
     call->sent_us = now_ms * 1000;
     call->floor = item->floor;
     TAILQ_INSERT_TAIL(&b->calls, call, link);

@@ -30,7 +30,7 @@ struct script_row {
     const char *name;
     const char *text;
     int head;      /* arguments before those of the items: deadline, call, broker, and its own */
-    int args;      /* arguments an item; 0: none (peek), or no items (join, activate, suspend) */
+    int args;      /* arguments an item; 0: no items (join, activate, suspend) */
     int width;     /* integers an item in the reply; 0: an array an item */
     bool deadline; /* refuses to run late */
     /* May answer in brief when each item is 1 and the rest zeros: a text of the server's time in s

@@ -132,6 +132,23 @@ def test_a_reader_enters_again_and_leaves_once(people, name):
     assert writer.cmd("LOCK", name)[0] > token
 
 
+@pytest.mark.parametrize("kind", [("SHARED",), ("LIMIT", 40)], ids=["readers", "permits"])
+def test_many_are_known_at_every_broker(people, name, kind):
+    """More than a master lists: each of them can be asked for, renewed and given back elsewhere."""
+    here, elsewhere, owners = people(0), people(1), ["owner%d" % i for i in range(40)]
+    for owner in owners:
+        assert here.cmd("LOCK", name, *kind, "LEASE", LONG, "OWNER", owner)
+    assert [elsewhere.cmd("HOLDS", name, "OWNER", owner) for owner in owners] == [1] * 40
+    assert elsewhere.cmd("HOLDS", name, "OWNER", "nobody") == 0
+    for owner in owners[::13]:
+        assert elsewhere.cmd("RENEW", name, "OWNER", owner, "LEASE", LONG)
+        assert here.cmd("UNLOCK", name, "OWNER", owner) == 1
+        assert here.cmd("HOLDS", name, "OWNER", owner) == 0
+    assert elsewhere.cmd("FORCEUNLOCK", name) == 1
+    for client in here, elsewhere:  # who had them hears of it
+        wait_for("none to be left", lambda c=client: not any(c.cmd("HOLDS", name, "OWNER", o) for o in owners))
+
+
 def test_a_readers_lease_is_its_own(people, name):
     short, long_ = people(0), people(1)
     assert short.cmd("LOCK", name, "SHARED", "LEASE", 300)

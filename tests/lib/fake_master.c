@@ -551,8 +551,7 @@ int master_ask(struct master *m, enum script script, const struct master_item *i
     }
     struct fake_packet *p = (*open)->packet;
     push_wire(&p->keys, &p->n_keys, &p->cap_keys, item->key, item->key_len);
-    if (item->args)
-        push_wire(&p->args, &p->n_args, &p->cap_args, item->args, item->args_len);
+    push_wire(&p->args, &p->n_args, &p->cap_args, item->args, item->args_len);
     assert(p->n_keys == (*open)->n_items + 1);
     if (script == SCRIPT_ACQUIRE && item->bucket >= 0)
         buf_printf(&(*open)->counters, "%s%d", p->n_keys > 1 ? " " : "", item->bucket);

@@ -219,7 +219,7 @@ static void make_other(char *line)
     const struct op *o = old_op();
     switch (rnd(5)) {
     case 0:
-        snprintf(line, LINE, "peek m,n,o -");
+        snprintf(line, LINE, "peek m,n,o - - %s %s", o->owner, one_in(2) ? "-" : o->owner);
         break;
     case 1:
         snprintf(line, LINE, "line %s - %s", o->name, one_in(2) ? "b0" : "b2/1");

@@ -169,6 +169,8 @@ static int put_at(struct asked *q, enum script script, const char *name, const c
     } else if (script == SCRIPT_RELEASE) {
         char what[RELEASE_ARG];
         args_str(it, release_arg(what, words));
+    } else if (script == SCRIPT_PEEK) {
+        args_str(it, args);
     } else {
         for (int i = 0; i < n; i++)
             args_str(it, words[i]);
@@ -465,8 +467,8 @@ static void on_chained(struct master_call *call, const struct master_answer *a, 
     }
     struct master_call *next = util_alloc(sizeof *next);
     next->on_answer = on_chained;
+    args_str(it, "");
     args_bytes(it, &bytes);
-    bytes.args = NULL;
     ck_assert_int_eq(master_ask(m, SCRIPT_PEEK, &bytes, next, now_ms), 0);
     if (chain.again % 2)
         master_flush(m, now_ms);

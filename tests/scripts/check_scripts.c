@@ -77,6 +77,29 @@ START_TEST(a_full_server_lets_go)
 }
 END_TEST
 
+/* A peek lists 16 holds; whoever asks for himself is told of his own. */
+START_TEST(one_of_many_is_found)
+{
+    static const struct script_case c = {.name = "many"};
+    const struct side *s = sides[_i];
+    char line[SIDE_TEXT];
+    side_begin(s);
+    run_step(s, &c, "join - - RUN 0 s -> active 0 s 0");
+    for (int i = 0; i < 20; i++) {
+        snprintf(line, sizeof line, "acquire n - r.%d o%d 9000 %d 7 mode=s -> 1 %d 0", i, i, 50 + i,
+                 50 + i);
+        run_step(s, &c, line);
+    }
+    for (int i = 0; i < 20; i++) {
+        snprintf(line, sizeof line, "peek n - o%d -> [1 ~9000 r.%d o%d %d 1 %d 0 r:o%d]", i, i, i,
+                 50 + i, 50 + i, i);
+        run_step(s, &c, line);
+    }
+    run_step(s, &c, "peek n - o20 -> []");
+    side_end(s);
+}
+END_TEST
+
 /* A counter that an acquire, failing in the middle, has not written, is made good by commit. */
 START_TEST(a_commit_raises_the_counter)
 {
@@ -145,7 +168,7 @@ START_TEST(half_a_hold_is_none)
     run_step(s, &c, "join - - RUN 0 s -> active 0 s 0");
     side_by_hand("SET holdfast:{n} owner=X");
     run_step(s, &c, "takeover n - x1.1 0 X 5 7 none ? -> 0 -1 0 0 0 0 0 0");
-    run_step(s, &c, "peek n - -> []");
+    run_step(s, &c, "peek n - - -> []");
     run_step(s, &c, "acquire n - x.1 X 1000 50 7 - -> -2 0 0");
     run_step(s, &c, "release n - x.1 0 - -> -1 0");
     side_end(s);
@@ -241,6 +264,7 @@ static Suite *suite(void)
     TCase *t = tcase_create("cases");
     tcase_set_timeout(t, 30);
     tcase_add_loop_test(t, a_case, 0, SIDES * SCRIPT_CASES);
+    tcase_add_loop_test(t, one_of_many_is_found, 0, SIDES);
     tcase_add_test(t, a_share_that_has_lapsed_is_not_renewed);
     tcase_add_test(t, a_full_server_lets_go);
     tcase_add_test(t, a_full_server_takes_nothing);

@@ -519,8 +519,9 @@ static void run_script(const struct side *s, enum script script, char **w, int n
     for (int i = 0; script == SCRIPT_JOIN && i < n_args; i++) {
         for (char *p = strchr(args[i], '_'); p; p = strchr(p, '_'))
             *p = ' ';
-        args[i] = strcmp(args[i], "-") == 0 ? empty : args[i];
     }
+    for (int i = 0; (script == SCRIPT_JOIN || script == SCRIPT_PEEK) && i < n_args; i++)
+        args[i] = strcmp(args[i], "-") == 0 ? empty : args[i];
     if (script == SCRIPT_JOIN)
         n_args = add_digest(args, n_args);
     else if (script == SCRIPT_ACTIVATE)

@@ -9,7 +9,7 @@
  *
  *     names      joined by commas
  *     deadline   "-", "late" or "soon"
- *     args       those of acquire as in script_args.h
+ *     args       those of acquire as in script_args.h; "-" for an empty one of peek
  *     answer     an error by its first word; [..]: an item of peek
  *
  *   STATE name [share] -> owner op token count seq; or "free", "foreign"

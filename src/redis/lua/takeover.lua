@@ -22,6 +22,7 @@
 --@ hold.lua
 --@ rare.lua
 --@ shares.lua
+--@ own.lua
 --@ older.lua
 --@ ahead.lua
 --@ counter.lua
@@ -35,24 +36,13 @@ end
 local base = tonumber(master[3]) or 0
 
 -- Returns what this owner has: the part, its number in the reply, and the hold; nil: nothing.
-local function find(key, owner, kind)
-    local function has(part)
-        local held = read(hold_key(key, part))
-        return held and held.owner == owner and held
-    end
-    local held = (kind == 'x' or kind == '?') and has('-')
-    if held then
-        return '-', SHARE_WHOLE, held
-    end
-    held = (kind == 's' or kind == '?') and has('r:' .. owner)
-    if held then
-        return 'r:' .. owner, SHARE_READER, held
-    end
-    local permit = (kind == 'n' or kind == '?') and call('GET', permit_key(key, owner))
-    held = permit and has('s:' .. permit)
-    if held then
-        local n, i = permit:match('^(%d+):(%d+)$')
-        return 's:' .. permit, n * SHARE_PERMIT + i, held
+local function find(key, owner, wanted)
+    for _, kind in ipairs(wanted == '?' and {'x', 's', 'n'} or {wanted}) do
+        local part, held = own(key, owner, kind)
+        if part then
+            local n, i = part:match('^s:(%d+):(%d+)$')
+            return part, kind == 'x' and SHARE_WHOLE or kind == 's' and SHARE_READER or n * SHARE_PERMIT + i, held
+        end
     end
 end
 

@@ -27,16 +27,32 @@ void handover_not_there(struct broker *b, struct lock_request *r)
     work_ready(&b->work, r);
 }
 
+/* True when a master had the hold until now. Or when a majority may have had it: masters in
+ * quarantine have forgotten it, and none of them has another operation in its place, as they would
+ * if its owner had taken it to another broker. No master that has confirmed this release can get it
+ * back (safety R2), and nobody gets the lock before a lease is over (R5). */
+static bool was_there(const struct round *round, int64_t now_ms)
+{
+    int n = round->quorum.n, may_have = n;
+    bool is_elsewhere = false;
+    for (int i = 0; i < n; i++) {
+        const struct vote *v = &round->votes[i];
+        if (v->state != VOTE_ANSWERED)
+            continue;
+        if (v->code == RELEASE_ENDED)
+            return true;
+        is_elsewhere |= v->code == RELEASE_OTHER;
+        may_have -= !round_may_forget(round, i, now_ms);
+    }
+    return !is_elsewhere && may_have >= quorum_need(n);
+}
+
 static void on_released(struct round *round, void *arg, int64_t now_ms)
 {
     struct lock_request *r = arg;
     struct broker *b = r->broker;
-    bool was_there = false;
-    for (int i = 0; i < round->quorum.n; i++)
-        was_there |=
-            round->votes[i].state == VOTE_ANSWERED && round->votes[i].code == RELEASE_ENDED;
     if (quorum_state(&round->quorum) == QUORUM_WON) {
-        if (was_there)
+        if (was_there(round, now_ms))
             finish_count(b, r, 1);
         else
             handover_not_there(b, r);

@@ -52,18 +52,12 @@ static bool parse_part(const struct master_value *v, struct lock_part *out)
     return true;
 }
 
-/* It may have forgotten what it does not show. */
-static bool is_in_quarantine(const struct round *round, int i, int64_t now_ms)
-{
-    return master_status(round->rounds->masters[i], now_ms)->state == MASTER_QUARANTINE;
-}
-
 static void on_peek(struct round *round, int i, const struct master_answer *answer, int64_t now_ms)
 {
     struct lock_request *r = round->arg;
     struct lock_info_master *m = &r->info->masters[i];
     const struct master_value *v = answer->nested, *end = v + answer->n_nested;
-    m->answered = v != end || !is_in_quarantine(round, i, now_ms);
+    m->answered = v != end || !round_may_forget(round, i, now_ms);
     if (!m->answered)
         round_set_aside(round, i);
     if (v == end)

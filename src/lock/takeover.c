@@ -76,7 +76,13 @@ static void on_taken_over(struct claim *c, void *arg, int64_t now_ms)
         go_on_with_hold(b, c, r, now_ms);
     } else if (c->end == CLAIM_FAILED) {
         stats.acquires_no_quorum++;
-        finish_error(b, r, "%s; if '%s' was held it still is", c->reason, l->name);
+        if (r->missed) /* its hold here has ended */
+            finish_error(b, r,
+                         "%s; '%s' is given up here, and held only if its owner has taken it to "
+                         "another broker",
+                         c->reason, l->name);
+        else
+            finish_error(b, r, "%s; if '%s' was held it still is", c->reason, l->name);
     } else {
         finish_as(b, r, RESULT_NOT_HELD);
         if (!c->has_hold)

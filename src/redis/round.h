@@ -122,6 +122,8 @@ void round_fini(struct rounds *, int64_t now_ms);
  * quarantined 12s)". */
 void round_describe(struct round *, struct buf *out, int64_t now_ms);
 int round_answered(const struct round *);
+/* Tells whether master i is in quarantine: it may have forgotten what it does not show. */
+bool round_may_forget(const struct round *, int i, int64_t now_ms);
 /* Sets aside what master i has answered: for round_describe() it has not. */
 void round_set_aside(struct round *, int i);
 /* Tells whether a master has answered no: a hold that a majority has is not there. */

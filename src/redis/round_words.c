@@ -20,6 +20,11 @@ int round_answered(const struct round *r)
     return answered;
 }
 
+bool round_may_forget(const struct round *r, int i, int64_t now_ms)
+{
+    return master_status(r->rounds->masters[i], now_ms)->state == MASTER_QUARANTINE;
+}
+
 void round_set_aside(struct round *r, int i)
 {
     r->votes[i].state = VOTE_UNKNOWN;

@@ -161,6 +161,33 @@ def granted(client, name):
     return None if isinstance(reply, RespError) else reply
 
 
+@pytest.mark.parametrize("n", [1, 3])
+def test_unlock_when_all_masters_have_forgotten(make_redis, make_broker, clients, name, n):
+    """Nothing of it stands there or can come back, so it is given back; but its owner may have it elsewhere."""
+    masters = [make_redis(m) for m in "abc"[:n]]
+    broker = make_broker(masters, options={"quarantine": "auto", "max_lease": "60s"}, ready=False)
+    client, names = clients(broker), [name, name + ":elsewhere"]
+    for m in masters:
+        wait_for("the first quarantine of %s" % m.name,
+                 lambda m=m: (client.send("MASTER", m.name, "TRUST"), client.recv())[1] == "OK")
+    broker.wait_masters(n)
+    for each in names:
+        assert client.cmd("LOCK", each, "LEASE", 50000)
+    for m in masters:
+        m.kill()
+    for m in masters:
+        m.start()
+    for m in masters:
+        wait_state(client, m.name, "quarantine")
+        m.cli("SET", "holdfast:{%s}" % names[1],
+              "op=else.1 token=1 count=1 seq=0 lease=9000 end=0 taken=1 owner=app", "PX", 50000)
+    assert client.cmd("UNLOCK", names[0]) == 1
+    error = client.err("UNLOCK", names[1])
+    assert error.code == "NOQUORUM" and "is given up here, and held only if" in str(error)
+    error = client.err("UNLOCK", names[0])
+    assert error.code == "NOQUORUM" and "if '%s' was held it still is" % names[0] in str(error)
+
+
 def test_a_majority_restarted_at_once(make_redis, make_settled, clients, name):
     """Nothing is left of the hold but what its holder was told."""
     masters = [make_redis(n) for n in "abc"]

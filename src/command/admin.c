@@ -3,7 +3,7 @@
  * only reads the words: whatever happens goes through the hooks, and what the server makes of it
  * is not known here.
  */
-#include "command/admin.h"
+#include "command/handlers.h"
 
 #include <string.h>
 

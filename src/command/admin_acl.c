@@ -3,7 +3,7 @@
  * way to change it. While no users are configured there is one, "default", who may do everything.
  * Categories are the classes of commands (command.h).
  */
-#include "command/admin.h"
+#include "command/handlers.h"
 
 #include <string.h>
 #include <strings.h>

@@ -5,7 +5,7 @@
  * CONFIG GET also knows a few options of Redis that tools ask for; they are in no table of ours and
  * cannot be set.
  */
-#include "command/admin.h"
+#include "command/handlers.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * KILL.
  * It acts on connections through hooks and never knows a socket.
  */
-#include "command/client.h"
+#include "command/handlers.h"
 
 #include <inttypes.h>
 #include <string.h>

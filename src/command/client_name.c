@@ -2,7 +2,7 @@
  * CLIENT: what a connection is called. Names go into the lines of CLIENT LIST and into the log, so
  * nothing may stand in them that would break a line or its fields.
  */
-#include "command/client.h"
+#include "command/handlers.h"
 
 #include <stdlib.h>
 

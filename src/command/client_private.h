@@ -1,7 +1,7 @@
 #ifndef HOLDFAST_CMD_CLIENT_PRIVATE_H
 #define HOLDFAST_CMD_CLIENT_PRIVATE_H
 /* Between client.c and client_list.c: which connections are meant. */
-#include "command/client.h"
+#include "command/handlers.h"
 
 enum client_type { CLIENT_TYPE_ANY, CLIENT_TYPE_NORMAL, CLIENT_TYPE_PUBSUB, CLIENT_TYPE_NOBODY };
 

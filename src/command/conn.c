@@ -4,7 +4,7 @@
  * While no users are configured there is one, "default", who needs no password. A connection that
  * has said RESET is again who it was by the way it came.
  */
-#include "command/conn.h"
+#include "command/handlers.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,7 +13,6 @@
 
 #include "base/clock.h"
 #include "base/util.h"
-#include "command/client.h"
 #include "command/monitor.h"
 #include "session/login.h"
 #include "session/pubsub.h"

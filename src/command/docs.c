@@ -2,7 +2,7 @@
  * What the command table says of itself to client libraries and redis-cli. Everything is made from
  * the rows when it is asked for; nothing is kept.
  */
-#include "command/docs.h"
+#include "command/handlers.h"
 
 #include <string.h>
 

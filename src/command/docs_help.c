@@ -2,7 +2,7 @@
  * What the command table says of itself to people: HELP, and HELP behind a command with
  * sub-commands.
  */
-#include "command/docs.h"
+#include "command/handlers.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* LATENCY: how long commands took, from the histograms of stats. */
-#include "command/latency.h"
+#include "command/handlers.h"
 
 #include <string.h>
 

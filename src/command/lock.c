@@ -3,7 +3,7 @@
  * then to the broker, which finishes it at once or later. The reply is written when it leaves, so
  * that the validity in it is what is left then.
  */
-#include "command/lock.h"
+#include "command/handlers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,6 @@
 
 #include "base/pool.h"
 #include "base/util.h"
-#include "command/command.h"
 #include "lock/broker.h"
 #include "lock/multilock.h"
 #include "lock/view.h"

@@ -7,8 +7,7 @@
 
 #include "base/glob.h"
 #include "base/util.h"
-#include "command/command.h"
-#include "command/lock.h"
+#include "command/handlers.h"
 #include "lock/view.h"
 #include "session/user.h"
 

@@ -2,8 +2,7 @@
  * What becomes of a lock request, as a reply. It is written when it leaves, so that the validity in
  * it is what is left then.
  */
-#include "command/command.h"
-#include "command/lock.h"
+#include "command/handlers.h"
 #include "lock/broker.h"
 #include "lock/lock_info.h"
 #include "lock/multilock.h"

@@ -2,8 +2,13 @@
  * A lock cannot wait for EXEC: the masters decide who gets it, and others may wait for it. So
  * nothing runs between MULTI and EXEC, and each command there says so. EXEC, DISCARD, RESET and
  * HELLO end this.
+ *
+ * MULTI is answered OK, what follows it each by an error (cmd_dispatch), EXEC by EXECABORT: the
+ * replies that every client knows from a transaction of Redis in which each command was wrong. With
+ * an error to MULTI itself some clients leave the replies behind it unread, and others never send
+ * EXEC.
  */
-#include "command/multi.h"
+#include "command/handlers.h"
 
 void cmd_multi_multi(struct cmd_call *c)
 {

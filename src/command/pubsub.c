@@ -2,7 +2,7 @@
  * SUBSCRIBE and its family. Each name is answered by a message of its own; the messages of one
  * command are written as one reply, so that they keep their place among the replies.
  */
-#include "command/pubsub.h"
+#include "command/handlers.h"
 
 #include <inttypes.h>
 

@@ -7,16 +7,7 @@
  */
 #include <stddef.h>
 
-#include "command/admin.h"
-#include "command/client.h"
-#include "command/command.h"
-#include "command/conn.h"
-#include "command/docs.h"
-#include "command/latency.h"
-#include "command/lock.h"
-#include "command/multi.h"
-#include "command/pubsub.h"
-#include "command/trace.h"
+#include "command/handlers.h"
 
 #define CMD_ROW(name, fn, arity, flags, since, summary, syntax)                                    \
     {                                                                                              \

@@ -1,7 +1,7 @@
 /*
  * What commands come and which took long: argv to monitor and slowlog, and back.
  */
-#include "command/trace.h"
+#include "command/handlers.h"
 
 #include "base/util.h"
 #include "command/monitor.h"

@@ -21,7 +21,7 @@
 #include "base/log.h"
 #include "base/systemd.h"
 #include "client/listener.h"
-#include "command/client.h"
+#include "command/handlers.h"
 #include "command/command.h"
 #include "http/http.h"
 #include "net/tls.h"

@@ -18,7 +18,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "command/command.h"
-#include "command/lock.h"
+#include "command/handlers.h"
 #include "history.h"
 #include "stats/stats.h"
 

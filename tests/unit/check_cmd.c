@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/util.h"
-#include "command/lock.h"
+#include "command/handlers.h"
 #include "command/monitor.h"
 #include "command/slowlog.h"
 #include "command/syntax.h"

@@ -125,43 +125,6 @@ void cmd_admin_config_get(struct cmd_call *c)
     pairs_fini(&pairs);
 }
 
-/* One option to be set: copies that end in a NUL. */
-struct change {
-    char *key, *value, *old;
-};
-
-static void on_old_value(void *arg, const char *name, const char *value)
-{
-    struct change *c = arg;
-
-    (void)name;
-    if (c->old == NULL)
-        c->old = util_strdup(value);
-}
-
-static int set_pairs(const struct change *c, const char *value, char *error, size_t error_size)
-{
-    return cmd_hooks()->config_set(cmd_hooks()->server, c->key, value, error, error_size);
-}
-
-/* Sets all options or none: what was set before a refused one is set back. */
-static void set_all(struct cmd_call *c, struct change *changes, int n)
-{
-    char error[256] = "", ignored[256];
-
-    for (int i = 0; i < n; i++) {
-        if (set_pairs(&changes[i], changes[i].value, error, sizeof(error)) == 0)
-            continue;
-        for (int k = i - 1; k >= 0; k--)
-            if (changes[k].old != NULL)
-                (void)set_pairs(&changes[k], changes[k].old, ignored, sizeof(ignored));
-        cmd_reply_error(c, "ERR CONFIG SET failed (possibly related to argument '%.128s') - %s",
-                        changes[i].key, error);
-        return;
-    }
-    cmd_reply_ok(c);
-}
-
 /* The option by its name alone, whatever glob that would be. */
 static bool is_option(const char *key)
 {
@@ -178,9 +141,22 @@ static bool is_option(const char *key)
     return false;
 }
 
+static void apply(struct cmd_call *c, const struct cmd_setting *settings, int n)
+{
+    char error[256];
+    const char *refused =
+        cmd_hooks()->config_set(cmd_hooks()->server, settings, n, error, sizeof(error));
+
+    if (refused != NULL)
+        cmd_reply_error(c, "ERR CONFIG SET failed (possibly related to argument '%.128s') - %s",
+                        refused, error);
+    else
+        cmd_reply_ok(c);
+}
+
 void cmd_admin_config_set(struct cmd_call *c)
 {
-    struct change changes[CONFIG_PAIRS_MAX] = {{0}};
+    struct cmd_setting settings[CONFIG_PAIRS_MAX] = {{0}};
     int n = (c->argc - 2) / 2, ready = 0;
 
     if (c->argc % 2 != 0) {
@@ -193,24 +169,22 @@ void cmd_admin_config_set(struct cmd_call *c)
     }
     cmd_charge(SET_INSTRUCTIONS * (int64_t)n);
     for (; ready < n; ready++) {
-        struct change *change = &changes[ready];
+        struct cmd_setting *setting = &settings[ready];
         const struct resp_arg *key = &c->argv[2 + 2 * ready], *value = key + 1;
-        change->key = util_memdup(key->ptr, key->len);
-        change->value = util_memdup(value->ptr, value->len);
-        if (strlen(change->key) != key->len || strlen(change->value) != value->len ||
-            !is_option(change->key)) {
+        setting->key = util_memdup(key->ptr, key->len);
+        setting->value = util_memdup(value->ptr, value->len);
+        if (strlen(setting->key) != key->len || strlen(setting->value) != value->len ||
+            !is_option(setting->key)) {
             cmd_reply_error(c, "ERR Unknown option or number of arguments for CONFIG SET - '%.*s'",
                             CMD_ARG(key));
             break;
         }
-        conf_get(cmd_hooks()->conf, key->ptr, key->len, on_old_value, change);
     }
     if (ready == n)
-        set_all(c, changes, n);
+        apply(c, settings, n);
     for (int i = 0; i < CONFIG_PAIRS_MAX; i++) {
-        free(changes[i].key);
-        free(changes[i].value);
-        free(changes[i].old);
+        free(settings[i].key);
+        free(settings[i].value);
     }
 }
 

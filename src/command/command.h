@@ -69,6 +69,10 @@ struct cmd {
 /* The rows in the order of their names, ended by a NULL name (table.c). */
 const struct cmd *cmd_table(int *count);
 
+struct cmd_setting {
+    char *key, *value;
+};
+
 /* What commands ask of the server, by pointers so that nothing here includes a higher room. */
 struct cmd_hooks {
     struct broker *broker;
@@ -104,9 +108,10 @@ struct cmd_hooks {
     const char *(*trust)(void *server, const char *name, int64_t now_ms);
     /* Puts the settings of this broker in force on a master (MASTER ADOPT); likewise. */
     const char *(*adopt)(void *server, const char *name);
-    /* Applies a changed option (CONFIG SET); 0, or -1 with text in `error`. */
-    int (*config_set)(void *server, const char *key, const char *value, char *error,
-                      size_t error_size);
+    /* Applies changed options, all or none (CONFIG SET); NULL, or the one that is refused, with why
+     * in `error`. */
+    const char *(*config_set)(void *server, const struct cmd_setting *, int n, char *error,
+                              size_t error_size);
 };
 
 /* Hooks are copied and all must be set. Tables of counts are made, all at 0, and lent to stats. */

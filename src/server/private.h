@@ -21,6 +21,7 @@
 struct listeners;
 struct subscriber;
 struct buf;
+struct cmd_setting;
 struct http;
 struct stats_gauges;
 
@@ -112,9 +113,9 @@ int server_check_exposure(const struct server *, char *error, size_t error_size)
 void server_set_log(const struct server *);
 /* Reads the configuration again (SIGHUP). */
 void server_reload(struct server *);
-/* Sets an option (CONFIG SET); 0, or -1 with text in `error`. */
-int server_config_set(void *server, const char *key, const char *value, char *error,
-                      size_t error_size);
+/* cmd_hooks.config_set */
+const char *server_config_set(void *server, const struct cmd_setting *, int n, char *error,
+                              size_t error_size);
 
 /* ---- hooks.c ---- */
 /* Ties commands and clients to the server; the broker and the configuration are there. */

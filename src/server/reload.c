@@ -16,6 +16,7 @@
 #include "base/systemd.h"
 #include "base/util.h"
 #include "client/listener.h"
+#include "command/command.h"
 #include "server/private.h"
 #include "session/user.h"
 #include "stats/stats.h"
@@ -225,28 +226,41 @@ static int reload_tls(struct server *s, const struct conf *conf, char *error, si
     return 0;
 }
 
-int server_config_set(void *server, const char *key, const char *value, char *error,
-                      size_t error_size)
+/* Returns the option that cannot be set; NULL: all are. */
+static const char *set_all(struct conf *conf, const struct cmd_setting *settings, int n,
+                           char *error, size_t error_size)
+{
+    struct conf_error err;
+
+    for (int i = 0; i < n; i++) {
+        if (conf_set_live(conf, settings[i].key, settings[i].value, &err) == 0)
+            continue;
+        snprintf(error, error_size, "%s", err.text);
+        return settings[i].key;
+    }
+    return NULL;
+}
+
+const char *server_config_set(void *server, const struct cmd_setting *settings, int n, char *error,
+                              size_t error_size)
 {
     struct server *s = server;
     struct conf conf;
-    struct conf_error err;
     struct first_error first = {.text = error, .size = error_size};
 
     conf_copy(&conf, &s->conf);
-    if (conf_set_live(&conf, key, value, &err) != 0) {
-        snprintf(error, error_size, "%s", err.text);
+    const char *refused = set_all(&conf, settings, n, error, error_size);
+    if (!refused && (conf_check(&conf, false, to_text, &first) != 0 ||
+                     reload_tls(s, &conf, error, error_size) != 0))
+        refused = settings[n - 1].key;
+    if (refused) {
         conf_fini(&conf);
-        return -1;
+        return refused;
     }
-    if (conf_check(&conf, false, to_text, &first) != 0 ||
-        reload_tls(s, &conf, error, error_size) != 0) {
-        conf_fini(&conf);
-        return -1;
-    }
-    log_info("config", "%s: \"%s\" by CONFIG SET", key, value);
+    for (int i = 0; i < n; i++)
+        log_info("config", "%s: \"%s\" by CONFIG SET", settings[i].key, settings[i].value);
     conf_fini(&s->conf);
     s->conf = conf;
     apply_to_parts(s);
-    return 0;
+    return NULL;
 }

@@ -308,15 +308,24 @@ static const char *hook_adopt(void *arg, const char *name)
     return "there is none";
 }
 
-static int hook_config_set(void *arg, const char *key, const char *value, char *error, size_t size)
+static const char *hook_config_set(void *arg, const struct cmd_setting *settings, int n,
+                                   char *error, size_t error_size)
 {
     struct conf_error err;
+    struct conf fresh;
 
     (void)arg;
-    if (conf_set_live(&conf, key, value, &err) == 0)
-        return 0;
-    snprintf(error, size, "%s", err.text);
-    return -1;
+    conf_copy(&fresh, &conf);
+    for (int i = 0; i < n; i++) {
+        if (conf_set_live(&fresh, settings[i].key, settings[i].value, &err) == 0)
+            continue;
+        snprintf(error, error_size, "%s", err.text);
+        conf_fini(&fresh);
+        return settings[i].key;
+    }
+    conf_fini(&conf);
+    conf = fresh;
+    return NULL;
 }
 
 static const struct cmd_hooks hooks = {

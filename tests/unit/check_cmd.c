@@ -123,16 +123,24 @@ static void hook_pause_acquires(void *server, bool paused, int64_t now_ms)
     tell("acquires=%s ", paused ? "paused" : "on");
 }
 
-static int hook_config_set(void *server, const char *key, const char *value, char *error,
-                           size_t error_size)
+static const char *hook_config_set(void *server, const struct cmd_setting *settings, int n,
+                                   char *error, size_t error_size)
 {
     struct conf_error err;
+    struct conf fresh;
 
     (void)server;
-    if (conf_set_live(&conf, key, value, &err) == 0)
-        return 0;
-    snprintf(error, error_size, "%s", err.text);
-    return -1;
+    conf_copy(&fresh, &conf);
+    for (int i = 0; i < n; i++) {
+        if (conf_set_live(&fresh, settings[i].key, settings[i].value, &err) == 0)
+            continue;
+        snprintf(error, error_size, "%s", err.text);
+        conf_fini(&fresh);
+        return settings[i].key;
+    }
+    conf_fini(&conf);
+    conf = fresh;
+    return NULL;
 }
 
 static const char *hook_adopt(void *server, const char *name)

@@ -173,16 +173,10 @@ static void check_tls(struct check *check)
                     "client_certificates: needs a ca that signs them");
 }
 
-/* Returns the line of a row whose key another section has too. */
-static int line_in(const struct check *check, const char *section, const char *key)
-{
-    return check->conf->line[conf_option_index(conf_option_find(section, key))];
-}
-
 static void check_http(struct check *check)
 {
     const struct conf_listens *listen = &check->conf->http_listen;
-    int line = line_in(check, "http", "listen");
+    int line = check->conf->line[conf_option_index(conf_option_find("http", "listen"))];
 
     for (size_t i = 0; i < listen->count; i++) {
         if (listen->v[i].is_unix)

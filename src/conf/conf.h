@@ -62,6 +62,8 @@ struct conf_listen {
 };
 /* Returns what stands before such an address: "", "tls://", "proxy://" or "proxy+tls://". */
 const char *conf_listen_prefix(bool tls, bool proxy);
+/* Returns the address behind its prefix, which says what is spoken there. */
+const char *conf_listen_skip_prefix(const char *address, bool *tls, bool *proxy);
 
 struct conf_listens {
     struct conf_listen *v;

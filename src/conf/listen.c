@@ -41,18 +41,16 @@ const char *conf_listen_prefix(bool tls, bool proxy)
     return prefixes[tls][proxy];
 }
 
-/* Reads what the prefix says; returns what is behind it. */
-static char *take_prefix(char *text, struct conf_listen *out)
+const char *conf_listen_skip_prefix(const char *address, bool *tls, bool *proxy)
 {
-    for (int i = 3; i > 0; i--) {
+    for (int i = 3; i >= 0; i--) {
         const char *prefix = conf_listen_prefix(i & 1, i & 2);
-        if (strncmp(text, prefix, strlen(prefix)) == 0) {
-            out->tls = i & 1;
-            out->proxy = i & 2;
-            return text + strlen(prefix);
-        }
+        *tls = i & 1;
+        *proxy = i & 2;
+        if (strncmp(address, prefix, strlen(prefix)) == 0)
+            return address + strlen(prefix);
     }
-    return text;
+    return address;
 }
 
 /* Reads an address; cuts text into host and port in place. */
@@ -69,7 +67,7 @@ static int parse_listen(char *text, struct conf_listen *out)
         return out->host[0] == '/' && len < sizeof(((struct sockaddr_un *)0)->sun_path) ? 0 : -1;
     }
     *out = (struct conf_listen){0};
-    text = take_prefix(text, out);
+    text += conf_listen_skip_prefix(text, &out->tls, &out->proxy) - text;
     colon = strrchr(text, ':');
     if (colon == NULL || util_parse_int(colon + 1, strlen(colon + 1), 0, 65535, &port) != 0)
         return -1;

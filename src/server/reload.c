@@ -31,19 +31,6 @@ struct conf_client server_client_limits(const struct conf *c)
     return limits;
 }
 
-/* Returns the address behind its prefix, which says what is spoken there. */
-static const char *skip_prefix(const char *address, bool *tls, bool *proxy)
-{
-    for (int i = 3; i >= 0; i--) {
-        const char *prefix = conf_listen_prefix(i & 1, i & 2);
-        *tls = i & 1;
-        *proxy = i & 2;
-        if (strncmp(address, prefix, strlen(prefix)) == 0)
-            return address + strlen(prefix);
-    }
-    return address;
-}
-
 static bool is_local(const char *host)
 {
     return strncmp(host, "unix:", 5) == 0 || strncmp(host, "127.", 4) == 0 ||
@@ -57,7 +44,7 @@ int server_check_exposure(const struct server *s, char *error, size_t error_size
     for (size_t i = 0; i < listener_count(s->listeners); i++) {
         const char *address = listener_addr(s->listeners, i);
         bool tls, proxy;
-        const char *host = skip_prefix(address, &tls, &proxy);
+        const char *host = conf_listen_skip_prefix(address, &tls, &proxy);
 
         if ((is_local(host) && !proxy) || (tls && s->conf.tls_clients == CONF_TLS_CLIENTS_REQUIRED))
             continue;

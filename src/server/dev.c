@@ -184,14 +184,6 @@ void dev_set_masters(const struct dev *d, struct conf *conf)
 /* Becomes redis-server, in the child; returns only when there is none. */
 static void become_redis(struct dev_master *m, pid_t parent)
 {
-    char server[] = "redis-server", port[] = "--port", zero[] = "0", sock[] = "--unixsocket";
-    char perm[] = "--unixsocketperm", mode[] = "700", dir[] = "--dir", save[] = "--save",
-         none[] = "";
-    char aof[] = "--appendonly", no[] = "no", daemonize[] = "--daemonize", level[] = "--loglevel";
-    char warning[] = "warning", policy[] = "--maxmemory-policy", noeviction[] = "noeviction";
-    char *argv[] = {server, port,        zero,    sock,   m->socket,  perm, mode,
-                    dir,    m->dev->dir, save,    none,   aof,        no,   daemonize,
-                    no,     level,       warning, policy, noeviction, NULL};
     sigset_t signals;
 
     /* Not TERM, which a stopped one would not see. */
@@ -206,7 +198,10 @@ static void become_redis(struct dev_master *m, pid_t parent)
     int out = open(m->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (in < 0 || out < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0)
         return;
-    execvp(server, argv);
+    execlp("redis-server", "redis-server", "--port", "0", "--unixsocket", m->socket,
+           "--unixsocketperm", "700", "--dir", m->dev->dir, "--save", "", "--appendonly", "no",
+           "--daemonize", "no", "--loglevel", "warning", "--maxmemory-policy", "noeviction",
+           (char *)NULL);
 }
 
 /* 0, or the errno of what went wrong. The pipe is closed by a successful exec, else it brings the
@@ -267,10 +262,11 @@ int dev_start(struct dev *d, char *error, size_t error_size)
     return 0;
 }
 
+static const struct timeval restart_after = {.tv_sec = DEV_RESTART_MS / 1000};
+
 static void on_restart(evutil_socket_t fd, short what, void *arg)
 {
     struct dev_master *m = arg;
-    struct timeval again = {.tv_sec = DEV_RESTART_MS / 1000};
     int err = start_one(m);
 
     (void)fd, (void)what;
@@ -280,7 +276,7 @@ static void on_restart(evutil_socket_t fd, short what, void *arg)
         return;
     }
     log_warn("dev", "redis-server of master %s cannot be started: %s", m->name, strerror(err));
-    evtimer_add(&m->restart, &again);
+    evtimer_add(&m->restart, &restart_after);
 }
 
 static void say_ended(const struct dev_master *m, int status)
@@ -298,8 +294,6 @@ static void say_ended(const struct dev_master *m, int status)
 static void on_child(evutil_socket_t number, short what, void *arg)
 {
     struct dev *d = arg;
-    struct timeval soon = {.tv_sec = DEV_RESTART_MS / 1000,
-                           .tv_usec = DEV_RESTART_MS % 1000 * 1000};
     int status;
 
     (void)number, (void)what;
@@ -309,7 +303,7 @@ static void on_child(evutil_socket_t number, short what, void *arg)
             continue;
         say_ended(m, status);
         m->pid = 0;
-        evtimer_add(&m->restart, &soon);
+        evtimer_add(&m->restart, &restart_after);
     }
 }
 

@@ -227,7 +227,7 @@ void cmd_docs_getkeys(struct cmd_call *c)
         cmd_reply_error(c, "ERR The command has no key arguments");
         return;
     }
-    if (cmd->arity > 0 ? n != cmd->arity : n < -cmd->arity) {
+    if (!cmd_arity_fits(cmd, n)) {
         cmd_reply_error(c, "ERR Invalid number of arguments specified for command");
         return;
     }

@@ -3,6 +3,7 @@
  * once, and what was looked up last is found without that.
  */
 #include <assert.h>
+#include <ctype.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,11 +27,6 @@ static uint8_t slots[INDEX_SLOTS]; /* row + 1; 0: free */
 static unsigned char to_upper(unsigned char c)
 {
     return c >= 'a' && c <= 'z' ? (unsigned char)(c - ('a' - 'A')) : c;
-}
-
-static unsigned char to_lower(unsigned char c)
-{
-    return c >= 'A' && c <= 'Z' ? (unsigned char)(c + ('a' - 'A')) : c;
 }
 
 bool cmd_word_equals(const struct resp_arg *word, const char *upper)
@@ -72,7 +68,7 @@ static void row_init(struct cmd_row *row, const struct cmd *parent, const struct
     assert(len > 0 && (size_t)len < sizeof(row->full_name));
     assert(strlen(cmd->name) <= CMD_NAME_MAX);
     for (char *p = row->full_name; *p != '\0'; p++)
-        *p = (char)to_lower((unsigned char)*p);
+        *p = (char)tolower((unsigned char)*p);
     row->cmd = cmd;
     row->number = (uint16_t)(row - rows);
     row->subject = cmd_counts_names(cmd) ? 2 : 1;

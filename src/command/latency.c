@@ -2,6 +2,7 @@
 #include "command/handlers.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "stats/private.h"
 
@@ -12,15 +13,10 @@ static bool is_meant(const char *full_name, int n, const struct resp_arg *words)
 {
     size_t len = strlen(full_name), top_len = strcspn(full_name, "|");
 
-    for (int i = 0; i < n; i++) {
-        if (words[i].len != len && words[i].len != top_len)
-            continue;
-        size_t k = 0;
-        while (k < words[i].len && (words[i].ptr[k] | 0x20) == (full_name[k] | 0x20))
-            k++;
-        if (k == words[i].len)
+    for (int i = 0; i < n; i++)
+        if ((words[i].len == len || words[i].len == top_len) &&
+            strncasecmp(words[i].ptr, full_name, words[i].len) == 0)
             return true;
-    }
     return n == 0;
 }
 

@@ -18,23 +18,22 @@ static void put_help(struct buf *out, const char *metric, const char *type, cons
 }
 
 /* labels: what stands between the braces, "" for none. */
-static void put_series(struct buf *out, const char *metric, const char *labels)
+static void put_series(struct buf *out, const char *metric, const char *suffix, const char *labels)
 {
-    if (*labels)
-        buf_printf(out, "%s{%s} ", metric, labels);
-    else
-        buf_printf(out, "%s ", metric);
+    bool has = *labels;
+
+    buf_printf(out, "%s%s%s%s%s ", metric, suffix, has ? "{" : "", labels, has ? "}" : "");
 }
 
 static void put_sample(struct buf *out, const char *metric, const char *labels, int64_t value)
 {
-    put_series(out, metric, labels);
+    put_series(out, metric, "", labels);
     buf_printf(out, "%lld\n", (long long)value);
 }
 
 static void put_sample_us(struct buf *out, const char *metric, const char *labels, int64_t us)
 {
-    put_series(out, metric, labels);
+    put_series(out, metric, "", labels);
     buf_printf(out, "%.6f\n", (double)us / 1e6);
 }
 
@@ -49,12 +48,10 @@ static void metrics_hist(struct buf *out, const char *metric, const char *labels
                    (unsigned long long)hist_count_to(hist, le_exponents[i]));
     buf_printf(out, "%s_bucket{%s%sle=\"+Inf\"} %llu\n", metric, labels, comma,
                (unsigned long long)hist->count);
-    if (*labels)
-        buf_printf(out, "%s_sum{%s} %.6f\n%s_count{%s} %llu\n", metric, labels,
-                   (double)hist->sum_us / 1e6, metric, labels, (unsigned long long)hist->count);
-    else
-        buf_printf(out, "%s_sum %.6f\n%s_count %llu\n", metric, (double)hist->sum_us / 1e6, metric,
-                   (unsigned long long)hist->count);
+    put_series(out, metric, "_sum", labels);
+    buf_printf(out, "%.6f\n", (double)hist->sum_us / 1e6);
+    put_series(out, metric, "_count", labels);
+    buf_printf(out, "%llu\n", (unsigned long long)hist->count);
 }
 
 /* ---- from the list of counters ---- */
@@ -133,7 +130,7 @@ static void metrics_commands(struct buf *out)
 static void put_gauge(struct buf *out, const struct stats_gauge_row *row, int64_t value)
 {
     if (value == INT64_MAX) {
-        put_series(out, row->metric, row->labels);
+        put_series(out, row->metric, "", row->labels);
         buf_printf(out, "+Inf\n");
     } else if (row->unit == STATS_UNIT_MS) {
         put_sample_us(out, row->metric, row->labels, value * 1000);

@@ -53,6 +53,17 @@ char *util_strdup(const char *s)
     return util_memdup(s, strlen(s));
 }
 
+char *util_format(const char *fmt, ...)
+{
+    char *text;
+    va_list ap;
+    va_start(ap, fmt);
+    if (vasprintf(&text, fmt, ap) < 0)
+        util_die("out of memory: cannot get a text");
+    va_end(ap);
+    return text;
+}
+
 char *util_strdup_or_null(const char *s)
 {
     return s ? util_strdup(s) : NULL;

@@ -20,6 +20,8 @@ char *util_strdup(const char *s);
 char *util_strdup_or_null(const char *s); /* NULL for NULL */
 char *util_memdup(const void *p,
                   size_t n); /* copies n bytes, which may hold NULs, and appends a NUL */
+/* Returns a text as printf would write it. */
+char *util_format(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* Returns true when both texts are the same, or both are NULL. */
 bool util_same_text(const char *a, const char *b);

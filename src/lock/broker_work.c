@@ -25,7 +25,7 @@ static void finish_asked(struct broker *b, struct lock_request *r)
 {
     assert(b->phase == BROKER_WORK); /* never inside its own call, nor inside another one */
     if (r->multilock)
-        multilock_over(b, r);
+        multilock_over(r);
     request_finish(&r->base);
 }
 

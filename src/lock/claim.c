@@ -97,39 +97,22 @@ static void undo(struct claim *c, bool waits, bool tells, int64_t now_ms)
         c->releaser = NULL;
 }
 
-static void fail(struct claim *c, struct buf *why, int64_t now_ms)
+/* `why`: "NOQUORUM ...", heap, from now on the claim's. */
+static void fail(struct claim *c, char *why, int64_t now_ms)
 {
-    c->reason = util_memdup(buf_head(why), buf_len(why));
-    buf_fini(why);
+    c->reason = why;
     undo(c, true, false, now_ms);
     end(c, CLAIM_FAILED, now_ms);
 }
 
-static void fail_round(struct claim *c, struct round *r, int64_t now_ms)
-{
-    struct buf why = {0};
-    buf_printf(&why, "NOQUORUM ");
-    round_describe(r, &why, now_ms);
-    fail(c, &why, now_ms);
-}
-
-/* What a majority had given is there no more. */
-static void fail_taken(struct claim *c, int64_t now_ms)
-{
-    struct buf why = {0};
-    buf_printf(&why, "NOQUORUM others took it from a majority of masters before it was granted");
-    fail(c, &why, now_ms);
-}
-
 static void fail_late(struct claim *c, int64_t now_ms)
 {
-    struct buf why = {0};
-    buf_printf(
-        &why,
-        "NOQUORUM the masters took %lld ms, less than min_validity of the lease would be left",
-        (long long)(now_ms - c->sent_ms));
     stats.acquires_late++;
-    fail(c, &why, now_ms);
+    fail(c,
+         util_format("NOQUORUM the masters took %lld ms, less than min_validity of the lease would "
+                     "be left",
+                     (long long)(now_ms - c->sent_ms)),
+         now_ms);
 }
 
 /* The last check of token.h. */
@@ -141,14 +124,14 @@ static bool goes_back(struct claim *c, int64_t token)
 
 static void fail_back(struct claim *c, int64_t token, int64_t now_ms)
 {
-    struct buf why = {0};
     stats.fence_regressions++;
     log_error(c->lock->name,
               "the masters gave a token that is not above the last one token=%lld last=%lld",
               (long long)token, (long long)c->above);
-    buf_printf(&why, "NOQUORUM the masters gave token %lld, and %lld had been given before",
-               (long long)token, (long long)c->above);
-    fail(c, &why, now_ms);
+    fail(c,
+         util_format("NOQUORUM the masters gave token %lld, and %lld had been given before",
+                     (long long)token, (long long)c->above),
+         now_ms);
 }
 
 /* A take-over goes on with what is left, however little; it is renewed at once. */
@@ -198,10 +181,13 @@ static void on_commit(struct round *r, void *arg, int64_t now_ms)
         grant(c, r, c->token, now_ms);
     else if ((won || larger > c->token) && c->commits < COMMITS_MAX)
         commit(c, won ? c->token : larger, now_ms);
-    else if (round_is_refused(r))
-        fail_taken(c, now_ms);
+    else if (round_is_refused(r)) /* what a majority had given is there no more */
+        fail(
+            c,
+            util_strdup("NOQUORUM others took it from a majority of masters before it was granted"),
+            now_ms);
     else
-        fail_round(c, r, now_ms);
+        fail(c, round_no_quorum(r, now_ms), now_ms);
 }
 
 /* ---- the first round ---- */
@@ -225,7 +211,8 @@ static void refuse(struct claim *c, struct round *r, int64_t now_ms)
     /* of a permit it says nothing: the next one may have another permit */
     c->foreign = c->part.kind != LOCK_LIMIT && t.busy + t.same_owner >= need;
     if (r->quorum.vetoed || round_answered(r) < need || (c->takeover && !round_is_refused(r))) {
-        fail_round(c, r, now_ms); /* some may have it, and nobody knows what the others would say */
+        fail(c, round_no_quorum(r, now_ms),
+             now_ms); /* some may have it, and nobody knows what the others would say */
         return;
     }
     if (c->takeover) {

@@ -9,13 +9,13 @@
 
 #include "base/util.h"
 #include "lock/broker_state.h"
+#include "stats/stats.h"
 
 void finish_as(struct broker *b, struct lock_request *r, enum lock_result result)
 {
     assert(r->result == RESULT_NONE && b->phase != BROKER_IDLE); /* broker_end() follows */
-    if (result == RESULT_NOT_HELD &&
-        asprintf(&r->text, "NOTHELD '%s' is not held by this owner", r->lock->name) < 0)
-        util_die("out of memory");
+    if (result == RESULT_NOT_HELD)
+        r->text = util_format("NOTHELD '%s' is not held by this owner", r->lock->name);
     r->result = (uint8_t)result;
     r->base.failed = result == RESULT_ERROR || result == RESULT_NOT_HELD;
     broker_due_cancel(b, &r->due);
@@ -39,6 +39,15 @@ void finish_granted(struct broker *b, struct lock_request *r, struct hold *h)
     r->deadline_ms = h->deadline_ms;
     r->base.granted = r->verb == VERB_LOCK;
     finish_as(b, r, RESULT_GRANTED);
+}
+
+void finish_not_granted(struct broker *b, struct lock_request *r)
+{
+    if (r->wait_until_ms)
+        stats.acquires_timeout++;
+    else
+        stats.acquires_busy++;
+    finish_as(b, r, RESULT_NOT_GRANTED);
 }
 
 void finish_count(struct broker *b, struct lock_request *r, int64_t count)

@@ -17,6 +17,8 @@ void finish_error(struct broker *, struct lock_request *, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* RESULT_GRANTED: this hold is its owner's. The reply refers to it (r->hold): it may end before. */
 void finish_granted(struct broker *, struct lock_request *, struct hold *);
+/* RESULT_NOT_GRANTED to a LOCK or MLOCK whose WAIT is over, or that had none; counted as that. */
+void finish_not_granted(struct broker *, struct lock_request *);
 /* RESULT_COUNT */
 void finish_count(struct broker *, struct lock_request *, int64_t count);
 #endif

@@ -4,6 +4,8 @@
  */
 #include "lock/handover.h"
 
+#include <stdlib.h>
+
 #include "lock/broker_state.h"
 #include "lock/claim.h"
 #include "lock/defer.h"
@@ -47,6 +49,13 @@ static bool was_there(const struct round *round, int64_t now_ms)
     return !is_elsewhere && may_have >= quorum_need(n);
 }
 
+void handover_not_confirmed(struct broker *b, struct lock_request *r, const char *why)
+{
+    finish_error(b, r,
+                 "%s; '%s' is given up and will be free at the end of its lease at the latest", why,
+                 r->lock->name);
+}
+
 static void on_released(struct round *round, void *arg, int64_t now_ms)
 {
     struct lock_request *r = arg;
@@ -58,13 +67,9 @@ static void on_released(struct round *round, void *arg, int64_t now_ms)
             handover_not_there(b, r);
         return;
     }
-    struct buf why = {0};
-    round_describe(round, &why, now_ms);
-    finish_error(
-        b, r,
-        "NOQUORUM %.*s; '%s' is given up and will be free at the end of its lease at the latest",
-        (int)buf_len(&why), buf_head(&why), r->lock->name);
-    buf_fini(&why);
+    char *why = round_no_quorum(round, now_ms);
+    handover_not_confirmed(b, r, why);
+    free(why);
 }
 
 /* True when the lock is to be released, so that the first one in the line is called up: others have

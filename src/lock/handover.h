@@ -22,4 +22,6 @@ void handover_pass_on(struct broker *, struct lock *, const struct ended_hold *,
  * have taken it to another broker, and then it is taken back from there, unless the owner has asked
  * for more since. */
 void handover_not_there(struct broker *, struct lock_request *);
+/* Answers an UNLOCK that too few masters have confirmed. `why`: "NOQUORUM ...". */
+void handover_not_confirmed(struct broker *, struct lock_request *, const char *why);
 #endif

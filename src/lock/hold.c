@@ -1,30 +1,19 @@
 /*
- * Renewals go out a third of the lease after the last success; all that are due in one turn of the
- * loop travel in a few script calls (master_ask.c gathers them).
- *
- * Invariants: a hold's promise (deadline_ms) only ever comes from a majority that confirmed the
- * very same hold in one round, counted from before that round was sent. After its deadline a hold
- * is never renewed back to life (safety R7). A planted key is no vote (R3).
+ * A hold from its grant to its end, and what is due for it. After its deadline it is never renewed
+ * back to life (safety R7). What the masters are asked for it is in hold_renew.c.
  */
 #include "lock/hold_private.h"
 
 #include <assert.h>
-#include <inttypes.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/pool.h"
-#include "base/util.h"
 #include "lock/broker_state.h"
 #include "lock/claim.h"
 #include "lock/renew.h"
-#include "lock/tickets.h"
 #include "stats/stats.h"
 
 static void on_hold_due(struct broker *b, struct due *due, int64_t now_ms);
-static void on_renewed(struct round *r, void *arg, int64_t now_ms);
 
 bool hold_is_renewed(const struct hold *h)
 {
@@ -271,188 +260,7 @@ void hold_leave(struct broker *b, struct hold *h)
     LIST_INSERT_HEAD(&b->leaving, h, of_session);
 }
 
-/* ---- renewal ---- */
-
-int64_t hold_lease_ms(const struct hold *h, int64_t now_ms)
-{
-    int64_t lease_ms = renew_lease_ms(now_ms, h->lease_ms, h->end_ms);
-    return lease_ms > 0 ? lease_ms : 0; /* a negative one would delete it on the masters */
-}
-
-size_t hold_version_text(const struct hold *h, char out[HOLD_VERSION_MAX])
-{
-    char *p = util_put_digits(out, (uint64_t)h->token);
-    *p++ = '.';
-    p = util_put_digits(p, (uint64_t)h->seq);
-    return (size_t)(p - out);
-}
-
-static void add_count_args(struct args *it, const char *op, const struct hold *h)
-{
-    char part[LOCK_PART_MAX + 1], what[BROKER_OP_MAX + sizeof part + 64];
-    char version[HOLD_VERSION_MAX];
-    size_t part_len = lock_part_text(h->part, h->owner, part);
-    int len = snprintf(what, sizeof what, "%s count=%" PRIu32 " seq=%.*s part=", op, h->count,
-                       (int)hold_version_text(h, version), version);
-    memcpy(what + len, part, part_len); /* any bytes */
-    args_text(it, what, (size_t)len + part_len);
-}
-
-/* Returns until when a lease that begins now can be relied on. */
-static int64_t promise_ms(const struct broker *b, int64_t lease_ms, int64_t now_ms)
-{
-    return now_ms + quorum_validity_ms(lease_ms, now_ms, now_ms, b->conf.drift_ppm);
-}
-
-struct round *hold_write(struct broker *b, struct hold *h, int64_t lease_ms, round_fn fn, void *arg,
-                         int64_t now_ms)
-{
-    char op[BROKER_OP_MAX + 1];
-    bool is_less = promise_ms(b, lease_ms, now_ms) < h->deadline_ms;
-    broker_op_text(b, h->op, op);
-    struct args *it = args_begin(h->lock->name, h->lock->name_len);
-    if (h->part.kind == LOCK_EXCLUSIVE && !h->recounted)
-        args_str(it, op);
-    else
-        add_count_args(it, op, h);
-    args_int(it, is_less ? 0 : lease_ms); /* see hold_use_lease() */
-    it->renewal = fn == on_renewed; /* of the watchdog: what clients ask for waits in its order */
-    struct round *r = round_ask(&b->rounds, SCRIPT_RENEW, it, false, fn, arg, now_ms);
-    r->lease_ms = (uint32_t)lease_ms;
-    return r;
-}
-
-/* Sets when it is next renewed, after a success that was asked for at sent_ms: never again when its
- * MAXHOLD ends before the lease does. */
-static void plan_renewal(struct broker *b, struct hold *h, int64_t sent_ms)
-{
-    h->renew_ms = hold_lease_ms(h, sent_ms) < h->lease_ms || !h->watched
-                      ? INT64_MAX
-                      : renew_next_ms(sent_ms, h->lease_ms, broker_random(b, UINT32_MAX));
-}
-
-void hold_confirmed(struct broker *b, struct hold *h, const struct round *r, int64_t now_ms)
-{
-    int64_t until_ms =
-        now_ms + quorum_validity_ms(r->lease_ms, r->sent_ms, now_ms, b->conf.drift_ppm);
-    if (until_ms > h->deadline_ms)
-        h->deadline_ms = until_ms;
-    hold_seen(h, r);
-    plan_renewal(b, h, r->sent_ms);
-    if (h->state == HOLD_JEOPARDY) {
-        b->n_jeopardy--;
-        sm_move(hold_states, &h->state, h->lock->name, HOLD_HELD);
-        notify_safe(h, now_ms);
-    }
-    hold_schedule(b, h);
-}
-
-enum lost_reason hold_why_gone(const struct round *r)
-{
-    for (int i = 0; i < r->quorum.n; i++) {
-        if (r->votes[i].state == VOTE_ANSWERED && r->votes[i].code == RENEW_MOVED)
-            return LOST_MOVED;
-    }
-    return LOST_GONE;
-}
-
-static void renewal_failed(struct broker *b, struct hold *h, const struct round *r, int64_t now_ms)
-{
-    if (round_is_refused(r)) {
-        stats.renewals_lost++;
-        hold_lose(b, h, hold_why_gone(r), true, now_ms);
-        return;
-    }
-    stats.renewals_failed++;
-    h->renew_ms = renew_retry_ms(now_ms, h->deadline_ms, broker_random(b, UINT32_MAX));
-    if (h->state == HOLD_HELD) {
-        b->n_jeopardy++;
-        sm_move(hold_states, &h->state, h->lock->name, HOLD_JEOPARDY);
-        notify_jeopardy(h, now_ms);
-    }
-    hold_schedule(b, h);
-}
-
-static void on_renewed(struct round *r, void *arg, int64_t now_ms)
-{
-    struct hold *h = arg;
-    struct broker *b = broker_of_round(r);
-    if (h->busy || !hold_is_valid(h, now_ms)) {
-        hold_schedule(b, h); /* being taken over, or too late: what is due decides */
-        return;
-    }
-    if (quorum_state(&r->quorum) != QUORUM_WON) {
-        renewal_failed(b, h, r, now_ms);
-        return;
-    }
-    stats.renewals_ok++;
-    hold_confirmed(b, h, r, now_ms);
-    notify_renewed(h, now_ms);
-}
-
-static void renew_hold(struct broker *b, struct hold *h, int64_t now_ms)
-{
-    if (hold_lease_ms(h, now_ms) <= 0) {
-        h->renew_ms = INT64_MAX;
-        return;
-    }
-    hist_add(&stats.renewal_lateness_us, (now_ms - h->renew_ms) * 1000);
-    h->renew_ms = now_ms + b->conf.request_timeout_ms + 1; /* the verdict sets a better one */
-    hold_follow(h, hold_write(b, h, hold_lease_ms(h, now_ms), on_renewed, h, now_ms));
-}
-
-static void on_looked(struct round *r, void *arg, int64_t now_ms)
-{
-    struct hold *h = arg;
-    struct broker *b = broker_of_round(r);
-    if (h->busy || !hold_is_valid(h, now_ms))
-        return;
-    if (round_is_refused(r))
-        hold_lose(b, h, hold_why_gone(r), true, now_ms);
-    else if (quorum_state(&r->quorum) == QUORUM_WON)
-        hold_seen(h, r);
-    else if (!hold_is_renewed(h))
-        hold_look_again(b, h, now_ms);
-}
-
-/* Asks whether and where a hold that is not renewed stands; what is missing is planted when all
- * have answered. */
-static void look(struct broker *b, struct hold *h, int64_t now_ms)
-{
-    h->renew_ms = INT64_MAX;
-    hold_follow(h, hold_write(b, h, 0, on_looked, h, now_ms));
-}
-
-void hold_look_again(struct broker *b, struct hold *h, int64_t now_ms)
-{
-    hold_look_within(
-        h, renew_retry_ms(now_ms, h->deadline_ms, broker_random(b, UINT32_MAX)) - now_ms, now_ms);
-    hold_schedule(b, h);
-}
-
-void hold_use_lease(struct broker *b, struct hold *h, const struct lock_request *r, int64_t now_ms)
-{
-    if (!r->lease_ms)
-        return;
-    bool is_less = promise_ms(b, r->lease_ms, now_ms) < h->deadline_ms;
-    if (is_less && r->verb != VERB_RENEW)
-        return; /* who entered it first relies on what he was told */
-    if (h->lease_ms != r->lease_ms) {
-        h->lease_ms = (uint32_t)r->lease_ms;
-        plan_renewal(b, h, now_ms);
-    }
-    int64_t until_ms = promise_ms(b, hold_lease_ms(h, now_ms), now_ms);
-    if (until_ms < h->deadline_ms) {
-        h->deadline_ms = until_ms > now_ms ? until_ms : now_ms + 1;
-        h->shortened = true;
-        h->seq++; /* a new version, which may shorten */
-        h->recounted = true;
-        hold_follow(h, hold_write(b, h, hold_lease_ms(h, now_ms), on_looked, h, now_ms));
-        if (h->tell && h->session != r->base.session)
-            notify_renewed(h, now_ms);
-    }
-    hold_schedule(b, h);
-}
+/* ---- what is due ---- */
 
 void hold_check(struct broker *b, struct hold *h, int64_t now_ms)
 {
@@ -479,9 +287,9 @@ static void on_hold_due(struct broker *b, struct due *due, int64_t now_ms)
             return;
         }
         if (now_ms >= h->renew_ms)
-            renew_hold(b, h, now_ms);
+            hold_renew(b, h, now_ms);
     } else if (h->state != HOLD_LOST && now_ms >= h->renew_ms) {
-        look(b, h, now_ms);
+        hold_look(b, h, now_ms);
     }
     hold_schedule(b, h);
 }

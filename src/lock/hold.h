@@ -73,10 +73,6 @@ void hold_seen(struct hold *, const struct round *);
  * second. True for a lost one. */
 bool hold_is_fresh(const struct broker *, const struct hold *, const struct lock_request *,
                    int64_t now_ms);
-/* Returns the lease to ask for: less than all of it when MAXHOLD ends earlier; 0 when that is over.
- */
-int64_t hold_lease_ms(const struct hold *, int64_t now_ms);
-
 /* Says why a majority of masters has refused a write: the owner has taken the hold elsewhere, or it
  * is gone. */
 enum lost_reason hold_why_gone(const struct round *);

@@ -105,10 +105,9 @@ static void each_hold(const struct lock_info *info,
 
 static void not_known(struct lock_request *r, struct round *round, int64_t now_ms)
 {
-    struct buf why = {0};
-    round_describe(round, &why, now_ms);
-    finish_error(r->broker, r, "NOQUORUM %.*s", (int)buf_len(&why), buf_head(&why));
-    buf_fini(&why);
+    char *why = round_no_quorum(round, now_ms);
+    finish_error(r->broker, r, "%s", why);
+    free(why);
 }
 
 /* ---- HOLDS ---- */

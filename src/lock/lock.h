@@ -261,8 +261,7 @@ struct hold *lock_share_of(const struct lock *, const struct owner *);
 struct hold *lock_exclusive(const struct lock *);
 struct hold *lock_first_hold(const struct lock *);
 
-/* ---- lock_id.c: a LOCK that a client repeats, because the reply was lost, says the same ID ----
- */
+/* ---- a LOCK that a client repeats, because the reply was lost, says the same ID ---- */
 enum { HOLD_IDS_MAX = 16, LOCK_ID_MAX = 64 };
 /* Adds an ID to a hold, in place of the oldest of HOLD_IDS_MAX. NULL: does nothing. */
 void hold_add_id(struct hold *, struct owner *id);

@@ -71,7 +71,7 @@ static struct share *find_share(const struct lock *l, const struct owner *owner)
     return found;
 }
 
-struct hold *share_find(const struct lock *l, const struct owner *owner)
+struct hold *lock_share_of(const struct lock *l, const struct owner *owner)
 {
     const struct share *share = find_share(l, owner);
     return share ? share->hold : NULL;

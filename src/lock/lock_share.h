@@ -16,8 +16,6 @@
 uint32_t share_count(const struct lock *);
 /* What the shares are of; false: there are none, and nobody asks for one. */
 bool share_kind(const struct lock *, struct lock_part *);
-/* This owner's; NULL: none. */
-struct hold *share_find(const struct lock *, const struct owner *);
 
 /* A hold with a share begins, or ends. */
 void share_add(struct lock *, struct hold *);

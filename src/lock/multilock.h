@@ -34,7 +34,7 @@ void multilock_free(struct multilock *); /* also NULL */
 /* Takes it from its session, which has ended: no other request of that waits for this one. */
 void multilock_leave_session(struct multilock *);
 /* Lets what was said behind it go on: it is finished. */
-void multilock_over(struct broker *, struct lock_request *);
+void multilock_over(struct lock_request *);
 /* Counts the end of a request for one of the names, made by the functions below. */
 void multilock_one_over(struct lock_request *, int64_t now_ms);
 /* True when an earlier request of the same session and owner that names this lock is under way. */

@@ -1,8 +1,8 @@
 #ifndef HOLDFAST_MULTILOCK_PRIVATE_H
 #define HOLDFAST_MULTILOCK_PRIVATE_H
 /*
- * What the files of multilock share: multilock.c is the request, multilock_try.c a try of all its
- * names, multilock_one.c what is done for one of them alone. A `struct multilock_name` (an item) is
+ * What the files of multilock share: multilock.c is the request and what is done for one of its
+ * names alone, multilock_try.c a try of all of them. A `struct multilock_name` (an item) is
  * one name of a request.
  *
  * Invariants: `pending` counts the claims and own requests that have not ended; the request is in
@@ -49,10 +49,10 @@ void multilock_finish_error(struct multilock *);
 /* Defers it when an earlier request of its owner about one of the names is under way. */
 bool multilock_is_deferred(struct multilock *);
 
+/* Lets those go on that are deferred at its locks. */
+void multilock_undefer(struct multilock *);
 /* Notes the hold that a name was granted. */
 void multilock_set_hold(struct multilock_name *item, struct hold *);
-
-/* ---- multilock_one.c ---- */
 /* Puts a request for this name alone on the work list, like that for all of them but for the verb.
  * It counts as pending until its end. */
 void multilock_run_one(struct multilock_name *item, enum lock_verb);

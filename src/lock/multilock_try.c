@@ -35,11 +35,7 @@ static void refused(struct multilock *m, struct multilock_name *item, int64_t no
     if (m->error) {
         multilock_finish_error(m);
     } else if (!item || !r->wait_until_ms || !r->base.session || r->wait_until_ms <= now_ms) {
-        if (r->wait_until_ms)
-            stats.acquires_timeout++;
-        else
-            stats.acquires_busy++;
-        finish_as(m->broker, r, RESULT_NOT_GRANTED);
+        finish_not_granted(m->broker, r);
     } else {
         wait_at(m, item, now_ms);
     }
@@ -79,13 +75,6 @@ static void end_busy(struct multilock *m)
         if (m->items[i].hold.hold)
             m->items[i].hold.hold->busy = false;
     }
-}
-
-/* Those who wait for its end go on. */
-static void run_deferred(struct multilock *m)
-{
-    for (int i = 0; i < m->n; i++)
-        queue_undefer(&m->broker->work, m->items[i].lock);
 }
 
 /* The new hold of one of the names. Returns until when it may be relied on. */
@@ -144,7 +133,7 @@ void multilock_claims_over(struct multilock *m, int64_t now_ms)
         multilock_give_back(m, now_ms);
         refused(m, item, now_ms);
     }
-    run_deferred(m);
+    multilock_undefer(m);
 }
 
 /* ---- claims ---- */
@@ -251,7 +240,7 @@ static void try_all(struct multilock *m, int64_t now_ms)
     uint64_t group = b->last_op + 1;
     int n = 0;
     if (!plan(m, now_ms)) { /* it is over, or waits elsewhere: for others this one may be free */
-        run_deferred(m);
+        multilock_undefer(m);
         return;
     }
     for (int i = 0; i < m->n; i++)

@@ -37,21 +37,21 @@ static int step_of(const struct lock_request *r)
     return r->verb == VERB_LOCK ? 1 : r->verb == VERB_UNLOCK ? -1 : 0;
 }
 
-/* `why`: of NOQUORUM. `as_before`: a majority has the count of before. */
+/* `why`: "NOQUORUM ...". `as_before`: a majority has the count of before. */
 static void no_quorum(struct broker *b, struct lock_request *r, const struct hold *h,
                       const char *why, bool as_before, int64_t now_ms)
 {
     const char *name = r->lock->name;
     if (r->verb == VERB_RENEW) /* it may have got through to some */
         finish_error(b, r,
-                     "NOQUORUM %s; '%s' is held for %lld ms more, and is not known to be "
+                     "%s; '%s' is held for %lld ms more, and is not known to be "
                      "renewed",
                      why, name, (long long)(h->deadline_ms - now_ms));
     else if (as_before)
-        finish_error(b, r, "NOQUORUM %s; '%s' is still entered as often as before", why, name);
+        finish_error(b, r, "%s; '%s' is still entered as often as before", why, name);
     else
-        finish_error(b, r, "NOQUORUM %s; '%s' is still held, HOLDS tells how often it is entered",
-                     why, name);
+        finish_error(b, r, "%s; '%s' is still held, HOLDS tells how often it is entered", why,
+                     name);
 }
 
 /* A majority of masters has not got this hold. */
@@ -124,15 +124,12 @@ static void on_written(struct round *round, void *arg, int64_t now_ms)
 {
     struct lock_request *r = arg;
     struct hold *h = r->hold.hold;
-    struct buf why = {0};
     if (quorum_state(&round->quorum) == QUORUM_WON || round_is_refused(round) || !h ||
         !hold_is_valid(h, now_ms)) {
         conclude(round, r, NULL, now_ms);
         return;
     }
-    round_describe(round, &why, now_ms);
-    r->text = util_memdup(buf_head(&why), buf_len(&why));
-    buf_fini(&why);
+    r->text = round_no_quorum(round, now_ms);
     if (!step_of(r)) {
         on_failed(round, r, now_ms);
         return;

@@ -42,9 +42,7 @@ static void finish_releaser(struct broker *b, const struct claim *c)
     if (!r)
         return;
     if (c->end == CLAIM_FAILED)
-        finish_error(b, r,
-                     "%s; '%s' is given up and will be free at the end of its lease at the latest",
-                     c->reason, c->lock->name);
+        handover_not_confirmed(b, r, c->reason);
     else if (c->end == CLAIM_GRANTED || !c->foreign)
         finish_count(b, r, 1);
     else
@@ -160,6 +158,38 @@ static void refuse_for_good(struct broker *b, struct lock *l, struct lock_reques
     waiters_run(b, l, now_ms);
 }
 
+static void enter_taken_over(struct broker *b, struct lock *l, struct lock_request *r,
+                             const struct claim *c, int64_t now_ms)
+{
+    if (r->fair && (r->lined || r->turn))
+        tickets_leave(b, l, r->ticket, now_ms);
+    waiters_remove(b, r);
+    hold_start(b, l, c, r, now_ms);
+    r->goes_on = true;
+    work_ready(&b->work, r);
+}
+
+/* Enters the hold that the owner had through another broker, and that has moved here. */
+static void on_takeover_end(struct claim *c, void *arg, int64_t now_ms)
+{
+    struct lock *l = arg;
+    struct broker *b = c->broker;
+    struct lock_queue *q = l->queue;
+    struct lock_request *r = c->request;
+    if (r)
+        r->claim = NULL;
+    if (c->end == CLAIM_GRANTED && r) {
+        enter_taken_over(b, l, r, c, now_ms);
+        work_lock(&b->work, l, WORK_RUN); /* when that has entered it */
+    } else { /* granted, but he has gone: it lapses, as it would have done without him */
+        waiters_refuse_tries(b, l, NULL, c->end == CLAIM_FAILED ? c->reason : NULL);
+        waiters_park(q);
+        waiters_retry_later(b, q, 0, now_ms);
+    }
+    waiters_ask_owners(b, l, now_ms);
+    queue_undefer(&b->work, l);
+}
+
 /* Takes over what the owner has through another broker; or asks again, when it is what was given
  * back here and the masters have not been told yet. */
 static void same_owner(struct broker *b, struct lock *l, struct lock_request *r,
@@ -170,7 +200,7 @@ static void same_owner(struct broker *b, struct lock *l, struct lock_request *r,
     else if (r->unnamed) /* nobody else has its owner: what is left there lapses */
         claim_refused(b, l, r, c, now_ms);
     else
-        waiters_take_over(b, l, r, c->part, now_ms);
+        waiters_take_over(b, l, r, c->part, on_takeover_end, now_ms);
 }
 
 void verdict_on_claim_end(struct claim *c, void *arg, int64_t now_ms)
@@ -192,38 +222,6 @@ void verdict_on_claim_end(struct claim *c, void *arg, int64_t now_ms)
     else
         claim_refused(b, l, r, c, now_ms);
     finish_releaser(b, c); /* its reply leaves after that of the one who has waited */
-    waiters_ask_owners(b, l, now_ms);
-    queue_undefer(&b->work, l);
-}
-
-static void enter_taken_over(struct broker *b, struct lock *l, struct lock_request *r,
-                             const struct claim *c, int64_t now_ms)
-{
-    if (r->fair && (r->lined || r->turn))
-        tickets_leave(b, l, r->ticket, now_ms);
-    waiters_remove(b, r);
-    hold_start(b, l, c, r, now_ms);
-    r->goes_on = true;
-    work_ready(&b->work, r);
-}
-
-/* Enters the hold that the owner had through another broker, and that has moved here. */
-void verdict_on_takeover_end(struct claim *c, void *arg, int64_t now_ms)
-{
-    struct lock *l = arg;
-    struct broker *b = c->broker;
-    struct lock_queue *q = l->queue;
-    struct lock_request *r = c->request;
-    if (r)
-        r->claim = NULL;
-    if (c->end == CLAIM_GRANTED && r) {
-        enter_taken_over(b, l, r, c, now_ms);
-        work_lock(&b->work, l, WORK_RUN); /* when that has entered it */
-    } else { /* granted, but he has gone: it lapses, as it would have done without him */
-        waiters_refuse_tries(b, l, NULL, c->end == CLAIM_FAILED ? c->reason : NULL);
-        waiters_park(q);
-        waiters_retry_later(b, q, 0, now_ms);
-    }
     waiters_ask_owners(b, l, now_ms);
     queue_undefer(&b->work, l);
 }

@@ -128,19 +128,13 @@ bool waiters_claim(struct broker *b, struct lock *l, struct lock_request *r,
     return true;
 }
 
-static void start_takeover(struct broker *b, struct lock *l, struct lock_request *r,
-                           struct lock_part part, claim_fn on_end, int64_t now_ms)
+void waiters_take_over(struct broker *b, struct lock *l, struct lock_request *r,
+                       struct lock_part part, claim_fn on_end, int64_t now_ms)
 {
     struct claim *c = waiters_new_claim(b, l, r, part, on_end, l);
     c->takeover = true;
     r->claim = c;
     claim_start(c, now_ms);
-}
-
-void waiters_take_over(struct broker *b, struct lock *l, struct lock_request *r,
-                       struct lock_part part, int64_t now_ms)
-{
-    start_takeover(b, l, r, part, verdict_on_takeover_end, now_ms);
 }
 
 void waiters_ask_owners(struct broker *b, struct lock *l, int64_t now_ms)
@@ -158,7 +152,7 @@ void waiters_ask_owners(struct broker *b, struct lock *l, int64_t now_ms)
         if (r->owner_asked || r->claim || waiters_owner_asks(q, r->owner))
             continue;
         if (waiters_may_own(b, l, r))
-            start_takeover(b, l, r, r->want, verdict_on_owner_asked, now_ms);
+            waiters_take_over(b, l, r, r->want, verdict_on_owner_asked, now_ms);
         waiters_owner_was_asked(q, r);
     }
 }

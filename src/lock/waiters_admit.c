@@ -13,9 +13,6 @@
 #include "lock/queue.h"
 #include "lock/waiters_private.h"
 
-/* Readers, or permits, that are asked for at the same time. */
-enum { CLAIMS_MAX = 256 };
-
 bool waiters_same_question(struct lock_part asked, struct lock_part want)
 {
     bool is_stronger = asked.kind == LOCK_SHARED && want.kind == LOCK_EXCLUSIVE;
@@ -37,9 +34,9 @@ bool waiters_goes_along(const struct lock_queue *q, const struct lock_request *r
     const struct claim *c = LIST_FIRST(&q->claims);
     if (!c)
         return true;
-    return !waiters_owner_asks(q, r->owner) && q->n_claims < CLAIMS_MAX && !q->takeover_waits &&
-           !c->takeover && c->part.kind != LOCK_EXCLUSIVE && c->part.kind == r->want.kind &&
-           c->part.limit == r->want.limit;
+    return !waiters_owner_asks(q, r->owner) && q->n_claims < WAITERS_CLAIMS_MAX &&
+           !q->takeover_waits && !c->takeover && c->part.kind != LOCK_EXCLUSIVE &&
+           c->part.kind == r->want.kind && c->part.limit == r->want.limit;
 }
 
 bool waiters_may_own(const struct broker *b, const struct lock *l, const struct lock_request *r)

@@ -71,13 +71,10 @@ bool waiters_will_hear(const struct broker *b, const struct lock *l, const struc
  * latter while the hold is being taken over. */
 static void not_known(struct broker *b, struct lock *l, struct round *round, int64_t now_ms)
 {
-    struct buf why = {0};
-    buf_printf(&why, "NOQUORUM ");
-    round_describe(round, &why, now_ms);
-    buf_append(&why, "", 1);
+    char *why = round_no_quorum(round, now_ms);
     if (!round_is_refused(round))
-        waiters_refuse_tries(b, l, NULL, buf_head(&why));
-    buf_fini(&why);
+        waiters_refuse_tries(b, l, NULL, why);
+    free(why);
     if (waiters_first(l->queue))
         waiters_retry_later(b, l->queue, 0, now_ms);
 }

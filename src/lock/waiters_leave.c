@@ -8,7 +8,6 @@
  */
 #include <assert.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/util.h"
@@ -70,28 +69,19 @@ void waiters_refuse(struct broker *b, struct lock_request *r, const char *failur
         finish_error(b, r, "%s; '%s' was not taken", failure, r->lock->name);
         return;
     }
-    if (r->wait_until_ms)
-        stats.acquires_timeout++;
-    else
-        stats.acquires_busy++;
-    finish_as(b, r, RESULT_NOT_GRANTED);
+    finish_not_granted(b, r);
 }
 
 char *waiters_not_permitted(const struct lock_request *r, const struct lock *l)
 {
     const struct session *s = r->base.session;
-    const char *name;
-    char *text;
     if (!s || !r->base.waited || user_may_lock(s->user, l->name, l->name_len))
         return NULL;
     stats.auth_failures_permission++;
-    name = s->user ? s->user->name : "nobody";
-    if (asprintf(&text,
-                 "NOPERM user '%s' may not take '%s' any more: its rights have changed while it "
-                 "waited (users: %s.allow, %s.names)",
-                 name, l->name, name, name) < 0)
-        util_die("out of memory");
-    return text;
+    const char *name = s->user ? s->user->name : "nobody";
+    return util_format("NOPERM user '%s' may not take '%s' any more: its rights have changed while "
+                       "it waited (users: %s.allow, %s.names)",
+                       name, l->name, name, name);
 }
 
 bool waiters_may_be_granted(struct broker *b, struct lock_request *r)

@@ -22,9 +22,10 @@ enum { WAITERS_CLAIMS_MAX = 256 };
  * asked for already. */
 bool waiters_claim(struct broker *, struct lock *, struct lock_request *, const struct ended_hold *,
                    int64_t now_ms);
-/* Takes the lock over for this request, whose owner has this part of it through another broker. */
+/* Takes the lock over for this request, whose owner may have this part of it through another
+ * broker. */
 void waiters_take_over(struct broker *, struct lock *, struct lock_request *, struct lock_part,
-                       int64_t now_ms);
+                       claim_fn on_end, int64_t now_ms);
 /* Asks the masters whether waiters behind others have the lock through another broker: those must
  * not wait. For all who have not been asked for yet, while no other claim is under way. */
 void waiters_ask_owners(struct broker *, struct lock *, int64_t now_ms);
@@ -34,7 +35,6 @@ void waiters_owner_was_asked(struct lock_queue *, struct lock_request *);
 /* Ends of claims; arg: the lock. */
 void verdict_on_owner_asked(struct claim *, void *arg, int64_t now_ms);
 void verdict_on_claim_end(struct claim *, void *arg, int64_t now_ms);
-void verdict_on_takeover_end(struct claim *, void *arg, int64_t now_ms);
 
 /* The two halves of waiters_admits(): true when it can be asked for besides the claims under way;
  */

@@ -7,16 +7,16 @@
  * nested deeper than the table of modules.
  *
  *   a request:
- *                              +-------------------------------------------------+
- *                              v                                                 |
- *     broker_submit ---> runs: NOWHERE ---has to wait---> WAITING (waiters.h) ---+ its owner has it
- *                         ^    |    \  \                                         | meanwhile;
- * MLOCK: |    |     \  \--one before it--> DEFERRED (defer.h)   | its turn |    | \ | that is over
- * | |    |       \--goes on--> READY <----+----------------+ |    |                       |
- *                         +----|-----------------------+
- *                              | finish.h
- *                              v
- *                          FINISHED ---> request_finish(): its session's, or freed
+ *
+ *     submitted --> NOWHERE, it runs --> its result (finish.h) --> FINISHED --> its session's, or
+ *                    ^  |  |  |                                                 freed
+ *                    |  |  |  +-- it has to wait: WAITING (waiters.h) -----------+
+ *                    |  |  +----- one is before it: DEFERRED (defer.h) ----------+
+ *                    |  +-------- it goes on as another step --------------------+
+ *                    |                                                           |
+ *                    +--------------------------- READY <------------------------+
+ *                                     its turn (MLOCK), its owner has it meanwhile,
+ *                                     that one is over
  *
  *   a hold:  hold_end() ---> ended ---> what follows (enum hold_after) ---> freed
  *   a lock:  `todo` says whether its waiters are to be run, its deferred requests are to go on; at

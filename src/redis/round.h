@@ -118,13 +118,13 @@ bool round_give_up(struct rounds *, int64_t now_ms);
 /* After rounds_close(). Brings every round to its end, and the rounds too. */
 void round_fini(struct rounds *, int64_t now_ms);
 
-/* Writes why a round was lost, from its votes: "only 1 of 3 masters answered (b: timeout, c:
- * quarantined 12s)". */
-void round_describe(struct round *, struct buf *out, int64_t now_ms);
+/* Returns why a round was lost, from its votes: "NOQUORUM only 1 of 3 masters answered (b: timeout,
+ * c: quarantined 12s)"; heap. */
+char *round_no_quorum(struct round *, int64_t now_ms);
 int round_answered(const struct round *);
 /* Tells whether master i is in quarantine: it may have forgotten what it does not show. */
 bool round_may_forget(const struct round *, int i, int64_t now_ms);
-/* Sets aside what master i has answered: for round_describe() it has not. */
+/* Sets aside what master i has answered: for round_no_quorum() it has not. */
 void round_set_aside(struct round *, int i);
 /* Tells whether a master has answered no: a hold that a majority has is not there. */
 bool round_has_missed(const struct round *);

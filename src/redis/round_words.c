@@ -3,6 +3,8 @@
  */
 #include "redis/round.h"
 
+#include "base/util.h"
+
 bool round_has_missed(const struct round *r)
 {
     for (int i = 0; i < r->quorum.n; i++) {
@@ -30,33 +32,32 @@ void round_set_aside(struct round *r, int i)
     r->votes[i].state = VOTE_UNKNOWN;
 }
 
-void round_describe(struct round *r, struct buf *out, int64_t now_ms)
+char *round_no_quorum(struct round *r, int64_t now_ms)
 {
     struct rounds *b = r->rounds;
     const char *separator = " (";
-    int answered = round_answered(r);
-    if (b->closed) { /* the masters may be gone */
-        buf_printf(out, "this broker is going down");
-        return;
-    }
+    if (b->closed) /* the masters may be gone */
+        return util_strdup("NOQUORUM this broker is going down");
     const char *veto = rounds_veto(b);
-    if (veto && script_get(r->script)->deadline) {
-        buf_printf(out, "nothing may be granted while %s", veto);
-        return;
-    }
+    if (veto && script_get(r->script)->deadline)
+        return util_format("NOQUORUM nothing may be granted while %s", veto);
+    struct buf text = {0};
     if (b->n == 1)
-        buf_printf(out, "the master did not answer");
+        buf_printf(&text, "NOQUORUM the master did not answer");
     else
-        buf_printf(out, "only %d of %d masters answered", answered, b->n);
+        buf_printf(&text, "NOQUORUM only %d of %d masters answered", round_answered(r), b->n);
     for (int i = 0; i < b->n; i++) {
         const struct vote *v = &r->votes[i];
         if (v->state == VOTE_ANSWERED)
             continue;
         const struct master_status *s = master_status(b->masters[i], now_ms);
-        buf_printf(out, "%s%s: %s", separator, s->name,
+        buf_printf(&text, "%s%s: %s", separator, s->name,
                    v->open ? "timeout" : master_reason(b->masters[i], now_ms));
         separator = ", ";
     }
     if (separator[0] == ',')
-        buf_append(out, ")", 1);
+        buf_append(&text, ")", 1);
+    char *copy = util_memdup(buf_head(&text), buf_len(&text));
+    buf_fini(&text);
+    return copy;
 }

@@ -279,6 +279,15 @@ void util_random_id(char *out, size_t n)
     out[n] = '\0';
 }
 
+/* xorshift64*, by Marsaglia and Vigna: jitter needs no more. */
+uint64_t util_jitter(uint64_t *state, uint64_t below)
+{
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    return below ? (*state * 0x2545f4914f6cdd1dULL >> 11) % below : 0;
+}
+
 static struct {
     uint64_t k0, k1;
     bool drawn;

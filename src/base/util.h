@@ -67,6 +67,10 @@ void util_random(void *buf, size_t n);
 /* Writes n characters of [a-z2-7], 5 random bits each, and a NUL: out holds n + 1 bytes. */
 void util_random_id(char *out, size_t n);
 
+/* Returns a number below `below`, for jitter, and moves the state, which is not 0: the same
+ * sequence for the same state. */
+uint64_t util_jitter(uint64_t *state, uint64_t below);
+
 /* Hashes by SipHash-1-3 (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012) with a
  * key that is drawn at the first use, because names come from strangers. */
 uint64_t util_hash(const void *p, size_t n);

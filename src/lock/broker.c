@@ -250,8 +250,8 @@ void broker_init(struct broker *b, const struct conf_lock *conf, const char *id,
         b->ears[i].since_ms = INT64_MAX;
     locktab_init(&b->locks);
     work_init(&b->work);
-    wheel_init(&b->first, now_ms);
-    wheel_init(&b->wheel, now_ms);
+    wheel_init(&b->due.first, now_ms);
+    wheel_init(&b->due.usual, now_ms);
     LIST_INIT(&b->leaving);
     b->leaves_left = BROKER_LEAVES_TURN;
     rounds_init(&b->rounds, conf->request_timeout_ms);

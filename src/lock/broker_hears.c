@@ -101,7 +101,7 @@ static void on_doubt(struct broker *b, struct due *due, int64_t now_ms)
         if (!b->doubt_cursor)
             return;
     }
-    broker_due_at(b, due, now_ms + 1);
+    due_at(&b->due, due, now_ms + 1);
 }
 
 void broker_listens(struct broker *b, int i, int64_t since_ms, int64_t heard_ms, int64_t now_ms)
@@ -110,7 +110,7 @@ void broker_listens(struct broker *b, int i, int64_t since_ms, int64_t heard_ms,
     if (ear->since_ms != since_ms && b->n_waiters > 0) { /* who comes later looks himself */
         b->doubt_cursor = 0;
         b->doubt.fn = on_doubt;
-        broker_due_at(b, &b->doubt, now_ms);
+        due_at(&b->due, &b->doubt, now_ms);
     }
     *ear = (struct broker_ear){since_ms, heard_ms};
 }

@@ -1,5 +1,5 @@
 /*
- * The small things that every flow needs. Nothing here decides anything.
+ * Texts of ids, and questions about the data of a broker. Nothing here decides anything.
  */
 #include "lock/broker_state.h"
 
@@ -58,15 +58,6 @@ void broker_add_part(struct args *it, struct lock_part part, const struct owner 
     args_text(it, text, lock_part_text(part, owner, text));
 }
 
-/* xorshift64*, by Marsaglia and Vigna: jitter needs no more. */
-uint64_t broker_random(struct broker *b, uint64_t below)
-{
-    b->rng ^= b->rng >> 12;
-    b->rng ^= b->rng << 25;
-    b->rng ^= b->rng >> 27;
-    return below ? (b->rng * 0x2545f4914f6cdd1dULL >> 11) % below : 0;
-}
-
 /* A majority of masters has to be asked to take a hold away: so one of any majority has told. */
 bool broker_has_heard(const struct broker *b, int64_t since_ms, int64_t now_ms)
 {
@@ -74,24 +65,4 @@ bool broker_has_heard(const struct broker *b, int64_t since_ms, int64_t now_ms)
     for (int i = 0; i < b->rounds.n; i++)
         hear += b->ears[i].since_ms <= since_ms && b->ears[i].heard_ms >= now_ms - BROKER_MEMORY_MS;
     return hear >= quorum_need(b->rounds.n);
-}
-
-void broker_due_at(struct broker *b, struct due *due, int64_t due_ms)
-{
-    broker_due_cancel(b, due);
-    due->first = false;
-    wheel_add(&b->wheel, &due->entry, due_ms);
-}
-
-void broker_due_first(struct broker *b, struct due *due, int64_t due_ms)
-{
-    broker_due_cancel(b, due);
-    due->first = true;
-    wheel_add(&b->first, &due->entry, due_ms);
-}
-
-void broker_due_cancel(struct broker *b, struct due *due)
-{
-    if (wheel_armed(&due->entry)) /* mostly not */
-        wheel_cancel(due->first ? &b->first : &b->wheel, &due->entry);
 }

@@ -1,15 +1,15 @@
 #ifndef HOLDFAST_BROKER_STATE_H
 #define HOLDFAST_BROKER_STATE_H
 /*
- * broker_state: what the flows of one broker share: its configuration, masters, locks, work list,
- * wheel and identity. The flows (those above it in src/README.md) each own a part of what is done
- * with it.
+ * broker_state: the data of one broker, which its flows share: configuration, masters, locks, work
+ * list, wheels, and the ids that it makes, as text. The flows (those above it in src/README.md)
+ * each own a part of what is done with it.
  */
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/wheel.h"
 #include "conf/conf.h"
+#include "lock/due.h"
 #include "lock/lock.h"
 #include "lock/locktab.h"
 #include "lock/work.h"
@@ -40,7 +40,7 @@ struct broker {
     uint64_t doubt_cursor;
     struct rounds rounds;
     struct locktab locks;
-    struct wheel first, wheel;  /* what goes before all else: renewals; and the rest */
+    struct due_wheels due;
     char id[BROKER_ID_LEN + 1]; /* random: distinguishes this process from every other broker */
     struct work work;           /* what is to be done next */
     uint8_t phase;              /* enum broker_phase */
@@ -50,7 +50,7 @@ struct broker {
     uint64_t last_ticket;
     uint64_t last_request;
     struct token_granted granted;
-    uint64_t rng;   /* jitter; see broker_random */
+    uint64_t rng;   /* for util_jitter() */
     int64_t now_ms; /* of this turn; for figures only */
     LIST_HEAD(, hold)
     leaving;                  /* of connections that have gone: to be released, some in each turn */
@@ -82,16 +82,8 @@ void broker_add_part(struct args *, struct lock_part, const struct owner *);
  * permit that was handed over: as long as a copy of the request that created it can be under way.
  * Late copies of all others are known by the numbers of calls (lua/call.lua). */
 int64_t broker_tomb_ms(const struct broker *);
-/* Returns a number below `below`, for jitter; the same sequence for the same seed. */
-uint64_t broker_random(struct broker *, uint64_t below);
 
 /* True when the broker would have heard, up to a second ago, of anybody who took away a hold that a
  * majority of masters had at since_ms. */
 bool broker_has_heard(const struct broker *, int64_t since_ms, int64_t now_ms);
-
-/* Runs due->fn once, at due_ms. */
-void broker_due_at(struct broker *, struct due *, int64_t due_ms);
-/* Likewise, before everything that is due by broker_due_at(). */
-void broker_due_first(struct broker *, struct due *, int64_t due_ms);
-void broker_due_cancel(struct broker *, struct due *);
 #endif

@@ -200,8 +200,8 @@ static void do_left_over(struct broker *b, int64_t now_ms)
 void broker_turn(struct broker *b, int64_t now_ms)
 {
     do_left_over(b, now_ms);
-    (void)run_due(b, &b->first, RENEWALS_TURN, now_ms);
-    (void)run_due(b, &b->wheel, DUE_TURN, now_ms);
+    (void)run_due(b, &b->due.first, RENEWALS_TURN, now_ms);
+    (void)run_due(b, &b->due.usual, DUE_TURN, now_ms);
     release_some_left(b, now_ms);
     sweep_some(b, now_ms);
     round_expire(&b->rounds, now_ms);
@@ -211,18 +211,18 @@ void broker_turn(struct broker *b, int64_t now_ms)
 
 int64_t broker_next_ms(const struct broker *b)
 {
-    int64_t next = round_next_ms(&b->rounds);
-    int64_t first_ms = wheel_next_ms(&b->first), wheel_ms = wheel_next_ms(&b->wheel);
+    int64_t next_ms = round_next_ms(&b->rounds);
+    int64_t first_ms = wheel_next_ms(&b->due.first), usual_ms = wheel_next_ms(&b->due.usual);
     if (!work_is_done(&b->work) || b->sweeps || !LIST_EMPTY(&b->leaving))
         return 0;
-    next = first_ms < next ? first_ms : next;
-    return wheel_ms < next ? wheel_ms : next;
+    next_ms = first_ms < next_ms ? first_ms : next_ms;
+    return usual_ms < next_ms ? usual_ms : next_ms;
 }
 
 void broker_check_promises(struct broker *b, int64_t now_ms)
 {
     b->now_ms = now_ms;
     stats.pauses_detected++;
-    (void)run_due(b, &b->first, INT_MAX, now_ms);
-    (void)run_due(b, &b->wheel, INT_MAX, now_ms);
+    (void)run_due(b, &b->due.first, INT_MAX, now_ms);
+    (void)run_due(b, &b->due.usual, INT_MAX, now_ms);
 }

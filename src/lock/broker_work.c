@@ -81,7 +81,7 @@ static void drop_if_idle(struct broker *b, struct lock *l)
     if (l->refs > 0 || l->todo)
         return;
     if (l->queue && queue_is_over(l)) {
-        broker_due_cancel(b, &l->queue->retry);
+        due_cancel(&b->due, &l->queue->retry);
         queue_free(l);
     }
     locktab_drop(&b->locks, l);

@@ -115,13 +115,6 @@ static void fail_late(struct claim *c, int64_t now_ms)
          now_ms);
 }
 
-/* The last check of token.h. */
-static bool goes_back(struct claim *c, int64_t token)
-{
-    const struct lock *l = c->lock;
-    return !token_grant(&c->broker->granted, l->name, l->name_len, c->above, token);
-}
-
 static void fail_back(struct claim *c, int64_t token, int64_t now_ms)
 {
     stats.fence_regressions++;
@@ -137,6 +130,7 @@ static void fail_back(struct claim *c, int64_t token, int64_t now_ms)
 /* A take-over goes on with what is left, however little; it is renewed at once. */
 static void grant(struct claim *c, struct round *r, int64_t token, int64_t now_ms)
 {
+    const struct lock *l = c->lock;
     int64_t lease_ms = c->takeover ? c->pttl_ms : c->lease_ms;
     int64_t left = quorum_validity_ms(lease_ms, c->sent_ms, now_ms, c->broker->conf.drift_ppm);
     int64_t least = c->broker->conf.min_validity_ms;
@@ -145,7 +139,8 @@ static void grant(struct claim *c, struct round *r, int64_t token, int64_t now_m
         fail_late(c, now_ms);
         return;
     }
-    if (goes_back(c, token)) {
+    /* the last check of token.h */
+    if (!token_grant(&c->broker->granted, l->name, l->name_len, c->above, token)) {
         fail_back(c, token, now_ms);
         return;
     }

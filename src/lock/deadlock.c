@@ -14,7 +14,7 @@
 /* Holds that are looked at: longer searches find nothing in practice, and cost time. */
 enum { STEPS_MAX = 64 };
 
-/* The request of this connection that waits for a lock; NULL: it does not wait. */
+/* Returns the request of this connection that waits for a lock; NULL: it does not wait. */
 static const struct lock_request *waiter_of(const struct session *s)
 {
     const struct request *r;
@@ -26,14 +26,15 @@ static const struct lock_request *waiter_of(const struct session *s)
     return NULL;
 }
 
-/* Can nobody release this hold while its connection waits for this owner? */
+/* True when nobody can release this hold while its connection waits for this owner. */
 static bool is_stuck(const struct hold *h, const struct owner *waiting)
 {
     bool unnamed = h->owner == h->session->owner && !h->session->owner_named;
     return unnamed || owner_same(h->owner, waiting);
 }
 
-/* The name of a lock, for a user who may use it: the connections in a circle may be of others. */
+/* Appends the name of a lock, or "another lock" when this user may not use it: the connections in a
+ * circle may be of other users. */
 static void put_name(struct buf *words, const struct lock *l, const struct user *u)
 {
     char shown[UTF8_SHOWN_MAX];
@@ -49,7 +50,7 @@ static void put_name(struct buf *words, const struct lock *l, const struct user 
     buf_append(words, "'", 1);
 }
 
-/* What was said on the way is taken back when the way leads nowhere. */
+/* A search. Words that a way has appended are taken back when it leads nowhere. */
 struct walk {
     const struct session *start;
     const struct owner *owner; /* for whom it asks */
@@ -59,7 +60,7 @@ struct walk {
 
 static bool leads_back(struct walk *, const struct lock *);
 
-/* Does this hold keep its lock until `start` lets go of something? */
+/* True when this hold keeps its lock until `start` releases something. */
 static bool holds_up(struct walk *w, const struct lock *l, const struct hold *h)
 {
     const struct session *s = h->session;
@@ -83,8 +84,8 @@ static bool holds_up(struct walk *w, const struct lock *l, const struct hold *h)
     return false;
 }
 
-/* Every holder has to let go, so one in the circle is enough; of permits any one would do, and who
- * has them all is not known here. */
+/* True when a holder of this lock waits for `start`. Every holder has to release it, so one in the
+ * circle is enough; of permits any one would do, and who has them all is not known here. */
 static bool leads_back(struct walk *w, const struct lock *l)
 {
     const struct hold *h;

@@ -14,7 +14,7 @@ struct buf;
 struct lock;
 struct lock_request;
 
-/* Would this request, by waiting for the lock, close a circle? Then the circle is appended in
- * words. */
+/* True when this request would close a circle by waiting for the lock; the circle is then appended
+ * in words. */
 bool deadlock_find(const struct lock_request *, const struct lock *, struct buf *words);
 #endif

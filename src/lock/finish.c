@@ -18,7 +18,7 @@ void finish_as(struct broker *b, struct lock_request *r, enum lock_result result
         r->text = util_format("NOTHELD '%s' is not held by this owner", r->lock->name);
     r->result = (uint8_t)result;
     r->base.failed = result == RESULT_ERROR || result == RESULT_NOT_HELD;
-    broker_due_cancel(b, &r->due);
+    due_cancel(&b->due, &r->due);
     work_finished(&b->work, r);
 }
 

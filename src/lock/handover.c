@@ -130,7 +130,7 @@ static void ask_anew(struct broker *b, struct lock *l, int64_t now_ms)
     if (q && q->lined && !q->turn && q->line > 0) {
         waiters_retry_later(b, q, 0, now_ms);
     } else if (q) {
-        broker_due_cancel(b, &q->retry);
+        due_cancel(&b->due, &q->retry);
         waiters_run(b, l, now_ms);
     }
 }

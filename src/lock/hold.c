@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "base/pool.h"
+#include "base/util.h"
 #include "lock/broker_state.h"
 #include "lock/claim.h"
 #include "lock/renew.h"
@@ -42,9 +43,9 @@ void hold_schedule(struct broker *b, struct hold *h)
     if (h->state != HOLD_LOST && h->renew_ms < due_ms)
         due_ms = h->renew_ms;
     if (hold_is_renewed(h))
-        broker_due_first(b, &h->due, due_ms);
+        due_at_first(&b->due, &h->due, due_ms);
     else
-        broker_due_at(b, &h->due, due_ms);
+        due_at(&b->due, &h->due, due_ms);
 }
 
 void hold_look_within(struct hold *h, int64_t wait_ms, int64_t now_ms)
@@ -97,7 +98,7 @@ struct hold *hold_start(struct broker *b, struct lock *l, const struct claim *c,
     h->renew_ms =
         c->lease_ms < h->lease_ms || !h->watched || !h->session
             ? INT64_MAX
-            : renew_next_ms(now_ms, time_left_ms(h, now_ms), broker_random(b, UINT32_MAX));
+            : renew_next_ms(now_ms, time_left_ms(h, now_ms), util_jitter(&b->rng, UINT32_MAX));
     if (c->missed)
         hold_look_within(h, HOLD_LOOK_MS, now_ms);
     hold_follow(h, c->round);
@@ -178,7 +179,7 @@ void hold_end(struct broker *b, struct hold *h, enum hold_after after)
     leave_session(b, h);
     sm_move(hold_states, &h->state, h->lock->name, HOLD_ENDED);
     hold_forget_open(h); /* before the release is sent: safety R7 */
-    broker_due_cancel(b, &h->due);
+    due_cancel(&b->due, &h->due);
     lock_remove_hold(h->lock, h);
     end_references(h);
     h->after = (uint8_t)after;

@@ -81,7 +81,7 @@ static void plan_renewal(struct broker *b, struct hold *h, int64_t sent_ms)
 {
     h->renew_ms = lease_to_ask_ms(h, sent_ms) < h->lease_ms || !h->watched
                       ? INT64_MAX
-                      : renew_next_ms(sent_ms, h->lease_ms, broker_random(b, UINT32_MAX));
+                      : renew_next_ms(sent_ms, h->lease_ms, util_jitter(&b->rng, UINT32_MAX));
 }
 
 void hold_confirmed(struct broker *b, struct hold *h, const struct round *r, int64_t now_ms)
@@ -117,7 +117,7 @@ static void renewal_failed(struct broker *b, struct hold *h, const struct round 
         return;
     }
     stats.renewals_failed++;
-    h->renew_ms = renew_retry_ms(now_ms, h->deadline_ms, broker_random(b, UINT32_MAX));
+    h->renew_ms = renew_retry_ms(now_ms, h->deadline_ms, util_jitter(&b->rng, UINT32_MAX));
     if (h->state == HOLD_HELD) {
         b->n_jeopardy++;
         sm_move(hold_states, &h->state, h->lock->name, HOLD_JEOPARDY);
@@ -177,7 +177,8 @@ void hold_look(struct broker *b, struct hold *h, int64_t now_ms)
 void hold_look_again(struct broker *b, struct hold *h, int64_t now_ms)
 {
     hold_look_within(
-        h, renew_retry_ms(now_ms, h->deadline_ms, broker_random(b, UINT32_MAX)) - now_ms, now_ms);
+        h, renew_retry_ms(now_ms, h->deadline_ms, util_jitter(&b->rng, UINT32_MAX)) - now_ms,
+        now_ms);
     hold_schedule(b, h);
 }
 

@@ -1,6 +1,7 @@
 /*
- * A peek asks every master and waits for all of them, or for the time-out: what each one says is
- * the answer. One in quarantine that shows nothing has not answered: it may have forgotten.
+ * Asks every master (peek.lua) and waits for all of them, or for the time-out: what each master
+ * shows is part of the answer. A master in quarantine that shows no hold has not answered: it may
+ * have forgotten.
  */
 #include "lock/inspect.h"
 
@@ -34,7 +35,7 @@ enum {
     PEEK_FIELDS
 };
 
-/* As lock_part_text() writes it; false: it is none. */
+/* Reads a part as lock_part_text() writes it; false: it is none. */
 static bool parse_part(const struct master_value *v, struct lock_part *out)
 {
     unsigned limit, slot;
@@ -90,7 +91,7 @@ static void peek(struct broker *b, struct lock_request *r, const struct owner *o
     round->on_vote = on_peek;
 }
 
-/* The holds that a majority of masters has; `fn` for each. */
+/* Calls `fn` for each hold that a majority of masters has. */
 static void each_hold(const struct lock_info *info,
                       void (*fn)(void *, const struct lock_info_seen *), void *arg)
 {
@@ -132,7 +133,7 @@ static void count_local(struct lock_request *r, struct hold *h, int64_t now_ms)
         r->count += h->count;
 }
 
-/* May the owner hold it without a majority that shows that? */
+/* True when the owner may hold the lock although no majority shows it: others have not answered. */
 static bool owner_may_hold(const struct lock_info *info, const struct owner *owner)
 {
     if (lock_info_may_hold(info, ""))
@@ -217,7 +218,7 @@ static void list_local(struct lock_info *info, const struct lock *l, int64_t now
     info->n_holders = share_count(l) + (lock_exclusive(l) ? 1 : 0);
 }
 
-/* One that a client of this broker has was listed with what is known here. */
+/* For add_elsewhere(). The holds of clients of this broker have been listed by list_local(). */
 struct others {
     struct lock_info *info;
     const struct lock *lock;
@@ -258,7 +259,7 @@ static const char *why_not(const struct round *round, int i, int64_t now_ms)
     return round->votes[i].open ? "timeout" : master_reason(rounds->masters[i], now_ms);
 }
 
-/* "free", or who holds it there. */
+/* Returns "free", or who holds the lock on this master; heap. */
 static char *describe(const struct lock_info_master *m)
 {
     const struct lock_info_seen *first = m->seen;
@@ -303,7 +304,7 @@ void inspect_info(struct broker *b, struct lock_request *r, int64_t now_ms)
 
 static void on_force_peeked(struct round *round, void *arg, int64_t now_ms);
 
-/* A master tells of some holds at a time only. */
+/* True when a master has more holds than it shows at a time. */
 static bool has_more(const struct lock_info *info)
 {
     for (int i = 0; i < info->n_masters; i++) {
@@ -333,7 +334,8 @@ static void on_forced(struct round *round, void *arg, int64_t now_ms)
         forced(r->broker, r, now_ms);
 }
 
-/* As many as one turn has time for; the others when the masters have answered. */
+/* Ends holds of clients of this broker, as many as one turn has time for; the others follow when
+ * the masters have answered again. */
 static void lose_local(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
     struct hold *h;

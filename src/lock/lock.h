@@ -25,7 +25,7 @@
 #include <uthash.h>
 
 #include "base/sm.h"
-#include "base/wheel.h"
+#include "lock/due.h"
 #include "session/session.h"
 
 struct broker;
@@ -75,15 +75,6 @@ size_t lock_part_text(struct lock_part, const struct owner *, char out[LOCK_PART
 bool lock_kinds_mix(struct lock_part, struct lock_part);
 /* Returns "an exclusive lock", "a shared lock", "a lock with 3 permits". */
 const char *lock_part_words(struct lock_part, char *out, size_t size);
-
-/* ---- something that is due; the wheel hands it out and broker_turn runs `fn` ---- */
-struct due;
-typedef void (*due_fn)(struct broker *, struct due *, int64_t now_ms);
-struct due {
-    struct wheel_entry entry; /* first */
-    due_fn fn;
-    bool first; /* in the wheel of what goes before all else: broker_due_first() */
-};
 
 /* ---- one hold of a client of this broker ---- */
 enum hold_state { HOLD_HELD, HOLD_JEOPARDY, HOLD_LOST, HOLD_ENDED, HOLD_STATES };

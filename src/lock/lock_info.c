@@ -1,5 +1,5 @@
 /*
- * Plain data, and the votes of the masters counted.
+ * Makes and frees the answer to LOCKINFO, and counts the masters that show a hold.
  */
 #include "lock/lock_info.h"
 

@@ -10,7 +10,7 @@
 #include "lock/lock.h"
 #include "redis/round.h"
 
-/* As many as peek.lua shows, and as are shown to people. */
+/* As many holds as peek.lua shows, and as many waiters as LOCKINFO lists. */
 enum { LOCK_INFO_HOLDERS = 16, LOCK_INFO_WAITERS = 64 };
 
 /* A hold, as one master has it. */
@@ -62,14 +62,16 @@ struct lock_info {
 struct lock_info *lock_info_new(int n_masters);
 void lock_info_free(struct lock_info *); /* also NULL */
 
-/* Master i has this hold too. Texts are copied. */
+/* Notes that master i shows this hold, whose `op` (heap) and reference to the owner are taken over.
+ */
 void lock_info_saw(struct lock_info *, int i, const struct lock_info_seen *);
-/* True when a majority of masters has a hold under this operation, */
+/* True when a majority of masters shows a hold under this operation. */
 bool lock_info_is_held(const struct lock_info *, const char *op);
-/* and when it would if those had it that have not answered; "": one that no master shows. */
+/* True when a majority would show it if those did that have not answered; "": a hold that no master
+ * shows. */
 bool lock_info_may_hold(const struct lock_info *, const char *op);
-/* This hold as the master has it that knows the latest count of it. */
+/* Returns this hold as the master shows it that has the latest version of its count; NULL: none. */
 const struct lock_info_seen *lock_info_latest(const struct lock_info *, const char *op);
-/* True for the j-th hold of master i when no master before it has it. */
+/* True when no master before master i shows its j-th hold. */
 bool lock_info_is_first(const struct lock_info *, int i, int j);
 #endif

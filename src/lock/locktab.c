@@ -58,7 +58,7 @@ static void resize(struct locktab *t, size_t size)
     t->buckets = util_alloc(size * sizeof *t->buckets);
 }
 
-/* The place where the pointer to this lock stands, or the end of the chain where it would. */
+/* Returns the pointer to this lock in its chain, or the end of the chain where it would stand. */
 static struct lock **place(struct locktab *t, const char *name, size_t len, uint32_t hash)
 {
     struct lock **at;
@@ -135,15 +135,15 @@ static uint64_t reverse(uint64_t v)
     return __builtin_bswap64(v);
 }
 
-/* The next number of so many low bits, counted in the high bits first. */
+/* Returns the next cursor: the number in the bits of `mask`, counted in the high bits first. */
 static uint64_t next_of(uint64_t cursor, size_t mask)
 {
     return reverse(reverse(cursor | ~(uint64_t)mask) + 1);
 }
 
-/* Counts in the high bits first, so that a resize between two calls repeats some locks but omits
- * none. During one a bucket of the smaller array and all those of the larger one that have its
- * number in their low bits are one step. */
+/* The cursor counts in the high bits first, so that a resize between two calls repeats some locks
+ * but omits none. During one a bucket of the smaller array and all those of the larger one that
+ * have its number in their low bits are one step. */
 uint64_t locktab_scan(struct locktab *t, uint64_t cursor, void (*each)(void *, struct lock *),
                       void *arg)
 {

@@ -23,8 +23,9 @@ struct locktab {
 
 void locktab_init(struct locktab *);
 void locktab_fini(struct locktab *); /* must be empty */
+/* Returns the lock of this name; NULL: none. */
 struct lock *locktab_find(struct locktab *, const char *name, size_t len);
-/* Finds or makes it. */
+/* Returns it, made when there is none. */
 struct lock *locktab_get(struct locktab *, const char *name, size_t len);
 /* Frees the lock when it is idle (lock_is_idle); else nothing happens. */
 void locktab_drop(struct locktab *, struct lock *);

@@ -122,10 +122,12 @@ void multilock_set_lock(struct broker *b, struct lock_request *r, struct lock *l
     r->lock = l;
 }
 
-void multilock_keep_error(struct multilock *m, const char *text)
+void multilock_keep_error(struct multilock *m, char *text)
 {
-    if (!m->error)
-        m->error = util_strdup(text);
+    if (m->error)
+        free(text);
+    else
+        m->error = text;
 }
 
 void multilock_finish_error(struct multilock *m)
@@ -214,7 +216,7 @@ void multilock_one_over(struct lock_request *r, int64_t now_ms)
     struct multilock *m = r->item->multilock;
     m->pending--;
     if (r->result == RESULT_ERROR)
-        multilock_keep_error(m, r->text);
+        multilock_keep_error(m, util_strdup(r->text));
     if (m->request->verb == VERB_MUNLOCK)
         unlock_over(m, r);
     else

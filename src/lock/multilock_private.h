@@ -42,8 +42,8 @@ struct multilock {
 /* ---- multilock.c ---- */
 /* Sets the name with which it waits, or is deferred. */
 void multilock_set_lock(struct broker *, struct lock_request *, struct lock *);
-/* Keeps the text (copied) as its error, if it has none yet. */
-void multilock_keep_error(struct multilock *, const char *text);
+/* Keeps the text (heap, its own from now on) as its error, if it has none yet. */
+void multilock_keep_error(struct multilock *, char *text);
 /* Finishes the request with that error. */
 void multilock_finish_error(struct multilock *);
 /* Defers it when an earlier request of its owner about one of the names is under way. */

@@ -5,8 +5,7 @@
  *
  * Invariants: nothing is decided while `pending` is above 0; until it is, what was granted is busy.
  */
-#include <stdio.h>
-
+#include "base/util.h"
 #include "lock/broker_state.h"
 #include "lock/claim.h"
 #include "lock/finish.h"
@@ -141,27 +140,20 @@ void multilock_claims_over(struct multilock *m, int64_t now_ms)
 static void note_name_refusal(struct multilock_name *item, const struct claim *c)
 {
     struct multilock *m = item->multilock;
-    char is[64], text[LOCK_NAME_MAX + 128];
+    char is[64];
     item->retry_ms = c->retry_ms;
     if (c->end == CLAIM_FAILED) {
-        multilock_keep_error(m, c->reason);
+        multilock_keep_error(m, util_strdup(c->reason));
     } else if (c->end == CLAIM_KIND) {
         stats.acquires_kind++;
-        snprintf(text, sizeof text, "KIND '%s' is held as %s", c->lock->name,
-                 lock_part_words(c->in_use, is, sizeof is));
-        multilock_keep_error(m, text);
+        multilock_keep_error(m, util_format("KIND '%s' is held as %s", c->lock->name,
+                                            lock_part_words(c->in_use, is, sizeof is)));
     } else if (c->end == CLAIM_DEADLOCK) {
-        stats.acquires_deadlock++;
-        snprintf(text, sizeof text,
-                 "DEADLOCK '%s' is read by you and by another one who waits already to have it "
-                 "alone; release your share first",
-                 c->lock->name);
-        multilock_keep_error(m, text);
+        multilock_keep_error(m, verdict_deadlock(c->lock));
     } else if (c->end == CLAIM_SAME_OWNER) {
-        snprintf(text, sizeof text,
-                 "ERR '%s' is held by this owner through another broker; RENEW brings it here",
-                 c->lock->name);
-        multilock_keep_error(m, text);
+        multilock_keep_error(m, util_format("ERR '%s' is held by this owner through another "
+                                            "broker; RENEW brings it here",
+                                            c->lock->name));
     }
 }
 
@@ -233,7 +225,7 @@ static bool plan(struct multilock *m, int64_t now_ms)
     return true;
 }
 
-static void try_all(struct multilock *m, int64_t now_ms)
+void multilock_turn(struct multilock *m, int64_t now_ms)
 {
     struct lock_request *r = m->request;
     struct broker *b = m->broker;
@@ -264,10 +256,5 @@ static void try_all(struct multilock *m, int64_t now_ms)
 void multilock_lock(struct multilock *m, int64_t now_ms)
 {
     if (!multilock_is_deferred(m))
-        try_all(m, now_ms);
-}
-
-void multilock_turn(struct multilock *m, int64_t now_ms)
-{
-    try_all(m, now_ms);
+        multilock_turn(m, now_ms);
 }

@@ -142,19 +142,21 @@ static void claim_refused(struct broker *b, struct lock *l, struct lock_request 
     waiters_retry_later(b, q, c->end == CLAIM_BUSY ? c->retry_ms : 0, now_ms);
 }
 
+char *verdict_deadlock(const struct lock *l)
+{
+    stats.acquires_deadlock++;
+    return util_format("DEADLOCK '%s' is read by you and by another one who waits already to have "
+                       "it alone; release your share first",
+                       l->name);
+}
+
 static void refuse_for_good(struct broker *b, struct lock *l, struct lock_request *r,
                             const struct claim *c, int64_t now_ms)
 {
-    if (c->end == CLAIM_KIND) {
+    if (c->end == CLAIM_KIND)
         waiters_refuse_kind(b, r, c->in_use);
-    } else {
-        waiters_leave(b, r, now_ms);
-        stats.acquires_deadlock++;
-        finish_error(b, r,
-                     "DEADLOCK '%s' is read by you and by another one who waits already to "
-                     "have it alone; release your share first",
-                     l->name);
-    }
+    else
+        waiters_refuse_with(b, r, verdict_deadlock(l));
     waiters_run(b, l, now_ms);
 }
 
@@ -238,6 +240,6 @@ void verdict_on_owner_asked(struct claim *c, void *arg, int64_t now_ms)
     if (r && c->end == CLAIM_GRANTED)
         enter_taken_over(b, l, r, c, now_ms);
     else if (r && r->wait_until_ms == 0)
-        broker_due_cancel(b, &l->queue->retry);
+        due_cancel(&b->due, &l->queue->retry);
     work_lock(&b->work, l, WORK_RUN | WORK_UNDEFER);
 }

@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <stddef.h>
 
+#include "base/util.h"
 #include "lock/broker_state.h"
 #include "lock/claim.h"
 #include "lock/deadlock.h"
@@ -84,7 +85,7 @@ void waiters_retry_later(struct broker *b, struct lock_queue *q, int64_t pttl_ms
         jitter = RETRY_TURN_MS;
     }
     q->retry.fn = on_waiters_retry;
-    broker_due_at(b, &q->retry, now_ms + step + (int64_t)broker_random(b, (uint64_t)jitter + 1));
+    due_at(&b->due, &q->retry, now_ms + step + (int64_t)util_jitter(&b->rng, (uint64_t)jitter + 1));
 }
 
 /* ---- asking ---- */
@@ -114,7 +115,7 @@ bool waiters_claim(struct broker *b, struct lock *l, struct lock_request *r,
     if (prev && prev->part.kind == LOCK_LIMIT)
         share_ask_instead(l, &part, prev->part.slot);
     else
-        broker_due_cancel(b, &l->queue->retry);
+        due_cancel(&b->due, &l->queue->retry);
     struct claim *c = waiters_new_claim(b, l, r, part, verdict_on_claim_end, l);
     if (prev) { /* it is ours to give: nobody needs to be lined up for it */
         c->prev_op = prev->op;
@@ -200,7 +201,7 @@ static bool run_one(struct broker *b, struct lock *l, struct lock_request *r, in
             return true;
         }
         if (waiters_will_hear(b, l, r, now_ms))
-            broker_due_cancel(b, &q->retry); /* the end of what is in the way will be seen here */
+            due_cancel(&b->due, &q->retry); /* the end of what is in the way will be seen here */
         else
             waiters_retry_later(b, q, 0, now_ms);
         waiters_refuse_tries(b, l, NULL, NULL);
@@ -274,7 +275,7 @@ static void get_in_line(struct broker *b, struct lock *l, struct lock_request *r
         q->upgrader = r;
     if (r->wait_until_ms && r->wait_until_ms != INT64_MAX) {
         r->due.fn = waiters_on_wait_over;
-        broker_due_at(b, &r->due, r->wait_until_ms);
+        due_at(&b->due, &r->due, r->wait_until_ms);
     }
 }
 
@@ -294,7 +295,7 @@ void waiters_join(struct broker *b, struct lock *l, struct lock_request *r, int6
     }
     /* while a retry is set for those who stand before him, a waiter waits for it like them */
     if (r->wait_until_ms == 0)
-        broker_due_cancel(b, &q->retry);
+        due_cancel(&b->due, &q->retry);
     waiters_run(b, l, now_ms);
     if (r->place == PLACE_WAITING && (!r->claim || r->claim->takeover))
         request_park(&r->base);
@@ -342,7 +343,7 @@ void waiters_call(struct broker *b, struct lock *l, uint64_t number, int64_t now
         return;
     }
     q->hurry = WAITERS_HURRY;
-    broker_due_cancel(b, &q->retry);
+    due_cancel(&b->due, &q->retry);
     if (number) {
         r->turn = true;
         r->lined = false;

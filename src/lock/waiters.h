@@ -61,6 +61,8 @@ struct claim *waiters_new_claim(struct broker *, struct lock *, struct lock_requ
                                 struct lock_part, claim_fn on_end, void *arg);
 /* Notes what has become of the ticket of a claim that was refused. */
 void verdict_note_ticket(struct lock *, const struct claim *);
+/* Counts a CLAIM_DEADLOCK and returns its error, heap. */
+char *verdict_deadlock(const struct lock *);
 /* Puts an MLOCK into the queue, at the head or behind the others; multilock_turn() runs it when it
  * is its turn. retry_ms: what is left of the hold in the way; 0: it is not known. */
 void waiters_wait(struct broker *, struct lock *, struct lock_request *, bool at_head,

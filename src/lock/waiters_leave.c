@@ -25,7 +25,7 @@ void waiters_remove(struct broker *b, struct lock_request *r)
     struct lock_queue *q = r->lock->queue;
     assert(r->place == PLACE_WAITING);
     TAILQ_REMOVE(&q->waiters, r, queued);
-    broker_due_cancel(b, &r->due); /* it may go on for a while: a take-over enters once more */
+    due_cancel(&b->due, &r->due); /* it may go on for a while: a take-over enters once more */
     r->place = PLACE_NOWHERE;
     q->n_to_ask -= !r->owner_asked;
     q->n_waiters--;
@@ -47,7 +47,7 @@ static void get_out_of_line(struct broker *b, struct lock_request *r)
     waiters_remove(b, r);
     const struct lock_request *first = waiters_first(l->queue);
     if (was_first && first && !waiters_same_question(r->want, first->want))
-        broker_due_cancel(b, &l->queue->retry); /* what he wants has not been asked */
+        due_cancel(&b->due, &l->queue->retry); /* what he wants has not been asked */
     if (r->fair && (r->lined || r->turn))
         tickets_leave(b, l, r->ticket, b->now_ms);
     else if (TAILQ_EMPTY(&l->queue->waiters) && (l->queue->lined || l->queue->turn) &&
@@ -84,15 +84,19 @@ char *waiters_not_permitted(const struct lock_request *r, const struct lock *l)
                        name, l->name, name, name);
 }
 
-bool waiters_may_be_granted(struct broker *b, struct lock_request *r)
+void waiters_refuse_with(struct broker *b, struct lock_request *r, char *error)
 {
-    char *error = waiters_not_permitted(r, r->lock);
-    if (!error)
-        return true;
     get_out_of_line(b, r);
     finish_error(b, r, "%s", error);
     free(error);
-    return false;
+}
+
+bool waiters_may_be_granted(struct broker *b, struct lock_request *r)
+{
+    char *error = waiters_not_permitted(r, r->lock);
+    if (error)
+        waiters_refuse_with(b, r, error);
+    return !error;
 }
 
 /* Two tasks that share a client must not both get in. */

@@ -60,6 +60,8 @@ void waiters_on_wait_over(struct broker *, struct due *, int64_t now_ms);
 void waiters_refuse(struct broker *, struct lock_request *, const char *failure);
 /* False when its user has lost the right to the lock: the request has ended with that error. */
 bool waiters_may_be_granted(struct broker *, struct lock_request *);
+/* Ends a request with this error (heap, freed here), and takes its ticket out of the line. */
+void waiters_refuse_with(struct broker *, struct lock_request *, char *error);
 void waiters_refuse_kind(struct broker *, struct lock_request *, struct lock_part in_use);
 /* Ends the requests that do not wait: those whose question this claim has answered; NULL: all. */
 void waiters_refuse_tries(struct broker *, struct lock *, const struct claim *,

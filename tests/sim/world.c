@@ -381,7 +381,7 @@ static void turn(void *arg)
     history_turned(wb);
     /* it walks over all of the wheel: too dear for each turn */
     if (world.turns++ % 64 == 0 &&
-        (wheel_check(&wb->b.first) != 0 || wheel_check(&wb->b.wheel) != 0))
+        (wheel_check(&wb->b.due.first) != 0 || wheel_check(&wb->b.due.usual) != 0))
         history_fail("the wheel is broken");
     set_timer(wb, asked != wb->b.rounds.n_asks);
 }

@@ -26,7 +26,8 @@ struct due_wheels {
 
 static inline void due_cancel(struct due_wheels *d, struct due *due)
 {
-    wheel_cancel(due->first ? &d->first : &d->usual, &due->entry);
+    if (wheel_armed(&due->entry)) /* mostly not */
+        wheel_cancel(due->first ? &d->first : &d->usual, &due->entry);
 }
 /* Runs due->fn once, at due_ms. */
 static inline void due_at(struct due_wheels *d, struct due *due, int64_t due_ms)

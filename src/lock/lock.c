@@ -85,12 +85,6 @@ void lock_remove_hold(struct lock *l, struct hold *h)
         share_remove(l, h);
 }
 
-struct hold *lock_exclusive(const struct lock *l)
-{
-    struct hold *h = LIST_FIRST(&l->holds);
-    return h && h->part.kind == LOCK_EXCLUSIVE ? h : NULL;
-}
-
 /* There may be a second exclusive one, lost, beside the first. */
 struct hold *lock_hold_of(const struct lock *l, const struct owner *owner)
 {
@@ -135,11 +129,6 @@ const char *lock_part_words(struct lock_part part, char *out, size_t size)
     snprintf(out, size, "a lock with %u permit%s", (unsigned)part.limit,
              part.limit == 1 ? "" : "s");
     return out;
-}
-
-struct hold *lock_first_hold(const struct lock *l)
-{
-    return LIST_FIRST(&l->holds);
 }
 
 /* ---- IDs: a few for each hold; they end with it ---- */
@@ -207,7 +196,8 @@ void lock_request_free(struct lock_request *r)
     hold_ref_clear(&r->hold);
     owner_unref(r->owner);
     owner_unref(r->id);
-    lock_info_free(r->info);
+    if (r->info)
+        lock_info_free(r->info);
     free(r->text);
     pool_put(r, sizeof *r);
 }

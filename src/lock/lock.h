@@ -248,9 +248,16 @@ void lock_remove_hold(struct lock *, struct hold *);
 struct hold *lock_hold_of(const struct lock *, const struct owner *);
 /* Returns this owner's reader's share or permit; NULL: none. */
 struct hold *lock_share_of(const struct lock *, const struct owner *);
+static inline struct hold *lock_first_hold(const struct lock *l)
+{
+    return LIST_FIRST(&l->holds);
+}
 /* Returns the exclusive hold; NULL: none. */
-struct hold *lock_exclusive(const struct lock *);
-struct hold *lock_first_hold(const struct lock *);
+static inline struct hold *lock_exclusive(const struct lock *l)
+{
+    struct hold *h = LIST_FIRST(&l->holds);
+    return h && h->part.kind == LOCK_EXCLUSIVE ? h : NULL;
+}
 
 /* ---- a LOCK that a client repeats, because the reply was lost, says the same ID ---- */
 enum { HOLD_IDS_MAX = 16, LOCK_ID_MAX = 64 };

@@ -155,7 +155,8 @@ static void send_answer(struct evhttp_request *req, const struct answer *a, bool
     evhttp_add_header(headers, "Connection", "close");
     if (a->status == 405)
         evhttp_add_header(headers, "Allow", "GET, HEAD");
-    evhttp_send_reply(req, a->status, NULL, body); /* NULL: the usual words for the status */
+    /* NULL: libevent's words for the status; it has none of its own for 421 */
+    evhttp_send_reply(req, a->status, a->status == 421 ? "Misdirected Request" : NULL, body);
     evbuffer_free(body);
 }
 

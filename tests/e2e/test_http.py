@@ -531,6 +531,7 @@ def test_the_page_answers_to_hosts_of_its_own_only(web, client, clients):
     for host in ("127.0.0.1:%d" % web.port, "localhost", "[::1]:1", "192.0.2.1", socket.gethostname()):
         assert "secret:1" in web.ask("/", headers={"Host": host}).text
     assert web.ask("/", headers={"Host": "[::1]evil"}).status == 421
+    assert b" 421 Misdirected Request\r\n" in web.raw(b"GET / HTTP/1.0\r\nHost: evil.example\r\n\r\n")
     assert b" 200 OK" in web.raw(b"GET / HTTP/1.0\r\n\r\n")
     for second in (b"localhost", b"evil.example"):
         assert web.raw(b"GET / HTTP/1.1\r\nHost: localhost\r\nhost: %s\r\n\r\n" % second).startswith(b"HTTP/1.1 400 ")

@@ -1,15 +1,16 @@
 #!/usr/bin/python3
-"""Counts the instructions that holdfastd, and then redis-server, executes for a LOCK and its UNLOCK, by callgrind.
+"""Counts the instructions that holdfastd, and then redis-server, executes for a LOCK and an UNLOCK, by callgrind.
 
     tests/cost/cost.py              against the figures beside it: 1 when one is over by 5 %
     tests/cost/cost.py --update     writes what it has counted as the figures of this compiler and this Redis
     tests/cost/cost.py --profile    shows where they go
 
 Instructions do not depend on what else the machine does, as times do. The daemon runs twice with different
-numbers of requests, and the difference counts: start and end cancel out. Two ways are counted: one pair after
-the other, which is dominated by the turn of the loop (and in Redis by the script call), and 32 pairs at a time,
-which is dominated by the pair. Figures depend on the compiler and its flags, or on the version of Redis: those for
-others than are listed are shown and not judged.
+numbers of requests, and the difference counts: start and end cancel out. Two kinds of pairs are counted: a LOCK of
+a free lock with its UNLOCK, and a hand-over, where a LOCK WAIT is served by the UNLOCK of another connection. Each
+is counted one by one, which is dominated by the turn of the loop (and in Redis by the script call), and 32 at a
+time, which is dominated by the pair. Figures depend on the compiler and its flags, or on the version of Redis:
+those for others than are listed are shown and not judged.
 """
 
 import argparse
@@ -32,38 +33,72 @@ from respclient import encode  # noqa: E402
 FIGURES = os.path.join(HERE, "figures.json")
 TOLERANCE = 0.05
 SKIP = 77
-ROUNDS = {"one by one": (1, 300), "32 at a time": (32, 100)}   # pairs a round, rounds that count
 WARM_UP = 10
 
 
-def pairs(client, number, size):
-    """One round: `size` locks, then their releases, each way in one write."""
+def ask(client, requests):
+    """Sends requests in one write."""
+    client.send_raw(b"".join(encode(*words) for words in requests))
+
+
+def take(client, size, values):
+    """Receives so many replies: locks that were granted, or UNLOCKs that found one."""
+    for _ in range(size):
+        reply = client.recv()
+        assert isinstance(reply, list) or reply in values, reply
+
+
+def free_locks(clients, number, size):
+    """One round: `size` locks that are free, then their releases, each way in one write."""
     names = ["cost:%d:%d" % (number, i) for i in range(size)]
-    for words in (lambda name: ("LOCK", name, "LEASE", 30000), lambda name: ("UNLOCK", name)):
-        client.send_raw(b"".join(encode(*words(name)) for name in names))
-        for _ in names:
-            reply = client.recv()
-            assert isinstance(reply, list) or reply == 1, reply
+    ask(clients[0], [("LOCK", name, "LEASE", 30000) for name in names])
+    take(clients[0], size, ())
+    ask(clients[0], [("UNLOCK", name) for name in names])
+    take(clients[0], size, (1,))
 
 
-def run(directory, redis, size, rounds):
+def hand_overs(clients, number, size):
+    """One round: one connection waits for `size` locks that the other one has and then releases."""
+    names = ["cost:%d" % i for i in range(size)]
+    holder, waiter = clients if number % 2 else reversed(clients)
+    locks = [("LOCK", name, "LEASE", 30000, "WAIT", 30000) for name in names]
+    if number == 0:
+        ask(holder, locks)
+        take(holder, size, ())
+    ask(waiter, locks)
+    assert holder.cmd("PING") == "PONG"  # read after these, so they wait now
+    ask(holder, [("UNLOCK", name) for name in names])
+    take(holder, size, (1,))
+    take(waiter, size, ())
+
+
+# The name of a way: what a round does, pairs a round, rounds that count.
+WAYS = {
+    "one by one": (free_locks, 1, 300),
+    "32 at a time": (free_locks, 32, 100),
+    "hand-over, one by one": (hand_overs, 1, 300),
+    "hand-over, 32 at a time": (hand_overs, 32, 100),
+}
+
+
+def run(directory, redis, way, size, rounds):
     """Instructions of a daemon's whole life with so many rounds, and the file of callgrind."""
-    out = os.path.join(directory, "callgrind.%d.%d" % (size, rounds))
+    out = os.path.join(directory, "callgrind.%s.%d.%d" % (way.__name__, size, rounds))
     wrapper = ["valgrind", "--tool=callgrind", "-q", "--callgrind-out-file=%s" % out]
     proc = HoldfastProc(directory, {"a": redis.url}, {"lease": "30s", "request_timeout": "5s"}, wrapper=wrapper)
     proc.start()
-    with proc.connect() as client:
+    with proc.connect() as one, proc.connect() as other:
         for i in range(rounds):
-            pairs(client, i, size)
+            way((one, other), i, size)
     proc.close()
     redis.cli("FLUSHALL")
     return counted(out), out
 
 
-def count(directory, redis, size, rounds):
+def count(directory, redis, way, size, rounds):
     """Instructions of one pair. A busy machine cuts what was one write in two, which adds some."""
-    few, _ = run(directory, redis, size, WARM_UP)
-    many, out = run(directory, redis, size, WARM_UP + rounds)
+    few, _ = run(directory, redis, way, size, WARM_UP)
+    many, out = run(directory, redis, way, size, WARM_UP + rounds)
     return round((many - few) / (rounds * size)), out
 
 
@@ -78,19 +113,19 @@ def control(redis, what):
                    stderr=subprocess.DEVNULL)
 
 
-def count_redis(directory, size, rounds):
+def count_redis(directory, way, size, rounds):
     """Instructions of redis-server for one pair; counted while it runs, as its start takes long."""
-    out = os.path.join(directory, "redis.%d" % size)
+    out = os.path.join(directory, "redis.%s.%d" % (way.__name__, size))
     wrapper = ["valgrind", "--tool=callgrind", "-q", "--callgrind-out-file=%s" % out]
     with RedisProc(wrapper=wrapper) as redis:
         proc = HoldfastProc(directory, {"a": redis.url}, {"lease": "30s", "request_timeout": "5s"})
         proc.start()
-        with proc.connect() as client:
+        with proc.connect() as one, proc.connect() as other:
             for i in range(WARM_UP):
-                pairs(client, i, size)
+                way((one, other), i, size)
             control(redis, "--zero")
-            for i in range(rounds):
-                pairs(client, i, size)
+            for i in range(WARM_UP, WARM_UP + rounds):
+                way((one, other), i, size)
             control(redis, "--dump")
         proc.close()
     return round(counted(out + ".1") / (rounds * size)), out + ".1"
@@ -117,7 +152,7 @@ def judge(args, who, known, way, counts):
     cost, out = counts()
     if not stored or cost > stored * (1 + TOLERANCE):
         cost = min(cost, counts()[0])
-    print("%-28s %-14s %7d instructions a pair, stored %s" % (who, way, cost, stored))
+    print("%-28s %-24s %7d instructions a pair, stored %s" % (who, way, cost, stored))
     if args.profile:
         subprocess.run(["callgrind_annotate", "--threshold=95", out], check=True)
     too_high = stored and cost > stored * (1 + TOLERANCE)
@@ -130,7 +165,7 @@ def judge(args, who, known, way, counts):
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Instructions for a LOCK and its UNLOCK.")
+    parser = argparse.ArgumentParser(description="Instructions for a LOCK and an UNLOCK.")
     parser.add_argument("--update", action="store_true", help="write the figures")
     parser.add_argument("--profile", action="store_true", help="show where they go")
     args = parser.parse_args()
@@ -145,7 +180,7 @@ def main():
             for who, counts in ((compiler(), lambda *what: count(directory, redis, *what)),
                                 (redis_version(), lambda *what: count_redis(directory, *what))):
                 known = figures.setdefault(who, {})
-                for way, what in ROUNDS.items():
+                for way, what in WAYS.items():
                     status |= judge(args, who, known, way, lambda: counts(*what))
     finally:
         shutil.rmtree(directory, ignore_errors=True)

@@ -44,7 +44,7 @@ bool view_is_done(const struct broker *b, int64_t now_ms)
 
     for (int i = 0; i < b->rounds.n; i++)
         in_flight += master_status(b->rounds.masters[i], now_ms)->in_flight;
-    return TAILQ_EMPTY(&b->rounds.asked) && TAILQ_EMPTY(&b->rounds.decided) &&
+    return TAILQ_EMPTY(&b->rounds.asked) && TAILQ_EMPTY(&b->rounds.decided[false]) &&
            LIST_EMPTY(&b->leaving) && in_flight == 0;
 }
 

@@ -74,3 +74,16 @@ void request_words(struct buf *out, const char *words)
         p += len + 1;
     }
 }
+
+void request_strings(struct buf *out, int n, const char *const strings[])
+{
+    request_array(out, n);
+    for (int i = 0; i < n; i++)
+        request_str(out, strings[i]);
+}
+
+void request_auth(struct buf *out, const char *user, const char *password)
+{
+    request_strings(out, user ? 3 : 2,
+                    (const char *const[]){"AUTH", user ? user : password, password});
+}

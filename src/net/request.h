@@ -20,6 +20,10 @@ void request_str(struct buf *, const char *text);
 void request_int(struct buf *, int64_t n);
 /* A whole request: the words of `words`, with one blank between them. */
 void request_words(struct buf *, const char *words);
+/* A whole request: these strings. */
+void request_strings(struct buf *, int n, const char *const strings[]);
+/* AUTH; user may be NULL. */
+void request_auth(struct buf *, const char *user, const char *password);
 /* A string of `len` bytes, which the caller writes where this points to, at once. */
 char *request_room(struct buf *, size_t len);
 #endif

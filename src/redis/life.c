@@ -9,7 +9,7 @@
 
 #include "base/util.h"
 
-static int64_t number_of(const char *text, size_t len)
+static int64_t life_number(const char *text, size_t len)
 {
     const char *blank = memchr(text, ' ', len);
     int64_t n;
@@ -25,7 +25,7 @@ bool life_is_valid(const char *text, size_t len)
 
     if (len == 0)
         return true;
-    if (len > LIFE_MAX || number_of(text, len) == 0 || blank + 1 == text + len)
+    if (len > LIFE_MAX || life_number(text, len) == 0 || blank + 1 == text + len)
         return false;
     for (const char *p = blank + 1; p < text + len; p++)
         if (!isalnum((unsigned char)*p))
@@ -38,7 +38,8 @@ bool life_take(struct life *known, const char *text, size_t len)
     struct life heard = {{0}};
 
     memcpy(heard.text, text, len);
-    int64_t theirs = number_of(heard.text, len), ours = number_of(known->text, strlen(known->text));
+    int64_t theirs = life_number(heard.text, len),
+            ours = life_number(known->text, strlen(known->text));
     if (theirs < ours || (theirs == ours && strcmp(heard.text, known->text) <= 0))
         return false;
     *known = heard;

@@ -1,11 +1,11 @@
 #ifndef HOLDFAST_LIFE_H
 #define HOLDFAST_LIFE_H
 /*
- * life: one time that a server serves as one of the masters, as a text: "<number> <run_id>".
+ * life: one period for which a server serves as one of the masters, as a text: "<number> <run_id>".
  *
- * The lives of a master are numbered upwards by lua/join.lua. Brokers remember the newest one of
- * each master and tell the other masters, so that a run which has been followed by another one is
- * known when it comes back.
+ * lua/join.lua numbers the lives of a master upwards. Brokers remember the newest life of each
+ * master and tell it to the other masters, so that a run whose place another run has taken is
+ * recognized when it comes back.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,10 +16,10 @@ struct life {
     char text[LIFE_MAX + 1]; /* "": none is known */
 };
 
-/* Whether these bytes can stand for a life; none at all can. */
+/* Tells whether these bytes can be a life; no bytes can. */
 bool life_is_valid(const char *text, size_t len);
-/* Takes over a life that is newer than the known one: it has the higher number, or of two that have
- * the same (brokers have seen each another server) the later one by its text, as everywhere. False:
- * it is not newer. The bytes must be valid. */
+/* Replaces the known life if this one is newer, and tells whether it was. Newer is the higher
+ * number; of two with the same number (two brokers have seen different servers) the greater text,
+ * as in lua/join.lua. The bytes must be valid. */
 bool life_take(struct life *, const char *text, size_t len);
 #endif

@@ -3,10 +3,10 @@
 /*
  * master: one Redis that keeps locks.
  *
- * It is connected to, asked who it is, refused when it cannot be trusted (safety R6), given the
- * scripts of this run of it (R5), joined, and then asked. Items asked for in one turn of the loop
- * travel together: consecutive items of one script in one EVALSHA, everything in one write. Answers
- * come in order.
+ * Connects to it, asks who it is, refuses it when it cannot be trusted (safety R6), loads the
+ * scripts for this run of it (R5), joins it, and then asks it for items. Items of one turn of the
+ * loop travel together: consecutive items of one script in one EVALSHA, everything in one write.
+ * Answers come in order.
  *
  *   DOWN -> CONNECTING -> GREETING -> LOADING -> JOINING --> ACTIVE, or
  *                                                            QUARANTINE (votes on nothing)
@@ -45,7 +45,7 @@ enum master_state {
     MASTER_STATES
 };
 
-/* What became of an item. */
+/* How the request for an item has ended. */
 enum master_result {
     MASTER_ANSWERED, /* the script ran: values (or nested) are its answer */
     MASTER_REJECTED, /* it certainly did not run for this item, `text` says why (LATE, NOSCRIPT,
@@ -68,9 +68,9 @@ struct master_answer {
     const char *text; /* why there is no answer, in words */
 };
 
-/* One item under way, part of the caller's own structure. From master_ask() until on_answer() it
- * belongs to the master; on_answer() runs exactly once, never inside master_ask() or
- * master_flush(). It may ask again, and free the call. */
+/* One item under way; the caller embeds it. The master owns it from master_ask() until on_answer(),
+ * which runs exactly once, never inside master_ask() or master_flush(). on_answer() may ask again,
+ * and free the call. */
 struct master_call {
     TAILQ_ENTRY(master_call) link;
     void (*on_answer)(struct master_call *, const struct master_answer *, int64_t now_ms);
@@ -113,7 +113,7 @@ struct master_status {
     const char *error; /* last one, in words; "" */
 };
 
-/* What a look at a server has found, beyond its status; the texts are the master's own. */
+/* What a look at a server has found, beyond its status. The master owns the texts. */
 struct master_look {
     bool aof, fsync_always;          /* it persists; and each write before it answers */
     int64_t memory_used, memory_max; /* bytes; memory_max 0: no limit */
@@ -134,68 +134,72 @@ struct master_setup {
     int64_t max_reply;       /* bytes; a longer one ends the link */
     int64_t max_in_flight;   /* items; more are turned away */
     const char *client_name; /* CLIENT SETNAME: people see who is connected */
-    /* State has changed. Never inside a call of this header. */
+    /* Hears that the state has changed. Never runs inside a call of this header. */
     void (*on_state)(void *arg, struct master *, enum master_state old);
-    /* Set: the server is only looked at. It is connected to and judged as ever, but not joined, and
-     * nothing on it changes; a good one stays GREETING, and this tells of it, once a link. Inside
-     * it no function of this header may be called but master_status(). */
+    /* Hears of a server that is only looked at; NULL: the server is to be used. The master connects
+     * to such a server and judges it, but does not join it and changes nothing there. A good one
+     * stays GREETING, and this runs once a link. It may call nothing of this header but
+     * master_status(). */
     void (*on_look)(void *arg, struct master *, const struct master_look *);
     void *arg;
 };
 
-/* Makes it, DOWN. `conf` is copied whole, `setup` without its strings: they must live on. Masters
- * that share setup.arg are one set: no two of them may be the same server. */
+/* Returns a new master, DOWN. Copies `conf` whole and `setup` without its strings, which must live
+ * on. Masters that share setup.arg are one set: no two of them may be the same server. */
 struct master *master_new(const struct master_setup *setup, const struct conf_master *conf,
                           int index);
-/* Ends it. Items under way are answered inside this call, then nothing is called any more. Never
- * from a callback of this master. */
+/* Closes the link and frees the master. Answers items under way inside this call and calls nothing
+ * afterwards. Never from a callback of this master. */
 void master_free(struct master *);
-/* After a reload: limits and times count at once, user, password and files for TLS (which are read
- * in this call, and in master_new) at the next connect; the address is not looked at. */
+/* Takes what a reload has changed: limits and times at once; user, password and files for TLS (read
+ * in this call, as in master_new) at the next connect. Ignores the address. */
 void master_configure(struct master *, const struct master_setup *setup,
                       const struct conf_master *conf);
-/* Starts to connect, and to reconnect for ever. */
+/* Starts to connect, and reconnects for ever. */
 void master_start(struct master *);
 int master_index(const struct master *);
-/* Is it ACTIVE? Then its socket, to wait for an answer, and how many items are under way. */
+/* Tells whether it is ACTIVE. Sets its socket, to wait for an answer, and the number of items under
+ * way. */
 bool master_is_active(const struct master *, int *fd, int64_t *in_flight);
 const char *master_name(const struct master *);
-/* This broker's settings are not those in force there: what differs and what to do, in words. NULL:
- * as far as is known they are. Once it is known it stays so until the master has taken ours, also
- * while there is no link. Set before on_answer tells of the call that was refused for it. */
+/* Returns in words how this broker's settings differ from those in force there, and what to do;
+ * NULL while no difference is known. A known difference stays, also without a link, until the
+ * master has taken ours. It is known before on_answer tells of the call that was refused for it. */
 const char *master_disagrees(const struct master *);
 
-/* Asks for one item. Returns -1 when it cannot be sent (nothing will happen; master_reason says
- * why), 0 when on_answer will come. What `item` points to is copied. In QUARANTINE only plant
- * and scripts without a deadline are taken; while the master is stalled only release. */
+/* Asks for one item. Returns 0 when on_answer will run, -1 when the item cannot be sent: nothing
+ * will happen, and master_reason says why. Copies what `item` points to. Takes in QUARANTINE only
+ * plant and scripts without a deadline, from a stalled master only release. */
 int master_ask(struct master *, enum script, const struct master_item *item,
                struct master_call *call, int64_t now_ms);
 
-/* The next n items, if they are of this script (64 at most), travel in one call. */
+/* Makes the next n items of this script travel in one call; n is at most its items_max. */
 void master_together(struct master *, enum script, int n, int64_t now_ms);
 
-/* Sends what has been asked since the last time. Once at the end of each turn of the loop. */
+/* Sends what has been asked for since the last time. Call it once at the end of each turn of the
+ * loop. */
 void master_flush(struct master *, int64_t now_ms);
 
-/* Ends the quarantine when its time is over, or with `force` now; no token at or below `base` is
- * given afterwards. on_state follows. */
+/* Ends the quarantine when its time is over, or with `force` now. The master gives no token at or
+ * below `base` afterwards. on_state follows. */
 void master_activate(struct master *, int64_t base, bool force);
-/* The quarantine that it is in begins anew, for all brokers. Nothing in other states. */
+/* Begins the quarantine that it is in anew, for all brokers. Does nothing in other states. */
 void master_prolong(struct master *);
 
-/* An administrator's word: the settings of this broker count on this master from now on, and
- * brokers with others are refused there. Also lets one in that is refused for its settings. */
+/* Puts the settings of this broker in force on this master, as an administrator has said: it
+ * refuses brokers with other settings from now on. Tries a master again that is refused for its
+ * settings. */
 void master_adopt(struct master *);
 
-/* Asks anew for the highest token that it has given, whatever its state after joining. Nothing else
- * changes; status.high and high_asked_ms follow when the answer comes. Not sent in other states. */
+/* Asks anew for the highest token that it has given; its answer sets status.high and high_asked_ms.
+ * Does nothing unless it is ACTIVE or in QUARANTINE. */
 void master_ask_high(struct master *);
 
 const struct master_status *master_status(struct master *, int64_t now_ms);
-/* Why it does not vote now, in a few words: "down", "timeout", "quarantined 12s". */
+/* Returns in a few words why it does not vote now: "down", "stalled", "quarantined 12s". */
 const char *master_reason(struct master *, int64_t now_ms);
 const char *master_state_name(enum master_state);
-/* As people see it: "stalled" where it is, else the name of its state. */
+/* Returns "stalled" for a master that is, else the name of its state: for people. */
 static inline const char *master_status_name(const struct master_status *s)
 {
     return s->stalled ? "stalled" : master_state_name(s->state);

@@ -91,32 +91,15 @@ static void answer_error(struct master *m, struct master_batch *b, int64_t now_m
     m->stranger |= stranger;
     if (m->links != links)
         return;
-    if (changed && (m->state == MASTER_ACTIVE || m->state == MASTER_QUARANTINE))
+    if (changed && master_is_joined(m))
         master_greet_again(m);
-    else if ((quarantined && m->state == MASTER_ACTIVE) ||
-             (disagrees && (m->state == MASTER_ACTIVE || m->state == MASTER_QUARANTINE)))
+    else if ((quarantined && m->state == MASTER_ACTIVE) || (disagrees && master_is_joined(m)))
         master_join(m);
     else if (reply_is_error(r, r->values, "LATE") && m->state == MASTER_ACTIVE)
         master_probe(m); /* it may be the clock that is ahead, and not the request late */
 }
 
 /* ---- what a script can say ---- */
-
-/* The first integer of an item, by script. */
-static const struct code_range {
-    int32_t lowest, highest;
-} code_ranges[] = {
-    [SCRIPT_ACQUIRE] = {ACQUIRE_ALL_NEEDED, ACQUIRE_OTHER_PERMIT},
-    [SCRIPT_COMMIT] = {COMMIT_MISSING, COMMIT_LARGER},
-    [SCRIPT_TAKEOVER] = {TAKEOVER_GONE, TAKEOVER_TAKEN},
-    [SCRIPT_RENEW] = {RENEW_MOVED, RENEW_HELD},
-    [SCRIPT_PLANT] = {PLANT_REFUSED, PLANT_THERE},
-    [SCRIPT_RELEASE] = {RELEASE_OTHER, RELEASE_ENDED},
-    [SCRIPT_PASS] = {PASS_HELD, PASS_FREE},
-    [SCRIPT_LINE] = {0, INT32_MAX}, /* a length */
-};
-_Static_assert(sizeof code_ranges / sizeof code_ranges[0] == SCRIPT_PEEK,
-               "a row for each script of items");
 
 static bool is_int(const struct reply_value *v, int64_t min, int64_t max)
 {
@@ -125,16 +108,15 @@ static bool is_int(const struct reply_value *v, int64_t min, int64_t max)
 
 static bool is_flat_answer(const struct master_batch *b, const struct reply_value *v)
 {
-    const struct code_range *range = &code_ranges[b->script];
-    int width = script_get(b->script)->width;
-    bool gives = b->script != SCRIPT_RELEASE; /* a token, where there are two integers */
+    const struct script_row *row = script_get(b->script);
+    int width = row->width;
     const struct master_call *call;
 
     TAILQ_FOREACH(call, &b->calls, link) {
         bool yes = v->integer == CODE_YES;
         int64_t floor = yes ? call->floor : 0;
-        int64_t least = gives && yes ? (floor == 0) : PTTL_NO_KEY;
-        if (!is_int(v, range->lowest, range->highest))
+        int64_t least = row->gives_token && yes ? (floor == 0) : PTTL_NO_KEY;
+        if (!is_int(v, row->code_min, row->code_max))
             return false;
         if (width > 1 && !is_int(v + 1, least, MASTER_TOKEN_MAX - floor))
             return false;
@@ -241,11 +223,7 @@ static bool is_answer(const struct master_batch *b, const struct reply *r, struc
 
 static void see_token(struct master *m, enum script script, const int64_t *values)
 {
-    bool gives = script == SCRIPT_ACQUIRE || script == SCRIPT_COMMIT || script == SCRIPT_TAKEOVER;
-    bool is_token =
-        values[0] == CODE_YES || (script == SCRIPT_COMMIT && values[0] == COMMIT_LARGER);
-
-    if (gives && is_token && values[1] > m->status.high)
+    if (values[1] > m->status.high && script_has_token(script, values[0]))
         m->status.high = values[1];
 }
 
@@ -333,11 +311,13 @@ static void on_reply(struct master *m, int64_t now_ms, int64_t now_us)
         master_drop(m, "it said something that nobody had asked");
         return;
     }
-    if (b->kind != MASTER_ASK_ITEMS) {
-        struct master_batch asked = *b;
+    if (b->on_reply) {
+        m->asked_us = b->sent_us;
+        m->asked_script = b->script;
+        m->heard_us = now_us;
         TAILQ_REMOVE(&m->sent, b, link);
         TAILQ_INSERT_HEAD(&m->spare, b, link);
-        if (master_greet_reply(m, &asked, now_us) != 0)
+        if (b->on_reply(m) != 0)
             master_drop(m, "its reply is none to what was asked");
         return;
     }

@@ -24,8 +24,6 @@
 #include "base/clock.h"
 #include "redis/master_private.h"
 
-enum { ITEMS_MAX = 64, ITEMS_MAX_LIGHT = 100 };
-
 /* Items that the server may have before it at a time, renewals aside: no more than it was seen to
  * do in WINDOW_WORK_US, as the kinds of a lock, and servers, differ much in that. As many again for
  * each so many us that an answer takes to get here at best. */
@@ -33,7 +31,7 @@ enum { WINDOW = 1024, WINDOW_WORK_US = 8000, WINDOW_US = 4000 };
 
 /* ---- batches ---- */
 
-static struct master_batch *new_batch(struct master *m, enum master_ask_kind kind)
+static struct master_batch *new_batch(struct master *m, master_reply_fn on_reply)
 {
     struct master_batch *b = TAILQ_FIRST(&m->spare);
 
@@ -41,18 +39,12 @@ static struct master_batch *new_batch(struct master *m, enum master_ask_kind kin
         TAILQ_REMOVE(&m->spare, b, link);
     else
         b = util_alloc(sizeof *b);
-    b->kind = (uint8_t)kind;
+    b->on_reply = on_reply;
     b->n_items = 0;
     b->sent_us = 0;
     b->is_renewal = false;
     TAILQ_INIT(&b->calls);
     return b;
-}
-
-/* How many items of a script go into one call: renew and release do little for each. */
-static int items_max(enum script script)
-{
-    return script == SCRIPT_RENEW || script == SCRIPT_RELEASE ? ITEMS_MAX_LIGHT : ITEMS_MAX;
 }
 
 /* After it the scripts refuse to create anything. */
@@ -124,9 +116,9 @@ static void close_open(struct master *m)
     close_batch(&m->open, &m->waiting);
 }
 
-struct master_batch *master_batch_add(struct master *m, enum master_ask_kind kind)
+struct master_batch *master_batch_add(struct master *m, master_reply_fn on_reply)
 {
-    struct master_batch *b = new_batch(m, kind);
+    struct master_batch *b = new_batch(m, on_reply);
     TAILQ_INSERT_TAIL(&m->unsent, b, link);
     return b;
 }
@@ -157,7 +149,7 @@ static bool takes(struct master *m, enum script script, int64_t now_ms)
  * so those releases that may go first are gathered in a call of their own. */
 static bool has_room(const struct master_batch *b, enum script script, int n)
 {
-    return !b || (b->script == script && b->n_items + n <= items_max(script));
+    return !b || (b->script == script && b->n_items + n <= script_get(script)->items_max);
 }
 
 /* The batch that the item goes into. */
@@ -172,7 +164,7 @@ static struct master_batch *batch_for(struct master *m, enum script script,
     else if (!has_room(*open, script, 1))
         close_open(m);
     if (!*open) {
-        *open = new_batch(m, MASTER_ASK_ITEMS);
+        *open = new_batch(m, NULL);
         (*open)->script = (uint8_t)script;
         (*open)->is_renewal = item->renewal;
         (*open)->asked_ms = now_ms;
@@ -192,7 +184,7 @@ static void add_counter(struct buf *counters, int bucket)
 int master_ask(struct master *m, enum script script, const struct master_item *item,
                struct master_call *call, int64_t now_ms)
 {
-    assert(script <= SCRIPT_PEEK);
+    assert(script_get(script)->items_max > 0);
     if (!takes(m, script, now_ms))
         return -1;
     struct master_batch *b = batch_for(m, script, item, now_ms);
@@ -213,7 +205,7 @@ int master_ask(struct master *m, enum script script, const struct master_item *i
 void master_together(struct master *m, enum script script, int n, int64_t now_ms)
 {
     (void)now_ms;
-    assert(n <= ITEMS_MAX);
+    assert(n <= script_get(script)->items_max);
     if (!has_room(m->open, script, n))
         close_open(m);
 }

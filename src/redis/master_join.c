@@ -14,27 +14,7 @@
 
 #define SECONDS_MAX ((int64_t)1 << 35)
 
-void master_probe(struct master *m)
-{
-    static const char *const words[] = {"HMGET", "holdfast:master", "run_id", "state", "settings"};
-
-    master_ask_words(m, MASTER_ASK_TIME, "TIME");
-    master_batch_add(m, MASTER_ASK_MARK);
-    request_array(&m->out, 5 + master_count_lives(m));
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        request_str(&m->out, words[i]);
-    master_put_life_fields(m);
-    m->probing = true;
-    master_flush(m, m->heard_ms);
-}
-
-static void put_call(struct master *m, enum script script, int n_args)
-{
-    request_array(&m->out, 3 + n_args);
-    buf_append(&m->out, m->head[script], (size_t)m->head_len[script]);
-    request_int(&m->out, 0);
-    request_str(&m->out, m->run_id);
-}
+/* ---- what all of it needs ---- */
 
 int64_t master_quarantine_ms(const struct master *m)
 {
@@ -45,99 +25,12 @@ int64_t master_quarantine_ms(const struct master *m)
     return s->max_lease_ms + s->max_lease_ms * s->drift_ppm / 1000000 + 1000;
 }
 
-static void ask_join(struct master *m, enum master_ask_kind kind)
+static void put_call(struct master *m, enum script script, int n_args)
 {
-    const char *settings = m->setup.settings ? m->setup.settings : "";
-
-    master_batch_add(m, kind);
-    put_call(m, SCRIPT_JOIN, 6 + 2 * master_count_lives(m));
-    request_int(&m->out, master_quarantine_ms(m));
-    request_str(&m->out, settings);
-    request_int(&m->out, m->adopt ? 1 : 0);
-    request_text(&m->out, m->digest, SETTINGS_DIGEST_LEN);
-    request_str(&m->out, m->facts.promoted);
-    master_put_lives(m);
-    m->adopt = false;
-    m->told = m->newest;
-    master_flush(m, m->heard_ms);
-}
-
-void master_join(struct master *m)
-{
-    master_move(m, MASTER_JOINING);
-    m->joined = true;
-    ask_join(m, MASTER_ASK_JOIN);
-}
-
-/* Join says it too, and its repeat changes nothing. */
-void master_ask_high(struct master *m)
-{
-    if (m->state == MASTER_ACTIVE || m->state == MASTER_QUARANTINE)
-        ask_join(m, MASTER_ASK_HIGH);
-}
-
-void master_activate(struct master *m, int64_t base, bool force)
-{
-    assert(base >= 0);
-    if (m->state != MASTER_QUARANTINE)
-        return;
-    if (master_life_is_over(m)) { /* it begins another one, with a quarantine of its own */
-        master_join(m);
-        return;
-    }
-    master_batch_add(m, MASTER_ASK_ACTIVATE);
-    put_call(m, SCRIPT_ACTIVATE, 4);
-    request_int(&m->out, base);
-    request_int(&m->out, force ? 1 : 0);
-    request_text(&m->out, m->digest, SETTINGS_DIGEST_LEN);
-    master_flush(m, m->heard_ms);
-}
-
-void master_suspend(struct master *m)
-{
-    int64_t ms = master_quarantine_ms(m);
-
-    if (ms == 0 || m->suspend_owed_ms <= m->heard_ms)
-        return;
-    if (m->state != MASTER_ACTIVE && m->state != MASTER_QUARANTINE)
-        return; /* when it has joined */
-    /* A quarantine begins anew: by a clock that has jumped it would be over too early. */
-    m->quarantine_end_ms = m->heard_ms + ms;
-    if (m->state == MASTER_ACTIVE)
-        master_move(m, MASTER_QUARANTINE);
-    master_batch_add(m, MASTER_ASK_SUSPEND);
-    put_call(m, SCRIPT_SUSPEND, 2);
-    request_int(&m->out, ms);
-    master_flush(m, m->heard_ms);
-}
-
-void master_prolong(struct master *m)
-{
-    if (m->state != MASTER_QUARANTINE)
-        return;
-    m->suspend_owed_ms = m->heard_ms + master_quarantine_ms(m);
-    master_suspend(m);
-}
-
-/* Where join and activate say that it stands. */
-static int take_state(struct master *m, const struct reply_value *state, int64_t left_ms,
-                      int64_t now_us)
-{
-    if (reply_is_text(&m->reply, state, "active")) {
-        master_move(m, MASTER_ACTIVE);
-        return 0;
-    }
-    if (!reply_is_text(&m->reply, state, "quarantine") || left_ms < 0)
-        return -1;
-    m->quarantine_end_ms = now_us / 1000 + left_ms;
-    if (m->state != MASTER_QUARANTINE)
-        master_move(m, MASTER_QUARANTINE);
-    return 0;
-}
-
-static bool is_join_error(const struct master *m)
-{
-    return m->reply.values[0].type == REPLY_ERROR;
+    request_array(&m->out, 3 + n_args);
+    buf_append(&m->out, m->head[script], (size_t)m->head_len[script]);
+    request_int(&m->out, 0);
+    request_str(&m->out, m->run_id);
 }
 
 /* A row of these, and `more` values. */
@@ -151,43 +44,93 @@ static bool is_row(const struct reply *r, const char *types, int more)
     return true;
 }
 
-/* {time, state, left, settings, high, life, ...} */
-static bool is_join_answer(struct master *m)
+/* Where join and activate say that it stands. */
+static int take_state(struct master *m, const struct reply_value *state, int64_t left_ms)
 {
-    const struct reply *r = &m->reply;
-
-    return is_row(r, "ititi", master_count_lives(m)) && r->values[5].integer >= 0 &&
-           r->values[5].integer <= MASTER_TOKEN_MAX && master_are_lives(m, &r->values[6]);
-}
-
-static void take_high(struct master *m, int64_t high, int64_t sent_us)
-{
-    if (high > m->status.high)
-        m->status.high = high;
-    m->status.high_asked_ms = sent_us / 1000;
-}
-
-int master_on_high(struct master *m, int64_t sent_us)
-{
-    const struct reply *r = &m->reply;
-
-    if (m->state != MASTER_ACTIVE && m->state != MASTER_QUARANTINE)
+    if (reply_is_text(&m->reply, state, "active")) {
+        master_move(m, MASTER_ACTIVE);
         return 0;
-    if (is_join_error(m)) {
+    }
+    if (!reply_is_text(&m->reply, state, "quarantine") || left_ms < 0)
+        return -1;
+    m->quarantine_end_ms = m->heard_ms + left_ms;
+    if (m->state != MASTER_QUARANTINE)
+        master_move(m, MASTER_QUARANTINE);
+    return 0;
+}
+
+/* ---- quarantine ---- */
+
+static int on_activate(struct master *m)
+{
+    const struct reply *r = &m->reply;
+
+    if (m->state != MASTER_QUARANTINE)
+        return 0;
+    if (master_said_error(m)) {
+        m->stranger = reply_is_error(r, r->values, "STRANGER");
+        m->status.errors++;
         master_greet_again(m);
         return 0;
     }
-    if (!is_join_answer(m))
+    if (!is_row(r, "iti", 0) || take_state(m, &r->values[2], r->values[3].integer) != 0)
         return -1;
-    master_take_lives(m, &r->values[6]);
-    /* Emptied, or activated by another broker: that is not the answer to the question. */
-    if (reply_is_text(r, &r->values[2], "active") != (m->state == MASTER_ACTIVE))
+    if (m->state == MASTER_ACTIVE && master_life_is_over(m)) /* heard meanwhile */
         master_join(m);
-    else
-        take_high(m, r->values[5].integer, sent_us);
-    master_spread_lives(m);
     return 0;
 }
+
+void master_activate(struct master *m, int64_t base, bool force)
+{
+    assert(base >= 0);
+    if (m->state != MASTER_QUARANTINE)
+        return;
+    if (master_life_is_over(m)) { /* it begins another one, with a quarantine of its own */
+        master_join(m);
+        return;
+    }
+    master_batch_add(m, on_activate);
+    put_call(m, SCRIPT_ACTIVATE, 4);
+    request_int(&m->out, base);
+    request_int(&m->out, force ? 1 : 0);
+    request_text(&m->out, m->digest, SETTINGS_DIGEST_LEN);
+    master_flush(m, m->heard_ms);
+}
+
+static int on_suspend(struct master *m)
+{
+    if (!master_said_error(m))
+        m->suspend_owed_ms = 0;
+    return on_activate(m);
+}
+
+void master_suspend(struct master *m)
+{
+    int64_t ms = master_quarantine_ms(m);
+
+    if (ms == 0 || m->suspend_owed_ms <= m->heard_ms)
+        return;
+    if (!master_is_joined(m))
+        return; /* when it has joined */
+    /* A quarantine begins anew: by a clock that has jumped it would be over too early. */
+    m->quarantine_end_ms = m->heard_ms + ms;
+    if (m->state == MASTER_ACTIVE)
+        master_move(m, MASTER_QUARANTINE);
+    master_batch_add(m, on_suspend);
+    put_call(m, SCRIPT_SUSPEND, 2);
+    request_int(&m->out, ms);
+    master_flush(m, m->heard_ms);
+}
+
+void master_prolong(struct master *m)
+{
+    if (m->state != MASTER_QUARANTINE)
+        return;
+    m->suspend_owed_ms = m->heard_ms + master_quarantine_ms(m);
+    master_suspend(m);
+}
+
+/* ---- settings ---- */
 
 const char *master_disagrees(const struct master *m)
 {
@@ -220,22 +163,48 @@ static bool agrees(struct master *m, const struct reply_value *settings)
     return false;
 }
 
-void master_adopt(struct master *m)
+/* ---- joining ---- */
+
+/* {time, state, left, settings, high, life, ...} */
+static bool is_join_answer(struct master *m)
 {
-    m->adopt = true;
-    if (m->state == MASTER_REFUSED)
-        event_active(&m->retry, EV_TIMEOUT, 0);
-    else if (m->state == MASTER_ACTIVE || m->state == MASTER_QUARANTINE)
-        ask_join(m, MASTER_ASK_HIGH);
+    const struct reply *r = &m->reply;
+
+    return is_row(r, "ititi", master_count_lives(m)) && r->values[5].integer >= 0 &&
+           r->values[5].integer <= MASTER_TOKEN_MAX && master_are_lives(m, &r->values[6]);
 }
 
-int master_on_join(struct master *m, int64_t sent_us, int64_t now_us)
+static void take_high(struct master *m, int64_t high)
+{
+    if (high > m->status.high)
+        m->status.high = high;
+    m->status.high_asked_ms = m->asked_us / 1000;
+}
+
+static void ask_join(struct master *m, master_reply_fn on_reply)
+{
+    const char *settings = m->setup.settings ? m->setup.settings : "";
+
+    master_batch_add(m, on_reply);
+    put_call(m, SCRIPT_JOIN, 6 + 2 * master_count_lives(m));
+    request_int(&m->out, master_quarantine_ms(m));
+    request_str(&m->out, settings);
+    request_int(&m->out, m->adopt ? 1 : 0);
+    request_text(&m->out, m->digest, SETTINGS_DIGEST_LEN);
+    request_str(&m->out, m->facts.promoted);
+    master_put_lives(m);
+    m->adopt = false;
+    m->told = m->newest;
+    master_flush(m, m->heard_ms);
+}
+
+static int on_join(struct master *m)
 {
     const struct reply *r = &m->reply;
 
     if (m->state != MASTER_JOINING)
         return 0; /* overtaken by greet_again */
-    if (is_join_error(m))
+    if (master_said_error(m))
         return master_give_up(m, "join");
     if (!is_join_answer(m))
         return -1;
@@ -244,76 +213,97 @@ int master_on_join(struct master *m, int64_t sent_us, int64_t now_us)
     master_take_lives(m, &r->values[6]);
     if (master_life_is_denied(m))
         return -1;
-    (void)master_clock_take(m, r->values[1].integer, sent_us, now_us);
-    take_high(m, r->values[5].integer, sent_us);
+    (void)master_clock_take(m, r->values[1].integer, m->asked_us, m->heard_us);
+    take_high(m, r->values[5].integer);
     if (m->stranger) {
         m->status.data_losses++;
         log_warn(m->object, "has lost its data");
     }
     m->stranger = false;
     if (master_life_is_over(m)) { /* as was heard while the question was under way */
-        ask_join(m, MASTER_ASK_JOIN);
+        ask_join(m, on_join);
         return 0;
     }
-    if (take_state(m, &r->values[2], r->values[3].integer, now_us) != 0)
+    if (take_state(m, &r->values[2], r->values[3].integer) != 0)
         return -1;
     master_suspend(m);
     master_spread_lives(m);
     return 0;
 }
 
-int master_on_activate(struct master *m, int64_t now_us)
+void master_join(struct master *m)
+{
+    master_move(m, MASTER_JOINING);
+    m->joined = true;
+    ask_join(m, on_join);
+}
+
+static int on_high(struct master *m)
 {
     const struct reply *r = &m->reply;
 
-    if (m->state != MASTER_QUARANTINE)
+    if (!master_is_joined(m))
         return 0;
-    if (is_join_error(m)) {
-        m->stranger = reply_is_error(r, r->values, "STRANGER");
-        m->status.errors++;
+    if (master_said_error(m)) {
         master_greet_again(m);
         return 0;
     }
-    if (!is_row(r, "iti", 0) || take_state(m, &r->values[2], r->values[3].integer, now_us) != 0)
+    if (!is_join_answer(m))
         return -1;
-    if (m->state == MASTER_ACTIVE && master_life_is_over(m)) /* heard meanwhile */
+    master_take_lives(m, &r->values[6]);
+    /* Emptied, or activated by another broker: that is not the answer to the question. */
+    if (reply_is_text(r, &r->values[2], "active") != (m->state == MASTER_ACTIVE))
         master_join(m);
+    else
+        take_high(m, r->values[5].integer);
+    master_spread_lives(m);
     return 0;
 }
 
-int master_on_suspend(struct master *m, int64_t now_us)
+/* Join says it too, and its repeat changes nothing. */
+void master_ask_high(struct master *m)
 {
-    if (!is_join_error(m))
-        m->suspend_owed_ms = 0;
-    return master_on_activate(m, now_us);
+    if (master_is_joined(m))
+        ask_join(m, on_high);
 }
 
-int master_on_time(struct master *m, int64_t sent_us, int64_t now_us)
+void master_adopt(struct master *m)
+{
+    m->adopt = true;
+    if (m->state == MASTER_REFUSED)
+        event_active(&m->retry, EV_TIMEOUT, 0);
+    else
+        master_ask_high(m);
+}
+
+/* ---- the look now and then ---- */
+
+int master_on_time(struct master *m)
 {
     const struct reply *r = &m->reply;
     int64_t s, us;
 
-    if (is_join_error(m))
+    if (master_said_error(m))
         return 0;
     if (!is_row(r, "tt", 0) ||
         util_parse_int(reply_text(r, &r->values[1]), r->values[1].len, 1, SECONDS_MAX, &s) != 0 ||
         util_parse_int(reply_text(r, &r->values[2]), r->values[2].len, 0, 999999, &us) != 0)
         return -1;
-    if (master_clock_take(m, s * 1000 + us / 1000, sent_us, now_us))
+    if (master_clock_take(m, s * 1000 + us / 1000, m->asked_us, m->heard_us))
         master_suspend(m);
     return 0;
 }
 
 /* Another broker may have ended the quarantine, or begun one, or somebody emptied the server. */
-int master_on_mark(struct master *m)
+static int on_mark(struct master *m)
 {
     const struct reply *r = &m->reply;
     const struct life joined = m->own;
 
     m->probing = false;
-    if (m->state != MASTER_ACTIVE && m->state != MASTER_QUARANTINE)
+    if (!master_is_joined(m))
         return 0;
-    if (is_join_error(m) || r->values[0].type != REPLY_ARRAY ||
+    if (master_said_error(m) || r->values[0].type != REPLY_ARRAY ||
         r->count != 4 + master_count_lives(m) || !master_are_lives(m, &r->values[4])) {
         master_greet_again(m);
         return 0;
@@ -330,4 +320,18 @@ int master_on_mark(struct master *m)
     else if (agrees(m, &r->values[3]))
         master_heed_lives(m);
     return 0;
+}
+
+void master_probe(struct master *m)
+{
+    static const char *const words[] = {"HMGET", "holdfast:master", "run_id", "state", "settings"};
+
+    master_ask_words(m, master_on_time, "TIME");
+    master_batch_add(m, on_mark);
+    request_array(&m->out, 5 + master_count_lives(m));
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        request_str(&m->out, words[i]);
+    master_put_life_fields(m);
+    m->probing = true;
+    master_flush(m, m->heard_ms);
 }

@@ -74,59 +74,46 @@ static bool is_plain(const char *word)
     return *word != 0;
 }
 
-bool master_judge(struct master *m)
+int master_judge(struct master *m)
 {
     const struct master_facts *f = &m->facts;
     char words[REPLY_WORDS_MAX];
 
-    if (!is_plain(f->run_id)) {
-        master_refuse(m, "its INFO gives no usable run_id: is it a Redis server?");
-        return false;
-    }
+    if (!is_plain(f->run_id))
+        return master_refuse(m, "its INFO gives no usable run_id: is it a Redis server?");
     if (atoi(f->version) < OLDEST_MAJOR) {
         reply_words(words, sizeof words, f->version, strlen(f->version));
-        master_refuse(m, "its version %s is too old: Redis %d.0 or newer is needed", words,
-                      OLDEST_MAJOR);
-        return false;
+        return master_refuse(m, "its version %s is too old: Redis %d.0 or newer is needed", words,
+                             OLDEST_MAJOR);
     }
     if (strcmp(f->role, "master") != 0) {
         bool replica = strcmp(f->role, "slave") == 0;
         reply_words(words, sizeof words, f->role, strlen(f->role));
-        master_refuse(m, "it is a %s and no master: name its master in [masters]",
-                      replica ? "replica" : words);
-        return false;
+        return master_refuse(m, "it is a %s and no master: name its master in [masters]",
+                             replica ? "replica" : words);
     }
-    if (f->cluster) {
-        master_refuse(m, "it is part of a Redis Cluster: name a server of its own in [masters]");
-        return false;
-    }
+    if (f->cluster)
+        return master_refuse(
+            m, "it is part of a Redis Cluster: name a server of its own in [masters]");
     if (strcmp(f->policy, "noeviction") != 0) {
         reply_words(words, sizeof words, f->policy, strlen(f->policy));
-        master_refuse(m, "it may evict locks (maxmemory-policy is %s): set it to noeviction",
-                      words);
-        return false;
+        return master_refuse(m, "it may evict locks (maxmemory-policy is %s): set it to noeviction",
+                             words);
     }
     const struct master *twin = master_twin(m, f->run_id);
     if (twin)
-        master_refuse(m, "it is the same server as %s: each master must be one of its own",
-                      twin->object);
-    return !twin;
+        return master_refuse(m, "it is the same server as %s: each master must be one of its own",
+                             twin->object);
+    return 0;
 }
 
-void master_review(struct master *m)
-{
-    master_ask_words(m, MASTER_ASK_REVIEW, "INFO server replication memory cluster");
-}
-
-int master_on_review(struct master *m)
+static int on_review(struct master *m)
 {
     const struct reply_value *v = m->reply.values;
     struct master_facts now = {0};
 
-    if (m->state != MASTER_ACTIVE && m->state != MASTER_QUARANTINE)
-        return 0;
     /* What it does not tell by these words waits for the next connect. */
-    if (v->type != REPLY_TEXT)
+    if (!master_is_joined(m) || v->type != REPLY_TEXT)
         return 0;
     master_take_info(&now, reply_text(&m->reply, v), v->len);
     if (!*now.run_id)
@@ -138,4 +125,9 @@ int master_on_review(struct master *m)
     m->facts = now;
     (void)master_judge(m);
     return 0;
+}
+
+void master_review(struct master *m)
+{
+    master_ask_words(m, on_review, "INFO server replication memory cluster");
 }

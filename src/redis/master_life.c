@@ -129,7 +129,7 @@ void master_spread_lives(struct master *self)
 
     self->has_news = false;
     for (struct master *m = next(self, self); m; m = next(self, m)) {
-        if (m->state != MASTER_ACTIVE && m->state != MASTER_QUARANTINE)
+        if (!master_is_joined(m))
             continue;
         if (master_life_is_over(m))
             end_life(m);

@@ -32,7 +32,7 @@ enum {
     STREAM_KEEP = 64 * 1024
 };
 
-static void set_timer(struct event *timer, int64_t ms)
+static void set_link_timer(struct event *timer, int64_t ms)
 {
     struct timeval tv = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
     event_add(timer, &tv);
@@ -82,7 +82,7 @@ static void say_trouble(struct master *m, const char *text)
 
 void master_drop(struct master *m, const char *fmt, ...)
 {
-    bool was_in = m->state == MASTER_ACTIVE || m->state == MASTER_QUARANTINE;
+    bool was_in = master_is_joined(m);
     int64_t now_ms = clock_ms();
     va_list ap;
 
@@ -96,10 +96,10 @@ void master_drop(struct master *m, const char *fmt, ...)
     m->status.reconnects += was_in;
     master_link_close(m);
     master_move(m, MASTER_DOWN);
-    set_timer(&m->retry, doubled(&m->down_backoff_ms, BACKOFF_FIRST_MS, BACKOFF_MAX_MS));
+    set_link_timer(&m->retry, doubled(&m->down_backoff_ms, BACKOFF_FIRST_MS, BACKOFF_MAX_MS));
 }
 
-void master_refuse(struct master *m, const char *fmt, ...)
+int master_refuse(struct master *m, const char *fmt, ...)
 {
     va_list ap;
 
@@ -110,7 +110,8 @@ void master_refuse(struct master *m, const char *fmt, ...)
     master_link_close(m);
     if (m->state != MASTER_REFUSED)
         master_move(m, MASTER_REFUSED);
-    set_timer(&m->retry, doubled(&m->refused_backoff_ms, REFUSED_FIRST_MS, REFUSED_MAX_MS));
+    set_link_timer(&m->retry, doubled(&m->refused_backoff_ms, REFUSED_FIRST_MS, REFUSED_MAX_MS));
+    return -1;
 }
 
 /* ---- the link begins ---- */
@@ -155,7 +156,7 @@ static void on_retry(evutil_socket_t fd, short what, void *arg)
     m->opened_ms = 0;
     if (m->state == MASTER_DOWN)
         master_move(m, MASTER_CONNECTING);
-    set_timer(&m->tick, MASTER_TICK_MS);
+    set_link_timer(&m->tick, MASTER_TICK_MS);
     if (m->secure && !m->tls) {
         master_drop(m, "its files for TLS are not good");
         return;
@@ -166,7 +167,7 @@ static void on_retry(evutil_socket_t fd, short what, void *arg)
 static void look_after(struct master *m, int64_t now_ms)
 {
     const struct master_batch *oldest = TAILQ_FIRST(&m->sent);
-    bool is_in = m->state == MASTER_ACTIVE || m->state == MASTER_QUARANTINE;
+    bool is_in = master_is_joined(m);
 
     if (!stream_is_open(&m->stream)) {
         if (now_ms - m->started_ms > connect_timeout_ms(m))
@@ -192,7 +193,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 
     (void)fd, (void)what;
     m->ticked_ms = now_ms;
-    set_timer(&m->tick, MASTER_TICK_MS);
+    set_link_timer(&m->tick, MASTER_TICK_MS);
     if (!late) /* we stood still ourselves: what has come meanwhile is read first */
         look_after(m, now_ms);
 }
@@ -207,5 +208,5 @@ void master_link_init(struct master *m)
 
 void master_start(struct master *m)
 {
-    set_timer(&m->retry, 0);
+    set_link_timer(&m->retry, 0);
 }

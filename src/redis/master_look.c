@@ -18,45 +18,19 @@
 
 enum { TRIPS = 50, TRIPS_MS = 2000 };
 
-static int64_t number_of(const char *text)
+static int64_t bytes_from(const char *text)
 {
     int64_t n;
 
     return util_parse_int(text, strlen(text), 0, INT64_MAX, &n) == 0 ? n : 0;
 }
 
-static void ask_time(struct master *m)
+static void take_refusal(struct master *m, char *out)
 {
-    master_ask_words(m, MASTER_ASK_LOOK_TIME, "TIME");
-    master_flush(m, m->heard_ms);
-}
+    const struct reply_value *v = m->reply.values;
 
-void master_look(struct master *m)
-{
-    const struct master_facts *f = &m->facts;
-    struct master_looking *l = m->looking ? m->looking : util_alloc(sizeof *l);
-
-    *l = (struct master_looking){.trips_left = TRIPS, .end_ms = m->heard_ms + TRIPS_MS};
-    l->found = (struct master_look){
-        .aof = f->aof,
-        .memory_used = number_of(f->memory_used),
-        .memory_max = number_of(f->memory_max),
-        .settings = l->settings,
-        .no_keys = l->no_keys,
-        .no_scripts = l->no_scripts,
-        .no_channels = l->no_channels,
-    };
-    m->looking = l;
-    master_ask_words(m, MASTER_ASK_LOOK_FSYNC, "CONFIG GET appendfsync");
-    master_ask_words(m, MASTER_ASK_LOOK_MARK, "HMGET holdfast:master run_id state until settings");
-    master_batch_add(m, MASTER_ASK_LOOK_SCRIPTS);
-    request_array(&m->out, 3);
-    request_text(&m->out, "EVAL", 4);
-    request_text(&m->out, "return 1", 8);
-    request_text(&m->out, "0", 1);
-    /* Nobody listens there. */
-    master_ask_words(m, MASTER_ASK_LOOK_CHANNELS, "PUBLISH holdfast:wake: look");
-    ask_time(m);
+    if (v->type == REPLY_ERROR)
+        reply_words(out, REPLY_WORDS_MAX, reply_text(&m->reply, v), v->len);
 }
 
 /* Often forbidden: then it is not known to. */
@@ -75,12 +49,15 @@ static bool is_text(const struct master *m, int i)
 }
 
 /* {run_id, state, until, settings}, each nil when no broker has been there. */
-static int on_mark(struct master *m)
+static int on_look_mark(struct master *m)
 {
     const struct reply *r = &m->reply;
     struct master_looking *l = m->looking;
     int64_t until_ms;
 
+    take_refusal(m, l->no_keys);
+    if (l->no_keys[0])
+        return 0;
     if (r->values[0].type != REPLY_ARRAY || r->count != 5)
         return -1;
     if (!is_text(m, 1) || !is_text(m, 4) || !reply_is_text(r, &r->values[1], m->run_id))
@@ -91,7 +68,7 @@ static int on_mark(struct master *m)
     if (reply_is_text(r, &r->values[2], "quarantine") && is_text(m, 3) &&
         util_parse_int(reply_text(r, &r->values[3]), r->values[3].len, 0, INT64_MAX, &until_ms) ==
             0) {
-        /* In its own time, which on_time() takes off. */
+        /* In its own time, which on_look_time() takes off. */
         l->found.quarantine_left_ms = until_ms;
     }
     return 0;
@@ -109,42 +86,60 @@ static void tell(struct master *m)
     m->setup.on_look(m->setup.arg, m, found);
 }
 
-static int on_time(struct master *m, int64_t sent_us, int64_t now_us)
+static int on_look_time(struct master *m);
+
+static void ask_look_time(struct master *m)
 {
-    if (m->reply.values[0].type == REPLY_ERROR)
+    master_ask_words(m, on_look_time, "TIME");
+    master_flush(m, m->heard_ms);
+}
+
+static int on_look_time(struct master *m)
+{
+    if (master_said_error(m))
         return master_give_up(m, "TIME");
-    if (master_on_time(m, sent_us, now_us) != 0)
+    if (master_on_time(m) != 0)
         return -1;
-    if (--m->looking->trips_left > 0 && now_us / 1000 < m->looking->end_ms)
-        ask_time(m);
+    if (--m->looking->trips_left > 0 && m->heard_ms < m->looking->end_ms)
+        ask_look_time(m);
     else
         tell(m);
     return 0;
 }
 
-static void take_refusal(struct master *m, char *out)
+static int on_scripts(struct master *m)
 {
-    const struct reply_value *v = m->reply.values;
-
-    if (v->type == REPLY_ERROR)
-        reply_words(out, REPLY_WORDS_MAX, reply_text(&m->reply, v), v->len);
+    take_refusal(m, m->looking->no_scripts);
+    return 0;
 }
 
-int master_on_look(struct master *m, const struct master_batch *b, int64_t now_us)
+static int on_channels(struct master *m)
 {
-    switch ((enum master_ask_kind)b->kind) {
-    case MASTER_ASK_LOOK_FSYNC:
-        return on_fsync(m);
-    case MASTER_ASK_LOOK_MARK:
-        take_refusal(m, m->looking->no_keys);
-        return m->looking->no_keys[0] ? 0 : on_mark(m);
-    case MASTER_ASK_LOOK_SCRIPTS:
-        take_refusal(m, m->looking->no_scripts);
-        return 0;
-    case MASTER_ASK_LOOK_CHANNELS:
-        take_refusal(m, m->looking->no_channels);
-        return 0;
-    default:
-        return on_time(m, b->sent_us, now_us);
-    }
+    take_refusal(m, m->looking->no_channels);
+    return 0;
+}
+
+void master_look(struct master *m)
+{
+    const struct master_facts *f = &m->facts;
+    struct master_looking *l = m->looking ? m->looking : util_alloc(sizeof *l);
+
+    *l = (struct master_looking){.trips_left = TRIPS, .end_ms = m->heard_ms + TRIPS_MS};
+    l->found = (struct master_look){
+        .aof = f->aof,
+        .memory_used = bytes_from(f->memory_used),
+        .memory_max = bytes_from(f->memory_max),
+        .settings = l->settings,
+        .no_keys = l->no_keys,
+        .no_scripts = l->no_scripts,
+        .no_channels = l->no_channels,
+    };
+    m->looking = l;
+    master_ask_words(m, on_fsync, "CONFIG GET appendfsync");
+    master_ask_words(m, on_look_mark, "HMGET holdfast:master run_id state until settings");
+    master_batch_add(m, on_scripts);
+    request_strings(&m->out, 3, (const char *const[]){"EVAL", "return 1", "0"});
+    /* Nobody listens there. */
+    master_ask_words(m, on_channels, "PUBLISH holdfast:wake: look");
+    ask_look_time(m);
 }

@@ -32,41 +32,21 @@ enum {
 
 #define MASTER_TOKEN_MAX ((int64_t)1 << 53) /* what a number in Lua holds exactly */
 
-/* What an answer is to. */
-enum master_ask_kind {
-    MASTER_ASK_ITEMS,
-    MASTER_ASK_AUTH,
-    MASTER_ASK_SELECT,
-    MASTER_ASK_OPTIONAL, /* whatever it says is good */
-    MASTER_ASK_CLIENT_ID,
-    MASTER_ASK_INFO,
-    MASTER_ASK_REVIEW,
-    MASTER_ASK_LOAD,
-    MASTER_ASK_JOIN,
-    MASTER_ASK_HIGH,
-    MASTER_ASK_ACTIVATE,
-    MASTER_ASK_SUSPEND,
-    MASTER_ASK_TIME,
-    MASTER_ASK_MARK,
-    MASTER_ASK_LOOK_FSYNC,
-    MASTER_ASK_LOOK_MARK,
-    MASTER_ASK_LOOK_SCRIPTS,
-    MASTER_ASK_LOOK_CHANNELS,
-    MASTER_ASK_LOOK_TIME,
-    MASTER_ASK_KINDS
-};
+/* Reads m->reply. Returns -1 when it is none to what was asked: the link ends. */
+typedef int (*master_reply_fn)(struct master *m);
 
 /* One request that gets one reply. */
 struct master_batch {
     TAILQ_ENTRY(master_batch) link;
-    uint8_t kind;   /* enum master_ask_kind */
-    uint8_t script; /* ITEMS, LOAD */
-    uint8_t fate;   /* among the dead: enum master_result */
-    int n_items;
-    int64_t number; /* ITEMS: the call's, which its answer repeats */
+    master_reply_fn on_reply; /* NULL: this is a call with items, and calls hear of the reply */
+    uint8_t script;           /* of items, or the one that is loaded */
+    uint8_t fate;             /* among the dead: enum master_result */
     int64_t sent_us;
-    int64_t asked_ms; /* ITEMS: when the first of them was asked for */
-    bool is_renewal;  /* ITEMS: goes before others */
+    /* of a call with items */
+    int n_items;
+    int64_t number;   /* the call's, which its answer repeats */
+    int64_t asked_ms; /* when the first item was asked for */
+    bool is_renewal;  /* goes before others */
     struct buf keys, args;
     struct buf counters; /* of acquire.lua for a quorum */
     TAILQ_HEAD(master_calls, master_call) calls;
@@ -108,6 +88,9 @@ struct master {
     struct reply reply;
     struct event retry, tick, turn;
     int64_t started_ms, opened_ms, heard_ms, ticked_ms, judged_ms;
+    /* of the request whose reply is read now: when it left, when its reply came, its script */
+    int64_t asked_us, heard_us;
+    uint8_t asked_script;
     int64_t down_backoff_ms, refused_backoff_ms;
     bool silent;   /* a link was given up as it did not answer, and it has not answered since */
     bool joined;   /* this link has sent scripts */
@@ -160,10 +143,10 @@ struct master {
 
 /* ---- master.c ---- */
 void master_move(struct master *, enum master_state to);
-/* The next master of the same set, in the order of their making; NULL: from the first one, or there
- * is none. */
+/* Returns the master of the same set that was made next after `before` (NULL: the first one), or
+ * NULL. */
 struct master *master_next_of_set(const struct master *, struct master *before);
-/* Another master of the set that is the server with this run_id; NULL: none. */
+/* Returns another master of the set that is the server with this run_id; NULL: none is. */
 const struct master *master_twin(const struct master *, const char *run_id);
 static inline int64_t master_patience_ms(const struct master *m)
 {
@@ -171,101 +154,105 @@ static inline int64_t master_patience_ms(const struct master *m)
     return ms < 3000 ? 3000 : ms;
 }
 
+static inline bool master_said_error(const struct master *m)
+{
+    return m->reply.values[0].type == REPLY_ERROR;
+}
+static inline bool master_is_joined(const struct master *m)
+{
+    return m->state == MASTER_ACTIVE || m->state == MASTER_QUARANTINE;
+}
+
 /* ---- master_link.c ---- */
-/* Its stream and the timers of its link, none of them running. */
+/* Prepares its stream and the timers of its link, none of them running. */
 void master_link_init(struct master *);
-/* Ends the link, if there is one, and sets no timer: what was under way waits for
+/* Ends the link, if there is one, and sets no timer. What was under way waits for
  * master_deliver(). */
 void master_link_close(struct master *);
-/* The link is of no use any more: back to DOWN, with the next try set. Nothing when there is none.
- */
+/* Ends the link for this reason, back to DOWN, and sets the next try. */
 void master_drop(struct master *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* It must not be used: to REFUSED, until somebody has put it right. */
-void master_refuse(struct master *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Ends the link, to REFUSED: it must not be used until somebody has put this right. Returns -1. */
+int master_refuse(struct master *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- master_greet.c ---- */
-/* The link is new: says who we are and asks who it is. */
+/* Says on a new link who we are, and asks who it is. */
 void master_greet(struct master *);
-/* On the same link: asks again who it is, and so on from there. */
+/* Asks on the same link who it is, and goes on from there to join it. */
 void master_greet_again(struct master *);
-/* The reply to anything but items, reply.values. Returns -1 when it cannot be one. */
-int master_greet_reply(struct master *, const struct master_batch *, int64_t now_us) MUST_CHECK;
-
-/* It answered `what` by an error: what passes by itself only ends the link, the rest is for people.
+/* Ends the link because it answered `what` by an error; refuses it unless that passes by itself.
  * Returns 0. */
 int master_give_up(struct master *, const char *what);
-/* A request of words without spaces. */
-void master_ask_words(struct master *, enum master_ask_kind, const char *words);
+/* Asks by a request of words without spaces. */
+void master_ask_words(struct master *, master_reply_fn, const char *words);
 
 /* ---- master_join.c ---- */
 void master_join(struct master *);
 void master_probe(struct master *);
-/* Its settings differ from ours, and how: master_disagrees() from now on. */
+/* Notes how its settings differ from ours, for master_disagrees(). */
 void master_disagree(struct master *, const char *how);
-/* Its clock has jumped ahead: quarantine, for all brokers. Nothing when none is owed. */
+/* Puts it into quarantine, for all brokers, as its clock has jumped ahead. Does nothing when no
+ * quarantine is owed. */
 void master_suspend(struct master *);
-/* For how long nothing that it has forgotten may be held by anybody. */
+/* Returns how long a quarantine lasts: longer than any lease that it may have forgotten. */
 int64_t master_quarantine_ms(const struct master *);
-/* The replies; -1 as master_greet_reply(). */
-int master_on_join(struct master *, int64_t sent_us, int64_t now_us) MUST_CHECK;
-int master_on_activate(struct master *, int64_t now_us) MUST_CHECK;
-int master_on_suspend(struct master *, int64_t now_us) MUST_CHECK;
-int master_on_high(struct master *, int64_t sent_us) MUST_CHECK;
-int master_on_time(struct master *, int64_t sent_us, int64_t now_us) MUST_CHECK;
-int master_on_mark(struct master *) MUST_CHECK;
 
 /* ---- master_life.c ---- */
-/* The last arguments of a join: each master of the set, this one first, and its newest life. */
+/* Writes the last arguments of a join: each master of the set, this one first, and its newest
+ * life. */
 void master_put_lives(struct master *);
-/* The fields of the mark that hold them, in the same order. */
+/* Writes the names of the fields of the mark that hold the lives, in the same order. */
 void master_put_life_fields(struct master *);
 int master_count_lives(struct master *);
-/* Whether these values of the reply, as many as were asked for, are the lives in that order, nil
- * where none is known; takes them over. */
+/* Tells whether these values of the reply, as many as were asked for, can be the lives in that
+ * order, nil where none is known. */
 bool master_are_lives(struct master *, const struct reply_value *);
+/* Takes these lives, which can be such. */
 void master_take_lives(struct master *, const struct reply_value *);
-/* A newer life of it is known than the one that it was joined in. */
+/* Tells whether a newer life of it is known than the one that it was joined in. */
 bool master_life_is_over(const struct master *);
-/* The same, and it was told so with the last join: then it does not do what join.lua says. */
+/* Tells whether that newer life was an argument of the last join: then it does not do what join.lua
+ * says. */
 bool master_life_is_denied(const struct master *);
-/* After an answer was taken over: tells the other masters what is new, and joins those again whose
- * life is over. */
+/* Tells the other masters which lives are new after an answer was taken, and joins those again
+ * whose life is over. */
 void master_spread_lives(struct master *);
-/* The same after a look at the mark, and what follows for this one. */
+/* Does the same after a look at the mark, and joins this one again if its life is over. */
 void master_heed_lives(struct master *);
 
 /* ---- master_judge.c ---- */
-/* Takes what it wants to know from the text of INFO. */
+/* Reads the facts from the text of INFO. */
 void master_take_info(struct master_facts *, const char *text, size_t len);
-/* False: it has been refused, with the reason. */
-bool master_judge(struct master *);
-/* Asks for what may have changed since, though the link is the same, and judges again. */
+/* Refuses it, with the reason, and returns -1 when its facts say that it must not be used. */
+int master_judge(struct master *);
+/* Asks for the facts that may change during a link, and judges again. */
 void master_review(struct master *);
-int master_on_review(struct master *) MUST_CHECK;
 
 /* ---- master_look.c ---- */
-/* It could be used: tries the rest and tells setup.on_look. */
+/* Tries what INFO does not tell of a server that could be used, and tells setup.on_look. */
 void master_look(struct master *);
-int master_on_look(struct master *, const struct master_batch *, int64_t now_us) MUST_CHECK;
 
 /* ---- master_ask.c ---- */
-/* Begins a request of its own; its bytes are to be put into m->out. */
-struct master_batch *master_batch_add(struct master *, enum master_ask_kind);
-/* The link has ended: what was under way waits for master_deliver(). */
+/* Begins a request that is no call with items. The caller writes its bytes into m->out. */
+struct master_batch *master_batch_add(struct master *, master_reply_fn);
+/* Keeps what was under way on a link that has ended for master_deliver(). */
 void master_bury(struct master *);
+/* Answers the calls that were under way on a link that has ended. */
 void master_deliver(struct master *, int64_t now_ms);
-void master_forget(struct master *); /* memory of all batches; none may have calls */
+/* Frees all batches; none may have calls. */
+void master_forget(struct master *);
 bool master_is_stalled(const struct master *, int64_t now_us);
 
 /* ---- master_answer.c ---- */
-/* stream's callback. */
+/* Reads replies; stream_events.on_bytes. */
 size_t master_on_bytes(void *arg, const char *data, size_t len);
-/* Hands the same answer, without values, to every call of a batch that is in no list any more. */
+/* Hands the same answer, without values, to every call of a batch that is in no list. */
 void master_answer_calls(struct master *, struct master_batch *, enum master_result,
                          const char *text, int64_t now_ms);
 
 /* ---- master_clock.c ---- */
-/* It said `time_ms` in the answer to something sent at sent_us, which came at now_us. */
-/* True: its clock has jumped ahead, so what it says in this answer is not to be trusted. */
+/* Takes the time that it said in the answer to something sent at sent_us, which came at now_us.
+ * True: its clock has jumped ahead, so what it says in this answer is not to be trusted. */
 bool master_clock_take(struct master *, int64_t time_ms, int64_t sent_us, int64_t now_us);
+/* Takes the reply to TIME. */
+int master_on_time(struct master *) MUST_CHECK;
 #endif

@@ -26,16 +26,7 @@ static bool is_vetoed(const struct rounds *b, enum script script)
 
 static bool is_yes(const struct round *r, const struct vote *v)
 {
-    return r->script == SCRIPT_RELEASE || r->script == SCRIPT_PEEK || v->code == CODE_YES;
-}
-
-/* Is the value of this answer a token? */
-static bool has_token(enum script script, int code)
-{
-    if (script == SCRIPT_COMMIT)
-        return code == COMMIT_WRITTEN || code == COMMIT_LARGER;
-    return (script == SCRIPT_ACQUIRE && code == ACQUIRE_TAKEN) ||
-           (script == SCRIPT_TAKEOVER && code == TAKEOVER_TAKEN);
+    return v->code == CODE_YES || script_get(r->script)->any_counts;
 }
 
 static size_t size_of(int n_votes)
@@ -57,10 +48,7 @@ static void decide(struct round *r)
     r->decided = true;
     r->queued = true;
     TAILQ_REMOVE(&r->rounds->asked, r, by_age);
-    if (r->first)
-        TAILQ_INSERT_TAIL(&r->rounds->decided_first, r, by_age);
-    else
-        TAILQ_INSERT_TAIL(&r->rounds->decided, r, by_age);
+    TAILQ_INSERT_TAIL(&r->rounds->decided[r->first], r, by_age);
 }
 
 bool round_is_refused(const struct round *r)
@@ -99,7 +87,7 @@ static void take_values(struct round *r, struct vote *v, const struct master_ans
         v->left_ms = answer->values[6];
         v->share = (int32_t)answer->values[7];
     }
-    if (has_token(r->script, v->code))
+    if (script_has_token(r->script, v->code))
         rounds_saw_token(r->rounds, v->value);
 }
 
@@ -127,35 +115,39 @@ static void on_answer(struct master_call *call, const struct master_answer *answ
 
 /* ---- asking ---- */
 
-static struct round *round_new(struct rounds *b, enum script script, int64_t now_ms)
+static struct round *round_new(struct rounds *b, enum script script, round_fn on_verdict, void *arg,
+                               int64_t now_ms)
 {
     struct round *r = pool_get(size_of(b->n));
     r->rounds = b;
     r->script = script;
     r->sent_ms = now_ms;
     r->timeout_ms = now_ms + b->request_timeout_ms;
+    r->on_verdict = on_verdict;
+    r->arg = arg;
     quorum_init(&r->quorum, b->n);
+    for (int i = 0; i < b->n; i++) {
+        struct vote *v = &r->votes[i];
+        v->round = r;
+        v->index = (uint8_t)i;
+        v->call.on_answer = on_answer;
+    }
+    b->n_asks++;
+    TAILQ_INSERT_TAIL(&b->asked, r, by_age);
     return r;
 }
 
 struct round *round_ask(struct rounds *b, enum script script, const struct args *item, bool all,
                         round_fn on_verdict, void *arg, int64_t now_ms)
 {
-    struct round *r = round_new(b, script, now_ms);
+    struct round *r = round_new(b, script, on_verdict, arg, now_ms);
     struct master_item bytes;
     args_bytes(item, &bytes);
     r->first = item->renewal;
     r->all = all;
-    r->on_verdict = on_verdict;
-    r->arg = arg;
-    b->n_asks++;
-    TAILQ_INSERT_TAIL(&b->asked, r, by_age);
     bool may_ask = !b->closed && !is_vetoed(b, script);
     for (int i = 0; i < b->n; i++) {
         struct vote *v = &r->votes[i];
-        v->round = r;
-        v->index = (uint8_t)i;
-        v->call.on_answer = on_answer;
         if (may_ask && master_ask(b->masters[i], script, &bytes, &v->call, now_ms) == 0) {
             v->open = true;
             r->n_open++;
@@ -208,8 +200,7 @@ void round_tell(struct rounds *b, int i, enum script script, const struct args *
 
 void round_forget(struct round *r)
 {
-    r->on_verdict = NULL;
-    r->on_done = NULL;
+    r->on_verdict = r->on_done = NULL;
     r->on_vote = NULL;
     r->arg = NULL;
 }
@@ -217,20 +208,12 @@ void round_forget(struct round *r)
 struct round *round_release(struct rounds *b, const struct args *it, int64_t lease_ms, round_fn fn,
                             void *arg, int64_t now_ms)
 {
-    struct round *r = round_new(b, SCRIPT_RELEASE, now_ms);
-    r->on_verdict = fn;
-    r->arg = arg;
-    b->n_asks++;
-    TAILQ_INSERT_TAIL(&b->asked, r, by_age);
+    struct round *r = round_new(b, SCRIPT_RELEASE, fn, arg, now_ms);
+    r->n_open = b->n;
     for (int i = 0; i < b->n; i++) {
-        struct vote *v = &r->votes[i];
-        v->round = r;
-        v->index = (uint8_t)i;
-        v->call.on_answer = on_answer;
-        v->open = true;
-        r->n_open++;
-        /* owed answers once it has been delivered, or with MASTER_UNKNOWN when it never can be */
-        undelivered_send(b->undelivered[i], it, &v->call, now_ms + lease_ms, now_ms);
+        r->votes[i].open = true;
+        /* answers once it has been delivered, or with MASTER_UNKNOWN when it never can be */
+        undelivered_send(b->undelivered[i], it, &r->votes[i].call, now_ms + lease_ms, now_ms);
     }
     decide_if_possible(r);
     return r;
@@ -238,17 +221,13 @@ struct round *round_release(struct rounds *b, const struct args *it, int64_t lea
 
 /* ---- one turn ---- */
 
-static void time_out(struct rounds *b, int64_t now_ms)
+void round_deliver(struct rounds *b, bool of_renewal, int64_t now_ms)
 {
-    struct round *r;
-    while ((r = TAILQ_FIRST(&b->asked)) && r->timeout_ms <= now_ms)
-        decide(r);
-}
+    struct round_list *decided = &b->decided[of_renewal];
+    struct round *r = TAILQ_FIRST(decided);
 
-static void deliver_one(struct round_list *decided, struct round *r, int64_t now_ms)
-{
     TAILQ_REMOVE(decided, r, by_age);
-    if (is_vetoed(r->rounds, r->script))
+    if (is_vetoed(b, r->script))
         quorum_veto(&r->quorum);
     if (r->on_verdict)
         r->on_verdict(r, r->arg, now_ms);
@@ -256,15 +235,11 @@ static void deliver_one(struct round_list *decided, struct round *r, int64_t now
     free_if_over(r, now_ms);
 }
 
-void round_deliver(struct rounds *b, bool of_renewal, int64_t now_ms)
-{
-    struct round_list *decided = of_renewal ? &b->decided_first : &b->decided;
-    deliver_one(decided, TAILQ_FIRST(decided), now_ms);
-}
-
 void round_expire(struct rounds *b, int64_t now_ms)
 {
-    time_out(b, now_ms);
+    struct round *r;
+    while ((r = TAILQ_FIRST(&b->asked)) && r->timeout_ms <= now_ms)
+        decide(r);
     for (int i = 0; i < b->n; i++)
         undelivered_expire(b->undelivered[i], now_ms);
 }
@@ -274,7 +249,7 @@ bool round_give_up(struct rounds *b, int64_t now_ms)
     assert(b->closed);
     for (int i = 0; i < b->n; i++)
         undelivered_give_up(b->undelivered[i], now_ms);
-    return !TAILQ_EMPTY(&b->decided_first) || !TAILQ_EMPTY(&b->decided) || !TAILQ_EMPTY(&b->asked);
+    return round_has_verdict(b, true) || round_has_verdict(b, false) || !TAILQ_EMPTY(&b->asked);
 }
 
 void round_fini(struct rounds *b, int64_t now_ms)
@@ -292,7 +267,7 @@ void round_fini(struct rounds *b, int64_t now_ms)
 
 int64_t round_next_ms(const struct rounds *b)
 {
-    if (!TAILQ_EMPTY(&b->decided) || !TAILQ_EMPTY(&b->decided_first))
+    if (round_has_verdict(b, true) || round_has_verdict(b, false))
         return 0;
     int64_t next = TAILQ_EMPTY(&b->asked) ? INT64_MAX : TAILQ_FIRST(&b->asked)->timeout_ms;
     for (int i = 0; i < b->n; i++) {

@@ -105,7 +105,7 @@ void round_expire(struct rounds *, int64_t now_ms);
  * any. rounds_send() then sends what has been asked. */
 static inline bool round_has_verdict(const struct rounds *b, bool of_renewal)
 {
-    return !TAILQ_EMPTY(of_renewal ? &b->decided_first : &b->decided);
+    return !TAILQ_EMPTY(&b->decided[of_renewal]);
 }
 void round_deliver(struct rounds *, bool of_renewal, int64_t now_ms);
 /* Returns when the next round or release expires; 0: verdicts are to be delivered; INT64_MAX:

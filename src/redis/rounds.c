@@ -15,8 +15,8 @@ void rounds_init(struct rounds *b, int64_t request_timeout_ms)
     memset(b, 0, sizeof *b);
     b->request_timeout_ms = request_timeout_ms;
     TAILQ_INIT(&b->asked);
-    TAILQ_INIT(&b->decided_first);
-    TAILQ_INIT(&b->decided);
+    TAILQ_INIT(&b->decided[true]);
+    TAILQ_INIT(&b->decided[false]);
 }
 
 void rounds_add_master(struct rounds *b, struct master *m, const char *identity)

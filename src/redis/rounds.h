@@ -22,10 +22,9 @@ struct rounds {
     struct master *masters[QUORUM_MASTERS_MAX];
     int n;
     int64_t request_timeout_ms;
-    struct token_clock clock;        /* of tokens */
-    struct round_list asked;         /* undecided, oldest first */
-    struct round_list decided_first; /* their verdict is to be delivered: renewals, */
-    struct round_list decided;       /* and the others, some in each turn */
+    struct token_clock clock;     /* of tokens */
+    struct round_list asked;      /* undecided, oldest first */
+    struct round_list decided[2]; /* their verdict is to be delivered; [true]: of renewals */
     struct undelivered *undelivered[QUORUM_MASTERS_MAX];
     uint64_t rank[QUORUM_MASTERS_MAX]; /* hash of the identity, the same at every broker */
     bool closed;

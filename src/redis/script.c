@@ -1,6 +1,6 @@
 /*
- * The table of scripts. The texts come from src/redis/lua through embed.awk; the digest of each
- * comes from the master that loads it, because the text differs from run to run.
+ * The table of scripts. embed.awk brings the texts from src/redis/lua. Their digests come from the
+ * master that loads them, because the texts differ from run to run.
  */
 #include "redis/script.h"
 
@@ -10,23 +10,36 @@
 #include "base/util.h"
 #include "redis/script_lua.h"
 
+enum {
+    HEAD = 3,         /* deadline, call, broker */
+    ITEMS = 64,       /* a call keeps the server from others for so long */
+    ITEMS_LIGHT = 100 /* of scripts that do little for each item */
+};
+
 const struct script_row script_rows[] = {
-    [SCRIPT_ACQUIRE] = {"acquire", script_lua_acquire, 5, 2, 3, true, true},
-    [SCRIPT_COMMIT] = {"commit", script_lua_commit, 3, 4, 2, true, false},
-    [SCRIPT_TAKEOVER] = {"takeover", script_lua_takeover, 3, 7, 8, true, false},
-    [SCRIPT_RENEW] = {"renew", script_lua_renew, 3, 2, 1, true, true},
-    [SCRIPT_PLANT] = {"plant", script_lua_plant, 3, 9, 1, true, false},
-    [SCRIPT_RELEASE] = {"release", script_lua_release, 3, 1, 2, false, true},
-    [SCRIPT_LINE] = {"line", script_lua_line, 3, 1, 1, false, false},
-    [SCRIPT_PASS] = {"pass", script_lua_pass, 3, 2, 1, false, false},
-    [SCRIPT_PEEK] = {"peek", script_lua_peek, 3, 1, 0, false, false},
-    [SCRIPT_JOIN] = {"join", script_lua_join, 0, 0, 0, false, false},
-    [SCRIPT_ACTIVATE] = {"activate", script_lua_activate, 0, 0, 0, false, false},
-    [SCRIPT_SUSPEND] = {"suspend", script_lua_suspend, 0, 0, 0, false, false},
+    /* name, text, items_max, head, args, width, code_min, code_max */
+    [SCRIPT_ACQUIRE] = {"acquire", script_lua_acquire, ITEMS, HEAD + 2, 2, 3, ACQUIRE_ALL_NEEDED,
+                        ACQUIRE_OTHER_PERMIT, .deadline = true, .gives_token = true, .brief = true},
+    [SCRIPT_COMMIT] = {"commit", script_lua_commit, ITEMS, HEAD, 4, 2, COMMIT_MISSING,
+                       COMMIT_LARGER, .deadline = true, .gives_token = true},
+    [SCRIPT_TAKEOVER] = {"takeover", script_lua_takeover, ITEMS, HEAD, 7, 8, TAKEOVER_GONE,
+                         TAKEOVER_TAKEN, .deadline = true, .gives_token = true},
+    [SCRIPT_RENEW] = {"renew", script_lua_renew, ITEMS_LIGHT, HEAD, 2, 1, RENEW_MOVED, RENEW_HELD,
+                      .deadline = true, .brief = true},
+    [SCRIPT_PLANT] = {"plant", script_lua_plant, ITEMS, HEAD, 9, 1, PLANT_REFUSED, PLANT_THERE,
+                      .deadline = true},
+    [SCRIPT_RELEASE] = {"release", script_lua_release, ITEMS_LIGHT, HEAD, 1, 2, RELEASE_OTHER,
+                        RELEASE_ENDED, .any_counts = true, .brief = true},
+    [SCRIPT_LINE] = {"line", script_lua_line, ITEMS, HEAD, 1, 1, 0, INT32_MAX},
+    [SCRIPT_PASS] = {"pass", script_lua_pass, ITEMS, HEAD, 2, 1, PASS_HELD, PASS_FREE},
+    [SCRIPT_PEEK] = {"peek", script_lua_peek, ITEMS, HEAD, 1, .any_counts = true},
+    [SCRIPT_JOIN] = {"join", script_lua_join},
+    [SCRIPT_ACTIVATE] = {"activate", script_lua_activate},
+    [SCRIPT_SUSPEND] = {"suspend", script_lua_suspend},
 };
 _Static_assert(sizeof script_rows / sizeof script_rows[0] == SCRIPT_COUNT, "a row for each script");
 
-/* A copy of the text with each `mark` replaced. */
+/* Returns a copy of the text with each `mark` replaced. */
 static char *fill_in(const char *text, const char *mark, const char *by)
 {
     size_t mark_len = strlen(mark), by_len = strlen(by), n = 0;

@@ -1,12 +1,15 @@
 #ifndef HOLDFAST_SCRIPT_H
 #define HOLDFAST_SCRIPT_H
 /*
- * script: the table of Lua scripts, made from src/redis/lua at build time. What each one does, its
- * arguments and its replies stand in its first comment, nowhere else.
+ * script: the table of Lua scripts, made from src/redis/lua at build time. The first comment of
+ * each script says what it does, what it takes and what it replies; nothing else does.
  */
 #include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#include "redis/codes.h"
 
 enum script {
     SCRIPT_ACQUIRE,
@@ -29,10 +32,14 @@ enum { SCRIPT_WIDTH_MAX = 8 };
 struct script_row {
     const char *name;
     const char *text;
+    int items_max; /* items in one call; 0: takes no items (join, activate, suspend) */
     int head;      /* arguments before those of the items: deadline, call, broker, and its own */
-    int args;      /* arguments an item; 0: no items (join, activate, suspend) */
+    int args;      /* arguments an item */
     int width;     /* integers an item in the reply; 0: an array an item */
-    bool deadline; /* refuses to run late */
+    int32_t code_min, code_max; /* bounds of the first of these integers */
+    bool deadline;              /* refuses to run late */
+    bool any_counts;            /* each answer is a vote for, whatever its code */
+    bool gives_token;           /* with CODE_YES the second integer is a token */
     /* May answer in brief when each item is 1 and the rest zeros: a text of the server's time in s
      * and us and the number of the call; acquire: and of one number more, the second of each item.
      */
@@ -47,8 +54,15 @@ static inline const struct script_row *script_get(enum script script)
     return &script_rows[script];
 }
 
-/* The text to load on the master with this run_id (safety R5): in another run of the server it has
- * another digest and cannot run. `settings`: the digest of the broker's (R6), which it compares
- * with that of those in force. Heap, the caller frees it. */
+/* Tells whether the second integer of an answer that has this code is a token. */
+static inline bool script_has_token(enum script script, int64_t code)
+{
+    return script_get(script)->gives_token &&
+           (code == CODE_YES || (script == SCRIPT_COMMIT && code == COMMIT_LARGER));
+}
+
+/* Returns the text to load on the master with this run_id (safety R5): in another run of the server
+ * it has another digest and cannot run. `settings` is the digest of the broker's (R6), which the
+ * script compares with the digest of those in force. Heap, the caller frees it. */
 char *script_text(enum script, const char *run_id, const char *settings);
 #endif

@@ -69,7 +69,7 @@ void settings_digest(const char *text, char out[SETTINGS_DIGEST_LEN + 1])
 
 /* ---- the difference ---- */
 
-/* The next of the words of *text that `separator` parts; false: there is none. */
+/* Finds the next word of *text, up to a separator or blank; false: there is none. */
 static bool next_word(const char **text, char separator, const char **word, size_t *len)
 {
     const char *p = *text;
@@ -84,7 +84,7 @@ static bool next_word(const char **text, char separator, const char **word, size
     return *len > 0;
 }
 
-/* What stands behind "key=" in a text; "": nothing. */
+/* Returns what follows "key=" in a text; "" if the key is missing. */
 static const char *value_of(const char *text, const char *key, size_t key_len)
 {
     const char *word;
@@ -117,7 +117,7 @@ static void put_plain(struct buf *out, const char *text, size_t len)
     }
 }
 
-/* The items of one value that the other has not, or "nothing". */
+/* Writes the items of one value that the other lacks, or "nothing". */
 static void put_items(struct buf *out, const char *of, const char *without)
 {
     const char *word, *separator = "";
@@ -146,7 +146,7 @@ static bool has_all(const char *value, const char *of)
     return true;
 }
 
-/* The keys of `from`; only_new: those that `ours` lacks. */
+/* Writes how ours and theirs differ in the keys of `from`; only_new: in those that `ours` lacks. */
 static void put_differences(struct buf *out, const char *from, const char *ours, const char *theirs,
                             bool only_new)
 {

@@ -1,7 +1,8 @@
 #ifndef HOLDFAST_SETTINGS_H
 #define HOLDFAST_SETTINGS_H
 /*
- * settings: what all brokers in front of the same masters must share (safety R6), as one text:
+ * settings: writes and compares what all brokers of the same masters must share (safety R6), as one
+ * text:
  *
  *     max_lease=60000 drift=5000 quarantine=auto masters=10.0.0.1:6379/0,10.0.0.2:6379/0
  *
@@ -14,11 +15,12 @@ struct conf;
 
 enum { SETTINGS_DIGEST_LEN = 16, SETTINGS_WORDS_MAX = 240 };
 
-/* The text of this configuration; free it. The order of its masters does not matter. */
+/* Returns the text of this configuration, which the caller frees. It does not depend on the order
+ * of the masters. */
 char *settings_text(const struct conf *);
-/* Letters and digits, the same for the same text. */
+/* Writes a digest of the text: letters and digits. */
 void settings_digest(const char *text, char out[SETTINGS_DIGEST_LEN + 1]);
-/* In which of its values `ours` differs from `theirs`, in words: "max_lease 59000 here, 60000
- * there". `theirs` may be anything: what cannot be printed is left out. */
+/* Writes in words in which values `ours` differs from `theirs`: "max_lease 59000 here, 60000
+ * there". `theirs` may be any text: what cannot be printed is left out. */
 void settings_difference(const char *ours, const char *theirs, char out[SETTINGS_WORDS_MAX]);
 #endif

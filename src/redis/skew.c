@@ -21,7 +21,7 @@ static bool is_apart(const struct skew_sample *old, const struct skew_sample *ne
            new->error_us + old->error_us + drift_us + TOLERANCE_US;
 }
 
-/* NULL: none of them is apart. */
+/* Returns a kept sample that differs too much from the new one; NULL: none does. */
 static const struct skew_sample *find_apart(struct skew *s, const struct skew_sample *new,
                                             int64_t drift_ppm)
 {

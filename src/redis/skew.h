@@ -1,13 +1,13 @@
 #ifndef HOLDFAST_SKEW_H
 #define HOLDFAST_SKEW_H
 /*
- * skew: how far another clock is ahead of ours, and whether it still runs at the same rate.
+ * skew: measures how far another clock is ahead of ours, and whether it runs at the same rate.
  *
- * It is told of samples, each known to half a round trip. The best recent one is kept, getting
- * worse with age; a better one takes its place. As that moves with each good sample, a clock that
- * is slewed would go unseen by it: so older ones are kept besides, spread over the last window, and
- * none of them may be further apart from a new sample than their errors, the drift allowed, and a
- * tolerance.
+ * Takes samples of the offset, each exact to half a round trip. Keeps the best recent sample, whose
+ * error grows with age until a better one replaces it. A clock that is slewed would drag that
+ * sample along unseen; so skew also keeps older samples, the marks, spread over the last window.
+ * The offset of a new sample may differ from those of the best one and the marks by their errors,
+ * the allowed drift and a tolerance, not by more.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,9 +34,9 @@ enum skew_verdict {
     SKEW_AHEAD
 };
 
-/* drift_ppm: by how much the rates may differ. window_us: the time for which that must hold. After
- * another verdict than SKEW_FINE all begins anew from this sample, and apart and age, in us, say by
- * how much and since when. */
+/* Takes a sample. The rates may differ by drift_ppm over the last window_us. Another verdict than
+ * SKEW_FINE forgets all samples but this one and sets by how much the offsets differ, and how old
+ * the other sample is. */
 enum skew_verdict skew_take(struct skew *, const struct skew_sample *, int64_t drift_ppm,
                             int64_t window_us, int64_t *apart_us, int64_t *age_us);
 #endif

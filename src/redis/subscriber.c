@@ -35,7 +35,7 @@ struct subscriber {
     int64_t asked_ms; /* PING, or SUBSCRIBE, was sent then and is not answered; 0: it is */
 };
 
-static void set_timer(struct event *e, int ms)
+static void set_subscriber_timer(struct event *e, int ms)
 {
     const struct timeval later = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
     event_add(e, &later);
@@ -52,7 +52,7 @@ static void retry_later(struct subscriber *w)
     event_del(&w->beat);
     w->since_ms = INT64_MAX;
     tell_heard(w, INT64_MAX, 0);
-    set_timer(&w->retry, RETRY_MS);
+    set_subscriber_timer(&w->retry, RETRY_MS);
 }
 
 /* ---- the link is proved to be alive ---- */
@@ -63,7 +63,7 @@ static void on_subscriber_beat(evutil_socket_t fd, short what, void *arg)
     int64_t now_ms = clock_ms();
     (void)fd;
     (void)what;
-    set_timer(&w->beat, BEAT_MS);
+    set_subscriber_timer(&w->beat, BEAT_MS);
     if (!w->asked_ms && w->since_ms != INT64_MAX) {
         w->asked_ms = now_ms;
         request_words(stream_out(&w->stream), "PING");
@@ -88,18 +88,11 @@ static void on_subscriber_open(void *arg)
     const struct stream_keepalive alive = {.idle_ms = KEEPALIVE_MS, .timeout_ms = SILENT_MS};
     stream_keepalive(&w->stream, &alive);
     reply_start(&w->reply, (size_t)w->setup.max_reply);
-    if (w->password) {
-        request_array(out, w->user ? 3 : 2);
-        request_str(out, "AUTH");
-        if (w->user)
-            request_str(out, w->user);
-        request_str(out, w->password);
-    }
-    request_array(out, 2);
-    request_str(out, "SUBSCRIBE");
-    request_str(out, w->channel);
+    if (w->password)
+        request_auth(out, w->user, w->password);
+    request_strings(out, 2, (const char *const[]){"SUBSCRIBE", w->channel});
     w->asked_ms = clock_ms();
-    set_timer(&w->beat, BEAT_MS);
+    set_subscriber_timer(&w->beat, BEAT_MS);
     stream_flush(&w->stream);
 }
 

@@ -28,9 +28,8 @@ struct undelivered_release {
     struct master_call *for_call; /* the caller's */
     int64_t expires_ms;
     bool may_have_run; /* an earlier try of it */
-    bool early;        /* see struct master_item */
-    size_t key_len, args_len;
-    char bytes[]; /* key, then args */
+    struct master_item item;
+    char bytes[]; /* the item's key, then its args */
 };
 
 TAILQ_HEAD(undelivered_queue, undelivered_release);
@@ -67,7 +66,7 @@ static void finish(struct undelivered_release *o, const struct master_answer *an
                    int64_t now_ms)
 {
     struct master_call *call = o->for_call;
-    pool_put(o, sizeof *o + o->key_len + o->args_len);
+    pool_put(o, sizeof *o + o->item.key_len + o->item.args_len);
     call->on_answer(call, answer, now_ms);
 }
 
@@ -81,8 +80,8 @@ static void keep(struct undelivered_release *o, int64_t now_ms)
     list->retry_ms = now_ms + RETRY_MS;
 }
 
-static void on_owed_answer(struct master_call *call, const struct master_answer *answer,
-                           int64_t now_ms)
+static void on_release_answer(struct master_call *call, const struct master_answer *answer,
+                              int64_t now_ms)
 {
     static const int64_t released[] = {1, 0};
     static const struct master_answer done = {
@@ -98,35 +97,29 @@ static void on_owed_answer(struct master_call *call, const struct master_answer 
 
 static int try_send(struct undelivered_release *o, int64_t now_ms)
 {
-    struct master_item bytes = {.key = o->bytes,
-                                .key_len = o->key_len,
-                                .args = o->bytes + o->key_len,
-                                .args_len = o->args_len,
-                                .early = o->early};
-    return o->list->closed ? -1
-                           : master_ask(o->list->master, SCRIPT_RELEASE, &bytes, &o->call, now_ms);
+    if (o->list->closed)
+        return -1;
+    return master_ask(o->list->master, SCRIPT_RELEASE, &o->item, &o->call, now_ms);
 }
 
-void undelivered_send(struct undelivered *list, const struct args *item, struct master_call *call,
+void undelivered_send(struct undelivered *list, const struct args *it, struct master_call *call,
                       int64_t expires_ms, int64_t now_ms)
 {
-    struct master_item bytes;
-    args_bytes(item, &bytes);
-    struct undelivered_release *o = pool_get(sizeof *o + bytes.key_len + bytes.args_len);
-    o->call.on_answer = on_owed_answer;
+    struct master_item item;
+    args_bytes(it, &item);
+    struct undelivered_release *o = pool_get(sizeof *o + item.key_len + item.args_len);
+    o->call.on_answer = on_release_answer;
     o->list = list;
     o->for_call = call;
     o->expires_ms = expires_ms;
-    o->key_len = bytes.key_len;
-    o->args_len = bytes.args_len;
-    o->early = bytes.early;
-    memcpy(o->bytes, bytes.key, bytes.key_len);
-    memcpy(o->bytes + bytes.key_len, bytes.args, bytes.args_len);
+    o->item = item;
+    o->item.key = memcpy(o->bytes, item.key, item.key_len);
+    o->item.args = memcpy(o->bytes + item.key_len, item.args, item.args_len);
     if (try_send(o, now_ms) != 0)
         keep(o, now_ms);
 }
 
-/* True: some have been sent. */
+/* Tells whether any has been sent. */
 static bool send_or_keep(struct undelivered_queue *some, int64_t now_ms)
 {
     struct undelivered_release *o;
@@ -148,15 +141,15 @@ void undelivered_resend(struct undelivered *list, int64_t now_ms)
     (void)send_or_keep(&all, now_ms);
 }
 
-bool undelivered_resend_key(struct undelivered *list, const struct args *item, int64_t now_ms)
+bool undelivered_resend_key(struct undelivered *list, const struct args *it, int64_t now_ms)
 {
     struct undelivered_queue same = TAILQ_HEAD_INITIALIZER(same);
     struct undelivered_release *o, *next;
-    struct master_item bytes;
-    args_bytes(item, &bytes);
+    struct master_item item;
+    args_bytes(it, &item);
     for (o = TAILQ_FIRST(&list->kept); o; o = next) {
         next = TAILQ_NEXT(o, link);
-        if (o->key_len != bytes.key_len || memcmp(o->bytes, bytes.key, bytes.key_len) != 0)
+        if (o->item.key_len != item.key_len || memcmp(o->bytes, item.key, item.key_len) != 0)
             continue;
         TAILQ_REMOVE(&list->kept, o, link);
         TAILQ_INSERT_TAIL(&same, o, link);

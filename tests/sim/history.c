@@ -701,7 +701,7 @@ static bool has_request(struct world_broker *wb, const struct name *n, const cha
     const struct claim *c;
     if (l && !renews &&
         (has_release(&wb->b.rounds.asked, l, owner) ||
-         has_release(&wb->b.rounds.decided, l, owner)))
+         has_release(&wb->b.rounds.decided[false], l, owner)))
         return true;
     if (!l || !l->queue)
         return false;

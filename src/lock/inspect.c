@@ -113,24 +113,46 @@ static void not_known(struct lock_request *r, struct round *round, int64_t now_m
 
 /* ---- HOLDS ---- */
 
+/* True when this is the operation of a hold that the broker has, within its promise. */
+static bool is_local(const struct lock_request *r, const struct hold *h, const char *op,
+                     int64_t now_ms)
+{
+    char text[BROKER_OP_MAX + 1];
+    if (!h || !hold_is_valid(h, now_ms))
+        return false;
+    broker_op_text(r->broker, h->op, text);
+    return strcmp(op, text) == 0;
+}
+
+struct holds_sum {
+    struct lock_request *request;
+    int64_t now_ms;
+};
+
+/* Adds what only the masters know. */
 static void sum_count(void *arg, const struct lock_info_seen *seen)
 {
-    struct lock_request *r = arg;
-    if (owner_same(seen->owner, r->owner))
+    const struct holds_sum *sum = arg;
+    struct lock_request *r = sum->request;
+    if (owner_same(seen->owner, r->owner) &&
+        !is_local(r, lock_hold_of(r->lock, r->owner), seen->op, sum->now_ms) &&
+        !is_local(r, lock_share_of(r->lock, r->owner), seen->op, sum->now_ms))
         r->count += seen->count;
 }
 
-/* Adds what the broker knows alone: a hold that the masters do not deny. */
+/* Adds what the broker has itself and the masters do not deny. Of its own operation it knows the
+ * count better than they do: one that no majority confirmed is taken back, but may still stand
+ * there. */
 static void count_local(struct lock_request *r, struct hold *h, int64_t now_ms)
 {
     char op[BROKER_OP_MAX + 1];
     if (!h || !hold_is_valid(h, now_ms))
         return;
     broker_op_text(r->broker, h->op, op);
-    if (!lock_info_may_hold(r->info, op))
-        hold_check(r->broker, h, now_ms);
-    else if (!lock_info_is_held(r->info, op))
+    if (lock_info_may_hold(r->info, op))
         r->count += h->count;
+    else
+        hold_check(r->broker, h, now_ms);
 }
 
 /* True when the owner may hold the lock although no majority shows it: others have not answered. */
@@ -157,7 +179,7 @@ static void on_holds(struct round *round, void *arg, int64_t now_ms)
         not_known(r, round, now_ms);
         return;
     }
-    each_hold(r->info, sum_count, r);
+    each_hold(r->info, sum_count, &(struct holds_sum){r, now_ms});
     count_local(r, h, now_ms);
     if (share != h)
         count_local(r, share, now_ms);

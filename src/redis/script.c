@@ -30,12 +30,13 @@ const struct script_row script_rows[] = {
                       .deadline = true},
     [SCRIPT_RELEASE] = {"release", script_lua_release, ITEMS_LIGHT, HEAD, 1, 2, RELEASE_OTHER,
                         RELEASE_ENDED, .any_counts = true, .brief = true},
-    [SCRIPT_LINE] = {"line", script_lua_line, ITEMS, HEAD, 1, 1, 0, INT32_MAX},
-    [SCRIPT_PASS] = {"pass", script_lua_pass, ITEMS, HEAD, 2, 1, PASS_HELD, PASS_FREE},
+    [SCRIPT_LINE] = {"line", script_lua_line, ITEMS, HEAD, 1, 1, .code_max = INT32_MAX},
+    [SCRIPT_PASS] = {"pass", script_lua_pass, ITEMS, HEAD, 2, 1, .code_min = PASS_HELD,
+                     .code_max = PASS_FREE},
     [SCRIPT_PEEK] = {"peek", script_lua_peek, ITEMS, HEAD, 1, .any_counts = true},
-    [SCRIPT_JOIN] = {"join", script_lua_join},
-    [SCRIPT_ACTIVATE] = {"activate", script_lua_activate},
-    [SCRIPT_SUSPEND] = {"suspend", script_lua_suspend},
+    [SCRIPT_JOIN] = {.name = "join", .text = script_lua_join},
+    [SCRIPT_ACTIVATE] = {.name = "activate", .text = script_lua_activate},
+    [SCRIPT_SUSPEND] = {.name = "suspend", .text = script_lua_suspend},
 };
 _Static_assert(sizeof script_rows / sizeof script_rows[0] == SCRIPT_COUNT, "a row for each script");
 

@@ -578,7 +578,7 @@ def test_socket_activation_by_systemd(make_broker, masters1, name):
     address = os.path.join(masters1[0].dir, "act")
     broker = make_broker(masters1, start=False, wrapper=[tool, "-l", address, "-E", "ASAN_OPTIONS"])
     broker.spawn()
-    wait_for("the socket", lambda: os.path.exists(address))
+    wait_for("the socket", lambda: "Listening on" in broker.log_text())  # the file is there before it listens
     assert "holdfastd" not in broker.log_text(), "nobody has come yet"
     with RespClient(address, deadline_s=20) as client:
         assert client.cmd("PING") == "PONG"

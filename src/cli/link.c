@@ -161,7 +161,7 @@ static enum tls_result read_some(struct link *l, void *p, size_t n, size_t *done
     return plain_result(recv(l->ctx->fd, p, n, 0), TLS_WANT_READ, done);
 }
 
-static enum tls_result write_some(struct link *l, const void *p, size_t n, size_t *done)
+static enum tls_result write_to_link(struct link *l, const void *p, size_t n, size_t *done)
 {
     if (l->tls)
         return tls_write(l->tls, p, n, done);
@@ -211,7 +211,7 @@ static int write_out(struct link *l)
     int go_on = 1;
     while (go_on == 1 && buf_len(&l->out) > 0) {
         size_t done = 0;
-        go_on = go_on_after(l, write_some(l, buf_head(&l->out), buf_len(&l->out), &done));
+        go_on = go_on_after(l, write_to_link(l, buf_head(&l->out), buf_len(&l->out), &done));
         if (go_on == 1)
             buf_consume(&l->out, done);
     }

@@ -226,7 +226,7 @@ static void take_option(const struct cli_option *o)
     }
 }
 
-static _Noreturn void refuse_option(int c, const char *word)
+static _Noreturn void refuse_word(int c, const char *word)
 {
     if (c == ':')
         cli_usage("%s: its value is missing", word);
@@ -279,7 +279,7 @@ void cli_options(int argc, char **argv, const struct cli_option *own, bool in_or
             for (i = 0; i < rows.n && rows.v[i]->letter != c; i++)
                 continue;
         if (i == rows.n)
-            refuse_option(c, argv[optind - 1]);
+            refuse_word(c, argv[optind - 1]);
         take_option(rows.v[i]);
     }
 }

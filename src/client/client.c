@@ -244,29 +244,6 @@ static void refuse_client(enum refusal refusal, int fd, bool tls, const struct s
     turn_away(fd, tls, refusals[refusal].answer);
 }
 
-static char *local_address(int fd)
-{
-    struct sockaddr_storage addr = {0};
-    socklen_t len = sizeof addr;
-    char text[STREAM_ADDRESS_MAX] = "?";
-
-    if (getsockname(fd, (struct sockaddr *)&addr, &len) == 0)
-        stream_address(text, (const struct sockaddr *)&addr, len);
-    return util_strdup(text);
-}
-
-/* Returns the address of the peer in words. Over a Unix socket it has no name: that of the socket
- * says more. */
-static char *peer_address(int fd, const struct sockaddr *peer, socklen_t len)
-{
-    char text[STREAM_ADDRESS_MAX];
-
-    if (peer->sa_family == AF_UNIX)
-        return local_address(fd);
-    stream_address(text, peer, len);
-    return util_strdup(text);
-}
-
 /* Returns the uid of a peer over a Unix socket; -1 over any other. */
 static int64_t uid_of_peer(int fd, const struct sockaddr *peer)
 {
@@ -380,7 +357,7 @@ void client_accept(void *clients, int fd, bool tls, const struct sockaddr *peer,
     struct client *c = util_alloc(sizeof *c);
     c->set = set;
     c->from = client_peer_join(set, peer);
-    c->peer = peer_address(fd, peer, peer_len);
+    c->peer = client_peer_address(fd, peer, peer_len);
     stream_init(&c->stream, set->base, &stream_events, c);
     c->stream.quota = &set->quota;
     session_init(&c->session, ++set->last_id, &session_events, stream_out(&c->stream), now_ms);
@@ -437,7 +414,7 @@ const char *client_local(struct session *s)
     struct client *c = client_of(s);
 
     if (!c->local)
-        c->local = local_address(c->stream.fd);
+        c->local = client_local_address(c->stream.fd);
     return c->local;
 }
 

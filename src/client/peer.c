@@ -1,4 +1,5 @@
-/* How many connections there are from each address, so that one machine cannot take them all.
+/* Where connections come from, and how many from each address, so that one machine cannot take them
+ * all.
  *
  * An entry lives as long as it has a connection, so there are never more of them than clients. Of
  * IPv6 the first 64 bits count as the address: whoever has one address of a network has all of it.
@@ -99,4 +100,25 @@ void client_peer_leave(struct clients *set, struct client_peer *p)
         return;
     HASH_DEL(set->peers, p); /* NOLINT(clang-analyzer-core.NullDereference) */
     free(p);
+}
+
+char *client_local_address(int fd)
+{
+    struct sockaddr_storage addr = {0};
+    socklen_t len = sizeof addr;
+    char text[STREAM_ADDRESS_MAX] = "?";
+
+    if (getsockname(fd, (struct sockaddr *)&addr, &len) == 0)
+        stream_address(text, (const struct sockaddr *)&addr, len);
+    return util_strdup(text);
+}
+
+char *client_peer_address(int fd, const struct sockaddr *peer, socklen_t len)
+{
+    char text[STREAM_ADDRESS_MAX];
+
+    if (peer->sa_family == AF_UNIX)
+        return client_local_address(fd);
+    stream_address(text, peer, len);
+    return util_strdup(text);
 }

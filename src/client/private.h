@@ -115,7 +115,7 @@ void client_on_watch(evutil_socket_t, short, void *arg);
 /* Sets the bounds that hold for its user, which may have changed. */
 void client_look_at_user(struct client *);
 
-/* peer.c: connections by address */
+/* peer.c: where connections come from */
 enum { CLIENT_PEER_KEY = 9 };
 void client_peer_count(struct clients *, const struct sockaddr *, int64_t *n_clients,
                        int64_t *n_strangers);
@@ -124,6 +124,11 @@ void client_peer_stranger(struct client_peer *, int change); /* +1, -1; NULL is 
 void client_peer_leave(struct clients *, struct client_peer *);
 /* Returns its origin, for login.h; `uid` counts for peers without an address. */
 uint64_t client_peer_origin(const struct sockaddr *, int64_t uid);
+/* Returns the address of this end in words; heap. */
+char *client_local_address(int fd);
+/* Returns the address of the peer in words; heap. Over a Unix socket it has none: that of the
+ * socket says more. */
+char *client_peer_address(int fd, const struct sockaddr *, socklen_t);
 
 /* login.c */
 void client_login_init(struct clients *);

@@ -104,7 +104,7 @@ static void each_hold(const struct lock_info *info,
     }
 }
 
-static void not_known(struct lock_request *r, struct round *round, int64_t now_ms)
+static void not_known_by_masters(struct lock_request *r, struct round *round, int64_t now_ms)
 {
     char *why = round_no_quorum(round, now_ms);
     finish_error(r->broker, r, "%s", why);
@@ -113,9 +113,9 @@ static void not_known(struct lock_request *r, struct round *round, int64_t now_m
 
 /* ---- HOLDS ---- */
 
-/* True when this is the operation of a hold that the broker has, within its promise. */
-static bool is_local(const struct lock_request *r, const struct hold *h, const char *op,
-                     int64_t now_ms)
+/* Tells whether `op` is the operation of this hold, and the hold within its promise. */
+static bool is_own_operation(const struct lock_request *r, const struct hold *h, const char *op,
+                             int64_t now_ms)
 {
     char text[BROKER_OP_MAX + 1];
     if (!h || !hold_is_valid(h, now_ms))
@@ -129,14 +129,14 @@ struct holds_sum {
     int64_t now_ms;
 };
 
-/* Adds what only the masters know. */
-static void sum_count(void *arg, const struct lock_info_seen *seen)
+/* Adds an entry count of the owner that is not of this broker's own operations. */
+static void sum_elsewhere(void *arg, const struct lock_info_seen *seen)
 {
     const struct holds_sum *sum = arg;
     struct lock_request *r = sum->request;
     if (owner_same(seen->owner, r->owner) &&
-        !is_local(r, lock_hold_of(r->lock, r->owner), seen->op, sum->now_ms) &&
-        !is_local(r, lock_share_of(r->lock, r->owner), seen->op, sum->now_ms))
+        !is_own_operation(r, lock_hold_of(r->lock, r->owner), seen->op, sum->now_ms) &&
+        !is_own_operation(r, lock_share_of(r->lock, r->owner), seen->op, sum->now_ms))
         r->count += seen->count;
 }
 
@@ -176,15 +176,15 @@ static void on_holds(struct round *round, void *arg, int64_t now_ms)
     struct hold *h = lock_hold_of(r->lock, r->owner), *share = lock_share_of(r->lock, r->owner);
     round_forget(round);
     if (quorum_state(&round->quorum) != QUORUM_WON) {
-        not_known(r, round, now_ms);
+        not_known_by_masters(r, round, now_ms);
         return;
     }
-    each_hold(r->info, sum_count, &(struct holds_sum){r, now_ms});
+    each_hold(r->info, sum_elsewhere, &(struct holds_sum){r, now_ms});
     count_local(r, h, now_ms);
     if (share != h)
         count_local(r, share, now_ms);
     if (r->count == 0 && owner_may_hold(r->info, r->owner))
-        not_known(r, round, now_ms);
+        not_known_by_masters(r, round, now_ms);
     else
         finish_count(r->broker, r, r->count);
 }
@@ -378,7 +378,7 @@ static void on_force_peeked(struct round *round, void *arg, int64_t now_ms)
     struct broker *b = r->broker;
     round_forget(round);
     if (quorum_state(&round->quorum) != QUORUM_WON) {
-        not_known(r, round, now_ms);
+        not_known_by_masters(r, round, now_ms);
         return;
     }
     lose_local(b, r, now_ms);

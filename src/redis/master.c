@@ -119,7 +119,7 @@ static void set_secret(struct master *m, const struct conf_master *conf)
     m->password = copy(conf->password);
 }
 
-/* The files are read anew each time: they may be others under the same names. */
+/* Makes the TLS context anew, because the files may be others under the same names. */
 static void set_tls(struct master *m, const struct conf_master *conf)
 {
     char error[TLS_REASON_MAX];

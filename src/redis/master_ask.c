@@ -24,9 +24,10 @@
 #include "base/clock.h"
 #include "redis/master_private.h"
 
-/* Items that the server may have before it at a time, renewals aside: no more than it was seen to
- * do in WINDOW_WORK_US, as the kinds of a lock, and servers, differ much in that. As many again for
- * each so many us that an answer takes to get here at best. */
+/* Bounds the items, renewals aside, that the server has not answered yet: to what it was seen to do
+ * in WINDOW_WORK_US, because kinds of lock, and servers, differ much in the work they need. The
+ * bound is doubled, tripled... on a slow network: by once more for each WINDOW_US of the quickest
+ * answer. */
 enum { WINDOW = 1024, WINDOW_WORK_US = 8000, WINDOW_US = 4000 };
 
 /* ---- batches ---- */
@@ -47,7 +48,7 @@ static struct master_batch *new_batch(struct master *m, master_reply_fn on_reply
     return b;
 }
 
-/* After it the scripts refuse to create anything. */
+/* Returns the time after which the scripts refuse to create anything, on our clock. */
 static int64_t deadline_ms(const struct master *m, const struct master_batch *b)
 {
     return b->asked_ms + 2 * m->setup.request_timeout_ms;
@@ -65,8 +66,8 @@ static void drop_items(struct master_batch *b)
     drop_bytes(&b->counters);
 }
 
-/* Calls are numbered by the master's own time in us, by which it forgets them (join.lua), and never
- * backwards. */
+/* Returns the number of the next call: the master's own time in us, because the master forgets
+ * numbers by their age (join.lua); never one that is not above the last. */
 static int64_t next_number(struct master *m, int64_t now_ms)
 {
     int64_t time_us = now_ms * 1000 + m->clock.best.offset_us;
@@ -84,7 +85,7 @@ static void write_batch(struct master *m, struct master_batch *b, int64_t now_ms
     buf_append(&m->out, m->head[b->script], (size_t)m->head_len[b->script]);
     request_int(&m->out, b->n_items);
     buf_append(&m->out, buf_head(&b->keys), buf_len(&b->keys));
-    if (row->deadline) /* by its own clock */
+    if (row->deadline) /* in the master's time */
         request_int(&m->out, deadline_ms(m, b) + m->clock.best.offset_us / 1000);
     else
         request_text(&m->out, "", 0);
@@ -145,14 +146,14 @@ static bool takes(struct master *m, enum script script, int64_t now_ms)
     return false;
 }
 
-/* Unlocks and locks come mixed. Were each to end the call of the other kind, calls would be short;
- * so those releases that may go first are gathered in a call of their own. */
 static bool has_room(const struct master_batch *b, enum script script, int n)
 {
     return !b || (b->script == script && b->n_items + n <= script_get(script)->items_max);
 }
 
-/* The batch that the item goes into. */
+/* Returns the batch that the item goes into. Releases and acquires come mixed: were each to close
+ * the batch of the other script, calls would be short. So releases that may overtake (`early`) are
+ * gathered in a batch of their own. */
 static struct master_batch *batch_for(struct master *m, enum script script,
                                       const struct master_item *item, int64_t now_ms)
 {
@@ -212,7 +213,7 @@ void master_together(struct master *m, enum script script, int n, int64_t now_ms
 
 /* ---- sending ---- */
 
-/* Returns whether so many more may be before the server: one call always. */
+/* Returns whether so many items more may be sent now; one call always may. */
 static bool has_window(const struct master *m, int64_t n_items)
 {
     int64_t trips = m->quickest_us < INT64_MAX ? m->quickest_us / WINDOW_US : 0;
@@ -222,7 +223,7 @@ static bool has_window(const struct master *m, int64_t n_items)
     return m->n_before == 0 || m->n_before + n_items <= window * (1 + trips);
 }
 
-/* It would be refused for coming late: whoever asked has long had his verdict. */
+/* Rejects a batch that the server would refuse as late: its callers have had their verdict. */
 static void leave_out(struct master *m, struct master_batch *b)
 {
     drop_items(b);

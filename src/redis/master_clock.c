@@ -30,7 +30,7 @@ bool master_clock_take(struct master *m, int64_t time_ms, int64_t sent_us, int64
     if (log_limited(&m->jump_limit, now_us / 1000))
         log_warn(m->object, "its clock has jumped by_ms=%" PRId64 " in_ms=%" PRId64,
                  apart_us / 1000, age_us / 1000);
-    if (verdict == SKEW_AHEAD) /* later, all that was promised before is over anyway */
+    if (verdict == SKEW_AHEAD) /* owed no longer than that: then all older promises are over */
         m->suspend_owed_ms = now_us / 1000 + master_quarantine_ms(m);
     return verdict == SKEW_AHEAD;
 }

@@ -29,8 +29,8 @@ static bool begins(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* It answered `what` by an error. What passes by itself only ends the link, the rest is for people.
- */
+/* Ends the link because the master answered `what` by an error: to DOWN for errors that pass by
+ * themselves, to REFUSED for those that people have to put right. Returns 0. */
 int master_give_up(struct master *m, const char *what)
 {
     const struct reply_value *v = m->reply.values;
@@ -92,7 +92,8 @@ static void load_scripts(struct master *m)
 
 /* ---- who it is ---- */
 
-/* What we can do without may fail; but this is how Redis turns a whole connection away. */
+/* Takes the answer to a request that may fail; but not the errors by which Redis turns the whole
+ * connection away. */
 static int on_optional(struct master *m)
 {
     const struct reply_value *v = m->reply.values;
@@ -112,7 +113,7 @@ static void kill_old_link(struct master *m)
     m->old_client_id = 0;
 }
 
-/* It has said all that we want to know. */
+/* Decides by the facts of INFO how to go on: not at all, or by joining the master. */
 static void judge(struct master *m)
 {
     const struct master_facts *f = &m->facts;
@@ -124,7 +125,7 @@ static void judge(struct master *m)
     if (master_judge(m) != 0)
         return;
     if (strcmp(m->run_id, f->run_id) == 0) {
-        /* What still stands in the buffers of the old link must not run any more. */
+        /* Keeps requests that are still in the buffers of the old link from being run. */
         if (m->old_client_id > 0)
             kill_old_link(m);
     } else {

@@ -33,7 +33,7 @@ static void put_call(struct master *m, enum script script, int n_args)
     request_str(&m->out, m->run_id);
 }
 
-/* A row of these, and `more` values. */
+/* Returns whether the reply is an array of these types (i: integer, t: text) and `more` values. */
 static bool is_row(const struct reply *r, const char *types, int more)
 {
     if (r->values[0].type != REPLY_ARRAY || r->count != 1 + (int)strlen(types) + more)
@@ -44,7 +44,8 @@ static bool is_row(const struct reply *r, const char *types, int more)
     return true;
 }
 
-/* Where join and activate say that it stands. */
+/* Moves the master to the state that join.lua or activate.lua has answered. Returns -1 when that is
+ * no state. */
 static int take_state(struct master *m, const struct reply_value *state, int64_t left_ms)
 {
     if (reply_is_text(&m->reply, state, "active")) {
@@ -75,7 +76,7 @@ static int on_activate(struct master *m)
     }
     if (!is_row(r, "iti", 0) || take_state(m, &r->values[2], r->values[3].integer) != 0)
         return -1;
-    if (m->state == MASTER_ACTIVE && master_life_is_over(m)) /* heard meanwhile */
+    if (m->state == MASTER_ACTIVE && master_life_is_over(m)) /* as was heard since it was asked */
         master_join(m);
     return 0;
 }
@@ -85,7 +86,7 @@ void master_activate(struct master *m, int64_t base, bool force)
     assert(base >= 0);
     if (m->state != MASTER_QUARANTINE)
         return;
-    if (master_life_is_over(m)) { /* it begins another one, with a quarantine of its own */
+    if (master_life_is_over(m)) { /* joining begins the next one, with its own quarantine */
         master_join(m);
         return;
     }
@@ -111,8 +112,8 @@ void master_suspend(struct master *m)
     if (ms == 0 || m->suspend_owed_ms <= m->heard_ms)
         return;
     if (!master_is_joined(m))
-        return; /* when it has joined */
-    /* A quarantine begins anew: by a clock that has jumped it would be over too early. */
+        return; /* on_join() calls this again */
+    /* Begins the quarantine anew, because by a clock that has jumped it would end too early. */
     m->quarantine_end_ms = m->heard_ms + ms;
     if (m->state == MASTER_ACTIVE)
         master_move(m, MASTER_QUARANTINE);
@@ -146,7 +147,7 @@ void master_disagree(struct master *m, const char *how)
         how, m->name);
 }
 
-/* The settings in force on the master are ours; else it is refused. */
+/* Returns whether the settings in force on the master are ours; refuses the master if not. */
 static bool agrees(struct master *m, const struct reply_value *settings)
 {
     const char *ours = m->setup.settings ? m->setup.settings : "";
@@ -165,7 +166,7 @@ static bool agrees(struct master *m, const struct reply_value *settings)
 
 /* ---- joining ---- */
 
-/* {time, state, left, settings, high, life, ...} */
+/* Returns whether the reply is {time, state, left, settings, high, life, ...}. */
 static bool is_join_answer(struct master *m)
 {
     const struct reply *r = &m->reply;
@@ -203,7 +204,7 @@ static int on_join(struct master *m)
     const struct reply *r = &m->reply;
 
     if (m->state != MASTER_JOINING)
-        return 0; /* overtaken by greet_again */
+        return 0; /* greet_again has been called since */
     if (master_said_error(m))
         return master_give_up(m, "join");
     if (!is_join_answer(m))
@@ -220,7 +221,7 @@ static int on_join(struct master *m)
         log_warn(m->object, "has lost its data");
     }
     m->stranger = false;
-    if (master_life_is_over(m)) { /* as was heard while the question was under way */
+    if (master_life_is_over(m)) { /* as was heard since it was asked */
         ask_join(m, on_join);
         return 0;
     }
@@ -251,7 +252,7 @@ static int on_high(struct master *m)
     if (!is_join_answer(m))
         return -1;
     master_take_lives(m, &r->values[6]);
-    /* Emptied, or activated by another broker: that is not the answer to the question. */
+    /* The server was emptied, or another broker has activated it: joins it to follow. */
     if (reply_is_text(r, &r->values[2], "active") != (m->state == MASTER_ACTIVE))
         master_join(m);
     else
@@ -260,7 +261,7 @@ static int on_high(struct master *m)
     return 0;
 }
 
-/* Join says it too, and its repeat changes nothing. */
+/* Asks by join.lua, which tells the highest token and changes nothing when it is repeated. */
 void master_ask_high(struct master *m)
 {
     if (master_is_joined(m))
@@ -294,7 +295,8 @@ int master_on_time(struct master *m)
     return 0;
 }
 
-/* Another broker may have ended the quarantine, or begun one, or somebody emptied the server. */
+/* Follows what others have done to the server meanwhile: ended its quarantine, begun one, or
+ * emptied it. */
 static int on_mark(struct master *m)
 {
     const struct reply *r = &m->reply;

@@ -10,12 +10,12 @@
 
 #include "redis/master_private.h"
 
-enum { OLDEST_MAJOR = 7 }; /* SET with NX and GET, PEXPIRE with GT */
+enum { OLDEST_MAJOR = 7 }; /* the first with SET NX GET and PEXPIRE GT, which the scripts use */
 
 static void copy_word(char *out, size_t size, const char *value, size_t len)
 {
     if (len >= size)
-        len = 0; /* no such thing has so long a name */
+        len = 0; /* no run id, role... is so long: takes it for none */
     memcpy(out, value, len);
     out[len] = 0;
 }

@@ -20,7 +20,8 @@
 
 #include "redis/master_private.h"
 
-/* The next one in the order in which a join tells of them: the master itself, then the others. */
+/* Returns the master behind m in the order in which a join tells of them: `self`, then the others;
+ * NULL after the last. */
 static struct master *next(struct master *self, struct master *m)
 {
     struct master *after = master_next_of_set(self, m == self ? NULL : m);
@@ -96,9 +97,10 @@ bool master_life_is_denied(const struct master *m)
     return life_take(&own, m->told.text, strlen(m->told.text));
 }
 
-/* A server that is somewhere else is in this place for other brokers, or has been. While it is in
- * quarantine it votes on nothing, so what follows can wait for the end of that (master_activate):
- * two servers that serve at the same time, each for some of the brokers, keep each other there. */
+/* Ends the life of a master because another server serves in its place for other brokers, or did.
+ * Waits with that while the master is in quarantine, in which it votes on nothing
+ * (master_activate): so of two servers that serve at the same time, each for some of the brokers,
+ * none leaves it. */
 static void end_life(struct master *m)
 {
     const char *own = strchr(m->own.text, ' '), *other = strchr(m->newest.text, ' ');

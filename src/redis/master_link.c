@@ -40,7 +40,7 @@ static void set_link_timer(struct event *timer, int64_t ms)
 
 /* ---- the link ends ---- */
 
-/* Between half and all of `ms`, so that brokers do not come in step. */
+/* Returns a time between half and all of `ms`, so that brokers do not come in step. */
 static int64_t with_jitter(int64_t ms)
 {
     uint32_t r;
@@ -71,7 +71,7 @@ void master_link_close(struct master *m)
         event_active(&m->turn, EV_TIMEOUT, 0);
 }
 
-/* One line for each different trouble, not for each try. */
+/* Logs the error of the link, unless the last one logged was the same: not one line a try. */
 static void say_trouble(struct master *m, const char *text)
 {
     if (strcmp(m->logged, m->error) == 0)
@@ -180,7 +180,7 @@ static void look_after(struct master *m, int64_t now_ms)
         m->probed_ms = now_ms;
         master_probe(m);
     } else if (is_in && now_ms - m->judged_ms > REVIEW_MS) {
-        m->judged_ms = now_ms; /* however busy it is */
+        m->judged_ms = now_ms;
         master_review(m);
     }
 }
@@ -194,7 +194,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
     (void)fd, (void)what;
     m->ticked_ms = now_ms;
     set_link_timer(&m->tick, MASTER_TICK_MS);
-    if (!late) /* we stood still ourselves: what has come meanwhile is read first */
+    if (!late) /* else this process stood still: replies that have come since are read first */
         look_after(m, now_ms);
 }
 

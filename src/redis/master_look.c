@@ -33,7 +33,7 @@ static void take_refusal(struct master *m, char *out)
         reply_words(out, REPLY_WORDS_MAX, reply_text(&m->reply, v), v->len);
 }
 
-/* Often forbidden: then it is not known to. */
+/* Notes whether the server syncs each write. CONFIG is often forbidden: then it is taken not to. */
 static int on_fsync(struct master *m)
 {
     const struct reply *r = &m->reply;
@@ -48,7 +48,7 @@ static bool is_text(const struct master *m, int i)
     return m->reply.values[i].type == REPLY_TEXT;
 }
 
-/* {run_id, state, until, settings}, each nil when no broker has been there. */
+/* Takes the mark {run_id, state, until, settings}; each is nil when no broker has been there. */
 static int on_look_mark(struct master *m)
 {
     const struct reply *r = &m->reply;
@@ -68,7 +68,7 @@ static int on_look_mark(struct master *m)
     if (reply_is_text(r, &r->values[2], "quarantine") && is_text(m, 3) &&
         util_parse_int(reply_text(r, &r->values[3]), r->values[3].len, 0, INT64_MAX, &until_ms) ==
             0) {
-        /* In its own time, which on_look_time() takes off. */
+        /* In the server's time, which on_look_time() subtracts. */
         l->found.quarantine_left_ms = until_ms;
     }
     return 0;
@@ -139,7 +139,7 @@ void master_look(struct master *m)
     master_ask_words(m, on_look_mark, "HMGET holdfast:master run_id state until settings");
     master_batch_add(m, on_scripts);
     request_strings(&m->out, 3, (const char *const[]){"EVAL", "return 1", "0"});
-    /* Nobody listens there. */
+    /* To a channel that nobody listens to. */
     master_ask_words(m, on_channels, "PUBLISH holdfast:wake: look");
     ask_look_time(m);
 }

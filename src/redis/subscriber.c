@@ -69,7 +69,7 @@ static void on_subscriber_beat(evutil_socket_t fd, short what, void *arg)
         request_words(stream_out(&w->stream), "PING");
         stream_flush(&w->stream);
     } else if (now_ms - w->asked_ms > DEAF_MS) {
-        tell_heard(w, INT64_MAX, 0); /* what is on its way may still come */
+        tell_heard(w, INT64_MAX, 0); /* keeps the link: messages under way may still come */
     }
 }
 
@@ -96,8 +96,8 @@ static void on_subscriber_open(void *arg)
     stream_flush(&w->stream);
 }
 
-/* ["message", channel, text]; ["subscribe", ...] and ["pong", ""] prove something. -1: the link is
- * of no use. */
+/* Takes a message: ["message", channel, text] is told, ["subscribe", ...] and ["pong", ""] prove
+ * that the link is alive. Returns -1 when the link is of no use. */
 static int take_message(struct subscriber *w)
 {
     const struct reply_value *v = w->reply.values;

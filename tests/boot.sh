@@ -9,7 +9,7 @@ export LC_ALL=C
 
 [ $# -ge 1 ] || { sed -n '2s/^# //p' "$0" >&2; exit 2; }
 deb=$1 old_deb=${2-}
-packages=systemd,systemd-sysv,dbus,redis-server,procps,libevent-core-2.1-7,libevent-extra-2.1-7,libhiredis0.14,libinih1
+packages=systemd,systemd-sysv,dbus,redis-server,procps,libevent-core-2.1-7,libevent-extra-2.1-7,libhiredis0.14,libinih1,libjansson4
 work=$(mktemp -d)
 pristine=${BOOT_TREE:-$work/pristine} tree=$work/tree
 nspawn='' init=''

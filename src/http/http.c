@@ -11,13 +11,16 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "http/page_files.h"
 #include "http/private.h"
 #include "stats/stats.h"
 
-enum {
-    SILENCE_S = 5, /* evhttp ends a connection after this time without a byte */
-    NONCE_LEN = 26
-};
+enum { SILENCE_S = 5 /* evhttp ends a connection after this time without a byte */ };
+
+static const char policy[] =
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'";
 
 struct http {
     struct evhttp *evhttp;
@@ -35,7 +38,6 @@ struct answer {
     const char *query; /* NULL: none */
     const char *host;  /* the header; NULL: none */
     const char *type;
-    char policy[256]; /* Content-Security-Policy */
     struct buf body;
     int status;
 };
@@ -53,7 +55,6 @@ static bool is_verbose(const char *query)
 
 static void answer_metrics(struct answer *a)
 {
-    a->type = "text/plain; version=0.0.4; charset=utf-8";
     a->http->hooks.metrics(a->http->hooks.arg, &a->body);
 }
 
@@ -84,45 +85,58 @@ static void refuse_host(struct answer *a)
 
     a->status = 421;
     buf_printf(&a->body, "This broker is not known as '");
-    http_escape(&a->body, a->host, len < 256 ? len : 256);
+    http_show(&a->body, a->host, len < 256 ? len : 256);
     buf_printf(&a->body, "'. If it should be, add that name to hosts in section [http] of its "
                          "configuration (holdfast.ini(5)); else use its address.\n");
 }
 
-static void answer_page(struct answer *a)
+static void answer_status(struct answer *a)
 {
-    if (!http_host_fits(a->host, a->http->hooks.hosts(a->http->hooks.arg))) {
-        refuse_host(a);
-        return;
-    }
     struct http_view *view = util_alloc(sizeof *view);
-    char nonce[NONCE_LEN + 1];
 
-    util_random_id(nonce, NONCE_LEN);
-    snprintf(a->policy, sizeof a->policy,
-             "default-src 'none'; style-src 'nonce-%s'; script-src 'nonce-%s'; img-src data:; "
-             "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-             nonce, nonce);
-    a->type = "text/html; charset=utf-8";
     a->http->hooks.view(a->http->hooks.arg, view);
     copy_samples(a->http, view);
-    http_page(&a->body, view, nonce);
+    http_status(&a->body, view);
     free(view);
 }
 
-static const struct {
+static const struct route {
     const char *path;
     void (*make)(struct answer *);
+    const char *type; /* NULL: plain text */
+    const char *text; /* without make() */
+    bool is_guarded;  /* for hosts of ours only */
 } routes[] = {
-    {"/", answer_page},         {"/metrics", answer_metrics}, {"/livez", answer_livez},
-    {"/readyz", answer_readyz}, {"/-/healthy", answer_livez}, {"/-/ready", answer_readyz},
+    {"/", NULL, "text/html; charset=utf-8", http_page_html, true},
+    {"/style.css", NULL, "text/css; charset=utf-8", http_style_css, false},
+    {"/page.js", NULL, "text/javascript; charset=utf-8", http_page_js, false},
+    {"/status.json", answer_status, "application/json", NULL, true},
+    {"/metrics", answer_metrics, "text/plain; version=0.0.4; charset=utf-8", NULL, false},
+    {"/livez", answer_livez, NULL, NULL, false},
+    {"/readyz", answer_readyz, NULL, NULL, false},
+    {"/-/healthy", answer_livez, NULL, NULL, false},
+    {"/-/ready", answer_readyz, NULL, NULL, false},
 };
+
+static void follow_route(struct answer *a, const struct route *route)
+{
+    if (route->is_guarded && !http_host_fits(a->host, a->http->hooks.hosts(a->http->hooks.arg))) {
+        refuse_host(a);
+        return;
+    }
+    if (route->type)
+        a->type = route->type;
+    if (route->make)
+        route->make(a);
+    else
+        buf_append(&a->body, route->text, strlen(route->text));
+}
 
 static void make_answer(struct answer *a, const char *path)
 {
     for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++) {
         if (strcmp(path, routes[i].path) == 0) {
-            routes[i].make(a);
+            follow_route(a, &routes[i]);
             return;
         }
     }
@@ -147,7 +161,7 @@ static void send_answer(struct evhttp_request *req, const struct answer *a, bool
     snprintf(length, sizeof length, "%zu", buf_len(&a->body));
     evhttp_add_header(headers, "Content-Type", a->type);
     evhttp_add_header(headers, "Content-Length", length);
-    evhttp_add_header(headers, "Content-Security-Policy", a->policy);
+    evhttp_add_header(headers, "Content-Security-Policy", policy);
     evhttp_add_header(headers, "X-Content-Type-Options", "nosniff");
     evhttp_add_header(headers, "Referrer-Policy", "no-referrer");
     evhttp_add_header(headers, "Cross-Origin-Resource-Policy", "same-origin");
@@ -162,10 +176,7 @@ static void send_answer(struct evhttp_request *req, const struct answer *a, bool
 
 static void on_request(struct evhttp_request *req, void *arg)
 {
-    struct answer a = {.http = arg,
-                       .type = "text/plain; charset=utf-8",
-                       .policy = "default-src 'none'; frame-ancestors 'none'",
-                       .status = 200};
+    struct answer a = {.http = arg, .type = "text/plain; charset=utf-8", .status = 200};
     const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(req);
     const char *path = uri ? evhttp_uri_get_path(uri) : NULL;
     bool odd = strncmp(evhttp_request_get_uri(req), "//", 2) == 0; /* the path is a host then */

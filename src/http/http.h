@@ -7,6 +7,8 @@
  *   /livez  /-/healthy     200: the loop turns
  *   /readyz /-/ready       200, or 503 and why no lock can be had; ?verbose: each check
  *   /                      the status page, for hosts of ours only (host.c)
+ *   /style.css /page.js    how it looks, and what fills it
+ *   /status.json           ... from this, for hosts of ours only
  *
  * GET and HEAD only; nothing can be changed from here. One request a connection, and every
  * connection ends after HTTP_CONN_MS whatever it does.
@@ -15,7 +17,7 @@
 #include <stddef.h>
 
 #include "base/util.h"
-#include "http/page.h"
+#include "http/status.h"
 
 struct buf;
 struct conf_listens;

@@ -36,11 +36,4 @@ void http_conns_fini(struct http_conns *); /* after evhttp_free() */
 bool http_host_fits(const char *header, const char *hosts);
 /* Returns whether there is more than one Host. A proxy on the way may have gone by the other. */
 bool http_has_hosts(const struct evkeyvalq *headers);
-
-/* ---- text.c: numbers and texts for people ---- */
-/* Append "850 us", "1.2 ms", "340 ms", "2.4 s", "3 min 12 s", "2 h 5 min", "3 d 4 h". */
-void http_put_us(struct buf *, int64_t us);
-void http_put_ms(struct buf *, int64_t ms);
-/* Appends "1 234 567", by narrow spaces. */
-void http_put_count(struct buf *, uint64_t n);
 #endif

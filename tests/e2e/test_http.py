@@ -1,6 +1,7 @@
 """Metrics, health checks and the status page, and what the HTTP listener bears."""
 
 import http.client
+import json
 import os
 import re
 import resource
@@ -45,6 +46,11 @@ class Http:
             return Reply(reply.status, dict(reply.getheaders()), reply.read())
         finally:
             conn.close()
+
+    def status(self):
+        reply = self.ask("/status.json")
+        assert reply.status == 200 and reply.headers["Content-Type"] == "application/json"
+        return json.loads(reply.text)
 
     def metrics(self):
         reply = self.ask("/metrics")
@@ -296,7 +302,7 @@ def test_not_ready_without_quorum(make_broker, masters3):
     assert value(metrics, "holdfast_quorum_required") == 2
     assert value(metrics, "holdfast_backend_up", node="a") == 1
     assert value(metrics, "holdfast_backend_up", node="c") == 0
-    assert "Not ready" in web.ask("/").text
+    assert web.status()["state"] == "Not ready"
     masters3[1].cont()
     masters3[2].cont()
     wait_for("200", lambda: web.ask("/readyz").status == 200)
@@ -315,7 +321,7 @@ def test_not_ready_while_draining(make_broker, masters1, clients):
     assert web.ask("/livez").status == 200
     metrics = web.metrics()
     assert value(metrics, "holdfast_draining") == 1 and value(metrics, "holdfast_ready") == 0
-    assert "Draining" in web.ask("/").text
+    assert web.status()["state"] == "Draining"
     client.cmd("UNLOCK", "held")
     assert broker.wait() == 0
 
@@ -457,7 +463,7 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.tags.append((tag, dict(attrs)))
-        if tag not in ("meta", "link", "path", "polyline"):
+        if tag not in ("meta", "link"):
             self.open.append(tag)
 
     def handle_startendtag(self, tag, attrs):
@@ -467,15 +473,33 @@ class Page(HTMLParser):
         assert self.open and self.open.pop() == tag
 
     def handle_data(self, data):
-        if self.open and self.open[-1] not in ("style", "script"):
-            self.words.append(data)
+        self.words.append(data)
 
     @property
     def text(self):
         return " ".join(" ".join(self.words).split())
 
 
-def test_the_page_shows_what_happens(web, client, clients, broker):
+@pytest.fixture
+def look(web, tmp_path):
+    """Opens the page in a browser and gives what is there once its script has filled it."""
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if not browser:
+        pytest.skip("there is no Chromium")
+
+    def look():
+        done = subprocess.run(
+            [browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+             "--disable-background-networking", "--disable-component-update", "--disable-sync",
+             "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--user-data-dir=%s" % tmp_path,
+             "--enable-logging=stderr", "--virtual-time-budget=1500", "--dump-dom", "http://127.0.0.1:%d/" % web.port],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", timeout=120, check=True)
+        assert "CONSOLE" not in done.stderr, done.stderr  # an error of the script, or what the policy has refused
+        return done.stdout
+    return look
+
+
+def test_the_status_tells_what_happens(web, client, clients, broker):
     client.cmd("CLIENT", "SETNAME", "the-holder")
     client.cmd("OWNER", "secret-owner")
     token = client.cmd("LOCK", "page-lock")[0]
@@ -483,61 +507,142 @@ def test_the_page_shows_what_happens(web, client, clients, broker):
     other.cmd("CLIENT", "SETNAME", "the-waiter")
     other.send("LOCK", "page-lock", "WAIT", 0)
     wait_for("a waiter", lambda: broker.info()["waiters"] == "1")
-    page = Page(web.ask("/").text)
-    assert "Ready" in page.text and "1 of 1 vote" in page.text
+    status = web.status()
+    assert (status["state"], status["voting"], status["quorum"]) == ("Ready", 1, 1)
+    assert (status["held"], status["waiting"], status["lost"], status["losses"]) == (1, 1, 0, [])
+    (hold,), (wait,) = status["holds"], status["waits"]
+    assert (hold["lock"], hold["client_name"], hold["waiting"]) == ("page-lock", "the-holder", 1)
+    assert (wait["lock"], wait["client_name"]) == ("page-lock", "the-waiter")
+    assert status["masters"][0]["up"] and status["masters"][0]["state"] == "active"
+    assert "secret-owner" not in web.ask("/status.json").text
+    wait_for("two seconds of curves", lambda: len(web.status()["curves"]["held"]) >= 2)
+    clients(broker).cmd("FORCEUNLOCK", "page-lock")
+    other.recv()
+    status = web.status()
+    # The waiter may have been granted it on the way, and lost it too.
+    assert ("page-lock", "forced", str(token)) in [(loss["lock"], loss["reason"], loss["token"]) for loss in status["losses"]]
+    assert status["lost"] == len(status["losses"]) and status["waits"] == []
+
+
+def test_the_page_shows_what_happens(web, client, clients, broker, look):
+    client.cmd("CLIENT", "SETNAME", "the-holder")
+    client.cmd("OWNER", "secret-owner")
+    token = client.cmd("LOCK", "page-lock")[0]
+    other = clients(broker)
+    other.cmd("CLIENT", "SETNAME", "the-waiter")
+    other.send("LOCK", "page-lock", "WAIT", 0)
+    wait_for("a waiter and curves", lambda: web.status()["waiting"] == 1 and len(web.status()["curves"]["held"]) > 1)
+    html = look()
+    page = Page(html)
+    assert "Ready" in page.text and "1 of 1 vote, a lock needs 1" in page.text
+    assert "shortest lease" in page.text and "none in jeopardy" in page.text and "of at most" in page.text
     assert page.text.count("page-lock") == 2
     assert "the-holder" in page.text and "the-waiter" in page.text
-    assert "No lock has been lost" in page.text
+    assert [attrs for tag, attrs in page.tags if tag == "p" and attrs.get("id") == "no-losses" and "hidden" not in attrs]
+    assert [attrs for tag, attrs in page.tags if tag == "p" and attrs.get("id") == "no-waits" and "hidden" in attrs]
+    assert not [attrs for tag, attrs in page.tags if tag == "main" and "hidden" in attrs]
+    assert [tag for tag, _ in page.tags].count("polyline") == 4
+    assert html.partition('id="times"')[2].partition("</tbody>")[0].count("<td") == 4 * 5
+    assert "<title>Ready \u00b7 holdfast</title>" in html
     assert "secret-owner" not in page.text
     clients(broker).cmd("FORCEUNLOCK", "page-lock")
     other.recv()
-    page = Page(web.ask("/").text)
-    assert str(token) in page.text and "forced" in page.text
-    assert "Nobody waits" in page.text
+    page = Page(look())
+    assert str(token) in page.text and "forced" in page.text and "an administrator said FORCEUNLOCK" in page.text
+    assert [attrs for tag, attrs in page.tags if tag == "p" and attrs.get("id") == "no-waits" and "hidden" not in attrs]
 
 
-def test_strangers_names_stay_text(web, client, clients, broker):
-    evil = "</main><script>alert(1)</script><img src=x onerror=alert(2)>\"'&\u202e\x1b[31m"
+EVIL = "</main><script>alert(1)</script><img src=x onerror=alert(2)>\"'&\u202e\x1b[31m"
+
+
+@pytest.fixture
+def strangers(web, client, clients, broker):
+    """Holds and waits for locks with names that try to be more than names."""
     client.cmd("CLIENT", "SETNAME", "<b>bold</b>")
-    client.cmd("LOCK", evil)
+    client.cmd("LOCK", EVIL)
     other = clients(broker)
-    other.send("LOCK", evil, "WAIT", 0)
+    other.send("LOCK", EVIL, "WAIT", 0)
     wait_for("a waiter", lambda: broker.info()["waiters"] == "1")
     client.send("LOCK", b"\xff\xfe\x80 raw")
     assert client.recv()
-    reply = web.ask("/")
-    page = Page(reply.text)
+
+
+def test_strangers_names_in_the_status(web, strangers):
+    text, status = web.ask("/status.json").text, web.status()
+    assert "\u202e" not in text and "\x1b" not in text and "\\u202e" not in text and "\\u001b" not in text
+    shown = EVIL.replace("\u202e", "\\xe2\\x80\\xae").replace("\x1b", "\\x1b")
+    assert {hold["lock"] for hold in status["holds"]} == {shown, "\\xff\\xfe\\x80 raw"}
+    assert {hold["client_name"] for hold in status["holds"]} == {"<b>bold</b>"}
+
+
+def test_strangers_names_stay_text(web, strangers, look):
+    html = look()
+    page = Page(html)
     assert [tag for tag, _ in page.tags].count("script") == 1
     assert "img" not in [tag for tag, _ in page.tags] and "b" in [tag for tag, _ in page.tags]
     assert "<b>bold</b>" in page.text and "alert(2)" in page.text
-    assert "\u202e" not in reply.text and "\x1b" not in reply.text
+    assert "\u202e" not in html and "\x1b" not in html
     assert "\\xff\\xfe\\x80 raw" in page.text
     for tag, attrs in page.tags:
         assert not any(name.startswith("on") or name == "style" for name in attrs), (tag, attrs)
-        assert tag in ("a", "link") or not {"src", "href"} & set(attrs), (tag, attrs)
+        assert tag in ("a", "link", "script") or not {"src", "href"} & set(attrs), (tag, attrs)
+        assert attrs.get("src", "page.js") == "page.js"
+
+
+def test_the_page_without_its_script(web):
+    page = Page(web.ask("/").text)
+    assert "noscript" in [tag for tag, _ in page.tags]
+    assert "needs JavaScript" in page.text and "holdfast top" in page.text
+    assert [attrs for tag, attrs in page.tags if tag == "main" and "hidden" in attrs]
+
+
+def test_numbers_for_people():
+    """page.js without a page: the browser is a stub that never looks."""
+    node = shutil.which("node")
+    if not node:
+        pytest.skip("there is no node")
+    script = os.path.join(os.path.dirname(__file__), "../../src/http/page.js")
+    asked = {"us(0)": "0 \u00b5s", "us(999)": "999 \u00b5s", "us(1250)": "1.3 ms", "us(12000)": "12 ms",
+             "us(3400000)": "3.4 s", "ms(999)": "999 ms", "ms(9500)": "9.5 s", "ms(59999)": "59 s", "ms(60000)": "1 min",
+             "ms(192000)": "3 min 12 s", "ms(7500000)": "2 h 5 min", "ms(86400000)": "1 d", "ms(90061000)": "1 d 1 h",
+             "quantileText(undefined, 0)": "\u2013", "quantileText(999, 1000)": "< 1.0 ms", "quantileText(0, 0)": "0 \u00b5s",
+             "count(0)": "0", "count(999)": "999", "count(1000)": "1|000", "count(1002003)": "1|002|003"}
+    run = """
+        const [script, ...asked] = process.argv.slice(1);
+        const context = require('vm').createContext({document: {hidden: true}, setTimeout: () => 0});
+        const evaluate = text => require('vm').runInContext(text, context);
+        evaluate(require('fs').readFileSync(script, 'utf-8'));
+        console.log(JSON.stringify(asked.map(evaluate)));
+    """
+    out = subprocess.run([node, "-e", run, script, *asked], stdout=subprocess.PIPE, timeout=60, check=True).stdout
+    got = [text.replace("\u00a0", " ").replace("\u202f", "|") for text in json.loads(out)]
+    assert dict(zip(asked, got)) == asked
 
 
 def test_the_page_answers_to_hosts_of_its_own_only(web, client, clients):
     """A page of elsewhere can have its name lead here; the browser says that name."""
     client.cmd("LOCK", "secret:1")
     for host in ("evil.example", "evil.example:%d" % web.port, "127.0.0.1.evil.example", "<b>\u202e".encode()):
-        reply = web.ask("/", headers={"Host": host})
-        assert reply.status == 421 and "secret" not in reply.text
-        assert "hosts in section [http]" in reply.text and "\u202e" not in reply.text
-        assert reply.headers["Content-Type"].startswith("text/plain")
+        for path in ("/", "/status.json"):
+            reply = web.ask(path, headers={"Host": host})
+            assert reply.status == 421 and "secret" not in reply.text
+            assert "hosts in section [http]" in reply.text and "\u202e" not in reply.text
+            assert reply.headers["Content-Type"].startswith("text/plain")
         for path in ("/metrics", "/livez", "/readyz?verbose", "/-/ready"):  # of any name: they show none of a lock
             reply = web.ask(path, headers={"Host": host})
             assert reply.status == 200 and "secret" not in reply.text
     for host in ("127.0.0.1:%d" % web.port, "localhost", "[::1]:1", "192.0.2.1", socket.gethostname()):
-        assert "secret:1" in web.ask("/", headers={"Host": host}).text
-    assert web.ask("/", headers={"Host": "[::1]evil"}).status == 421
+        assert "secret:1" in web.ask("/status.json", headers={"Host": host}).text
+        assert web.ask("/", headers={"Host": host}).status == 200
+    for path in ("/", "/status.json"):
+        assert web.ask(path, headers={"Host": "[::1]evil"}).status == 421
     assert b" 421 Misdirected Request\r\n" in web.raw(b"GET / HTTP/1.0\r\nHost: evil.example\r\n\r\n")
     assert b" 200 OK" in web.raw(b"GET / HTTP/1.0\r\n\r\n")
     for second in (b"localhost", b"evil.example"):
         assert web.raw(b"GET / HTTP/1.1\r\nHost: localhost\r\nhost: %s\r\n\r\n" % second).startswith(b"HTTP/1.1 400 ")
     admin = clients(web.broker)
     assert admin.cmd("CONFIG", "SET", "http.hosts", "locks.example, other") == "OK"
-    assert "secret:1" in web.ask("/", headers={"Host": "LOCKS.example:80"}).text
+    assert "secret:1" in web.ask("/status.json", headers={"Host": "LOCKS.example:80"}).text
     assert web.ask("/", headers={"Host": "evil.example"}).status == 421
     assert "names of hosts" in str(admin.err("CONFIG", "SET", "http.hosts", "locks.example:80"))
     assert admin.cmd("CONFIG", "SET", "http.hosts", "*") == "OK"
@@ -545,20 +650,19 @@ def test_the_page_answers_to_hosts_of_its_own_only(web, client, clients):
 
 
 def test_the_policy_of_the_page(web):
-    first, second = web.ask("/"), web.ask("/")
-    nonces = []
-    for reply in (first, second):
+    files = {"/": "text/html", "/style.css": "text/css", "/page.js": "text/javascript", "/status.json": "application/json"}
+    for path, kind in files.items():
+        reply = web.ask(path)
         policy = reply.headers["Content-Security-Policy"]
-        nonce = re.search(r"style-src 'nonce-([a-z2-7]+)'; script-src 'nonce-([a-z2-7]+)'", policy)
-        assert nonce.group(1) == nonce.group(2) and len(nonce.group(1)) >= 26
-        assert reply.text.count('nonce="%s"' % nonce.group(1)) == 2
-        nonces.append(nonce.group(1))
+        assert reply.headers["Content-Type"].startswith(kind) and reply.headers["X-Content-Type-Options"] == "nosniff"
+        assert "default-src 'none'; style-src 'self'; script-src 'self'; " in policy
         assert "unsafe" not in policy and "frame-ancestors 'none'" in policy
-    assert nonces[0] != nonces[1]
-    tags = Page(first.text).tags
+    tags = Page(web.ask("/").text).tags
     assert any(tag == "meta" and attrs.get("name") == "viewport" for tag, attrs in tags)
-    outside = [attrs["href"] for tag, attrs in tags if "href" in attrs]
-    assert all(href.startswith(("/", "data:")) for href in outside)
+    for tag, attrs in tags:
+        assert "style" not in attrs and tag != "style" and not any(name.startswith("on") for name in attrs)
+        assert tag != "script" or attrs["src"] == "page.js"
+        assert not re.match(r"[a-z]+:|//", attrs.get("href", "")) or attrs["href"] == "data:,"
 
 
 # What it bears
@@ -662,7 +766,7 @@ def test_many_connections(web, client):
 def test_many_requests_one_after_the_other(web):
     fds = len(os.listdir("/proc/%d/fd" % web.broker.proc.pid))
     for i in range(300):
-        assert web.ask("/livez" if i % 10 else "/").status == 200
+        assert web.ask("/livez" if i % 10 else "/status.json").status == 200
     wait_for("descriptors", lambda: len(os.listdir("/proc/%d/fd" % web.broker.proc.pid)) <= fds + 1)
 
 

@@ -5,12 +5,13 @@
  * can be would be most of the time. evhttp itself is not here: its functions that would send are
  * our own. Besides not crashing:
  * - each request is answered once, with one of our statuses, a length, and nothing else to HEAD;
- * - whatever the texts are, the page has the tags that it has with harmless ones;
+ * - whatever the texts are, status.json has the shape that it has with harmless ones;
  * - each line of the metrics is one: a comment, or a name, labels in whole quotes, and a number. */
 #include <event2/buffer.h>
 #include <event2/event.h>
 #include <event2/http.h>
 #include <event2/http_struct.h>
+#include <jansson.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +40,7 @@ static char texts[TEXTS_MAX][TEXT_MAX + 1];
 static size_t n_texts;
 static int64_t last_number;
 static size_t n_lost, n_seconds;
-static bool is_page; /* the answer is HTML, and not plain text that looks like it */
+static bool is_json; /* by its type */
 
 #define require(ok) ((ok) ? (void)0 : not_so(#ok, __LINE__))
 
@@ -67,7 +68,7 @@ static void check_headers(struct evhttp_request *req, size_t len, bool with_body
     require(length && type && evhttp_find_header(headers, "Content-Security-Policy") &&
             strcmp(evhttp_find_header(headers, "Connection"), "close") == 0);
     require(with_body ? (size_t)atoll(length) == len : len == 0);
-    is_page = strncmp(type, "text/html", 9) == 0;
+    is_json = strcmp(type, "application/json") == 0;
 }
 
 void evhttp_send_reply(struct evhttp_request *req, int code, const char *reason,
@@ -208,30 +209,29 @@ static const struct http_hooks hooks = {.hosts = hosts,
 
 /* ---- what comes out ---- */
 
-/* The next tag from *p on, "<" and name, which *p is then behind; NULL: there is none. */
-static const char *next_tag(const char **p, const char *end, size_t *len)
+/* Texts and numbers may differ. */
+static void check_same_shape(json_t *a, json_t *b)
 {
-    const char *tag = memchr(*p, '<', (size_t)(end - *p)), *at = tag ? tag + 1 : end;
+    const char *key;
+    json_t *value;
 
-    while (at < end && *at != ' ' && *at != '>' && *at != '<')
-        at++;
-    *p = at;
-    *len = tag ? (size_t)(at - tag) : 0;
-    return tag;
+    require(json_typeof(a) == json_typeof(b) || (json_is_boolean(a) && json_is_boolean(b)));
+    require(json_object_size(a) == json_object_size(b) && json_array_size(a) == json_array_size(b));
+    for (size_t i = 0; i < json_array_size(a); i++)
+        check_same_shape(json_array_get(a, i), json_array_get(b, i));
+    json_object_foreach(a, key, value)
+    {
+        require(json_object_get(b, key) != NULL);
+        check_same_shape(value, json_object_get(b, key));
+    }
 }
 
-static void check_same_tags(const struct buf *a, const struct buf *b)
+static json_t *read_json(const struct buf *text)
 {
-    const char *pa = buf_head(a), *enda = pa + buf_len(a);
-    const char *pb = buf_head(b), *endb = pb + buf_len(b);
-    const char *taga, *tagb;
-    size_t lena, lenb;
+    json_t *json = json_loadb(buf_head(text), buf_len(text), JSON_REJECT_DUPLICATES, NULL);
 
-    do {
-        taga = next_tag(&pa, enda, &lena);
-        tagb = next_tag(&pb, endb, &lenb);
-        require(lena == lenb && (lena == 0 || memcmp(taga, tagb, lena) == 0));
-    } while (taga);
+    require(json != NULL);
+    return json;
 }
 
 static void check_quotes(const char *line, size_t len)
@@ -346,17 +346,17 @@ static struct http *begin(void)
     return h;
 }
 
-static void check_page(const uint8_t *data, size_t size, char digit, const char *uri)
+static void check_status(const uint8_t *data, size_t size, char digit, const char *uri)
 {
-    static struct buf page;
-    struct buf last = page;
+    json_t *first = read_json(&body);
 
-    page = body;
-    body = last; /* whose room the other page takes */
     start(data, size, true);
     note_lost();
     require(ask(digit, uri));
-    check_same_tags(&page, &body);
+    json_t *second = read_json(&body);
+    check_same_shape(first, second);
+    json_decref(first);
+    json_decref(second);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -374,8 +374,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     note_lost();
     struct http *h = begin();
     if (ask(digit, uri) && status == 200 && buf_len(&body) > 0) {
-        if (is_page)
-            check_page(data, size, digit, uri);
+        if (is_json)
+            check_status(data, size, digit, uri);
         else if (strncmp(buf_head(&body), "# HELP", 6) == 0)
             check_metrics(buf_head(&body), buf_len(&body));
     }

@@ -1,8 +1,8 @@
-#ifndef HOLDFAST_HTTP_PAGE_H
-#define HOLDFAST_HTTP_PAGE_H
+#ifndef HOLDFAST_HTTP_STATUS_H
+#define HOLDFAST_HTTP_STATUS_H
 /*
- * page: makes the status page, one HTML text that is complete in itself, from a view of the broker.
- * Pure: whoever fills the view knows where things come from.
+ * status: makes the JSON that fills the status page from a view of the broker. Pure: whoever fills
+ * the view knows where things come from.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,7 +32,7 @@ struct http_sample {
     uint32_t held, waiting;     /* at its end */
 };
 
-/* All texts are only lent, for as long as the page is being made. */
+/* All texts are only lent, for as long as the text is being made. */
 struct http_view {
     const struct stats_gauges *gauges;
     const char *id;     /* of the broker */
@@ -46,11 +46,9 @@ struct http_view {
     size_t n_samples;
 };
 
-/* Appends the page. nonce: by this the Content-Security-Policy lets its style and script through.
- */
-void http_page(struct buf *out, const struct http_view *view, const char *nonce);
+/* Appends text as people may be shown it (utf8.h). */
+void http_show(struct buf *out, const char *text, size_t len);
 
-/* Appends text so that it is text wherever it stands in HTML, in quotes too. What is no printable
- * UTF-8, or would turn the direction of the line, comes as \xNN. */
-void http_escape(struct buf *out, const char *text, size_t len);
+/* Appends the JSON text. */
+void http_status(struct buf *out, const struct http_view *view);
 #endif

@@ -18,6 +18,7 @@ static const struct {
     const char *name;
 } categories[] = {{CMD_ADMIN, "admin"},
                   {CMD_CONNECTION, "connection"},
+                  {CMD_DROP_IN, "drop-in"},
                   {CMD_INSPECT, "inspect"},
                   {CMD_LOCK, "lock"}};
 enum { N_CATEGORIES = sizeof(categories) / sizeof(categories[0]) };
@@ -72,7 +73,8 @@ static void write_user(struct resp_writer *w, const struct user *u)
         buf_printf(&text, " ~%.*s", (int)len, p);
         p += len;
     }
-    buf_printf(&text, " -@all +@connection%s%s%s", u->allow & CONF_ALLOW_LOCK ? " +@lock" : "",
+    buf_printf(&text, " -@all +@connection%s%s%s%s", u->allow & CONF_ALLOW_LOCK ? " +@lock" : "",
+               u->allow & CONF_ALLOW_DROP_IN ? " +@drop-in" : "",
                u->allow & CONF_ALLOW_INSPECT ? " +@inspect" : "",
                u->allow & CONF_ALLOW_ADMIN ? " +@admin" : "");
     resp_bulk(w, buf_head(&text), buf_len(&text));

@@ -80,8 +80,8 @@ void cmd_client_pause(struct cmd_call *c)
         cmd_reply_error(c, "ERR timeout is out of range: at most %d ms", PAUSE_MAX_MS);
     else {
         /* Redis's WRITE: what changes nothing goes on. */
-        unsigned classes =
-            c->argc == 4 && cmd_word_is(&c->argv[3], "WRITE") ? CMD_LOCK : CMD_LOCK | CMD_INSPECT;
+        unsigned classes = CMD_LOCK | CMD_DROP_IN |
+                           (c->argc == 4 && cmd_word_is(&c->argv[3], "WRITE") ? 0 : CMD_INSPECT);
         cmd_hooks()->pause(cmd_hooks()->server, c->now_ms + pause_ms, classes);
         cmd_reply_ok(c);
     }

@@ -74,7 +74,7 @@ static void append_line(struct buf *text, struct session *s, int64_t now_ms)
     buf_printf(text, " age=%" PRId64 " idle=%" PRId64 " flags=", (now_ms - s->created_ms) / 1000,
                (now_ms - s->last_ms) / 1000);
     append_flags(text, s);
-    buf_printf(text, " db=0 sub=%" PRIu32 " psub=%" PRIu32 " ssub=0 multi=%d",
+    buf_printf(text, " db=%d sub=%" PRIu32 " psub=%" PRIu32 " ssub=0 multi=%d", s->db,
                pubsub_count_session(s, false), pubsub_count_session(s, true), s->multi ? 0 : -1);
     buf_printf(text,
                " qbuf=%zu qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=%zu oll=0 omem=%zu "

@@ -49,6 +49,7 @@ void cmd_fini(void)
     stats_set_commands(NULL);
     slowlog_reset();
     cmd_refusals_reset();
+    cmd_names_fini();
     cmd_index_fini();
 }
 
@@ -283,6 +284,8 @@ static void run_call(struct cmd_call *c, bool again, int64_t now_us)
 
     if (row == NULL)
         return;
+    if (c->session->db != 0)
+        cmd_name_database(c);
     if (!arity_allows(c) || !pubsub_allows(c) || !multi_allows(c) || !cmd_permits(c)) {
         row->counts.rejected++;
         return;

@@ -18,8 +18,8 @@ struct broker;
 struct conf;
 struct stats_command;
 
-/* Flags of a row. The class decides who may run it (ACL categories: @lock, @inspect, @admin,
- * @connection). */
+/* Flags of a row. The class decides who may run it (ACL categories: @lock, @drop-in, @inspect,
+ * @admin, @connection). */
 enum {
     CMD_LOCK = 1u << 0,       /* takes or gives back locks */
     CMD_INSPECT = 1u << 1,    /* reads state */
@@ -34,8 +34,9 @@ enum {
     CMD_ALL_NAMES = 1u << 9, /* shows names whoever they belong to: for users without patterns */
     CMD_MULTI_OK = 1u << 10, /* runs also after MULTI */
     CMD_RELEASE = 1u << 11,  /* gives back: always allowed for what the connection itself holds */
+    CMD_DROP_IN = 1u << 12,  /* a command of Redis that is served on locks */
 };
-#define CMD_CLASSES (CMD_LOCK | CMD_INSPECT | CMD_ADMIN | CMD_CONNECTION)
+#define CMD_CLASSES (CMD_LOCK | CMD_DROP_IN | CMD_INSPECT | CMD_ADMIN | CMD_CONNECTION)
 
 /* One request that is run. argv[0] is the command's name; arguments may hold any bytes and are not
  * terminated. */
@@ -159,12 +160,21 @@ bool cmd_permits(struct cmd_call *);
 
 /* Returns whether a request may have so many words. */
 bool cmd_arity_fits(const struct cmd *, int argc);
-/* Returns whether the first argument is the number of names that follow. */
-bool cmd_counts_names(const struct cmd *);
+/* Where the names of locks stand in a request (names.c). */
+enum cmd_names {
+    CMD_NAMES_NONE,
+    CMD_NAMES_FIRST,  /* the first argument is one */
+    CMD_NAMES_COUNTED /* the first argument is the number of names that follow */
+};
+enum cmd_names cmd_names(const struct cmd *);
 /* Finds the names of locks in a request: from argv[*first] to before the returned word; both are
  * the same when there are none. All words behind a number of names that does not fit count as
  * names. */
 int cmd_find_names(const struct cmd *, int argc, const struct resp_arg *argv, int *first);
+/* Puts the names that a connection with a database other than 0 means in place of those that it
+ * said. c->argv then holds until the next call. */
+void cmd_name_database(struct cmd_call *);
+void cmd_names_fini(void);
 
 /* Answers the error for what is no command, or no sub-command of this one (unknown.c). */
 void cmd_reject_unknown(struct cmd_call *);

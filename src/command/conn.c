@@ -60,6 +60,7 @@ void cmd_conn_reset(struct cmd_call *c)
     session_set_user(s, s->own_user);
     s->no_evict = s->no_touch = s->tell = s->multi = false;
     s->proto = 2;
+    s->db = 0;
 
     resp_simple(cmd_reply(c), "RESET");
 }
@@ -70,10 +71,12 @@ void cmd_conn_select(struct cmd_call *c)
 
     if (util_parse_int(c->argv[1].ptr, c->argv[1].len, INT32_MIN, INT32_MAX, &index) != 0)
         cmd_reply_error(c, "ERR value is not an integer or out of range");
-    else if (index != 0)
+    else if (index < 0 || index >= SESSION_DATABASES)
         cmd_reply_error(c, "ERR DB index is out of range");
-    else
+    else {
+        c->session->db = (uint8_t)index;
         cmd_reply_ok(c);
+    }
 }
 
 void cmd_conn_time(struct cmd_call *c)

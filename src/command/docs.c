@@ -24,8 +24,7 @@ static const char *group_of(const struct cmd *cmd)
 /* The first argument is the name of a lock: what Redis calls a key. */
 static bool has_key(const struct cmd *cmd)
 {
-    return (cmd->flags & (CMD_LOCK | CMD_INSPECT)) != 0 && strncmp(cmd->syntax, "name", 4) == 0 &&
-           (cmd->syntax[4] == '\0' || cmd->syntax[4] == ' ');
+    return cmd_names(cmd) == CMD_NAMES_FIRST;
 }
 
 static const char *full_name(const struct cmd *cmd)
@@ -63,22 +62,19 @@ struct word {
 };
 
 static const struct word flag_words[] = {
-    {CMD_LOCK, "write"},
+    {CMD_LOCK | CMD_DROP_IN, "write"},
     {CMD_INSPECT, "readonly"},
     {CMD_ADMIN, "admin"},
     {CMD_ADMIN | CMD_CONNECTION, "noscript"},
     {CMD_CONNECTION, "loading"},
     {CMD_CONNECTION, "stale"},
-    {CMD_LOCK | CMD_INSPECT | CMD_CONNECTION, "fast"},
+    {CMD_LOCK | CMD_DROP_IN | CMD_INSPECT | CMD_CONNECTION, "fast"},
     {0, NULL},
 };
 
 static const struct word class_words[] = {
-    {CMD_LOCK, "@lock"},
-    {CMD_INSPECT, "@inspect"},
-    {CMD_ADMIN, "@admin"},
-    {CMD_CONNECTION, "@connection"},
-    {0, NULL},
+    {CMD_LOCK, "@lock"},   {CMD_DROP_IN, "@drop-in"},       {CMD_INSPECT, "@inspect"},
+    {CMD_ADMIN, "@admin"}, {CMD_CONNECTION, "@connection"}, {0, NULL},
 };
 
 static void write_words(struct resp_writer *w, const struct word *words, unsigned flags)
@@ -223,7 +219,7 @@ void cmd_docs_getkeys(struct cmd_call *c)
         cmd_reply_error(c, "ERR Invalid command specified");
         return;
     }
-    if (!has_key(cmd) && !cmd_counts_names(cmd)) {
+    if (cmd_names(cmd) == CMD_NAMES_NONE) {
         cmd_reply_error(c, "ERR The command has no key arguments");
         return;
     }
@@ -232,7 +228,7 @@ void cmd_docs_getkeys(struct cmd_call *c)
         return;
     }
     int end = cmd_find_names(cmd, n, words, &first);
-    if (cmd_counts_names(cmd) && !is_number_of_keys(&words[1], end - first)) {
+    if (cmd_names(cmd) == CMD_NAMES_COUNTED && !is_number_of_keys(&words[1], end - first)) {
         cmd_reply_error(c, "ERR Invalid arguments specified for command");
         return;
     }

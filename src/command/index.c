@@ -71,7 +71,7 @@ static void row_init(struct cmd_row *row, const struct cmd *parent, const struct
         *p = (char)tolower((unsigned char)*p);
     row->cmd = cmd;
     row->number = (uint16_t)(row - rows);
-    row->subject = cmd_counts_names(cmd) ? 2 : 1;
+    row->subject = cmd_names(cmd) == CMD_NAMES_COUNTED ? 2 : 1;
     row->counts.name = row->full_name;
 }
 

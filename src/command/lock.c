@@ -32,6 +32,22 @@ static bool check_id(struct cmd_call *c, const char *what, const struct resp_arg
     return true;
 }
 
+/* Drop-in holds have an owner on the masters that tells them from those of LOCK. */
+static bool check_owner(struct cmd_call *c, const struct resp_arg *arg)
+{
+    static const char drop_in[] = "drop-in ";
+
+    if (!check_id(c, "owner", arg, LOCK_OWNER_MAX))
+        return false;
+    if (arg->len < sizeof drop_in - 1 || memcmp(arg->ptr, drop_in, sizeof drop_in - 1) != 0)
+        return true;
+    cmd_reply_error(c,
+                    "ERR an owner must not begin with '%s', as those of locks that are taken by "
+                    "commands of Redis do; choose another one",
+                    drop_in);
+    return false;
+}
+
 static bool take_ms(struct cmd_call *c, const char *option, const struct resp_arg *arg, int64_t min,
                     int64_t max, int64_t *out)
 {
@@ -84,7 +100,7 @@ static int take_lock_option(struct cmd_call *c, struct lock_request *r, unsigned
     int64_t ms, max_lease_ms;
     switch (option) {
     case WITH_OWNER:
-        if (!check_id(c, "owner", value, LOCK_OWNER_MAX))
+        if (!check_owner(c, value))
             return -1;
         owner_unref(r->owner);
         r->owner = owner_get(value->ptr, value->len);
@@ -280,7 +296,7 @@ void cmd_lock_owner(struct cmd_call *c)
         return;
     }
     if (c->argc > 1) {
-        if (!check_id(c, "owner", &c->argv[1], LOCK_OWNER_MAX))
+        if (!check_owner(c, &c->argv[1]))
             return;
         owner_unref(c->session->owner);
         c->session->owner = owner_get(c->argv[1].ptr, c->argv[1].len);

@@ -12,7 +12,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/util.h"
 #include "command/command.h"
 #include "conf/conf.h"
 #include "lock/view.h"
@@ -101,6 +100,7 @@ static const struct {
     unsigned flag, allow;
     const char *name;
 } classes[] = {{CMD_LOCK, CONF_ALLOW_LOCK, "lock"},
+               {CMD_DROP_IN, CONF_ALLOW_DROP_IN, "drop-in"},
                {CMD_INSPECT, CONF_ALLOW_INSPECT, "inspect"},
                {CMD_ADMIN, CONF_ALLOW_ADMIN, "admin"}};
 
@@ -114,30 +114,6 @@ static const char *missing_class(const struct user *u, unsigned flags)
 }
 
 /* ---- names ---- */
-
-bool cmd_counts_names(const struct cmd *cmd)
-{
-    return strncmp(cmd->syntax, "numnames ", 9) == 0;
-}
-
-int cmd_find_names(const struct cmd *cmd, int argc, const struct resp_arg *argv, int *first)
-{
-    int64_t n;
-
-    *first = 0;
-    if ((cmd->flags & (CMD_LOCK | CMD_INSPECT)) == 0)
-        return 0;
-    if (cmd_counts_names(cmd)) {
-        *first = 2;
-        if (argc < 2 || util_parse_int(argv[1].ptr, argv[1].len, 1, argc - 2, &n) != 0)
-            return argc; /* the command will refuse the number; until then all are names */
-        return 2 + (int)n;
-    }
-    if (strncmp(cmd->syntax, "name", 4) != 0 || (cmd->syntax[4] != '\0' && cmd->syntax[4] != ' '))
-        return 0;
-    *first = 1;
-    return argc > 1 ? 2 : 1;
-}
 
 static bool refuse_name(struct cmd_call *c, const struct resp_arg *name, const char *what)
 {

@@ -61,7 +61,7 @@ void cmd_reject_unknown(struct cmd_call *c)
     args[len] = '\0';
     cmd_reply_error(c,
                     "ERR unknown command '%s', with args beginning with: %s"
-                    "(this is holdfast, which keeps locks and no keys; %s; HELP tells more)",
+                    "(holdfast keeps locks, not data; %s; HELP tells more)",
                     name, args, hint_for(&c->argv[0]));
 }
 

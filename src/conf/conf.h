@@ -91,7 +91,12 @@ struct conf_master {
 };
 
 /* Classes of commands that a user may run. */
-enum conf_allow { CONF_ALLOW_LOCK = 1, CONF_ALLOW_INSPECT = 2, CONF_ALLOW_ADMIN = 4 };
+enum conf_allow {
+    CONF_ALLOW_LOCK = 1,
+    CONF_ALLOW_INSPECT = 2,
+    CONF_ALLOW_ADMIN = 4,
+    CONF_ALLOW_DROP_IN = 8
+};
 
 struct conf_user {
     char *name;
@@ -116,6 +121,7 @@ struct conf_lock {
     int64_t handover_max_time_ms; /* the same */
     int64_t max_locks;            /* of all owners; 0: no limit */
     int64_t max_locks_per_client, max_waiters_per_lock, max_waiters;
+    int64_t drop_in_max_hold_ms; /* what a drop-in lock without a time lives for */
 };
 
 /* What the room client reads. */
@@ -147,6 +153,8 @@ struct conf {
     /* [limits] */
     int64_t max_master_reply;
     int64_t max_master_inflight;
+    /* [drop_in] */
+    int drop_in; /* 0, 1 */
     /* [http] */
     struct conf_listens http_listen; /* TCP only; may be empty: off */
     char *http_hosts;                /* names with CONF_HOSTS_BETWEEN between them; NULL: none */

@@ -112,6 +112,11 @@ static const struct conf_option options[] = {
     CONF_NAMED(holdfast, log_facility, ENUM, log_facility, "daemon", 0, 0, LIVE,
         log_facility_names, "what syslog files the messages under")
 
+    CONF_NAMED(drop_in, enabled, ENUM, drop_in, "yes", 0, 0, LIVE,
+        yes_no_names, "serve the commands of Redis by which programs take locks")
+    CONF_ROW(drop_in, max_hold, DURATION, lock.drop_in_max_hold_ms, "24h", MINUTE, 30 * DAY, LIVE,
+        "how long a lock that such a command has taken without a time lives")
+
     CONF_NAMED(http, listen, LISTEN, http_listen, "127.0.0.1:9625", 0, 0, 0, off_names,
         "addresses of metrics, health checks and the status page")
     CONF_ROW(http, hosts, HOSTS, http_hosts, "none", 0, 0, LIVE,

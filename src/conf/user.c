@@ -19,6 +19,7 @@
 #define NAME_BYTES "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-@"
 
 static const struct conf_name allow_names[] = {{"lock", CONF_ALLOW_LOCK},
+                                               {"drop-in", CONF_ALLOW_DROP_IN},
                                                {"inspect", CONF_ALLOW_INSPECT},
                                                {"admin", CONF_ALLOW_ADMIN},
                                                {NULL, 0}};
@@ -100,7 +101,7 @@ static int set_allow(struct conf_user *u, const char *value, struct conf_error *
         if (name->name != NULL)
             allow |= (unsigned)name->value;
         else if (*word != '\0')
-            rc = conf_refuse(err, "must be some of lock, inspect and admin");
+            rc = conf_refuse(err, "must be some of lock, drop-in, inspect and admin");
     }
     free(text);
     if (rc == 0)
@@ -173,7 +174,7 @@ static struct conf_user *find_or_add(struct conf *conf, const char *name, size_t
     struct conf_user *u = &conf->users[conf->user_count++];
     *u = (struct conf_user){.name = util_memdup(name, len),
                             .names = util_strdup("*"),
-                            .allow = CONF_ALLOW_LOCK | CONF_ALLOW_INSPECT,
+                            .allow = CONF_ALLOW_LOCK | CONF_ALLOW_DROP_IN | CONF_ALLOW_INSPECT,
                             .uid = -1};
     return u;
 }

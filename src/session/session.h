@@ -73,7 +73,7 @@ struct session_events {
     void (*on_written)(struct request *);
 };
 
-enum { SESSION_NAME_MAX = 128 };
+enum { SESSION_NAME_MAX = 128, SESSION_DATABASES = 16 };
 
 struct session {
     uint64_t id; /* unique in this process, from 1 */
@@ -98,6 +98,7 @@ struct session {
     int64_t created_ms, last_ms;
     uint16_t last_cmd;
     uint8_t proto; /* 2 or 3 */
+    uint8_t db;    /* SELECT; names of another one than 0 are other names, see command/names.c */
     bool ready;    /* on_ready has been called, session_flush not yet */
     bool writing;  /* a reply is being written */
     bool closing;  /* no further command is run (QUIT, kill) */

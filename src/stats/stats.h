@@ -205,7 +205,7 @@ void stats_info(struct buf *out, const char *section, const struct stats_gauges 
 void stats_metrics(struct buf *out, const struct stats_gauges *gauges);
 
 /* Version of this program, and the one of Redis that INFO and HELLO claim for clients that look. */
-#define STATS_REDIS_VERSION "7.0.15"
+#define STATS_REDIS_VERSION "8.4.0"
 const char *stats_version(void);
 
 #endif

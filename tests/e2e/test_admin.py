@@ -31,7 +31,7 @@ def as_redis(one, client, *args):
         theirs = direct.recv()
     assert type(ours) is type(theirs), (ours, theirs)
     if str(theirs).startswith("ERR unknown command"):  # ours goes on, for people
-        assert str(ours).startswith(str(theirs) + "(this is holdfast, "), ours
+        assert str(ours).startswith(str(theirs) + "(holdfast keeps locks, not data; "), ours
     else:
         assert str(ours) == str(theirs)
     return ours
@@ -56,6 +56,8 @@ def as_redis(one, client, *args):
     ("SELECT", "1x"),
     ("SELECT", "99"),
     ("SELECT", "-1"),
+    ("SELECT", "16"),
+    ("SELECT", "15"),
     ("HELLO", "4"),
     ("HELLO", "1"),
     ("HELLO", "abc"),
@@ -92,7 +94,7 @@ def test_answers_as_redis_does(one, client, args):
 @pytest.mark.parametrize("command", ["GET", "SETEX", "EVAL", "DEBUG", "FLUSHALL", "KEYS"])
 def test_commands_of_redis_that_are_not_ours_are_unknown(client, command):
     err = client.err(command, "a", "b")
-    assert str(err).startswith("ERR unknown command '%s', with args beginning with: 'a' 'b' (this is holdfast," % command)
+    assert str(err).startswith("ERR unknown command '%s', with args beginning with: 'a' 'b' (holdfast keeps locks, not data;" % command)
     assert "LOCK" in str(err).split("(")[1]
     assert client.cmd("PING") == "PONG"
 

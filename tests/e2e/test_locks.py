@@ -655,3 +655,35 @@ def test_a_bad_option_leaves_a_held_lock_alone(a, name):
     a.err("LOCK", name, "WAIT", "x")
     assert a.cmd("HOLDS", name) == 1
     assert a.cmd("RENEW", name)[0] == token
+
+
+# Databases
+
+def test_a_database_is_a_prefix_of_names(a, b, name):
+    assert a.cmd("SELECT", 3) == "OK"
+    assert is_grant(a.cmd("LOCK", name))
+    assert is_grant(b.cmd("LOCK", name)), "database 0 has other names"
+    assert b.cmd("LOCK", "db3:" + name) is None
+    assert b.cmd("HOLDS", "db3:" + name) == 0 and a.cmd("HOLDS", name) == 1
+    assert "db3:" + name in b.cmd("LOCKS", "COUNT", 1000)[1]
+    assert a.cmd("SELECT", 0) == "OK"
+    assert a.cmd("UNLOCK", "db3:" + name) == 1
+    b.cmd("SELECT", 15)
+    assert len(b.cmd("MLOCK", 2, name, name + "2")[0]) == 2
+    assert a.cmd("LOCK", "db15:%s2" % name) is None
+    assert a.err("SELECT", 16).code == "ERR"
+
+
+# Owners that only drop-in locks have
+
+@pytest.mark.parametrize("words", [
+    ("OWNER", "drop-in s t x"), ("LOCK", "name", "OWNER", "drop-in "), ("RENEW", "name", "OWNER", "drop-in h"),
+    ("MLOCK", 1, "name", "OWNER", "drop-in s"), ("UNLOCK", "name", "OWNER", "drop-in s t x"),
+])
+def test_nobody_passes_for_a_drop_in_lock(a, words):
+    assert str(a.err(*words)).startswith("ERR an owner must not begin with 'drop-in '")
+
+
+@pytest.mark.parametrize("owner", ["drop-in", "Drop-in s t x", "drop-inx"])
+def test_other_owners_may_be_called_alike(a, name, owner):
+    assert is_grant(a.cmd("LOCK", name, "OWNER", owner))

@@ -335,23 +335,22 @@ static const struct exchange exchanges[] = {
     {"ping a b", "-ERR wrong number of arguments for 'ping' command\r\n"},
     {"eCHo x", "$1\r\nx\r\n"},
     {"echo", "-ERR wrong number of arguments for 'echo' command\r\n"},
-    {"foo",
-     "-ERR unknown command 'foo', with args beginning with: (this is holdfast, which keeps locks "
-     "and no keys; LOCK name takes a lock, UNLOCK name gives it back; HELP tells more)\r\n"},
+    {"foo", "-ERR unknown command 'foo', with args beginning with: (holdfast keeps locks, not "
+            "data; LOCK name takes a lock, UNLOCK name gives it back; HELP tells more)\r\n"},
     {"foo a b",
-     "-ERR unknown command 'foo', with args beginning with: 'a' 'b' (this is holdfast, which keeps "
-     "locks and no keys; LOCK name takes a lock, UNLOCK name gives it back; HELP tells more)\r\n"},
-    {"foo\r\n+OK x\r\ny", "-ERR unknown command 'foo  +OK', with args beginning with: 'x  y' (this "
-                          "is holdfast, which keeps locks and no keys; LOCK name takes a lock, "
+     "-ERR unknown command 'foo', with args beginning with: 'a' 'b' (holdfast keeps locks, not "
+     "data; LOCK name takes a lock, UNLOCK name gives it back; HELP tells more)\r\n"},
+    {"foo\r\n+OK x\r\ny", "-ERR unknown command 'foo  +OK', with args beginning with: 'x  y' "
+                          "(holdfast keeps locks, not data; LOCK name takes a lock, "
                           "UNLOCK name gives it back; HELP tells more)\r\n"},
-    {"get k", "-ERR unknown command 'get', with args beginning with: 'k' (this is holdfast, which "
-              "keeps locks and no keys; LOCKINFO name shows who holds a lock, HOLDS name whether "
+    {"get k", "-ERR unknown command 'get', with args beginning with: 'k' (holdfast keeps locks, "
+              "not data; LOCKINFO name shows who holds a lock, HOLDS name whether "
               "it is you; HELP tells more)\r\n"},
-    {"eval x 0", "-ERR unknown command 'eval', with args beginning with: 'x' '0' (this is "
-                 "holdfast, which keeps locks and no keys; LOCK name and UNLOCK name take the "
+    {"eval x 0", "-ERR unknown command 'eval', with args beginning with: 'x' '0' (holdfast keeps "
+                 "locks, not data; LOCK name and UNLOCK name take the "
                  "place of lock scripts; HELP tells more)\r\n"},
-    {"", "-ERR unknown command '', with args beginning with: (this is holdfast, which keeps locks "
-         "and no keys; LOCK name takes a lock, UNLOCK name gives it back; HELP tells more)\r\n"},
+    {"", "-ERR unknown command '', with args beginning with: (holdfast keeps locks, not data; LOCK "
+         "name takes a lock, UNLOCK name gives it back; HELP tells more)\r\n"},
     {"client", "-ERR wrong number of arguments for 'client' command\r\n"},
     {"client foo", "-ERR unknown subcommand 'foo'. Try CLIENT HELP.\r\n"},
     {"client id x", "-ERR wrong number of arguments for 'client|id' command\r\n"},
@@ -361,7 +360,9 @@ static const struct exchange exchanges[] = {
     {"discard", "-ERR DISCARD without MULTI\r\n"},
     {"multi x", "-ERR wrong number of arguments for 'multi' command\r\n"},
     {"select 0", "+OK\r\n"},
-    {"select 1", "-ERR DB index is out of range\r\n"},
+    {"select 15", "+OK\r\n"},
+    {"select 16", "-ERR DB index is out of range\r\n"},
+    {"select -1", "-ERR DB index is out of range\r\n"},
     {"select x", "-ERR value is not an integer or out of range\r\n"},
     {"time", "*2\r\n$10\r\n1700000000\r\n$6\r\n123000\r\n"},
     {"auth x",
@@ -553,7 +554,7 @@ START_TEST(hello_changes_protocol)
 
     snprintf(
         want, sizeof(want),
-        "*16\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n$5\r\nproto\r\n:"
+        "*16\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$5\r\n8.4.0\r\n$5\r\nproto\r\n:"
         "2\r\n"
         "$2\r\nid\r\n:1\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n"
         "$7\r\nmodules\r\n*0\r\n$8\r\nholdfast\r\n$%zu\r\n%s\r\n",
@@ -607,6 +608,31 @@ START_TEST(nothing_runs_after_multi)
 }
 END_TEST
 
+/* The names that handlers, rights and MONITOR see are those of the one set of locks. */
+START_TEST(a_database_is_a_prefix_of_names)
+{
+    expect(&b, "monitor", "+OK\r\n");
+    expect(&a, "select 3", "+OK\r\n");
+    ck_assert_ptr_nonnull(strstr(take(&b), "\"select\" \"3\""));
+    expect(&a, "unlock x", ":1\r\n");
+    ck_assert_ptr_nonnull(strstr(take(&b), "\"unlock\" \"db3:x\"\r\n"));
+    expect(&a, "mlock 2 x yy owner z", ":1\r\n");
+    ck_assert_ptr_nonnull(
+        strstr(take(&b), "\"mlock\" \"2\" \"db3:x\" \"db3:yy\" \"owner\" \"z\"\r\n"));
+    expect(&a, "mlock 3 x", ":1\r\n");
+    ck_assert_ptr_nonnull(strstr(take(&b), "\"mlock\" \"3\" \"db3:x\"\r\n"));
+    expect(&a, "echo x", "$1\r\nx\r\n");
+    ck_assert_ptr_nonnull(strstr(take(&b), "\"echo\" \"x\"\r\n"));
+    send_words(&a, "client info");
+    ck_assert_ptr_nonnull(strstr(take(&a), " db=3 "));
+    take(&b);
+    expect(&a, "reset", "+RESET\r\n");
+    take(&b);
+    expect(&a, "unlock x", ":1\r\n");
+    ck_assert_ptr_nonnull(strstr(take(&b), "\"unlock\" \"x\"\r\n"));
+}
+END_TEST
+
 START_TEST(quit_closes)
 {
     expect(&a, "quit", "+OK\r\n");
@@ -624,8 +650,8 @@ START_TEST(subscribed_connection_is_narrow)
         "-ERR Can't execute 'client|list': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / "
         "RESET are allowed in this context\r\n");
     expect(&a, "foo",
-           "-ERR unknown command 'foo', with args beginning with: (this is holdfast, which keeps "
-           "locks and no keys; LOCK name takes a lock, UNLOCK name gives it back; HELP tells "
+           "-ERR unknown command 'foo', with args beginning with: (holdfast keeps locks, not data; "
+           "LOCK name takes a lock, UNLOCK name gives it back; HELP tells "
            "more)\r\n");
     expect(&a, "ping", "*2\r\n$4\r\npong\r\n$0\r\n\r\n");
     expect(&a, "ping x", "*2\r\n$4\r\npong\r\n$1\r\nx\r\n");
@@ -781,7 +807,7 @@ static void expect_counts(const char *full_name, uint64_t ok, uint64_t failed, u
 START_TEST(each_request_counts_once)
 {
     send_words(&a, "ping");
-    send_words(&a, "select 7");
+    send_words(&a, "select 77");
     send_words(&a, "client id");
     send_words(&a, "client id x");
     send_words(&a, "client foo");
@@ -794,7 +820,7 @@ START_TEST(each_request_counts_once)
     send_words(&a, "lock orders");
     expect_counts("lock", 0, 0, 0);
     send_words(&a, "ping");
-    send_words(&a, "select 7");
+    send_words(&a, "select 77");
     expect_counts("ping", 2, 0, 0);
     expect_counts("select", 0, 2, 0);
     now_us += 3000;
@@ -969,6 +995,7 @@ int main(void)
     tcase_add_test(tc, hello_changes_protocol);
     tcase_add_test(tc, nothing_runs_after_multi);
     tcase_add_test(tc, quit_closes);
+    tcase_add_test(tc, a_database_is_a_prefix_of_names);
     tcase_add_test(tc, subscribed_connection_is_narrow);
     tcase_add_test(tc, subscriptions_are_limited);
     tcase_add_test(tc, clients_are_listed);

@@ -195,7 +195,7 @@ START_TEST(info_for_clients)
     ck_assert_int_eq(redis_cli_field(text, "aof_rewrite_in_progress"), 0);
     ck_assert_int_eq(redis_cli_field(text, "loading"), 0);
 
-    ASSERT_LINE(text, "redis_version:7.0.15");
+    ASSERT_LINE(text, "redis_version:8.4.0");
     ASSERT_LINE(text, "redis_mode:standalone");
     ASSERT_LINE(text, "role:master");
     ASSERT_LINE(text, "loading:0");

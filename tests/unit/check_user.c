@@ -243,7 +243,7 @@ START_TEST(refused_options)
                    "app: must be what holdfastd --hash-password prints, or none");
     expect_refused("users.app", "nopass", "app: only the user default can be nopass");
     expect_refused("users.app.allow", "lock all",
-                   "app.allow: must be some of lock, inspect and admin");
+                   "app.allow: must be some of lock, drop-in, inspect and admin");
     expect_refused("users.app.names", " ",
                    "app.names: must be patterns of names, such as orders:* jobs:*");
     expect_refused("users.app.uid", "-1",

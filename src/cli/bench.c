@@ -2,6 +2,7 @@
  * holdfast bench: reads its options, has bench_load run, and prints the figures.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,6 @@
 #include "base/buf.h"
 #include "cli/bench_load.h"
 #include "cli/cli.h"
-#include "cli/json.h"
 #include "cli/text.h"
 
 enum { CLIENTS_MAX = 100000, NAMES_MAX = 10000000 };
@@ -125,45 +125,43 @@ static void bench_text(const struct bench_plan *p, const struct bench_result *r,
                    r->errors, r->disconnects, r->first_error);
 }
 
-static void put_json_hist(struct json *j, const char *key, const struct hist *h)
+/* Returns the number with so many decimals. */
+static json_t *rounded_json(double n, int decimals)
 {
-    json_object(j, key);
-    json_int(j, "count", (int64_t)h->count);
+    double scale = pow(10, decimals);
+    return json_real(round(n * scale) / scale);
+}
+
+static json_t *hist_json(const struct hist *h)
+{
+    json_t *json = json_pack("{s:I}", "count", (json_int_t)h->count);
     for (int i = 0; i < N_QUANTILES; i++)
-        json_int(j, quantiles[i].name, hist_at(h, quantiles[i].q));
-    json_int(j, "max", h->max_us);
-    json_double(j, "mean", mean_us(h), 1);
-    json_close(j);
+        json_object_set_new(json, quantiles[i].name, json_integer(hist_at(h, quantiles[i].q)));
+    json_object_set_new(json, "max", json_integer(h->max_us));
+    json_object_set_new(json, "mean", rounded_json(mean_us(h), 1));
+    return json;
 }
 
 static void bench_json(const struct bench_plan *p, const struct bench_result *r, struct buf *out)
 {
-    struct json j = {.out = out};
-    json_object(&j, NULL);
-    json_string(&j, "broker", p->urls->v[0].shown);
-    json_int(&j, "clients", p->clients);
-    json_int(&j, "names", p->names);
-    json_string(&j, "kind", kind_of(p));
-    if (p->limit)
-        json_int(&j, "limit", p->limit);
-    else
-        json_null(&j, "limit");
-    json_int(&j, "hold_us", p->hold_us);
-    json_int(&j, "think_us", p->think_us);
-    json_double(&j, "seconds", (double)r->elapsed_us / 1e6, 3);
-    json_double(&j, "grants_per_second", per_second(r->grant_us.count, r->elapsed_us), 1);
-    put_json_hist(&j, "grant_us", &r->grant_us);
-    put_json_hist(&j, "handover_us", &r->handover_us);
-    json_object(&j, "grants_per_client");
-    json_int(&j, "min", r->grants[0]);
-    json_int(&j, "median", r->grants[p->clients / 2]);
-    json_int(&j, "max", r->grants[p->clients - 1]);
-    json_close(&j);
-    json_int(&j, "not_granted", (int64_t)r->refused);
-    json_int(&j, "errors", (int64_t)r->errors);
-    json_int(&j, "disconnects", (int64_t)r->disconnects);
-    json_string(&j, "first_error", r->first_error);
-    json_close(&j);
+    json_t *json =
+        json_pack("{s:o, s:I, s:I, s:s, s:o, s:I, s:I}", "broker",
+                  text_json_str(p->urls->v[0].shown), "clients", p->clients, "names", p->names,
+                  "kind", kind_of(p), "limit", p->limit ? json_integer(p->limit) : json_null(),
+                  "hold_us", p->hold_us, "think_us", p->think_us);
+    json_t *per_client = json_pack("{s:i, s:i, s:i}", "min", r->grants[0], "median",
+                                   r->grants[p->clients / 2], "max", r->grants[p->clients - 1]);
+    json_object_set_new(json, "seconds", rounded_json((double)r->elapsed_us / 1e6, 3));
+    json_object_set_new(json, "grants_per_second",
+                        rounded_json(per_second(r->grant_us.count, r->elapsed_us), 1));
+    json_object_set_new(json, "grant_us", hist_json(&r->grant_us));
+    json_object_set_new(json, "handover_us", hist_json(&r->handover_us));
+    json_object_set_new(json, "grants_per_client", per_client);
+    json_object_update_new(json, json_pack("{s:I, s:I, s:I, s:o}", "not_granted",
+                                           (json_int_t)r->refused, "errors", (json_int_t)r->errors,
+                                           "disconnects", (json_int_t)r->disconnects, "first_error",
+                                           text_json_str(r->first_error)));
+    text_put_json(out, json);
 }
 
 int bench_main(int argc, char **argv)

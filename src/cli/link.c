@@ -41,16 +41,6 @@ static int fail_io(struct link *l)
     return link_fail(l, "%s: %s", l->url->shown, why);
 }
 
-static void send_auth(struct link *l, const struct url *url)
-{
-    const char *words[] = {"AUTH", url->at.user, url->at.password};
-    if (url->at.user)
-        link_send(l, 3, words);
-    else
-        link_send(l, 2, (const char *[]){"AUTH", url->at.password});
-    l->auth_due = true;
-}
-
 int link_open(struct link *l, const struct url *url)
 {
     *l = (struct link){.url = url};
@@ -66,8 +56,9 @@ int link_open(struct link *l, const struct url *url)
     if (url->tls)
         l->tls = tls_connect(url->tls, l->ctx->fd, url->at.host);
     l->wants_write = true; /* connected when it can be written to */
-    if (url->at.password)
-        send_auth(l, url);
+    l->auth_due = url->at.password != NULL;
+    if (l->auth_due)
+        request_auth(&l->out, url->at.user, url->at.password);
     return 0;
 }
 
@@ -122,9 +113,7 @@ void link_send(struct link *l, int argc, const char *const *argv)
 {
     if (!link_is_open(l))
         return;
-    request_array(&l->out, argc);
-    for (int i = 0; i < argc; i++)
-        request_str(&l->out, argv[i]);
+    request_strings(&l->out, argc, argv);
     l->wants_write = true;
 }
 

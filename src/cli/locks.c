@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/json.h"
+#include "cli/text.h"
 
 enum { BATCH = 64 };
 
@@ -181,17 +181,12 @@ const char *locks_kind(char *buf, const redisReply *info)
     return buf;
 }
 
-void locks_put_kind(struct json *j, const redisReply *info)
+void locks_add_kind(json_t *lock, const redisReply *info)
 {
     const redisReply *limit = ask_get(info, "limit");
     const char *kind = ask_text(info, "kind");
-    if (*kind)
-        json_string(j, "kind", kind);
-    else
-        json_null(j, "kind");
-    if (*kind && limit && limit->type == REDIS_REPLY_INTEGER)
-        json_int(j, "limit", limit->integer);
-    else
-        json_null(j, "limit");
-    json_int(j, "holding", locks_holding(info));
+    bool has_limit = *kind && limit && limit->type == REDIS_REPLY_INTEGER;
+    json_object_set_new(lock, "kind", *kind ? text_json_str(kind) : json_null());
+    json_object_set_new(lock, "limit", has_limit ? json_integer(limit->integer) : json_null());
+    json_object_set_new(lock, "holding", json_integer(locks_holding(info)));
 }

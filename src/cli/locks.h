@@ -3,6 +3,8 @@
 /*
  * locks: reads the locks of a broker, with LOCKINFO of each.
  */
+#include <jansson.h>
+
 #include "cli/ask.h"
 
 struct locks_row {
@@ -39,7 +41,6 @@ const char *locks_kind(char *buf, const redisReply *info);
 /* Returns whether a holder holds through another broker, which alone knows since when. */
 bool locks_is_elsewhere(const redisReply *holder);
 
-struct json;
-/* Writes the members kind, limit and holding. */
-void locks_put_kind(struct json *j, const redisReply *info);
+/* Sets the members kind, limit and holding. */
+void locks_add_kind(json_t *lock, const redisReply *info);
 #endif

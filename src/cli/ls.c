@@ -8,7 +8,6 @@
 
 #include "base/buf.h"
 #include "cli/cli.h"
-#include "cli/json.h"
 
 static const struct table_column columns[] = {
     {"NAME", false, true}, {"KIND", false, false},   {"HOLDER", false, true}, {"HELD", true, false},
@@ -46,34 +45,35 @@ void ls_add_row(struct table *t, const struct locks_row *row)
         table_addf(t, TINT_NONE, "-");
 }
 
+static json_t *lock_json(const struct locks_row *row, bool names)
+{
+    const redisReply *info = row->info, *holder = locks_holder(info);
+    json_t *lock = json_pack("{s:o}", "name", text_json_str(row->name));
+    if (!names) {
+        json_object_update_new(lock,
+                               json_pack("{s:s, s:I, s:b}", "state", locks_state(info), "waiting",
+                                         ask_int(info, "waiting"), "held", holder != NULL));
+        locks_add_kind(lock, info);
+    }
+    if (holder)
+        json_object_update_new(lock, json_pack("{s:o, s:I, s:I, s:I, s:b}", "owner",
+                                               text_json_str(ask_text(holder, "owner")), "count",
+                                               ask_int(holder, "count"), "token",
+                                               ask_int(holder, "token"), "remaining_ms",
+                                               ask_int(holder, "remaining_ms"), "elsewhere",
+                                               locks_is_elsewhere(holder)));
+    if (holder && !locks_is_elsewhere(holder))
+        json_object_update_new(lock, json_pack("{s:I, s:b}", "held_ms", ask_int(holder, "held_ms"),
+                                               "watched", ask_int(holder, "watched") != 0));
+    return lock;
+}
+
 static void ls_json(const struct locks *locks, bool names, struct buf *out)
 {
-    struct json j = {.out = out};
-    json_array(&j, NULL);
-    for (size_t i = 0; i < locks->n; i++) {
-        const redisReply *holder = locks_holder(locks->v[i].info);
-        json_object(&j, NULL);
-        json_string(&j, "name", locks->v[i].name);
-        if (!names) {
-            json_string(&j, "state", locks_state(locks->v[i].info));
-            json_int(&j, "waiting", ask_int(locks->v[i].info, "waiting"));
-            json_bool(&j, "held", holder != NULL);
-            locks_put_kind(&j, locks->v[i].info);
-        }
-        if (holder) {
-            json_string(&j, "owner", ask_text(holder, "owner"));
-            json_int(&j, "count", ask_int(holder, "count"));
-            json_int(&j, "token", ask_int(holder, "token"));
-            json_int(&j, "remaining_ms", ask_int(holder, "remaining_ms"));
-            json_bool(&j, "elsewhere", locks_is_elsewhere(holder));
-        }
-        if (holder && !locks_is_elsewhere(holder)) {
-            json_int(&j, "held_ms", ask_int(holder, "held_ms"));
-            json_bool(&j, "watched", ask_int(holder, "watched") != 0);
-        }
-        json_close(&j);
-    }
-    json_close(&j);
+    json_t *list = json_array();
+    for (size_t i = 0; i < locks->n; i++)
+        json_array_append_new(list, lock_json(&locks->v[i], names));
+    text_put_json(out, list);
 }
 
 /* Prints the names alone: escaped on a terminal, elsewhere as they are. */

@@ -7,7 +7,6 @@
 
 #include "base/buf.h"
 #include "cli/cli.h"
-#include "cli/json.h"
 
 /* The last one is used when there is an error to be shown. */
 static const struct table_column columns[] = {
@@ -59,18 +58,17 @@ static void masters_json(const redisReply *masters, struct buf *out)
                                         "new_locks", "redis_version", "last_error"};
     static const char *const numbers[] = {"quarantine_left_ms", "latency_us", "clock_offset_ms",
                                           "in_flight", "restarts"};
-    struct json j = {.out = out};
-    json_array(&j, NULL);
+    json_t *list = json_array();
     for (size_t i = 0; i < ask_count(masters); i++) {
         const redisReply *m = masters->element[i];
-        json_object(&j, NULL);
+        json_t *master = json_object();
         for (size_t k = 0; k < sizeof texts / sizeof texts[0]; k++)
-            json_string(&j, texts[k], ask_text(m, texts[k]));
+            json_object_set_new(master, texts[k], text_json_str(ask_text(m, texts[k])));
         for (size_t k = 0; k < sizeof numbers / sizeof numbers[0]; k++)
-            json_int(&j, numbers[k], ask_int(m, numbers[k]));
-        json_close(&j);
+            json_object_set_new(master, numbers[k], json_integer(ask_int(m, numbers[k])));
+        json_array_append_new(list, master);
     }
-    json_close(&j);
+    text_put_json(out, list);
 }
 
 int masters_main(int argc, char **argv)

@@ -8,23 +8,19 @@
 #include "base/clock.h"
 #include "cli/ask.h"
 #include "cli/cli.h"
-#include "cli/json.h"
 #include "cli/text.h"
 
 static void ping_json(const struct link *link, const char *info, int64_t us, struct buf *out)
 {
     char version[32];
-    struct json j = {.out = out};
-    json_object(&j, NULL);
-    json_string(&j, "broker", link->url->shown);
-    json_string(&j, "version", ask_info_text(info, "holdfast_version", version, sizeof version));
-    json_int(&j, "latency_us", us);
-    json_bool(&j, "ready", ask_info_int(info, "ready") != 0);
-    json_bool(&j, "draining", ask_info_int(info, "draining") != 0);
-    json_int(&j, "masters", ask_info_int(info, "masters"));
-    json_int(&j, "quorum_required", ask_info_int(info, "quorum_required"));
-    json_int(&j, "quorum_available", ask_info_int(info, "quorum_available"));
-    json_close(&j);
+    ask_info_text(info, "holdfast_version", version, sizeof version);
+    text_put_json(out, json_pack("{s:o, s:o, s:I, s:b, s:b, s:I, s:I, s:I}", "broker",
+                                 text_json_str(link->url->shown), "version", text_json_str(version),
+                                 "latency_us", us, "ready", ask_info_int(info, "ready") != 0,
+                                 "draining", ask_info_int(info, "draining") != 0, "masters",
+                                 ask_info_int(info, "masters"), "quorum_required",
+                                 ask_info_int(info, "quorum_required"), "quorum_available",
+                                 ask_info_int(info, "quorum_available")));
 }
 
 static void ping_text(const struct link *link, const char *info, int64_t us, struct buf *out)

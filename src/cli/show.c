@@ -8,55 +8,50 @@
 #include "base/buf.h"
 #include "cli/ask.h"
 #include "cli/cli.h"
-#include "cli/json.h"
 #include "cli/locks.h"
 #include "cli/table.h"
 
 /* ---- JSON ---- */
 
-static void json_value(struct json *j, const char *key, const redisReply *value)
+static json_t *value_json(const char *key, const redisReply *value)
 {
     bool is_flag = strcmp(key, "watched") == 0 || strcmp(key, "fair") == 0;
-    if (value->type == REDIS_REPLY_INTEGER && is_flag)
-        json_bool(j, key, value->integer != 0);
-    else if (value->type == REDIS_REPLY_INTEGER)
-        json_int(j, key, value->integer);
-    else if (value->type == REDIS_REPLY_STRING || value->type == REDIS_REPLY_STATUS)
-        json_text(j, key, value->str, value->len);
-    else
-        json_null(j, key);
+    if (value->type == REDIS_REPLY_INTEGER)
+        return is_flag ? json_boolean(value->integer) : json_integer(value->integer);
+    if (value->type == REDIS_REPLY_STRING || value->type == REDIS_REPLY_STATUS)
+        return text_json(value->str, value->len);
+    return json_null();
 }
 
-static void json_map(struct json *j, const char *key, const redisReply *map)
+static json_t *map_json(const redisReply *map)
 {
-    json_object(j, key);
+    json_t *json = json_object();
     for (size_t i = 0; i + 1 < ask_count(map); i += 2) {
-        if (map->element[i]->type == REDIS_REPLY_STRING)
-            json_value(j, map->element[i]->str, map->element[i + 1]);
+        const redisReply *key = map->element[i];
+        if (key->type == REDIS_REPLY_STRING)
+            json_object_set_new(json, key->str, value_json(key->str, map->element[i + 1]));
     }
-    json_close(j);
+    return json;
 }
 
-static void json_maps(struct json *j, const char *key, const redisReply *maps)
+static json_t *maps_json(const redisReply *maps)
 {
-    json_array(j, key);
+    json_t *list = json_array();
     for (size_t i = 0; i < ask_count(maps); i++)
-        json_map(j, NULL, maps->element[i]);
-    json_close(j);
+        json_array_append_new(list, map_json(maps->element[i]));
+    return list;
 }
 
 static void show_json(const char *name, const redisReply *info, struct buf *out)
 {
-    struct json j = {.out = out};
-    json_object(&j, NULL);
-    json_string(&j, "name", name);
-    json_string(&j, "state", locks_state(info));
-    locks_put_kind(&j, info);
-    json_int(&j, "waiting", ask_int(info, "waiting"));
-    json_maps(&j, "holders", ask_get(info, "holders"));
-    json_maps(&j, "waiters", ask_get(info, "waiters"));
-    json_map(&j, "masters", ask_get(info, "masters"));
-    json_close(&j);
+    json_t *lock = json_pack("{s:o, s:s}", "name", text_json_str(name), "state", locks_state(info));
+    locks_add_kind(lock, info);
+    json_object_update_new(lock,
+                           json_pack("{s:I, s:o, s:o, s:o}", "waiting", ask_int(info, "waiting"),
+                                     "holders", maps_json(ask_get(info, "holders")), "waiters",
+                                     maps_json(ask_get(info, "waiters")), "masters",
+                                     map_json(ask_get(info, "masters"))));
+    text_put_json(out, lock);
 }
 
 /* ---- for people ---- */

@@ -16,6 +16,7 @@
 
 #include "base/buf.h"
 #include "base/utf8.h"
+#include "base/util.h"
 #include "cli/cli.h"
 
 enum { ESCAPED = 4 }; /* columns of \xNN */
@@ -125,6 +126,45 @@ const char *text_latency(char *buf, int64_t us)
     else
         snprintf(buf, 24, "%.*fs", us < 100000000 ? 1 : 0, (double)us / 1e6);
     return buf;
+}
+
+json_t *text_json(const char *text, size_t len)
+{
+    struct buf good = {0};
+    uint32_t c;
+    for (size_t i = 0, n; i < len; i += n ? n : 1) {
+        n = utf8_read(text + i, len - i, &c);
+        buf_append(&good, n ? text + i : "\357\277\275", n ? n : 3);
+    }
+    json_t *json = json_stringn(len ? buf_head(&good) : "", buf_len(&good));
+    buf_fini(&good);
+    return json;
+}
+
+json_t *text_json_str(const char *text)
+{
+    return text_json(text, strlen(text));
+}
+
+void text_put_json(struct buf *out, json_t *json)
+{
+    char *text = json_dumps(json, JSON_REAL_PRECISION(15));
+    if (!text)
+        util_die("out of memory");
+    for (size_t i = 0, n, len = strlen(text); i < len; i += n) {
+        uint32_t c;
+        n = utf8_read(text + i, len - i, &c);
+        if (utf8_is_plain(c))
+            buf_append(out, text + i, n);
+        else if (c < 0x10000)
+            buf_printf(out, "\\u%04x", (unsigned)c);
+        else /* in UTF-16 */
+            buf_printf(out, "\\u%04x\\u%04x", (unsigned)(0xd7c0 + (c >> 10)),
+                       (unsigned)(0xdc00 | (c & 0x3ff)));
+    }
+    buf_append(out, "\n", 1);
+    free(text);
+    json_decref(json);
 }
 
 void text_flush(struct buf *out)

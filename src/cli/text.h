@@ -2,8 +2,9 @@
 #define HOLDFAST_TEXT_H
 /*
  * text: writes bytes of strangers (names, owners) and numbers for people, on the kind of screen
- * that there is.
+ * that there is, or as JSON.
  */
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -39,6 +40,12 @@ void text_tint(struct buf *out, bool colour, enum tint tint);
 const char *text_duration(char *buf, int64_t ms);
 /* Writes "850us" "4.20ms" "1.3s"; the same. */
 const char *text_latency(char *buf, int64_t us);
+
+/* Returns text as a JSON string. Bytes that are no UTF-8 come out as U+FFFD. */
+json_t *text_json(const char *text, size_t len);
+json_t *text_json_str(const char *text);
+/* Appends the JSON in a line and frees it. What must not be shown (utf8.h) comes as \uXXXX. */
+void text_put_json(struct buf *out, json_t *json);
 
 /* Writes the buffer to stdout and empties it; ends the program when that fails. */
 void text_flush(struct buf *out);

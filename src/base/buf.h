@@ -3,8 +3,7 @@
  * All zero is an empty buf that owns no memory. Growing is amortised and never fails (memory that
  * is out ends the process); the caller bounds the length before it appends. Pointers into a buf
  * hold until the next call that appends, reserves or trims. */
-#ifndef HOLDFAST_BUF_H
-#define HOLDFAST_BUF_H
+#pragma once
 
 #include <assert.h>
 #include <stddef.h>
@@ -62,5 +61,3 @@ void buf_trim(struct buf *b);
 
 /* Drops the bytes and the memory; the buf is empty and usable. */
 void buf_fini(struct buf *b);
-
-#endif

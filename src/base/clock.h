@@ -1,7 +1,6 @@
 /* clock: the only place that asks the operating system for the time. Everything that decides is
  * handed the time as an argument, so that tests can invent it. */
-#ifndef HOLDFAST_CLOCK_H
-#define HOLDFAST_CLOCK_H
+#pragma once
 
 #include <stdint.h>
 
@@ -13,5 +12,3 @@ int64_t clock_us(void);
 /* Returns the time since 1970 in ms, for people to read; nothing may be decided by it but the floor
  * of tokens (redis/token.h). */
 int64_t clock_wall_ms(void);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_GLOB_H
-#define HOLDFAST_GLOB_H
+#pragma once
 /*
  * glob: patterns as Redis understands them, made ready once and then compared with many texts.
  *
@@ -28,4 +27,3 @@ bool glob_match(const struct glob *, const char *text, size_t len);
 /* Returns a bound of what glob_match() does for a text of this length, in looks at 64 elements: for
  * callers that bound the work of a turn. */
 size_t glob_steps(const struct glob *, size_t len);
-#endif

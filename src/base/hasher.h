@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_HASHER_H
-#define HOLDFAST_HASHER_H
+#pragma once
 /*
  * hasher: compares one password at a time with its hash, in a thread of its own, so that the loop
  * does not stand still for it.
@@ -26,4 +25,3 @@ bool hasher_is_busy(void);
 void hasher_give(const char *hash, const char *password, size_t len, int iterations);
 /* Takes the result of the job, once. Returns false while there is none. */
 bool hasher_take(bool *fits);
-#endif

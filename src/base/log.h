@@ -14,8 +14,7 @@
  * Objects and arguments may hold text of strangers: what people must not be shown (utf8.h) comes
  * out as \n, \r, \t or \xNN, so that a line is one line. Lines longer than LOG_LINE_MAX are cut and
  * end in "...". */
-#ifndef HOLDFAST_LOG_H
-#define HOLDFAST_LOG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -104,5 +103,3 @@ struct log_burst {
     unsigned lines;
 };
 bool log_burst(struct log_burst *burst, const char *object, int64_t now_ms, unsigned per_second);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_LOG_PRIVATE_H
-#define HOLDFAST_LOG_PRIVATE_H
+#pragma once
 /* Between log.c (what a line is) and log_out.c (where it goes). */
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,4 +14,3 @@ bool log_out(const char *line, size_t len);
 /* Writes what is left of a line that was written in part. Returns false while some of it is left.
  */
 bool log_out_rest(void);
-#endif

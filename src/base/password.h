@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_PASSWORD_H
-#define HOLDFAST_PASSWORD_H
+#pragma once
 /*
  * password: salted hashes of passwords, PBKDF2 with HMAC-SHA-256 (RFC 8018), as text:
  *
@@ -27,4 +26,3 @@ int password_iterations(const char *hash);
  * so many iterations, or of those of the hash when these are more, in each case, so that the time
  * tells nothing. */
 bool password_fits(const char *hash, const char *password, size_t len, int iterations);
-#endif

@@ -3,12 +3,9 @@
  * used for another, nor given back to the system.
  *
  * Under a sanitizer nothing is kept, so that it can watch each object. */
-#ifndef HOLDFAST_POOL_H
-#define HOLDFAST_POOL_H
+#pragma once
 
 #include <stddef.h>
 
 void *pool_get(size_t n);         /* zeroed; never NULL, see util_alloc() */
 void pool_put(void *p, size_t n); /* n: as it was got; p may be NULL */
-
-#endif

@@ -8,8 +8,7 @@
  *   };
  *
  * The state itself is a uint8_t in the object, which starts out as the first state. */
-#ifndef HOLDFAST_SM_H
-#define HOLDFAST_SM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -52,5 +51,3 @@ static inline const char *sm_name(const struct sm_state *table, uint8_t state)
 /* Write the trace line of sm_move, or end the process. */
 void sm_trace(const struct sm_state *table, uint8_t state, const char *object, int to);
 _Noreturn void sm_refuse(const struct sm_state *table, uint8_t state, const char *object, int to);
-
-#endif

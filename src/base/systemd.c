@@ -1,6 +1,4 @@
-/*
- * The protocol is libsystemd's business; here is only what to do without it.
- */
+/* The protocol is libsystemd's business; here is only what to do without it. */
 #include "base/systemd.h"
 
 #include <inttypes.h>

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_SYSTEMD_H
-#define HOLDFAST_SYSTEMD_H
+#pragma once
 /*
  * systemd: what the service manager is told, sd_notify(3). Nothing happens when there is none, or
  * when this was built without libsystemd.
@@ -14,4 +13,3 @@ void systemd_notify_reloading(void);
 
 /* Returns the longest time that may pass between two WATCHDOG=1; 0: none is expected. */
 int64_t systemd_watchdog_ms(void);
-#endif

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_UTF8_H
-#define HOLDFAST_UTF8_H
+#pragma once
 /*
  * utf8: bytes of strangers as text that people may be shown: in the log, on terminals, on the
  * status page. What is no UTF-8, controls, takes no room, turns the direction or breaks the line
@@ -21,4 +20,3 @@ bool utf8_is_plain(uint32_t c);
 /* Writes the first character of the text, or its bytes as \xNN, to `shown` (no NUL behind), and how
  * many bytes these are to `*n`. Returns how many bytes of the text that was. len is not 0. */
 size_t utf8_show(const char *text, size_t len, char shown[UTF8_SHOWN_MAX], size_t *n);
-#endif

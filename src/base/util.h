@@ -3,8 +3,7 @@
  *
  * The room base has what everything stands on: memory, bytes, time, the timer wheel, the log,
  * checked state machines, passwords. Nothing here knows of locks, sockets or Redis. */
-#ifndef HOLDFAST_UTIL_H
-#define HOLDFAST_UTIL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -82,5 +81,3 @@ void util_hash_seed(uint64_t k0, uint64_t k1);
 
 /* Writes one line on stderr and exits with status 1. */
 _Noreturn void util_die(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-
-#endif

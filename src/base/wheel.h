@@ -4,8 +4,7 @@
  * Add and cancel are O(1). An entry moves down a level at most WHEEL_LEVELS - 1 times in its life
  * (twice when it is due within 4 hours), and time that nothing is due in is skipped, be it days.
  * The levels cover all of int64_t, so there is no horizon. */
-#ifndef HOLDFAST_WHEEL_H
-#define HOLDFAST_WHEEL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -66,5 +65,3 @@ int64_t wheel_next_ms(const struct wheel *w);
 
 /* For tests: checks every invariant. Returns 0, or -1 and says on stderr what is broken. */
 int wheel_check(const struct wheel *w);
-
-#endif

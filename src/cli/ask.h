@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_ASK_H
-#define HOLDFAST_ASK_H
+#pragma once
 /*
  * ask: sends requests to the first broker of the list that answers, and waits for each reply; for
  * the sub-commands that look and leave.
@@ -37,4 +36,3 @@ size_t ask_count(const redisReply *r);
 int64_t ask_info_int(const char *info, const char *field);
 /* Copies the text behind "field:", cut to the buffer ("": none), and returns buf. */
 const char *ask_info_text(const char *info, const char *field, char *buf, size_t size);
-#endif

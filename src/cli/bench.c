@@ -1,6 +1,4 @@
-/*
- * holdfast bench: reads its options, has bench_load run, and prints the figures.
- */
+/* holdfast bench: reads its options, has bench_load run, and prints the figures. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -76,8 +74,8 @@ static void on_progress(void *arg, const struct bench_result *r)
     fprintf(stderr, "\r%4" PRId64 " s  %8.0f grants/s  p50 %s  p99 %s  %" PRId64 " waiting\033[K",
             r->elapsed_us / 1000000,
             per_second(r->grant_us.count - p->last, r->elapsed_us - p->last_us),
-            text_latency(p50, hist_at(&r->grant_us, 0.5)),
-            text_latency(p99, hist_at(&r->grant_us, 0.99)), r->waiting);
+            text_latency(p50, hist_quantile(&r->grant_us, 0.5)),
+            text_latency(p99, hist_quantile(&r->grant_us, 0.99)), r->waiting);
     p->last = r->grant_us.count;
     p->last_us = r->elapsed_us;
 }
@@ -87,8 +85,9 @@ static void put_hist_line(struct buf *out, const char *what, const struct hist *
     char text[24];
     buf_printf(out, "%-10s %9" PRIu64, what, h->count);
     for (int i = 0; i < N_QUANTILES; i++)
-        buf_printf(out, " %9s", h->count ? text_latency(text, hist_at(h, quantiles[i].q)) : "-");
-    buf_printf(out, " %9s %9s\n", h->count ? text_latency(text, h->max_us) : "-",
+        buf_printf(out, " %9s",
+                   h->count ? text_latency(text, hist_quantile(h, quantiles[i].q)) : "-");
+    buf_printf(out, " %9s %9s\n", h->count ? text_latency(text, (int64_t)h->max_us) : "-",
                h->count ? text_latency((char[24]){0}, (int64_t)mean_us(h)) : "-");
 }
 
@@ -136,8 +135,9 @@ static json_t *hist_json(const struct hist *h)
 {
     json_t *json = json_pack("{s:I}", "count", (json_int_t)h->count);
     for (int i = 0; i < N_QUANTILES; i++)
-        json_object_set_new(json, quantiles[i].name, json_integer(hist_at(h, quantiles[i].q)));
-    json_object_set_new(json, "max", json_integer(h->max_us));
+        json_object_set_new(json, quantiles[i].name,
+                            json_integer(hist_quantile(h, quantiles[i].q)));
+    json_object_set_new(json, "max", json_integer((json_int_t)h->max_us));
     json_object_set_new(json, "mean", rounded_json(mean_us(h), 1));
     return json;
 }

@@ -1,6 +1,4 @@
-/*
- * Runs all clients in one libevent loop whose timers have a resolution of a microsecond.
- */
+/* Runs all clients in one libevent loop whose timers have a resolution of a microsecond. */
 #include "cli/bench_load_private.h"
 
 #include <inttypes.h>

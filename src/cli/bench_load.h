@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_BENCH_LOAD_H
-#define HOLDFAST_BENCH_LOAD_H
+#pragma once
 /*
  * bench_load: puts a broker under the load of many clients in one process. Each has a connection
  * and repeats: LOCK a name, hold, UNLOCK, think.
@@ -8,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cli/hist.h"
+#include "base/hist.h"
 #include "cli/url.h"
 
 struct bench_plan {
@@ -43,4 +42,3 @@ typedef void (*bench_progress_fn)(void *arg, const struct bench_result *so_far);
  * False: INT or TERM ended it early; the result is that of the time until then. */
 bool bench_load(const struct bench_plan *plan, struct bench_result *result,
                 bench_progress_fn progress, void *arg);
-#endif

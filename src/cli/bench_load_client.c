@@ -125,9 +125,9 @@ static void on_granted(struct client *c)
 {
     struct load *l = c->load;
     int64_t now_us = clock_us();
-    hist_record(&l->result->grant_us, now_us - c->sent_us);
+    hist_add(&l->result->grant_us, now_us - c->sent_us);
     if (c->name->freed_us > c->sent_us)
-        hist_record(&l->result->handover_us, now_us - c->name->freed_us);
+        hist_add(&l->result->handover_us, now_us - c->name->freed_us);
     l->result->grants[c->index]++;
     c->name->freed_us = 0;
     c->state = CLIENT_HOLDING;

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_BENCH_LOAD_PRIVATE_H
-#define HOLDFAST_BENCH_LOAD_PRIVATE_H
+#pragma once
 /*
  * Is shared by the files of bench_load alone: bench_load_client.c runs one client, bench_load.c
  * begins and ends all of them.
@@ -64,4 +63,3 @@ void bench_load_begin(struct load *l);
 /* Counts a connection that has ended after the end of the measurement; the last one ends the loop.
  */
 void bench_load_settle(struct load *l);
-#endif

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_CLI_H
-#define HOLDFAST_CLI_H
+#pragma once
 /*
  * cli: is shared by the sub-commands of `holdfast`: their table, the options that all of them take,
  * exit statuses, messages. A sub-command is one row in main.c and its function, which gets its own
@@ -103,5 +102,3 @@ int run_main(int argc, char **argv);
 int show_main(int argc, char **argv);
 int top_main(int argc, char **argv);
 int unlock_main(int argc, char **argv);
-
-#endif

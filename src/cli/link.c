@@ -22,9 +22,7 @@
 
 enum { READ_MAX = 16384 }; /* a record of TLS */
 
-static int link_fail(struct link *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-static int link_fail(struct link *l, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static int link_fail(struct link *l, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);

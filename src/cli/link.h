@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_LINK_H
-#define HOLDFAST_LINK_H
+#pragma once
 /*
  * link: one connection to a broker that never blocks once it is opened (a host name is looked up
  * while it is): poll() its descriptor for link_events(), then link_turn(). Requests and replies go
@@ -66,4 +65,3 @@ int link_turn(struct link *l, short revents) MUST_CHECK;
 /* Takes one reply that has come, for freeReplyObject(); *reply is NULL when none is whole yet. -1:
  * the link is closed, `error` says why. */
 int link_next(struct link *l, redisReply **reply) MUST_CHECK;
-#endif

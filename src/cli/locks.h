@@ -1,8 +1,5 @@
-#ifndef HOLDFAST_LOCKS_H
-#define HOLDFAST_LOCKS_H
-/*
- * locks: reads the locks of a broker, with LOCKINFO of each.
- */
+#pragma once
+/* locks: reads the locks of a broker, with LOCKINFO of each. */
 #include <jansson.h>
 
 #include "cli/ask.h"
@@ -43,4 +40,3 @@ bool locks_is_elsewhere(const redisReply *holder);
 
 /* Sets the members kind, limit and holding. */
 void locks_add_kind(json_t *lock, const redisReply *info);
-#endif

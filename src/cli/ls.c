@@ -1,6 +1,4 @@
-/*
- * holdfast ls: prints a line for each lock.
- */
+/* holdfast ls: prints a line for each lock. */
 #include "cli/ls.h"
 
 #include <getopt.h>

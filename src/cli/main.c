@@ -1,6 +1,4 @@
-/*
- * holdfast: finds the sub-command in the table, and has what all of them share.
- */
+/* holdfast: finds the sub-command in the table, and has what all of them share. */
 #include <getopt.h>
 #include <inttypes.h>
 #include <locale.h>
@@ -97,9 +95,7 @@ static const char common_help[] =
 
 /* ---- messages ---- */
 
-static void print_message(const char *fmt, va_list args) __attribute__((format(printf, 1, 0)));
-
-static void print_message(const char *fmt, va_list args)
+__attribute__((format(printf, 1, 0))) static void print_message(const char *fmt, va_list args)
 {
     char line[2048];
     struct buf shown = {0};

@@ -1,6 +1,4 @@
-/*
- * holdfast masters: prints a line for each master.
- */
+/* holdfast masters: prints a line for each master. */
 #include "cli/masters.h"
 
 #include <string.h>

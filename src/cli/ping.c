@@ -1,6 +1,4 @@
-/*
- * holdfast ping: asks whether there is a broker, and whether it can give locks.
- */
+/* holdfast ping: asks whether there is a broker, and whether it can give locks. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_RUN_CHILD_H
-#define HOLDFAST_RUN_CHILD_H
+#pragma once
 /*
  * run_child: starts, signals and reaps the command of `holdfast run`. It stays in our process
  * group, so that a terminal treats both as one job, and whatever it starts stays below us, so that
@@ -29,4 +28,3 @@ void run_child_signal(const struct run_child *c, int number);
 
 /* Sends a signal to every living descendant, the command first; returns how many there are. */
 int run_child_signal_all(const struct run_child *c, int number);
-#endif

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_RUN_LOCK_H
-#define HOLDFAST_RUN_LOCK_H
+#pragma once
 /*
  * run_lock: gets, keeps and gives back one lock over connections that may come and go. Knows
  * nothing of the command that runs meanwhile. The caller polls, tells the time (clock_ms()) and
@@ -89,4 +88,3 @@ void run_lock_release(struct run_lock *k, int64_t now_ms, int64_t wait_ms);
  * its way is not left to its lease; then RELEASING if there may be something to be given back. */
 void run_lock_cancel(struct run_lock *k, int64_t now_ms);
 void run_lock_fini(struct run_lock *k);
-#endif

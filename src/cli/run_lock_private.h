@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_RUN_LOCK_PRIVATE_H
-#define HOLDFAST_RUN_LOCK_PRIVATE_H
+#pragma once
 /*
  * Is shared by the files of run_lock alone: run_lock_dial.c sends requests, run_lock.c handles
  * replies and deadlines, run_lock_ear.c has the second connection.
@@ -32,4 +31,3 @@ void run_lock_ear_read(struct run_lock *k, short revents, int64_t now_ms);
 /* Closes the silent connections at the end, when there is nothing left that a broker could release
  * for them. */
 void run_lock_close_old(struct run_lock *k);
-#endif

@@ -1,6 +1,4 @@
-/*
- * holdfast show: prints a reply to LOCKINFO, for people or as JSON.
- */
+/* holdfast show: prints a reply to LOCKINFO, for people or as JSON. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -66,11 +64,8 @@ static void put_line_label(struct buf *out, const struct screen *s, const char *
 }
 
 /* Appends a line, cut to the width of the screen. */
-static void put_line(struct buf *out, const struct screen *s, const char *word, const char *fmt,
-                     ...) __attribute__((format(printf, 4, 5)));
-
-static void put_line(struct buf *out, const struct screen *s, const char *word, const char *fmt,
-                     ...)
+__attribute__((format(printf, 4, 5))) static void put_line(struct buf *out, const struct screen *s,
+                                                           const char *word, const char *fmt, ...)
 {
     char text[LINE_LEN];
     va_list args;

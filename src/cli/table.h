@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_TABLE_H
-#define HOLDFAST_TABLE_H
+#pragma once
 /*
  * table: prints rows of cells in columns as wide as they have to be. On a terminal that is too
  * narrow the widest of the flexible columns give way.
@@ -38,4 +37,3 @@ void table_addf(struct table *t, enum tint tint, const char *fmt, ...)
 
 /* Appends the heads and at most max_rows rows (-1: all). */
 void table_print(const struct table *t, struct buf *out, const struct screen *screen, int max_rows);
-#endif

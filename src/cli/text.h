@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_TEXT_H
-#define HOLDFAST_TEXT_H
+#pragma once
 /*
  * text: writes bytes of strangers (names, owners) and numbers for people, on the kind of screen
  * that there is, or as JSON.
@@ -49,4 +48,3 @@ void text_put_json(struct buf *out, json_t *json);
 
 /* Writes the buffer to stdout and empties it; ends the program when that fails. */
 void text_flush(struct buf *out);
-#endif

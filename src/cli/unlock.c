@@ -1,6 +1,4 @@
-/*
- * holdfast unlock --force: sends FORCEUNLOCK.
- */
+/* holdfast unlock --force: sends FORCEUNLOCK. */
 #include <stdio.h>
 
 #include "cli/ask.h"

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_URL_H
-#define HOLDFAST_URL_H
+#pragma once
 /*
  * url: reads addresses of brokers: redis://[[user]:password@]host[:port][/], the same with
  * rediss:// for TLS, or unix://[[user]:password@]/path. User, password and path may be
@@ -29,4 +28,3 @@ struct urls {
  * a password. */
 int urls_add(struct urls *urls, const char *list, char *error, size_t error_size) MUST_CHECK;
 void urls_fini(struct urls *urls);
-#endif

@@ -90,8 +90,7 @@ static void on_unpause(evutil_socket_t fd, short what, void *arg)
     struct clients *set = arg;
     struct client *c;
 
-    (void)fd;
-    (void)what;
+    (void)fd, (void)what;
     set->paused_until_ms = 0;
     TAILQ_FOREACH(c, &set->all, link)
         if (c->stall == CLIENT_PAUSED)

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_CLIENT_H
-#define HOLDFAST_CLIENT_H
+#pragma once
 /*
  * client: one socket with a session on it: bytes to requests, finished replies back in the order of
  * the requests. All clients of a daemon are one `struct clients`.
@@ -125,4 +124,3 @@ int client_fd(struct session *);
 /* Return, for CLIENT LIST, how many bytes wait to be run, and to be sent. */
 size_t client_input_len(struct session *);
 size_t client_output_len(struct session *);
-#endif

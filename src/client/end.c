@@ -335,8 +335,7 @@ static void find_idle(struct clients *set, int64_t now_ms)
 
 void client_on_tick(evutil_socket_t fd, short what, void *arg)
 {
-    (void)fd;
-    (void)what;
+    (void)fd, (void)what;
     find_idle(arg, clock_ms());
 }
 
@@ -347,8 +346,7 @@ void client_on_watch(evutil_socket_t fd, short what, void *arg)
     int64_t now_ms = clock_ms();
     struct client *c, *next;
 
-    (void)fd;
-    (void)what;
+    (void)fd, (void)what;
     for (c = TAILQ_FIRST(&set->watched); c && set->ends_left > 0; c = next) {
         next = TAILQ_NEXT(c, watched); /* to end one client ends no other in the same call */
         watch_one(c, now_ms);

@@ -69,8 +69,7 @@ static void on_pause_over(evutil_socket_t fd, short what, void *arg)
 {
     struct listeners *set = arg;
 
-    (void)fd;
-    (void)what;
+    (void)fd, (void)what;
     stats.accept_paused_usec += (uint64_t)(clock_us() - set->paused_us);
     if (set->reserve < 0)
         set->reserve = open_reserve();
@@ -144,8 +143,7 @@ static void on_connection(evutil_socket_t fd, short what, void *arg)
     struct listener *l = arg;
     int left = l->speech.tls ? TLS_ACCEPTS_PER_TURN : ACCEPTS_PER_TURN;
 
-    (void)fd;
-    (void)what;
+    (void)fd, (void)what;
     /* The callee may pause or close the set. */
     struct listeners *set = l->set;
     while (left-- > 0 && set->count > 0 && !set->held && accept_one(l)) {

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_LISTENER_H
-#define HOLDFAST_LISTENER_H
+#pragma once
 /*
  * listener: the sockets that clients connect to: TCP, Unix, or those that systemd passed.
  *
@@ -52,4 +51,3 @@ void listener_free(struct listeners *);
  * "proxy://127.0.0.1:5627" or "unix:/path"; they live until listener_close(). */
 size_t listener_count(const struct listeners *);
 const char *listener_addr(const struct listeners *, size_t i);
-#endif

@@ -183,8 +183,7 @@ int listener_take_passed(struct listeners *set, char *error, size_t error_size)
 #else
 int listener_take_passed(struct listeners *set, char *error, size_t error_size)
 {
-    (void)set;
-    (void)error;
+    (void)set, (void)error;
     (void)error_size;
     return 0;
 }

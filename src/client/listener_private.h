@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_LISTENER_PRIVATE_H
-#define HOLDFAST_LISTENER_PRIVATE_H
+#pragma once
 /* Between listener.c (accepting), listener_open.c (opening) and listener_proxy.c (PROXY headers).
  */
 #include <stdbool.h>
@@ -51,4 +50,3 @@ void listener_drop_waiting(struct listener_proxied *);
 
 /* Removes the file, unless another one stands in its place. */
 void listener_remove_file(const struct listener_file *);
-#endif

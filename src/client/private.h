@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_CLIENT_PRIVATE_H
-#define HOLDFAST_CLIENT_PRIVATE_H
+#pragma once
 /* Between client.c (which clients there are), run.c (from bytes to commands) and end.c (how one
  * ends). */
 #include <event2/event_struct.h>
@@ -145,4 +144,3 @@ size_t client_on_bytes(void *arg, const char *data, size_t len);
 void client_unstall(struct client *);
 /* Callback of the set's event: goes on with the clients that had commands left. */
 void client_on_turn(evutil_socket_t, short, void *arg);
-#endif

@@ -228,8 +228,7 @@ void client_on_turn(evutil_socket_t fd, short what, void *arg)
     struct clients *set = arg;
     struct client *c;
 
-    (void)fd;
-    (void)what;
+    (void)fd, (void)what;
     stream_quota_serve(&set->quota);
     client_refill(set);
     for (size_t n = set->n_more; n > 0 && (c = TAILQ_FIRST(&set->more)) != NULL; n--) {

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_CMD_CLIENT_PRIVATE_H
-#define HOLDFAST_CMD_CLIENT_PRIVATE_H
+#pragma once
 /* Between client.c and client_list.c: which connections are meant. */
 #include "command/handlers.h"
 
@@ -19,4 +18,3 @@ bool cmd_client_fits(const struct client_filter *, struct session *);
 /* Reads the name of a type; -1: an error was answered. */
 int cmd_client_type(struct cmd_call *, const struct resp_arg *word, enum client_type *) MUST_CHECK;
 const char *cmd_client_user(const struct session *);
-#endif

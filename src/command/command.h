@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_CMD_H
-#define HOLDFAST_CMD_H
+#pragma once
 /*
  * cmd: the way from the words of a request to the function that answers it.
  *
@@ -230,4 +229,3 @@ void cmd_write_error(struct request *, struct resp_writer *, const char *fmt, ..
     __attribute__((format(printf, 3, 4)));
 /* For error texts: "%.*s" of an argument, at most 128 bytes of it. */
 #define CMD_ARG(arg) (int)((arg)->len < 128 ? (arg)->len : 128), (arg)->ptr
-#endif

@@ -1,8 +1,5 @@
-#ifndef HOLDFAST_COMMAND_PRIVATE_H
-#define HOLDFAST_COMMAND_PRIVATE_H
-/*
- * Between command.c and index.c: the rows by number and by what is in the table.
- */
+#pragma once
+/* Between command.c and index.c: the rows by number and by what is in the table. */
 #include <stdint.h>
 
 #include "command/command.h"
@@ -27,4 +24,3 @@ void cmd_index_fini(void);
 struct cmd_row *cmd_row(int number);
 /* Returns the row of a command, or of its sub-command `sub` unless that is NULL. */
 struct cmd_row *cmd_row_of(const struct cmd *, const struct cmd *sub);
-#endif

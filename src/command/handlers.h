@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_CMD_HANDLERS_H
-#define HOLDFAST_CMD_HANDLERS_H
+#pragma once
 /*
  * handlers: the functions that answer commands, by the file where they are. Each is a cmd_fn; which
  * word leads to which stands in table.c.
@@ -48,4 +47,3 @@ cmd_fn cmd_docs_command, cmd_docs_count, cmd_docs_docs, cmd_docs_getkeys, cmd_do
 /* A row by its name, "lock", or its full name, "client|list"; NULL: none. */
 const struct cmd *cmd_docs_find(const struct resp_arg *word);
 size_t cmd_docs_count_subs(const struct cmd *);
-#endif

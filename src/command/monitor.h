@@ -1,8 +1,5 @@
-#ifndef HOLDFAST_MONITOR_H
-#define HOLDFAST_MONITOR_H
-/*
- * monitor: the connections that said MONITOR, and the line that they get for each command.
- */
+#pragma once
+/* monitor: the connections that said MONITOR, and the line that they get for each command. */
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -42,4 +39,3 @@ struct monitor_request {
 
 /* Sends everybody who watches the line of one request, as Redis prints it. */
 void monitor_feed(const struct monitor_request *, int64_t now_ms);
-#endif

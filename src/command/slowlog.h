@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_SLOWLOG_H
-#define HOLDFAST_SLOWLOG_H
+#pragma once
 /*
  * slowlog: the last requests that took long.
  *
@@ -34,4 +33,3 @@ void slowlog_add(int64_t wall_ms, int64_t duration_us, int argc, const struct re
 uint32_t slowlog_count(void);
 const struct slowlog_entry *slowlog_get(uint32_t i); /* 0: the newest; i < slowlog_count() */
 void slowlog_reset(void);                            /* frees everything; ids go on */
-#endif

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_CMD_SYNTAX_H
-#define HOLDFAST_CMD_SYNTAX_H
+#pragma once
 /*
  * cmd_syntax: the arguments of a command in words, as a tree. COMMAND DOCS is made of it.
  *
@@ -40,4 +39,3 @@ void cmd_syntax_parse(struct syntax *, const char *text);
 
 /* Nodes from `node` on along next; 0 for -1. */
 size_t cmd_syntax_count(const struct syntax *, int node);
-#endif

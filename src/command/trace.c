@@ -1,6 +1,4 @@
-/*
- * What commands come and which took long: argv to monitor and slowlog, and back.
- */
+/* What commands come and which took long: argv to monitor and slowlog, and back. */
 #include "command/handlers.h"
 
 #include "base/util.h"

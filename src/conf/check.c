@@ -19,10 +19,8 @@ struct check {
 
 enum { FAIL, WARN };
 
-static void say_finding(struct check *check, int severity, int line, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
-
-static void say_finding(struct check *check, int severity, int line, const char *fmt, ...)
+__attribute__((format(printf, 4, 5))) static void say_finding(struct check *check, int severity,
+                                                              int line, const char *fmt, ...)
 {
     struct conf_error text, out;
     char path[200];

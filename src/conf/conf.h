@@ -10,8 +10,7 @@
  *   and for CONFIG SET: conf_copy, conf_set_live, conf_check, conf_diff, conf_fini the old one.
  *
  * Units: durations are milliseconds, sizes bytes, ratios parts per million (ppm). */
-#ifndef HOLDFAST_CONF_H
-#define HOLDFAST_CONF_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -327,5 +326,3 @@ typedef void (*conf_diff_fn)(void *arg, const struct conf_change *change);
  * were. */
 size_t conf_diff(const struct conf *old_conf, const struct conf *new_conf, conf_diff_fn fn,
                  void *arg);
-
-#endif

@@ -34,10 +34,7 @@ struct load {
     char bad_section[32]; /* the unknown section we are in, reported already */
 };
 
-static void load_fail(struct load *load, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void load_fail(struct load *load, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static void load_fail(struct load *load, const char *fmt, ...)
 {
     struct conf_error text, line;
     char path[200];

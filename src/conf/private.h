@@ -10,8 +10,7 @@
  * master.c the masters: addresses, secrets
  * user.c   the users: hashes of passwords, what they may do
  */
-#ifndef HOLDFAST_CONF_PRIVATE_H
-#define HOLDFAST_CONF_PRIVATE_H
+#pragma once
 
 #include "conf/conf.h"
 
@@ -98,5 +97,3 @@ bool conf_master_same_id(const struct conf_master *a, const struct conf_master *
 /* Returns true when user, password and the files for TLS are the same. */
 bool conf_master_same_login(const struct conf_master *a, const struct conf_master *b);
 void conf_masters_copy(struct conf *dst, const struct conf *src);
-
-#endif

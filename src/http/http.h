@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_HTTP_H
-#define HOLDFAST_HTTP_H
+#pragma once
 /*
  * http: shows the broker to monitoring and to people, on a listener of its own.
  *
@@ -55,4 +54,3 @@ void http_second(struct http *);
 
 /* Closes everything and frees; NULL is allowed. */
 void http_free(struct http *);
-#endif

@@ -1,6 +1,5 @@
 /* Is shared by the files of http alone. */
-#ifndef HOLDFAST_HTTP_PRIVATE_H
-#define HOLDFAST_HTTP_PRIVATE_H
+#pragma once
 
 #include <event2/event.h>
 #include <event2/event_struct.h>
@@ -36,4 +35,3 @@ void http_conns_fini(struct http_conns *); /* after evhttp_free() */
 bool http_host_fits(const char *header, const char *hosts);
 /* Returns whether there is more than one Host. A proxy on the way may have gone by the other. */
 bool http_has_hosts(const struct evkeyvalq *headers);
-#endif

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_HTTP_STATUS_H
-#define HOLDFAST_HTTP_STATUS_H
+#pragma once
 /*
  * status: makes the JSON that fills the status page from a view of the broker. Pure: whoever fills
  * the view knows where things come from.
@@ -51,4 +50,3 @@ void http_show(struct buf *out, const char *text, size_t len);
 
 /* Appends the JSON text. */
 void http_status(struct buf *out, const struct http_view *view);
-#endif

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_BROKER_H
-#define HOLDFAST_BROKER_H
+#pragma once
 /*
  * broker: acquire, wait, hand over, renew, release. Owns the locks, the wheel, and what happens
  * when something is due. Knows nothing of sockets; time is an argument.
@@ -61,5 +60,3 @@ int64_t broker_next_ms(const struct broker *);
 /* The process stood still for a while: every promise is looked at again before anything else
  * happens. */
 void broker_check_promises(struct broker *, int64_t now_ms);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_BROKER_PRIVATE_H
-#define HOLDFAST_BROKER_PRIVATE_H
+#pragma once
 /* Between broker.c (requests), broker_work.c (what follows) and broker_turn.c (the turn, and what
  * takes several). */
 #include "lock/broker_state.h"
@@ -26,4 +25,3 @@ void broker_end_hold(struct broker *, struct hold *, struct lock_request *releas
 void broker_release_left_of(struct broker *, struct lock *, int64_t now_ms);
 /* Delivers the verdicts that there are: all of renewals, and `most` of the others. */
 void broker_deliver(struct broker *, int most, int64_t now_ms);
-#endif

@@ -1,6 +1,4 @@
-/*
- * Texts of ids, and questions about the data of a broker. Nothing here decides anything.
- */
+/* Texts of ids, and questions about the data of a broker. Nothing here decides anything. */
 #include "lock/broker_state.h"
 
 #include <stddef.h>

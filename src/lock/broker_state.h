@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_BROKER_STATE_H
-#define HOLDFAST_BROKER_STATE_H
+#pragma once
 /*
  * broker_state: the data of one broker, which its flows share: configuration, masters, locks, work
  * list, wheels, and the ids that it makes, as text. The flows (those above it in src/README.md)
@@ -86,4 +85,3 @@ int64_t broker_tomb_ms(const struct broker *);
 /* True when the broker would have heard, up to a second ago, of anybody who took away a hold that a
  * majority of masters had at since_ms. */
 bool broker_has_heard(const struct broker *, int64_t since_ms, int64_t now_ms);
-#endif

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_CLAIM_H
-#define HOLDFAST_CLAIM_H
+#pragma once
 /*
  * claim: gets one hold under a new operation: by acquire, by hand-over from a hold of our own
  * (acquire with `prev`), or by take-over of the owner's own hold. Agrees on the token, computes the
@@ -92,4 +91,3 @@ void claim_start(struct claim *, int64_t now_ms);
 /* Notes that others are said to have taken away what a master had given to this claim: it is
  * granted only when a majority then confirms that it still has it. */
 void claim_doubt(struct claim *);
-#endif

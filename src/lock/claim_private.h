@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_CLAIM_PRIVATE_H
-#define HOLDFAST_CLAIM_PRIVATE_H
+#pragma once
 /*
  * What the files of claim share: claim.c leads a claim from round to round, claim_item.c says what
  * the masters are asked, claim_votes.c reads what they have answered.
@@ -33,4 +32,3 @@ int64_t claim_largest_token(const struct round *);
  * rest of the lease. False: a majority had nothing, but for tries of our own that came late, or
  * they do not agree. */
 bool claim_inherit(struct claim *, const struct round *);
-#endif

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_DEADLOCK_H
-#define HOLDFAST_DEADLOCK_H
+#pragma once
 /*
  * deadlock: finds a circle of connections of this broker that wait for each other's locks.
  *
@@ -17,4 +16,3 @@ struct lock_request;
 /* True when this request would close a circle by waiting for the lock; the circle is then appended
  * in words. */
 bool deadlock_find(const struct lock_request *, const struct lock *, struct buf *words);
-#endif

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_DEFER_H
-#define HOLDFAST_DEFER_H
+#pragma once
 /*
  * defer: requests of one owner, and of one connection, about a lock keep their order: one that
  * comes while an earlier one is under way waits, and goes again when that is over.
@@ -22,4 +21,3 @@ void defer_ready(struct broker *, struct lock *);
 /* Ends those who wait, without doing anything for them: the broker ends, all connections have gone.
  */
 void defer_end(struct broker *, struct lock *);
-#endif

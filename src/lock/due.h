@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_DUE_H
-#define HOLDFAST_DUE_H
+#pragma once
 /*
  * due: what is to be done at a time: a renewal, the end of a WAIT, a retry. Entries are in their
  * objects; the broker takes them out and runs them (broker_turn.c).
@@ -43,4 +42,3 @@ static inline void due_at_first(struct due_wheels *d, struct due *due, int64_t d
     due->first = true;
     wheel_add(&d->first, &due->entry, due_ms);
 }
-#endif

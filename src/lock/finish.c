@@ -1,6 +1,4 @@
-/*
- * Results of requests. What follows is broker_work.c's: the reply, and what waited for the end.
- */
+/* Results of requests. What follows is broker_work.c's: the reply, and what waited for the end. */
 #include "lock/finish.h"
 
 #include <assert.h>

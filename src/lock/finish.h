@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_FINISH_H
-#define HOLDFAST_FINISH_H
+#pragma once
 /*
  * finish: gives a request its result. It is put on the work list with it (work.h): the request is
  * whole, and its session hears nothing, until the flow that finished it has returned.
@@ -21,4 +20,3 @@ void finish_granted(struct broker *, struct lock_request *, struct hold *);
 void finish_not_granted(struct broker *, struct lock_request *);
 /* RESULT_COUNT */
 void finish_count(struct broker *, struct lock_request *, int64_t count);
-#endif

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_HANDOVER_H
-#define HOLDFAST_HANDOVER_H
+#pragma once
 /*
  * handover: passes a lock on when a hold of it has ended.
  *
@@ -24,4 +23,3 @@ void handover_pass_on(struct broker *, struct lock *, const struct ended_hold *,
 void handover_not_there(struct broker *, struct lock_request *);
 /* Answers an UNLOCK that too few masters have confirmed. `why`: "NOQUORUM ...". */
 void handover_not_confirmed(struct broker *, struct lock_request *, const char *why);
-#endif

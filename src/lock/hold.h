@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_HOLD_H
-#define HOLDFAST_HOLD_H
+#pragma once
 /*
  * hold: the life of a hold from grant to end: renewals, planting where it is missing (safety R3),
  * jeopardy, loss, lapse.
@@ -88,4 +87,3 @@ void hold_rejoin(struct broker *, struct hold *, const struct lock_request *);
 void hold_orphan(struct broker *, struct hold *);
 /* Likewise, and puts it onto broker->leaving, to be released. */
 void hold_leave(struct broker *, struct hold *);
-#endif

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_HOLD_PRIVATE_H
-#define HOLDFAST_HOLD_PRIVATE_H
+#pragma once
 /*
  * What the files of hold share: hold.c is the life of a hold, hold_renew.c asks the masters for
  * it.
@@ -26,4 +25,3 @@ void hold_renew(struct broker *, struct hold *, int64_t now_ms);
 void hold_look(struct broker *, struct hold *, int64_t now_ms);
 /* Ignores what its last round still answers. */
 void hold_forget_open(struct hold *);
-#endif

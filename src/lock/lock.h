@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_LOCK_H
-#define HOLDFAST_LOCK_H
+#pragma once
 /*
  * lock: what this broker knows of one lock: who of its clients hold it, who waits, and the state
  * table of a hold. Plain data with the moves that are allowed; what happens when is broker's
@@ -269,4 +268,3 @@ bool hold_has_id(const struct hold *, const struct owner *id);
 void hold_drop_id(struct hold *, const struct owner *id);
 void hold_drop_ids(struct hold *);
 void lock_request_free(struct lock_request *);
-#endif

@@ -1,6 +1,4 @@
-/*
- * Makes and frees the answer to LOCKINFO, and counts the masters that show a hold.
- */
+/* Makes and frees the answer to LOCKINFO, and counts the masters that show a hold. */
 #include "lock/lock_info.h"
 
 #include <assert.h>

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_LOCK_INFO_H
-#define HOLDFAST_LOCK_INFO_H
+#pragma once
 /*
  * lock_info: the answer to LOCKINFO, and what it is made from: what each master says of a lock, and
  * what this broker knows itself.
@@ -74,4 +73,3 @@ bool lock_info_may_hold(const struct lock_info *, const char *op);
 const struct lock_info_seen *lock_info_latest(const struct lock_info *, const char *op);
 /* True when no master before master i shows its j-th hold. */
 bool lock_info_is_first(const struct lock_info *, int i, int j);
-#endif

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_LOCK_SHARE_H
-#define HOLDFAST_LOCK_SHARE_H
+#pragma once
 /*
  * lock_share: the readers of a lock, or its permits, as far as they are clients of this broker:
  * found by owner whatever their number, and which permits are known to be taken.
@@ -31,4 +30,3 @@ bool share_is_free(const struct lock *, struct lock_part);
 void share_ask_instead(struct lock *, struct lock_part *, uint16_t slot);
 /* He asks no longer. */
 void share_asked(struct lock *, struct lock_part);
-#endif

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_LOCKTAB_H
-#define HOLDFAST_LOCKTAB_H
+#pragma once
 /*
  * locktab: the locks that clients of this broker hold or wait for, by name.
  *
@@ -36,4 +35,3 @@ void locktab_drop(struct locktab *, struct lock *);
  * make others. */
 uint64_t locktab_scan(struct locktab *, uint64_t cursor, void (*each)(void *arg, struct lock *),
                       void *arg);
-#endif

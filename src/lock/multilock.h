@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_MULTILOCK_H
-#define HOLDFAST_MULTILOCK_H
+#pragma once
 /*
  * multilock: several names at once, all or none (MLOCK), or given back (MUNLOCK).
  *
@@ -52,4 +51,3 @@ const struct hold_ref *multilock_hold(const struct multilock *, int i);
 int64_t multilock_token(const struct multilock *, int i);
 /* Gives back what it was granted. */
 void multilock_give_back(struct multilock *, int64_t now_ms);
-#endif

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_MULTILOCK_PRIVATE_H
-#define HOLDFAST_MULTILOCK_PRIVATE_H
+#pragma once
 /*
  * What the files of multilock share: multilock.c is the request and what is done for one of its
  * names alone, multilock_try.c a try of all of them. A `struct multilock_name` (an item) is
@@ -60,4 +59,3 @@ void multilock_run_one(struct multilock_name *item, enum lock_verb);
 /* ---- multilock_try.c ---- */
 /* Decides for all names: nothing is pending any more. */
 void multilock_claims_over(struct multilock *, int64_t now_ms);
-#endif

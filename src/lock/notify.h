@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_NOTIFY_H
-#define HOLDFAST_NOTIFY_H
+#pragma once
 /*
  * notify: tells the holder who asked for it (TELL; RESP3 push), the channels `lost` and
  * `lock:<name>`, and the log what becomes of a hold. Owners are never told to others: an owner's id
@@ -34,4 +33,3 @@ void notify_jeopardy(const struct hold *, int64_t now_ms);
 void notify_safe(const struct hold *, int64_t now_ms);
 /* Also counts it, and ends the connection where `on_lost = close`. */
 void notify_lost(const struct broker *, const struct hold *, enum lost_reason, int64_t now_ms);
-#endif

@@ -1,6 +1,4 @@
-/*
- * The data of a queue: made, looked at, freed.
- */
+/* The data of a queue: made, looked at, freed. */
 #include "lock/queue.h"
 
 #include <stdlib.h>

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_QUEUE_H
-#define HOLDFAST_QUEUE_H
+#pragma once
 /*
  * queue: the requests that stand at one lock and the claims that are under way for them, as plain
  * data. A lock has one only while there are any. What is done with it is defer's, claim's and
@@ -45,4 +44,3 @@ struct lock_queue *queue_get(struct lock *);
 bool queue_is_over(const struct lock *);
 /* Frees it; its timer has been cancelled. */
 void queue_free(struct lock *);
-#endif

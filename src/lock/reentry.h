@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_REENTRY_H
-#define HOLDFAST_REENTRY_H
+#pragma once
 /*
  * reentry: what an owner does with a hold that it has: enters again, leaves once (UNLOCK of a
  * re-entered hold), renews.
@@ -24,4 +23,3 @@ void reentry_repeated(struct broker *, struct hold *, struct lock_request *);
 void reentry_leave(struct broker *, struct hold *, struct lock_request *, int64_t now_ms);
 /* RENEW on the connection that has it. */
 void reentry_renew(struct broker *, struct hold *, struct lock_request *, int64_t now_ms);
-#endif

@@ -20,8 +20,7 @@ static void let_lock_go(struct round *r)
 
 static void on_released_everywhere(struct round *r, void *arg, int64_t now_ms)
 {
-    (void)arg;
-    (void)now_ms;
+    (void)arg, (void)now_ms;
     let_lock_go(r);
 }
 
@@ -31,8 +30,7 @@ static void on_release_vote(struct round *r, int i, const struct master_answer *
 {
     struct broker *b = broker_of_round(r);
     const struct lock *l = r->about;
-    (void)i;
-    (void)answer;
+    (void)i, (void)answer;
     if (!l || quorum_state(&r->quorum) != QUORUM_WON)
         return;
     int agreed = rounds_agreed(&b->rounds, l->name, l->name_len, now_ms);

@@ -1,8 +1,5 @@
-#ifndef HOLDFAST_RELEASE_H
-#define HOLDFAST_RELEASE_H
-/*
- * release: ends a hold on all masters and calls up the next one in the line between brokers.
- */
+#pragma once
+/* release: ends a hold on all masters and calls up the next one in the line between brokers. */
 #include <stdint.h>
 
 #include "lock/broker_state.h"
@@ -30,4 +27,3 @@ struct release_what {
  * NULL): won when a majority has confirmed. Keeps the lock alive while it needs it. */
 void release_hold(struct broker *, struct lock *, const struct release_what *,
                   const struct ticket_place *place, round_fn fn, void *arg, int64_t now_ms);
-#endif

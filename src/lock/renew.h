@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_RENEW_H
-#define HOLDFAST_RENEW_H
+#pragma once
 /*
  * renew: when a hold is next due, as arithmetic on times in ms. Knows neither clocks nor masters.
  *
@@ -18,4 +17,3 @@ int64_t renew_retry_ms(int64_t now_ms, int64_t deadline_ms, uint64_t random);
 int64_t renew_lost_ms(int64_t deadline_ms, int64_t lease_ms);
 /* Lease to ask for, so that the promise does not go beyond the end of MAXHOLD. */
 int64_t renew_lease_ms(int64_t now_ms, int64_t lease_ms, int64_t end_ms);
-#endif

@@ -1,8 +1,5 @@
-#ifndef HOLDFAST_TAKEOVER_H
-#define HOLDFAST_TAKEOVER_H
-/*
- * takeover: an owner takes a hold of its own back from another connection or broker.
- */
+#pragma once
+/* takeover: an owner takes a hold of its own back from another connection or broker. */
 #include <stdint.h>
 
 struct broker;
@@ -13,4 +10,3 @@ struct lock_request;
  * take-over in place, under a new operation and a new token (safety R11). RENEW ends with that;
  * UNLOCK goes on with the hold. */
 void takeover_begin(struct broker *, struct lock *, struct lock_request *, int64_t now_ms);
-#endif

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_TICKETS_H
-#define HOLDFAST_TICKETS_H
+#pragma once
 /*
  * tickets: the line between brokers. Brokers that wait for a lock held elsewhere stand in a line
  * that is kept on the masters (src/redis/lua/line_up.lua, call_up.lua): one ticket a broker,
@@ -50,4 +49,3 @@ void tickets_leave(struct broker *, const struct lock *, uint64_t number, int64_
 void tickets_call_next(struct broker *, const struct lock *, int64_t now_ms);
 /* Master i calls up the next one in its line. */
 void tickets_call(struct broker *, const struct lock *, int i, int64_t now_ms);
-#endif

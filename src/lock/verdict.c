@@ -1,6 +1,4 @@
-/*
- * Does what the end of a waiter's claim means: grants the lock, refuses it, or asks again.
- */
+/* Does what the end of a waiter's claim means: grants the lock, refuses it, or asks again. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_VIEW_H
-#define HOLDFAST_VIEW_H
+#pragma once
 /*
  * view: what server, pages and commands may know of a broker, as values. It looks and changes
  * nothing; whoever uses it needs no field of a broker, a lock, a hold or a queue.
@@ -77,4 +76,3 @@ int view_n_voters(const struct broker *, int64_t now_ms);
 bool view_has_quorum(struct broker *, int64_t now_ms);
 /* Why no lock can be had although a majority may be there; NULL: nothing speaks against it. */
 const char *view_veto(const struct broker *);
-#endif

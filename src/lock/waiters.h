@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_WAITERS_H
-#define HOLDFAST_WAITERS_H
+#pragma once
 /*
  * queue: who gets a lock next. Waiters stand in order of arrival; one question to the masters at a
  * time is under way for the first of them, whatever their number.
@@ -83,4 +82,3 @@ void waiters_doubt(struct broker *, struct lock *, int64_t now_ms);
 
 /* Ends up to `most` waiters with this error. Returns how many. */
 int waiters_turn_away(struct broker *, struct lock *, const char *error, int most);
-#endif

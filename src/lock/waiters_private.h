@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_WAITERS_PRIVATE_H
-#define HOLDFAST_WAITERS_PRIVATE_H
+#pragma once
 /*
  * What the files of waiters share with verdict.c and handover.c: waiters.c lets requests in and
  * asks for the first of them, waiters_admit.c says who may ask, waiters_check.c asks about holds,
@@ -72,4 +71,3 @@ void waiters_park(struct lock_queue *);
 void waiters_retry_later(struct broker *, struct lock_queue *, int64_t pttl_ms, int64_t now_ms);
 /* True when a refusal of `asked` answers a request for `want` too. */
 bool waiters_same_question(struct lock_part asked, struct lock_part want);
-#endif

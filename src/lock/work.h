@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_WORK_H
-#define HOLDFAST_WORK_H
+#pragma once
 /*
  * work: what is to be done next. No flow calls one above it: it puts an item here and returns, and
  * broker_work.c, the top of the room, runs the items one after the other when no flow is running.
@@ -88,4 +87,3 @@ static inline void work_look(struct work *w, struct lock *l)
     if (l->refs == 0)
         work_lock(w, l, WORK_LOOK);
 }
-#endif

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_PROXY_H
-#define HOLDFAST_PROXY_H
+#pragma once
 /*
  * proxy: the header of the PROXY protocol, versions 1 and 2, with which a proxy says for whom it
  * has connected. Pure: bytes in, an address out.
@@ -21,4 +20,3 @@ enum proxy_result {
  * IP): the connection is then the proxy's own. */
 enum proxy_result proxy_parse(const char *data, size_t len, size_t *used,
                               struct sockaddr_storage *peer, socklen_t *peer_len);
-#endif

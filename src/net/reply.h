@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_REPLY_H
-#define HOLDFAST_REPLY_H
+#pragma once
 /*
  * reply: what a Redis server says (RESP2), read by hiredis into memory that is used again.
  *
@@ -73,4 +72,3 @@ bool reply_is_error(const struct reply *, const struct reply_value *, const char
 /* Writes a text as people may see it: printable ASCII, anything else as \xNN, cut to the room.
  * Returns out. */
 char *reply_words(char *out, size_t size, const char *text, size_t len);
-#endif

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_REQUEST_H
-#define HOLDFAST_REQUEST_H
+#pragma once
 /*
  * request: writes what a Redis server is asked: an array of bulk strings, at the tail of a buf.
  *
@@ -26,4 +25,3 @@ void request_strings(struct buf *, int n, const char *const strings[]);
 void request_auth(struct buf *, const char *user, const char *password);
 /* A string of `len` bytes, which the caller writes where this points to, at once. */
 char *request_room(struct buf *, size_t len);
-#endif

@@ -4,8 +4,7 @@
  * in https://redis.io/docs/latest/develop/reference/protocol-spec/. Bytes come from strangers: all
  * that they can make grow has a limit, and what does not follow the protocol to the letter is an
  * error. */
-#ifndef HOLDFAST_RESP_H
-#define HOLDFAST_RESP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -109,5 +108,3 @@ void resp_array(struct resp_writer *w, size_t n);
 void resp_map(struct resp_writer *w, size_t npairs); /* in RESP2 an array of 2 * npairs */
 void resp_set(struct resp_writer *w, size_t n);      /* in RESP2 an array */
 void resp_push(struct resp_writer *w, size_t n);     /* in RESP2 an array */
-
-#endif

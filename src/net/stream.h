@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_STREAM_H
-#define HOLDFAST_STREAM_H
+#pragma once
 /*
  * stream: bytes over one non-blocking socket, plain or by TLS, for both edges.
  *
@@ -209,4 +208,3 @@ void stream_address(char out[STREAM_ADDRESS_MAX], const struct sockaddr *, sockl
  * had, and none is open. */
 int stream_listen(const char *host, int port, int fds[2],
                   char where[STREAM_ADDRESS_MAX]) MUST_CHECK;
-#endif

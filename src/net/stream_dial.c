@@ -114,8 +114,7 @@ static void dial_next(struct stream *s)
 
 static void on_go(evutil_socket_t fd, short what, void *arg)
 {
-    (void)fd;
-    (void)what;
+    (void)fd, (void)what;
     dial_next(arg);
 }
 

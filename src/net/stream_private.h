@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_STREAM_PRIVATE_H
-#define HOLDFAST_STREAM_PRIVATE_H
+#pragma once
 /* Between stream.c, stream_dial.c, stream_quota.c and stream_tls.c. */
 #include "net/stream.h"
 
@@ -48,4 +47,3 @@ static inline void stream_quota_spend(const struct stream *s, int64_t n_bytes)
 
 /* Ends a connect under way, if there is one. */
 void stream_dial_cancel(struct stream *);
-#endif

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_TLS_H
-#define HOLDFAST_TLS_H
+#pragma once
 /*
  * tls: what the broker wants of OpenSSL: contexts made from files, and one connection over a
  * non-blocking socket. TLS 1.2 and 1.3; the choice of ciphers is OpenSSL's. No renegotiation, no
@@ -79,4 +78,3 @@ void tls_goodbye(struct ssl_st *);
 
 /* Returns in words why the last call here has failed. */
 const char *tls_reason(void);
-#endif

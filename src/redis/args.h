@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_ARGS_H
-#define HOLDFAST_ARGS_H
+#pragma once
 /*
  * args: writes the arguments of a script call for one lock as it goes over the wire, once for all
  * masters.
@@ -31,4 +30,3 @@ void args_str(struct args *, const char *text);
 void args_int(struct args *, int64_t n);
 /* As bytes, for master_ask(); valid until the next args_begin(). */
 void args_bytes(const struct args *, struct master_item *out);
-#endif

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_CODES_H
-#define HOLDFAST_CODES_H
+#pragma once
 /*
  * codes: the numbers by which scripts answer, for C and for Lua.
  *
@@ -73,4 +72,3 @@ enum pass_code {
     PASS_HELD = 0, /* somebody has it as a whole */
     PASS_FREE = 1,
 };
-#endif

@@ -1,6 +1,4 @@
-/*
- * Reads and compares lives. As lua/join.lua does: the two must agree on which one is newer.
- */
+/* Reads and compares lives. As lua/join.lua does: the two must agree on which one is newer. */
 #include "redis/life.h"
 
 #include <ctype.h>

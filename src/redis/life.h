@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_LIFE_H
-#define HOLDFAST_LIFE_H
+#pragma once
 /*
  * life: one period for which a server serves as one of the masters, as a text: "<number> <run_id>".
  *
@@ -22,4 +21,3 @@ bool life_is_valid(const char *text, size_t len);
  * number; of two with the same number (two brokers have seen different servers) the greater text,
  * as in lua/join.lua. The bytes must be valid. */
 bool life_take(struct life *, const char *text, size_t len);
-#endif

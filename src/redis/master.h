@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_MASTER_H
-#define HOLDFAST_MASTER_H
+#pragma once
 /*
  * master: one Redis that keeps locks.
  *
@@ -209,4 +208,3 @@ static inline bool master_state_votes(enum master_state s)
 {
     return s == MASTER_ACTIVE;
 }
-#endif

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_MASTER_PRIVATE_H
-#define HOLDFAST_MASTER_PRIVATE_H
+#pragma once
 /*
  * Between the files of master: master.c (its life), master_link.c (its link), master_greet.c (who
  * it is, scripts), master_judge.c (whether it may be used), master_join.c (quarantine),
@@ -255,4 +254,3 @@ void master_answer_calls(struct master *, struct master_batch *, enum master_res
 bool master_clock_take(struct master *, int64_t time_ms, int64_t sent_us, int64_t now_us);
 /* Takes the reply to TIME. */
 int master_on_time(struct master *) MUST_CHECK;
-#endif

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_QUARANTINE_H
-#define HOLDFAST_QUARANTINE_H
+#pragma once
 /*
  * quarantine: ends the quarantine of a master that had restarted or lost its data (safety R5).
  *
@@ -65,4 +64,3 @@ int64_t quarantine_next_ms(const struct quarantine *);
 
 /* An administrator's word: the quarantine of this master ends now. NULL, or why not, in words. */
 const char *quarantine_trust(struct quarantine *, const char *name, int64_t now_ms);
-#endif

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_QUORUM_H
-#define HOLDFAST_QUORUM_H
+#pragma once
 /*
  * quorum: the votes of n masters on one question, and the token that they agree on.
  *
@@ -52,4 +51,3 @@ bool quorum_agreed(const struct quorum *);
 int64_t quorum_validity_ms(int64_t lease_ms, int64_t sent_ms, int64_t now_ms, int64_t drift_ppm);
 /* The shortest lease that can be relied on for so long. */
 int64_t quorum_lease_ms(int64_t validity_ms, int64_t drift_ppm);
-#endif

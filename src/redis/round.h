@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_ROUND_H
-#define HOLDFAST_ROUND_H
+#pragma once
 /*
  * round: puts one question to all masters of a broker (rounds.h), and brings one verdict exactly
  * once.
@@ -131,4 +130,3 @@ bool round_has_missed(const struct round *);
 /* Tells whether so many masters have answered no that there can be no majority, whatever the others
  * say. */
 bool round_is_refused(const struct round *);
-#endif

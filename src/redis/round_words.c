@@ -1,6 +1,4 @@
-/*
- * What a round has come to, as its asker and people want to know it.
- */
+/* What a round has come to, as its asker and people want to know it. */
 #include "redis/round.h"
 
 #include "base/util.h"

@@ -1,6 +1,4 @@
-/*
- * What all rounds of a broker have in common. No round is looked at here: that is round.c's.
- */
+/* What all rounds of a broker have in common. No round is looked at here: that is round.c's. */
 #include "redis/rounds.h"
 
 #include <assert.h>

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_ROUNDS_H
-#define HOLDFAST_ROUNDS_H
+#pragma once
 /*
  * rounds: the masters of a broker, and what its rounds have in common: the clock of tokens (safety
  * R4), the veto of a master with other settings (R6), and the one master whose line counts for a
@@ -73,4 +72,3 @@ bool rounds_resend(struct rounds *, const char *name, size_t name_len, int64_t n
 void rounds_master_back(struct rounds *, int i, int64_t now_ms);
 /* Sends what has been asked since the last time. Once at the end of each turn of the loop. */
 void rounds_send(struct rounds *, int64_t now_ms);
-#endif

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_SCRIPT_H
-#define HOLDFAST_SCRIPT_H
+#pragma once
 /*
  * script: the table of Lua scripts, made from src/redis/lua at build time. The first comment of
  * each script says what it does, what it takes and what it replies; nothing else does.
@@ -65,4 +64,3 @@ static inline bool script_has_token(enum script script, int64_t code)
  * it has another digest and cannot run. `settings` is the digest of the broker's (R6), which the
  * script compares with the digest of those in force. Heap, the caller frees it. */
 char *script_text(enum script, const char *run_id, const char *settings);
-#endif

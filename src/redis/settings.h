@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_SETTINGS_H
-#define HOLDFAST_SETTINGS_H
+#pragma once
 /*
  * settings: writes and compares what all brokers of the same masters must share (safety R6), as one
  * text:
@@ -23,4 +22,3 @@ void settings_digest(const char *text, char out[SETTINGS_DIGEST_LEN + 1]);
 /* Writes in words in which values `ours` differs from `theirs`: "max_lease 59000 here, 60000
  * there". `theirs` may be any text: what cannot be printed is left out. */
 void settings_difference(const char *ours, const char *theirs, char out[SETTINGS_WORDS_MAX]);
-#endif

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_SKEW_H
-#define HOLDFAST_SKEW_H
+#pragma once
 /*
  * skew: measures how far another clock is ahead of ours, and whether it runs at the same rate.
  *
@@ -39,4 +38,3 @@ enum skew_verdict {
  * the other sample is. */
 enum skew_verdict skew_take(struct skew *, const struct skew_sample *, int64_t drift_ppm,
                             int64_t window_us, int64_t *apart_us, int64_t *age_us);
-#endif

@@ -61,8 +61,7 @@ static void on_subscriber_beat(evutil_socket_t fd, short what, void *arg)
 {
     struct subscriber *w = arg;
     int64_t now_ms = clock_ms();
-    (void)fd;
-    (void)what;
+    (void)fd, (void)what;
     set_subscriber_timer(&w->beat, BEAT_MS);
     if (!w->asked_ms && w->since_ms != INT64_MAX) {
         w->asked_ms = now_ms;
@@ -143,8 +142,7 @@ static size_t on_subscriber_bytes(void *arg, const char *data, size_t len)
 static void on_subscriber_end(void *arg, enum stream_end end, int err, const char *text)
 {
     struct subscriber *w = arg;
-    (void)end;
-    (void)err;
+    (void)end, (void)err;
     log_debug(w->name, "subscriber link lost: %s", text);
     retry_later(w);
 }
@@ -158,8 +156,7 @@ static const struct stream_events stream_events = {
 static void on_subscriber_retry(evutil_socket_t fd, short what, void *arg)
 {
     struct subscriber *w = arg;
-    (void)fd;
-    (void)what;
+    (void)fd, (void)what;
     if (w->secure && !w->tls)
         retry_later(w);
     else

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_SUBSCRIBER_H
-#define HOLDFAST_SUBSCRIBER_H
+#pragma once
 /*
  * subscriber: listens to one master for messages that it is this broker's turn for a lock
  * (src/redis/lua/call_up.lua), or that another broker has taken one of its holds. It subscribes to
@@ -37,4 +36,3 @@ struct subscriber *subscriber_new(const struct subscriber_setup *, const struct 
 /* Takes user, password and files for TLS after a reload, for the next connect. */
 void subscriber_configure(struct subscriber *, const struct conf_master *conf);
 void subscriber_free(struct subscriber *); /* also NULL */
-#endif

@@ -1,6 +1,4 @@
-/*
- * Arithmetic of clocks and tokens; asks nobody for the time and no master for a token.
- */
+/* Arithmetic of clocks and tokens; asks nobody for the time and no master for a token. */
 #include "redis/token.h"
 
 #include <stdlib.h>

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_TOKEN_H
-#define HOLDFAST_TOKEN_H
+#pragma once
 /*
  * token: the rule of fencing tokens (safety R4), and what a broker keeps for it. For one name all
  * tokens differ, and grow in the order of its holds: across brokers, lost masters and lost data.
@@ -87,4 +86,3 @@ int64_t token_highest(const struct token_granted *, const char *name, size_t nam
  * said when it was asked for, and must not be granted. */
 bool token_grant(struct token_granted *, const char *name, size_t name_len, int64_t before,
                  int64_t token) __attribute__((warn_unused_result));
-#endif

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_UNDELIVERED_H
-#define HOLDFAST_UNDELIVERED_H
+#pragma once
 /*
  * undelivered: delivers releases to one master (safety R2). Sends a release at once if it can.
  * Keeps one that could not be sent, or whose link broke before the answer, and sends it again as
@@ -40,4 +39,3 @@ bool undelivered_resend_key(struct undelivered *, const struct args *, int64_t n
 void undelivered_expire(struct undelivered *, int64_t now_ms);
 /* Returns a time before which nothing expires; INT64_MAX: nothing is kept. */
 int64_t undelivered_next_ms(const struct undelivered *);
-#endif

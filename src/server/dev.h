@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_DEV_H
-#define HOLDFAST_DEV_H
+#pragma once
 /*
  * dev: the private redis-servers of --dev, one a master (a, b, c...), on Unix sockets in a
  * directory of their own below /tmp. They keep nothing on disk and end with this process, however
@@ -37,4 +36,3 @@ void dev_greet(const struct dev *, FILE *, const char *address);
 
 /* Ends the redis-servers and removes the directory. NULL is allowed. */
 void dev_free(struct dev *);
-#endif

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_DOCTOR_H
-#define HOLDFAST_DOCTOR_H
+#pragma once
 /*
  * doctor: looks at the masters without using them, and tells what keeps locks from being had:
  * `holdfastd -tt`.
@@ -12,4 +11,3 @@ struct conf;
  * words. Takes 10 seconds at most. Returns the number of errors: what keeps a master from being
  * used, or locks from being had. */
 int doctor_examine(const struct conf *, FILE *out);
-#endif

@@ -32,11 +32,8 @@ struct findings {
     int count[SEVERITIES];
 };
 
-static void add_finding(struct findings *f, enum severity severity, const char *name,
-                        const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-
-static void add_finding(struct findings *f, enum severity severity, const char *name,
-                        const char *fmt, ...)
+__attribute__((format(printf, 4, 5))) static void
+add_finding(struct findings *f, enum severity severity, const char *name, const char *fmt, ...)
 {
     static const char *const words[] = {"error", "warning", "hint"};
     char text[1000];

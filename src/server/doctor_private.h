@@ -1,6 +1,5 @@
 /* Between doctor.c (looks at the masters) and doctor_findings.c (judges what was seen). */
-#ifndef HOLDFAST_DOCTOR_PRIVATE_H
-#define HOLDFAST_DOCTOR_PRIVATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,4 +21,3 @@ struct doctor_seen {
 
 /* Writes what was seen of all masters, and a judgement in words. Returns the number of errors. */
 int doctor_tell(const struct conf *, const struct doctor_seen *, FILE *out);
-#endif

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_SERVER_PRIVATE_H
-#define HOLDFAST_SERVER_PRIVATE_H
+#pragma once
 /*
  * Between the files of server: server.c (its parts, the loop), end.c (drain and end), masters.c
  * (the masters and readiness), reload.c (from the configuration to the parts), hooks.c (what
@@ -142,4 +141,3 @@ void server_use_tls(struct server *, struct ssl_ctx_st *);
 /* Opens http.listen. An address that nobody has asked for may be taken: then there is a warning and
  * no HTTP. -1: `error` says why. */
 int server_open_http(struct server *, char *error, size_t error_size) MUST_CHECK;
-#endif

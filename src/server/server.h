@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_SERVER_H
-#define HOLDFAST_SERVER_H
+#pragma once
 /*
  * server: the broker as a whole. Makes the parts and ties them together, turns the loop, and goes
  * through the phases
@@ -48,4 +47,3 @@ void server_free(struct server *);
 struct event_base *server_base(struct server *);
 /* Returns where clients connect: the first address, "127.0.0.1:5625" or "unix:/path". */
 const char *server_address(const struct server *);
-#endif

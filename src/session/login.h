@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_LOGIN_H
-#define HOLDFAST_LOGIN_H
+#pragma once
 /*
  * login: whether a name and a password are those of a user, and who has to wait for the answer.
  *
@@ -64,4 +63,3 @@ size_t login_waiting(void);
 
 /* Forgets all wrong passwords. No try may be waiting. */
 void login_fini(void);
-#endif

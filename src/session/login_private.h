@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_LOGIN_PRIVATE_H
-#define HOLDFAST_LOGIN_PRIVATE_H
+#pragma once
 /* Between login.c (the queue) and login_penalty.c (who has to wait, and until when). */
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,4 +21,3 @@ void penalty_count_guess(uint64_t key, int64_t now_ms);
 bool penalty_is_guessed_at(uint64_t key, int64_t now_ms);
 
 void penalty_fini(void);
-#endif

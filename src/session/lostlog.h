@@ -1,8 +1,5 @@
-#ifndef HOLDFAST_LOSTLOG_H
-#define HOLDFAST_LOSTLOG_H
-/*
- * lostlog: the last locks that were lost, for the status page. The log names all of them.
- */
+#pragma once
+/* lostlog: the last locks that were lost, for the status page. The log names all of them. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,4 +24,3 @@ void lostlog_add(const struct lostlog_entry *, const char *name, size_t name_len
 
 size_t lostlog_count(void);
 const struct lostlog_entry *lostlog_get(size_t i); /* 0: the newest; i < lostlog_count() */
-#endif

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_PUBSUB_H
-#define HOLDFAST_PUBSUB_H
+#pragma once
 /*
  * pubsub: who listens to which channel or pattern, and messages to them.
  *
@@ -62,4 +61,3 @@ void pubsub_each_channel(bool (*each)(void *arg, const char *name, size_t len, u
 uint32_t pubsub_count_channels(void);
 uint32_t pubsub_count_channel(const char *name, size_t len);
 uint32_t pubsub_count_patterns(void);
-#endif

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_SESSION_H
-#define HOLDFAST_SESSION_H
+#pragma once
 /*
  * session: a client without its socket.
  *
@@ -160,4 +159,3 @@ static inline bool session_is_blocked(const struct session *s)
 {
     return s->n_parked > 0;
 }
-#endif

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_USER_H
-#define HOLDFAST_USER_H
+#pragma once
 /*
  * user: who may do what. There is one set of users in the process, made from the section [users];
  * while it is empty nobody has to log in and everything is allowed.
@@ -73,4 +72,3 @@ int64_t user_steps(const struct user *, size_t len);
 
 struct user *user_ref(struct user *);
 void user_unref(struct user *); /* also NULL */
-#endif

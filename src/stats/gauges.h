@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_STATS_GAUGES_H
-#define HOLDFAST_STATS_GAUGES_H
+#pragma once
 /*
  * gauges: levels, beside the counters of stats.h. Nobody keeps them: whoever makes one of the two
  * texts has them read first, all at one time.
@@ -100,4 +99,3 @@ struct stats_gauges {
     struct stats_master masters[STATS_MASTERS_MAX];
     size_t masters_len;
 };
-#endif

@@ -1,6 +1,5 @@
 /* What the files of stats share. For nobody else. */
-#ifndef HOLDFAST_STATS_PRIVATE_H
-#define HOLDFAST_STATS_PRIVATE_H
+#pragma once
 
 #include "stats/gauges.h"
 #include "stats/stats.h"
@@ -61,8 +60,3 @@ struct stats_rates {
     double commands, input_bytes, output_bytes; /* per second */
 };
 const struct stats_rates *stats_rates(void);
-
-/* How many of values 0..2^exponent us (included) were added; exponent from 3. Exact. */
-uint64_t hist_count_to(const struct hist *hist, unsigned exponent);
-
-#endif

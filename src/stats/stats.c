@@ -2,12 +2,9 @@
  * the commands. Does not know the time (it is passed in), nor how the numbers are shown: that is
  * info.c and metrics.c.
  *
- * Invariant: adding is O(1) and takes no memory, whatever comes in. In a histogram bucket i holds
- * the values in (lower, upper], so that a power of two is always the upper end of one: the metrics'
- * cumulative counts are exact. */
+ * Invariant: adding is O(1) and takes no memory, whatever comes in. */
 #include "stats/private.h"
 
-#include <math.h>
 #include <string.h>
 
 #ifdef HAVE_CONFIG_H
@@ -59,64 +56,6 @@ const struct stats_gauge_row stats_gauge_rows[] = {
 const char *stats_version(void)
 {
     return PACKAGE_VERSION;
-}
-
-/* ---- histograms ---- */
-
-enum { SUB_BITS = 3, SUBS = 1 << SUB_BITS };
-
-/* v is the value less 1. Up to 8 each has its own bucket; above, the leading bit chooses the power
- * of two and the three behind it the part of that. */
-static size_t bucket_of(uint64_t v)
-{
-    if (v < SUBS)
-        return v;
-    unsigned exponent = 63 - (unsigned)__builtin_clzll(v);
-    return (exponent - SUB_BITS + 1) * SUBS + ((v >> (exponent - SUB_BITS)) & (SUBS - 1));
-}
-
-static int64_t bucket_upper(size_t i)
-{
-    if (i < SUBS)
-        return (int64_t)i + 1;
-    return (int64_t)(SUBS + i % SUBS + 1) << (i / SUBS - 1);
-}
-
-void hist_add(struct hist *hist, int64_t us)
-{
-    uint64_t value = us > 0 ? (uint64_t)us : 0;
-    uint64_t v = value > 0 ? value - 1 : 0;
-
-    hist->bucket[bucket_of(v > UINT32_MAX ? UINT32_MAX : v)]++;
-    hist->count++;
-    hist->sum_us += value;
-    if (value > hist->max_us)
-        hist->max_us = value;
-}
-
-int64_t hist_quantile(const struct hist *hist, double q)
-{
-    double rank = ceil(q * (double)hist->count);
-    uint64_t seen = 0;
-
-    for (size_t i = 0; i < HIST_BUCKETS; i++) {
-        seen += hist->bucket[i];
-        if (seen > 0 && (double)seen >= rank) {
-            int64_t upper = bucket_upper(i);
-            return upper < (int64_t)hist->max_us ? upper : (int64_t)hist->max_us;
-        }
-    }
-    return (int64_t)hist->max_us;
-}
-
-uint64_t hist_count_to(const struct hist *hist, unsigned exponent)
-{
-    size_t end = bucket_of(UINT64_C(1) << exponent);
-    uint64_t n = 0;
-
-    for (size_t i = 0; i < end && i < HIST_BUCKETS; i++)
-        n += hist->bucket[i];
-    return n;
 }
 
 /* ---- the tables ---- */

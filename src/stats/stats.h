@@ -5,12 +5,13 @@
  * write `stats.lost_gone++`. What is a level and not a count (clients connected, memory)
  * is a row of gauges.h.
  */
-#ifndef HOLDFAST_STATS_H
-#define HOLDFAST_STATS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "base/hist.h"
 
 struct buf;
 struct stats_gauges;
@@ -145,22 +146,6 @@ struct stats_gauges;
       "How much later than due a renewal was sent.")                                               \
     X(loop_lag_us, "holdfast_event_loop_lag_seconds", "How late a due timer ran.")
 
-/* Log-linear, as HdrHistogram (http://hdrhistogram.org): each power of two is cut into 8 buckets,
- * so a quantile is at most 12.5 % too large. From 1 us to 71 minutes; what is longer counts as
- * that. */
-enum { HIST_BUCKETS = 240 };
-struct hist {
-    uint64_t count;
-    uint64_t sum_us;
-    uint64_t max_us;
-    uint64_t bucket[HIST_BUCKETS];
-};
-
-void hist_add(struct hist *hist, int64_t us); /* O(1); below 1 counts as 1 in the buckets */
-/* q from 0 to 1. The upper end of the bucket in which the quantile lies, never above max_us; 0 when
- * empty. */
-int64_t hist_quantile(const struct hist *hist, double q);
-
 struct stats {
 #define STATS_FIELD(field, metric, labels, help) uint64_t field;
     STATS_COUNTERS(STATS_FIELD)
@@ -207,5 +192,3 @@ void stats_metrics(struct buf *out, const struct stats_gauges *gauges);
 /* Version of this program, and the one of Redis that INFO and HELLO claim for clients that look. */
 #define STATS_REDIS_VERSION "8.4.0"
 const char *stats_version(void);
-
-#endif

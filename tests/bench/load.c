@@ -30,8 +30,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/hist.h"
 #include "base/util.h"
-#include "cli/hist.h"
 
 enum { COMMANDS_MAX = 8, WORDS_MAX = 32, OUT_MAX = 4096, IN_MAX = 4096, EVENTS = 512 };
 
@@ -176,7 +176,7 @@ static void on_reply(struct conn *c, const char *reply)
         return;
     }
     int64_t at_us = now_us();
-    hist_record(&run.hist, at_us - c->due_us);
+    hist_add(&run.hist, at_us - c->due_us);
     run.done++;
     run.n_busy--;
     c->step = -1;
@@ -279,8 +279,8 @@ static void print(double seconds)
            ", \"nils\": %" PRId64 ", \"p50\": %" PRId64 ", \"p99\": %" PRId64 ", \"p999\": %" PRId64
            ", \"max\": %" PRId64 ", \"first_error\": \"%s\"}\n",
            run.done, seconds, (double)run.done / seconds, run.errors, run.nils,
-           hist_at(&run.hist, 0.5), hist_at(&run.hist, 0.99), hist_at(&run.hist, 0.999),
-           run.hist.max_us, run.first_error);
+           hist_quantile(&run.hist, 0.5), hist_quantile(&run.hist, 0.99),
+           hist_quantile(&run.hist, 0.999), (int64_t)run.hist.max_us, run.first_error);
     fflush(stdout);
 }
 

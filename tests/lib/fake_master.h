@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_FAKE_MASTER_H
-#define HOLDFAST_FAKE_MASTER_H
+#pragma once
 /*
  * fake_master: master.h in virtual time. Each `struct master` is the link of one broker to one
  * fake_server, over a network that delays, loses, repeats and cuts as it is told.
@@ -61,5 +60,3 @@ void fake_server_stop(struct fake_server *, bool stop);
 void fake_server_kill(struct fake_server *);
 void fake_server_start(struct fake_server *, bool keep_data);
 /* FLUSHALL is fake_server_flush(): links stay. */
-
-#endif

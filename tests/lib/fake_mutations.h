@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_FAKE_MUTATIONS_H
-#define HOLDFAST_FAKE_MUTATIONS_H
+#pragma once
 /*
  * fake_mutations: deliberate mistakes, one at a time, each of which the simulation has to find.
  * Those in the scripts are changes of their text, made here; those in the broker are in
@@ -48,4 +47,3 @@ extern const char *const fake_mutation_names[FAKE_MUTATIONS];
  * another one, which the caller frees. A mistake whose place is no longer in the script ends the
  * test by abort(). */
 char *fake_mutate(enum script script, char *text);
-#endif

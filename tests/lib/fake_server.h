@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_FAKE_SERVER_H
-#define HOLDFAST_FAKE_SERVER_H
+#pragma once
 /*
  * fake_server: a Redis in virtual time: the real scripts of src/redis/lua, run by an embedded Lua
  * over a store (store.h), and a clock of its own that may be off, drift and jump. tests/scripts
@@ -105,5 +104,3 @@ void fake_server_eval(struct fake_server *, enum script, const char *run_id, con
 void fake_server_look(struct fake_server *, const char *run_id, int n_slots, char *const *slots,
                       struct fake_reply *reply);
 void fake_reply_fini(struct fake_reply *);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_REDIS_PROC_H
-#define HOLDFAST_REDIS_PROC_H
+#pragma once
 /*
  * A private redis-server: on a Unix socket in a directory of its own, ended with the process that
  * started it. All calls block, at most some seconds; what goes wrong ends the test by abort().
@@ -31,4 +30,3 @@ void redis_proc_fini(struct redis_proc *);
 const char *redis_proc_do(struct redis_proc *, const char *command);
 /* The number behind `key` in a reply of INFO; -1: it is not there. */
 long redis_proc_info(struct redis_proc *, const char *section, const char *key);
-#endif

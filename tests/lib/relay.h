@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_RELAY_H
-#define HOLDFAST_RELAY_H
+#pragma once
 /*
  * A relay between a client and a server, both on Unix sockets, in the loop of the test: it can lie
  * to the client, keep the server's answers back, and break the client's side alone.
@@ -23,4 +22,3 @@ void relay_hold(struct relay *, bool hold);
 void relay_cut(struct relay *);
 /* How many connections to the server stand. */
 int relay_servers(const struct relay *);
-#endif

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_SCRIPT_ARGS_H
-#define HOLDFAST_SCRIPT_ARGS_H
+#pragma once
 /*
  * acquire.lua is given a hold as it is to stand on the master, and says how far its token is above
  * the floor; the counters stand behind all items. Tests are easier to read by the parts of the
@@ -30,4 +29,3 @@ enum { RENEW_WORDS = 5, RENEW_ARGS = 2, RENEW_ARG = 512 };
 void renew_args(char what[RENEW_ARG], char *list[RENEW_ARGS], char *const words[RENEW_WORDS]);
 
 void acquire_args(struct acquire_args *, char *const words[ACQUIRE_WORDS]);
-#endif

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_SCRIPT_HOST_H
-#define HOLDFAST_SCRIPT_HOST_H
+#pragma once
 /*
  * script_host: runs Lua scripts as a Redis server does, in an embedded Lua 5.1 (the interpreter
  * that Redis embeds) over a store: redis.call, redis.pcall, redis.error_reply, redis.status_reply,
@@ -29,4 +28,3 @@ void script_host_set(struct script_host *, const char *name, const char *text);
  * when the script failed; what it wrote before that stays, as in Redis. */
 void script_host_run(struct script_host *, int script, struct store *, const struct resp_arg *keys,
                      int n_keys, const struct resp_arg *args, int n_args, struct store_reply *);
-#endif

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_SIM_TIME_H
-#define HOLDFAST_SIM_TIME_H
+#pragma once
 /*
  * sim_time: virtual time, what happens in it, and chance. One simulation at a time in a process.
  *
@@ -35,5 +34,3 @@ void sim_run_until(int64_t until_us);
 int64_t sim_random(int64_t below);
 int64_t sim_between(int64_t min, int64_t max);
 bool sim_chance(int per_mille);
-
-#endif

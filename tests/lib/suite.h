@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_SUITE_H
-#define HOLDFAST_SUITE_H
+#pragma once
 
 #include <check.h>
 
@@ -10,5 +9,3 @@ int suite_run(Suite *s);
 /* The same for one that starts a redis-server: without any it runs nothing and returns 77, which
  * means that it was left out. */
 int suite_run_with_redis(Suite *s);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_CASES_H
-#define HOLDFAST_CASES_H
+#pragma once
 /*
  * What the scripts answer, as one table for the real ones and for their model: a step is a line of
  * sides.h with its answer, in which ~n stands for n or up to 250 less.
@@ -877,5 +876,3 @@ static const struct script_case script_cases[] = {
 };
 /* clang-format on */
 enum { SCRIPT_CASES = sizeof script_cases / sizeof script_cases[0] };
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_SIDES_H
-#define HOLDFAST_SIDES_H
+#pragma once
 /*
  * The scripts of src/redis/lua on a redis-server of the test's own, and on the server of the
  * simulation (fake_server.h): asked by the same lines of text, so that what they answer can be
@@ -43,4 +42,3 @@ void side_step(const struct side *, const char *line, char out[SIDE_TEXT]);
 void side_by_hand(const char *command);
 /* Cuts text at its blanks; the words point into it. How many. */
 int side_split(char *text, char *words[SIDE_WORDS]);
-#endif

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_HISTORY_H
-#define HOLDFAST_HISTORY_H
+#pragma once
 /*
  * history: what has been said and answered, and what must never happen: the promises of the
  * program, one check each.
@@ -56,5 +55,3 @@ extern struct history_counts {
 } history_counts;
 /* Something is out of order at the moment: set by whoever breaks things. */
 extern int history_faults;
-
-#endif

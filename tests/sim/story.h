@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_STORY_H
-#define HOLDFAST_STORY_H
+#pragma once
 /*
  * story: words for the stories of check_*.c: one world each, told step by step. What a story sets
  * up is ended by world_end().
@@ -42,4 +41,3 @@ void story_answers(int app, const char *expected);
 void story_pushed(int app, const char *expected);
 /* The state of a master as this broker sees it. */
 enum master_state story_state(int broker, int server);
-#endif

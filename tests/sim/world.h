@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_WORLD_H
-#define HOLDFAST_WORLD_H
+#pragma once
 /*
  * world: applications, brokers and masters in one process and in virtual time. The brokers are the
  * real ones, from the command to the script; sockets are not: a session's bytes are read where it
@@ -143,5 +142,3 @@ int64_t world_asks(int broker);
 /* How many servers hold this lock now. */
 int world_copies(const char *name);
 const struct fake_lock *world_lock_at(int server, const char *name);
-
-#endif

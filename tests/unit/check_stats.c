@@ -115,7 +115,7 @@ START_TEST(hist_quantiles)
     for (size_t i = 0; i < sizeof qs / sizeof qs[0]; i++) {
         int rank = (int)(qs[i] * N);
         int64_t is = values[rank > 0 ? rank - 1 : 0], said = hist_quantile(&hist, qs[i]);
-        ck_assert_msg(said >= is && said <= is + is / 8, "q %g: %lld, said %lld", qs[i],
+        ck_assert_msg(said >= is && said <= is + is / HIST_SUBS, "q %g: %lld, said %lld", qs[i],
                       (long long)is, (long long)said);
     }
     ck_assert_uint_eq(hist.count, N);

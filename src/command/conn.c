@@ -153,9 +153,8 @@ void cmd_conn_auth(struct cmd_call *c)
     if (c->argc > 3)
         cmd_reply_syntax(c);
     else if (c->argc == 2 && !users_active())
-        cmd_reply_error(
-            c, "ERR AUTH <password> called without any password configured for the default user. "
-               "Are you sure your configuration is correct?");
+        cmd_reply_error(c, "ERR AUTH <password> called without any password configured for the "
+                           "default user. Are you sure your configuration is correct?");
     else if (authenticate(c, c->argc == 2 ? &nobody : &c->argv[1], &c->argv[c->argc - 1]) ==
              ACCEPTED)
         cmd_reply_ok(c);
@@ -208,10 +207,10 @@ void cmd_conn_hello(struct cmd_call *c)
         return;
     if (users_active() && c->session->user == NULL) {
         stats.auth_failures_missing++;
-        cmd_reply_error(c, "NOAUTH HELLO must be called with the client already authenticated, "
-                           "otherwise the HELLO <proto> AUTH <user> <pass> option can be used to "
-                           "authenticate the client and select the RESP protocol version at the "
-                           "same time");
+        cmd_reply_error(
+            c, "NOAUTH HELLO must be called with the client already authenticated, otherwise the "
+               "HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and "
+               "select the RESP protocol version at the same time");
         return;
     }
     if (name != NULL && cmd_client_set_name(c, name) != 0)

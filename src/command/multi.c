@@ -27,9 +27,9 @@ void cmd_multi_exec(struct cmd_call *c)
         return;
     }
     c->session->multi = false;
-    cmd_reply_error(c, "EXECABORT nothing of this transaction was run: there are none here; send "
-                       "commands without MULTI (a pipeline without a transaction), or MLOCK for "
-                       "several locks at once");
+    cmd_reply_error(
+        c, "EXECABORT nothing of this transaction was run: there are none here; send commands "
+           "without MULTI (a pipeline without a transaction), or MLOCK for several locks at once");
 }
 
 void cmd_multi_discard(struct cmd_call *c)

@@ -136,11 +136,10 @@ static void check_users(struct check *check)
         const struct conf_user *u = &c->users[i];
 
         if (!u->defined)
-            say_finding(
-                check, FAIL, 0,
-                "user %s has options but no password (%s = the hash that holdfastd --hash-password "
-                "prints, or none)",
-                u->name, u->name);
+            say_finding(check, FAIL, 0,
+                        "user %s has options but no password (%s = the hash that holdfastd "
+                        "--hash-password prints, or none)",
+                        u->name, u->name);
         for (size_t k = 0; k < i; k++) {
             const struct conf_user *other = &c->users[k];
 
@@ -185,11 +184,10 @@ static void check_http(struct check *check)
         else if (listen->v[i].proxy)
             say_finding(check, FAIL, line, "http.listen: there is no PROXY protocol for HTTP");
         else if (!is_loopback(&listen->v[i]))
-            say_finding(
-                check, WARN, line,
-                "http.listen: %s is open to other machines: whoever reaches it sees the names of "
-                "locks",
-                listen->v[i].host);
+            say_finding(check, WARN, line,
+                        "http.listen: %s is open to other machines: whoever reaches it sees the "
+                        "names of locks",
+                        listen->v[i].host);
     }
 }
 
@@ -226,8 +224,8 @@ static void check_master_list(struct check *check, bool masters_optional)
 
     if (count == 0 && !masters_optional)
         say_finding(check, FAIL, 0,
-                    "there is no master: section [masters] needs a line such as "
-                    "a = redis://127.0.0.1:6379");
+                    "there is no master: section [masters] needs a line such as a = "
+                    "redis://127.0.0.1:6379");
     for (size_t i = 0; i < count; i++)
         check_master(check, i);
     if (count > 0 && count % 2 == 0)

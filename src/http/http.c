@@ -18,9 +18,8 @@
 enum { SILENCE_S = 5 /* evhttp ends a connection after this time without a byte */ };
 
 static const char policy[] =
-    "default-src 'none'; style-src 'self'; script-src 'self'; img-src data:; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'";
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 struct http {
     struct evhttp *evhttp;

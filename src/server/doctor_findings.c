@@ -56,12 +56,10 @@ static void judge_rights(struct findings *f, const char *name, const struct mast
     if (*look->no_scripts)
         add_finding(f, ERROR, name, "its user may not run scripts (%s)", look->no_scripts);
     if (*look->no_channels)
-        add_finding(
-            f, WARNING, name,
-            "its user may not use the channels holdfast:*: who waits for a lock that another "
-            "broker "
-            "has is woken late (%s)",
-            look->no_channels);
+        add_finding(f, WARNING, name,
+                    "its user may not use the channels holdfast:*: who waits for a lock that "
+                    "another broker has is woken late (%s)",
+                    look->no_channels);
 }
 
 static void judge_settings(struct findings *f, const char *name, const struct master_look *look)
@@ -70,11 +68,10 @@ static void judge_settings(struct findings *f, const char *name, const struct ma
 
     if (look->marked && strcmp(look->settings, ours) != 0) {
         settings_difference(ours, look->settings, differs);
-        add_finding(
-            f, ERROR, name,
-            "brokers disagree: %s: make them the same, or say MASTER %s ADOPT to a broker with "
-            "these (holdfastd(8), Growing from one master to three)",
-            differs, name);
+        add_finding(f, ERROR, name,
+                    "brokers disagree: %s: make them the same, or say MASTER %s ADOPT to a broker "
+                    "with these (holdfastd(8), Growing from one master to three)",
+                    differs, name);
     }
     free(ours);
 }
@@ -128,12 +125,10 @@ static void judge_clock(struct findings *f, const char *name, int64_t offset_ms)
 {
     if (llabs(offset_ms) < CLOCK_OFFSET_MS)
         return;
-    add_finding(
-        f, WARNING, name,
-        "its clock is %.1f s %s the one of this machine: that does no harm, but the step that puts "
-        "it "
-        "right can end leases early (let NTP slew it)",
-        (double)llabs(offset_ms) / 1000, offset_ms > 0 ? "ahead of" : "behind");
+    add_finding(f, WARNING, name,
+                "its clock is %.1f s %s the one of this machine: that does no harm, but the step "
+                "that puts it right can end leases early (let NTP slew it)",
+                (double)llabs(offset_ms) / 1000, offset_ms > 0 ? "ahead of" : "behind");
 }
 
 static void judge_latency(struct findings *f, const char *name, const struct hist *trips)

@@ -10,8 +10,8 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "dropin/store.h"
 #include "fake_mutations.h"
-#include "store.h"
 
 enum { FAKE_RUN_ID_LEN = 40 };
 

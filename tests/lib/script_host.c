@@ -13,6 +13,8 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "dropin/lua_value.h"
+#include "dropin/store_private.h"
 
 enum { ARGS_MAX = 1024 };
 
@@ -21,121 +23,6 @@ struct script_host {
     struct store *store;      /* of this run */
     struct store_reply reply; /* of the command at hand */
 };
-
-/* ---- from a reply to a value ---- */
-
-static int push_node(lua_State *lua, const struct store_reply *r, int i);
-
-static int push_array(lua_State *lua, const struct store_reply *r, int i)
-{
-    int64_t n = r->nodes[i++].n;
-    luaL_checkstack(lua, 4, "nested too deep");
-    lua_createtable(lua, (int)n, 0);
-    for (int j = 1; j <= n; j++) {
-        i = push_node(lua, r, i);
-        lua_rawseti(lua, -2, j);
-    }
-    return i;
-}
-
-static void push_table(lua_State *lua, const char *field, const char *text, size_t len)
-{
-    lua_createtable(lua, 0, 1);
-    lua_pushlstring(lua, text, len);
-    lua_setfield(lua, -2, field);
-}
-
-/* Pushes node i; returns the node behind all that belongs to it. */
-static int push_node(lua_State *lua, const struct store_reply *r, int i)
-{
-    const struct store_node *node = &r->nodes[i];
-    switch ((enum store_kind)node->kind) {
-    case STORE_NIL:
-        lua_pushboolean(lua, 0);
-        break;
-    case STORE_STATUS:
-        push_table(lua, "ok", store_text(r, node), node->len);
-        break;
-    case STORE_ERROR:
-        push_table(lua, "err", store_text(r, node), node->len);
-        break;
-    case STORE_INT:
-        lua_pushnumber(lua, (lua_Number)node->n);
-        break;
-    case STORE_BULK:
-        lua_pushlstring(lua, store_text(r, node), node->len);
-        break;
-    case STORE_ARRAY:
-        return push_array(lua, r, i);
-    }
-    return i + 1;
-}
-
-/* ---- from a value to a reply ---- */
-
-/* Adds the field `name` of the table on top; false: it has none that is a text. */
-static bool add_field(lua_State *lua, const char *name, enum store_kind kind,
-                      struct store_reply *out)
-{
-    lua_pushstring(lua, name);
-    lua_rawget(lua, -2);
-    bool is_text = lua_type(lua, -1) == LUA_TSTRING;
-    if (is_text) {
-        size_t len;
-        const char *text = lua_tolstring(lua, -1, &len);
-        store_add_text(out, kind, text, len);
-    }
-    lua_pop(lua, 1);
-    return is_text;
-}
-
-/* What is no 64-bit integer becomes the least one, as the processors do it that Redis runs on. */
-static int64_t towards_zero(double d)
-{
-    return d >= -0x1p63 && d < 0x1p63 ? (int64_t)d : INT64_MIN;
-}
-
-/* Adds the value on top, and takes it away. */
-static void add_value(lua_State *lua, struct store_reply *out)
-{
-    size_t len;
-    const char *text;
-    switch (lua_type(lua, -1)) {
-    case LUA_TSTRING:
-        text = lua_tolstring(lua, -1, &len);
-        store_add_text(out, STORE_BULK, text, len);
-        break;
-    case LUA_TNUMBER:
-        store_add_int(out, towards_zero(lua_tonumber(lua, -1)));
-        break;
-    case LUA_TBOOLEAN:
-        if (lua_toboolean(lua, -1))
-            store_add_int(out, 1);
-        else
-            store_add_nil(out);
-        break;
-    case LUA_TTABLE:
-        if (add_field(lua, "err", STORE_ERROR, out) || add_field(lua, "ok", STORE_STATUS, out))
-            break;
-        luaL_checkstack(lua, 4, "nested too deep");
-        int at = out->n_nodes;
-        store_add_array(out, 0);
-        for (int i = 1;; i++) { /* up to the first nil */
-            lua_rawgeti(lua, -1, i);
-            if (lua_isnil(lua, -1)) {
-                lua_pop(lua, 1);
-                out->nodes[at].n = i - 1;
-                break;
-            }
-            add_value(lua, out);
-        }
-        break;
-    default:
-        store_add_nil(out);
-        break;
-    }
-    lua_pop(lua, 1);
-}
 
 /* ---- what scripts call ---- */
 
@@ -175,7 +62,7 @@ static int run_command(lua_State *lua, bool raises)
                         "ERR Lua redis lib command arguments must be strings or integers");
     else
         store_call(h->store, argv, argc, &h->reply);
-    push_node(lua, &h->reply, 0);
+    lua_value_push(lua, &h->reply, 0);
     return raises && h->reply.nodes[0].kind == STORE_ERROR ? lua_error(lua) : 1;
 }
 
@@ -189,22 +76,9 @@ static int redis_pcall(lua_State *lua)
     return run_command(lua, false);
 }
 
-/* A first '-' is not part of the text; one word alone gets the code ERR. */
 static int error_reply(lua_State *lua)
 {
-    size_t len;
-    const char *text = luaL_checklstring(lua, 1, &len);
-    if (*text == '-') {
-        text++;
-        len--;
-    }
-    if (memchr(text, ' ', len)) {
-        push_table(lua, "err", text, len);
-    } else {
-        lua_pushfstring(lua, "ERR %s", text);
-        text = lua_tolstring(lua, -1, &len);
-        push_table(lua, "err", text, len);
-    }
+    lua_value_push_error(lua, luaL_checkstring(lua, 1));
     return 1;
 }
 
@@ -212,7 +86,7 @@ static int status_reply(lua_State *lua)
 {
     size_t len;
     const char *text = luaL_checklstring(lua, 1, &len);
-    push_table(lua, "ok", text, len);
+    lua_value_push_field(lua, "ok", text, len);
     return 1;
 }
 
@@ -233,6 +107,8 @@ static void open_library(lua_State *lua, const char *name, lua_CFunction open)
 struct script_host *script_host_new(void)
 {
     struct script_host *h = util_alloc(sizeof *h);
+    store_learn(store_list_commands);
+    store_learn(store_zset_commands);
     h->lua = luaL_newstate();
     if (!h->lua)
         util_die("out of memory");
@@ -297,7 +173,10 @@ static void set_words(lua_State *lua, const char *name, const struct resp_arg *w
 /* What a script raised: a table with `err`, or a text of Lua's own. */
 static void add_raised(lua_State *lua, struct store_reply *out)
 {
-    if (lua_istable(lua, -1) && add_field(lua, "err", STORE_ERROR, out)) {
+    if (lua_istable(lua, -1)) {
+        lua_getfield(lua, -1, "err");
+        lua_remove(lua, -2);
+        store_add_line(out, STORE_ERROR, lua_isstring(lua, -1) ? lua_tostring(lua, -1) : "");
         lua_pop(lua, 1);
         return;
     }
@@ -320,6 +199,6 @@ void script_host_run(struct script_host *h, int script, struct store *store,
     if (lua_pcall(h->lua, 0, 1, 0) != 0)
         add_raised(h->lua, out);
     else
-        add_value(h->lua, out);
+        (void)lua_value_add(h->lua, out);
     h->store = NULL;
 }

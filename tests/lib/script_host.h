@@ -8,7 +8,7 @@
  */
 #include <stddef.h>
 
-#include "store.h"
+#include "dropin/store.h"
 
 struct script_host;
 

@@ -1,5 +1,5 @@
 /* Lists: an array from head to tail. */
-#include "store_private.h"
+#include "dropin/store_private.h"
 
 #include <stdlib.h>
 #include <string.h>

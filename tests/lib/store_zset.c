@@ -1,5 +1,5 @@
 /* Sorted sets: members by name, and in the order of their scores; those of one score by name. */
-#include "store_private.h"
+#include "dropin/store_private.h"
 
 #include <math.h>
 #include <stdlib.h>

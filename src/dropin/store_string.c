@@ -1,5 +1,5 @@
 /* Strings: one run of bytes under a key, and numbers written as such. */
-#include "store_private.h"
+#include "dropin/store_private.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -31,11 +31,13 @@ static struct store_key *put(struct store_run *run, const struct resp_arg *name,
     }
     k->string = store_bytes_of(value);
     k->expires_ms = INT64_MAX;
+    store_wrote(run, name, true, true);
     return k;
 }
 
-static void put_text(struct store_key *k, const char *text, size_t len)
+static void put_text(struct store_run *run, struct store_key *k, const char *text, size_t len)
 {
+    store_wrote(run, &run->argv[1], true, false);
     free(k->string.ptr);
     k->string = (struct store_bytes){util_memdup(text, len), len};
 }
@@ -173,8 +175,10 @@ static void getdel(struct store_run *run)
     if (wrong)
         return;
     reply_string(run, k);
-    if (k)
+    if (k) {
         store_key_drop(run->store, k);
+        store_wrote(run, &run->argv[1], true, true);
+    }
 }
 
 static void getex(struct store_run *run)
@@ -194,7 +198,10 @@ static void getex(struct store_run *run)
     if (o.time_at && !option_time(run, &o, &at_ms))
         return;
     reply_string(run, k);
-    if (o.time_at && at_ms <= run->now_ms)
+    bool ends = o.time_at && at_ms <= run->now_ms;
+    if (o.time_at || (o.flags & PERSIST))
+        store_wrote(run, &run->argv[1], ends, true);
+    if (ends)
         store_key_drop(run->store, k);
     else if (o.time_at || (o.flags & PERSIST))
         k->expires_ms = at_ms;
@@ -264,7 +271,7 @@ static void increase(struct store_run *run, int64_t by)
     }
     char text[24];
     int len = snprintf(text, sizeof text, "%" PRId64, n);
-    put_text(k ? k : store_key_make(run, &run->argv[1], STORE_STRING), text, (size_t)len);
+    put_text(run, k ? k : store_key_make(run, &run->argv[1], STORE_STRING), text, (size_t)len);
     store_add_int(run->out, n);
 }
 
@@ -306,6 +313,7 @@ static void append(struct store_run *run)
     if (more->len)
         memcpy(k->string.ptr + k->string.len, more->ptr, more->len);
     k->string.len += more->len;
+    store_wrote(run, &run->argv[1], true, false);
     store_add_int(run->out, (int64_t)k->string.len);
 }
 

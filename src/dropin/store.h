@@ -19,12 +19,17 @@
 #include "net/resp.h"
 
 struct store_key;
+struct store_command;
+struct resp_writer;
 
 struct store {
     struct store_key *keys; /* by name, in the order in which they were made */
     int64_t now_us;         /* time of this server; set by the caller before each call */
     /* PUBLISH: returns how many have heard it. NULL: nobody listens. The texts are lent. */
     int64_t (*publish)(void *arg, const struct resp_arg *channel, const struct resp_arg *message);
+    /* A command has written what this key holds, or when it ends, or both (also to what it was
+     * before). NULL: nobody wants to know. A key that ends by its time is not told. */
+    void (*wrote)(void *arg, const struct resp_arg *key, bool value, bool time);
     void *arg;
 };
 
@@ -60,7 +65,12 @@ void store_add_nil(struct store_reply *);
 void store_add_int(struct store_reply *, int64_t n);
 void store_add_array(struct store_reply *, int64_t n); /* then its elements */
 void store_add_text(struct store_reply *, enum store_kind, const void *text, size_t len);
-void store_add_error(struct store_reply *, const char *text);
+/* Adds an error or a status as it goes over the wire: the text up to its first NUL, line ends as
+ * blanks; those at the end of an error are cut off. */
+void store_add_line(struct store_reply *, enum store_kind, const char *text);
+void store_add_error(struct store_reply *, const char *text); /* the same, of an error */
+/* Writes it as Redis sends it. */
+void store_reply_write(const struct store_reply *, struct resp_writer *);
 
 /* ---- the store ---- */
 
@@ -68,6 +78,10 @@ void store_init(struct store *);
 void store_fini(struct store *);
 void store_flush(struct store *); /* FLUSHALL */
 void store_sweep(struct store *); /* frees every key whose time is over */
+
+/* Adds a table of commands to those of strings, keys, hashes and sets, for all stores of the
+ * process; it ends with a row without a name. A table that has been added is left out. */
+void store_learn(const struct store_command *);
 
 /* Runs one command and adds exactly one reply. Its name and options in any case. A command that
  * the store does not know or that has too few or too many words is an error as of a script. */

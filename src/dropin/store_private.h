@@ -6,7 +6,7 @@
  */
 #include <uthash.h>
 
-#include "store.h"
+#include "dropin/store.h"
 
 struct store_bytes {
     char *ptr; /* heap; never NULL */
@@ -73,6 +73,8 @@ struct store_key *store_key_get(struct store_run *, const struct resp_arg *name,
 struct store_key *store_key_make(struct store_run *, const struct resp_arg *name,
                                  enum store_type type);
 void store_key_drop(struct store *, struct store_key *);
+/* Tells who wants to know that this key has been written. */
+void store_wrote(struct store_run *, const struct resp_arg *name, bool value, bool time);
 /* Frees the value, not the key. */
 void store_value_fini(struct store_key *);
 
@@ -105,7 +107,8 @@ struct store_command {
     int arity; /* words with the name; negative: at least so many */
     store_fn fn;
 };
-/* Each ends with a row without a name. */
+/* Each ends with a row without a name. Those of lists and sorted sets are not part of the daemon:
+ * who wants them links them and calls store_learn(). */
 extern const struct store_command store_string_commands[], store_key_commands[],
-    store_hash_commands[], store_list_commands[], store_set_commands[], store_zset_commands[];
+    store_hash_commands[], store_set_commands[], store_list_commands[], store_zset_commands[];
 #endif

@@ -4,7 +4,7 @@
  *
  * Invariant: no collection is empty; the last element takes its key with it.
  */
-#include "store_private.h"
+#include "dropin/store_private.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -71,9 +71,61 @@ void store_add_text(struct store_reply *r, enum store_kind kind, const void *tex
     buf_append(&r->texts, text, len);
 }
 
+static bool is_line_end(char c)
+{
+    return c == '\r' || c == '\n';
+}
+
+void store_add_line(struct store_reply *r, enum store_kind kind, const char *text)
+{
+    size_t len = strlen(text);
+    while (kind == STORE_ERROR && len && is_line_end(text[len - 1]))
+        len--;
+    store_add_text(r, kind, text, len);
+    char *line = buf_head(&r->texts) + buf_len(&r->texts) - len;
+    for (size_t i = 0; i < len; i++) {
+        if (is_line_end(line[i]))
+            line[i] = ' ';
+    }
+}
+
 void store_add_error(struct store_reply *r, const char *text)
 {
-    store_add_text(r, STORE_ERROR, text, strlen(text));
+    store_add_line(r, STORE_ERROR, text);
+}
+
+/* Writes node i; returns the node behind all that belongs to it. */
+static int write_node(const struct store_reply *r, int i, struct resp_writer *w)
+{
+    const struct store_node *node = &r->nodes[i++];
+    switch ((enum store_kind)node->kind) {
+    case STORE_NIL:
+        resp_null(w);
+        break;
+    case STORE_STATUS:
+    case STORE_ERROR:
+        buf_append(w->out, node->kind == STORE_ERROR ? "-" : "+", 1);
+        buf_append(w->out, store_text(r, node), node->len);
+        buf_append(w->out, "\r\n", 2);
+        break;
+    case STORE_INT:
+        resp_int(w, node->n);
+        break;
+    case STORE_BULK:
+        resp_bulk(w, store_text(r, node), node->len);
+        break;
+    case STORE_ARRAY:
+        resp_array(w, (size_t)node->n);
+        for (int64_t left = node->n; left > 0; left--)
+            i = write_node(r, i, w);
+        break;
+    }
+    return i;
+}
+
+void store_reply_write(const struct store_reply *r, struct resp_writer *w)
+{
+    write_node(r, 0, w);
 }
 
 void store_ok(struct store_run *run)
@@ -111,7 +163,7 @@ static void free_fields(struct store_key *k)
     struct store_field *f, *next;
     HASH_ITER(hh, k->fields, f, next)
     {
-        HASH_DEL(k->fields, f);
+        HASH_DEL(k->fields, f); /* NOLINT(clang-analyzer-unix.Malloc): uthash */
         free(f->value.ptr);
         free(f);
     }
@@ -122,7 +174,7 @@ static void free_members(struct store_key *k)
     struct store_member *m, *next;
     HASH_ITER(hh, k->zset.members, m, next)
     {
-        HASH_DEL(k->zset.members, m);
+        HASH_DEL(k->zset.members, m); /* NOLINT(clang-analyzer-unix.Malloc): uthash */
         free(m);
     }
     free(k->zset.order);
@@ -151,7 +203,7 @@ void store_value_fini(struct store_key *k)
 
 void store_key_drop(struct store *s, struct store_key *k)
 {
-    HASH_DEL(s->keys, k);
+    HASH_DEL(s->keys, k); /* NOLINT(clang-analyzer-unix.Malloc): uthash */
     store_value_fini(k);
     free(k);
 }
@@ -192,6 +244,12 @@ struct store_key *store_key_make(struct store_run *run, const struct resp_arg *n
     memcpy(k->name, name->ptr, name->len);
     HASH_ADD_KEYPTR(hh, run->store->keys, k->name, k->len, k);
     return k;
+}
+
+void store_wrote(struct store_run *run, const struct resp_arg *name, bool value, bool time)
+{
+    if (run->store->wrote)
+        run->store->wrote(run->store->arg, name, value, time);
 }
 
 /* ---- arguments ---- */
@@ -270,8 +328,10 @@ bool store_range(int64_t n, int64_t *start, int64_t *stop)
 /* ---- commands ---- */
 
 static const struct store_command *const tables[] = {
-    store_string_commands, store_key_commands, store_hash_commands,
-    store_list_commands,   store_set_commands, store_zset_commands,
+    store_string_commands,
+    store_key_commands,
+    store_hash_commands,
+    store_set_commands,
 };
 
 struct named {
@@ -280,15 +340,28 @@ struct named {
 };
 static struct named *by_name; /* filled at the first call and kept */
 
+static void index_table(const struct store_command *table)
+{
+    struct named *n;
+    HASH_FIND(hh, by_name, table->name, strlen(table->name), n);
+    for (const struct store_command *c = table; !n && c->name; c++) {
+        struct named *one = util_alloc(sizeof *one);
+        one->command = c;
+        HASH_ADD_KEYPTR(hh, by_name, c->name, strlen(c->name), one);
+    }
+}
+
 static void index_commands(void)
 {
-    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
-        for (const struct store_command *c = tables[i]; c->name; c++) {
-            struct named *n = util_alloc(sizeof *n);
-            n->command = c;
-            HASH_ADD_KEYPTR(hh, by_name, c->name, strlen(c->name), n);
-        }
-    }
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
+        index_table(tables[i]);
+}
+
+void store_learn(const struct store_command *table)
+{
+    if (!by_name)
+        index_commands();
+    index_table(table);
 }
 
 static const struct store_command *lookup(const struct resp_arg *word)
@@ -351,5 +424,5 @@ void store_each(struct store *s, void (*each)(void *arg, const char *key, size_t
 {
     store_sweep(s);
     for (struct store_key *k = s->keys; k; k = k->hh.next)
-        each(arg, k->name, k->len);
+        each(arg, k->name, k->len); /* NOLINT(clang-analyzer-unix.Malloc): uthash */
 }

@@ -1,5 +1,5 @@
 /* Hashes: values by field. Sets are kept as hashes without values. */
-#include "store_private.h"
+#include "dropin/store_private.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -39,7 +39,7 @@ static bool drop(struct store_key *k, const struct resp_arg *name)
     struct store_field *f = find(k, name);
     if (!f)
         return false;
-    HASH_DEL(k->fields, f);
+    HASH_DEL(k->fields, f); /* NOLINT(clang-analyzer-core.NullDereference): it is in there */
     free(f->value.ptr);
     free(f);
     return true;
@@ -55,6 +55,8 @@ static void drop_all(struct store_run *run, enum store_type type)
         return;
     for (int i = 2; k && i < run->argc; i++)
         n += drop(k, &run->argv[i]);
+    if (k && n)
+        store_wrote(run, &run->argv[1], true, !k->fields);
     if (k && !k->fields)
         store_key_drop(run->store, k);
     store_add_int(run->out, n);
@@ -105,6 +107,8 @@ static void set_fields(struct store_run *run, bool counts)
     struct store_key *k = store_key_make(run, &run->argv[1], STORE_HASH);
     for (int i = 2; k && i < run->argc; i += 2)
         n += add(k, &run->argv[i], &run->argv[i + 1]);
+    if (k)
+        store_wrote(run, &run->argv[1], true, false);
     if (k && counts)
         store_add_int(run->out, n);
     else if (k)
@@ -127,8 +131,10 @@ static void hsetnx(struct store_run *run)
     if (!k)
         return;
     bool is_new = !find(k, &run->argv[2]);
-    if (is_new)
+    if (is_new) {
         add(k, &run->argv[2], &run->argv[3]);
+        store_wrote(run, &run->argv[1], true, false);
+    }
     store_add_int(run->out, is_new);
 }
 
@@ -220,6 +226,7 @@ static void hincrby(struct store_run *run)
     int len = snprintf(text, sizeof text, "%" PRId64, n);
     k = store_key_make(run, &run->argv[1], STORE_HASH);
     add(k, &run->argv[2], &(struct resp_arg){text, (size_t)len});
+    store_wrote(run, &run->argv[1], true, false);
     store_add_int(run->out, n);
 }
 

@@ -1,5 +1,5 @@
 /* Keys of any type: whether they are there, what they are, how long they stay; TIME and PUBLISH. */
-#include "store_private.h"
+#include "dropin/store_private.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,9 +10,11 @@ static void del(struct store_run *run)
     int64_t n = 0;
     for (int i = 1; i < run->argc; i++) {
         struct store_key *k = store_key_find(run, &run->argv[i]);
-        n += k != NULL;
-        if (k)
-            store_key_drop(run->store, k);
+        if (!k)
+            continue;
+        n++;
+        store_key_drop(run->store, k);
+        store_wrote(run, &run->argv[i], true, true);
     }
     store_add_int(run->out, n);
 }
@@ -85,6 +87,7 @@ static void expire_at(struct store_run *run, int64_t unit_ms, bool is_relative)
         store_add_int(run->out, 0);
         return;
     }
+    store_wrote(run, &run->argv[1], at_ms <= run->now_ms, true);
     if (at_ms <= run->now_ms)
         store_key_drop(run->store, k);
     else
@@ -116,8 +119,10 @@ static void persist(struct store_run *run)
 {
     struct store_key *k = store_key_find(run, &run->argv[1]);
     bool had_time = k && k->expires_ms != INT64_MAX;
-    if (had_time)
+    if (had_time) {
         k->expires_ms = INT64_MAX;
+        store_wrote(run, &run->argv[1], false, true);
+    }
     store_add_int(run->out, had_time);
 }
 

@@ -1,0 +1,175 @@
+/*
+ * Counts what a run takes, and refuses. Lua's own collector stands still while a script runs, so
+ * that memory and steps are the same in each run of it; cage_count_end() lets it work off as much
+ * as the run has left, when there is as much garbage as there is in use.
+ *
+ * A refusal is an error of Lua whose value nobody sees; `is_refused` makes pcall raise it again.
+ */
+#include "dropin/cage_private.h"
+
+#include <lauxlib.h>
+#include <openssl/sha.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+
+enum { HOOK_STEPS = 100 };
+
+/* ---- memory ---- */
+
+/* Lua's table of all texts doubles now and then: it makes the new one, and the next thing that it
+ * does with memory is to free the old one. That is no text; nothing else is freed in that order. */
+static void forget_doubling(struct cage *c, size_t freed)
+{
+    bool is_power = (freed & (freed - 1)) == 0;
+    if (freed && is_power && c->fresh == 2 * freed)
+        c->longest = c->longest_before;
+}
+
+static void *allocate(void *arg, void *ptr, size_t old, size_t size)
+{
+    struct cage *c = arg;
+    if (size == 0) {
+        free(ptr);
+        if (ptr)
+            forget_doubling(c, old);
+        c->fresh = 0;
+        c->used -= old;
+        return NULL;
+    }
+    if (size > old && c->used + (size - old) > c->used_max) {
+        if (!c->is_refused)
+            snprintf(c->refusal, sizeof c->refusal, "needs more than %d KiB of memory",
+                     CAGE_MEMORY / 1024);
+        c->is_refused = true;
+        return NULL;
+    }
+    c->used = c->used - old + size;
+    c->allocated += size;
+    c->taken += size;
+    c->fresh = ptr ? 0 : size;
+    c->longest_before = c->longest;
+    if (c->fresh > c->longest)
+        c->longest = size;
+    return util_realloc(ptr, size);
+}
+
+/* ---- counting and refusing ---- */
+
+struct cage *cage_of(lua_State *lua)
+{
+    void *arg;
+    lua_getallocf(lua, &arg);
+    return arg;
+}
+
+void cage_refuse_on(lua_State *lua)
+{
+    lua_pushlightuserdata(lua, NULL); /* takes no memory */
+    lua_error(lua);
+    abort();
+}
+
+void cage_refuse(lua_State *lua, const char *fmt, ...)
+{
+    struct cage *c = cage_of(lua);
+    va_list args;
+    va_start(args, fmt);
+    if (!c->is_refused)
+        vsnprintf(c->refusal, sizeof c->refusal, fmt, args);
+    va_end(args);
+    c->is_refused = true;
+    cage_refuse_on(lua);
+}
+
+void cage_charge(lua_State *lua, int64_t steps)
+{
+    struct cage *c = cage_of(lua);
+    c->steps_left -= steps + (int64_t)(c->allocated / CAGE_STEP_BYTES);
+    c->allocated %= CAGE_STEP_BYTES;
+    if (c->steps_left >= 0)
+        return;
+    c->steps_left = 0; /* what was asked for was not done */
+    cage_refuse(lua, "takes more than %d steps", CAGE_STEPS);
+}
+
+static void on_steps(lua_State *lua, lua_Debug *event)
+{
+    const struct cage *c = cage_of(lua);
+    (void)event;
+    cage_charge(lua, HOOK_STEPS * (1 + (int64_t)(c->longest / CAGE_LONG_TEXT)));
+}
+
+void cage_count(struct cage *c, size_t bytes)
+{
+    c->used_max = c->used + bytes;
+    c->allocated = c->taken = c->longest = 0;
+    c->steps_left = CAGE_STEPS;
+    c->calls_left = CAGE_CALLS;
+    c->pcalls = 0;
+    lua_sethook(c->lua, on_steps, LUA_MASKCOUNT, HOOK_STEPS);
+}
+
+void cage_count_end(struct cage *c)
+{
+    c->used_max = SIZE_MAX;
+    if (c->used < c->collect_from)
+        return;
+    if (lua_gc(c->lua, LUA_GCSTEP, 16 + (int)(c->taken / 256)) == 1) /* all has been looked at */
+        c->collect_from = 2 * c->used + CAGE_GARBAGE;
+    lua_gc(c->lua, LUA_GCSTOP, 0);
+}
+
+/* ---- the whole ---- */
+
+struct cage *cage_new(int bodies_max)
+{
+    struct cage *c = util_alloc(sizeof *c);
+    c->bodies_max = bodies_max;
+    c->used_max = SIZE_MAX;
+    c->lua = lua_newstate(allocate, c);
+    if (!c->lua)
+        util_die("out of memory");
+    cage_functions_open(c);
+    lua_gc(c->lua, LUA_GCCOLLECT, 0);
+    lua_gc(c->lua, LUA_GCSTOP, 0);
+    return c;
+}
+
+void cage_free(struct cage *c)
+{
+    if (!c)
+        return;
+    cage_bodies_fini(c);
+    lua_close(c->lua);
+    store_reply_fini(&c->reply);
+    free(c);
+}
+
+const char *cage_refusal(const struct cage *c)
+{
+    return c->refusal;
+}
+
+long cage_steps(const struct cage *c)
+{
+    return (long)(CAGE_STEPS - c->steps_left);
+}
+
+size_t cage_memory(const struct cage *c)
+{
+    return c->used;
+}
+
+void cage_sha1(const char *body, size_t len, char out[CAGE_SHA1 + 1])
+{
+    static const char digits[] = "0123456789abcdef";
+    unsigned char digest[SHA_DIGEST_LENGTH];
+    SHA1((const unsigned char *)body, len, digest);
+    for (int i = 0; i < CAGE_SHA1; i++)
+        out[i] = digits[i % 2 ? digest[i / 2] & 15 : digest[i / 2] >> 4];
+    out[CAGE_SHA1] = '\0';
+}

@@ -1,0 +1,104 @@
+/* Bodies that have been compiled, by the SHA-1 of their bytes. The one that was not used for
+ * longest goes first. */
+#include "dropin/cage_private.h"
+
+#include <lauxlib.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+
+static void drop(struct cage *c, struct cage_body *b)
+{
+    HASH_DEL(c->bodies, b); /* NOLINT(clang-analyzer-unix.Malloc): uthash */
+    luaL_unref(c->lua, LUA_REGISTRYINDEX, b->ref);
+    free(b);
+}
+
+void cage_bodies_fini(struct cage *c)
+{
+    while (c->bodies)
+        drop(c, c->bodies); /* NOLINT(clang-analyzer-unix.Malloc): uthash */
+}
+
+struct source {
+    const char *body;
+    size_t len;
+    int ref;
+    size_t longest;
+};
+
+/* Within lua_cpcall(): to compile takes memory. */
+static int compile(lua_State *lua)
+{
+    struct source *s = lua_touserdata(lua, 1);
+    if (luaL_loadbuffer(lua, s->body, s->len, "@user_script") != 0)
+        return lua_error(lua);
+    s->longest = cage_of(lua)->longest; /* before the registry grows */
+    s->ref = luaL_ref(lua, LUA_REGISTRYINDEX);
+    return 0;
+}
+
+static void add_compile_error(lua_State *lua, struct store_reply *out)
+{
+    char text[512];
+    snprintf(text, sizeof text, "ERR Error compiling script (new function): %s",
+             lua_tostring(lua, -1));
+    store_add_line(out, STORE_ERROR, text);
+}
+
+static int refuse(struct cage *c, const char *why)
+{
+    snprintf(c->refusal, sizeof c->refusal, "%s", why);
+    c->is_refused = true;
+    return -1;
+}
+
+static int compile_counted(struct cage *c, struct source *s, struct store_reply *out)
+{
+    cage_count(c, CAGE_COMPILE);
+    lua_sethook(c->lua, NULL, 0, 0);
+    int failed = lua_cpcall(c->lua, compile, s);
+    if (failed && c->is_refused)
+        refuse(c, "is too large when it is compiled");
+    else if (failed)
+        add_compile_error(c->lua, out);
+    lua_settop(c->lua, 0);
+    return failed ? -1 : 0;
+}
+
+static bool is_served(struct cage *c, const char *body, size_t len)
+{
+    if (len > CAGE_BODY)
+        return refuse(c, "has more than 16 KiB") == 0;
+    if (len > 0 && body[0] == LUA_SIGNATURE[0])
+        return refuse(c, "is bytecode") == 0;
+    if (len > 1 && body[0] == '#' && body[1] == '!')
+        return refuse(c, "begins with flags (#!lua)") == 0;
+    return true;
+}
+
+const struct cage_body *cage_compile(struct cage *c, const char *body, size_t len,
+                                     struct store_reply *out)
+{
+    char sha1[CAGE_SHA1 + 1];
+    struct cage_body *b;
+    cage_sha1(body, len, sha1);
+    HASH_FIND(hh, c->bodies, sha1, CAGE_SHA1, b);
+    if (b) {
+        HASH_DEL(c->bodies, b);
+    } else {
+        struct source s = {body, len, -1, 0};
+        if (!is_served(c, body, len) || compile_counted(c, &s, out) < 0)
+            return NULL;
+        if ((int)HASH_COUNT(c->bodies) >= c->bodies_max)
+            drop(c, c->bodies);
+        b = util_alloc(sizeof *b);
+        memcpy(b->sha1, sha1, sizeof sha1);
+        b->ref = s.ref;
+        b->longest = s.longest;
+    }
+    HASH_ADD(hh, c->bodies, sha1, CAGE_SHA1, b); /* NOLINT(clang-analyzer-unix.Malloc): uthash */
+    return b;
+}

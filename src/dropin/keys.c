@@ -1,0 +1,212 @@
+/* What is served stands in a table: where the keys of a command are, and what it looks at. What it
+ * writes, the store tells. */
+#include "dropin/keys.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+enum { NO_KEY, ONE_KEY, ALL_KEYS };
+enum { READS_TIME = 1, READS_CLOCK = 2, MAY_READ_TIME = 4 /* with a condition on it */ };
+
+static const struct {
+    const char *name;
+    uint8_t keys, reads;
+} served[] = {
+    {"GET", ONE_KEY, 0},
+    {"SET", ONE_KEY, 0},
+    {"SETNX", ONE_KEY, 0},
+    {"SETEX", ONE_KEY, 0},
+    {"PSETEX", ONE_KEY, 0},
+    {"GETSET", ONE_KEY, 0},
+    {"GETDEL", ONE_KEY, 0},
+    {"GETEX", ONE_KEY, 0},
+    {"MGET", ALL_KEYS, 0},
+    {"STRLEN", ONE_KEY, 0},
+    {"INCR", ONE_KEY, 0},
+    {"INCRBY", ONE_KEY, 0},
+    {"DECR", ONE_KEY, 0},
+    {"DECRBY", ONE_KEY, 0},
+    {"DEL", ALL_KEYS, 0},
+    {"UNLINK", ALL_KEYS, 0},
+    {"EXISTS", ALL_KEYS, 0},
+    {"TYPE", ONE_KEY, 0},
+    {"EXPIRE", ONE_KEY, MAY_READ_TIME},
+    {"PEXPIRE", ONE_KEY, MAY_READ_TIME},
+    {"EXPIREAT", ONE_KEY, MAY_READ_TIME},
+    {"PEXPIREAT", ONE_KEY, MAY_READ_TIME},
+    {"PERSIST", ONE_KEY, 0},
+    {"TTL", ONE_KEY, READS_TIME},
+    {"PTTL", ONE_KEY, READS_TIME},
+    {"EXPIRETIME", ONE_KEY, READS_TIME},
+    {"PEXPIRETIME", ONE_KEY, READS_TIME},
+    {"HSET", ONE_KEY, 0},
+    {"HMSET", ONE_KEY, 0},
+    {"HSETNX", ONE_KEY, 0},
+    {"HGET", ONE_KEY, 0},
+    {"HMGET", ONE_KEY, 0},
+    {"HGETALL", ONE_KEY, 0},
+    {"HKEYS", ONE_KEY, 0},
+    {"HVALS", ONE_KEY, 0},
+    {"HDEL", ONE_KEY, 0},
+    {"HEXISTS", ONE_KEY, 0},
+    {"HLEN", ONE_KEY, 0},
+    {"HSTRLEN", ONE_KEY, 0},
+    {"HINCRBY", ONE_KEY, 0},
+    {"PUBLISH", NO_KEY, 0},
+    {"TIME", NO_KEY, READS_CLOCK},
+};
+
+/* Which native command serves what families of others are used for. */
+static const struct {
+    const char *prefix, *hint;
+} hints[] = {
+    {"BL", "LOCK waits for a lock by itself"},   {"BR", "LOCK waits for a lock by itself"},
+    {"L", "LOCK waits in the order of arrival"}, {"RP", "LOCK waits in the order of arrival"},
+    {"Z", "LOCK ... LIMIT n gives n permits"},   {"S", "LOCK ... LIMIT n gives n permits"},
+    {"EVAL", "a script cannot run another one"}, {"KEYS", "LOCKS lists the locks"},
+    {"INCR", "LOCK gives a fencing token"},
+};
+
+static int which_key(const struct keys *k, const struct resp_arg *name)
+{
+    for (int i = 0; i < k->n; i++) {
+        if (k->names[i].len == name->len && memcmp(k->names[i].ptr, name->ptr, name->len) == 0)
+            return i;
+    }
+    return -1;
+}
+
+/* ---- what the store tells ---- */
+
+static void on_wrote(void *arg, const struct resp_arg *key, bool value, bool time)
+{
+    struct keys *k = arg;
+    int i = which_key(k, key);
+    if (i < 0)
+        return;
+    k->seen[i].wrote_value = k->seen[i].wrote_value || value;
+    k->seen[i].wrote_time = k->seen[i].wrote_time || time;
+}
+
+static int64_t on_publish(void *arg, const struct resp_arg *channel, const struct resp_arg *message)
+{
+    struct keys *k = arg;
+    store_add_text(&k->published, STORE_BULK, channel->ptr, channel->len);
+    store_add_text(&k->published, STORE_BULK, message->ptr, message->len);
+    return 0;
+}
+
+/* ---- the whole ---- */
+
+void keys_begin(struct keys *k, const struct resp_arg *names, int n, int64_t now_us)
+{
+    store_fini(&k->store);
+    store_init(&k->store);
+    k->store.now_us = now_us;
+    k->store.arg = k;
+    k->store.publish = on_publish;
+    k->store.wrote = on_wrote;
+    k->names = names;
+    k->n = n;
+    k->read_clock = false;
+    memset(k->seen, 0, sizeof k->seen);
+    store_reply_clear(&k->published);
+}
+
+void keys_fini(struct keys *k)
+{
+    store_fini(&k->store);
+    store_reply_fini(&k->published);
+}
+
+void keys_suppose(struct keys *k, const struct resp_arg *argv, int argc, struct store_reply *out)
+{
+    struct store_reply unheard = {0};
+    k->store.wrote = NULL;
+    k->store.publish = NULL;
+    store_call(&k->store, argv, argc, out ? out : &unheard);
+    k->store.wrote = on_wrote;
+    k->store.publish = on_publish;
+    store_reply_fini(&unheard);
+}
+
+bool keys_wrote(const struct keys *k)
+{
+    bool wrote = k->published.n_nodes > 0;
+    for (int i = 0; i < k->n; i++)
+        wrote = wrote || k->seen[i].wrote_value || k->seen[i].wrote_time;
+    return wrote;
+}
+
+/* ---- calls ---- */
+
+static int which_command(const struct resp_arg *word)
+{
+    for (int i = 0; i < (int)(sizeof served / sizeof served[0]); i++) {
+        if (strlen(served[i].name) == word->len &&
+            strncasecmp(served[i].name, word->ptr, word->len) == 0)
+            return i;
+    }
+    return -1;
+}
+
+/* Writes a word of a stranger: as much of it as can be shown in a message. */
+static const char *shown(const struct resp_arg *word, char out[65])
+{
+    size_t len = word->len < 64 ? word->len : 64;
+    for (size_t i = 0; i < len; i++)
+        out[i] = word->ptr[i] > ' ' && word->ptr[i] < 127 ? word->ptr[i] : '?';
+    out[len] = '\0';
+    return out;
+}
+
+static int refuse_command(const struct resp_arg *word, char *why, size_t size)
+{
+    char text[65];
+    for (size_t i = 0; i < sizeof hints / sizeof hints[0]; i++) {
+        size_t len = strlen(hints[i].prefix);
+        if (word->len >= len && strncasecmp(hints[i].prefix, word->ptr, len) == 0) {
+            snprintf(why, size, "calls %s, which is not served: %s", shown(word, text),
+                     hints[i].hint);
+            return -1;
+        }
+    }
+    snprintf(why, size, "calls %s, which is not served", shown(word, text));
+    return -1;
+}
+
+/* The keys of a command, which are the words first..last. */
+static int see_keys(struct keys *k, int command, const struct resp_arg *argv, int argc, char *why,
+                    size_t size)
+{
+    bool reads_time = (served[command].reads & READS_TIME) ||
+                      ((served[command].reads & MAY_READ_TIME) && argc > 3);
+    int last = served[command].keys == ALL_KEYS ? argc - 1 : (int)served[command].keys;
+    char text[2][65];
+    for (int i = 1; i <= last && i < argc; i++) {
+        int key = which_key(k, &argv[i]);
+        if (key < 0) {
+            snprintf(why, size, "calls %s on '%s', which is not among its KEYS",
+                     shown(&argv[0], text[0]), shown(&argv[i], text[1]));
+            return -1;
+        }
+        k->seen[key].is_read = true;
+        k->seen[key].read_time = k->seen[key].read_time || reads_time;
+    }
+    return 0;
+}
+
+int keys_call(void *keys, const struct resp_arg *argv, int argc, struct store_reply *out, char *why,
+              size_t size)
+{
+    struct keys *k = keys;
+    int command = which_command(&argv[0]);
+    if (command < 0)
+        return refuse_command(&argv[0], why, size);
+    if (see_keys(k, command, argv, argc, why, size) < 0)
+        return -1;
+    k->read_clock = k->read_clock || (served[command].reads & READS_CLOCK);
+    store_call(&k->store, argv, argc, out);
+    return 0;
+}

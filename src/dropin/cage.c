@@ -16,17 +16,59 @@
 
 #include "base/util.h"
 
-enum { HOOK_STEPS = 100 };
+/* An instruction of Lua is watched one by one when it is dear, else only every so often. */
+enum { HOOK_INSTRUCTIONS = 64, HOOK_STEPS = 256 };
+/* What Lua allocates for a text beside its bytes, nearly. */
+enum { TEXT_HEADER = 24 };
+
+/* ---- long texts make instructions dear ---- */
+
+static int64_t instruction_steps(const struct cage *c)
+{
+    return CAGE_INSTRUCTION + (int64_t)(c->longest / CAGE_LONG_TEXT);
+}
+
+static void on_instructions(lua_State *lua, lua_Debug *event)
+{
+    struct cage *c = cage_of(lua);
+    (void)event;
+    cage_charge(lua, c->hook_instructions * instruction_steps(c));
+}
+
+/* By halves: each time Lua begins to count anew, which a script could use to put the hook off. */
+static void set_hook(struct cage *c)
+{
+    int n = HOOK_INSTRUCTIONS;
+    while (n > 1 && n * instruction_steps(c) > HOOK_STEPS)
+        n /= 2;
+    if (n == c->hook_instructions)
+        return;
+    c->hook_instructions = n;
+    lua_sethook(c->lua, on_instructions, LUA_MASKCOUNT, n);
+}
+
+void cage_note_text(struct cage *c, size_t len)
+{
+    if (c->hook_instructions == 0 || len <= c->longest)
+        return;
+    c->longest = len;
+    set_hook(c);
+}
 
 /* ---- memory ---- */
 
-/* Lua's table of all texts doubles now and then: it makes the new one, and the next thing that it
- * does with memory is to free the old one. That is no text; nothing else is freed in that order. */
+/* Lua's table of all texts doubles now and then, in whichever run that happens: it makes the new
+ * one, and the next thing that it does with memory is to free the old one. That is neither a text
+ * nor this run's to pay for; nothing else is freed in that order. */
 static void forget_doubling(struct cage *c, size_t freed)
 {
     bool is_power = (freed & (freed - 1)) == 0;
-    if (freed && is_power && c->fresh == 2 * freed)
-        c->longest = c->longest_before;
+    if (!freed || !is_power || c->fresh != 2 * freed)
+        return;
+    c->allocated -= c->fresh;
+    c->longest = c->longest_before;
+    if (c->hook_instructions)
+        set_hook(c);
 }
 
 static void *allocate(void *arg, void *ptr, size_t old, size_t size)
@@ -52,8 +94,8 @@ static void *allocate(void *arg, void *ptr, size_t old, size_t size)
     c->taken += size;
     c->fresh = ptr ? 0 : size;
     c->longest_before = c->longest;
-    if (c->fresh > c->longest)
-        c->longest = size;
+    if (!c->texts_are_noted && c->fresh > TEXT_HEADER)
+        cage_note_text(c, c->fresh - TEXT_HEADER);
     return util_realloc(ptr, size);
 }
 
@@ -96,21 +138,29 @@ void cage_charge(lua_State *lua, int64_t steps)
     cage_refuse(lua, "takes more than %d steps", CAGE_STEPS);
 }
 
-static void on_steps(lua_State *lua, lua_Debug *event)
-{
-    const struct cage *c = cage_of(lua);
-    (void)event;
-    cage_charge(lua, HOOK_STEPS * (1 + (int64_t)(c->longest / CAGE_LONG_TEXT)));
-}
-
-void cage_count(struct cage *c, size_t bytes)
+static void count(struct cage *c, size_t bytes)
 {
     c->used_max = c->used + bytes;
     c->allocated = c->taken = c->longest = 0;
+    c->texts_are_noted = false;
     c->steps_left = CAGE_STEPS;
     c->calls_left = CAGE_CALLS;
     c->pcalls = 0;
-    lua_sethook(c->lua, on_steps, LUA_MASKCOUNT, HOOK_STEPS);
+}
+
+void cage_count(struct cage *c, size_t longest)
+{
+    count(c, CAGE_MEMORY);
+    c->longest = longest;
+    c->hook_instructions = 0;
+    set_hook(c);
+}
+
+void cage_count_compiling(struct cage *c)
+{
+    count(c, CAGE_COMPILE);
+    c->hook_instructions = 0;
+    lua_sethook(c->lua, NULL, 0, 0);
 }
 
 void cage_count_end(struct cage *c)

@@ -9,9 +9,12 @@
  * metatables (so no methods of texts, `("x"):rep(3)`, either), no compiling, no bytecode, no
  * coroutines. To read a global that there is not, and to write any, is an error, as in Redis.
  *
- * Bounds: CAGE_STEPS instructions, of which each counts for more while long texts are about (an
- * instruction can compare two of them); the functions above count as many steps as they take bytes
- * and elements; CAGE_MEMORY bytes; CAGE_CALLS calls of Redis; a body of CAGE_BODY bytes.
+ * Bounds: CAGE_STEPS; CAGE_MEMORY bytes; CAGE_CALLS calls of Redis; a body of CAGE_BODY bytes and
+ * CAGE_TOKENS words and signs. An instruction of Lua counts three steps, since it may write a
+ * number as text, and one more for every 24 bytes of the longest text that is about, since it may
+ * compare two of them or take them for numbers; 16 bytes of memory are a step; functions count by
+ * the bytes and elements that they are given. So no run takes more than 20 million instructions of
+ * the CPU (tests/cost/cage.py), and one about locks has room for 2,500 instructions of Lua.
  *
  * A bound that is reached, and a function of Redis that the cage does not have, *refuse* the
  * script: pcall does not catch that, since the script would then take a way that it never takes in
@@ -32,8 +35,9 @@ enum {
     CAGE_MEMORY = 256 * 1024, /* what a run may allocate */
     CAGE_CALLS = 64,          /* redis.call and redis.pcall in one run */
     CAGE_BODY = 16 * 1024,
-    CAGE_WORDS = 256, /* words of one call of Redis */
-    CAGE_SHA1 = 40    /* characters of the name of a body */
+    CAGE_TOKENS = 2048, /* of Lua; the time to compile them grows with their square */
+    CAGE_WORDS = 256,   /* words of one call of Redis */
+    CAGE_SHA1 = 40      /* characters of the name of a body */
 };
 
 struct cage;

@@ -26,7 +26,6 @@ struct source {
     const char *body;
     size_t len;
     int ref;
-    size_t longest;
 };
 
 /* Within lua_cpcall(): to compile takes memory. */
@@ -35,7 +34,6 @@ static int compile(lua_State *lua)
     struct source *s = lua_touserdata(lua, 1);
     if (luaL_loadbuffer(lua, s->body, s->len, "@user_script") != 0)
         return lua_error(lua);
-    s->longest = cage_of(lua)->longest; /* before the registry grows */
     s->ref = luaL_ref(lua, LUA_REGISTRYINDEX);
     return 0;
 }
@@ -57,8 +55,7 @@ static int refuse(struct cage *c, const char *why)
 
 static int compile_counted(struct cage *c, struct source *s, struct store_reply *out)
 {
-    cage_count(c, CAGE_COMPILE);
-    lua_sethook(c->lua, NULL, 0, 0);
+    cage_count_compiling(c);
     int failed = lua_cpcall(c->lua, compile, s);
     if (failed && c->is_refused)
         refuse(c, "is too large when it is compiled");
@@ -68,14 +65,18 @@ static int compile_counted(struct cage *c, struct source *s, struct store_reply 
     return failed ? -1 : 0;
 }
 
-static bool is_served(struct cage *c, const char *body, size_t len)
+static bool is_served(struct cage *c, const char *body, size_t len, size_t *longest)
 {
+    char why[64];
     if (len > CAGE_BODY)
         return refuse(c, "has more than 16 KiB") == 0;
     if (len > 0 && body[0] == LUA_SIGNATURE[0])
         return refuse(c, "is bytecode") == 0;
     if (len > 1 && body[0] == '#' && body[1] == '!')
         return refuse(c, "begins with flags (#!lua)") == 0;
+    snprintf(why, sizeof why, "has more than %d words and signs", CAGE_TOKENS);
+    if (cage_tokens(body, len, longest) > CAGE_TOKENS)
+        return refuse(c, why) == 0;
     return true;
 }
 
@@ -89,15 +90,16 @@ const struct cage_body *cage_compile(struct cage *c, const char *body, size_t le
     if (b) {
         HASH_DEL(c->bodies, b);
     } else {
-        struct source s = {body, len, -1, 0};
-        if (!is_served(c, body, len) || compile_counted(c, &s, out) < 0)
+        struct source s = {body, len, -1};
+        size_t longest;
+        if (!is_served(c, body, len, &longest) || compile_counted(c, &s, out) < 0)
             return NULL;
         if ((int)HASH_COUNT(c->bodies) >= c->bodies_max)
             drop(c, c->bodies);
         b = util_alloc(sizeof *b);
         memcpy(b->sha1, sha1, sizeof sha1);
         b->ref = s.ref;
-        b->longest = s.longest;
+        b->longest = longest;
     }
     HASH_ADD(hh, c->bodies, sha1, CAGE_SHA1, b); /* NOLINT(clang-analyzer-unix.Malloc): uthash */
     return b;

@@ -1,8 +1,10 @@
 #ifndef HOLDFAST_CAGE_PRIVATE_H
 #define HOLDFAST_CAGE_PRIVATE_H
 /*
- * Between the files of cage: cage.c counts and refuses, cage_bodies.c compiles and keeps,
- * cage_functions.c has what Lua offers, cage_redis.c the table `redis`, cage_run.c the run.
+ * Between the files of cage: cage.c counts and refuses, cage_tokens.c measures a body,
+ * cage_bodies.c compiles and keeps it, cage_tables.c makes tables that nobody writes,
+ * cage_charges.c bills functions of Lua, cage_functions.c puts together what scripts see,
+ * cage_redis.c has the table `redis`, cage_run.c the run.
  */
 #include <lua.h>
 #include <stdbool.h>
@@ -12,8 +14,9 @@
 #include "dropin/cage.h"
 
 enum {
-    CAGE_STEP_BYTES = 16,       /* so many allocated bytes count as a step */
-    CAGE_LONG_TEXT = 256,       /* an instruction counts one more for each such piece */
+    CAGE_STEP_BYTES = 16, /* so many allocated bytes count as a step */
+    CAGE_INSTRUCTION = 3, /* steps of one: it can write a number as text (10,000 of the CPU) */
+    CAGE_LONG_TEXT = 24,  /* and one more for so many bytes of the longest text */
     CAGE_COMPILE = 1024 * 1024, /* bytes that compiling a body may take */
     CAGE_FUNCTIONS = 24,        /* room for the functions that are charged */
     CAGE_GARBAGE = 64 * 1024,   /* bytes that are not worth collecting */
@@ -24,7 +27,7 @@ struct cage_body {
     UT_hash_handle hh;
     char sha1[CAGE_SHA1 + 1];
     int ref;        /* its function in Lua's registry */
-    size_t longest; /* allocation while it was compiled: no constant is longer */
+    size_t longest; /* token: no text of its own is longer */
 };
 
 struct cage {
@@ -36,9 +39,11 @@ struct cage {
     size_t used, used_max; /* bytes; used_max: SIZE_MAX outside of runs */
     size_t allocated;      /* bytes that have not been charged yet */
     size_t taken;          /* bytes that have been allocated in this run, freed or not */
-    size_t longest;        /* allocation of this run */
+    size_t longest;        /* no text of this run has more bytes */
     size_t fresh;          /* the last thing that was done was to allocate this; else 0 */
     size_t longest_before; /* `longest` without it */
+    bool texts_are_noted;  /* by the one who makes them: an allocation tells nothing of them */
+    int hook_instructions; /* the hook is called after so many; 0: never */
     size_t collect_from;   /* from so many used bytes on, garbage is collected */
 
     /* of the run at hand */
@@ -60,8 +65,13 @@ _Noreturn void cage_refuse_on(lua_State *);
 /* Counts so many steps, and what has been allocated meanwhile. */
 void cage_charge(lua_State *, int64_t steps);
 
-/* Begins to count: at most so many bytes more. */
-void cage_count(struct cage *, size_t bytes);
+/* There is a text of so many bytes from now on. */
+void cage_note_text(struct cage *, size_t len);
+
+/* Begins to count: a run with a body whose texts are no longer than this, or the compiling of one.
+ */
+void cage_count(struct cage *, size_t longest);
+void cage_count_compiling(struct cage *);
 /* Ends the counting; frees some of what is no longer used. */
 void cage_count_end(struct cage *);
 
@@ -70,12 +80,28 @@ const struct cage_body *cage_compile(struct cage *, const char *body, size_t len
                                      struct store_reply *out);
 void cage_bodies_fini(struct cage *);
 
+/* How many tokens a body has: no fewer than Lua sees; and how many bytes the longest has. */
+int cage_tokens(const char *body, size_t len, size_t *longest);
+
 /* Makes the globals of all scripts, in a new state. */
 void cage_functions_open(struct cage *);
 void cage_redis_open(lua_State *); /* pushes the table `redis`, unprotected */
+/* Sets those functions of a library ("": globals) whose work grows with what they are given, in the
+ * table on top; Lua's own stand in the one below. */
+void cage_charges_open(struct cage *, const char *library);
+/* Refuses more values than a call may give back, else charges them. */
+void cage_charge_values(lua_State *, double n);
+/* The argument is a table of the script's own. Else an error, or refuses. */
+void cage_want_table(lua_State *, int i);
 /* Replaces the table on top by one that looks the same but cannot be written. A field that it lacks
  * refuses the script when `library` has it in Redis. */
 void cage_protect(lua_State *, const char *library);
+/* Puts an empty table in place of the one on top: reads go to that one, writes are errors. */
+void cage_hide(lua_State *);
+/* The value on top gets a metatable that has this function and nothing else. */
+void cage_set_meta(lua_State *, const char *event, lua_CFunction);
+/* Raises an error for a global that there is not, or refuses when Redis has it. An __index. */
+int cage_on_missing_global(lua_State *);
 /* The table at i can be written: it is the script's own. Else refuses. */
 void cage_want_own(lua_State *, int i);
 /* Sets KEYS and ARGV. */

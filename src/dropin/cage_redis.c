@@ -9,7 +9,7 @@
 
 #define MUCH 1e9 /* more than any number that is taken */
 
-enum { CALL_STEPS = 20, BYTES_PER_STEP = 16 };
+enum { CALL_STEPS = 20, WORD_STEPS = 4, BYTES_PER_STEP = 16 };
 
 static int raise(lua_State *lua, const char *text)
 {
@@ -40,10 +40,25 @@ static const char *take_words(lua_State *lua, struct resp_arg *words, char (*num
     for (int i = 0; i < n; i++) {
         if (!take_word(lua, i + 1, &words[i], numbers[i]))
             return "ERR Lua redis lib command arguments must be strings or integers";
-        steps += 1 + (int64_t)(words[i].len / BYTES_PER_STEP);
+        steps += WORD_STEPS + (int64_t)(words[i].len / BYTES_PER_STEP);
     }
     cage_charge(lua, steps);
     return NULL;
+}
+
+/* The reply becomes values of Lua, whose texts are no longer than its own. */
+static void push_reply(lua_State *lua, struct cage *c)
+{
+    size_t longest = 0;
+    for (int i = 0; i < c->reply.n_nodes; i++) {
+        if (c->reply.nodes[i].len > longest)
+            longest = c->reply.nodes[i].len;
+    }
+    cage_charge(lua, c->reply.n_nodes + (int64_t)(buf_len(&c->reply.texts) / BYTES_PER_STEP));
+    cage_note_text(c, longest);
+    c->texts_are_noted = true;
+    lua_value_push(lua, &c->reply, 0);
+    c->texts_are_noted = false;
 }
 
 static void run_command(lua_State *lua, struct cage *c, const struct resp_arg *words, int n)
@@ -54,7 +69,7 @@ static void run_command(lua_State *lua, struct cage *c, const struct resp_arg *w
         cage_refuse(lua, "calls Redis more than %d times", CAGE_CALLS);
     if (c->job->call(c->job->arg, words, n, &c->reply, why, sizeof why) < 0)
         cage_refuse(lua, "%s", why);
-    lua_value_push(lua, &c->reply, 0);
+    push_reply(lua, c);
 }
 
 /* Pushes the reply; true: it is an error. */

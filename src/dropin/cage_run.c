@@ -80,7 +80,7 @@ static int run(lua_State *lua)
         add_error(lua, r->body->sha1, r->out);
         return 0;
     }
-    const char *special = lua_value_add(lua, r->out);
+    const char *special = lua_value_add(lua, r->out, cage_charge);
     if (special)
         cage_refuse(lua, "gives %s", special);
     return 0;
@@ -94,8 +94,7 @@ int cage_run(struct cage *c, const struct cage_job *job, struct store_reply *out
     const struct cage_body *body = cage_compile(c, job->body, job->len, out);
     if (body) {
         struct run r = {job, body, out};
-        cage_count(c, CAGE_MEMORY);
-        c->longest = body->longest;
+        cage_count(c, body->longest);
         if (lua_cpcall(c->lua, run, &r) != 0)
             lua_settop(c->lua, 0);
     }

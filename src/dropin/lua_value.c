@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
+enum { TABLE_STEPS = 8, BYTES_PER_STEP = 16 };
+
 /* ---- from a reply to a value ---- */
 
 static int push_array(lua_State *lua, const struct store_reply *r, int i)
@@ -128,10 +130,16 @@ static int64_t towards_zero(double d)
     return d >= -0x1p63 && d < 0x1p63 ? (int64_t)d : INT64_MIN;
 }
 
-static const char *add_value(lua_State *lua, struct store_reply *out, int depth);
+struct adding {
+    struct store_reply *out;
+    void (*charge)(lua_State *, int64_t steps);
+};
 
-static const char *add_table(lua_State *lua, struct store_reply *out, int depth)
+static const char *add_value(lua_State *lua, const struct adding *a, int depth);
+
+static const char *add_table(lua_State *lua, const struct adding *a, int depth)
 {
+    struct store_reply *out = a->out;
     const char *special = NULL;
     if (add_field(lua, "err", STORE_ERROR, out) || add_field(lua, "ok", STORE_STATUS, out))
         return NULL;
@@ -151,16 +159,19 @@ static const char *add_table(lua_State *lua, struct store_reply *out, int depth)
             out->nodes[at].n = i - 1;
             return NULL;
         }
-        special = add_value(lua, out, depth + 1);
+        special = add_value(lua, a, depth + 1);
         if (special)
             return special;
     }
 }
 
-static const char *add_value(lua_State *lua, struct store_reply *out, int depth)
+static const char *add_value(lua_State *lua, const struct adding *a, int depth)
 {
-    size_t len;
+    struct store_reply *out = a->out;
+    size_t len = lua_type(lua, -1) == LUA_TSTRING ? lua_objlen(lua, -1) : 0;
     const char *text, *special = NULL;
+    if (a->charge)
+        a->charge(lua, (lua_istable(lua, -1) ? TABLE_STEPS : 1) + (int64_t)(len / BYTES_PER_STEP));
     switch (lua_type(lua, -1)) {
     case LUA_TSTRING:
         text = lua_tolstring(lua, -1, &len);
@@ -176,7 +187,7 @@ static const char *add_value(lua_State *lua, struct store_reply *out, int depth)
             store_add_nil(out);
         break;
     case LUA_TTABLE:
-        special = add_table(lua, out, depth);
+        special = add_table(lua, a, depth);
         break;
     default:
         store_add_nil(out);
@@ -186,7 +197,9 @@ static const char *add_value(lua_State *lua, struct store_reply *out, int depth)
     return special;
 }
 
-const char *lua_value_add(lua_State *lua, struct store_reply *out)
+const char *lua_value_add(lua_State *lua, struct store_reply *out,
+                          void (*charge)(lua_State *, int64_t steps))
 {
-    return add_value(lua, out, 0);
+    struct adding a = {out, charge};
+    return add_value(lua, &a, 0);
 }

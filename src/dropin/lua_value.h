@@ -10,6 +10,7 @@
 #include <lua.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "dropin/store.h"
 
@@ -27,6 +28,9 @@ void lua_value_push_field(lua_State *, const char *field, const char *text, size
 void lua_value_push_error(lua_State *, const char *text);
 
 /* Adds the value on top to the reply and pops it. Returns NULL, or what in it no reply can tell:
- * then the reply is of no use. May raise an error of Lua: memory. */
-const char *lua_value_add(lua_State *, struct store_reply *);
+ * then the reply is of no use. May raise an error of Lua: memory. `charge` is told the steps for
+ * each value that is added, since a table that holds another one twice makes a reply far longer
+ * than itself; it may raise an error. NULL: nobody counts. */
+const char *lua_value_add(lua_State *, struct store_reply *,
+                          void (*charge)(lua_State *, int64_t steps));
 #endif

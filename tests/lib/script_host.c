@@ -199,6 +199,6 @@ void script_host_run(struct script_host *h, int script, struct store *store,
     if (lua_pcall(h->lua, 0, 1, 0) != 0)
         add_raised(h->lua, out);
     else
-        (void)lua_value_add(h->lua, out);
+        (void)lua_value_add(h->lua, out, NULL);
     h->store = NULL;
 }

@@ -48,7 +48,7 @@ static unsigned rnd(unsigned n)
 static struct buf program;
 static int n_keys, n_args, depth;
 
-static void say(const char *fmt, ...)
+static void __attribute__((format(printf, 1, 2))) say(const char *fmt, ...)
 {
     char text[256];
     va_list args;

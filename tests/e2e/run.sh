@@ -2,11 +2,11 @@
 # Runs the end-to-end tests: real daemon, real redis-servers, real clients.
 # usage: run.sh [options of pytest, such as -k WORD]
 # environment: HOLDFASTD (the daemon under test, default build/holdfastd), E2E_FILES (test files, default
-# all), E2E_JOBS (files at a time, default 2: they mostly wait), E2E_RESULTS (directory for the junit report
-# e2e.xml, default the current one). Exit status: 0 all passed, 77 nothing failed but something was skipped
-# (no redis-server, say; each with its reason), else failed.
+# all), E2E_DIR (where they are, default here), E2E_JOBS (files at a time, default 2: they mostly wait),
+# E2E_RESULTS (directory for the junit report e2e.xml, default the current one). Exit status: 0 all passed,
+# 77 nothing failed but something was skipped (no redis-server, say; each with its reason), else failed.
 set -u
-here=$(cd "$(dirname "$0")" && pwd)
+here=${E2E_DIR:-$(cd "$(dirname "$0")" && pwd)}
 HOLDFASTD=${HOLDFASTD:-$PWD/build/holdfastd}
 results=${E2E_RESULTS:-$PWD}
 export HOLDFASTD PYTHONDONTWRITEBYTECODE=1 here

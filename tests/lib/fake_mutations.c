@@ -47,8 +47,8 @@ const char *const fake_mutation_names[FAKE_MUTATIONS] = {
 static const char tomb[] = "redis.call('SET', gone_key(key, op), how, 'PX', ms, ...)";
 static const char age[] = "if broker ~= nil and broker == holder then";
 static const char late[] = "now - ARGV[1] > 0 then";
-static const char others[] = "elseif settings ~= SETTINGS then";
-static const char repeated[] = "elseif CALL - (master[2] or 0) < 0 then";
+static const char others[] = "elseif mark[2] ~= SETTINGS then";
+static const char repeated[] = "if CALL - (master[2] or 0) < 0 then";
 
 static const struct edit {
     enum fake_mutation mutation;
@@ -66,11 +66,11 @@ static const struct edit {
     {FAKE_NO_TOMBS, SCRIPT_ACQUIRE, tomb, ""},
     {FAKE_NO_TOMBS, SCRIPT_TAKEOVER, tomb, ""},
     {FAKE_NO_TOMBS, SCRIPT_RELEASE, tomb, ""},
-    {FAKE_OLD_CALLS, SCRIPT_ACQUIRE, repeated, "elseif false then"},
-    {FAKE_OLD_CALLS, SCRIPT_COMMIT, repeated, "elseif false then"},
-    {FAKE_OLD_CALLS, SCRIPT_TAKEOVER, repeated, "elseif false then"},
-    {FAKE_OLD_CALLS, SCRIPT_RENEW, repeated, "elseif false then"},
-    {FAKE_OLD_CALLS, SCRIPT_PLANT, repeated, "elseif false then"},
+    {FAKE_OLD_CALLS, SCRIPT_ACQUIRE, repeated, "if false then"},
+    {FAKE_OLD_CALLS, SCRIPT_COMMIT, repeated, "if false then"},
+    {FAKE_OLD_CALLS, SCRIPT_TAKEOVER, repeated, "if false then"},
+    {FAKE_OLD_CALLS, SCRIPT_RENEW, repeated, "if false then"},
+    {FAKE_OLD_CALLS, SCRIPT_PLANT, repeated, "if false then"},
     {FAKE_NO_DEADLINE, SCRIPT_ACQUIRE, late, "false then"},
     {FAKE_NO_DEADLINE, SCRIPT_COMMIT, late, "false then"},
     {FAKE_NO_DEADLINE, SCRIPT_TAKEOVER, late, "false then"},

@@ -71,41 +71,42 @@ end
 
 -- Nearly always all items are usual: locks as a whole that nobody has. They are served here and answered in brief. All others
 -- are served by general(), and a hand-over by a shorter way. What a call does not need is not made, because to make functions
--- and tables takes longer than to serve a lock.
+-- and tables takes longer than to serve a lock; and a usual item is not given what only others need: code, value and line.
 local pcall, taken, reply, general = redis.pcall, false, nil, nil
 for i = 1, n do
     local last = HEAD + WIDTH * i
-    local hold, wish, code, value, line = ARGV[last - 1], ARGV[last], nil, above, 0
-    if above and not rare and #wish <= LEASE_DIGITS then
-        if above > 0 then
-            hold = raise(hold, above)
-        end
-        if not pcall('SET', KEYS[i], hold, 'NX', 'GET', 'PX', wish) then
-            code, taken = ACQUIRE_TAKEN, true
-            if names then
-                count(i, hold)
-            end
-        end
-    elseif above and not rare then
-        --@ acquire_hand_over.lua
+    local hold, wish = ARGV[last - 1], ARGV[last]
+    local code, value, line
+    if raise and above then
+        hold = raise(hold, above)
     end
-    if not code then
-        if not general then
-            local function make_general()
-                --@ acquire_general.lua
-            end
-            general = make_general()
+    if above and not rare and #wish <= LEASE_DIGITS and not pcall('SET', KEYS[i], hold, 'NX', 'GET', 'PX', wish) then
+        taken = true
+        if names then
+            count(i, hold)
         end
-        code, value, line = general(i)
-    end
-    if not reply and (general or line > 0) then
-        reply = {now, CALL}
-        for j = 1, i - 1 do
-            reply[3 * j], reply[3 * j + 1], reply[3 * j + 2] = ACQUIRE_TAKEN, above, 0
+    else
+        if above and not rare and #wish > LEASE_DIGITS then
+            --@ acquire_hand_over.lua
+        end
+        if not code then
+            if not general then
+                local function make_general()
+                    --@ acquire_general.lua
+                end
+                general = make_general()
+            end
+            code, value, line = general(i)
+        end
+        if not reply and (general or line > 0) then
+            reply = {now, CALL}
+            for j = 1, i - 1 do
+                reply[3 * j], reply[3 * j + 1], reply[3 * j + 2] = ACQUIRE_TAKEN, above, 0
+            end
         end
     end
     if reply then
-        reply[3 * i], reply[3 * i + 1], reply[3 * i + 2] = code, value, line
+        reply[3 * i], reply[3 * i + 1], reply[3 * i + 2] = code or ACQUIRE_TAKEN, value or above, line or 0
     end
 end
 

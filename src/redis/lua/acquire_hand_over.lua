@@ -4,9 +4,6 @@ local lease, prev, ticket = wish:match(
     '^lease=(%d+) prev=(%S+) tomb=0 ticket=([^/ ]+) place=%S+ judge=%S+ maxhold=0 mode=x group=%-$')
 local held = prev and prev ~= '-' and pcall('GET', KEYS[i])
 if type(held) == 'string' and held:match('^op=(%S+) ') == prev then
-    if above > 0 then
-        hold = raise(hold, above)
-    end
     call('SET', KEYS[i], hold, 'PX', lease)
     code, taken, line = ACQUIRE_TAKEN, true, call('LLEN', KEYS[i] .. ':line')
     if names then

@@ -18,22 +18,24 @@
 -- Numbers arrive as texts. Arithmetic makes numbers of them faster than tonumber() does; a comparison of texts is slow in
 -- many locales.
 local READY, RUN_ID, SETTINGS = '@RUN_ID@/@SETTINGS@', '@RUN_ID@', '@SETTINGS@'
-local call, KEYS, ARGV = redis.call, KEYS, ARGV -- locals are found faster
+local KEYS, ARGV = KEYS, ARGV -- locals are found faster
 local CALL, LAST = ARGV[2] + 0, 'last:' .. ARGV[3]
 --@ now.lua
-local master = call('HMGET', 'holdfast:master', 'ready', LAST, 'base')
-local BRIEF = clock[1] .. ' ' .. clock[2] .. ' ' .. ARGV[2]
-local run_id, settings, state, may_be_rare = RUN_ID, SETTINGS, 'active', false
-if master[1] ~= READY then
-    local mark = call('HMGET', 'holdfast:master', 'run_id', 'digest', 'state', 'rare')
-    run_id, settings, state, may_be_rare = mark[1], mark[2], mark[3], (mark[4] or 0) - now >= 0
-end
 if (ARGV[1] or '') ~= '' and now - ARGV[1] > 0 then
     return redis.error_reply('LATE the request came after its deadline')
-elseif run_id ~= RUN_ID then
-    return redis.error_reply('STRANGER this server has lost its data')
-elseif settings ~= SETTINGS then
-    return redis.error_reply('SETTINGS other settings than those of this broker are in force here')
-elseif CALL - (master[2] or 0) < 0 then
+end
+local master = call('HMGET', 'holdfast:master', 'ready', LAST, 'base')
+local BRIEF = clock[1] .. ' ' .. clock[2] .. ' ' .. ARGV[2]
+local state, may_be_rare = 'active', false
+if master[1] ~= READY then
+    local mark = call('HMGET', 'holdfast:master', 'run_id', 'digest', 'state', 'rare')
+    state, may_be_rare = mark[3], (mark[4] or 0) - now >= 0
+    if mark[1] ~= RUN_ID then
+        return redis.error_reply('STRANGER this server has lost its data')
+    elseif mark[2] ~= SETTINGS then
+        return redis.error_reply('SETTINGS other settings than those of this broker are in force here')
+    end
+end
+if CALL - (master[2] or 0) < 0 then
     return redis.error_reply('REPEATED a later call of this broker has come before')
 end

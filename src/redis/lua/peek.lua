@@ -12,7 +12,6 @@
 --@ shares.lua
 --@ own.lua
 local HEAD, WIDTH, SHOWN = 3, 8, math.max(1, math.min(16, math.floor(128 / #KEYS)))
-local call = redis.call
 local reply = {now, tonumber(ARGV[2])}
 
 local function add(item, key, part, held)

@@ -20,7 +20,7 @@
 --          line   with "wait", how many tickets stand in the line, of which one may be called up
 -- Twice  the same answer, as long as it is remembered
 local HEAD, OPERATION = 3, '^op=(%S+) ' -- the latter as in hold.lua, which the usual way does without
-local call, KEYS, ARGV, n, match = redis.call, KEYS, ARGV, #KEYS, string.match
+local KEYS, ARGV, n, match = KEYS, ARGV, #KEYS, string.match
 local CALL, LAST = ARGV[2] + 0, 'last:' .. ARGV[3]
 --@ now.lua
 local reply

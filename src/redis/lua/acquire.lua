@@ -43,7 +43,7 @@
 --@ call.lua
 --@ vote.lua
 --@ ahead.lua
---@ codes acquire
+--@ codes ACQUIRE_TAKEN
 local HEAD, WIDTH, LEASE_DIGITS = 5, 2, 13
 local LOWEST, HIGHEST, n = ARGV[4], ARGV[5], #KEYS
 if HIGHEST - MOST_ASKED > 0 then

@@ -1,5 +1,5 @@
 -- acquire_general: part of acquire.lua: returns a function that serves item i, whatever it is: code, value, line.
---@ codes in_use
+--@ codes acquire in_use
 --@ hold.lua
 --@ rare.lua
 --@ call_up.lua

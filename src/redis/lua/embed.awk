@@ -1,9 +1,9 @@
 # Turns Lua scripts into C strings at build time: acquire.lua becomes
 #     static const char script_lua_acquire[] = "line\n" ...;
 # A line `--@ part.lua` is replaced by what stands in that file beside it, which may have such lines too; a line
-# `--@ codes acquire` by locals with the names and numbers of enum acquire_code in ../codes.h, and so on for each word behind
-# `codes`. One literal per source line; comment and blank lines become empty ones and a part becomes one line, so that the
-# line numbers in Redis' error messages are those of the source.
+# `--@ codes acquire` by locals with the names and numbers of enum acquire_code in ../codes.h, `--@ codes ACQUIRE_TAKEN` by
+# that one, and so on for each word behind `codes`. One literal per source line; comment and blank lines become empty ones and
+# a part becomes one line, so that the line numbers in Redis' error messages are those of the source.
 # usage: awk -f embed.awk a.lua b.lua >script_lua.h
 #        awk -f embed.awk -v plain=1 a.lua          one script as it is sent, to read or to try by hand
 
@@ -50,22 +50,22 @@ function part(name, depth,    file, line, text) {
     return text
 }
 
-# enum <set>_code of codes.h as locals.
-function codes(set,    file, line, word, inside, names, numbers) {
+# Of codes.h enum <what>_code, or the one code of this name, as locals.
+function codes(what,    file, line, word, inside, names, numbers) {
     file = directory() "../codes.h"
     while ((getline line < file) > 0) {
-        if (line ~ "^enum " set "_code [{]")
+        if (line ~ "^enum " what "_code [{]")
             inside = 1
         else if (line ~ /^}/)
             inside = 0
-        else if (inside && split(line, word, /[ ,=]+/) > 3) {
+        else if (split(line, word, /[ ,=]+/) > 3 && (inside || word[2] == what)) {
             names = names (names == "" ? "" : ", ") word[2]
             numbers = numbers (numbers == "" ? "" : ", ") word[3]
         }
     }
     close(file)
     if (names == "")
-        fail("there is no enum " set "_code in " file)
+        fail("there is no " what " in " file)
     return "local " names " = " numbers
 }
 

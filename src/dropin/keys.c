@@ -29,6 +29,8 @@ static const struct {
     {"DECRBY", ONE_KEY, 0},
     {"DEL", ALL_KEYS, 0},
     {"UNLINK", ALL_KEYS, 0},
+    {"DELEX", ONE_KEY, 0},
+    {"DELIFEQ", ONE_KEY, 0},
     {"EXISTS", ALL_KEYS, 0},
     {"TYPE", ONE_KEY, 0},
     {"EXPIRE", ONE_KEY, MAY_READ_TIME},

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void del(struct store_run *run)
+void store_key_del(struct store_run *run)
 {
     int64_t n = 0;
     for (int i = 1; i < run->argc; i++) {
@@ -176,7 +176,7 @@ static void publish(struct store_run *run)
 }
 
 const struct store_command store_key_commands[] = {
-    {"DEL", -2, del},
+    {"DEL", -2, store_key_del},
     {"EXISTS", -2, exists},
     {"EXPIRE", -3, expire},
     {"EXPIREAT", -3, expireat},
@@ -190,6 +190,6 @@ const struct store_command store_key_commands[] = {
     {"TIME", 1, server_time},
     {"TTL", 2, ttl},
     {"TYPE", 2, type},
-    {"UNLINK", -2, del},
+    {"UNLINK", -2, store_key_del},
     {NULL, 0, NULL},
 };

@@ -102,6 +102,7 @@ void store_double(struct store_run *, double);
 
 /* ---- the commands ---- */
 typedef void (*store_fn)(struct store_run *);
+void store_key_del(struct store_run *); /* DEL of all words but the first */
 struct store_command {
     const char *name;
     int arity; /* words with the name; negative: at least so many */

@@ -8,7 +8,7 @@
 
 #include "base/util.h"
 
-enum { NX = 1, XX = 2, KEEPTTL = 4, GET = 8, PERSIST = 16 };
+enum { NX = 1, XX = 2, KEEPTTL = 4, GET = 8, PERSIST = 16, IF = 32 };
 
 static void reply_string(struct store_run *run, const struct store_key *k)
 {
@@ -50,7 +50,22 @@ static bool is_time_option(const struct resp_arg *word)
 
 struct options {
     int flags, time_at; /* time_at: word of the time option, which is read last; 0: none */
+    int if_at;          /* word of IFEQ or IFNE; 0: none */
 };
+
+static bool is_condition(const struct resp_arg *word)
+{
+    return store_is(word, "IFEQ") || store_is(word, "IFNE");
+}
+
+/* Returns whether what stands there, NULL: nothing, has this value, or for IFNE another one. */
+static bool meets(const struct store_key *k, const struct resp_arg *word,
+                  const struct resp_arg *value)
+{
+    bool same =
+        k && k->string.len == value->len && memcmp(k->string.ptr, value->ptr, value->len) == 0;
+    return store_is(word, "IFNE") ? !same : same;
+}
 
 /* The words from `i` on, of those in `allowed`. -1: the error has been added. */
 static int parse_options(struct store_run *run, int i, int allowed, struct options *o)
@@ -58,14 +73,20 @@ static int parse_options(struct store_run *run, int i, int allowed, struct optio
     static const struct {
         const char *word;
         int flag, excludes;
-    } words[] = {{"NX", NX, XX},
-                 {"XX", XX, NX},
+    } words[] = {{"NX", NX, XX | IF},
+                 {"XX", XX, NX | IF},
                  {"GET", GET, 0},
                  {"KEEPTTL", KEEPTTL, PERSIST},
                  {"PERSIST", PERSIST, KEEPTTL}};
-    *o = (struct options){0, 0};
+    *o = (struct options){0, 0, 0};
     for (; i < run->argc; i++) {
         int flag = 0, excludes = 0;
+        if ((allowed & IF) && !(o->flags & (NX | XX | IF)) && i + 1 < run->argc &&
+            is_condition(&run->argv[i])) {
+            o->flags |= IF;
+            o->if_at = i++;
+            continue;
+        }
         for (size_t j = 0; j < sizeof words / sizeof words[0]; j++) {
             if (store_is(&run->argv[i], words[j].word)) {
                 flag = words[j].flag & allowed;
@@ -100,18 +121,20 @@ static void set(struct store_run *run)
     struct options o;
     int64_t at_ms = INT64_MAX;
     bool wrong = false;
-    if (parse_options(run, 3, NX | XX | GET | KEEPTTL, &o) < 0)
+    if (parse_options(run, 3, NX | XX | IF | GET | KEEPTTL, &o) < 0)
         return;
     if (o.time_at && !option_time(run, &o, &at_ms))
         return;
     struct store_key *k = store_key_find(run, name);
-    if (o.flags & GET) {
+    if (o.flags & (GET | IF)) {
         k = store_key_get(run, name, STORE_STRING, &wrong);
         if (wrong)
             return;
-        reply_string(run, k);
     }
-    if ((k && (o.flags & NX)) || (!k && (o.flags & XX))) {
+    if (o.flags & GET)
+        reply_string(run, k);
+    if ((k && (o.flags & NX)) || (!k && (o.flags & XX)) ||
+        (o.if_at && !meets(k, &run->argv[o.if_at], &run->argv[o.if_at + 1]))) {
         if (!(o.flags & GET))
             store_add_nil(run->out);
         return;
@@ -156,6 +179,40 @@ static void get(struct store_run *run)
     const struct store_key *k = store_key_get(run, &run->argv[1], STORE_STRING, &wrong);
     if (!wrong)
         reply_string(run, k);
+}
+
+/* DELEX and DELIFEQ, which Redis 7.0 does not have: as Redis 8.4 and Valkey 9 answer them. */
+static void drop_if(struct store_run *run, const struct resp_arg *word,
+                    const struct resp_arg *value)
+{
+    bool wrong;
+    struct store_key *k = store_key_get(run, &run->argv[1], STORE_STRING, &wrong);
+    if (wrong)
+        return;
+    bool is_met = k && meets(k, word, value);
+    if (is_met) {
+        store_key_drop(run->store, k);
+        store_wrote(run, &run->argv[1], true, true);
+    }
+    store_add_int(run->out, is_met);
+}
+
+static void delifeq(struct store_run *run)
+{
+    drop_if(run, &run->argv[0], &run->argv[2]);
+}
+
+static void delex(struct store_run *run)
+{
+    if (run->argc == 2) {
+        store_key_del(run);
+    } else if (run->argc != 4) {
+        store_add_error(run->out, "ERR wrong number of arguments for 'delex' command");
+    } else if (!is_condition(&run->argv[2])) {
+        store_add_error(run->out, "ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE");
+    } else {
+        drop_if(run, &run->argv[2], &run->argv[3]);
+    }
 }
 
 static void getset(struct store_run *run)
@@ -326,9 +383,9 @@ static void length(struct store_run *run)
 }
 
 const struct store_command store_string_commands[] = {
-    {"APPEND", 3, append}, {"DECR", 2, decr},    {"DECRBY", 3, decrby}, {"GET", 2, get},
-    {"GETDEL", 2, getdel}, {"GETEX", -2, getex}, {"GETSET", 3, getset}, {"INCR", 2, incr},
-    {"INCRBY", 3, incrby}, {"MGET", -2, mget},   {"MSET", -3, mset},    {"MSETNX", -3, msetnx},
-    {"PSETEX", 4, psetex}, {"SET", -3, set},     {"SETEX", 4, setex},   {"SETNX", 3, setnx},
-    {"STRLEN", 2, length}, {NULL, 0, NULL},
+    {"APPEND", 3, append}, {"DECR", 2, decr},       {"DECRBY", 3, decrby}, {"GET", 2, get},
+    {"DELEX", -2, delex},  {"DELIFEQ", 3, delifeq}, {"GETDEL", 2, getdel}, {"GETEX", -2, getex},
+    {"GETSET", 3, getset}, {"INCR", 2, incr},       {"INCRBY", 3, incrby}, {"MGET", -2, mget},
+    {"MSET", -3, mset},    {"MSETNX", -3, msetnx},  {"PSETEX", 4, psetex}, {"SET", -3, set},
+    {"SETEX", 4, setex},   {"SETNX", 3, setnx},     {"STRLEN", 2, length}, {NULL, 0, NULL},
 };

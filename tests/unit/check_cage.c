@@ -435,6 +435,48 @@ START_TEST(reads_and_writes_are_recorded)
 }
 END_TEST
 
+/* Redis 7.0, with which the store is compared, does not have them. */
+START_TEST(conditions_on_the_value)
+{
+    static const char wrong_type[] =
+        "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n";
+    assert_seen("return redis.call('SET', KEYS[1], 'x', 'IFEQ', 'me', 'PX', 100)", "rWT ");
+    ck_assert_str_eq(answer, "+OK\r\n");
+    assert_seen("return redis.call('SET', KEYS[1], 'x', 'PX', 100, 'ifeq', 'x')", "r ");
+    ck_assert_str_eq(answer, "$-1\r\n");
+    assert_seen("return redis.call('SET', KEYS[1], 'x', 'IFEQ', 'm', 'GET')", "r ");
+    ck_assert_str_eq(answer, "$2\r\nme\r\n");
+    assert_seen("return redis.call('SET', KEYS[2], 'x', 'IFEQ', '')", " r");
+    ck_assert_str_eq(answer, "$-1\r\n");
+    assert_seen("return redis.call('SET', KEYS[1], 'x', 'IFNE', 'me')", "r ");
+    assert_seen("return redis.call('SET', KEYS[1], 'x', 'IFNE', 'm')", "rWT ");
+    assert_seen("return redis.call('SET', KEYS[2], 'x', 'IFNE', 'm')", " rWT");
+    assert_seen("return redis.call('DELEX', KEYS[1], 'IFEQ', 'm')", "r ");
+    ck_assert_str_eq(answer, ":0\r\n");
+    assert_seen("return redis.call('DELEX', KEYS[1], 'IFEQ', 'me')", "rWT ");
+    ck_assert_str_eq(answer, ":1\r\n");
+    assert_seen("return redis.call('DELEX', KEYS[1], 'ifne', 'm')", "rWT ");
+    assert_seen("return redis.call('DELEX', KEYS[2], 'IFNE', 'm')", " r");
+    assert_seen("return redis.call('DELEX', KEYS[1])", "rWT ");
+    assert_seen("return redis.call('DELIFEQ', KEYS[1], 'm')", "r ");
+    assert_seen("return redis.call('DELIFEQ', KEYS[1], 'me')", "rWT ");
+    assert_seen("return redis.pcall('DELEX', KEYS[1], 'IF', 'me')", "r ");
+    ck_assert_str_eq(answer, "-ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE\r\n");
+    assert_seen("return redis.pcall('DELEX', KEYS[1], 'IFEQ')", "r ");
+    ck_assert_str_eq(answer, "-ERR wrong number of arguments for 'delex' command\r\n");
+    assert_seen("return redis.pcall('SET', KEYS[1], 'x', 'NX', 'IFEQ', 'me')", "r ");
+    assert_seen("return redis.pcall('SET', KEYS[1], 'x', 'IFEQ', 'me', 'XX')", "r ");
+    assert_seen("return redis.pcall('SET', KEYS[1], 'x', 'IFEQ')", "r ");
+    ck_assert_str_eq(answer, "-ERR syntax error\r\n");
+    keys_begin(&keys, names, 2, 1000000);
+    suppose("HSET lock f v");
+    assert_answer("return redis.pcall('SET', KEYS[1], 'x', 'IFEQ', 'v')", wrong_type);
+    assert_answer("return redis.pcall('DELEX', KEYS[1], 'IFEQ', 'v')", wrong_type);
+    assert_answer("return redis.pcall('DELIFEQ', KEYS[1], 'v')", wrong_type);
+    assert_answer("return redis.pcall('DELEX', KEYS[1])", ":1\r\n");
+}
+END_TEST
+
 START_TEST(publish_and_time_are_recorded)
 {
     keys_begin(&keys, names, 2, 1234567890);
@@ -482,6 +524,7 @@ int main(void)
     tcase_add_test(tc, a_script_takes_the_same_steps_each_time);
     tcase_add_test(tc, other_keys_and_commands_refuse);
     tcase_add_test(tc, reads_and_writes_are_recorded);
+    tcase_add_test(tc, conditions_on_the_value);
     tcase_add_test(tc, publish_and_time_are_recorded);
     suite_add_tcase(s, tc);
     return suite_run(s);

@@ -51,6 +51,12 @@ void broker_drain(struct broker *);
  * locks that he has go on. What was asked of the masters before is still granted. */
 void broker_pause(struct broker *, bool paused, int64_t now_ms);
 
+/* Stand around every call that may change something: a flow runs between them, and broker_end()
+ * does what it has left to be done. Nothing of the broker calls back into these. For rooms above
+ * whose flows ask the masters. */
+void broker_begin(struct broker *, int64_t now_ms);
+void broker_end(struct broker *, int64_t now_ms);
+
 /* One turn of the loop, after the events: what is due, time-outs, verdicts; then everything that
  * was asked for is sent. */
 void broker_turn(struct broker *, int64_t now_ms);

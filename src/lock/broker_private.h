@@ -13,10 +13,6 @@ extern const char broker_draining[];
 void broker_run(struct broker *, struct lock_request *, int64_t now_ms);
 
 /* ---- broker_work.c ---- */
-/* Stand around every call that may change something: a flow runs between them, and broker_end()
- * does what it has left to be done. Nothing of the broker calls back into these. */
-void broker_begin(struct broker *, int64_t now_ms);
-void broker_end(struct broker *, int64_t now_ms);
 /* Ends a hold and passes its lock on. `releaser`: as handover_pass_on() says. */
 void broker_end_hold(struct broker *, struct hold *, struct lock_request *releaser, int64_t now_ms);
 

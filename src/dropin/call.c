@@ -1,0 +1,221 @@
+/* Calls are made and freed here, and what all of them share; call_run.c runs them. Owns all of
+ * drop-in at one broker. */
+#include "dropin/call.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "dropin/cage.h"
+#include "dropin/call_private.h"
+#include "lock/broker.h"
+
+enum { CAGE_BODIES = 500 };
+
+/* ---- all of it ---- */
+
+struct dropin *dropin_new(struct broker *b, const struct dropin_conf *conf)
+{
+    struct dropin *d = util_alloc(sizeof *d);
+    d->broker = b;
+    d->tools.cage = cage_new(CAGE_BODIES);
+    turns_init(&d->turns);
+    TAILQ_INIT(&d->calls);
+    TAILQ_INIT(&d->finished);
+    dropin_configure(d, conf);
+    return d;
+}
+
+void dropin_configure(struct dropin *d, const struct dropin_conf *conf)
+{
+    d->tools.max_hold_ms = conf->max_hold_ms;
+}
+
+void dropin_close(struct dropin *d, int64_t now_ms)
+{
+    struct dropin_call *c, *next;
+    d->closed = true;
+    broker_begin(d->broker, now_ms);
+    for (c = TAILQ_FIRST(&d->calls); c; c = next) {
+        next = TAILQ_NEXT(c, listed);
+        if (c->state == CALL_WAITS || c->state == CALL_PAUSES)
+            call_fail(c, call_closed);
+    }
+    broker_end(d->broker, now_ms);
+    call_tell_finished(d);
+}
+
+void dropin_free(struct dropin *d)
+{
+    if (!d)
+        return;
+    assert(TAILQ_EMPTY(&d->calls) && TAILQ_EMPTY(&d->finished));
+    turns_fini(&d->turns);
+    memory_fini(&d->memory);
+    scripts_flush(&d->scripts);
+    keys_fini(&d->tools.keys);
+    cage_free(d->tools.cage);
+    free(d);
+}
+
+struct dropin_figures dropin_figures(const struct dropin *d)
+{
+    struct dropin_figures f = d->figures;
+    f.n_scripts = HASH_COUNT(d->scripts.by_sha1);
+    f.script_bytes = d->scripts.bytes;
+    f.n_names = (uint32_t)d->memory.n_names;
+    return f;
+}
+
+/* ---- what the masters tell ---- */
+
+static void doubt(void *call)
+{
+    ((struct dropin_call *)call)->doubted = true;
+}
+
+void dropin_called(struct dropin *d, const char *text, size_t len)
+{
+    static const char prefix[] = "holdfast:{";
+    const char *space = memchr(text, ' ', len);
+    if (!space)
+        return;
+    const char *key = space + 1;
+    size_t key_len = len - (size_t)(key - text);
+    if (key_len < sizeof prefix + 1 || memcmp(key, prefix, sizeof prefix - 1) != 0)
+        return;
+    const char *name = key + sizeof prefix - 1;
+    size_t name_len = key_len - sizeof prefix; /* less the closing brace */
+    memory_ended(&d->memory, name, name_len, text, (size_t)(space - text));
+    turns_each(&d->turns, name, name_len, doubt);
+}
+
+/* ---- calls ---- */
+
+struct dropin_call *call_new(struct dropin *d)
+{
+    struct dropin_call *c = util_alloc(sizeof *c);
+    c->dropin = d;
+    return c;
+}
+
+struct dropin_call *dropin_call_command(struct dropin *d, int db,
+                                        const struct dropin_command *command)
+{
+    struct dropin_call *c = call_new(d);
+    job_commands(&c->job, db, command, 1);
+    return c;
+}
+
+struct dropin_call *dropin_call_multi(struct dropin *d, int db,
+                                      const struct dropin_command *commands, int n,
+                                      struct dropin_watch *watch)
+{
+    struct dropin_call *c = call_new(d);
+    job_commands(&c->job, db, commands, n);
+    c->job.is_multi = true;
+    c->watch = watch;
+    if (watch) {
+        watch->refs++;
+        c->writes = true; /* it goes behind a WATCH that is under way */
+        call_watch_join(c);
+    }
+    return c;
+}
+
+struct dropin_call *dropin_call_eval(struct dropin *d, int db, const struct resp_arg *body,
+                                     const struct dropin_script *script)
+{
+    struct dropin_call *c = call_new(d);
+    job_script(&c->job, db, scripts_add(&d->scripts, body), script);
+    return c;
+}
+
+struct dropin_call *dropin_call_evalsha(struct dropin *d, int db, const struct resp_arg *sha1,
+                                        const struct dropin_script *script)
+{
+    struct dropin_call *c = call_new(d);
+    job_script(&c->job, db, scripts_find(&d->scripts, sha1), script);
+    return c;
+}
+
+struct request *dropin_request(struct dropin_call *c)
+{
+    return &c->base;
+}
+
+struct dropin_call *dropin_call_of(struct request *r)
+{
+    return (struct dropin_call *)r; /* its first member */
+}
+
+void dropin_submit(struct dropin_call *c, int64_t now_ms)
+{
+    struct dropin *d = c->dropin;
+    broker_begin(d->broker, now_ms);
+    TAILQ_INSERT_TAIL(&d->calls, c, listed);
+    if (c->job.error[0])
+        call_fail(c, c->job.error);
+    else if (d->closed)
+        call_fail(c, call_closed);
+    else
+        call_begin(c, now_ms);
+    call_next(d, now_ms);
+    broker_end(d->broker, now_ms);
+    call_tell_finished(d);
+}
+
+void dropin_call_write(const struct dropin_call *c, struct resp_writer *w)
+{
+    if (c->is_aborted)
+        resp_null_array(w);
+    else
+        store_reply_write(&c->run.reply, w);
+}
+
+void dropin_call_abandon(struct dropin_call *c)
+{
+    assert(c->state != CALL_FINISHED); /* it goes its way, and is freed when it ends */
+    (void)c;
+}
+
+const struct store_reply *dropin_reply(const struct dropin_call *c)
+{
+    return c->is_aborted ? NULL : &c->run.reply;
+}
+
+void dropin_call_free(struct dropin_call *c)
+{
+    for (int i = 0; c->slots && i < c->job.n_names; i++) {
+        truth_fini(&c->slots[i].truth);
+        truth_fini(&c->items[i].truth);
+    }
+    free(c->slots);
+    free(c->items);
+    run_fini(&c->run);
+    job_fini(&c->job);
+    dropin_watch_drop(c->watch);
+    free(c);
+}
+
+/* ---- scripts ---- */
+
+void dropin_script_load(struct dropin *d, const struct resp_arg *body, struct store_reply *out)
+{
+    struct script_body *s = scripts_add(&d->scripts, body);
+    store_add_text(out, STORE_BULK, s->sha1, CAGE_SHA1);
+    script_body_unref(s);
+}
+
+bool dropin_script_exists(struct dropin *d, const struct resp_arg *sha1)
+{
+    struct script_body *s = scripts_find(&d->scripts, sha1);
+    script_body_unref(s);
+    return s != NULL;
+}
+
+void dropin_script_flush(struct dropin *d)
+{
+    scripts_flush(&d->scripts);
+}

@@ -1,0 +1,121 @@
+#pragma once
+/*
+ * call: runs plain commands and scripts of Redis that lock: guess, check, run again.
+ *
+ *   dropin_submit --> QUEUED --its turn--> run over what is guessed --nothing to ask--> finished
+ *                        ^                     |          ^
+ *                        |                  exchange      | refused: run again over what
+ *                        |                     |          | the masters say; at most
+ *                        +--an earlier call----+----------+ DROPIN_RUNS times, then TRYAGAIN
+ *                           turns out to       |
+ *                           write              +-- confirmed: finished with what the run gave
+ *                                              +-- failed: NOQUORUM, outcome unknown
+ *
+ * The reply is what the run over the confirmed state gave; nothing is published before. Time stands
+ * still within a run. Calls about the same name take effect in the order in which they were
+ * submitted; those that only look go side by side.
+ *
+ * Rules: a lock that was taken by LOCK is looked at (a string that is its owner), never written:
+ * DEL and UNLINK leave it and do not count it, other writes are an error. There is no re-entry: the
+ * value of SET NX is a value. Nothing is bound to a connection: a call whose connection has gone is
+ * finished all the same, and what it took stays. What is written without a time to live is kept for
+ * `max_hold_ms`, and TTL says -1.
+ *
+ * Names are those of LOCK: 1 to LOCK_NAME_MAX bytes without NUL, CR and LF; what breaks that, too
+ * many names, or a value that cannot be kept is the call's error reply.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "dropin/job.h"
+#include "dropin/store.h"
+#include "net/resp.h"
+
+struct broker;
+struct dropin;
+struct dropin_call;
+struct dropin_watch;
+struct request;
+
+enum { DROPIN_RUNS = 4 };
+
+struct dropin_conf {
+    int64_t max_hold_ms; /* of what is written without a time to live */
+};
+
+/* All of drop-in at one broker. */
+struct dropin *dropin_new(struct broker *, const struct dropin_conf *);
+void dropin_configure(struct dropin *, const struct dropin_conf *);
+/* Finishes what does not wait for the masters, each with an error; what does is finished by
+ * broker_fini(). Before that. */
+void dropin_close(struct dropin *, int64_t now_ms);
+void dropin_free(struct dropin *); /* after broker_fini(); also NULL */
+
+/* A master has published on this broker's channel (broker_called): "<op> holdfast:{name}", that
+ * hold has ended. Other texts are left alone. */
+void dropin_called(struct dropin *, const char *text, size_t len);
+
+/* ---- calls: made, put into their session's queue by session_ask(), submitted ---- */
+
+/* Each of these copies its words and returns a call; never NULL: what is wrong with it, its reply
+ * tells. `db`: the database that was SELECTed; the names of each but 0 are
+ * locks of their own (dropin_lock_name). The caller sets the request's type. */
+struct dropin_call *dropin_call_command(struct dropin *, int db, const struct dropin_command *);
+
+/* EVAL: keeps the body, as dropin_script_load() does. */
+struct dropin_call *dropin_call_eval(struct dropin *, int db, const struct resp_arg *body,
+                                     const struct dropin_script *);
+/* EVALSHA: NOSCRIPT when there is none. `sha1` in either case. */
+struct dropin_call *dropin_call_evalsha(struct dropin *, int db, const struct resp_arg *sha1,
+                                        const struct dropin_script *);
+
+/* What a connection WATCHes: counted references, the maker's is the first. */
+struct dropin_watch *dropin_watch_new(void);
+/* UNWATCH, DISCARD, EXEC, and the end of the connection; also NULL. A WATCH that is under way adds
+ * to it without harm. */
+void dropin_watch_drop(struct dropin_watch *);
+/* WATCH: asks the masters what stands under these names and adds them; OK. At most KEYS_MAX in all.
+ */
+struct dropin_call *dropin_call_watch(struct dropin *, int db, struct dropin_watch *,
+                                      const struct resp_arg *names, int n);
+/* EXEC: all commands, in this order, as one; an array of their replies, or a null array when a
+ * watched name is not as it was seen. `watch` may be NULL, and may be dropped at once. */
+struct dropin_call *dropin_call_multi(struct dropin *, int db, const struct dropin_command *, int n,
+                                      struct dropin_watch *);
+
+/* The request of a call, to be put into its session, and back. */
+struct request *dropin_request(struct dropin_call *);
+struct dropin_call *dropin_call_of(struct request *);
+
+/* Runs it. It is in its session's queue, and ends by request_finish(), perhaps before this returns.
+ */
+void dropin_submit(struct dropin_call *, int64_t now_ms);
+
+/* For the maker's struct request_type. */
+void dropin_call_write(const struct dropin_call *, struct resp_writer *);
+void dropin_call_abandon(struct dropin_call *);
+void dropin_call_free(struct dropin_call *);
+/* The reply of a finished call: dropin_call_write() writes it as Redis does in RESP2, and its nulls
+ * by RESP3; NULL: that is a null array (EXEC). */
+const struct store_reply *dropin_reply(const struct dropin_call *);
+
+/* ---- scripts (scripts.h) ---- */
+
+/* Keeps a body; adds its SHA-1 to `out`, or the error of the compiler. */
+void dropin_script_load(struct dropin *, const struct resp_arg *body, struct store_reply *out);
+bool dropin_script_exists(struct dropin *, const struct resp_arg *sha1);
+void dropin_script_flush(struct dropin *);
+
+/* ---- figures ---- */
+
+struct dropin_figures {
+    uint64_t calls, runs;        /* finished; runs of commands and scripts for them */
+    uint64_t exchanges;          /* asked of the masters */
+    uint64_t from_memory;        /* refused without asking */
+    uint64_t again;              /* TRYAGAIN */
+    uint64_t n_long;             /* locks written for longer than max_lease */
+    uint32_t n_scripts, n_names; /* kept now: scripts; names whose lock is remembered */
+    size_t script_bytes;
+};
+struct dropin_figures dropin_figures(const struct dropin *);

@@ -1,0 +1,105 @@
+#pragma once
+/* Between call.c (calls are made, their words and replies), call_run.c (their turns, runs and
+ * exchanges) and call_watch.c (WATCH). */
+#include <sys/queue.h>
+
+#include "dropin/call.h"
+#include "dropin/exchange.h"
+#include "dropin/job.h"
+#include "dropin/memory.h"
+#include "dropin/run.h"
+#include "dropin/scripts.h"
+#include "dropin/turns.h"
+#include "lock/due.h"
+#include "session/session.h"
+
+TAILQ_HEAD(dropin_calls, dropin_call);
+
+struct dropin {
+    struct broker *broker;
+    struct memory memory;
+    struct scripts scripts;
+    struct turns turns;
+    struct run_tools tools;
+    struct dropin_calls calls;    /* submitted and not finished */
+    struct dropin_calls finished; /* their sessions are still to hear of it */
+    struct dropin_figures figures;
+    bool closed;
+};
+
+/* A watched name. */
+struct watched {
+    char *text;                 /* bytes of both names; heap */
+    struct resp_arg name, lock; /* the key, and its lock */
+    struct truth truth;         /* UNKNOWN: the masters have not been asked, or have not said it */
+};
+
+struct dropin_watch {
+    uint32_t refs;
+    int n;
+    struct watched names[KEYS_MAX];
+};
+
+/* One name of a call. */
+struct slot {
+    struct truth truth; /* over which it runs */
+    struct seat seat;
+    struct watched *watched; /* EXEC: as what it must be found; NULL: not watched */
+    bool is_told;            /* the truth was told by a majority in the last exchange */
+};
+
+enum call_state {
+    CALL_MADE,
+    CALL_WAITS,  /* for its turn */
+    CALL_ASKS,   /* an exchange is under way */
+    CALL_PAUSES, /* votes were split: it asks again a moment later */
+    CALL_FINISHED
+};
+
+struct dropin_call {
+    struct request base; /* first */
+    struct dropin *dropin;
+    TAILQ_ENTRY(dropin_call) listed; /* in calls or finished */
+    struct due due;                  /* end of a pause */
+    struct job job;
+    struct run run;              /* the last one */
+    struct dropin_watch *watch;  /* WATCH, EXEC: one reference; NULL: none */
+    struct slot *slots;          /* one for each name of the job */
+    struct exchange_item *items; /* of the last exchange: the first n_items of as many */
+    int n_items;
+    uint8_t item_slot[KEYS_MAX]; /* the slot of each item */
+    uint8_t state;               /* enum call_state */
+    uint8_t runs;
+    bool writes;     /* a run over a guess wanted to write: waits until it is the first */
+    bool doubted;    /* the end of a hold under one of its names was told meanwhile */
+    bool at_once;    /* what was told was told of all names at once */
+    bool is_aborted; /* EXEC: a watched name is not as it was */
+    int64_t asked_ms;
+};
+
+/* ---- call.c ---- */
+/* Makes a call without a job. */
+struct dropin_call *call_new(struct dropin *);
+
+/* ---- call_run.c ---- */
+extern const char call_closed[]; /* the error when the broker goes down */
+/* Begins: it waits for its turn in the lines of all its names. Inside a flow of the broker. */
+void call_begin(struct dropin_call *, int64_t now_ms);
+/* Lets go on whoever may. Inside a flow. */
+void call_next(struct dropin *, int64_t now_ms);
+/* Finishes it with this error. */
+void call_fail(struct dropin_call *, const char *error);
+/* Tells the sessions of finished calls. */
+void call_tell_finished(struct dropin *);
+
+/* ---- call_watch.c ---- */
+/* EXEC: takes the watched truths as guesses. False: one of them cannot be true any more. */
+bool call_watch_guess(struct dropin_call *, int64_t now_ms);
+/* True when each watched name of the last exchange is as it was seen. */
+bool call_watch_is_met(const struct dropin_call *);
+/* WATCH: notes what was found. */
+void call_watch_note(struct dropin_call *);
+/* EXEC: adds the watched names to those of the call. */
+void call_watch_join(struct dropin_call *);
+/* Binds them to the slots, when these have been made. */
+void call_watch_bind(struct dropin_call *);

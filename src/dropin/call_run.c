@@ -1,0 +1,476 @@
+/*
+ * The way of a call, between its turn and its reply (the drawing is in call.h).
+ *
+ * Invariants: a call that is not finished waits, asks or pauses; only one that writes is alone in
+ * its lines; an answer of the masters counts only for the first in all its lines, as one before it
+ * might still write; what a call gives or publishes comes of a run over truths that a majority has
+ * confirmed, or that say together that nothing is to be done.
+ *
+ * In memory stands what the masters have said last of a name, unless the end of a hold was told
+ * while the answer was under way, or a call failed and nobody knows what it has done.
+ */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "dropin/call_private.h"
+#include "lock/broker_state.h"
+#include "session/pubsub.h"
+
+/* How long a call pauses when votes were split: others that took part in that ask again too. */
+enum { PAUSE_MS = 2 };
+
+const char call_closed[] = "DRAINING this broker is going down: ask another one";
+static const char paused[] = "PAUSED no new locks are given until RESUME; nothing was taken";
+
+/* ---- the end ---- */
+
+/* Tells those who listen at this broker; returns how many. */
+static int64_t publish_one(const struct store_reply *p, int i, int64_t now_ms)
+{
+    const struct store_node *channel = &p->nodes[i], *message = &p->nodes[i + 1];
+    return pubsub_publish(store_text(p, channel), channel->len, store_text(p, message),
+                          message->len, now_ms);
+}
+
+/* Publishes what the run was to publish; PUBLISH itself tells how many have heard it. */
+static void publish(struct dropin_call *c, int64_t now_ms)
+{
+    const struct store_reply *p = &c->run.published;
+    bool is_publish = c->job.n_commands == 1 && !c->job.is_multi;
+    for (int i = 0; i + 1 < p->n_nodes; i += 2) {
+        int64_t n = publish_one(p, i, now_ms);
+        if (is_publish)
+            c->run.reply.nodes[0].n = n;
+    }
+}
+
+static void leave_lines(struct dropin_call *c)
+{
+    due_cancel(&c->dropin->broker->due, &c->due);
+    for (int i = 0; c->slots && i < c->job.n_names; i++) {
+        if (c->slots[i].seat.line)
+            turns_leave(&c->dropin->turns, &c->slots[i].seat);
+    }
+}
+
+/* It has its reply, and has published what it was to publish. */
+static void finish(struct dropin_call *c)
+{
+    struct dropin *d = c->dropin;
+    assert(c->state != CALL_FINISHED && c->state != CALL_ASKS);
+    leave_lines(c);
+    c->state = CALL_FINISHED;
+    c->base.failed = !c->is_aborted && c->run.reply.nodes[0].kind == STORE_ERROR;
+    d->figures.calls++;
+    TAILQ_REMOVE(&d->calls, c, listed);
+    TAILQ_INSERT_TAIL(&d->finished, c, listed);
+}
+
+void call_fail(struct dropin_call *c, const char *error)
+{
+    store_reply_clear(&c->run.reply);
+    store_add_error(&c->run.reply, error);
+    finish(c);
+}
+
+/* With what its last run gave. */
+static void finish_run(struct dropin_call *c, int64_t now_ms)
+{
+    if (c->job.is_watch && c->run.reply.nodes[0].kind != STORE_ERROR)
+        call_watch_note(c);
+    publish(c, now_ms);
+    finish(c);
+}
+
+static void finish_aborted(struct dropin_call *c)
+{
+    c->is_aborted = true;
+    finish(c);
+}
+
+void call_tell_finished(struct dropin *d)
+{
+    struct dropin_call *c;
+    while ((c = TAILQ_FIRST(&d->finished))) {
+        TAILQ_REMOVE(&d->finished, c, listed);
+        request_finish(&c->base);
+    }
+}
+
+/* ---- runs ---- */
+
+static void run_over_truths(struct dropin_call *c, char others, int64_t now_ms)
+{
+    struct dropin *d = c->dropin;
+    const struct truth *truths[KEYS_MAX];
+    for (int i = 0; i < c->job.n_names; i++)
+        truths[i] = &c->slots[i].truth;
+    d->tools.ahead_ms = d->broker->rounds.clock.wall_offset_ms;
+    run_job(&d->tools, &c->job, truths, others, &c->run, now_ms);
+    for (int i = 0; i < c->job.n_names; i++)
+        c->run.names[i].touched = c->run.names[i].touched || c->slots[i].watched;
+    d->figures.runs++;
+}
+
+static bool takes(const struct dropin_call *c)
+{
+    for (int i = 0; i < c->job.n_names; i++) {
+        if (c->run.names[i].what == EXCHANGE_NEW && c->slots[i].truth.kind == TRUTH_FREE)
+            return true;
+    }
+    return false;
+}
+
+/* Why no lock may be taken at all now; NULL: it may. */
+static const char *why_not_taken(const struct dropin_call *c)
+{
+    const struct broker *b = c->dropin->broker;
+    if (!takes(c))
+        return NULL;
+    return b->draining ? call_closed : b->paused ? paused : NULL;
+}
+
+/* True when the masters have nothing to say to the run: they have said it just now, of all that it
+ * depends on at once; or it depends on nothing. */
+static bool is_answered(const struct dropin_call *c)
+{
+    int n = 0;
+    if (c->run.writes)
+        return false;
+    for (int i = 0; i < c->job.n_names; i++) {
+        if (!c->run.names[i].touched)
+            continue;
+        if (!c->slots[i].is_told)
+            return false;
+        n++;
+    }
+    return n <= 1 || c->at_once;
+}
+
+/* What of LOCK's readers and permits, and of what is no lock, is known cannot be asked for again.
+ */
+static bool cannot_be_asked(const struct dropin_call *c)
+{
+    for (int i = 0; i < c->job.n_names; i++) {
+        const struct truth *t = &c->slots[i].truth;
+        bool is_askable = t->kind == TRUTH_FREE || t->kind == TRUTH_DROPIN ||
+                          (t->kind == TRUTH_NATIVE && t->op[0]);
+        if (c->run.names[i].touched && !is_askable)
+            return true;
+    }
+    return false;
+}
+
+/* SET NX of a lock that this broker certainly holds for somebody. */
+static bool is_refused_from_memory(struct dropin_call *c, int64_t now_ms)
+{
+    struct dropin *d = c->dropin;
+    const struct resp_arg *lock = &c->job.locks[0];
+    bool is_refused = !c->run.writes && job_wants_free(&c->job) &&
+                      c->run.reply.nodes[0].kind != STORE_ERROR &&
+                      memory_is_sure(&d->memory, d->broker, lock->ptr, lock->len, now_ms);
+    d->figures.from_memory += is_refused;
+    return is_refused;
+}
+
+/* ---- exchanges ---- */
+
+static void on_exchanged(struct exchange_item *items, int n, enum exchange_end, const char *reason,
+                         void *arg, int64_t now_ms);
+
+static void fill_item(struct dropin_call *c, int i)
+{
+    struct broker *b = c->dropin->broker;
+    const struct run_name *name = &c->run.names[i];
+    struct exchange_item *item = &c->items[c->n_items];
+    item->lock = locktab_get(&b->locks, c->job.locks[i].ptr, c->job.locks[i].len);
+    item->guess = &c->slots[i].truth;
+    item->what = (enum exchange_what)name->what;
+    item->text = buf_head(&name->text);
+    item->len = buf_len(&name->text);
+    item->lease_ms = name->lease_ms;
+    item->wants_time = name->read_time;
+    c->item_slot[c->n_items++] = (uint8_t)i;
+}
+
+static void ask(struct dropin_call *c, int64_t now_ms)
+{
+    c->n_items = 0;
+    for (int i = 0; i < c->job.n_names; i++) {
+        c->slots[i].is_told = false;
+        if (c->run.names[i].touched)
+            fill_item(c, i);
+    }
+    c->at_once = c->doubted = false;
+    c->asked_ms = now_ms;
+    c->state = CALL_ASKS;
+    c->dropin->figures.exchanges++;
+    exchange_start(c->dropin->broker, c->items, c->n_items, on_exchanged, c, now_ms);
+}
+
+/* ---- turns ---- */
+
+static bool may_go(const struct dropin_call *c, bool writes)
+{
+    bool may = true;
+    for (int i = 0; i < c->job.n_names; i++)
+        may = may && turns_may_go(&c->slots[i].seat, writes);
+    return may;
+}
+
+static bool is_first(const struct dropin_call *c)
+{
+    return may_go(c, true);
+}
+
+static void wait(struct dropin_call *c)
+{
+    c->state = CALL_WAITS;
+    for (int i = 0; i < c->job.n_names; i++)
+        turns_wait(&c->dropin->turns, &c->slots[i].seat);
+}
+
+static void go(struct dropin_call *c)
+{
+    for (int i = 0; i < c->job.n_names; i++)
+        turns_go(&c->dropin->turns, &c->slots[i].seat, c->run.writes);
+}
+
+/* ---- the loop ---- */
+
+/* Runs over the truths, and asks the masters whether they are true. */
+static void run_and_ask(struct dropin_call *c, int64_t now_ms)
+{
+    c->runs++;
+    run_over_truths(c, 's', now_ms);
+    if (c->run.writes && !is_first(c)) { /* only a run over a guess: its turn is still to come */
+        c->writes = true;
+        c->state = CALL_WAITS;
+        return;
+    }
+    go(c);
+    c->state = CALL_WAITS;
+    const char *why_not = why_not_taken(c);
+    if (why_not)
+        call_fail(c, why_not);
+    else if (is_answered(c) || cannot_be_asked(c) || is_refused_from_memory(c, now_ms))
+        finish_run(c, now_ms);
+    else
+        ask(c, now_ms);
+}
+
+static void guess(struct dropin_call *c, int64_t now_ms)
+{
+    struct dropin *d = c->dropin;
+    for (int i = 0; i < c->job.n_names; i++) {
+        const struct resp_arg *lock = &c->job.locks[i];
+        memory_guess(&d->memory, d->broker, lock->ptr, lock->len, &c->slots[i].truth, now_ms);
+        c->slots[i].is_told = false;
+    }
+}
+
+/* It waits, and nobody keeps it back any more, or so it seems. */
+static void start(struct dropin_call *c, int64_t now_ms)
+{
+    if (!may_go(c, c->writes))
+        return;
+    c->runs = 0;
+    guess(c, now_ms);
+    if (c->dropin->closed)
+        call_fail(c, call_closed);
+    else if (c->job.is_multi && c->watch && !call_watch_guess(c, now_ms))
+        finish_aborted(c);
+    else
+        run_and_ask(c, now_ms);
+}
+
+void call_begin(struct dropin_call *c, int64_t now_ms)
+{
+    struct dropin *d = c->dropin;
+    size_t n = (size_t)c->job.n_names;
+    c->slots = util_alloc((n + 1) * sizeof *c->slots);
+    c->items = util_alloc((n + 1) * sizeof *c->items);
+    c->state = CALL_WAITS;
+    for (int i = 0; i < c->job.n_names; i++)
+        turns_join(&d->turns, &c->slots[i].seat, c->job.locks[i].ptr, c->job.locks[i].len, c);
+    if (c->job.is_multi && c->watch)
+        call_watch_bind(c);
+    start(c, now_ms);
+}
+
+void call_next(struct dropin *d, int64_t now_ms)
+{
+    struct dropin_call *c;
+    while ((c = turns_next(&d->turns)))
+        start(c, now_ms);
+}
+
+/* ---- answers ---- */
+
+/* Memory learns what the masters have said, or that nobody knows. */
+static void remember(struct dropin_call *c, enum exchange_end end)
+{
+    struct memory *m = &c->dropin->memory;
+    for (int j = 0; j < c->n_items; j++) {
+        const struct resp_arg *lock = &c->job.locks[c->item_slot[j]];
+        const struct truth *t = &c->items[j].truth;
+        if (end == EXCHANGE_FAILED || c->doubted)
+            memory_forget(m, lock->ptr, lock->len);
+        else
+            memory_put(m, lock->ptr, lock->len, t, c->asked_ms);
+    }
+}
+
+/* The truths of the next run are what the masters have said. */
+static void take_truths(struct dropin_call *c, bool confirmed)
+{
+    c->at_once = confirmed;
+    for (int j = 0; j < c->n_items; j++) {
+        struct slot *slot = &c->slots[c->item_slot[j]];
+        const struct truth *t = &c->items[j].truth;
+        if (t->kind == TRUTH_UNKNOWN)
+            continue; /* the masters say nothing of it: it stays as it was guessed */
+        truth_copy(&slot->truth, t);
+        slot->is_told = true;
+    }
+}
+
+static bool is_split(const struct dropin_call *c)
+{
+    for (int j = 0; j < c->n_items; j++) {
+        if (c->items[j].truth.kind == TRUTH_SPLIT)
+            return true;
+    }
+    return false;
+}
+
+/* Somebody has what this call wanted to take, and nobody knows who: it is refused, if it is one
+ * that takes what is free and leaves alone what is not. */
+static bool refuse_as_held(struct dropin_call *c, int64_t now_ms)
+{
+    bool took = true;
+    for (int j = 0; j < c->n_items; j++) {
+        int i = c->item_slot[j];
+        took =
+            took && (c->items[j].truth.kind != TRUTH_SPLIT || c->run.names[i].what == EXCHANGE_NEW);
+    }
+    if (!took || !is_split(c))
+        return false;
+    run_over_truths(c, 's', now_ms);
+    if (c->run.reply.nodes[0].kind == STORE_ERROR)
+        run_over_truths(c, 'h', now_ms);
+    return !c->run.writes && c->run.reply.nodes[0].kind != STORE_ERROR;
+}
+
+static void give_up(struct dropin_call *c, int64_t now_ms)
+{
+    if (refuse_as_held(c, now_ms)) {
+        finish_run(c, now_ms);
+        return;
+    }
+    char *error =
+        util_format("TRYAGAIN '%.*s' was changed by others each of the %d times that this "
+                    "was tried; nothing was done",
+                    (int)c->job.names[0].len, c->job.names[0].ptr, DROPIN_RUNS);
+    c->dropin->figures.again++;
+    call_fail(c, error);
+    free(error);
+}
+
+static void on_pause_over(struct broker *b, struct due *due, int64_t now_ms)
+{
+    struct dropin_call *c = (struct dropin_call *)((char *)due - offsetof(struct dropin_call, due));
+    struct dropin *d = c->dropin;
+    for (int i = 0; i < c->job.n_names; i++) {
+        const struct resp_arg *lock = &c->job.locks[i];
+        if (c->slots[i].truth.kind == TRUTH_SPLIT)
+            memory_guess(&d->memory, b, lock->ptr, lock->len, &c->slots[i].truth, now_ms);
+        c->slots[i].is_told = false;
+    }
+    run_and_ask(c, now_ms);
+    call_next(d, now_ms);
+    call_tell_finished(d);
+}
+
+/* The votes of the masters were split. */
+static void pause_call(struct dropin_call *c, int64_t now_ms)
+{
+    struct broker *b = c->dropin->broker;
+    uint64_t most_ms = (uint64_t)PAUSE_MS << c->runs;
+    c->state = CALL_PAUSES;
+    c->due.fn = on_pause_over;
+    due_at(&b->due, &c->due, now_ms + PAUSE_MS + (int64_t)util_jitter(&b->rng, most_ms));
+}
+
+static void on_refused(struct dropin_call *c, int64_t now_ms)
+{
+    take_truths(c, false);
+    if (c->job.is_multi && c->watch && !call_watch_is_met(c))
+        finish_aborted(c);
+    else if (c->runs >= DROPIN_RUNS)
+        give_up(c, now_ms);
+    else if (is_split(c))
+        pause_call(c, now_ms);
+    else
+        run_and_ask(c, now_ms);
+}
+
+/* A look that has read a time: what it gives comes of the time that the masters say. */
+static bool must_run_again(const struct dropin_call *c)
+{
+    for (int i = 0; i < c->job.n_names; i++) {
+        if (c->run.names[i].read_time && !c->run.writes)
+            return true;
+    }
+    return false;
+}
+
+static void note_taken(struct dropin_call *c)
+{
+    struct dropin *d = c->dropin;
+    for (int i = 0; i < c->job.n_names; i++) {
+        if (c->run.names[i].what != EXCHANGE_NEW)
+            continue;
+        c->base.granted = true;
+        d->figures.n_long += c->run.names[i].lease_ms > d->broker->conf.max_lease_ms;
+    }
+}
+
+static void on_confirmed(struct dropin_call *c, int64_t now_ms)
+{
+    bool is_again = must_run_again(c);
+    take_truths(c, true);
+    if (is_again && c->runs >= DROPIN_RUNS) {
+        give_up(c, now_ms);
+    } else if (is_again) {
+        run_and_ask(c, now_ms);
+    } else {
+        note_taken(c);
+        finish_run(c, now_ms);
+    }
+}
+
+static void on_exchanged(struct exchange_item *items, int n, enum exchange_end end,
+                         const char *reason, void *arg, int64_t now_ms)
+{
+    struct dropin_call *c = arg;
+    struct dropin *d = c->dropin;
+    (void)items;
+    assert(c->state == CALL_ASKS && n == c->n_items);
+    remember(c, end);
+    c->state = CALL_WAITS;
+    if (end == EXCHANGE_FAILED)
+        call_fail(c, reason);
+    else if (!is_first(c))
+        wait(c);
+    else if (end == EXCHANGE_CONFIRMED)
+        on_confirmed(c, now_ms);
+    else if (d->closed)
+        call_fail(c, call_closed);
+    else
+        on_refused(c, now_ms);
+    call_next(d, now_ms);
+    call_tell_finished(d);
+}

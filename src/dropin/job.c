@@ -1,0 +1,213 @@
+/* All words of a job are copied at once: an array of them, and one block of their bytes. */
+#include "dropin/job.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/util.h"
+#include "dropin/scripts.h"
+#include "lock/lock.h"
+
+/* ---- words ---- */
+
+/* Where the next words go. */
+struct filling {
+    struct resp_arg *word;
+    char *text;
+};
+
+static size_t bytes_of(const struct resp_arg *argv, int n)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < n; i++)
+        bytes += argv[i].len;
+    return bytes;
+}
+
+static struct filling make_room(struct job *job, size_t n_words, size_t bytes)
+{
+    job->words = util_alloc((n_words + 1) * sizeof *job->words);
+    job->text = util_alloc(bytes + 1);
+    return (struct filling){job->words, job->text};
+}
+
+/* Copies n words; returns where they are now. */
+static struct resp_arg *fill(struct filling *f, const struct resp_arg *argv, int n)
+{
+    struct resp_arg *first = f->word;
+    for (int i = 0; i < n; i++) {
+        if (argv[i].len)
+            memcpy(f->text, argv[i].ptr, argv[i].len);
+        *f->word++ = (struct resp_arg){f->text, argv[i].len};
+        f->text += argv[i].len;
+    }
+    return first;
+}
+
+static bool word_is(const struct resp_arg *word, const char *text)
+{
+    return word->len == strlen(text) && strncasecmp(word->ptr, text, word->len) == 0;
+}
+
+/* ---- keys ---- */
+
+static int find_name(const struct job *job, const struct resp_arg *name)
+{
+    int i = 0;
+    while (i < job->n_names &&
+           (job->names[i].len != name->len || memcmp(job->names[i].ptr, name->ptr, name->len) != 0))
+        i++;
+    return i;
+}
+
+static bool has_byte(const struct resp_arg *name, char c)
+{
+    return name->len > 0 && memchr(name->ptr, c, name->len);
+}
+
+/* As command/lock wants a name to be. */
+static void check_name(struct job *job, const struct resp_arg *lock)
+{
+    if (lock->len == 0 || lock->len > LOCK_NAME_MAX)
+        snprintf(job->error, sizeof job->error,
+                 "ERR the key has %zu bytes, the name of a lock must have 1 to %d", lock->len,
+                 LOCK_NAME_MAX);
+    else if (has_byte(lock, '\0') || has_byte(lock, '\r') || has_byte(lock, '\n'))
+        snprintf(job->error, sizeof job->error,
+                 "ERR the key has a NUL, CR or LF in it, which the name of a lock must not have");
+}
+
+void job_too_many(struct job *job)
+{
+    snprintf(job->error, sizeof job->error,
+             "ERR more than %d keys at once: so many locks cannot be changed together", KEYS_MAX);
+}
+
+int job_add_name(struct job *job, const struct resp_arg *name, const struct resp_arg *lock)
+{
+    int i = find_name(job, name);
+    if (i < job->n_names)
+        return i;
+    if (i == KEYS_MAX) {
+        job_too_many(job);
+        return -1;
+    }
+    check_name(job, lock);
+    job->names[i] = *name;
+    job->locks[i] = *lock;
+    return job->n_names++;
+}
+
+size_t dropin_lock_name(int db, const struct resp_arg *key, char *out, size_t size)
+{
+    char prefix[16] = "";
+    if (db > 0)
+        snprintf(prefix, sizeof prefix, "db%d:", db);
+    size_t prefix_len = strlen(prefix), len = prefix_len + key->len;
+    if (len == 0 || size < len)
+        return len;
+    memcpy(out, prefix, prefix_len);
+    if (key->len)
+        memcpy(out + prefix_len, key->ptr, key->len);
+    return len;
+}
+
+/* Gives the keys locks of their own, in other databases than 0. */
+static void name_locks(struct job *job, int db)
+{
+    size_t size = 0;
+    if (db == 0 || job->error[0])
+        return;
+    for (int i = 0; i < job->n_names; i++)
+        size += dropin_lock_name(db, &job->names[i], NULL, 0);
+    char *p = job->lock_text = util_alloc(size + 1);
+    for (int i = 0; i < job->n_names; i++) {
+        size_t len = dropin_lock_name(db, &job->names[i], p, size);
+        job->locks[i] = (struct resp_arg){p, len};
+        check_name(job, &job->locks[i]);
+        p += len;
+        size -= len;
+    }
+}
+
+static void add_names(struct job *job, const struct resp_arg *names, int n, int step)
+{
+    for (int i = 0; i < n && job_add_name(job, names, names) >= 0; i++)
+        names += step;
+}
+
+/* ---- jobs ---- */
+
+void job_commands(struct job *job, int db, const struct dropin_command *commands, int n)
+{
+    size_t n_words = 0, bytes = 0;
+    for (int i = 0; i < n; i++) {
+        n_words += (size_t)commands[i].argc;
+        bytes += bytes_of(commands[i].argv, commands[i].argc);
+    }
+    struct filling f = make_room(job, n_words, bytes);
+    job->commands = util_alloc((size_t)(n + 1) * sizeof *job->commands);
+    job->n_commands = n;
+    for (int i = 0; i < n; i++) {
+        const struct dropin_command *c = &commands[i];
+        struct resp_arg *argv = fill(&f, c->argv, c->argc);
+        job->commands[i] = (struct job_command){argv, c->argc};
+        add_names(job, argv + c->first_key, c->n_keys, c->key_step);
+    }
+    name_locks(job, db);
+}
+
+void job_script(struct job *job, int db, struct script_body *script, const struct dropin_script *s)
+{
+    job->script = script;
+    job->read_only = s->read_only;
+    if (!script) {
+        snprintf(job->error, sizeof job->error, "NOSCRIPT No matching script. Please use EVAL.");
+        return;
+    }
+    struct filling f = make_room(job, (size_t)s->n_keys + (size_t)s->n_args,
+                                 bytes_of(s->keys, s->n_keys) + bytes_of(s->args, s->n_args));
+    job->keys = fill(&f, s->keys, s->n_keys);
+    job->args = fill(&f, s->args, s->n_args);
+    job->n_keys = s->n_keys;
+    job->n_args = s->n_args;
+    add_names(job, job->keys, job->n_keys, 1);
+    name_locks(job, db);
+}
+
+void job_watch(struct job *job, int db, const struct resp_arg *names, int n)
+{
+    struct filling f = make_room(job, (size_t)n, bytes_of(names, n));
+    job->is_watch = true;
+    add_names(job, fill(&f, names, n), n, 1);
+    name_locks(job, db);
+}
+
+void job_fini(struct job *job)
+{
+    script_body_unref(job->script);
+    free(job->commands);
+    free(job->words);
+    free(job->text);
+    free(job->lock_text);
+}
+
+bool job_wants_free(const struct job *job)
+{
+    const struct job_command *c = job->commands;
+    bool wants = false;
+    if (job->n_commands != 1 || job->is_multi)
+        return false;
+    if (word_is(&c->argv[0], "SETNX"))
+        return true;
+    if (!word_is(&c->argv[0], "SET"))
+        return false;
+    for (int i = 3; i < c->argc; i++) {
+        if (word_is(&c->argv[i], "GET"))
+            return false;
+        wants = wants || word_is(&c->argv[i], "NX");
+    }
+    return wants;
+}

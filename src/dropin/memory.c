@@ -1,0 +1,148 @@
+/* Truths by name, the one that was written last at the end of the table. */
+#include "dropin/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+#include "base/util.h"
+#include "lock/broker_state.h"
+#include "lock/hold.h"
+
+struct known {
+    UT_hash_handle hh;
+    struct truth truth; /* DROPIN or NATIVE */
+    int64_t since_ms;
+    size_t bytes; /* that it counts for */
+    size_t len;
+    char name[];
+};
+
+/* ---- the table ---- */
+
+static struct known *find(const struct memory *m, const char *name, size_t len)
+{
+    struct known *k;
+    unsigned hash = (unsigned)util_hash(name, len);
+    HASH_FIND_BYHASHVALUE(hh, m->by_name, name, len, hash, k);
+    return k;
+}
+
+static void drop(struct memory *m, struct known *k)
+{
+    HASH_DEL(m->by_name, k); /* NOLINT(clang-analyzer-unix.Malloc): uthash */
+    m->n_names--;
+    m->bytes -= k->bytes;
+    truth_fini(&k->truth);
+    free(k);
+}
+
+static void add(struct memory *m, const char *name, size_t len, const struct truth *t,
+                int64_t since_ms)
+{
+    unsigned hash = (unsigned)util_hash(name, len);
+    struct known *k = util_alloc(sizeof *k + len);
+    truth_copy(&k->truth, t);
+    k->since_ms = since_ms;
+    k->bytes = sizeof *k + len + buf_len(&t->text);
+    k->len = len;
+    memcpy(k->name, name, len);
+    HASH_ADD_KEYPTR_BYHASHVALUE(hh, m->by_name, k->name, k->len, hash, k);
+    m->n_names++;
+    m->bytes += k->bytes;
+}
+
+void memory_put(struct memory *m, const char *name, size_t len, const struct truth *t,
+                int64_t since_ms)
+{
+    memory_forget(m, name, len);
+    if (t->kind != TRUTH_DROPIN && t->kind != TRUTH_NATIVE)
+        return;
+    add(m, name, len, t, since_ms);
+    while (m->n_names > MEMORY_NAMES_MAX || m->bytes > MEMORY_BYTES_MAX)
+        drop(m, m->by_name);
+}
+
+void memory_forget(struct memory *m, const char *name, size_t len)
+{
+    struct known *k = find(m, name, len);
+    if (k)
+        drop(m, k);
+}
+
+void memory_ended(struct memory *m, const char *name, size_t len, const char *op, size_t op_len)
+{
+    struct known *k = find(m, name, len);
+    if (k && strlen(k->truth.op) == op_len && memcmp(k->truth.op, op, op_len) == 0)
+        drop(m, k);
+}
+
+void memory_fini(struct memory *m)
+{
+    while (m->by_name)
+        drop(m, m->by_name); /* NOLINT(clang-analyzer-unix.Malloc): uthash */
+}
+
+/* ---- what is known ---- */
+
+/* What was confirmed last and is not over; NULL: nothing. */
+static struct known *find_valid(struct memory *m, const char *name, size_t len, int64_t now_ms)
+{
+    struct known *k = find(m, name, len);
+    if (k && k->truth.expires_ms <= now_ms) {
+        drop(m, k);
+        return NULL;
+    }
+    return k;
+}
+
+/* The hold of a client of this broker, taken by LOCK; NULL: none. */
+static const struct hold *find_native(struct broker *b, const char *name, size_t len)
+{
+    const struct lock *l = locktab_find(&b->locks, name, len);
+    return l ? lock_first_hold(l) : NULL;
+}
+
+static void guess_native(const struct broker *b, const struct hold *h, struct truth *out)
+{
+    out->kind = TRUTH_NATIVE;
+    broker_op_text(b, h->op, out->op);
+    out->token = h->token;
+    out->number = h->seq;
+    out->expires_ms = h->deadline_ms;
+    buf_append(&out->text, h->owner->text, h->owner->len);
+}
+
+void memory_guess(struct memory *m, struct broker *b, const char *name, size_t len,
+                  struct truth *out, int64_t now_ms)
+{
+    const struct known *k = find_valid(m, name, len, now_ms);
+    const struct hold *h = find_native(b, name, len);
+    bool is_native = h && h->part.kind == LOCK_EXCLUSIVE && hold_is_valid(h, now_ms);
+    if (k && !is_native) {
+        truth_copy(out, &k->truth);
+        return;
+    }
+    truth_fini(out);
+    *out = (struct truth){.kind = TRUTH_FREE};
+    if (is_native)
+        guess_native(b, h, out);
+}
+
+/* "<broker>.<number>", of this broker. */
+static bool is_ours(const struct broker *b, const char *op)
+{
+    size_t len = strlen(b->id);
+    return strncmp(op, b->id, len) == 0 && op[len] == '.';
+}
+
+bool memory_is_sure(struct memory *m, struct broker *b, const char *name, size_t len,
+                    int64_t now_ms)
+{
+    const struct hold *h = find_native(b, name, len);
+    if (h && h->deadline_ms > now_ms)
+        return h->state == HOLD_LOST || broker_has_heard(b, h->seen_ms, now_ms);
+    const struct known *k = find_valid(m, name, len, now_ms);
+    return k && k->truth.kind == TRUTH_DROPIN && is_ours(b, k->truth.op) &&
+           broker_has_heard(b, k->since_ms, now_ms);
+}

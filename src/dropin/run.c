@@ -1,0 +1,330 @@
+/* A run: truths are supposed in the make-believe, the job runs over it, and what the make-believe
+ * has noted is judged. Invariant: what a refused run has written is forgotten, what it has looked
+ * at is not: the refusal itself may depend on that. */
+#include "dropin/run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/util.h"
+#include "dropin/cage.h"
+#include "dropin/scripts.h"
+#include "dropin/state.h"
+
+/* Longer times are cut to this, more than 30 years: sums of two stay far from overflow. */
+#define LEASE_MAX_MS (INT64_C(1) << 40)
+
+/* What a truth that nobody knows shows of its time: who waits for it asks again soon. */
+enum { OTHERS_LEFT_MS = 100 };
+
+/* One run on its way. */
+struct running {
+    struct run_tools *tools;
+    const struct job *job;
+    const struct truth *const *truths;
+    struct run *run;
+    bool unknown[KEYS_MAX]; /* what stands there is nothing of holdfast's */
+    int64_t now_ms;
+};
+
+void run_fini(struct run *r)
+{
+    for (int i = 0; i < r->n_names; i++)
+        buf_fini(&r->names[i].text);
+    free(r->names);
+    store_reply_fini(&r->reply);
+    store_reply_fini(&r->published);
+}
+
+/* Forgets the last run. */
+static void clear(struct run *r, int n_names)
+{
+    if (!r->names)
+        r->names = util_alloc((size_t)n_names * sizeof *r->names + 1);
+    r->n_names = n_names;
+    for (int i = 0; i < n_names; i++) {
+        struct buf text = r->names[i].text;
+        buf_consume(&text, buf_len(&text));
+        r->names[i] = (struct run_name){.text = text};
+    }
+    r->writes = false;
+    store_reply_clear(&r->reply);
+    store_reply_clear(&r->published);
+}
+
+/* ---- what is supposed ---- */
+
+static void suppose_others(struct keys *k, int i, char kind, int64_t expires_ms, int64_t ahead_ms)
+{
+    static const char text[] = "drop-in s t somebody else",
+                      hash[] = "drop-in h t 13:somebody else1:1";
+    struct truth others = {.kind = TRUTH_DROPIN, .expires_ms = expires_ms};
+    if (kind == 'h')
+        buf_append(&others.text, hash, sizeof hash - 1);
+    else
+        buf_append(&others.text, text, sizeof text - 1);
+    (void)state_suppose(k, i, &others, ahead_ms);
+    truth_fini(&others);
+}
+
+static void suppose_all(struct running *r, char others)
+{
+    struct run_tools *t = r->tools;
+    keys_begin(&t->keys, r->job->names, r->job->n_names, (r->now_ms + t->ahead_ms) * 1000);
+    for (int i = 0; i < r->job->n_names; i++) {
+        const struct truth *truth = r->truths[i];
+        if (truth->kind == TRUTH_SPLIT)
+            suppose_others(&t->keys, i, others, r->now_ms + OTHERS_LEFT_MS, t->ahead_ms);
+        else if (truth->kind == TRUTH_FOREIGN || state_suppose(&t->keys, i, truth, t->ahead_ms) < 0)
+            r->unknown[i] = true;
+    }
+}
+
+/* ---- calls of commands ---- */
+
+static bool word_is(const struct resp_arg *word, const char *text)
+{
+    return word->len == strlen(text) && strncasecmp(word->ptr, text, word->len) == 0;
+}
+
+/* What EVAL_RO refuses. */
+static bool is_write(const struct resp_arg *command)
+{
+    static const char *const words[] = {
+        "SET",     "SETNX",    "SETEX",   "PSETEX",  "GETSET",  "GETDEL",   "GETEX",
+        "INCR",    "INCRBY",   "DECR",    "DECRBY",  "DEL",     "UNLINK",   "EXPIRE",
+        "PEXPIRE", "EXPIREAT", "APPEND",  "PERSIST", "HSET",    "HMSET",    "HSETNX",
+        "HDEL",    "HINCRBY",  "PUBLISH", "DELEX",   "DELIFEQ", "PEXPIREAT"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (word_is(command, words[i]))
+            return true;
+    }
+    return false;
+}
+
+/* Returns which of the job's names is held by LOCK and this key; -1: it is not. */
+static int find_native(const struct running *r, const struct resp_arg *key)
+{
+    for (int i = 0; i < r->job->n_names; i++) {
+        const struct resp_arg *name = &r->job->names[i];
+        if (r->truths[i]->kind == TRUTH_NATIVE && name->len == key->len &&
+            memcmp(name->ptr, key->ptr, key->len) == 0)
+            return i;
+    }
+    return -1;
+}
+
+/* DEL and UNLINK of the keys that are not held by LOCK. */
+static int delete_others(struct running *r, const struct resp_arg *argv, int argc,
+                         struct store_reply *out, char *why, size_t size)
+{
+    struct resp_arg *words = util_alloc((size_t)argc * sizeof *words);
+    int n = 0, result = 0;
+    for (int i = 0; i < argc; i++) {
+        int native = i > 0 ? find_native(r, &argv[i]) : -1;
+        if (native >= 0)
+            r->tools->keys.seen[native].is_read = true;
+        else
+            words[n++] = argv[i];
+    }
+    if (n > 1 || argc == 1)
+        result = keys_call(&r->tools->keys, words, n, out, why, size);
+    else
+        store_add_int(out, 0);
+    free(words);
+    return result;
+}
+
+/* -1: a lock that was taken by LOCK has been written. */
+static int refuse_native_write(const struct running *r, char *why, size_t size)
+{
+    for (int i = 0; i < r->job->n_names; i++) {
+        const struct truth *t = r->truths[i];
+        const struct keys_seen *seen = &r->tools->keys.seen[i];
+        const struct resp_arg *name = &r->job->names[i];
+        if (t->kind != TRUTH_NATIVE || (!seen->wrote_value && !seen->wrote_time))
+            continue;
+        bool is_shared = buf_len(&t->text) == 0;
+        snprintf(why, size,
+                 "writes to '%.*s', which is held by LOCK, by %.*s: only UNLOCK and "
+                 "FORCEUNLOCK end that",
+                 (int)(name->len < 64 ? name->len : 64), name->ptr,
+                 is_shared ? 20 : (int)buf_len(&t->text),
+                 is_shared ? "readers or permits" : buf_head(&t->text));
+        return -1;
+    }
+    return 0;
+}
+
+/* As struct cage_job's call. */
+static int on_call(void *arg, const struct resp_arg *argv, int argc, struct store_reply *out,
+                   char *why, size_t size)
+{
+    struct running *r = arg;
+    int result;
+    if (r->job->read_only && is_write(&argv[0])) {
+        store_add_error(out, "ERR Write commands are not allowed from read-only scripts.");
+        return 0;
+    }
+    if (word_is(&argv[0], "DEL") || word_is(&argv[0], "UNLINK"))
+        result = delete_others(r, argv, argc, out, why, size);
+    else
+        result = keys_call(&r->tools->keys, argv, argc, out, why, size);
+    return result < 0 ? result : refuse_native_write(r, why, size);
+}
+
+/* ---- the run ---- */
+
+/* Gives the error as its reply, and writes nothing. */
+static void refuse(struct running *r, const char *why)
+{
+    char text[512];
+    bool is_script = r->job->script != NULL;
+    snprintf(text, sizeof text, "ERR the %s %s", is_script ? "script" : "command", why);
+    clear(r->run, r->job->n_names);
+    store_add_error(&r->run->reply, text);
+}
+
+static int run_script(struct running *r)
+{
+    const struct job *job = r->job;
+    const struct cage_job cage_job = {.body = job->script->text,
+                                      .len = job->script->len,
+                                      .keys = job->keys,
+                                      .n_keys = job->n_keys,
+                                      .args = job->args,
+                                      .n_args = job->n_args,
+                                      .call = on_call,
+                                      .arg = r};
+    int result = cage_run(r->tools->cage, &cage_job, &r->run->reply);
+    if (result < 0)
+        refuse(r, cage_refusal(r->tools->cage));
+    return result;
+}
+
+static int run_commands(struct running *r)
+{
+    const struct job *job = r->job;
+    char why[400];
+    if (job->is_multi)
+        store_add_array(&r->run->reply, job->n_commands);
+    for (int i = 0; i < job->n_commands; i++) {
+        const struct job_command *c = &job->commands[i];
+        if (on_call(r, c->argv, c->argc, &r->run->reply, why, sizeof why) < 0) {
+            refuse(r, why);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* ---- what came of it ---- */
+
+static int64_t bounded(int64_t lease_ms)
+{
+    return lease_ms < 1 ? 1 : lease_ms > LEASE_MAX_MS ? LEASE_MAX_MS : lease_ms;
+}
+
+/* How long what was found is to stand with the masters. */
+static int64_t lease_of(const struct running *r, int i, const struct state_found *found)
+{
+    bool is_anew = r->truths[i]->kind != TRUTH_DROPIN || r->tools->keys.seen[i].wrote_time;
+    if (found->has_time)
+        return bounded(found->expires_ms - r->tools->ahead_ms - r->now_ms);
+    return bounded(is_anew ? r->tools->max_hold_ms : r->truths[i]->expires_ms - r->now_ms);
+}
+
+/* Judges a name that was written. -1: what would stand there cannot be kept. */
+static int judge_write(struct running *r, int i)
+{
+    const struct truth *t = r->truths[i];
+    struct run_name *name = &r->run->names[i];
+    struct state_found found;
+    bool was_there = t->kind == TRUTH_DROPIN;
+    if (state_write(&r->tools->keys, i, &name->text, &found) < 0)
+        return -1;
+    if (!found.is_there) {
+        name->what = was_there ? EXCHANGE_END : EXCHANGE_LOOK;
+        return 0;
+    }
+    bool is_kept = was_there && state_is_kept(buf_head(&t->text), buf_len(&t->text),
+                                              buf_head(&name->text), buf_len(&name->text));
+    name->what = is_kept ? EXCHANGE_IN_PLACE : EXCHANGE_NEW;
+    name->lease_ms = lease_of(r, i, &found);
+    return 0;
+}
+
+static void refuse_value(struct running *r, int i)
+{
+    const struct resp_arg *name = &r->job->names[i];
+    char why[192];
+    snprintf(why, sizeof why,
+             "writes more to '%.*s' than a lock can keep: %d bytes or %d fields in all",
+             (int)(name->len < 64 ? name->len : 64), name->ptr, DROPIN_STATE_MAX, STATE_FIELDS_MAX);
+    refuse(r, why);
+}
+
+/* Judges what was written. False: the run has been refused. */
+static bool judge_writes(struct running *r)
+{
+    for (int i = 0; i < r->job->n_names; i++) {
+        const struct keys_seen *seen = &r->tools->keys.seen[i];
+        if (!seen->wrote_value && !seen->wrote_time)
+            continue;
+        if (judge_write(r, i) < 0) {
+            refuse_value(r, i);
+            return false;
+        }
+        r->run->writes = r->run->writes || r->run->names[i].what != EXCHANGE_LOOK;
+    }
+    return true;
+}
+
+/* Notes what was looked at. */
+static void note_looks(struct running *r)
+{
+    for (int i = 0; i < r->job->n_names; i++) {
+        const struct keys_seen *seen = &r->tools->keys.seen[i];
+        struct run_name *name = &r->run->names[i];
+        name->touched = r->job->is_watch || seen->is_read || seen->wrote_value || seen->wrote_time;
+        name->read_time = seen->read_time;
+    }
+}
+
+/* Something else than a lock stands under a name that was touched. */
+static void refuse_unknown(struct running *r)
+{
+    for (int i = 0; i < r->job->n_names; i++) {
+        const struct resp_arg *name = &r->job->names[i];
+        char why[192];
+        if (!r->unknown[i] || !r->run->names[i].touched)
+            continue;
+        snprintf(why, sizeof why, "asks for '%.*s': what the masters have there is no lock",
+                 (int)(name->len < 64 ? name->len : 64), name->ptr);
+        refuse(r, why);
+        note_looks(r);
+        return;
+    }
+}
+
+void run_job(struct run_tools *t, const struct job *job, const struct truth *const truths[],
+             char others, struct run *run, int64_t now_ms)
+{
+    struct running r = {.tools = t, .job = job, .truths = truths, .run = run, .now_ms = now_ms};
+    int result = 0;
+    clear(run, job->n_names);
+    suppose_all(&r, others);
+    if (job->is_watch)
+        store_add_text(&run->reply, STORE_STATUS, "OK", 2);
+    else
+        result = job->script ? run_script(&r) : run_commands(&r);
+    if (result == 0 && judge_writes(&r)) {
+        struct store_reply none = run->published;
+        run->published = t->keys.published;
+        t->keys.published = none;
+    }
+    note_looks(&r);
+    refuse_unknown(&r);
+}

@@ -28,7 +28,7 @@ enum truth_kind {
 struct truth {
     uint8_t kind;               /* enum truth_kind */
     char op[DROPIN_OP_MAX + 1]; /* of whichever broker; "" unless DROPIN or NATIVE */
-    int64_t token, number;      /* of its version: see lua/exchange.lua */
+    int64_t token, number;      /* of its version */
     int64_t expires_ms;         /* by our clock (BOOTTIME): the least that a majority says */
     struct buf text;            /* any bytes */
 };

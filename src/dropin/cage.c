@@ -57,15 +57,19 @@ void cage_note_text(struct cage *c, size_t len)
 
 /* ---- memory ---- */
 
-/* Lua's table of all texts doubles now and then, in whichever run that happens: it makes the new
- * one, and the next thing that it does with memory is to free the old one. That is neither a text
- * nor this run's to pay for; nothing else is freed in that order. */
-static void forget_doubling(struct cage *c, size_t freed)
+/* Lua has one table of all texts. It doubles now and then, in whichever run that happens, and is
+ * halved by the collector: Lua makes the new one, and the next thing that it does with memory is to
+ * free the old one. Nothing else is freed in that order. It is neither a text nor this run's to pay
+ * for. */
+static void forget_table(struct cage *c, size_t freed)
 {
     bool is_power = (freed & (freed - 1)) == 0;
-    if (!freed || !is_power || c->fresh != 2 * freed)
+    if (!freed || !is_power || (c->fresh != 2 * freed && 2 * c->fresh != freed))
         return;
+    c->table = c->fresh;
     c->allocated -= c->fresh;
+    if (c->used_max != SIZE_MAX)
+        c->used_max = c->used_max + c->fresh - freed;
     c->longest = c->longest_before;
     if (c->hook_instructions)
         set_hook(c);
@@ -77,12 +81,13 @@ static void *allocate(void *arg, void *ptr, size_t old, size_t size)
     if (size == 0) {
         free(ptr);
         if (ptr)
-            forget_doubling(c, old);
+            forget_table(c, old);
         c->fresh = 0;
         c->used -= old;
         return NULL;
     }
-    if (size > old && c->used + (size - old) > c->used_max) {
+    bool is_table = !ptr && size == 2 * c->table; /* so may a text be, once */
+    if (size > old && !is_table && c->used + (size - old) > c->used_max) {
         if (!c->is_refused)
             snprintf(c->refusal, sizeof c->refusal, "needs more than %d KiB of memory",
                      CAGE_MEMORY / 1024);

@@ -1,3 +1,4 @@
+#pragma once
 /* cage: runs a client's script in an embedded Lua 5.1, as Redis 7.0 would, with the few functions
  * that scripts about locks use and with bounds on all that a script can spend.
  *
@@ -22,8 +23,6 @@
  *
  * Pure: asks the operating system for nothing but memory. One cage serves one thread, one run at a
  * time; nothing of a run is left to the next one. */
-#ifndef HOLDFAST_CAGE_H
-#define HOLDFAST_CAGE_H
 
 #include <stddef.h>
 
@@ -35,20 +34,22 @@ enum {
     CAGE_MEMORY = 256 * 1024, /* what a run may allocate */
     CAGE_CALLS = 64,          /* redis.call and redis.pcall in one run */
     CAGE_BODY = 16 * 1024,
-    CAGE_TOKENS = 2048, /* of Lua; the time to compile them grows with their square */
-    CAGE_WORDS = 256,   /* words of one call of Redis */
-    CAGE_SHA1 = 40      /* characters of the name of a body */
+    CAGE_KEPT = 4 * 1024 * 1024, /* bytes of compiled bodies */
+    CAGE_TOKENS = 2048,          /* of Lua; the time to compile them grows with their square */
+    CAGE_WORDS = 256,            /* words of one call of Redis */
+    CAGE_SHA1 = 40               /* characters of the name of a body */
 };
 
 struct cage;
 
-/* Keeps the last `bodies_max` bodies compiled (at least one). */
+/* Keeps the last `bodies_max` bodies compiled (at least one), within CAGE_KEPT bytes. */
 struct cage *cage_new(int bodies_max);
 void cage_free(struct cage *); /* also NULL */
 
 struct cage_job {
     const char *body;
     size_t len;
+    const char *sha1; /* of the body, as cage_sha1() makes it; NULL: it is computed */
     const struct resp_arg *keys, *args;
     int n_keys, n_args;
     /* redis.call: adds exactly one reply and returns 0. -1: the script is refused, and the text in
@@ -64,6 +65,10 @@ struct cage_job {
  * cage_refusal() says why. */
 int cage_run(struct cage *, const struct cage_job *, struct store_reply *out);
 
+/* Compiles a body, or sees that it has been, and keeps it. -1: it is no Lua or is refused, and the
+ * error for a client has been added. */
+int cage_check(struct cage *, const char *body, size_t len, struct store_reply *out);
+
 /* Why the last script was refused: the end of "the script ...". Holds until the next run. */
 const char *cage_refusal(const struct cage *);
 
@@ -74,4 +79,3 @@ size_t cage_memory(const struct cage *);
 
 /* The name of a body: the SHA-1 of its bytes in lower case, and a NUL. */
 void cage_sha1(const char *body, size_t len, char out[CAGE_SHA1 + 1]);
-#endif

@@ -13,6 +13,7 @@ static void drop(struct cage *c, struct cage_body *b)
 {
     HASH_DEL(c->bodies, b); /* NOLINT(clang-analyzer-unix.Malloc): uthash */
     luaL_unref(c->lua, LUA_REGISTRYINDEX, b->ref);
+    c->bodies_bytes -= b->bytes;
     free(b);
 }
 
@@ -26,6 +27,7 @@ struct source {
     const char *body;
     size_t len;
     int ref;
+    size_t longest; /* token */
 };
 
 /* Within lua_cpcall(): to compile takes memory. */
@@ -65,8 +67,10 @@ static int compile_counted(struct cage *c, struct source *s, struct store_reply 
     return failed ? -1 : 0;
 }
 
-static bool is_served(struct cage *c, const char *body, size_t len, size_t *longest)
+static bool is_served(struct cage *c, struct source *s)
 {
+    const char *body = s->body;
+    size_t len = s->len;
     char why[64];
     if (len > CAGE_BODY)
         return refuse(c, "has more than 16 KiB") == 0;
@@ -75,32 +79,59 @@ static bool is_served(struct cage *c, const char *body, size_t len, size_t *long
     if (len > 1 && body[0] == '#' && body[1] == '!')
         return refuse(c, "begins with flags (#!lua)") == 0;
     snprintf(why, sizeof why, "has more than %d words and signs", CAGE_TOKENS);
-    if (cage_tokens(body, len, longest) > CAGE_TOKENS)
+    if (cage_tokens(body, len, &s->longest) > CAGE_TOKENS)
         return refuse(c, why) == 0;
     return true;
 }
 
-const struct cage_body *cage_compile(struct cage *c, const char *body, size_t len,
+/* Keeps what was compiled; those that were not used for longest make room. */
+static struct cage_body *keep(struct cage *c, const char *sha1, const struct source *s,
+                              size_t bytes)
+{
+    while (c->bodies &&
+           ((int)HASH_COUNT(c->bodies) >= c->bodies_max || c->bodies_bytes + bytes > CAGE_KEPT))
+        drop(c, c->bodies);
+    struct cage_body *b = util_alloc(sizeof *b);
+    memcpy(b->sha1, sha1, CAGE_SHA1 + 1);
+    b->ref = s->ref;
+    b->bytes = bytes;
+    b->longest = s->longest;
+    c->bodies_bytes += bytes;
+    return b;
+}
+
+const struct cage_body *cage_compile(struct cage *c, const char *body, size_t len, const char *sha1,
                                      struct store_reply *out)
 {
-    char sha1[CAGE_SHA1 + 1];
+    char computed[CAGE_SHA1 + 1];
     struct cage_body *b;
-    cage_sha1(body, len, sha1);
+    if (!sha1) {
+        cage_sha1(body, len, computed);
+        sha1 = computed;
+    }
     HASH_FIND(hh, c->bodies, sha1, CAGE_SHA1, b);
     if (b) {
         HASH_DEL(c->bodies, b);
     } else {
-        struct source s = {body, len, -1};
-        size_t longest;
-        if (!is_served(c, body, len, &longest) || compile_counted(c, &s, out) < 0)
+        struct source s = {body, len, -1, 0};
+        size_t used = c->used;
+        if (!is_served(c, &s) || compile_counted(c, &s, out) < 0)
             return NULL;
-        if ((int)HASH_COUNT(c->bodies) >= c->bodies_max)
-            drop(c, c->bodies);
-        b = util_alloc(sizeof *b);
-        memcpy(b->sha1, sha1, sizeof sha1);
-        b->ref = s.ref;
-        b->longest = longest;
+        b = keep(c, sha1, &s, c->used - used);
     }
     HASH_ADD(hh, c->bodies, sha1, CAGE_SHA1, b); /* NOLINT(clang-analyzer-unix.Malloc): uthash */
     return b;
+}
+
+int cage_check(struct cage *c, const char *body, size_t len, struct store_reply *out)
+{
+    char text[sizeof c->refusal + 32];
+    c->is_refused = false;
+    bool is_compiled = cage_compile(c, body, len, NULL, out) != NULL;
+    cage_count_end(c);
+    if (c->is_refused) {
+        snprintf(text, sizeof text, "ERR the script %s", c->refusal);
+        store_add_line(out, STORE_ERROR, text);
+    }
+    return is_compiled ? 0 : -1;
 }

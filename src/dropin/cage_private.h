@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_CAGE_PRIVATE_H
-#define HOLDFAST_CAGE_PRIVATE_H
+#pragma once
 /*
  * Between the files of cage: cage.c counts and refuses, cage_tokens.c measures a body,
  * cage_bodies.c compiles and keeps it, cage_tables.c makes tables that nobody writes,
@@ -27,6 +26,7 @@ struct cage_body {
     UT_hash_handle hh;
     char sha1[CAGE_SHA1 + 1];
     int ref;        /* its function in Lua's registry */
+    size_t bytes;   /* that compiling it took */
     size_t longest; /* token: no text of its own is longer */
 };
 
@@ -34,6 +34,7 @@ struct cage {
     lua_State *lua;
     struct cage_body *bodies; /* that which was used last stands last */
     int bodies_max;
+    size_t bodies_bytes;
     lua_CFunction originals[CAGE_FUNCTIONS]; /* by row of cage_functions.c */
 
     size_t used, used_max; /* bytes; used_max: SIZE_MAX outside of runs */
@@ -44,6 +45,7 @@ struct cage {
     size_t longest_before; /* `longest` without it */
     bool texts_are_noted;  /* by the one who makes them: an allocation tells nothing of them */
     int hook_instructions; /* the hook is called after so many; 0: never */
+    size_t table;          /* bytes of Lua's table of all texts */
     size_t collect_from;   /* from so many used bytes on, garbage is collected */
 
     /* of the run at hand */
@@ -76,7 +78,7 @@ void cage_count_compiling(struct cage *);
 void cage_count_end(struct cage *);
 
 /* The body, compiled; NULL: it is no Lua and the error has been added, or it is refused. */
-const struct cage_body *cage_compile(struct cage *, const char *body, size_t len,
+const struct cage_body *cage_compile(struct cage *, const char *body, size_t len, const char *sha1,
                                      struct store_reply *out);
 void cage_bodies_fini(struct cage *);
 
@@ -106,4 +108,3 @@ int cage_on_missing_global(lua_State *);
 void cage_want_own(lua_State *, int i);
 /* Sets KEYS and ARGV. */
 void cage_set_words(lua_State *, const char *name, const struct resp_arg *words, int n);
-#endif

@@ -91,7 +91,7 @@ int cage_run(struct cage *c, const struct cage_job *job, struct store_reply *out
     c->is_refused = false;
     c->refusal[0] = '\0';
     c->job = job;
-    const struct cage_body *body = cage_compile(c, job->body, job->len, out);
+    const struct cage_body *body = cage_compile(c, job->body, job->len, job->sha1, out);
     if (body) {
         struct run r = {job, body, out};
         cage_count(c, body->longest);

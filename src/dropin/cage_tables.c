@@ -33,6 +33,30 @@ static bool is_listed(const char *const *names, const char *name)
     return *names != NULL;
 }
 
+/* What serves instead of what Redis has and the cage has not. */
+static const struct {
+    const char *name, *hint;
+} missing_hints[] = {
+    {"cjson", ": fields of a hash (HSET, HGET) keep several values"},
+    {"cmsgpack", ": fields of a hash (HSET, HGET) keep several values"},
+    {"os", ": redis.call('TIME') tells the time"},
+    {"string.find", ": patterns are not served; compare whole texts, or string.sub"},
+    {"string.match", ": patterns are not served; compare whole texts, or string.sub"},
+    {"string.gmatch", ": patterns are not served; compare whole texts, or string.sub"},
+    {"string.gsub", ": patterns are not served; compare whole texts, or string.sub"},
+    {"math.random", ": the caller makes up what is random and gives it as an argument"},
+};
+
+static void refuse_missing(lua_State *lua, const char *name)
+{
+    const char *hint = "";
+    for (size_t i = 0; i < sizeof missing_hints / sizeof missing_hints[0]; i++) {
+        if (strcmp(missing_hints[i].name, name) == 0)
+            hint = missing_hints[i].hint;
+    }
+    cage_refuse(lua, "uses %s, which is not served%s", name, hint);
+}
+
 /* Globals that some Redis has, and the cage has not. */
 static const char *const missing_globals[] = {
     "_G",
@@ -73,7 +97,7 @@ int cage_on_missing_global(lua_State *lua)
 {
     const char *name = lua_tostring(lua, 2);
     if (name && is_listed(missing_globals, name))
-        cage_refuse(lua, "uses %s", name);
+        refuse_missing(lua, name);
     return luaL_error(lua, "Script attempted to access nonexistent global variable '%s'",
                       name ? name : "?");
 }
@@ -115,7 +139,7 @@ static int on_missing_field(lua_State *lua)
     const char *field = lua_type(lua, 2) == LUA_TSTRING ? lua_tostring(lua, 2) : "";
     snprintf(name, sizeof name, "%s.%s", lua_tostring(lua, lua_upvalueindex(1)), field);
     if (is_listed(missing_fields, name))
-        cage_refuse(lua, "uses %s", name);
+        refuse_missing(lua, name);
     return 0;
 }
 

@@ -7,7 +7,12 @@
 #include <strings.h>
 
 enum { NO_KEY, ONE_KEY, ALL_KEYS };
-enum { READS_TIME = 1, READS_CLOCK = 2, MAY_READ_TIME = 4 /* with a condition on it */ };
+enum {
+    READS_TIME = 1,
+    READS_CLOCK = 2,
+    MAY_READ_TIME = 4 /* with a condition on it */,
+    COUNTS = 8
+};
 
 static const struct {
     const char *name;
@@ -23,10 +28,10 @@ static const struct {
     {"GETEX", ONE_KEY, 0},
     {"MGET", ALL_KEYS, 0},
     {"STRLEN", ONE_KEY, 0},
-    {"INCR", ONE_KEY, 0},
-    {"INCRBY", ONE_KEY, 0},
-    {"DECR", ONE_KEY, 0},
-    {"DECRBY", ONE_KEY, 0},
+    {"INCR", ONE_KEY, COUNTS},
+    {"INCRBY", ONE_KEY, COUNTS},
+    {"DECR", ONE_KEY, COUNTS},
+    {"DECRBY", ONE_KEY, COUNTS},
     {"DEL", ALL_KEYS, 0},
     {"UNLINK", ALL_KEYS, 0},
     {"DELEX", ONE_KEY, 0},
@@ -59,15 +64,39 @@ static const struct {
     {"TIME", NO_KEY, READS_CLOCK},
 };
 
-/* Which native command serves what families of others are used for. */
+/* What serves instead of families of others, by how their names begin; the first that fits. */
 static const struct {
     const char *prefix, *hint;
 } hints[] = {
-    {"BL", "LOCK waits for a lock by itself"},   {"BR", "LOCK waits for a lock by itself"},
-    {"L", "LOCK waits in the order of arrival"}, {"RP", "LOCK waits in the order of arrival"},
-    {"Z", "LOCK ... LIMIT n gives n permits"},   {"S", "LOCK ... LIMIT n gives n permits"},
-    {"EVAL", "a script cannot run another one"}, {"KEYS", "LOCKS lists the locks"},
-    {"INCR", "LOCK gives a fencing token"},
+    {"BL", "LOCK name WAIT ms waits for a lock by itself"},
+    {"BR", "LOCK name WAIT ms waits for a lock by itself"},
+    {"BZ", "LOCK name WAIT ms waits for a lock by itself"},
+    {"SCAN", "LOCKS lists the locks"},
+    {"SUBSCRIBE", "a connection listens, no script does"},
+    {"SCRIPT", "a script cannot run another one"},
+    {"SELECT", "a script stays in its database"},
+    {"SETRANGE", "the value of a lock is written whole, by SET"},
+    {"SETBIT", "the value of a lock is written whole, by SET"},
+    {"L", "lists are not locks; LOCK name WAIT ms FAIR lets wait in the order of arrival"},
+    {"RPU", "lists are not locks; LOCK name WAIT ms FAIR lets wait in the order of arrival"},
+    {"RPO", "lists are not locks; LOCK name WAIT ms FAIR lets wait in the order of arrival"},
+    {"Z", "sorted sets are not locks; LOCK name LIMIT n gives n permits, LOCK name SHARED is for "
+          "readers"},
+    {"S", "sets are not locks; LOCK name LIMIT n gives n permits, LOCK name SHARED is for readers"},
+    {"X", "streams are not locks"},
+    {"EVAL", "a script cannot run another one"},
+    {"FCALL", "a script cannot run another one"},
+    {"KEYS", "LOCKS lists the locks"},
+    {"FLUSH", "FORCEUNLOCK name ends one lock"},
+    {"HEXPIRE", "a hash has one time to live, by PEXPIRE"},
+    {"HPEXPIRE", "a hash has one time to live, by PEXPIRE"},
+    {"INCRBYFLOAT", "INCRBY counts in whole numbers"},
+    {"HINCRBYFLOAT", "HINCRBY counts in whole numbers"},
+    {"APPEND", "the value of a lock is written whole, by SET"},
+    {"MSET", "SET writes one key at a time, and all that a script writes is done as one"},
+    {"RENAME", "a lock keeps its name"},
+    {"COPY", "a lock keeps its name"},
+    {"WAIT", "a reply comes when a majority of the masters has confirmed it"},
 };
 
 static int which_key(const struct keys *k, const struct resp_arg *name)
@@ -79,6 +108,16 @@ static int which_key(const struct keys *k, const struct resp_arg *name)
     return -1;
 }
 
+/* Writes a word of a stranger: as much of it as can be shown in a message. */
+static const char *shown(const struct resp_arg *word, char out[65])
+{
+    size_t len = word->len < 64 ? word->len : 64;
+    for (size_t i = 0; i < len; i++)
+        out[i] = word->ptr[i] > ' ' && word->ptr[i] < 127 ? word->ptr[i] : '?';
+    out[len] = '\0';
+    return out;
+}
+
 /* ---- what the store tells ---- */
 
 static void on_wrote(void *arg, const struct resp_arg *key, bool value, bool time)
@@ -88,6 +127,8 @@ static void on_wrote(void *arg, const struct resp_arg *key, bool value, bool tim
     if (i < 0)
         return;
     k->seen[i].wrote_value = k->seen[i].wrote_value || value;
+    if (value)
+        k->seen[i].is_count = k->is_counting;
     k->seen[i].wrote_time = k->seen[i].wrote_time || time;
 }
 
@@ -111,7 +152,7 @@ void keys_begin(struct keys *k, const struct resp_arg *names, int n, int64_t now
     k->store.wrote = on_wrote;
     k->names = names;
     k->n = n;
-    k->read_clock = false;
+    k->read_clock = k->is_counting = false;
     memset(k->seen, 0, sizeof k->seen);
     store_reply_clear(&k->published);
 }
@@ -131,6 +172,29 @@ void keys_suppose(struct keys *k, const struct resp_arg *argv, int argc, struct 
     k->store.wrote = on_wrote;
     k->store.publish = on_publish;
     store_reply_fini(&unheard);
+}
+
+int keys_end(struct keys *k, char *why, size_t size)
+{
+    struct store_reply left = {0};
+    char text[65];
+    int result = 0;
+    for (int i = 0; i < k->n && result == 0; i++) {
+        const struct resp_arg ask[] = {{"PTTL", 4}, k->names[i]};
+        if (!k->seen[i].is_count)
+            continue;
+        store_reply_clear(&left);
+        keys_suppose(k, ask, 2, &left);
+        if (left.nodes[0].n != -1)
+            continue;
+        snprintf(why, size,
+                 "counts in '%s', which has no time to live: a counter that is to stay is no lock; "
+                 "LOCK gives a fencing token with each grant",
+                 shown(&k->names[i], text));
+        result = -1;
+    }
+    store_reply_fini(&left);
+    return result;
 }
 
 bool keys_wrote(const struct keys *k)
@@ -153,28 +217,17 @@ static int which_command(const struct resp_arg *word)
     return -1;
 }
 
-/* Writes a word of a stranger: as much of it as can be shown in a message. */
-static const char *shown(const struct resp_arg *word, char out[65])
-{
-    size_t len = word->len < 64 ? word->len : 64;
-    for (size_t i = 0; i < len; i++)
-        out[i] = word->ptr[i] > ' ' && word->ptr[i] < 127 ? word->ptr[i] : '?';
-    out[len] = '\0';
-    return out;
-}
-
 static int refuse_command(const struct resp_arg *word, char *why, size_t size)
 {
     char text[65];
-    for (size_t i = 0; i < sizeof hints / sizeof hints[0]; i++) {
+    const char *hint = NULL;
+    for (size_t i = 0; !hint && i < sizeof hints / sizeof hints[0]; i++) {
         size_t len = strlen(hints[i].prefix);
-        if (word->len >= len && strncasecmp(hints[i].prefix, word->ptr, len) == 0) {
-            snprintf(why, size, "calls %s, which is not served: %s", shown(word, text),
-                     hints[i].hint);
-            return -1;
-        }
+        if (word->len >= len && strncasecmp(hints[i].prefix, word->ptr, len) == 0)
+            hint = hints[i].hint;
     }
-    snprintf(why, size, "calls %s, which is not served", shown(word, text));
+    snprintf(why, size, "calls %s, which is not served%s%s", shown(word, text), hint ? ": " : "",
+             hint ? hint : "");
     return -1;
 }
 
@@ -189,7 +242,9 @@ static int see_keys(struct keys *k, int command, const struct resp_arg *argv, in
     for (int i = 1; i <= last && i < argc; i++) {
         int key = which_key(k, &argv[i]);
         if (key < 0) {
-            snprintf(why, size, "calls %s on '%s', which is not among its KEYS",
+            snprintf(why, size,
+                     "calls %s on '%s', which is not among its KEYS: all names have to be known "
+                     "before it runs, as in Redis Cluster",
                      shown(&argv[0], text[0]), shown(&argv[i], text[1]));
             return -1;
         }
@@ -209,6 +264,7 @@ int keys_call(void *keys, const struct resp_arg *argv, int argc, struct store_re
     if (see_keys(k, command, argv, argc, why, size) < 0)
         return -1;
     k->read_clock = k->read_clock || (served[command].reads & READS_CLOCK);
+    k->is_counting = (served[command].reads & COUNTS) != 0;
     store_call(&k->store, argv, argc, out);
     return 0;
 }

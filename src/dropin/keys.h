@@ -1,11 +1,10 @@
+#pragma once
 /* keys: a make-believe of Redis for one run of a script: nothing but the keys that the script
  * declares, in a state that is supposed, and a record of what the script looks at and writes.
  *
  * Commands that scripts about locks use are answered as Redis 7.0 answers them, errors included.
  * All others, and keys that were not declared, refuse the script (keys_call). Nothing is told to
  * anybody: what a script publishes is kept for the caller. Time stands still. */
-#ifndef HOLDFAST_KEYS_H
-#define HOLDFAST_KEYS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,6 +21,7 @@ struct keys_seen {
     bool read_time;   /* one that answers by its time to live */
     bool wrote_value; /* also to what it was before */
     bool wrote_time;  /* also to what it was before; and by a removal */
+    bool is_count;    /* what wrote its value last was INCR or one of its family */
 };
 
 struct keys {
@@ -30,6 +30,7 @@ struct keys {
     int n;
     struct keys_seen seen[KEYS_MAX];
     bool read_clock;              /* TIME */
+    bool is_counting;             /* the command at hand is INCR or one of its family */
     struct store_reply published; /* channel, message, channel, message... */
 };
 
@@ -47,6 +48,9 @@ void keys_suppose(struct keys *, const struct resp_arg *argv, int argc, struct s
 int keys_call(void *keys, const struct resp_arg *argv, int argc, struct store_reply *out, char *why,
               size_t size);
 
+/* After the run: -1 when it leaves something behind that is no lock, and `why` says what, as
+ * keys_call() does: a number that was counted up and has no time to live. */
+int keys_end(struct keys *, char *why, size_t size);
+
 /* True when the script has written, or published. */
 bool keys_wrote(const struct keys *);
-#endif

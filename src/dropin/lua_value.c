@@ -79,6 +79,7 @@ int lua_value_push(lua_State *lua, const struct store_reply *r, int i)
         lua_pushlstring(lua, store_text(r, node), node->len);
         break;
     case STORE_ARRAY:
+    case STORE_MAP:
         return push_array(lua, r, i);
     }
     return i + 1;

@@ -1,11 +1,10 @@
+#pragma once
 /* lua_value: turns replies of Redis into values of Lua and back, as Redis 7.0 does for scripts that
  * speak RESP2.
  *
  * A nil is false, a status {ok=text}, an error {err=text}. On the way back numbers are cut towards
  * zero, true is 1, false and nil are a nil, what is neither text, number nor table is a nil, and an
  * array ends at its first nil; a table with a text `err` is an error, with a text `ok` a status. */
-#ifndef HOLDFAST_LUA_VALUE_H
-#define HOLDFAST_LUA_VALUE_H
 
 #include <lua.h>
 #include <stdbool.h>
@@ -33,4 +32,3 @@ void lua_value_push_error(lua_State *, const char *text);
  * than itself; it may raise an error. NULL: nobody counts. */
 const char *lua_value_add(lua_State *, struct store_reply *,
                           void (*charge)(lua_State *, int64_t steps));
-#endif

@@ -63,6 +63,11 @@ void store_add_array(struct store_reply *r, int64_t n)
     add(r, STORE_ARRAY)->n = n;
 }
 
+void store_add_map(struct store_reply *r, int64_t n)
+{
+    add(r, STORE_MAP)->n = n;
+}
+
 void store_add_text(struct store_reply *r, enum store_kind kind, const void *text, size_t len)
 {
     struct store_node *node = add(r, kind);
@@ -115,7 +120,11 @@ static int write_node(const struct store_reply *r, int i, struct resp_writer *w)
         resp_bulk(w, store_text(r, node), node->len);
         break;
     case STORE_ARRAY:
-        resp_array(w, (size_t)node->n);
+    case STORE_MAP:
+        if (node->kind == STORE_MAP)
+            resp_map(w, (size_t)node->n / 2);
+        else
+            resp_array(w, (size_t)node->n);
         for (int64_t left = node->n; left > 0; left--)
             i = write_node(r, i, w);
         break;

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_STORE_H
-#define HOLDFAST_STORE_H
+#pragma once
 /*
  * store: what a Redis server keeps, without the server: strings, hashes, lists, sets and sorted
  * sets with times to live, and the commands that scripts say about them. The replies, errors
@@ -41,12 +40,13 @@ enum store_kind {
     STORE_ERROR,
     STORE_INT,
     STORE_BULK,
-    STORE_ARRAY /* `n` elements follow, each with all that belongs to it */
+    STORE_ARRAY, /* `n` elements follow, each with all that belongs to it */
+    STORE_MAP    /* the same: keys and values in turn. A map in RESP3, an array in RESP2 */
 };
 
 struct store_node {
     uint8_t kind;   /* enum store_kind */
-    int64_t n;      /* STORE_INT: the number; STORE_ARRAY: how many elements */
+    int64_t n;      /* STORE_INT: the number; STORE_ARRAY, STORE_MAP: elements */
     size_t at, len; /* text: these bytes of `texts` */
 };
 
@@ -64,6 +64,7 @@ const char *store_text(const struct store_reply *, const struct store_node *);
 void store_add_nil(struct store_reply *);
 void store_add_int(struct store_reply *, int64_t n);
 void store_add_array(struct store_reply *, int64_t n); /* then its elements */
+void store_add_map(struct store_reply *, int64_t n);
 void store_add_text(struct store_reply *, enum store_kind, const void *text, size_t len);
 /* Adds an error or a status as it goes over the wire: the text up to its first NUL, line ends as
  * blanks; those at the end of an error are cut off. */
@@ -89,4 +90,3 @@ void store_call(struct store *, const struct resp_arg *argv, int argc, struct st
 
 /* Calls `each` for every key that is there now, oldest first; it must not change the store. */
 void store_each(struct store *, void (*each)(void *arg, const char *key, size_t len), void *arg);
-#endif

@@ -85,7 +85,11 @@ static void list(struct store_run *run, enum store_type type, bool names, bool v
     if (wrong)
         return;
     const struct store_field *f = k ? k->fields : NULL;
-    store_add_array(run->out, f ? (int64_t)HASH_COUNT(k->fields) * (names + values) : 0);
+    int64_t n = f ? (int64_t)HASH_COUNT(k->fields) * (names + values) : 0;
+    if (names && values)
+        store_add_map(run->out, n);
+    else
+        store_add_array(run->out, n);
     for (; f; f = f->hh.next) {
         if (names)
             store_bulk(run, f->name, f->len);

@@ -1,5 +1,4 @@
-#ifndef HOLDFAST_STORE_PRIVATE_H
-#define HOLDFAST_STORE_PRIVATE_H
+#pragma once
 /*
  * Between the files of store: the values of keys, and what every command needs. store.c has the
  * keys and the table of commands, store_<type>.c the commands of that type.
@@ -112,4 +111,3 @@ struct store_command {
  * who wants them links them and calls store_learn(). */
 extern const struct store_command store_string_commands[], store_key_commands[],
     store_hash_commands[], store_set_commands[], store_list_commands[], store_zset_commands[];
-#endif

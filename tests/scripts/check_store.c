@@ -339,7 +339,7 @@ static void store_text_of(const struct store_reply *r, int from, char *out)
         snprintf(number, sizeof number, "%" PRId64, n->n);
         if (n->kind == STORE_NIL)
             add(out, "nil", "", 0);
-        else if (n->kind == STORE_INT || n->kind == STORE_ARRAY)
+        else if (n->kind == STORE_INT || n->kind == STORE_ARRAY || n->kind == STORE_MAP)
             add(out, n->kind == STORE_INT ? ":" : "*", number, strlen(number));
         else
             add(out, marks[n->kind], store_text(r, n), n->len);

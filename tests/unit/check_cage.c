@@ -362,6 +362,52 @@ START_TEST(bodies_are_kept_within_a_bound)
 }
 END_TEST
 
+/* Large ones: fewer of them are kept. */
+START_TEST(kept_bodies_have_a_bound_of_bytes)
+{
+    struct store_reply out = {0};
+    char body[CAGE_BODY];
+    cage_free(cage);
+    cage = cage_new(100000);
+    for (int i = 0; i < 300; i++) {
+        size_t at = (size_t)snprintf(body, sizeof body, "local a = %d ", i);
+        while (at < 7000)
+            at += (size_t)snprintf(body + at, sizeof body - at, "a = '%d%zu' ", i, at);
+        ck_assert_msg(cage_check(cage, body, at, &out) == 0, "%.*s", (int)out.nodes[0].len,
+                      store_text(&out, out.nodes));
+        ck_assert_uint_lt(cage_memory(cage), 3 * CAGE_KEPT);
+    }
+    ck_assert_uint_gt(cage_memory(cage), CAGE_KEPT / 2);
+    ck_assert_int_eq(out.n_nodes, 0);
+    store_reply_fini(&out);
+}
+END_TEST
+
+static void assert_check(const char *body, const char *expected)
+{
+    struct store_reply out = {0};
+    int result = cage_check(cage, body, strlen(body), &out);
+    ck_assert_int_eq(result, *expected ? -1 : 0);
+    ck_assert_int_eq(out.n_nodes, *expected != '\0');
+    if (*expected) {
+        ck_assert_int_eq(out.nodes[0].kind, STORE_ERROR);
+        ck_assert_uint_eq(out.nodes[0].len, strlen(expected));
+        ck_assert_mem_eq(store_text(&out, &out.nodes[0]), expected, strlen(expected));
+    }
+    store_reply_fini(&out);
+}
+
+START_TEST(a_body_is_checked_without_a_run)
+{
+    assert_check("while true do redis.call('SET', KEYS[1], 'x') end", "");
+    ck_assert(!keys_wrote(&keys));
+    assert_check("return (", "ERR Error compiling script (new function): user_script:1: unexpected "
+                             "symbol near '<eof>'");
+    assert_check("#!lua\n", "ERR the script begins with flags (#!lua)");
+    assert_check("return 1", "");
+}
+END_TEST
+
 /* What refuses a script does not depend on what ran before it. */
 START_TEST(a_script_takes_the_same_steps_each_time)
 {
@@ -382,12 +428,17 @@ END_TEST
 
 START_TEST(other_keys_and_commands_refuse)
 {
-    assert_refused_anyhow("redis.call('GET', 'other')", "calls GET on 'other', which is not among");
+    assert_refused_anyhow("redis.call('GET', 'other')",
+                          "calls GET on 'other', which is not among its KEYS");
     assert_refused_anyhow("redis.pcall('DEL', KEYS[1], 'other')", "calls DEL on 'other'");
     assert_refused_anyhow("redis.call('lpush', KEYS[1], 1)",
-                          "calls lpush, which is not served: LOCK");
+                          "calls lpush, which is not served: lists are");
     assert_refused_anyhow("redis.pcall('ZADD', KEYS[1], 1, 2)", "LIMIT");
     assert_refused_anyhow("redis.call('FLUSHALL')", "calls FLUSHALL");
+    assert_refused_anyhow("redis.call('KEYS', '*')", "not served: LOCKS lists the locks");
+    assert_refused_anyhow("redis.call('SADD', KEYS[1], 'x')", "LIMIT");
+    assert_refused_anyhow("redis.call('SELECT', 1)", "stays in its database");
+    assert_refused_anyhow("cjson.encode({})", "fields of a hash");
     assert_refused_anyhow("redis.call('nonsense\\r\\n')", "calls nonsense??, which");
 }
 END_TEST
@@ -477,6 +528,59 @@ START_TEST(conditions_on_the_value)
 }
 END_TEST
 
+static void assert_end(const char *body, int expected)
+{
+    char why[200] = "";
+    keys_begin(&keys, names, 2, 1000000);
+    ck_assert_msg(run(body) == 0, "%s", body);
+    ck_assert_msg(keys_end(&keys, why, sizeof why) == expected, "%s: %s", body, why);
+    ck_assert_int_eq(strstr(why, "counts in 'mark'") != NULL, expected < 0);
+}
+
+/* A counter that is to stay would end with the time that locks without one are given. */
+START_TEST(counters_without_a_time_are_told)
+{
+    assert_end("return redis.call('INCR', KEYS[2])", -1);
+    assert_end(
+        "redis.call('SET', KEYS[1], 'me', 'PX', 500) return redis.call('DECRBY', KEYS[2], 2)", -1);
+    assert_end("redis.call('INCR', KEYS[2]) redis.call('PEXPIRE', KEYS[2], 500) "
+               "redis.call('PERSIST', KEYS[2])",
+               -1);
+    assert_end("redis.call('INCR', KEYS[2]) return redis.call('PEXPIRE', KEYS[2], 500)", 0);
+    assert_end("redis.call('INCRBY', KEYS[2], 1) redis.call('DEL', KEYS[2])", 0);
+    assert_end("redis.call('HSET', KEYS[2], 'f', 1) redis.pcall('INCR', KEYS[2])", 0);
+    assert_end("redis.call('SET', KEYS[2], '7')", 0);
+    assert_end("redis.call('INCR', KEYS[2]) redis.call('SET', KEYS[2], 'me')", 0);
+}
+END_TEST
+
+static void assert_written(const char *command, int proto, const char *expected)
+{
+    struct buf out = {0};
+    struct resp_writer w = {&out, proto};
+    struct store_reply reply = {0};
+    struct resp_arg words[] = {arg_of(command), names[0]};
+    keys_suppose(&keys, words, 2, &reply);
+    store_reply_write(&reply, &w);
+    buf_append(&out, "", 1);
+    ck_assert_str_eq(buf_head(&out), expected);
+    buf_fini(&out);
+    store_reply_fini(&reply);
+}
+
+START_TEST(replies_are_written_in_both_protocols)
+{
+    assert_written("GET", 2, "$-1\r\n");
+    assert_written("GET", 3, "_\r\n");
+    assert_written("HGETALL", 3, "%0\r\n");
+    suppose("HSET lock f 1");
+    assert_written("HGETALL", 2, "*2\r\n$1\r\nf\r\n$1\r\n1\r\n");
+    assert_written("HGETALL", 3, "%1\r\n$1\r\nf\r\n$1\r\n1\r\n");
+    assert_written("HKEYS", 3, "*1\r\n$1\r\nf\r\n");
+    assert_answer("return redis.call('HGETALL', KEYS[1])", "*2\r\n$1\r\nf\r\n$1\r\n1\r\n");
+}
+END_TEST
+
 START_TEST(publish_and_time_are_recorded)
 {
     keys_begin(&keys, names, 2, 1234567890);
@@ -507,6 +611,7 @@ int main(void)
     Suite *s = suite_create("cage");
     TCase *tc = tcase_create("cage");
     tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_set_timeout(tc, 60);
     tcase_add_test(tc, what_redis_has_and_the_cage_not_refuses);
     tcase_add_test(tc, bytecode_and_flags_are_refused);
     tcase_add_test(tc, nothing_can_be_left_to_the_next_run);
@@ -521,10 +626,14 @@ int main(void)
     tcase_add_test(tc, calls_are_counted);
     tcase_add_test(tc, bodies_have_a_bound);
     tcase_add_test(tc, bodies_are_kept_within_a_bound);
+    tcase_add_test(tc, kept_bodies_have_a_bound_of_bytes);
+    tcase_add_test(tc, a_body_is_checked_without_a_run);
     tcase_add_test(tc, a_script_takes_the_same_steps_each_time);
     tcase_add_test(tc, other_keys_and_commands_refuse);
     tcase_add_test(tc, reads_and_writes_are_recorded);
     tcase_add_test(tc, conditions_on_the_value);
+    tcase_add_test(tc, counters_without_a_time_are_told);
+    tcase_add_test(tc, replies_are_written_in_both_protocols);
     tcase_add_test(tc, publish_and_time_are_recorded);
     suite_add_tcase(s, tc);
     return suite_run(s);

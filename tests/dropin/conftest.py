@@ -9,6 +9,8 @@ import pytest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
 # pylint: disable=wrong-import-position
+import recorded  # noqa: E402
+import sides  # noqa: E402
 from redisproc import find_server  # noqa: E402
 
 TEST_LIMIT_S = 240
@@ -28,3 +30,32 @@ def pytest_runtest_protocol(item, nextitem):
     signal.alarm(TEST_LIMIT_S)
     yield
     signal.alarm(0)
+
+
+@pytest.fixture(scope="module")
+def model():
+    server = sides.Redis(tcp=True)
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def recorder(model):
+    """What the model has been asked since the first test of the file that wants to know."""
+    made = recorded.Recorder(model.server.address)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def one():
+    server = sides.Holdfast(1)
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def three():
+    server = sides.Holdfast(3)
+    yield server
+    server.close()

@@ -168,12 +168,12 @@ def shrink(pair, found):
     return found
 
 
-def differences(pair, kinds, seed, count, keep_going=False, on_program=None):
-    """Runs so many programs of each kind; returns the differences, made short."""
+def differences(pair, kinds, seed, count, keep_going=False, on_program=None, bodies=None):
+    """Runs so many programs of each kind; returns the differences, made short. bodies: for the kind "recorded"."""
     found = []
     for number in range(count):
         for kind in kinds:
-            program = programs.Program(kind, seed + number, number)
+            program = programs.Program(kind, seed + number, number, bodies)
             difference = run(pair, program, program.steps)
             if on_program:
                 on_program(program, difference)

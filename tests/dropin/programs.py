@@ -34,20 +34,23 @@ class Step:
 def _word(word):
     if isinstance(word, tuple):
         return "<now + %d %s>" % (word[1], word[0])
-    text = repr(word) if isinstance(word, bytes) else str(word)
+    text = word.decode("utf-8", "backslashreplace") if isinstance(word, bytes) else str(word)
     if len(text) > 60 and "\n" not in text:
         text = text[:50] + "...(%d)" % len(text)
     return "'%s'" % text if not text or " " in text or "\n" in text else text
 
 
 class Program:
-    def __init__(self, kind, seed, number):
+    """The steps of one run; `bodies` are recorded scripts, for programs of the kind "recorded"."""
+
+    def __init__(self, kind, seed, number, bodies=None):
+        self.bodies = bodies
         self.rng = random.Random("%s-%d" % (kind, seed))
         self.kind, self.seed = kind, seed
         self.prefix = "p%d:%s:" % (number, kind)
         self.keys = [self.prefix + name for name in ("k", "l", "m")]
         self.queues = [[] for _ in range(CLIENTS)]
-        KINDS[kind](self)
+        (KINDS.get(kind) or recorded)(self)
         self.steps = self.in_random_order() + self.last_looks()
 
     def key(self):
@@ -222,7 +225,7 @@ ALSO_BY_ANYBODY = ["release_for_anyone", "leave_for_all", "release_if_mine"]
 
 
 def _arguments(p, body, owner):
-    made_of = {"owner": lambda: owner, "other": lambda: p.any(*OWNERS), "ms": lambda: p.any(*LEASES_MS),
+    made_of = {"owner": lambda: owner, "other": lambda: p.any(owner, *OWNERS), "ms": lambda: p.any(*LEASES_MS),
                "s": lambda: p.any(*LEASES_S), "flag": lambda: p.any("0", "1"), "field": lambda: p.any("f", "g")}
     return [word.strip('"') if word.startswith('"') else made_of[word]() for word in body.args]
 
@@ -287,6 +290,15 @@ def made_scripts(p):
                       p.any(*LEASES_MS))
             else:
                 _plain_step(p, client)
+
+
+def recorded(p):
+    """The scripts that a library was seen to send, on states and with arguments of every kind."""
+    for client in range(CLIENTS):
+        owner = p.any(*OWNERS)
+        for body in p.rng.sample(p.bodies, min(3, len(p.bodies))) * 3:
+            _call(p, client, body, owner, False)
+        p.add(client, "DEL", p.key())
 
 
 def handling(p):

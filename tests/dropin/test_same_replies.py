@@ -12,13 +12,6 @@ SEED = int(os.environ.get("DROPIN_SEED", "1"))
 COUNT = int(os.environ.get("DROPIN_PROGRAMS", programs.SEEDS_FOR_EACH_SCRIPT))
 
 
-@pytest.fixture(scope="module")
-def model():
-    server = sides.Redis()
-    yield server
-    server.close()
-
-
 @pytest.mark.parametrize("resp", (2, 3), ids=("RESP2", "RESP3"))
 @pytest.mark.parametrize("masters,brokers", ((1, 1), (3, 1), (1, 2), (3, 2)),
                          ids=("one", "three", "two_brokers", "two_brokers_three"))

@@ -5,15 +5,15 @@ Each has one session: a lock that another one holds, one that it has already, on
 and a transaction.
 """
 
-import hashlib
 import os
 import pathlib
 import shutil
-import signal
 import subprocess
 import threading
 
 import pytest
+
+from fetched import fetch
 
 HERE = pathlib.Path(__file__).resolve().parent / "clients"
 
@@ -233,37 +233,6 @@ def test_redis_py_pool(redis_py, name):
     for _ in range(2):
         assert client.execute_command("LOCK", name + ":again", "OWNER", "app", "ID", "1")
     assert rival.execute_command("HOLDS", name + ":again", "OWNER", "app") == 1
-
-
-# What is fetched from a registry, once for each version of the files that pin it
-
-FETCH_LIMIT_S, TEST_LIMIT_S = 240, 60
-
-
-def fetch(kind, files, *commands):
-    """A directory with these files in it where these commands have been run; the test has its own time after that."""
-    cache = pathlib.Path(os.environ.get("HOLDFAST_TEST_CACHE")
-                         or os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"),
-                                         "holdfast-tests"))
-    pinned = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
-    where = (cache / ("%s-%s" % (kind, pinned))).absolute()
-    if (where / ".complete").exists():
-        return where
-    where.mkdir(parents=True, exist_ok=True)
-    for file in files:
-        shutil.copy(file, where)
-    for command in commands:
-        signal.alarm(FETCH_LIMIT_S + 10)
-        try:
-            done = subprocess.run([word.format(where=where) for word in command], cwd=where, capture_output=True,
-                                  text=True, timeout=FETCH_LIMIT_S, check=False)
-        except subprocess.TimeoutExpired:
-            pytest.skip("%s did not end in time: can this machine reach the registry?" % " ".join(command))
-        if done.returncode != 0:
-            pytest.skip("%s failed: %s" % (command[0], (done.stderr + done.stdout).strip()[-300:]))
-    signal.alarm(TEST_LIMIT_S)
-    (where / ".complete").touch()
-    return where
 
 
 # Node.js

@@ -31,6 +31,15 @@ enum in_use_code {
     IN_USE_EXCLUSIVE = 0,
 };
 
+enum exchange_code {
+    EXCHANGE_ALL_NEEDED = -4, /* as expected, but another one of its group is not */
+    EXCHANGE_FOREIGN = -3,    /* something else than a hold stands under its key */
+    EXCHANGE_SHARED = -2,     /* readers or permits have it */
+    EXCHANGE_GONE = -1,       /* the operation has ended */
+    EXCHANGE_OTHER = 0,       /* not what was expected */
+    EXCHANGE_DONE = 1,
+};
+
 enum commit_code {
     COMMIT_MISSING = 0,
     COMMIT_WRITTEN = 1,

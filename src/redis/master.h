@@ -64,7 +64,8 @@ struct master_answer {
     const int64_t *values;             /* script_row.width of them */
     const struct master_value *nested; /* peek: the item; they live until on_answer returns */
     int n_nested;
-    const char *text; /* why there is no answer, in words */
+    const struct master_value *item_text; /* script_row.texts: of this item; lives likewise */
+    const char *text;                     /* why there is no answer, in words */
 };
 
 /* One item under way; the caller embeds it. The master owns it from master_ask() until on_answer(),
@@ -83,9 +84,9 @@ struct master_item {
     size_t key_len;
     const char *args; /* script_row.args bulk strings */
     size_t args_len;
-    int64_t floor; /* of acquire.lua: the token asked for, higher with each item, and the answer
+    int64_t floor; /* script_row.floors: the token asked for, higher with each item, and the answer
                     * says how far above it the token is; of others 0 */
-    int bucket;    /* of acquire.lua: the counter of the token, see token_bucket(); -1: base */
+    int bucket;    /* likewise: the counter of the token, see token_bucket(); -1: base */
     bool early;    /* of release.lua: it may run before what acquire.lua was asked in this turn */
     bool renewal;  /* of renew.lua: goes before all that has not been sent, in the order of these */
 };

@@ -120,12 +120,14 @@ static bool is_flat_answer(const struct master_batch *b, const struct reply_valu
             return false;
         if (width > 1 && !is_int(v + 1, least, MASTER_TOKEN_MAX - floor))
             return false;
-        if (width > 2 && !is_int(v + 2, 0, INT32_MAX))
+        if (width > 2 && !is_int(v + 2, 0, row->texts ? MASTER_TOKEN_MAX : INT32_MAX))
             return false;
         for (int j = 3; j < width; j++)
             if (!is_int(v + j, 0, MASTER_TOKEN_MAX))
                 return false;
         v += width;
+        if (row->texts && (v++)->type != REPLY_TEXT)
+            return false;
     }
     return true;
 }
@@ -195,7 +197,7 @@ static bool read_heading(const struct reply *r, struct heading *out)
 static bool is_brief_answer(const struct master_batch *b, const struct heading *h)
 {
     int64_t max = 0;
-    if (b->script == SCRIPT_ACQUIRE)
+    if (script_get(b->script)->floors)
         max = MASTER_TOKEN_MAX - TAILQ_LAST(&b->calls, master_calls)->floor;
     return script_get(b->script)->brief && h->above <= max;
 }
@@ -206,7 +208,7 @@ static bool is_answer(const struct master_batch *b, const struct reply *r, struc
 {
     const struct script_row *row = script_get(b->script);
     const struct reply_value *v = r->values;
-    int64_t n = 2 + (int64_t)b->n_items * (row->width ? row->width : 1);
+    int64_t n = 2 + (int64_t)b->n_items * (row->width ? row->width + row->texts : 1);
 
     if (!read_heading(r, h) || h->number != b->number || h->time_ms < 1 || h->time_ms > TIME_MAX_MS)
         return false;
@@ -227,19 +229,32 @@ static void see_token(struct master *m, enum script script, const int64_t *value
         m->status.high = values[1];
 }
 
+/* Takes the text of an item whose reply goes on at *v. */
+static struct master_value take_text(const struct master *m, const struct reply_value **v)
+{
+    const struct reply_value *text = (*v)++;
+    return (struct master_value){
+        .is_text = true, .text = reply_text(&m->reply, text), .len = text->len};
+}
+
 static void answer_flat(struct master *m, struct master_batch *b, const struct heading *h,
                         int64_t now_ms)
 {
-    int width = script_get(b->script)->width;
+    const struct script_row *row = script_get(b->script);
+    int width = row->width;
     const struct reply_value *v = m->reply.values + 3;
     const int64_t same[SCRIPT_WIDTH_MAX] = {CODE_YES, h->above};
     int64_t values[SCRIPT_WIDTH_MAX] = {0};
-    struct master_answer answer = {.result = MASTER_ANSWERED, .values = values, .text = ""};
+    struct master_value text = {.is_text = true, .text = ""};
+    struct master_answer answer = {
+        .result = MASTER_ANSWERED, .values = values, .item_text = &text, .text = ""};
     struct master_call *call;
 
     while ((call = TAILQ_FIRST(&b->calls)) != NULL) {
         for (int i = 0; i < width; i++)
             values[i] = h->brief ? same[i] : (v++)->integer;
+        if (row->texts && !h->brief)
+            text = take_text(m, &v);
         values[1] += values[0] == CODE_YES ? call->floor : 0;
         see_token(m, b->script, values);
         TAILQ_REMOVE(&b->calls, call, link);

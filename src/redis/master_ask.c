@@ -91,7 +91,7 @@ static void write_batch(struct master *m, struct master_batch *b, int64_t now_ms
         request_text(&m->out, "", 0);
     request_int(&m->out, b->number);
     request_str(&m->out, m->setup.broker);
-    if (b->script == SCRIPT_ACQUIRE) {
+    if (row->floors) {
         request_int(&m->out, TAILQ_FIRST(&b->calls)->floor);
         request_int(&m->out, TAILQ_LAST(&b->calls, master_calls)->floor);
     }
@@ -190,9 +190,9 @@ int master_ask(struct master *m, enum script script, const struct master_item *i
         return -1;
     struct master_batch *b = batch_for(m, script, item, now_ms);
     struct master_call *last = TAILQ_LAST(&b->calls, master_calls);
-    assert(script != SCRIPT_ACQUIRE || !last || last->floor < item->floor);
+    assert(!script_get(script)->floors || !last || last->floor < item->floor);
     buf_append(&b->keys, item->key, item->key_len);
-    if (script == SCRIPT_ACQUIRE && item->bucket >= 0)
+    if (script_get(script)->floors && item->bucket >= 0)
         add_counter(&b->counters, item->bucket);
     buf_append(&b->args, item->args, item->args_len);
     call->sent_us = now_ms * 1000;

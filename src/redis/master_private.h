@@ -47,7 +47,7 @@ struct master_batch {
     int64_t asked_ms; /* when the first item was asked for */
     bool is_renewal;  /* goes before others */
     struct buf keys, args;
-    struct buf counters; /* of acquire.lua for a quorum */
+    struct buf counters; /* of a quorum, where the script has floors */
     TAILQ_HEAD(master_calls, master_call) calls;
 };
 TAILQ_HEAD(master_batches, master_batch);

@@ -19,7 +19,11 @@ enum {
 const struct script_row script_rows[] = {
     /* name, text, items_max, head, args, width, code_min, code_max */
     [SCRIPT_ACQUIRE] = {"acquire", script_lua_acquire, ITEMS, HEAD + 2, 2, 3, ACQUIRE_ALL_NEEDED,
-                        ACQUIRE_OTHER_PERMIT, .deadline = true, .gives_token = true, .brief = true},
+                        ACQUIRE_OTHER_PERMIT, .deadline = true, .gives_token = true, .floors = true,
+                        .brief = true},
+    [SCRIPT_EXCHANGE] = {"exchange", script_lua_exchange, ITEMS, HEAD + 2, 3, 3,
+                         EXCHANGE_ALL_NEEDED, EXCHANGE_DONE, .deadline = true, .gives_token = true,
+                         .floors = true, .texts = true, .brief = true},
     [SCRIPT_COMMIT] = {"commit", script_lua_commit, ITEMS, HEAD, 4, 2, COMMIT_MISSING,
                        COMMIT_LARGER, .deadline = true, .gives_token = true},
     [SCRIPT_TAKEOVER] = {"takeover", script_lua_takeover, ITEMS, HEAD, 7, 8, TAKEOVER_GONE,

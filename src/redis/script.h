@@ -12,6 +12,7 @@
 
 enum script {
     SCRIPT_ACQUIRE,
+    SCRIPT_EXCHANGE,
     SCRIPT_COMMIT,
     SCRIPT_TAKEOVER,
     SCRIPT_RENEW,
@@ -39,9 +40,11 @@ struct script_row {
     bool deadline;              /* refuses to run late */
     bool any_counts;            /* each answer is a vote for, whatever its code */
     bool gives_token;           /* with CODE_YES the second integer is a token */
+    bool floors;                /* floors before its items, counters behind: see acquire.lua */
+    bool texts;                 /* a text stands behind the integers of each item in the reply */
     /* May answer in brief when each item is 1 and the rest zeros: a text of the server's time in s
-     * and us and the number of the call; acquire: and of one number more, the second of each item.
-     */
+     * and us and the number of the call; with `floors` and of one number more, the second of each
+     * item. */
     bool brief;
 };
 

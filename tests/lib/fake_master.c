@@ -492,7 +492,7 @@ static void close_batch(struct master *m, struct batch **open)
     if (!b)
         return;
     set_int(b->packet, 1, ++m->last_call);
-    if (b->script == SCRIPT_ACQUIRE) {
+    if (script_get(b->script)->floors) {
         set_int(b->packet, 3, TAILQ_FIRST(&b->calls)->floor);
         set_int(b->packet, 4, TAILQ_LAST(&b->calls, call_list)->floor);
         if (buf_len(&b->counters) > 0)
@@ -529,7 +529,7 @@ static void begin_args(struct master *m, struct batch *b, int64_t now_ms)
         push_int(b->packet, now_ms + m->offset_us / 1000 + 2 * m->setup.request_timeout_ms);
     else
         push_arg(b->packet, "");
-    push_arg(b->packet, "?"); /* this and the rest of acquire.lua's: close_batch() */
+    push_arg(b->packet, "?"); /* this and the floors: close_batch() */
     push_arg(b->packet, m->setup.broker);
     for (int i = FAKE_HEAD; i < script_get(b->script)->head; i++)
         push_arg(b->packet, "?");
@@ -553,7 +553,7 @@ int master_ask(struct master *m, enum script script, const struct master_item *i
     push_wire(&p->keys, &p->n_keys, &p->cap_keys, item->key, item->key_len);
     push_wire(&p->args, &p->n_args, &p->cap_args, item->args, item->args_len);
     assert(p->n_keys == (*open)->n_items + 1);
-    if (script == SCRIPT_ACQUIRE && item->bucket >= 0)
+    if (script_get(script)->floors && item->bucket >= 0)
         buf_printf(&(*open)->counters, "%s%d", p->n_keys > 1 ? " " : "", item->bucket);
     call->sent_us = sim_now_us();
     call->floor = item->floor;
@@ -736,7 +736,13 @@ static void answer_item(const struct batch *b, const struct fake_reply *r, int i
 {
     int64_t values[SCRIPT_WIDTH_MAX];
     struct master_value nested[1 + 8 * 16]; /* as peek.lua says */
-    struct master_answer answer = {.result = MASTER_ANSWERED, .values = values, .text = ""};
+    struct master_value text = {.is_text = true, .text = ""};
+    struct master_answer answer = {
+        .result = MASTER_ANSWERED, .values = values, .item_text = &text, .text = ""};
+    if (script_get(b->script)->texts) {
+        text.text = r->values[at + width].text;
+        text.len = strlen(text.text);
+    }
     for (int i = 0; i < width; i++) {
         const struct fake_value *v = &r->values[at + i];
         if (b->script != SCRIPT_PEEK)
@@ -807,7 +813,7 @@ static void answer_items(struct master *m, struct batch *b, const struct fake_re
         int width = b->script == SCRIPT_PEEK ? r->nested[item] : script_get(b->script)->width;
         TAILQ_REMOVE(&b->calls, call, link);
         answer_item(b, r, item, at, width, call, now_ms);
-        at += width;
+        at += width + script_get(b->script)->texts;
     }
     assert(at == r->n);
 }
@@ -927,7 +933,7 @@ static void see_tokens(struct master *m, const struct batch *b, const struct fak
     TAILQ_FOREACH(call, &b->calls, link) {
         if (v[0].integer == 1 && v[1].integer + call->floor > m->status.high)
             m->status.high = v[1].integer + call->floor;
-        v += script_get(b->script)->width;
+        v += script_get(b->script)->width + script_get(b->script)->texts;
     }
 }
 

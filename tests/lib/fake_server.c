@@ -354,8 +354,12 @@ static void take_brief(enum script script, const char *text, int n_items, struct
                    &above);
     const struct script_row *row = script_get(script);
     assert(row->brief && n >= 3);
-    for (int i = 0; i < n_items * row->width; i++)
-        add(r, i % row->width == 1 ? above : i % row->width == 0, NULL);
+    for (int i = 0; i < n_items; i++) {
+        for (int j = 0; j < row->width; j++)
+            add(r, j == 1 ? above : j == 0, NULL);
+        if (row->texts)
+            add(r, 0, util_strdup(""));
+    }
 }
 
 static void take_node(const struct store_reply *told, int i, struct fake_reply *r)
@@ -394,7 +398,7 @@ static void trace(const struct fake_server *s, enum script script, int n_keys, c
         char text[512] = "";
         for (int j = head + i * width; j < head + (i + 1) * width && j < n_args; j++)
             snprintf(text + strlen(text), sizeof text - strlen(text), " %s", args[j]);
-        int at = i * script_get(script)->width;
+        int at = i * (script_get(script)->width + script_get(script)->texts);
         long long code = !r->error[0] && at < r->n ? (long long)r->values[at].integer : -99;
         log_trace(s->name, "%s %s%s = %lld %s", script_get(script)->name, keys[i], text, code,
                   r->error);

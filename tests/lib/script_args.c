@@ -82,3 +82,43 @@ void renew_args(char what[RENEW_ARG], char *list[RENEW_ARGS], char *const words[
     list[0] = what;
     list[1] = words[1];
 }
+
+static void exchange_hold(struct exchange_args *a, char *const words[EXCHANGE_WORDS])
+{
+    const struct field version = {"v", words[4]};
+    size_t len;
+    const char *op = words[1], *seq = value_of(&version, words[6], &len);
+    if (strcmp(op, "look") == 0 || strcmp(op, "end") == 0)
+        snprintf(a->hold, sizeof a->hold, "%s", op[0] == 'e' ? "-" : "");
+    else
+        snprintf(a->hold, sizeof a->hold,
+                 "op=%s token=%s count=1 seq=%.*s lease=%s end=0 taken=0 owner=%s", op, words[4],
+                 (int)len, seq, words[3], words[2]);
+}
+
+void exchange_args(struct exchange_args *a, char *const words[EXCHANGE_WORDS])
+{
+    const char *expect = words[0], *lease = words[3], *more = words[6];
+    const struct field fields[] = {{"token", strcmp(expect, "free") == 0 ? "new" : "kept"},
+                                   {"tomb", "0"},
+                                   {"by", "-"},
+                                   {"as", "vote"},
+                                   {"seq", "-"},
+                                   {"time", "-"},
+                                   {"group", "-"},
+                                   {NULL, NULL}};
+    exchange_hold(a, words);
+    if (strcmp(more, "t") == 0) {
+        snprintf(a->wish, sizeof a->wish, "t");
+    } else if (is_none(more) || (strncmp(more, "v=", 2) == 0 && !strchr(more, ','))) {
+        snprintf(a->wish, sizeof a->wish, "%s", is_none(lease) ? "" : lease);
+    } else {
+        snprintf(a->wish, sizeof a->wish, "lease=%s", is_none(lease) ? "0" : lease);
+        add_fields(a->wish, sizeof a->wish, fields, more);
+    }
+    snprintf(a->counter, sizeof a->counter, "%s", words[5]);
+    a->list[0] = words[0];
+    a->list[1] = a->hold;
+    a->list[2] = a->wish;
+    a->floor_value = atoll(words[4]);
+}

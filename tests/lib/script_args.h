@@ -29,3 +29,19 @@ enum { RENEW_WORDS = 5, RENEW_ARGS = 2, RENEW_ARG = 512 };
 void renew_args(char what[RENEW_ARG], char *list[RENEW_ARGS], char *const words[RENEW_WORDS]);
 
 void acquire_args(struct acquire_args *, char *const words[ACQUIRE_WORDS]);
+
+/* And what exchange.lua is told, by the words
+ *
+ *   expect op state lease floor counter more
+ *
+ * op: "look" and "end" write no hold, and need no state and floor; more: "t": the time is asked
+ * for; "v=<seq>": the version of the hold, if it is not its floor; else as above.
+ */
+enum { EXCHANGE_WORDS = 7, EXCHANGE_ARGS = 3 };
+
+struct exchange_args {
+    char hold[640], wish[512], counter[24];
+    char *list[EXCHANGE_ARGS]; /* into the above, and the words */
+    int64_t floor_value;
+};
+void exchange_args(struct exchange_args *, char *const words[EXCHANGE_WORDS]);

@@ -162,6 +162,48 @@ static void make_acquire(char *line)
         snprintf(made[i]->line, LINE, "%s", line);
 }
 
+/* A drop-in hold that ends, changes, comes into being, is put back or made good. */
+static void make_exchange(char *line)
+{
+    static const char *const as[] = {"vote", "vote", "vote", "heal", "back"};
+    int n = 1 + (int)rnd(3), size = one_in(8) ? n + 1 : n;
+    bool is_group = one_in(2);
+    struct op *made[3];
+    for (int i = 0; i < n; i++) {
+        made[i] = new_op();
+        if (i > 0)
+            made[i]->token = made[i - 1]->token + 1 + rnd(2);
+        strcpy(made[i]->part, "-");
+        name_it(made[i], (unsigned)i);
+    }
+    strcpy(line, "exchange ");
+    for (int i = 0; i < n; i++)
+        add(line, "%s%s", i ? "," : "", made[i]->name);
+    add(line, " -");
+    for (int i = 0; i < n; i++) {
+        const struct op *old = old_op();
+        bool is_new = one_in(3);
+        unsigned dice = rnd(6);
+        const char *what = dice == 0   ? "look"
+                           : dice == 1 ? "end"
+                           : dice == 2 ? old->id
+                                       : made[i]->id;
+        add(line, " %s %s %s 60000 %" PRId64 " %s ", is_new ? "free" : old->id, what,
+            made[i]->owner, made[i]->token, made[i]->bucket);
+        if (!is_group && one_in(2)) {
+            add(line, "%s", dice == 0 && one_in(2) ? "t" : "-");
+            continue;
+        }
+        add(line, "v=%" PRId64 ".%u,token=%s,tomb=%d,by=%s,as=%s,seq=%" PRId64 ".%u,time=%s,",
+            one_in(2) ? old->token : made[i]->token, rnd(4), one_in(2) ? "new" : "kept",
+            one_in(2) ? 0 : 9000, old_op()->id, ANY(as), old->token, rnd(4), one_in(2) ? "t" : "-");
+        if (is_group)
+            add(line, "group=e%d/%d", n_lines, size);
+        else
+            add(line, "group=-");
+    }
+}
+
 static void make_release(char *line)
 {
     static const char *const more[] = {"next=wait,", "", "ticket=b0,place=tail,",
@@ -237,7 +279,7 @@ static void make_other(char *line)
 
 static void make_line(char *line)
 {
-    unsigned dice = rnd(20);
+    unsigned dice = rnd(24);
     *line = '\0';
     if (one_in(12))
         snprintf(line, LINE, "CALL %u", 76 + rnd(3));
@@ -253,6 +295,8 @@ static void make_line(char *line)
         make_takeover(line);
     else if (dice < 17)
         make_plant(line);
+    else if (dice < 21)
+        make_exchange(line);
     else
         make_other(line);
 }

@@ -36,6 +36,7 @@ struct asked {
     int64_t values[SCRIPT_WIDTH_MAX];
     struct master_value nested[NESTED];
     char texts[NESTED][40], text[256];
+    char item_text[100];
     int n_nested, script, again;
     int order;
 };
@@ -62,6 +63,9 @@ static void on_answer(struct master_call *call, const struct master_answer *a, i
     snprintf(q->text, sizeof q->text, "%s", a->text);
     if (a->values)
         memcpy(q->values, a->values, (size_t)script_get(q->script)->width * sizeof q->values[0]);
+    if (a->item_text)
+        snprintf(q->item_text, sizeof q->item_text, "%.*s", (int)a->item_text->len,
+                 a->item_text->text);
     q->n_nested = a->n_nested;
     for (int i = 0; i < a->n_nested; i++) {
         q->nested[i] = a->nested[i];
@@ -161,6 +165,13 @@ static int put_at(struct asked *q, enum script script, const char *name, const c
         it->bucket = strcmp(acquire.counter, "base") == 0 ? -1 : atoi(acquire.counter);
         for (int i = 0; i < ACQUIRE_ARGS; i++)
             args_str(it, acquire.list[i]);
+    } else if (script == SCRIPT_EXCHANGE) {
+        struct exchange_args exchange;
+        exchange_args(&exchange, words);
+        it->floor = exchange.floor_value;
+        it->bucket = atoi(exchange.counter);
+        for (int i = 0; i < EXCHANGE_ARGS; i++)
+            args_str(it, exchange.list[i]);
     } else if (script == SCRIPT_RENEW) {
         char what[RENEW_ARG], *list[RENEW_ARGS];
         renew_args(what, list, words);
@@ -328,7 +339,19 @@ START_TEST(every_script_gets_through)
     ck_codes(ask(SCRIPT_LINE, "x", "me"), 1, 0);
     ck_codes(ask(SCRIPT_PASS, "x", "me call"), 0, 0);
     ck_codes(ask(SCRIPT_PASS, "free", "- call"), 1, 0);
-    ck_assert_int_eq(master_status(m, clock_ms())->high, 152);
+    q = ask(SCRIPT_EXCHANGE, "y", "free op8 state 10000 400 7 -");
+    ck_codes(q, 1, 400);
+    ck_assert_str_eq(q.item_text, "");
+    ck_assert_int_eq(master_status(m, clock_ms())->high, 400);
+    q = ask(SCRIPT_EXCHANGE, "y", "op8 look - - 401 7 t");
+    ck_codes(q, 1, 401);
+    ck_assert_int_gt(q.values[2], 5000);
+    q = ask(SCRIPT_EXCHANGE, "y", "free look - - 402 7 -");
+    ck_codes(q, 0, 0);
+    ck_assert_str_eq(q.item_text,
+                     "op=op8 token=400 count=1 seq=400 lease=10000 end=0 taken=0 owner=state");
+    ck_codes(ask(SCRIPT_EXCHANGE, "y", "op8 end - - 403 7 -"), 1, 403);
+    ck_assert_int_eq(master_status(m, clock_ms())->high, 403);
     ck_assert_int_eq(master_status(m, clock_ms())->in_flight, 0);
     ck_assert_uint_gt(master_status(m, clock_ms())->trip_us->count, 20);
 }
@@ -936,6 +959,16 @@ static const struct {
      "none that the script takeover gives"},
     {SCRIPT_TAKEOVER, "*9\r\n:1700000000000\r\n:@\r\n:1\r\n:9\r\n:1\r\n:8\r\n:0\r\n:0\r\n:0\r\n",
      "none that the script takeover gives"},
+    {SCRIPT_EXCHANGE, "*5\r\n:1700000000000\r\n:@\r\n:0\r\n:0\r\n:0\r\n",
+     "none that the script exchange gives"},
+    {SCRIPT_EXCHANGE, "*6\r\n:1700000000000\r\n:@\r\n:0\r\n:0\r\n:0\r\n:0\r\n",
+     "none that the script"},
+    {SCRIPT_EXCHANGE, "*6\r\n:1700000000000\r\n:@\r\n:0\r\n:0\r\n:-1\r\n$1\r\nx\r\n",
+     "none that the script"},
+    {SCRIPT_EXCHANGE, "*6\r\n:1700000000000\r\n:@\r\n:2\r\n:0\r\n:0\r\n$1\r\nx\r\n",
+     "none that the script"},
+    {SCRIPT_EXCHANGE, "*6\r\n:1700000000000\r\n:@\r\n:0\r\n:0\r\n:0\r\n+OK\r\n",
+     "none that the script"},
     {SCRIPT_LINE, "*3\r\n:1700000000000\r\n:@\r\n:-1\r\n", "none that the script line gives"},
     {SCRIPT_RENEW, "*3\r\n:1700000000000\r\n:2\r\n:1\r\n",
      "none that the script"}, /* of another call */
@@ -954,6 +987,7 @@ START_TEST(a_lie_is_no_answer)
 {
     static const char *const args[SCRIPT_COUNT] = {[SCRIPT_RENEW] = "op 1000 1 1 -",
                                                    [SCRIPT_ACQUIRE] = "op me 1000 1 7 -",
+                                                   [SCRIPT_EXCHANGE] = "op look - - 1 7 -",
                                                    [SCRIPT_TAKEOVER] = "op 0 me 1 7 none ?",
                                                    [SCRIPT_PEEK] = "",
                                                    [SCRIPT_LINE] = "-"};

@@ -130,10 +130,14 @@ static void add_brief(char *out, enum script script, const char *text, int n_ite
     int n = sscanf(text, "%" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64, &seconds, &us, &number,
                    &above);
     const struct script_row *row = script_get(script);
-    ck_assert_msg(row->brief && n >= 3 && n <= (script == SCRIPT_ACQUIRE ? 4 : 3), "%s", text);
+    ck_assert_msg(row->brief && n >= 3 && n <= (row->floors ? 4 : 3), "%s", text);
     ck_assert_int_eq(number, asked);
-    for (int i = 0; i < n_items * row->width; i++)
-        add_number(out, i % row->width == 1 ? above : i % row->width == 0);
+    for (int i = 0; i < n_items; i++) {
+        for (int j = 0; j < row->width; j++)
+            add_number(out, j == 1 ? above : j == 0);
+        if (row->texts)
+            add_word(out, "-");
+    }
 }
 
 static void real_eval(enum script script, int n_keys, char **keys, int n_args, char **args,
@@ -452,6 +456,48 @@ static void acquire(const struct side *s, int n_keys, char **keys, char **args, 
     }
 }
 
+/* A hold as op/seq/owner; the word has "_" for its blanks. */
+static void add_hold(char *out, const char *word)
+{
+    char op[64], seq[48], text[300];
+    const char *owner = strstr(word, "_owner=");
+    if (owner && sscanf(word, "op=%63[^_]_token=%*[^_]_count=%*[^_]_seq=%47[^_]", op, seq) == 2)
+        snprintf(text, sizeof text, "%s/%s/%s", op, seq, owner + 7);
+    else
+        snprintf(text, sizeof text, "%s", word);
+    add_word(out, text);
+}
+
+/* In the words of exchange_args(). */
+static void exchange(const struct side *s, int n_keys, char **keys, char **args, char *out)
+{
+    static struct exchange_args items[8];
+    char *wire[SIDE_HEAD + 2 + 8 * EXCHANGE_ARGS + 1] = {args[0], args[1], args[2]};
+    char floors[2][24], counters[8 * 25] = "", told[TEXT] = "", *words[WORDS];
+    int n_wire = SIDE_HEAD;
+    wire[n_wire++] = floors[0];
+    wire[n_wire++] = floors[1];
+    for (int i = 0; i < n_keys; i++) {
+        exchange_args(&items[i], args + SIDE_HEAD + i * EXCHANGE_WORDS);
+        memcpy(wire + n_wire, items[i].list, sizeof items[i].list);
+        n_wire += EXCHANGE_ARGS;
+        snprintf(counters + strlen(counters), sizeof counters - strlen(counters), "%s%s",
+                 i ? " " : "", items[i].counter);
+    }
+    snprintf(floors[0], sizeof floors[0], "%lld", (long long)items[0].floor_value);
+    snprintf(floors[1], sizeof floors[1], "%lld", (long long)items[n_keys - 1].floor_value);
+    if (strspn(counters, "base ") < strlen(counters))
+        wire[n_wire++] = counters;
+    s->eval(SCRIPT_EXCHANGE, n_keys, keys, n_wire, wire, told);
+    int n = side_split(told, words);
+    for (int i = 0; i < n; i++) {
+        if (i % 4 == 3)
+            add_hold(out, words[i]);
+        else
+            add_word(out, words[i]);
+    }
+}
+
 /* In the words of release_arg(). */
 static void release(const struct side *s, int n_keys, char **keys, char **args, char *out)
 {
@@ -528,6 +574,8 @@ static void run_script(const struct side *s, enum script script, char **w, int n
         args[n_args++] = settings;
     if (script == SCRIPT_ACQUIRE)
         acquire(s, n_keys, key_list, args, out);
+    else if (script == SCRIPT_EXCHANGE)
+        exchange(s, n_keys, key_list, args, out);
     else if (script == SCRIPT_RELEASE)
         release(s, n_keys, key_list, args, out);
     else if (script == SCRIPT_RENEW)

@@ -8,8 +8,9 @@
  *
  *     names      joined by commas
  *     deadline   "-", "late" or "soon"
- *     args       those of acquire as in script_args.h; "-" for an empty one of peek
- *     answer     an error by its first word; [..]: an item of peek
+ *     args       those of acquire and exchange as in script_args.h; "-" for an empty one of peek
+ *     answer     an error by its first word; [..]: an item of peek; op/seq/state: a hold that
+ *                exchange shows, "-": none
  *
  *   STATE name [share] -> owner op token count seq; or "free", "foreign"
  *

@@ -11,7 +11,7 @@
 --
 -- Nearly always the mark is of this run, these settings are in force, the state is active, and nothing rare is there
 -- (rare.lua). Then `ready` in holdfast:master is the run id and the digest, and this one field is read instead of four,
--- because each takes its time. Only acquire writes `ready`; a script that ends one of the four deletes it in the same step.
+-- because each takes its time. Only acquire and exchange write `ready`; a script that ends one of the four deletes it in the same step.
 --
 -- BRIEF is the reply when all went as nearly always, as one text: the time in s and us, and the number of the call.
 --

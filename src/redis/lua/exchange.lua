@@ -1,0 +1,109 @@
+-- exchange: the operations of programs that take their locks by plain commands or by scripts of their own (drop-in). Each
+-- item looks at what stands under a key, changes it, or ends it, on the condition that this is what its broker expects.
+--
+-- A drop-in hold is a hold (hold.lua) whose owner is a state, as text. Each change is written under an operation of its own,
+-- so the operation alone says that nothing has changed: neither value nor time. Which of a hold's changes is the later one
+-- its version says: <token>.<number>, the number being one more with each change.
+--
+-- KEYS   one lock an item
+-- ARGV   deadline call broker lowest highest, as acquire.lua; then an item: expect hold wish; then, for a quorum: counters,
+--        one for each item, whether it takes a token or not
+--          expect   "free": nothing stands there and nobody has a share; or an operation: a hold of that very operation
+--          hold     "": it is only looked at; "-": it is ended; else what is to stand there
+--          wish     the lease in ms, of a hold whose token is new if nothing was there and kept otherwise; "": none, "t": the
+--                   time to live is asked for. Or all of these, as WISH below has them (exchange_general.lua):
+--            lease    ms
+--            token    "new": raised as acquire.lua does; "kept": as it is there, or as `hold` says if that is higher
+--            tomb     ms for which the operation that was expected is remembered as gone, also where nothing was; its broker
+--                     is told. 0: it is of this broker, no late copy of it can come
+--            by       what that tombstone says: an operation that nobody uses twice
+--            as       "vote": as above
+--                     "heal": what a majority has confirmed already (hold, or end), where a change was missed: over the
+--                       operation that was expected, or over a version that is not later than that one, `seq`, or than the
+--                       new one. Not where nothing is (plant.lua)
+--                     "back": `hold` stood there before, and is put back: over the operation that was expected, or where
+--                       nothing is if the tombstone says `by`. Where somebody else has buried it, nothing is left instead
+--            seq      of "heal": the version that was expected, "-": nothing was
+--            time     "t": the time to live is asked for; "-"
+--            group    "<id>/<k>": of the k items of this group, which stand together, all are done or none; "-": in none
+-- Reply  in brief (call.lua), and `above` behind it unless that is 0: each item EXCHANGE_DONE above 0 "". Or {time, call,
+--        code, value, left, text, ...}:
+--          EXCHANGE_DONE above left ""     above: of a new token, above the one that `hold` has. left: the time to live that
+--                                          was asked for; of an end for a quorum: how many tickets stand in the line, of
+--                                          which one may be called up (with one server that has been done)
+--          EXCHANGE_OTHER 0 left text      this hold stands there for so many ms; "": nothing does
+--          EXCHANGE_SHARED 0 left ""       readers or permits have it, for so many ms at most
+--          EXCHANGE_FOREIGN 0 left ""      the key is no lock; left 0: for ever
+--          EXCHANGE_GONE 0 0 ""            the operation of `hold` has ended
+--          EXCHANGE_ALL_NEEDED 0 left ""   as expected, but another item of the group is not
+-- Twice  the same operation again is answered alike and changes nothing. What was ended is not there any more.
+--@ call.lua
+--@ vote.lua
+--@ ahead.lua
+--@ codes exchange
+local HEAD, WIDTH, LEASE_DIGITS = 5, 3, 13
+local LOWEST, HIGHEST, n = ARGV[4], ARGV[5], #KEYS
+if HIGHEST - MOST_ASKED > 0 then
+    return redis.error_reply(AHEAD)
+end
+
+--@ acquire_token.lua
+
+-- Has one of these operations ended, or has somebody a share of one of these locks? As in acquire.lua.
+local rare = false
+if may_be_rare then
+    --@ hold.lua
+    --@ rare.lua
+    local keys = {}
+    for i = 1, n do
+        local op = ARGV[HEAD + WIDTH * i - 1]:match(OP)
+        keys[#keys + 1] = KEYS[i] .. ':shares'
+        keys[#keys + 1] = op and gone_key(KEYS[i], op)
+    end
+    rare = call('EXISTS', unpack(keys)) > 0
+end
+
+-- Nearly always an item is alone in its group and what is expected is there: served here, as in acquire.lua. All others are
+-- served by general().
+local pcall, taken, changes, reply, general = redis.pcall, false, false, nil, nil
+for i = 1, n do
+    local last = HEAD + WIDTH * i
+    local expect, hold, wish, code, value, left, text = ARGV[last - 2], ARGV[last - 1], ARGV[last], nil, 0, 0, ''
+    changes = changes or hold ~= ''
+    if not rare and #wish <= LEASE_DIGITS then
+        --@ exchange_usual.lua
+    end
+    if not code then
+        if not general then
+            local function make_general()
+                --@ exchange_general.lua
+            end
+            general = make_general()
+        end
+        code, value, left, text = general(i)
+    end
+    if not reply and (general or left > 0) then
+        reply = {now, CALL}
+        for j = 1, i - 1 do
+            local at = 4 * j
+            reply[at - 1], reply[at], reply[at + 1], reply[at + 2] = EXCHANGE_DONE, above or 0, 0, ''
+        end
+    end
+    if reply then
+        local at = 4 * i
+        reply[at - 1], reply[at], reply[at + 1], reply[at + 2] = code, value, left, text
+    end
+end
+
+-- From now on no copy of an earlier call of this broker changes anything. Comes behind all that is ended, as in release.lua.
+if changes then
+    if master[1] ~= READY and not may_be_rare and not rare then -- ready again (call.lua)
+        call('HSET', 'holdfast:master', 'ready', READY)
+    end
+    if names then
+        call('HSET', 'holdfast:master', LAST, ARGV[2], unpack(counted))
+    else
+        call('HSET', 'holdfast:master', LAST, ARGV[2], 'base', taken and base_after or base)
+    end
+end
+return reply or (above or 0) == 0 and BRIEF or BRIEF .. string.format(' %.0f', above)

@@ -1,0 +1,170 @@
+-- exchange_general: part of exchange.lua: returns a function that serves item i, whatever it is: code, value, left, text.
+--@ hold.lua
+--@ rare.lua
+--@ call_up.lua
+--@ shares.lua
+local WISH = '^lease=(%d+) token=(%a+) tomb=(%d+) by=(%S+) as=(%a+) seq=(%S+) time=(%S) group=(%S+)$'
+
+-- Returns an item by the names of its fields.
+local function item_of(i)
+    local last = HEAD + WIDTH * i
+    local x = {i = i, key = KEYS[i], expect = ARGV[last - 2], hold = ARGV[last - 1], lease = ARGV[last]}
+    x.op = x.hold:match(OP)
+    if #x.lease <= LEASE_DIGITS then
+        x.token = x.expect == 'free' and 'new' or 'kept'
+        x.tomb, x.by, x.as, x.seq, x.time, x.group = '0', '-', 'vote', '-', x.lease, '-'
+    else
+        x.lease, x.token, x.tomb, x.by, x.as, x.seq, x.time, x.group = x.lease:match(WISH)
+    end
+    return x
+end
+
+-- Is this version of a hold one of the same hold as `seq`, and not later?
+local function is_not_later(held_seq, seq)
+    if seq == '-' then
+        return false
+    end
+    local token, number = version(held_seq)
+    local its, most = version(seq)
+    return token == its and number <= most
+end
+
+-- Does a change that a majority has confirmed belong over what stands here?
+local function is_missed(x, held)
+    local seq = x.hold:match(SEQ) and select(2, x.hold:match(SEQ)) or '-'
+    return held.op == x.expect or is_not_later(held.seq, x.seq) or is_not_later(held.seq, seq)
+end
+
+-- Judges an item: nil when it may be done, else the code. Leaves what stands there in x.
+local function judge(x)
+    local held = read(x.key)
+    x.held = held
+    if held and not held.op then
+        return EXCHANGE_FOREIGN
+    elseif not held and rare and shares(x.key) > 0 then
+        return EXCHANGE_SHARED
+    elseif held and held.op == x.op then
+        x.is_repeated = true
+        return
+    end
+    local gone = x.op and call('GET', gone_key(x.key, x.op))
+    if x.as == 'back' then
+        x.gone, x.is_buried = gone, gone and gone ~= x.by
+        local is_mine = held and held.op == x.expect or not held and x.expect == 'free' and gone == x.by
+        return not is_mine and EXCHANGE_OTHER or nil
+    elseif gone then
+        return EXCHANGE_GONE
+    elseif x.as == 'heal' then
+        return not (held and is_missed(x, held)) and EXCHANGE_OTHER or nil
+    end
+    return (held and held.op or 'free') ~= x.expect and EXCHANGE_OTHER or nil
+end
+
+-- Writes the hold of an item. Returns how far its token is above the one that it had.
+local function put(x)
+    local hold, by, counter = x.hold, 0, counter_of and counter_of[x.i]
+    local token = hold:match(TOKEN)
+    if x.token == 'new' then
+        by, taken = above or math.max(0, last_of[counter] + 1 - token), true
+    elseif x.held and x.as ~= 'back' then
+        by = math.max(0, x.held.token - token)
+    end
+    if by > 0 then
+        hold = hold:gsub(TOKEN, ' token=' .. string.format('%.0f', token + by) .. ' ', 1)
+    end
+    if counter and token + by - last_of[counter] > 0 then
+        count(x.i, hold)
+    end
+    call('SET', x.key, hold, 'PX', x.lease)
+    return x.token == 'new' and by or 0
+end
+
+-- Remembers that what was expected is gone.
+local function remember(x, how, ...)
+    if x.tomb ~= '0' and x.as ~= 'back' then
+        bury(x.key, x.expect, how, x.tomb, ...)
+        rare = true
+    end
+end
+
+-- Remembers that an operation of another broker is gone, and tells that broker, which asks before it believes it.
+local function tell(x)
+    remember(x, x.by)
+    local broker = x.tomb ~= '0' and x.as ~= 'back' and x.expect:match('^(.*)%.')
+    if broker then
+        call('PUBLISH', 'holdfast:wake:' .. broker, x.expect .. ' ' .. x.key)
+    end
+end
+
+-- Ends what stands there. Returns how many may be called up.
+local function finish(x)
+    call('DEL', x.key)
+    local line = x.as == 'vote' and call('LLEN', x.key .. ':line') or 0
+    if line > 0 and not names then
+        call_up(x.key)
+    end
+    return names and line or 0
+end
+
+-- Does an item that judge() has allowed. Returns value and left.
+local function perform(x)
+    local value, left = 0, 0
+    if x.hold == '' then
+        left = x.time == 't' and x.held and math.max(0, call('PTTL', x.key)) or 0
+    elseif x.is_repeated then
+        value = x.token == 'new' and x.held.token - x.hold:match(TOKEN) or 0
+    elseif x.hold == '-' or x.is_buried then
+        left = finish(x)
+        tell(x)
+    else
+        value = put(x)
+        tell(x)
+        if x.gone then
+            call('DEL', gone_key(x.key, x.op))
+        end
+    end
+    return value, left
+end
+
+-- Judges item i and the others of its group, which stand behind it. Returns them by their numbers.
+local function judge_group(i)
+    local first, items, size, may_do = item_of(i), {}, 0, true
+    local x = first
+    repeat
+        items[i + size], size = x, size + 1
+        x.code = judge(x)
+        may_do = may_do and not x.code
+        x = first.group ~= '-' and i + size <= n and item_of(i + size)
+    until not x or x.group ~= first.group
+    if not may_do or first.group ~= '-' and size ~= tonumber(first.group:match('/(%d+)$')) then
+        for _, its in pairs(items) do
+            its.code = its.code or EXCHANGE_ALL_NEEDED
+        end
+    end
+    return items
+end
+
+-- Returns for how long what stands in the way of an item does so, and what it is.
+local function obstacle(x)
+    local left, text = 0, ''
+    if x.code == EXCHANGE_SHARED then
+        left = math.max(1, call('ZREVRANGE', x.key .. ':shares', 0, 0, 'WITHSCORES')[2] - now)
+    elseif x.code ~= EXCHANGE_GONE and x.held then
+        left = math.max(0, call('PTTL', x.key))
+        text = x.code == EXCHANGE_OTHER and look(x.key) or ''
+    elseif x.code == EXCHANGE_OTHER then
+        remember(x, '', 'NX')
+    end
+    return left, text
+end
+
+local judged = {}
+return function(i)
+    judged = judged[i] and judged or judge_group(i)
+    local x = judged[i]
+    if x.code then
+        return x.code, 0, obstacle(x)
+    end
+    local value, left = perform(x)
+    return EXCHANGE_DONE, value, left, ''
+end

@@ -51,8 +51,7 @@ static inline bool log_enabled(enum log_level level)
     return level <= log_current_level;
 }
 
-/* Writes to file from now on instead of stderr, which NULL restores. The file stays the caller's.
- */
+/* Writes to file from now on, and to stderr again for NULL. The file stays the caller's. */
 void log_set_file(FILE *file);
 
 /* Sends lines to syslog from now on, with this facility of <syslog.h>; -1: to the file again. */
@@ -82,8 +81,7 @@ void log_write(enum log_level level, const char *object, const char *fmt, ...)
  *
  *   static struct log_limit limit;
  *   if (log_limited(&limit, now_ms))
- *       log_warn(object, "... swallowed=%" PRIu64, limit.swallowed);
- */
+ *       log_warn(object, "... swallowed=%" PRIu64, limit.swallowed); */
 struct log_limit {
     int64_t next_ms;
     uint64_t pending;   /* swallowed since the last line */

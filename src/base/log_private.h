@@ -11,6 +11,5 @@ void log_out_use_syslog(const char *path);
 /* Writes one whole line, which a newline ends, or for syslog nothing; a NUL stands behind it.
  * Returns false when there is no room, or nobody takes it. */
 bool log_out(const char *line, size_t len);
-/* Writes what is left of a line that was written in part. Returns false while some of it is left.
- */
+/* Writes what is left of a line that was written in part. Returns false while some is left. */
 bool log_out_rest(void);

@@ -20,8 +20,7 @@ void systemd_notify(const char *fmt, ...)
     (void)sd_notify(0, text);
 }
 
-/* Sends the time by CLOCK_MONOTONIC, as the manager orders it against its own requests to reload.
- */
+/* Sends the time by CLOCK_MONOTONIC: the manager orders it against its own requests to reload. */
 void systemd_notify_reloading(void)
 {
     struct timespec ts;

@@ -54,12 +54,10 @@ void bench_client_ask(struct client *c);
 /* Begins no new round: gives back what the client holds and closes in order. */
 void bench_client_leave(struct client *c);
 void bench_client_close(struct client *c);
-/* Is called by libevent at the end of a hold, of a pause, or of the time before a new connection.
- */
+/* Callback of the timer: at the end of a hold, of a pause, or of the wait for a new connection. */
 void bench_client_on_timer(evutil_socket_t fd, short what, void *arg);
 
 /* Starts the measurement, once all clients are connected. */
 void bench_load_begin(struct load *l);
-/* Counts a connection that has ended after the end of the measurement; the last one ends the loop.
- */
+/* Counts a connection that has ended after the measurement; the last one ends the loop. */
 void bench_load_settle(struct load *l);

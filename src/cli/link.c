@@ -168,8 +168,7 @@ static enum tls_result connect_on(struct link *l)
     return TLS_BROKEN;
 }
 
-/* Returns 1 to go on, 0 to wait until the socket is ready, -1: the link has failed and is closed.
- */
+/* Returns 1 to go on, 0 to wait for the socket; -1: the link has failed and is closed. */
 static int go_on_after(struct link *l, enum tls_result result)
 {
     const char *why = result == TLS_BROKEN ? strerror(errno) : "Server closed the connection";

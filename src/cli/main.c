@@ -231,8 +231,7 @@ static _Noreturn void refuse_word(int c, const char *word)
     cli_usage("%s: %s", word, optopt ? "it takes no value" : "no such option");
 }
 
-/* What getopt_long() wants to know of a table, and returns: the number of a row from FIRST_ROW on.
- */
+/* What getopt_long() wants to know of a table, and returns: a row's number from FIRST_ROW on. */
 enum { ROWS_MAX = 24, FIRST_ROW = 256 };
 
 struct getopt_rows {

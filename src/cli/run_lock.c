@@ -37,8 +37,7 @@ static bool has_ended(const struct run_lock *k)
 }
 
 /* Returns when the hold counts as lost: some time before its validity ends, as whoever is told
- * needs a moment.
- */
+ * needs a moment. */
 static int64_t last_moment_ms(const struct run_lock *k)
 {
     return k->deadline_ms - run_lock_min(k->validity_ms / 10, MARGIN_MAX_MS);

@@ -25,8 +25,7 @@ struct screen text_screen(void);
 int text_width(const char *text, size_t len);
 /* Appends text in at most `max` columns (0: no limit), with ".." at the end when something is cut
  * off. What must not be shown (utf8.h) or is no character in this locale comes as \xNN. Returns the
- * columns taken.
- */
+ * columns taken. */
 int text_put(struct buf *out, const char *text, size_t len, int max);
 
 /* Returns the columns left beside those used, at least 1; 0: no limit. For text_put(). */

@@ -115,7 +115,7 @@ void client_kill(struct session *, const char *reason);
  * longer. */
 void client_pause_all(struct clients *, int64_t until_ms, unsigned classes);
 
-/* Return addresses in words and the descriptor, for CLIENT LIST. They live as long as the client.
+/* Return addresses in words and the descriptor, for CLIENT LIST; they live as long as the client.
  */
 const char *client_peer(struct session *);
 const char *client_local(struct session *);

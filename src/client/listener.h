@@ -18,8 +18,7 @@ struct event_base;
 struct listeners;
 
 /* Takes a connection: `fd` is non-blocking, close-on-exec, and belongs to the callee from here on.
- * `tls`: TLS is to be spoken on it. Behind a proxy that sends PROXY headers `peer` is the client.
- */
+ * `tls`: TLS is to be spoken on it. Behind a proxy with PROXY headers `peer` is the client. */
 typedef void (*listener_accept_fn)(void *arg, int fd, bool tls, const struct sockaddr *peer,
                                    socklen_t peer_len);
 

@@ -1,6 +1,5 @@
 #pragma once
-/* Between listener.c (accepting), listener_open.c (opening) and listener_proxy.c (PROXY headers).
- */
+/* Between listener.c (accepts), listener_open.c (opens) and listener_proxy.c (PROXY headers). */
 #include <stdbool.h>
 #include <sys/queue.h>
 #include <sys/stat.h>
@@ -30,8 +29,7 @@ bool listener_is_full(const struct listeners *);
 /* Adds the sockets that systemd has passed. Returns how many, or -1 with text in `error`. */
 int listener_take_passed(struct listeners *, char *error, size_t error_size);
 
-/* Opens and adds each address of the list. Returns -1 when one cannot be opened; some may be added.
- */
+/* Opens and adds each address of the list. -1: one cannot be opened; some may be added. */
 int listener_open_list(struct listeners *, const struct conf_listens *, unsigned unix_mode,
                        char *error, size_t error_size);
 

@@ -22,8 +22,7 @@ enum { CONFIG_PAIRS_MAX = 16 }; /* options in one CONFIG SET */
 /* To compare all options with a pattern, and to set one. */
 enum { GET_INSTRUCTIONS = 40000, SET_INSTRUCTIONS = 500000 };
 
-/* What tools ask a Redis for. Numbers that come from an option are filled in when they are asked.
- */
+/* What tools ask a Redis for. Numbers that come from an option are added when they are asked. */
 static const struct {
     const char *name, *value;
 } redis_options[] = {

@@ -90,8 +90,7 @@ struct cmd_hooks {
     /* RESET: the session becomes as a new connection is. Its holds end as by an orderly close, its
      * default owner is a new one. Nothing of it is in flight. */
     void (*reset_client)(void *server, struct session *, int64_t now_ms);
-    /* Address of the peer and of our side in words, "127.0.0.1:4711"; lives as long as the client.
-     */
+    /* Addresses of the peer and of our side, "127.0.0.1:4711"; they live as long as the client. */
     const char *(*peer)(struct session *);
     const char *(*local)(struct session *);
     int (*fd)(struct session *);
@@ -215,8 +214,7 @@ void cmd_reply_ok(struct cmd_call *);
 void cmd_reply_int(struct cmd_call *, int64_t value);
 void cmd_reply_str(struct cmd_call *, const char *text);
 void cmd_reply_syntax(struct cmd_call *); /* ERR syntax error */
-/* Answers an array of n elements that have been written to a buffer, as their number comes first.
- */
+/* Answers an array of n elements that were written to a buffer, as their number comes first. */
 void cmd_reply_elements(struct cmd_call *, size_t n, const struct buf *elements);
 /* Charges this command for so many instructions, roughly, as it does more than most: its client,
  * and all of them, run fewer commands in this turn of the loop. */

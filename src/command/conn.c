@@ -176,8 +176,7 @@ static void reply_hello(struct cmd_call *c)
     resp_pair_str(w, "holdfast", stats_version());
 }
 
-/* Nothing of the session is in flight (CMD_BARRIER): no reply of the old version follows this one.
- */
+/* Nothing of the session is in flight (CMD_BARRIER): no reply of the old version follows. */
 void cmd_conn_hello(struct cmd_call *c)
 {
     int64_t proto = c->session->proto;

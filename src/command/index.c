@@ -37,8 +37,7 @@ bool cmd_word_equals(const struct resp_arg *word, const char *upper)
     return upper[word->len] == '\0';
 }
 
-/* FNV-1a over the upper-cased bytes. The table is ours: nobody can choose names that collide in it.
- */
+/* FNV-1a over the upper-cased bytes. The table is ours: nobody can choose names that collide. */
 static unsigned hash_word(const char *ptr, size_t len)
 {
     uint32_t h = 2166136261u;

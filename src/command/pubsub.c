@@ -127,8 +127,7 @@ struct channels {
     size_t n;
 };
 
-/* The header needs their number: names go into a buffer of their own first. False: that is enough.
- */
+/* The header needs their number: names go into a buffer first. False: that is enough. */
 static bool on_channel(void *arg, const char *name, size_t len, uint32_t n_sessions)
 {
     struct channels *c = arg;

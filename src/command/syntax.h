@@ -33,8 +33,7 @@ struct syntax {
     int first; /* -1: no arguments */
 };
 
-/* `text` is a row of the command table and must outlive the tree: a text that is wrong is asserted.
- */
+/* `text` is that of a row and must outlive the tree; one that is wrong is asserted. */
 void cmd_syntax_parse(struct syntax *, const char *text);
 
 /* Nodes from `node` on along next; 0 for -1. */

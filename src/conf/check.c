@@ -2,8 +2,7 @@
  *
  * Errors are settings under which a promise could not be kept or nothing would work; warnings are
  * settings that somebody may want, but should know of. Each names the line of its option, when it
- * comes from the file.
- */
+ * comes from the file. */
 #include "conf/private.h"
 
 #include <stdarg.h>
@@ -112,7 +111,6 @@ static void check_exposure(struct check *check)
         return;
     for (size_t i = 0; i < c->listen.count; i++) {
         const struct conf_listen *l = &c->listen.v[i];
-
         /* behind a proxy there are other machines */
         if ((is_loopback(l) && !l->proxy) ||
             (l->tls && c->tls_clients == CONF_TLS_CLIENTS_REQUIRED))
@@ -134,7 +132,6 @@ static void check_users(struct check *check)
 
     for (size_t i = 0; i < c->user_count; i++) {
         const struct conf_user *u = &c->users[i];
-
         if (!u->defined)
             say_finding(check, FAIL, 0,
                         "user %s has options but no password (%s = the hash that holdfastd "
@@ -142,7 +139,6 @@ static void check_users(struct check *check)
                         u->name, u->name);
         for (size_t k = 0; k < i; k++) {
             const struct conf_user *other = &c->users[k];
-
             if (u->uid >= 0 && u->uid == other->uid)
                 say_finding(check, FAIL, 0, "user %s has the same uid as %s", u->name, other->name);
             if (u->certificate != NULL && other->certificate != NULL &&
@@ -209,7 +205,6 @@ static void check_master(struct check *check, size_t index)
                     m->name);
     for (size_t i = 0; i < index; i++) {
         const struct conf_master *other = &check->conf->masters[i];
-
         if (conf_master_same_address(m, other))
             say_finding(check, FAIL, m->line[0], "%s: has the same address as %s", m->name,
                         other->name);

@@ -2,8 +2,7 @@
  *
  * A struct conf is a value: it owns its strings and lists, shares nothing with its copies, and
  * nothing happens when a field changes. What an option means is known to the row (table.c)
- * and its type (value.c).
- */
+ * and its type (value.c). */
 #include "conf/private.h"
 
 #include <assert.h>
@@ -25,7 +24,6 @@ void conf_init(struct conf *conf)
     *conf = (struct conf){0};
     for (size_t i = 0; i < count; i++) {
         int rc = conf_value_set(conf, &opt[i], opt[i].def, &err);
-
         assert(rc == 0);
         (void)rc;
     }
@@ -253,7 +251,6 @@ static bool same_masters(const struct conf *a, const struct conf *b)
         return false;
     for (size_t i = 0; i < a->master_count; i++) {
         const struct conf_master *x = &a->masters[i], *y = &b->masters[i];
-
         if (strcmp(x->name, y->name) != 0 || x->db != y->db || !conf_master_same_address(x, y) ||
             !conf_master_same_id(x, y))
             return false;
@@ -270,7 +267,6 @@ static void masters_show(const struct conf *conf, char out[CONF_VALUE_MAX])
     out[0] = '\0';
     for (size_t i = 0; i < conf->master_count && n < CONF_VALUE_MAX; i++) {
         const struct conf_master *m = &conf->masters[i];
-
         conf_master_format(m, address);
         n += (size_t)snprintf(out + n, CONF_VALUE_MAX - n, "%s%s=%s%s%s", i > 0 ? " " : "", m->name,
                               address, m->id != NULL ? " id=" : "", m->id != NULL ? m->id : "");
@@ -312,7 +308,6 @@ size_t conf_diff(const struct conf *old_conf, const struct conf *new_conf, conf_
 
     for (size_t i = 0; i < count; i++) {
         struct conf_change change = {name, before, after, !opt[i].is_live};
-
         conf_value_format(old_conf, &opt[i], before);
         conf_value_format(new_conf, &opt[i], after);
         if (strcmp(before, after) == 0)
@@ -323,7 +318,6 @@ size_t conf_diff(const struct conf *old_conf, const struct conf *new_conf, conf_
     }
     if (!conf_users_same(old_conf, new_conf)) {
         struct conf_change change = {CONF_USERS_SECTION, "", "", false};
-
         fn(arg, &change);
         found++;
     }

@@ -2,8 +2,7 @@
  *
  * Addresses are numeric: nothing is looked up, so a list means the same on every start.
  *
- * Invariant: v has room for CONF_LISTEN_MAX addresses and no two are the same.
- */
+ * Invariant: v has room for CONF_LISTEN_MAX addresses and no two are the same. */
 #include "conf/private.h"
 
 #include <arpa/inet.h>
@@ -152,7 +151,6 @@ void conf_listens_format(const struct conf_listens *listens, char out[CONF_VALUE
     for (size_t i = 0; i < listens->count && n < CONF_VALUE_MAX; i++) {
         const struct conf_listen *l = &listens->v[i];
         bool bracket = !l->is_unix && strchr(l->host, ':') != NULL;
-
         n += (size_t)snprintf(out + n, CONF_VALUE_MAX - n, "%s%s%s%s%s%s", i > 0 ? " " : "",
                               conf_listen_prefix(l->tls, l->proxy), l->is_unix ? "unix:" : "",
                               bracket ? "[" : "", l->host, bracket ? "]" : "");

@@ -5,8 +5,7 @@
  * buffer, and lines that it could make nothing of (it reports only the first). Indentation is taken
  * off, so that an indented line is a setting of its own and not the rest of the one above.
  *
- * Every error is reported with file and line, up to ERRORS_MAX of them.
- */
+ * Every error is reported with file and line, up to ERRORS_MAX of them. */
 #include "conf/private.h"
 
 #include <ctype.h>
@@ -133,8 +132,7 @@ static bool section_ok(struct load *load, const char *section)
     return false;
 }
 
-/* Sets one option, as an ini_handler. Reports errors itself, so inih always hears that all is well.
- */
+/* Sets one option, as an ini_handler. Reports errors itself: inih always hears that all is well. */
 static int on_key(void *user, const char *section, const char *key, const char *value)
 {
     struct load *load = user;

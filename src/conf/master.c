@@ -6,8 +6,7 @@
  *
  * Invariants: names are unique and keep the order in which they were first seen; a master without
  * an address (host NULL) has only been mentioned by an option of its own, and conf_check refuses
- * it; the array has room for CONF_MASTERS_MAX.
- */
+ * it; the array has room for CONF_MASTERS_MAX. */
 #include "conf/private.h"
 
 #include <arpa/inet.h>
@@ -109,7 +108,6 @@ void conf_clear_masters(struct conf *conf)
 {
     for (size_t i = 0; i < conf->master_count; i++) {
         struct conf_master *m = &conf->masters[i];
-
         conf_address_fini(m);
         free(m->name);
         for (int k = 0; k < N_OPTIONS; k++)
@@ -126,7 +124,6 @@ void conf_masters_copy(struct conf *dst, const struct conf *src)
     dst->masters = util_alloc(CONF_MASTERS_MAX * sizeof(*dst->masters));
     for (size_t i = 0; i < src->master_count; i++) {
         struct conf_master *to = &dst->masters[i];
-
         *to = src->masters[i];
         to->name = util_strdup(to->name);
         to->host = util_strdup_or_null(to->host);
@@ -146,7 +143,6 @@ static int percent_decode(char *s)
 
     for (; *s != '\0'; s++) {
         int high, low;
-
         if (*s != '%') {
             *out++ = *s;
             continue;
@@ -232,7 +228,6 @@ static int parse_host(char **rest, struct conf_master *m, struct conf_error *err
         *rest = end + 1;
     } else {
         size_t len = strspn(host, HOST_BYTES);
-
         if (len == 0 || len > HOST_MAX)
             return conf_refuse(err, "has no host (redis://host:port; IPv6 as redis://[::1]:port)");
         *rest = host + len;
@@ -311,7 +306,6 @@ static struct conf_master *master_find_or_add(struct conf *conf, const char *nam
 {
     for (size_t i = 0; i < conf->master_count; i++) {
         struct conf_master *m = &conf->masters[i];
-
         if (strlen(m->name) == len && memcmp(m->name, name, len) == 0)
             return m;
     }
@@ -372,7 +366,6 @@ static size_t append_encoded(char *out, size_t n, const char *s, const char *pla
 {
     for (; *s != '\0' && n + 4 < CONF_VALUE_MAX; s++) {
         unsigned char c = (unsigned char)*s;
-
         if (isalnum(c) || strchr(plain, c) != NULL)
             out[n++] = *s;
         else
@@ -439,7 +432,6 @@ void conf_take_logins(struct conf *dst, const struct conf *src)
 {
     for (size_t i = 0; i < src->master_count && i < dst->master_count; i++) {
         struct conf_master *to = &dst->masters[i];
-
         replace_text(&to->user, src->masters[i].user);
         replace_text(&to->password, src->masters[i].password);
         for (int k = 0; k < N_OPTIONS; k++)

@@ -8,8 +8,7 @@
  * value.c  one value of a type: text to field and back
  * listen.c the addresses to listen on
  * master.c the masters: addresses, secrets
- * user.c   the users: hashes of passwords, what they may do
- */
+ * user.c   the users: hashes of passwords, what they may do */
 #pragma once
 
 #include "conf/conf.h"

@@ -3,8 +3,7 @@
  *
  * The only part of conf that looks outside: at files, and at $CREDENTIALS_DIRECTORY for where
  * credentials are (systemd.exec(5)). Passwords are wiped before their memory is given back and
- * never stand in a message.
- */
+ * never stand in a message. */
 #include "conf/private.h"
 
 #include <stdio.h>
@@ -84,8 +83,7 @@ static bool readable_by_all(const char *path)
     return stat(path, &st) == 0 && (st.st_mode & S_IROTH) != 0;
 }
 
-/* Reads the password of one master. On -1 `line` says what is wrong, with the name of the master.
- */
+/* Reads the password of one master. -1: `line` says what is wrong, with the name of the master. */
 static int master_read_secret(struct conf_master *m, struct conf_error *line, bool *warn)
 {
     const char *key = m->password_credential != NULL ? "password_credential" : "password_file";
@@ -117,7 +115,6 @@ int conf_read_secrets(struct conf *conf, conf_report_fn report, void *arg)
         struct conf_master *m = &conf->masters[i];
         struct conf_error line;
         bool warn = false;
-
         if (m->password_file == NULL && m->password_credential == NULL)
             continue;
         if (master_read_secret(m, &line, &warn) != 0) {

@@ -4,8 +4,7 @@
  * get it from there), a row here, an entry in man/holdfast.ini.5 and a line in etc/holdfast.ini.
  * tests/check_docs.sh fails when one of the last two is missing.
  *
- * Invariants: a row's default parses and lies within its bounds; (section, key) is unique.
- */
+ * Invariants: a row's default parses and lies within its bounds; (section, key) is unique. */
 #include "conf/private.h"
 
 #include <assert.h>
@@ -221,11 +220,9 @@ static size_t word_distance(const char *a, size_t alen, const char *b, size_t bl
         row[j] = j;
     for (size_t i = 1; i <= alen; i++) {
         size_t diagonal = row[0];
-
         row[0] = i;
         for (size_t j = 1; j <= blen; j++) {
             size_t best = diagonal + (a[i - 1] != b[j - 1]);
-
             diagonal = row[j];
             if (row[j - 1] + 1 < best)
                 best = row[j - 1] + 1;
@@ -247,7 +244,6 @@ static const struct conf_option *option_nearest(const char *key)
         return NULL;
     for (size_t i = 0; i < COUNT(options); i++) {
         size_t d = word_distance(key, len, options[i].key, strlen(options[i].key));
-
         if (d < best && d * 2 <= len) {
             best = d;
             nearest = &options[i];

@@ -4,8 +4,7 @@
  *
  * Invariants: names are unique and keep the order in which they were first seen; a user without a
  * line of its own name has only been mentioned by an option, and conf_check refuses it; the array
- * has room for CONF_USERS_MAX.
- */
+ * has room for CONF_USERS_MAX. */
 #include "conf/private.h"
 
 #include <stdio.h>
@@ -28,7 +27,6 @@ void conf_clear_users(struct conf *conf)
 {
     for (size_t i = 0; i < conf->user_count; i++) {
         struct conf_user *u = &conf->users[i];
-
         free(u->name);
         free(u->hash);
         free(u->names);
@@ -45,7 +43,6 @@ void conf_users_copy(struct conf *dst, const struct conf *src)
     dst->users = src->user_count > 0 ? util_alloc(CONF_USERS_MAX * sizeof(*dst->users)) : NULL;
     for (size_t i = 0; i < src->user_count; i++) {
         struct conf_user *to = &dst->users[i];
-
         *to = src->users[i];
         to->name = util_strdup(to->name);
         to->names = util_strdup(to->names);
@@ -60,7 +57,6 @@ bool conf_users_same(const struct conf *a, const struct conf *b)
         return false;
     for (size_t i = 0; i < a->user_count; i++) {
         const struct conf_user *x = &a->users[i], *y = &b->users[i];
-
         if (!util_same_text(x->name, y->name) || !util_same_text(x->hash, y->hash) ||
             !util_same_text(x->names, y->names) ||
             !util_same_text(x->certificate, y->certificate) || x->nopass != y->nopass ||
@@ -95,7 +91,6 @@ static int set_allow(struct conf_user *u, const char *value, struct conf_error *
 
     while (rc == 0 && (word = strsep(&rest, " \t,")) != NULL) {
         const struct conf_name *name = allow_names;
-
         while (name->name != NULL && strcmp(name->name, word) != 0)
             name++;
         if (name->name != NULL)
@@ -156,7 +151,6 @@ static struct conf_user *find_or_add(struct conf *conf, const char *name, size_t
 {
     for (size_t i = 0; i < conf->user_count; i++) {
         struct conf_user *u = &conf->users[i];
-
         if (strlen(u->name) == len && memcmp(u->name, name, len) == 0)
             return u;
     }

@@ -4,8 +4,7 @@
  *
  * Invariants: a value that is refused leaves the field as it was; what conf_value_format writes,
  * conf_value_set reads back as the same value, and equal values give equal text (conf_diff compares
- * the texts).
- */
+ * the texts). */
 #include "conf/private.h"
 
 #include <ctype.h>
@@ -33,7 +32,6 @@ const char *conf_printable(char *out, size_t size, const char *text)
 
     for (; text[n] != '\0' && n + 4 < size; n++) {
         unsigned char c = (unsigned char)text[n];
-
         out[n] = c < 0x20 || c >= 0x7f ? '?' : (char)c;
     }
     snprintf(out + n, size - n, "%s", text[n] != '\0' ? "..." : "");
@@ -48,7 +46,6 @@ static void format_size(char *out, size_t size, int64_t bytes)
 
     for (int i = 0; i < 3 && bytes != 0; i++) {
         int64_t unit = INT64_C(1) << (30 - 10 * i);
-
         if (bytes % unit == 0) {
             snprintf(out, size, "%" PRId64 "%c", bytes / unit, units[i]);
             return;
@@ -196,7 +193,6 @@ static void format_choices(const struct conf_option *opt, char *out, size_t size
     for (const struct conf_name *name = opt->names; name->name != NULL && n < size; name++) {
         bool last = name[1].name == NULL && opt->type == CONF_ENUM;
         const char *between = name == opt->names ? "" : last ? " or " : ", ";
-
         n += (size_t)snprintf(out + n, size - n, "%s%s", between, name->name);
     }
     if (opt->type != CONF_ENUM && n < size)
@@ -268,7 +264,6 @@ static int hosts_check(const char *text, struct conf_error *err)
     for (const char *p = text; *p != '\0'; p++) {
         bool good = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') ||
                     (*p >= '0' && *p <= '9') || strchr("-._*" CONF_HOSTS_BETWEEN, *p);
-
         if (!good)
             return conf_refuse(err, "must be names of hosts without ports, *, or none");
     }
@@ -304,7 +299,6 @@ void conf_texts_copy(struct conf *conf)
 
     for (size_t i = 0; i < count; i++) {
         char **field = field_of(conf, &opt[i]);
-
         if (is_text_type(&opt[i]) && *field != NULL)
             *field = util_strdup(*field);
     }

@@ -61,8 +61,7 @@ static bool is_listed(const char *host, const char *hosts)
     return false;
 }
 
-/* Returns whether the text behind the host is nothing, or a colon and a port, which may be empty.
- */
+/* Returns whether the text behind the host is nothing, or a colon and a port that may be empty. */
 static bool is_port(const char *text)
 {
     int64_t port;

@@ -16,8 +16,7 @@ struct lock_request;
 /* LOCK by an owner that holds: the count rises, the token stays, the validity is fresh. */
 void reentry_again(struct broker *, struct hold *, struct lock_request *, int64_t now_ms);
 /* LOCK with an ID that the hold counts: answered as the first one, with what is left of the
- * validity.
- */
+ * validity. */
 void reentry_repeated(struct broker *, struct hold *, struct lock_request *);
 /* UNLOCK of a hold that has been entered more than once. */
 void reentry_leave(struct broker *, struct hold *, struct lock_request *, int64_t now_ms);

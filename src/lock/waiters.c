@@ -159,8 +159,7 @@ void waiters_ask_owners(struct broker *b, struct lock *l, int64_t now_ms)
 }
 
 /* Lets an MLOCK try. The queue is run again after that: it may have to wait here again, or
- * elsewhere.
- */
+ * elsewhere. */
 static void give_turn(struct broker *b, struct lock *l, struct lock_request *r)
 {
     if (r->want.kind != LOCK_EXCLUSIVE && !share_is_free(l, r->want))

@@ -34,8 +34,7 @@ enum {
     KEEPALIVE_PROBES = 3
 };
 
-/* All streams read into it: its bytes are consumed or copied before the next read of any of them.
- */
+/* All streams read into it: its bytes are consumed or copied before the next read of any. */
 static char gulp[GULP];
 
 /* ---- the socket ---- */

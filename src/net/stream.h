@@ -122,8 +122,7 @@ void stream_quota_serve(struct stream_quota *);
 /* Begins another turn. Returns true when streams wait: then no turn may sleep. */
 bool stream_quota_refill(struct stream_quota *);
 
-/* Takes over an accepted socket (made non-blocking here; TCP_NODELAY set on TCP). Reading starts.
- */
+/* Takes over an accepted socket (made non-blocking; TCP_NODELAY set on TCP). Reading starts. */
 void stream_adopt(struct stream *, int fd);
 
 /* Does the same with TLS; the peer is the one that has connected. */
@@ -136,8 +135,7 @@ void stream_secure(struct stream *, struct ssl_ctx_st *, const char *name);
 
 /* Starts to connect. `host` is a name, an address, or with port 0 the path of a Unix socket. Names
  * are looked up without blocking by `dns`; each address is tried in turn. on_open or on_end
- * follows, never from inside this call. There is no time-out here: who waits calls stream_close().
- */
+ * follows, never from inside this call. There is no time-out: who waits calls stream_close(). */
 void stream_connect(struct stream *, struct evdns_base *dns, const char *host, int port);
 
 /* Sets keepalive and TCP_USER_TIMEOUT where the socket is TCP; harmless elsewhere. */

@@ -1,19 +1,301 @@
 /*
- * Looks at the masters. They are connected to and judged by the module that the broker uses, which
- * here stops short of joining; doctor_findings.c tells what was seen.
+ * Looks at the masters and judges them in words: the text of `holdfastd -tt`. They are connected to
+ * by the module that the broker uses, which here stops short of joining.
+ *
+ * An error keeps a master from being used, or locks from being had; a warning will hurt some day; a
+ * hint says what follows from how things are.
  *
  * Invariant: what is seen first of a master counts, it may try again meanwhile.
  */
+#include "server/doctor.h"
+
 #include <event2/dns.h>
 #include <event2/event.h>
+#include <inttypes.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/util.h"
 #include "redis/master.h"
-#include "server/doctor_private.h"
+#include "redis/quorum.h"
+#include "redis/settings.h"
 #include "server/private.h"
+#include "stats/stats.h"
+
+/* What a look at a master has brought. */
+struct doctor_seen {
+    const struct conf_master *conf;
+    struct master *master;
+    struct master_status status;
+    struct master_look look;
+    bool good;       /* it could be used: look counts; else: */
+    char error[400]; /* why not */
+    int64_t clock_offset_ms;
+};
+
+enum severity { ERROR, WARNING, HINT, SEVERITIES };
+
+enum {
+    CLOCK_OFFSET_MS = 1000, /* more of it is worth a word */
+    MEMORY_NEAR = 80,       /* percent */
+    COLUMNS = 7,
+    CELL_MAX = 80
+};
+
+struct findings {
+    const struct conf *conf;
+    struct buf text[SEVERITIES];
+    int count[SEVERITIES];
+};
+
+__attribute__((format(printf, 4, 5))) static void
+add_finding(struct findings *f, enum severity severity, const char *name, const char *fmt, ...)
+{
+    static const char *const words[] = {"error", "warning", "hint"};
+    char text[1000];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    buf_printf(&f->text[severity], "%-8s %s%s%s\n", words[severity], name, *name ? ": " : "", text);
+    f->count[severity]++;
+}
+
+/* ---- one master ---- */
+
+static void judge_rights(struct findings *f, const char *name, const struct master_look *look)
+{
+    if (*look->no_keys)
+        add_finding(f, ERROR, name, "its user may not use the keys of brokers, holdfast:* (%s)",
+                    look->no_keys);
+    if (*look->no_scripts)
+        add_finding(f, ERROR, name, "its user may not run scripts (%s)", look->no_scripts);
+    if (*look->no_channels)
+        add_finding(f, WARNING, name,
+                    "its user may not use the channels holdfast:*: who waits for a lock that "
+                    "another broker has is woken late (%s)",
+                    look->no_channels);
+}
+
+static void judge_settings(struct findings *f, const char *name, const struct master_look *look)
+{
+    char *ours = settings_text(f->conf), differs[SETTINGS_WORDS_MAX];
+
+    if (look->marked && strcmp(look->settings, ours) != 0) {
+        settings_difference(ours, look->settings, differs);
+        add_finding(f, ERROR, name,
+                    "brokers disagree: %s: make them the same, or say MASTER %s ADOPT to a broker "
+                    "with these (holdfastd(8), Growing from one master to three)",
+                    differs, name);
+    }
+    free(ours);
+}
+
+static void judge_memory(struct findings *f, const char *name, const struct master_look *look)
+{
+    int64_t percent = look->memory_max > 0 ? look->memory_used * 100 / look->memory_max : 0;
+
+    if (percent >= 100)
+        add_finding(f, ERROR, name, "its memory is full (maxmemory): it grants no lock");
+    else if (percent >= MEMORY_NEAR)
+        add_finding(f, WARNING, name,
+                    "%" PRId64 " %% of its maxmemory are used: at 100 it grants no lock", percent);
+}
+
+static int64_t quarantine_ms(const struct conf *c)
+{
+    if (c->quarantine_ms != CONF_QUARANTINE_AUTO)
+        return c->quarantine_ms;
+    return c->lock.max_lease_ms + c->lock.max_lease_ms * c->lock.drift_ppm / 1000000 + 1000;
+}
+
+static void judge_restart(struct findings *f, const char *name, const struct master_look *look)
+{
+    int64_t ms = quarantine_ms(f->conf);
+    char span[48];
+
+    util_format_duration(span, sizeof span, ms / 1000 * 1000);
+    if (ms == 0)
+        add_finding(f, WARNING, name,
+                    "quarantine is off: a second holder can get what it forgets when it restarts");
+    else if (!look->marked)
+        add_finding(f, HINT, name,
+                    "no broker has used it since it started: it begins with a quarantine of %s",
+                    span);
+}
+
+static void judge_quarantine(struct findings *f, const char *name, const struct master_look *look)
+{
+    char span[48];
+
+    if (look->quarantine_left_ms <= 0)
+        return;
+    util_format_duration(span, sizeof span, (look->quarantine_left_ms + 999) / 1000 * 1000);
+    add_finding(f, HINT, name,
+                "in quarantine for %s more; MASTER %s TRUST ends it, when nobody holds locks there",
+                span, name);
+}
+
+static void judge_clock(struct findings *f, const char *name, int64_t offset_ms)
+{
+    if (llabs(offset_ms) < CLOCK_OFFSET_MS)
+        return;
+    add_finding(f, WARNING, name,
+                "its clock is %.1f s %s the one of this machine: that does no harm, but the step "
+                "that puts it right can end leases early (let NTP slew it)",
+                (double)llabs(offset_ms) / 1000, offset_ms > 0 ? "ahead of" : "behind");
+}
+
+static void judge_latency(struct findings *f, const char *name, const struct hist *trips)
+{
+    int64_t timeout_us = f->conf->lock.request_timeout_ms * 1000;
+    double half_ms = (double)hist_quantile(trips, 0.5) / 1000;
+    double most_ms = (double)hist_quantile(trips, 0.99) / 1000;
+
+    if (half_ms * 1000 >= (double)timeout_us)
+        add_finding(f, ERROR, name,
+                    "every other answer takes %.0f ms or more: later than request_timeout (%" PRId64
+                    " ms), so it has no vote",
+                    half_ms, f->conf->lock.request_timeout_ms);
+    else if (most_ms * 2000 >= (double)timeout_us)
+        add_finding(f, WARNING, name,
+                    "one answer in a hundred takes %.0f ms: near request_timeout (%" PRId64 " ms)",
+                    most_ms, f->conf->lock.request_timeout_ms);
+}
+
+static void judge_master(struct findings *f, const struct doctor_seen *seen)
+{
+    const char *name = seen->conf->name;
+
+    if (!seen->good) {
+        bool told = seen->status.state == MASTER_REFUSED || strncmp(seen->error, "it ", 3) == 0;
+        add_finding(f, ERROR, name, "%s%s%s", told ? "" : "cannot be reached: ", seen->error,
+                    !told && seen->conf->tls ? " (does it speak TLS there?)" : "");
+        return;
+    }
+    judge_rights(f, name, &seen->look);
+    judge_settings(f, name, &seen->look);
+    judge_memory(f, name, &seen->look);
+    judge_latency(f, name, seen->status.trip_us);
+    judge_clock(f, name, seen->clock_offset_ms);
+    judge_restart(f, name, &seen->look);
+    judge_quarantine(f, name, &seen->look);
+}
+
+/* ---- the table ---- */
+
+static const char *state_of(const struct doctor_seen *seen, bool usable)
+{
+    if (!seen->good)
+        return seen->status.state == MASTER_REFUSED ? "refused" : "down";
+    if (!usable)
+        return "unusable";
+    return seen->look.quarantine_left_ms > 0 ? "quarantine" : "good";
+}
+
+static void fill_row(char cells[COLUMNS][CELL_MAX], const struct doctor_seen *seen, bool usable)
+{
+    const struct hist *trips = seen->status.trip_us;
+    const char *persists = seen->look.fsync_always ? "each write" : seen->look.aof ? "late" : "no";
+
+    snprintf(cells[0], CELL_MAX, "%s", seen->conf->name);
+    snprintf(cells[1], CELL_MAX, "%s", seen->status.address);
+    snprintf(cells[2], CELL_MAX, "%s", state_of(seen, usable));
+    snprintf(cells[3], CELL_MAX, "%s", seen->status.version);
+    if (!seen->good)
+        return;
+    snprintf(cells[4], CELL_MAX, "%s", persists);
+    snprintf(cells[5], CELL_MAX, "%.2f %.2f %.2f ms", (double)hist_quantile(trips, 0.5) / 1000,
+             (double)hist_quantile(trips, 0.99) / 1000, (double)hist_quantile(trips, 1) / 1000);
+    snprintf(cells[6], CELL_MAX, "%+.3f s", (double)seen->clock_offset_ms / 1000);
+}
+
+static void print_columns(FILE *out, char rows[][COLUMNS][CELL_MAX], size_t n)
+{
+    int width[COLUMNS] = {0};
+
+    for (size_t i = 0; i < n; i++)
+        for (int k = 0; k < COLUMNS; k++)
+            if ((int)strlen(rows[i][k]) > width[k])
+                width[k] = (int)strlen(rows[i][k]);
+    for (size_t i = 0; i < n; i++) {
+        int last = COLUMNS - 1;
+        while (last > 0 && !rows[i][last][0])
+            last--;
+        for (int k = 0; k < last; k++)
+            fprintf(out, "%-*s  ", width[k], rows[i][k]);
+        fprintf(out, "%s\n", rows[i][last]);
+    }
+}
+
+static void tell_table(const struct conf *conf, const struct doctor_seen *seen, const bool *usable,
+                       FILE *out)
+{
+    static const char *const heads[COLUMNS] = {
+        "MASTER", "ADDRESS", "STATE", "VERSION", "PERSISTS", "ROUND TRIP 50% 99% MAX", "CLOCK"};
+    char(*rows)[COLUMNS][CELL_MAX] = util_alloc((conf->master_count + 1) * sizeof *rows);
+
+    for (int k = 0; k < COLUMNS; k++)
+        snprintf(rows[0][k], CELL_MAX, "%s", heads[k]);
+    for (size_t i = 0; i < conf->master_count; i++)
+        fill_row(rows[i + 1], &seen[i], usable[i]);
+    print_columns(out, rows, conf->master_count + 1);
+    free(rows);
+}
+
+/* ---- all of it ---- */
+
+static void judge_number(struct findings *f, int good)
+{
+    int n = (int)f->conf->master_count, need = quorum_need(n);
+    int64_t ms = quarantine_ms(f->conf);
+    char span[48];
+
+    util_format_duration(span, sizeof span, ms / 1000 * 1000);
+    if (good < need)
+        add_finding(f, ERROR, "",
+                    "%d of %d masters can be used, and %d %s needed: no lock can be had", good, n,
+                    need, need == 1 ? "is" : "are");
+    if (n == 1 && ms > 0)
+        add_finding(f, HINT, "", "after each restart of the one master nobody gets a lock for %s",
+                    span);
+    if (n > 1 && n % 2 == 0)
+        add_finding(f, HINT, "", "%d masters can do without as many of them as %d can", n, n - 1);
+}
+
+static int tell_findings(const struct conf *conf, const struct doctor_seen *seen, FILE *out)
+{
+    struct findings f = {.conf = conf};
+    bool usable[CONF_MASTERS_MAX];
+    int good = 0;
+
+    for (size_t i = 0; i < conf->master_count; i++) {
+        int errors = f.count[ERROR];
+        judge_master(&f, &seen[i]);
+        usable[i] = f.count[ERROR] == errors;
+        good += usable[i];
+    }
+    judge_number(&f, good);
+    fputs("\n", out);
+    tell_table(conf, seen, usable, out);
+    fputs("\n", out);
+    for (int i = 0; i < SEVERITIES; i++) {
+        if (buf_len(&f.text[i]) > 0)
+            fwrite(buf_head(&f.text[i]), 1, buf_len(&f.text[i]), out);
+        buf_fini(&f.text[i]);
+    }
+    fprintf(out, "%d of %d masters can be used: %d error%s, %d warning%s, %d hint%s\n", good,
+            (int)conf->master_count, f.count[ERROR], util_plural(f.count[ERROR]), f.count[WARNING],
+            util_plural(f.count[WARNING]), f.count[HINT], util_plural(f.count[HINT]));
+    return f.count[ERROR];
+}
+
+/* ---- looking at them ---- */
 
 enum { LOOK_EVERY_MS = 20, LOOK_MAX_MS = 10000, LOOK_REPLY_MAX = 1 << 20, LOOK_IN_FLIGHT = 1024 };
 
@@ -113,7 +395,7 @@ int doctor_examine(const struct conf *conf, FILE *out)
     l.seen = util_alloc(l.n * sizeof l.seen[0]);
     start_masters(&l, conf, dns);
     wait_for_all(&l);
-    int errors = doctor_tell(conf, l.seen, out);
+    int errors = tell_findings(conf, l.seen, out);
     for (size_t i = 0; i < l.n; i++)
         master_free(l.seen[i].master);
     free(l.seen);

@@ -45,7 +45,6 @@ int server_check_exposure(const struct server *s, char *error, size_t error_size
         const char *address = listener_addr(s->listeners, i);
         bool tls, proxy;
         const char *host = conf_listen_skip_prefix(address, &tls, &proxy);
-
         if ((is_local(host) && !proxy) || (tls && s->conf.tls_clients == CONF_TLS_CLIENTS_REQUIRED))
             continue;
         snprintf(error, error_size,

@@ -138,8 +138,7 @@ static void decide_try(struct login *l, bool right)
 
 /* ---- looking at them ---- */
 
-/* Returns true when the password was right before, and an answer at once helps nobody who guesses.
- */
+/* Returns true when the password was right before, and a quick answer helps nobody who guesses. */
 static bool is_right_at_once(const struct facts *f, const struct user *u, int64_t now_ms)
 {
     return u && u->hash && user_knows(u, f->digest) && !penalty_is_guessed_at(f->key, now_ms);

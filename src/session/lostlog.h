@@ -18,8 +18,7 @@ struct lostlog_entry {
     char name[LOSTLOG_NAME];
 };
 
-/* Adds an entry, and drops the oldest when there are LOSTLOG_LEN. `at_ms` is now, `name` is copied.
- */
+/* Adds an entry, and drops the oldest of LOSTLOG_LEN. `at_ms` is now, `name` is copied. */
 void lostlog_add(const struct lostlog_entry *, const char *name, size_t name_len);
 
 size_t lostlog_count(void);

@@ -14,8 +14,7 @@
 
 struct session;
 
-/* What one connection may have; the caller compares session->n_subscriptions before it subscribes.
- */
+/* What one connection may have; the caller compares n_subscriptions before it subscribes. */
 enum { PUBSUB_SUBSCRIPTIONS_MAX = 1024, PUBSUB_PATTERNS_MAX = 128, PUBSUB_NAME_MAX = 1024 };
 /* Different patterns of all connections: each message is compared with all of them. */
 enum { PUBSUB_PATTERNS_ALL_MAX = 1024 };

@@ -3,8 +3,7 @@
  *
  * A counter is one row below; add one and INFO, metrics and CONFIG RESETSTAT know it. Anybody may
  * write `stats.lost_gone++`. What is a level and not a count (clients connected, memory)
- * is a row of gauges.h.
- */
+ * is a row of gauges.h. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,26 +1,21 @@
 /*
- * The rows of all commands and sub-commands by number, and by name in any case: the table is hashed
- * once, and what was looked up last is found without that.
+ * The rows of all commands and sub-commands by number, and by name in any case: the table is in
+ * order, and what was looked up last is found without a search.
  */
 #include <assert.h>
 #include <ctype.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/util.h"
 #include "command/command_private.h"
 
-enum {
-    INDEX_SLOTS = 256, /* a power of two, more than twice the rows of the table */
-    RECENT = 16,       /* a power of two */
-};
+enum { RECENT = 16 /* a power of two */ };
 
 static struct cmd_row *rows;
 static int n_rows, n_top;
-static int first_sub[INDEX_SLOTS]; /* by row of the table: the row of its first sub-command */
-static uint8_t slots[INDEX_SLOTS]; /* row + 1; 0: free */
 
 /* ---- words ---- */
 
@@ -37,26 +32,7 @@ bool cmd_word_equals(const struct resp_arg *word, const char *upper)
     return upper[word->len] == '\0';
 }
 
-/* FNV-1a over the upper-cased bytes. The table is ours: nobody can choose names that collide. */
-static unsigned hash_word(const char *ptr, size_t len)
-{
-    uint32_t h = 2166136261u;
-
-    for (size_t i = 0; i < len; i++)
-        h = (h ^ to_upper((unsigned char)ptr[i])) * 16777619u;
-    return (h ^ h >> 16) & (INDEX_SLOTS - 1);
-}
-
 /* ---- the index ---- */
-
-static void index_add(const char *name, int row)
-{
-    unsigned slot = hash_word(name, strlen(name));
-
-    while (slots[slot] != 0)
-        slot = (slot + 1) & (INDEX_SLOTS - 1);
-    slots[slot] = (uint8_t)(row + 1);
-}
 
 static void row_init(struct cmd_row *row, const struct cmd *parent, const struct cmd *cmd)
 {
@@ -79,8 +55,6 @@ void cmd_index_init(void)
     const struct cmd *table = cmd_table(&n_top);
     int n = n_top;
 
-    assert(n_top < INDEX_SLOTS / 2);
-    memset(slots, 0, sizeof(slots));
     for (int i = 0; i < n_top; i++)
         for (const struct cmd *sub = table[i].subs; sub != NULL && sub->name != NULL; sub++)
             n++;
@@ -91,8 +65,6 @@ void cmd_index_init(void)
     for (int i = 0; i < n_top; i++) {
         assert(i == 0 || strcmp(table[i - 1].name, table[i].name) < 0);
         row_init(&rows[i], NULL, &table[i]);
-        index_add(table[i].name, i);
-        first_sub[i] = n;
         for (const struct cmd *sub = table[i].subs; sub != NULL && sub->name != NULL; sub++)
             row_init(&rows[n++], &table[i], sub);
     }
@@ -103,7 +75,6 @@ void cmd_index_fini(void)
     free(rows);
     rows = NULL;
     n_rows = n_top = 0;
-    memset(slots, 0, sizeof(slots));
 }
 
 struct cmd_row *cmd_row(int number)
@@ -113,9 +84,17 @@ struct cmd_row *cmd_row(int number)
 
 struct cmd_row *cmd_row_of(const struct cmd *cmd, const struct cmd *sub)
 {
-    ptrdiff_t row = cmd - rows[0].cmd;
+    return &rows[cmd_index(sub != NULL ? sub : cmd)];
+}
 
-    return &rows[sub != NULL ? first_sub[row] + (sub - cmd->subs) : row];
+/* For bsearch(3). Names are in capitals, of letters alone. */
+static int compare_word(const void *key, const void *row)
+{
+    const struct resp_arg *word = key;
+    const char *name = ((const struct cmd *)row)->name;
+    int order = strncasecmp(word->ptr, name, word->len);
+
+    return order != 0 ? order : (int)word->len - (int)strlen(name);
 }
 
 const struct cmd *cmd_find(const struct resp_arg *word)
@@ -131,16 +110,12 @@ const struct cmd *cmd_find(const struct resp_arg *word)
     unsigned at = ((unsigned)word->len * 5 + (unsigned char)word->ptr[0]) & (RECENT - 1);
     if (word->len == recent[at].len && memcmp(word->ptr, recent[at].cmd->name, word->len) == 0)
         return recent[at].cmd;
-    for (unsigned slot = hash_word(word->ptr, word->len); slots[slot] != 0;
-         slot = (slot + 1) & (INDEX_SLOTS - 1)) {
-        const struct cmd *cmd = rows[slots[slot] - 1].cmd;
-        if (!cmd_word_is(word, cmd->name))
-            continue;
+    const struct cmd *cmd = bsearch(word, rows[0].cmd, (size_t)n_top, sizeof *cmd, compare_word);
+    if (cmd != NULL) {
         recent[at].cmd = cmd;
         recent[at].len = word->len;
-        return cmd;
     }
-    return NULL;
+    return cmd;
 }
 
 const struct cmd *cmd_find_sub(const struct cmd *cmd, const struct resp_arg *word)

@@ -66,7 +66,7 @@ void cmd_latency_histogram(struct cmd_call *c)
     buf_fini(&text);
 }
 
-/* Answers as a Redis whose latency-monitor-threshold is 0: exporters ask for it, or log an error.
+/* Answers as a Redis whose latency-monitor-threshold is 0: exporters ask for it and log errors.
  */
 void cmd_latency_latest(struct cmd_call *c)
 {

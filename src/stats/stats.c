@@ -30,7 +30,7 @@ static struct {
 
 const struct stats_counter_row stats_counter_rows[] = {
 #define ROW(field, metric, labels, help)                                                           \
-    {offsetof(struct stats, field), SECTION, #field, metric, labels, help},
+    {offsetof(struct stats, field), SECTION, #field, "holdfast_" metric "_total", labels, help},
 #define SECTION STATS_SECTION_STATS
     STATS_REDIS_COUNTERS(ROW)
 #undef SECTION

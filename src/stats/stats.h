@@ -16,123 +16,104 @@ struct buf;
 struct stats_gauges;
 
 /* X(field, metric, labels, help)
- * INFO shows it by the name of the field, in section Stats or in section Holdfast. Rows of one
- * metric stand together; the help of its first row counts. A field that ends in _usec is shown in
- * seconds by the metrics. */
+ * INFO shows it by the name of the field, in section Stats or in section Holdfast; the metric is
+ * called holdfast_METRIC_total. Rows of one metric stand together; the help of its first row
+ * counts. A field that ends in _usec is shown in seconds by the metrics. */
 #define STATS_REDIS_COUNTERS(X)                                                                    \
-    X(total_connections_received, "holdfast_connections_received_total", "",                       \
-      "Connections accepted.")                                                                     \
-    X(total_net_input_bytes, "holdfast_net_input_bytes_total", "", "Bytes read from clients.")     \
-    X(total_net_output_bytes, "holdfast_net_output_bytes_total", "", "Bytes written to clients.")  \
-    X(total_commands_processed, "holdfast_commands_processed_total", "",                           \
-      "Requests answered, of whatever outcome.")
+    X(total_connections_received, "connections_received", "", "Connections accepted.")             \
+    X(total_net_input_bytes, "net_input_bytes", "", "Bytes read from clients.")                    \
+    X(total_net_output_bytes, "net_output_bytes", "", "Bytes written to clients.")                 \
+    X(total_commands_processed, "commands_processed", "", "Requests answered, of whatever outcome.")
 #define STATS_OWN_COUNTERS(X)                                                                      \
-    X(rejected_max_clients, "holdfast_connections_rejected_total", "reason=\"max_clients\"",       \
+    X(rejected_max_clients, "connections_rejected", "reason=\"max_clients\"",                      \
       "Connections refused at once.")                                                              \
-    X(rejected_per_address, "holdfast_connections_rejected_total", "reason=\"per_address\"", "")   \
-    X(rejected_unauthenticated, "holdfast_connections_rejected_total",                             \
-      "reason=\"unauthenticated\"", "")                                                            \
-    X(rejected_no_descriptor, "holdfast_connections_rejected_total", "reason=\"no_descriptor\"",   \
-      "")                                                                                          \
-    X(accept_paused_usec, "holdfast_accept_paused_seconds_total", "",                              \
+    X(rejected_per_address, "connections_rejected", "reason=\"per_address\"", "")                  \
+    X(rejected_unauthenticated, "connections_rejected", "reason=\"unauthenticated\"", "")          \
+    X(rejected_no_descriptor, "connections_rejected", "reason=\"no_descriptor\"", "")              \
+    X(accept_paused_usec, "accept_paused_seconds", "",                                             \
       "Time in which no connection was accepted.")                                                 \
-    X(disconnects_quit, "holdfast_client_disconnects_total", "reason=\"quit\"",                    \
-      "Connections ended, by reason.")                                                             \
-    X(disconnects_closed, "holdfast_client_disconnects_total", "reason=\"closed\"", "")            \
-    X(disconnects_reset, "holdfast_client_disconnects_total", "reason=\"reset\"", "")              \
-    X(disconnects_timeout, "holdfast_client_disconnects_total", "reason=\"timeout\"", "")          \
-    X(disconnects_error, "holdfast_client_disconnects_total", "reason=\"error\"", "")              \
-    X(disconnects_idle, "holdfast_client_disconnects_total", "reason=\"idle\"", "")                \
-    X(disconnects_auth_timeout, "holdfast_client_disconnects_total", "reason=\"auth_timeout\"",    \
-      "")                                                                                          \
-    X(disconnects_slow_request, "holdfast_client_disconnects_total", "reason=\"slow_request\"",    \
-      "")                                                                                          \
-    X(disconnects_protocol, "holdfast_client_disconnects_total", "reason=\"protocol\"", "")        \
-    X(disconnects_tls, "holdfast_client_disconnects_total", "reason=\"tls\"", "")                  \
-    X(disconnects_http, "holdfast_client_disconnects_total", "reason=\"http\"", "")                \
-    X(disconnects_output_limit, "holdfast_client_disconnects_total", "reason=\"output_limit\"",    \
-      "")                                                                                          \
-    X(disconnects_killed, "holdfast_client_disconnects_total", "reason=\"killed\"", "")            \
-    X(disconnects_lost, "holdfast_client_disconnects_total", "reason=\"lost\"", "")                \
-    X(disconnects_shutdown, "holdfast_client_disconnects_total", "reason=\"shutdown\"", "")        \
-    X(auth_failures_password, "holdfast_auth_failures_total", "reason=\"password\"",               \
+    X(disconnects_quit, "client_disconnects", "reason=\"quit\"", "Connections ended, by reason.")  \
+    X(disconnects_closed, "client_disconnects", "reason=\"closed\"", "")                           \
+    X(disconnects_reset, "client_disconnects", "reason=\"reset\"", "")                             \
+    X(disconnects_timeout, "client_disconnects", "reason=\"timeout\"", "")                         \
+    X(disconnects_error, "client_disconnects", "reason=\"error\"", "")                             \
+    X(disconnects_idle, "client_disconnects", "reason=\"idle\"", "")                               \
+    X(disconnects_auth_timeout, "client_disconnects", "reason=\"auth_timeout\"", "")               \
+    X(disconnects_slow_request, "client_disconnects", "reason=\"slow_request\"", "")               \
+    X(disconnects_protocol, "client_disconnects", "reason=\"protocol\"", "")                       \
+    X(disconnects_tls, "client_disconnects", "reason=\"tls\"", "")                                 \
+    X(disconnects_http, "client_disconnects", "reason=\"http\"", "")                               \
+    X(disconnects_output_limit, "client_disconnects", "reason=\"output_limit\"", "")               \
+    X(disconnects_killed, "client_disconnects", "reason=\"killed\"", "")                           \
+    X(disconnects_lost, "client_disconnects", "reason=\"lost\"", "")                               \
+    X(disconnects_shutdown, "client_disconnects", "reason=\"shutdown\"", "")                       \
+    X(auth_failures_password, "auth_failures", "reason=\"password\"",                              \
       "Refused AUTH and commands.")                                                                \
-    X(auth_failures_missing, "holdfast_auth_failures_total", "reason=\"missing\"", "")             \
-    X(auth_failures_permission, "holdfast_auth_failures_total", "reason=\"permission\"", "")       \
-    X(auth_failures_crowded, "holdfast_auth_failures_total", "reason=\"crowded\"", "")             \
-    X(protocol_errors_resp, "holdfast_protocol_errors_total", "kind=\"resp\"",                     \
-      "Input that is no request.")                                                                 \
-    X(protocol_errors_http, "holdfast_protocol_errors_total", "kind=\"http\"", "")                 \
-    X(protocol_errors_tls, "holdfast_protocol_errors_total", "kind=\"tls\"", "")                   \
-    X(protocol_errors_proxy, "holdfast_protocol_errors_total", "kind=\"proxy\"", "")               \
-    X(acquires_granted, "holdfast_lock_acquires_total", "outcome=\"granted\"",                     \
-      "Lock requests, by outcome.")                                                                \
-    X(acquires_reentered, "holdfast_lock_acquires_total", "outcome=\"reentered\"", "")             \
-    X(acquires_repeated, "holdfast_lock_acquires_total", "outcome=\"repeated\"", "")               \
-    X(acquires_busy, "holdfast_lock_acquires_total", "outcome=\"busy\"", "")                       \
-    X(acquires_timeout, "holdfast_lock_acquires_total", "outcome=\"timeout\"", "")                 \
-    X(acquires_no_quorum, "holdfast_lock_acquires_total", "outcome=\"no_quorum\"", "")             \
-    X(acquires_late, "holdfast_lock_acquires_total", "outcome=\"late\"", "")                       \
-    X(acquires_draining, "holdfast_lock_acquires_total", "outcome=\"draining\"", "")               \
-    X(acquires_paused, "holdfast_lock_acquires_total", "outcome=\"paused\"", "")                   \
-    X(acquires_kind, "holdfast_lock_acquires_total", "outcome=\"kind\"", "")                       \
-    X(acquires_held, "holdfast_lock_acquires_total", "outcome=\"held\"", "")                       \
-    X(acquires_limit, "holdfast_lock_acquires_total", "outcome=\"limit\"", "")                     \
-    X(acquires_deadlock, "holdfast_lock_acquires_total", "outcome=\"deadlock\"", "")               \
-    X(acquires_abandoned, "holdfast_lock_acquires_total", "outcome=\"abandoned\"", "")             \
-    X(acquire_undos, "holdfast_lock_undos_total", "", "Acquires taken back from the masters.")     \
-    X(acquire_tries, "holdfast_lock_acquire_tries_total", "",                                      \
+    X(auth_failures_missing, "auth_failures", "reason=\"missing\"", "")                            \
+    X(auth_failures_permission, "auth_failures", "reason=\"permission\"", "")                      \
+    X(auth_failures_crowded, "auth_failures", "reason=\"crowded\"", "")                            \
+    X(protocol_errors_resp, "protocol_errors", "kind=\"resp\"", "Input that is no request.")       \
+    X(protocol_errors_http, "protocol_errors", "kind=\"http\"", "")                                \
+    X(protocol_errors_tls, "protocol_errors", "kind=\"tls\"", "")                                  \
+    X(protocol_errors_proxy, "protocol_errors", "kind=\"proxy\"", "")                              \
+    X(acquires_granted, "lock_acquires", "outcome=\"granted\"", "Lock requests, by outcome.")      \
+    X(acquires_reentered, "lock_acquires", "outcome=\"reentered\"", "")                            \
+    X(acquires_repeated, "lock_acquires", "outcome=\"repeated\"", "")                              \
+    X(acquires_busy, "lock_acquires", "outcome=\"busy\"", "")                                      \
+    X(acquires_timeout, "lock_acquires", "outcome=\"timeout\"", "")                                \
+    X(acquires_no_quorum, "lock_acquires", "outcome=\"no_quorum\"", "")                            \
+    X(acquires_late, "lock_acquires", "outcome=\"late\"", "")                                      \
+    X(acquires_draining, "lock_acquires", "outcome=\"draining\"", "")                              \
+    X(acquires_paused, "lock_acquires", "outcome=\"paused\"", "")                                  \
+    X(acquires_kind, "lock_acquires", "outcome=\"kind\"", "")                                      \
+    X(acquires_held, "lock_acquires", "outcome=\"held\"", "")                                      \
+    X(acquires_limit, "lock_acquires", "outcome=\"limit\"", "")                                    \
+    X(acquires_deadlock, "lock_acquires", "outcome=\"deadlock\"", "")                              \
+    X(acquires_abandoned, "lock_acquires", "outcome=\"abandoned\"", "")                            \
+    X(acquire_undos, "lock_undos", "", "Acquires taken back from the masters.")                    \
+    X(acquire_tries, "lock_acquire_tries", "",                                                     \
       "Questions put to the masters for a lock; per grant: 1 is best.")                            \
-    X(handovers, "holdfast_lock_handovers_total", "",                                              \
+    X(handovers, "lock_handovers", "",                                                             \
       "Grants by hand-over from a client of this broker, in one script.")                          \
-    X(yields, "holdfast_lock_yields_total", "",                                                    \
+    X(yields, "lock_yields", "",                                                                   \
       "Releases in favour of another broker although clients of this one waited.")                 \
-    X(wakeups, "holdfast_lock_wakeups_total", "",                                                  \
+    X(wakeups, "lock_wakeups", "",                                                                 \
       "Times that this broker was called up for a lock released elsewhere.")                       \
-    X(turns_passed, "holdfast_lock_turns_passed_total", "", "Turns given back unused.")            \
-    X(retries, "holdfast_lock_retries_total", "",                                                  \
-      "Locks asked for again without having been called up.")                                      \
-    X(releases_client, "holdfast_lock_releases_total", "reason=\"client\"",                        \
-      "Holds ended in order.")                                                                     \
-    X(releases_disconnect, "holdfast_lock_releases_total", "reason=\"disconnect\"", "")            \
-    X(releases_expired, "holdfast_lock_releases_total", "reason=\"expired\"", "")                  \
-    X(releases_forced, "holdfast_lock_releases_total", "reason=\"forced\"", "")                    \
-    X(lost_no_quorum, "holdfast_locks_lost_total", "reason=\"no_quorum\"",                         \
+    X(turns_passed, "lock_turns_passed", "", "Turns given back unused.")                           \
+    X(retries, "lock_retries", "", "Locks asked for again without having been called up.")         \
+    X(releases_client, "lock_releases", "reason=\"client\"", "Holds ended in order.")              \
+    X(releases_disconnect, "lock_releases", "reason=\"disconnect\"", "")                           \
+    X(releases_expired, "lock_releases", "reason=\"expired\"", "")                                 \
+    X(releases_forced, "lock_releases", "reason=\"forced\"", "")                                   \
+    X(lost_no_quorum, "locks_lost", "reason=\"no_quorum\"",                                        \
       "Holds that ended although somebody relied on them.")                                        \
-    X(lost_max_hold, "holdfast_locks_lost_total", "reason=\"max_hold\"", "")                       \
-    X(lost_gone, "holdfast_locks_lost_total", "reason=\"gone\"", "")                               \
-    X(lost_moved, "holdfast_locks_lost_total", "reason=\"moved\"", "")                             \
-    X(lost_forced, "holdfast_locks_lost_total", "reason=\"forced\"", "")                           \
-    X(lost_pause, "holdfast_locks_lost_total", "reason=\"pause\"", "")                             \
-    X(renewals_ok, "holdfast_lease_renewals_total", "outcome=\"ok\"",                              \
-      "Renewals of one hold, by outcome.")                                                         \
-    X(renewals_failed, "holdfast_lease_renewals_total", "outcome=\"failed\"", "")                  \
-    X(renewals_lost, "holdfast_lease_renewals_total", "outcome=\"lost\"", "")                      \
-    X(renewal_batches, "holdfast_lease_renewal_batches_total", "",                                 \
-      "Script calls that carried renewals.")                                                       \
-    X(jeopardies, "holdfast_lease_jeopardies_total", "",                                           \
-      "Holds whose renewal failed while time was left.")                                           \
-    X(heals_planted, "holdfast_lock_heals_total", "outcome=\"planted\"",                           \
+    X(lost_max_hold, "locks_lost", "reason=\"max_hold\"", "")                                      \
+    X(lost_gone, "locks_lost", "reason=\"gone\"", "")                                              \
+    X(lost_moved, "locks_lost", "reason=\"moved\"", "")                                            \
+    X(lost_forced, "locks_lost", "reason=\"forced\"", "")                                          \
+    X(lost_pause, "locks_lost", "reason=\"pause\"", "")                                            \
+    X(renewals_ok, "lease_renewals", "outcome=\"ok\"", "Renewals of one hold, by outcome.")        \
+    X(renewals_failed, "lease_renewals", "outcome=\"failed\"", "")                                 \
+    X(renewals_lost, "lease_renewals", "outcome=\"lost\"", "")                                     \
+    X(renewal_batches, "lease_renewal_batches", "", "Script calls that carried renewals.")         \
+    X(jeopardies, "lease_jeopardies", "", "Holds whose renewal failed while time was left.")       \
+    X(heals_planted, "lock_heals", "outcome=\"planted\"",                                          \
       "Holds put on a master that had none; refused: it had one.")                                 \
-    X(heals_refused, "holdfast_lock_heals_total", "outcome=\"refused\"", "")                       \
-    X(fence_writebacks, "holdfast_fence_writebacks_total", "",                                     \
+    X(heals_refused, "lock_heals", "outcome=\"refused\"", "")                                      \
+    X(fence_writebacks, "fence_writebacks", "",                                                    \
       "Grants that needed a commit round for the token.")                                          \
-    X(fence_regressions, "holdfast_fence_regressions_total", "",                                   \
+    X(fence_regressions, "fence_regressions", "",                                                  \
       "Tokens that were not above those granted before, and were refused. Must stay 0.")           \
-    X(messages_sent, "holdfast_messages_total", "",                                                \
-      "Pushes and channel messages sent to clients.")                                              \
-    X(messages_dropped, "holdfast_messages_dropped_total", "",                                     \
+    X(messages_sent, "messages", "", "Pushes and channel messages sent to clients.")               \
+    X(messages_dropped, "messages_dropped", "",                                                    \
       "Channel messages that nobody was told, because too many waited.")                           \
-    X(http_requests, "holdfast_http_requests_total", "", "Requests to the HTTP listener.")         \
-    X(http_connections_cut, "holdfast_http_connections_cut_total", "",                             \
+    X(http_requests, "http_requests", "", "Requests to the HTTP listener.")                        \
+    X(http_connections_cut, "http_connections_cut", "",                                            \
       "HTTP connections ended because they took long.")                                            \
-    X(log_lines_dropped, "holdfast_log_lines_dropped_total", "",                                   \
-      "Lines of the log that nobody took in time.")                                                \
-    X(pauses_detected, "holdfast_pauses_detected_total", "",                                       \
-      "Times that this process itself stood still.")                                               \
-    X(config_reloads_ok, "holdfast_config_reloads_total", "outcome=\"ok\"",                        \
-      "Configuration reloads.")                                                                    \
-    X(config_reloads_failed, "holdfast_config_reloads_total", "outcome=\"failed\"", "")
+    X(log_lines_dropped, "log_lines_dropped", "", "Lines of the log that nobody took in time.")    \
+    X(pauses_detected, "pauses_detected", "", "Times that this process itself stood still.")       \
+    X(config_reloads_ok, "config_reloads", "outcome=\"ok\"", "Configuration reloads.")             \
+    X(config_reloads_failed, "config_reloads", "outcome=\"failed\"", "")
 #define STATS_COUNTERS(X) STATS_REDIS_COUNTERS(X) STATS_OWN_COUNTERS(X)
 
 /* X(field, metric, help): each in microseconds, shown in seconds. */

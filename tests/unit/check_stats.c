@@ -370,10 +370,11 @@ START_TEST(each_counter_is_shown)
     snprintf(line, sizeof line, "%s:%llu", #field, (unsigned long long)value);                     \
     ASSERT_LINE(buf_head(&all_info), line);                                                        \
     if (strcmp(#field, "accept_paused_usec") == 0)                                                 \
-        snprintf(line, sizeof line, "%s %.6f", metric, (double)value / 1e6);                       \
+        snprintf(line, sizeof line, "holdfast_%s_total %.6f", metric, (double)value / 1e6);        \
     else                                                                                           \
-        snprintf(line, sizeof line, *labels ? "%s{%s} %llu" : "%s%s %llu", metric, labels,         \
-                 (unsigned long long)value);                                                       \
+        snprintf(line, sizeof line,                                                                \
+                 *labels ? "holdfast_%s_total{%s} %llu" : "holdfast_%s_total%s %llu", metric,      \
+                 labels, (unsigned long long)value);                                               \
     ASSERT_LINE(metrics_text, line);                                                               \
     value++;
     STATS_COUNTERS(SEE)

@@ -1,4 +1,5 @@
-/* The protocol is libsystemd's business; here is only what to do without it. */
+/* The protocol is libsystemd's business; here is what to do without it, and where credentials are.
+ */
 #include "base/systemd.h"
 
 #include <inttypes.h>

@@ -83,7 +83,7 @@ struct conf_master {
     char *password_file;       /* NULL, or where the password is read from; may begin with %d/ */
     char *password_credential; /* NULL, or its name in $CREDENTIALS_DIRECTORY */
     /* For TLS; NULL when there is none. */
-    char *ca, *certificate, *key; /* paths, see conf_expand_path() */
+    char *ca, *certificate, *key; /* paths, see credential_expand() */
     char *server_name;            /* in place of host */
     int db;
     int line[CONF_MASTER_KEYS]; /* in the file; 0: not from the file */
@@ -157,7 +157,7 @@ struct conf {
     /* [http] */
     struct conf_listens http_listen; /* TCP only; may be empty: off */
     char *http_hosts;                /* names with CONF_HOSTS_BETWEEN between them; NULL: none */
-    /* [tls]; paths, see conf_expand_path(); NULL: none */
+    /* [tls]; paths, see credential_expand(); NULL: none */
     char *tls_certificate;
     char *tls_key;
     char *tls_ca;
@@ -275,10 +275,6 @@ int conf_set_live(struct conf *conf, const char *name, const char *value,
 
 void conf_clear_masters(struct conf *conf);
 void conf_clear_users(struct conf *conf);
-
-/* Writes the path that one in the configuration stands for: %d/ is the directory of the unit's
- * credentials. Returns -1 when there is none, or the path is too long. */
-int conf_expand_path(const char *path, char *out, size_t size, struct conf_error *err) MUST_CHECK;
 
 /* Reads password files and credentials into the masters' passwords; once for a struct conf, as a
  * second password for a master is an error. Returns -1 when one cannot be read. Blocks on the

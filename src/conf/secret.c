@@ -1,9 +1,7 @@
-/* secret: the passwords that masters read from a file or from a systemd credential, and what a
- * path in the configuration stands for.
+/* secret: the passwords that masters read from a file or from a systemd credential.
  *
- * The only part of conf that looks outside: at files, and at $CREDENTIALS_DIRECTORY for where
- * credentials are (systemd.exec(5)). Passwords are wiped before their memory is given back and
- * never stand in a message. */
+ * The only part of conf that looks outside, at files. Passwords are wiped before their memory is
+ * given back and never stand in a message. */
 #include "conf/private.h"
 
 #include <stdio.h>
@@ -11,34 +9,16 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/credential.h"
+
 enum { SECRET_MAX = 4096, PATH_ROOM = 1024 };
-
-static int credential_path(const char *name, char *out, size_t size, struct conf_error *err)
-{
-    const char *dir = getenv("CREDENTIALS_DIRECTORY");
-
-    if (dir == NULL)
-        return conf_refuse(err, "there are no credentials: CREDENTIALS_DIRECTORY is not set (see "
-                                "LoadCredential= in systemd.exec(5))");
-    return (size_t)snprintf(out, size, "%s/%s", dir, name) < size
-               ? 0
-               : conf_refuse(err, "the path is too long");
-}
-
-int conf_expand_path(const char *path, char *out, size_t size, struct conf_error *err)
-{
-    if (strncmp(path, "%d/", 3) == 0)
-        return credential_path(path + 3, out, size, err);
-    return (size_t)snprintf(out, size, "%s", path) < size
-               ? 0
-               : conf_refuse(err, "the path is too long");
-}
 
 static int secret_path(const struct conf_master *m, char *out, size_t size, struct conf_error *err)
 {
-    if (m->password_credential != NULL)
-        return credential_path(m->password_credential, out, size, err);
-    return conf_expand_path(m->password_file, out, size, err);
+    const char *why = m->password_credential ? credential_path(m->password_credential, out, size)
+                                             : credential_expand(m->password_file, out, size);
+
+    return why ? conf_refuse(err, "%s", why) : 0;
 }
 
 /* Takes a password from a file. One newline at the end is the editor's; anything else is taken as

@@ -1,5 +1,5 @@
 /*
- * Opens the sockets of HTTP and bounds its connections.
+ * Bounds the connections of HTTP.
  *
  * evhttp reads requests and writes answers. It sets no bound to what is bounded here: how many
  * connections there are, and how long one may last however its bytes are spread. For this each
@@ -14,15 +14,12 @@
 #include <event2/http.h>
 #include <event2/listener.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "conf/conf.h"
 #include "http/private.h"
-#include "net/stream.h"
 #include "stats/stats.h"
 
 enum { SWEEP_MS = 100 };
@@ -38,11 +35,18 @@ static struct http_conns *open_conns; /* those of this process, for on_accept_er
 
 /* ---- connections ---- */
 
+static void pause_socket(struct evhttp_bound_socket *socket, void *arg)
+{
+    const struct http_conns *h = arg;
+    struct evconnlistener *listener = evhttp_bound_socket_get_listener(socket);
+
+    (void)(h->paused ? evconnlistener_disable : evconnlistener_enable)(listener);
+}
+
 static void set_paused(struct http_conns *h, bool paused)
 {
     h->paused = paused;
-    for (size_t i = 0; i < h->n_sockets; i++)
-        (paused ? evconnlistener_disable : evconnlistener_enable)(h->sockets[i]);
+    evhttp_foreach_bound_socket(h->evhttp, pause_socket, h);
 }
 
 static bool conn_has_ended(const struct conn *c)
@@ -134,28 +138,13 @@ static void on_accept_error(struct evconnlistener *socket, void *arg)
     arm_sweep(h);
 }
 
-/* ---- listening ---- */
-
-static int refuse_listen(const char *where, const char *why, char *error, size_t error_size)
+void http_conns_listen(struct http_conns *h, int fd)
 {
-    snprintf(error, error_size, "cannot listen on %s (http.listen): %s", where, why);
-    return -1;
-}
-
-static void add_socket(struct http_conns *h, int fd)
-{
-    char where[STREAM_ADDRESS_MAX] = "?";
-    struct sockaddr_storage bound;
-    socklen_t len = sizeof bound;
     struct evhttp_bound_socket *handle = evhttp_accept_socket_with_handle(h->evhttp, fd);
 
     if (!handle)
         util_die("cannot make an HTTP listener");
-    h->sockets[h->n_sockets] = evhttp_bound_socket_get_listener(handle);
-    evconnlistener_set_error_cb(h->sockets[h->n_sockets++], on_accept_error);
-    if (getsockname(fd, (struct sockaddr *)&bound, &len) == 0)
-        stream_address(where, (struct sockaddr *)&bound, len);
-    log_info("http", "status page and metrics on http://%s/", where);
+    evconnlistener_set_error_cb(evhttp_bound_socket_get_listener(handle), on_accept_error);
 }
 
 /* ---- life ---- */
@@ -167,25 +156,6 @@ void http_conns_init(struct http_conns *h, struct event_base *base, struct evhtt
     event_assign(&h->timer, base, -1, 0, on_sweep, h);
     evhttp_set_bevcb(evhttp, make_conn, h);
     open_conns = h;
-}
-
-int http_conns_open(struct http_conns *h, const struct conf_listens *listens, char *error,
-                    size_t error_size)
-{
-    char where[STREAM_ADDRESS_MAX];
-    int fds[2];
-
-    for (size_t i = 0; i < listens->count; i++) {
-        const struct conf_listen *l = &listens->v[i];
-        if (l->is_unix)
-            return refuse_listen(l->host, "it must be a TCP address", error, error_size);
-        if (stream_listen(l->host, l->port, fds, where) != 0)
-            return refuse_listen(where, strerror(errno), error, error_size);
-        for (int k = 0; k < 2; k++)
-            if (fds[k] >= 0)
-                add_socket(h, fds[k]);
-    }
-    return 0;
 }
 
 void http_conns_fini(struct http_conns *h)

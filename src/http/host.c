@@ -6,6 +6,7 @@
  * the name in Host, and that is not one of ours. An address in Host needs no name, so nobody can
  * have made it lead elsewhere.
  */
+#include "conf/conf.h"
 #include "http/private.h"
 
 #include <arpa/inet.h>

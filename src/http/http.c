@@ -220,8 +220,7 @@ void http_second(struct http *h)
 
 /* ---- life ---- */
 
-struct http *http_new(struct event_base *base, const struct conf_listens *listens,
-                      const struct http_hooks *hooks, char *error, size_t error_size)
+struct http *http_new(struct event_base *base, const struct http_hooks *hooks)
 {
     struct http *h = util_alloc(sizeof *h);
 
@@ -241,11 +240,12 @@ struct http *http_new(struct event_base *base, const struct conf_listens *listen
                                               EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE |
                                               EVHTTP_REQ_OPTIONS | EVHTTP_REQ_TRACE |
                                               EVHTTP_REQ_PATCH);
-    if (http_conns_open(&h->conns, listens, error, error_size) != 0) {
-        http_free(h);
-        return NULL;
-    }
     return h;
+}
+
+void http_listen(struct http *h, int fd)
+{
+    http_conns_listen(&h->conns, fd);
 }
 
 void http_free(struct http *h)

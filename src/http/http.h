@@ -19,7 +19,6 @@
 #include "http/status.h"
 
 struct buf;
-struct conf_listens;
 struct event_base;
 struct http;
 
@@ -44,10 +43,10 @@ struct http_hooks {
     void (*view)(void *arg, struct http_view *);
 };
 
-/* Listens on every address of the list, which is TCP only; hooks are copied. NULL: `error` says
- * which address and why, none is open. */
-struct http *http_new(struct event_base *, const struct conf_listens *, const struct http_hooks *,
-                      char *error, size_t error_size) MUST_CHECK;
+/* Makes one that listens nowhere; hooks are copied. */
+struct http *http_new(struct event_base *, const struct http_hooks *);
+/* Listens on a socket too, which is its own from here on. */
+void http_listen(struct http *, int fd);
 
 /* Takes a sample for the curves; call once a second. NULL is allowed. */
 void http_second(struct http *);

@@ -11,8 +11,8 @@
 #include "base/buf.h"
 #include "base/utf8.h"
 #include "base/util.h"
-#include "session/lostlog.h"
 #include "stats/gauges.h"
+#include "stats/lostlog.h"
 #include "stats/stats.h"
 
 enum { NAME_SHOWN = 96 };
@@ -36,7 +36,7 @@ static json_t *take_text(struct buf *text)
     return json;
 }
 
-static json_t *text_json(const char *text)
+static json_t *shown_text(const char *text)
 {
     struct buf out = {0};
 
@@ -45,7 +45,7 @@ static json_t *text_json(const char *text)
 }
 
 /* Makes the name of a lock of which so many bytes are kept; its end may be left out. */
-static json_t *lock_json(const char *lock, size_t kept, size_t len)
+static json_t *shown_lock(const char *lock, size_t kept, size_t len)
 {
     struct buf out = {0};
     size_t n = kept < NAME_SHOWN ? kept : NAME_SHOWN;
@@ -59,15 +59,15 @@ static json_t *lock_json(const char *lock, size_t kept, size_t len)
     return take_text(&out);
 }
 
-static json_t *masters_json(const struct stats_gauges *g)
+static json_t *all_masters_json(const struct stats_gauges *g)
 {
     json_t *list = json_array();
 
     for (size_t i = 0; i < g->masters_len; i++) {
         const struct stats_master *m = &g->masters[i];
-        json_t *master = json_pack("{s:o, s:o, s:o, s:o, s:b}", "name", text_json(m->name),
-                                   "address", text_json(m->address), "state", text_json(m->state),
-                                   "error", text_json(m->error), "up", m->up);
+        json_t *master = json_pack("{s:o, s:o, s:o, s:o, s:b}", "name", shown_text(m->name),
+                                   "address", shown_text(m->address), "state", shown_text(m->state),
+                                   "error", shown_text(m->error), "up", m->up);
         json_object_update_new(master,
                                json_pack("{s:I, s:I, s:I, s:I, s:I}", "quarantine_ms",
                                          m->quarantine_remaining_ms, "latency_us", m->latency_us,
@@ -84,11 +84,11 @@ static json_t *rows_json(const struct http_row *rows, size_t n)
 
     for (const struct http_row *row = rows; row < rows + n; row++)
         json_array_append_new(list, json_pack("{s:o, s:I, s:I, s:i, s:I, s:o, s:o}", "lock",
-                                              lock_json(row->name, row->name_len, row->name_len),
+                                              shown_lock(row->name, row->name_len, row->name_len),
                                               "since_ms", row->since_ms, "left_ms", row->left_ms,
                                               "waiting", row->waiters, "client", row->client,
-                                              "client_name", text_json(row->client_name), "address",
-                                              text_json(row->peer)));
+                                              "client_name", shown_text(row->client_name),
+                                              "address", shown_text(row->peer)));
     return list;
 }
 
@@ -102,7 +102,7 @@ static json_t *losses_json(int64_t now_ms)
         json_t *token = json_sprintf("%lld", (long long)e->token); /* too large for a script */
         int64_t ago_ms = now_ms > e->at_ms ? now_ms - e->at_ms : 0;
         json_array_append_new(list, json_pack("{s:o, s:s, s:I, s:I, s:o, s:I}", "lock",
-                                              lock_json(e->name, kept, e->name_len), "reason",
+                                              shown_lock(e->name, kept, e->name_len), "reason",
                                               e->reason, "ago_ms", ago_ms, "held_ms", e->held_ms,
                                               "token", token, "client", e->client));
     }
@@ -181,10 +181,10 @@ void http_status(struct buf *out, const struct http_view *v)
     json_t *json = figures_json(v);
 
     json_object_update_new(json, json_pack("{s:s, s:s, s:o, s:o, s:o}", "state", state, "version",
-                                           stats_version(), "id", text_json(v->id), "status",
-                                           text_json(v->status), "notice", text_json(v->notice)));
+                                           stats_version(), "id", shown_text(v->id), "status",
+                                           shown_text(v->status), "notice", shown_text(v->notice)));
     json_object_set_new(json, "curves", curves_json(v));
-    json_object_set_new(json, "masters", masters_json(g));
+    json_object_set_new(json, "masters", all_masters_json(g));
     json_object_set_new(json, "waits", rows_json(v->waits, v->n_waits));
     json_object_set_new(json, "holds", rows_json(v->holds, v->n_holds));
     json_object_set_new(json, "losses", losses_json(v->now_ms));

@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "lock/broker_state.h"
 #include "net/resp.h"
-#include "session/lostlog.h"
+#include "stats/lostlog.h"
 #include "session/pubsub.h"
 #include "stats/stats.h"
 

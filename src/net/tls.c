@@ -18,7 +18,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "conf/conf.h"
+#include "base/credential.h"
 
 #if OPENSSL_VERSION_NUMBER < 0x30000000L
 #define SSL_get1_peer_certificate SSL_get_peer_certificate
@@ -83,16 +83,16 @@ static int load_certificate(SSL_CTX *ctx, const struct tls_files *f, char *error
 {
     const char *key = f->key ? f->key : f->certificate;
     char path[PATH_ROOM];
-    struct conf_error why;
+    const char *why;
 
     if (!f->certificate)
         return 0;
-    if (conf_expand_path(f->certificate, path, sizeof path, &why) != 0)
-        return refuse_file(error, size, "certificate", f->certificate, why.text);
+    if ((why = credential_expand(f->certificate, path, sizeof path)))
+        return refuse_file(error, size, "certificate", f->certificate, why);
     if (SSL_CTX_use_certificate_chain_file(ctx, path) != 1)
         return refuse_file(error, size, "certificate", path, first_error());
-    if (conf_expand_path(key, path, sizeof path, &why) != 0)
-        return refuse_file(error, size, "key", key, why.text);
+    if ((why = credential_expand(key, path, sizeof path)))
+        return refuse_file(error, size, "key", key, why);
     if (SSL_CTX_use_PrivateKey_file(ctx, path, SSL_FILETYPE_PEM) != 1)
         return refuse_file(error, size, "key", path, first_error());
     return 0;
@@ -104,12 +104,12 @@ static int load_ca(SSL_CTX *ctx, const struct tls_files *f, bool for_clients, ch
                    size_t size)
 {
     char path[PATH_ROOM];
-    struct conf_error why;
+    const char *why;
 
     if (!f->ca)
         return 0;
-    if (conf_expand_path(f->ca, path, sizeof path, &why) != 0)
-        return refuse_file(error, size, "ca", f->ca, why.text);
+    if ((why = credential_expand(f->ca, path, sizeof path)))
+        return refuse_file(error, size, "ca", f->ca, why);
     if (SSL_CTX_load_verify_locations(ctx, path, NULL) != 1)
         return refuse_file(error, size, "ca", path, first_error());
     if (for_clients)
@@ -157,13 +157,6 @@ struct ssl_ctx_st *tls_client_new(const struct tls_files *f, char *error, size_t
     return ctx;
 }
 
-struct ssl_ctx_st *tls_master_new(const struct conf_master *m, char *error, size_t error_size)
-{
-    const struct tls_files files = {.certificate = m->certificate, .key = m->key, .ca = m->ca};
-
-    return tls_client_new(&files, error, error_size);
-}
-
 static int64_t expiry_s(const X509 *certificate)
 {
     struct tm tm;
@@ -187,11 +180,6 @@ int64_t tls_context_expiry_s(struct ssl_ctx_st *ctx)
     }
     ERR_clear_error();
     return first_s == INT64_MAX ? 0 : first_s;
-}
-
-const char *tls_master_name(const struct conf_master *m)
-{
-    return m->server_name ? m->server_name : m->host;
 }
 
 void tls_context_free(struct ssl_ctx_st *ctx)

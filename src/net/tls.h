@@ -13,11 +13,10 @@
 
 #include "base/util.h"
 
-struct conf_master;
 struct ssl_ctx_st;
 struct ssl_st;
 
-/* Paths of PEM files, as they stand in the configuration (conf_expand_path); NULL: none. */
+/* Paths of PEM files, as they stand in the configuration (credential_expand); NULL: none. */
 struct tls_files {
     const char *certificate; /* ours, and behind it those between it and the root */
     const char *key;         /* of it, without a passphrase; none: it is in `certificate` */
@@ -36,14 +35,9 @@ struct ssl_ctx_st *tls_server_new(const struct tls_files *, enum tls_clients, ch
                                   size_t error_size) MUST_CHECK;
 struct ssl_ctx_st *tls_client_new(const struct tls_files *, char *error,
                                   size_t error_size) MUST_CHECK;
-/* Makes one for connections to a master, likewise, from the files that its configuration names. */
-struct ssl_ctx_st *tls_master_new(const struct conf_master *, char *error,
-                                  size_t error_size) MUST_CHECK;
 /* Returns when the first of the certificates that it shows expires, in seconds since 1970; 0 if it
  * shows none. */
 int64_t tls_context_expiry_s(struct ssl_ctx_st *);
-/* Returns the name that a master's certificate must be for. */
-const char *tls_master_name(const struct conf_master *);
 /* Frees a context; connections made from it go on. NULL is allowed. */
 void tls_context_free(struct ssl_ctx_st *);
 

@@ -119,6 +119,18 @@ static void set_secret(struct master *m, const struct conf_master *conf)
     m->password = copy(conf->password);
 }
 
+struct ssl_ctx_st *master_tls_new(const struct conf_master *m, char *error, size_t error_size)
+{
+    const struct tls_files files = {.certificate = m->certificate, .key = m->key, .ca = m->ca};
+
+    return tls_client_new(&files, error, error_size);
+}
+
+const char *master_tls_name(const struct conf_master *m)
+{
+    return m->server_name ? m->server_name : m->host;
+}
+
 /* Makes the TLS context anew, because the files may be others under the same names. */
 static void set_tls(struct master *m, const struct conf_master *conf)
 {
@@ -127,14 +139,14 @@ static void set_tls(struct master *m, const struct conf_master *conf)
 
     if (!m->secure)
         return;
-    if (!(fresh = tls_master_new(conf, error, sizeof error))) {
+    if (!(fresh = master_tls_new(conf, error, sizeof error))) {
         log_error(m->object, "TLS: %s", error);
         return;
     }
     tls_context_free(m->tls);
     m->tls = fresh;
     free(m->server_name);
-    m->server_name = util_strdup(tls_master_name(conf));
+    m->server_name = util_strdup(master_tls_name(conf));
     stream_secure(&m->stream, m->tls, m->server_name);
 }
 

@@ -24,9 +24,11 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "base/util.h"
 #include "redis/script.h"
 
 struct conf_master;
+struct ssl_ctx_st;
 struct event_base;
 struct evdns_base;
 struct hist;
@@ -143,6 +145,13 @@ struct master_setup {
     void (*on_look)(void *arg, struct master *, const struct master_look *);
     void *arg;
 };
+
+/* Makes a context for connections to a master from the files that its configuration names
+ * (tls_client_new). */
+struct ssl_ctx_st *master_tls_new(const struct conf_master *, char *error,
+                                  size_t error_size) MUST_CHECK;
+/* Returns the name that its certificate must be for. */
+const char *master_tls_name(const struct conf_master *);
 
 /* Returns a new master, DOWN. Copies `conf` whole and `setup` without its strings, which must live
  * on. Masters that share setup.arg are one set: no two of them may be the same server. */

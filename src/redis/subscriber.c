@@ -19,6 +19,7 @@
 #include "net/request.h"
 #include "net/stream.h"
 #include "net/tls.h"
+#include "redis/master.h"
 
 enum { RETRY_MS = 1000, KEEPALIVE_MS = 5000, SILENT_MS = 15000, BEAT_MS = 300, DEAF_MS = 1000 };
 
@@ -172,12 +173,12 @@ void subscriber_configure(struct subscriber *w, const struct conf_master *conf)
     free(w->password);
     w->user = conf->user ? util_strdup(conf->user) : NULL;
     w->password = conf->password ? util_strdup(conf->password) : NULL;
-    if (!w->secure || !(fresh = tls_master_new(conf, error, sizeof error)))
+    if (!w->secure || !(fresh = master_tls_new(conf, error, sizeof error)))
         return;
     tls_context_free(w->tls);
     w->tls = fresh;
     free(w->server_name);
-    w->server_name = util_strdup(tls_master_name(conf));
+    w->server_name = util_strdup(master_tls_name(conf));
     stream_secure(&w->stream, w->tls, w->server_name);
 }
 

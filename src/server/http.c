@@ -5,6 +5,8 @@
  * Looks at connections, not at the table of locks: there are at most max_clients of them, and a
  * request for the page must not hold up a million locks.
  */
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -12,6 +14,7 @@
 #include "base/log.h"
 #include "http/http.h"
 #include "lock/view.h"
+#include "net/stream.h"
 #include "redis/master.h"
 #include "server/private.h"
 #include "stats/gauges.h"
@@ -179,6 +182,44 @@ static void fill_view(void *arg, struct http_view *view)
 
 /* ---- start ---- */
 
+static int refuse_listen(const char *where, const char *why, char *error, size_t error_size)
+{
+    snprintf(error, error_size, "cannot listen on %s (http.listen): %s", where, why);
+    return -1;
+}
+
+static void add_socket(struct http *http, int fd)
+{
+    char where[STREAM_ADDRESS_MAX] = "?";
+    struct sockaddr_storage bound;
+    socklen_t len = sizeof bound;
+
+    if (getsockname(fd, (struct sockaddr *)&bound, &len) == 0)
+        stream_address(where, (struct sockaddr *)&bound, len);
+    http_listen(http, fd);
+    log_info("http", "status page and metrics on http://%s/", where);
+}
+
+/* Listens on every address of http.listen. -1: `error` says which cannot be had, and why. */
+static int listen_to_all(struct server *s, char *error, size_t error_size)
+{
+    const struct conf_listens *listens = &s->conf.http_listen;
+    char where[STREAM_ADDRESS_MAX];
+    int fds[2];
+
+    for (size_t i = 0; i < listens->count; i++) {
+        const struct conf_listen *l = &listens->v[i];
+        if (l->is_unix)
+            return refuse_listen(l->host, "it must be a TCP address", error, error_size);
+        if (stream_listen(l->host, l->port, fds, where) != 0)
+            return refuse_listen(where, strerror(errno), error, error_size);
+        for (int k = 0; k < 2; k++)
+            if (fds[k] >= 0)
+                add_socket(s->http, fds[k]);
+    }
+    return 0;
+}
+
 int server_open_http(struct server *s, char *error, size_t error_size)
 {
     const struct http_hooks hooks = {.arg = s,
@@ -190,9 +231,11 @@ int server_open_http(struct server *s, char *error, size_t error_size)
 
     if (s->conf.http_listen.count == 0)
         return 0;
-    s->http = http_new(s->base, &s->conf.http_listen, &hooks, error, error_size);
-    if (s->http)
+    s->http = http_new(s->base, &hooks);
+    if (listen_to_all(s, error, error_size) == 0)
         return 0;
+    http_free(s->http);
+    s->http = NULL;
     if (!conf_is_default(&s->conf, "http", "listen"))
         return -1;
     log_warn("http", "no metrics and no status page: %s", error);

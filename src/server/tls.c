@@ -27,7 +27,7 @@ static int check_masters(const struct conf *conf, char *error, size_t error_size
         struct ssl_ctx_st *context;
         if (!m->tls)
             continue;
-        if (!(context = tls_master_new(m, why, sizeof why))) {
+        if (!(context = master_tls_new(m, why, sizeof why))) {
             snprintf(error, error_size, "masters: %s.%s", m->name, why);
             return -1;
         }

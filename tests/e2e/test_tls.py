@@ -427,7 +427,7 @@ def test_the_end_of_the_certificate_is_told(make_tls_broker, masters1, ca, tmp_p
     cert, key = ca.issue("ends", days=30)
     broker = make_tls_broker(masters1, {"certificate": cert, "key": key}, args=["-o", "http.listen=127.0.0.1:0"])
     assert 29 * DAY_S < expiry_metric(broker) <= 30 * DAY_S
-    assert "expires" not in http_text(broker, "/") and "expires" not in broker.log_text()
+    assert "expires" not in http_text(broker, "/status.json") and "expires" not in broker.log_text()
     assert "expires" not in run("-t", "-c", broker.conf)[2]
 
     mark = broker.log_size()
@@ -435,7 +435,7 @@ def test_the_end_of_the_certificate_is_told(make_tls_broker, masters1, ca, tmp_p
     broker.hup()
     broker.wait_log(r"warn  tls: the certificate for clients expires in [45] days, at \d{4}-", since=mark)
     assert 4 * DAY_S < expiry_metric(broker) <= 5 * DAY_S
-    assert re.search("the certificate for clients expires in [45] days", http_text(broker, "/"))
+    assert re.search("the certificate for clients expires in [45] days", http_text(broker, "/status.json"))
     status, _, err = run("-t", "-c", broker.conf)
     assert status == 0 and re.search("warning: the certificate for clients expires in [45] days", err)
 
@@ -461,11 +461,11 @@ def test_how_early_the_end_is_told(make_tls_broker, masters1, ca):
     cert, key = ca.issue("short", days=5)
     broker = make_tls_broker(masters1, {"certificate": cert, "key": key, "expiry_warning": "2d"},
                              args=["-o", "http.listen=127.0.0.1:0"])
-    assert "expires" not in http_text(broker, "/") and "expires" not in broker.log_text()
+    assert "expires" not in http_text(broker, "/status.json") and "expires" not in broker.log_text()
     assert "expires" not in run("-t", "-c", broker.conf)[2]
     with broker.connect() as client:
         client.cmd("CONFIG", "SET", "tls.expiry_warning", "6d")
-    assert re.search("the certificate for clients expires in [45] days", http_text(broker, "/"))
+    assert re.search("the certificate for clients expires in [45] days", http_text(broker, "/status.json"))
 
 
 def test_no_certificate_no_end(make_tls_broker, masters1):

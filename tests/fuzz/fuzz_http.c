@@ -20,8 +20,8 @@
 #include "base/buf.h"
 #include "conf/conf.h"
 #include "http/http.h"
-#include "session/lostlog.h"
 #include "stats/gauges.h"
+#include "stats/lostlog.h"
 #include "stats/stats.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -327,14 +327,12 @@ static void set_amounts(char digit)
 static struct http *begin(void)
 {
     static struct event_base *base;
-    const struct conf_listens nowhere = {0};
     int64_t number = last_number;
-    char error[128];
 
     if (!base)
         base = event_base_new();
     stats_reset();
-    struct http *h = http_new(base, &nowhere, &hooks, error, sizeof error);
+    struct http *h = http_new(base, &hooks);
     require(h != NULL);
     for (size_t n = n_seconds; n > 0; n--) {
         stats.acquires_granted += (uint64_t)last_number;

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/credential.h"
 #include "base/log.h"
 #include "conf/conf.h"
 #include "conf/private.h"
@@ -961,7 +962,6 @@ START_TEST(tls_paths)
 {
     struct conf conf, copy;
     char out[16];
-    struct conf_error err;
 
     conf_init(&conf);
     ck_assert_ptr_null(conf.tls_certificate);
@@ -984,13 +984,13 @@ START_TEST(tls_paths)
     expect_refused("tls.client_certificates", "yes",
                    "client_certificates: 'yes' is not one of off, optional or required");
     setenv("CREDENTIALS_DIRECTORY", "/run/c", 1);
-    ck_assert_int_eq(conf_expand_path("%d/key", out, sizeof(out), &err), 0);
+    ck_assert_ptr_null(credential_expand("%d/key", out, sizeof(out)));
     ck_assert_str_eq(out, "/run/c/key");
-    ck_assert_int_eq(conf_expand_path("%d/much-too-long", out, sizeof(out), &err), -1);
-    ck_assert_int_eq(conf_expand_path("/a", out, sizeof(out), &err), 0);
+    ck_assert_ptr_nonnull(credential_expand("%d/much-too-long", out, sizeof(out)));
+    ck_assert_ptr_null(credential_expand("/a", out, sizeof(out)));
     ck_assert_str_eq(out, "/a");
     unsetenv("CREDENTIALS_DIRECTORY");
-    ck_assert_int_eq(conf_expand_path("%d/key", out, sizeof(out), &err), -1);
+    ck_assert_ptr_nonnull(credential_expand("%d/key", out, sizeof(out)));
 }
 END_TEST
 

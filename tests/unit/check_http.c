@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "session/lostlog.h"
+#include "stats/lostlog.h"
 #include "stats/gauges.h"
 #include "stats/stats.h"
 #include "suite.h"

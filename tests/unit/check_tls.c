@@ -18,6 +18,7 @@
 
 #include "conf/conf.h"
 #include "net/stream.h"
+#include "redis/master.h"
 #include "suite.h"
 
 enum { FLOOD = 3 * 1024 * 1024 };
@@ -461,8 +462,8 @@ START_TEST(the_name_of_a_master)
 {
     char host[] = "h", name[] = "n";
 
-    ck_assert_str_eq(tls_master_name(&(struct conf_master){.host = host}), "h");
-    ck_assert_str_eq(tls_master_name(&(struct conf_master){.host = host, .server_name = name}),
+    ck_assert_str_eq(master_tls_name(&(struct conf_master){.host = host}), "h");
+    ck_assert_str_eq(master_tls_name(&(struct conf_master){.host = host, .server_name = name}),
                      "n");
 }
 END_TEST

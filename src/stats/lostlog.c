@@ -2,7 +2,7 @@
  * A ring: entry number n stands in ring[n % LOSTLOG_LEN], and `added` is the number of the next.
  * Everything has its place from the start: a bad hour must not cost memory.
  */
-#include "session/lostlog.h"
+#include "stats/lostlog.h"
 
 #include <assert.h>
 #include <string.h>

@@ -6,7 +6,6 @@
  * the name in Host, and that is not one of ours. An address in Host needs no name, so nobody can
  * have made it lead elsewhere.
  */
-#include "conf/conf.h"
 #include "http/private.h"
 
 #include <arpa/inet.h>
@@ -14,6 +13,8 @@
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
+
+#include "conf/conf.h"
 
 enum { HOST_MAX = 256 };
 

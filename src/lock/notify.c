@@ -12,8 +12,8 @@
 #include "base/log.h"
 #include "lock/broker_state.h"
 #include "net/resp.h"
-#include "stats/lostlog.h"
 #include "session/pubsub.h"
+#include "stats/lostlog.h"
 #include "stats/stats.h"
 
 static const struct {

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "stats/lostlog.h"
 #include "stats/gauges.h"
+#include "stats/lostlog.h"
 #include "stats/stats.h"
 #include "suite.h"
 

@@ -6,14 +6,15 @@
  *                        ^                     |          ^
  *                        |                  exchange      | refused: run again over what
  *                        |                     |          | the masters say; at most
- *                        +--an earlier call----+----------+ DROPIN_RUNS times, then TRYAGAIN
+ *                        +--an earlier call----+----------+ DROPIN_ASKS times, then TRYAGAIN
  *                           turns out to       |
  *                           write              +-- confirmed: finished with what the run gave
  *                                              +-- failed: NOQUORUM, outcome unknown
  *
- * The reply is what the run over the confirmed state gave; nothing is published before. Time stands
- * still within a run. Calls about the same name take effect in the order in which they were
- * submitted; those that only look go side by side.
+ * A call that is older than request_timeout is not tried again (TRYAGAIN, too): while masters are
+ * silent, callers hear so in time. The reply is what the run over the confirmed state
+ * gave; nothing is published before. Time stands still within a run. Calls about the same name take
+ * effect in the order in which they were submitted; those that only look go side by side.
  *
  * Rules: a lock that was taken by LOCK is looked at (a string that is its owner), never written:
  * DEL and UNLINK leave it and do not count it, other writes are an error. There is no re-entry: the
@@ -38,7 +39,7 @@ struct dropin_call;
 struct dropin_watch;
 struct request;
 
-enum { DROPIN_RUNS = 4 };
+enum { DROPIN_ASKS = 4 };
 
 struct dropin_conf {
     int64_t max_hold_ms; /* of what is written without a time to live */

@@ -69,12 +69,12 @@ struct dropin_call {
     int n_items;
     uint8_t item_slot[KEYS_MAX]; /* the slot of each item */
     uint8_t state;               /* enum call_state */
-    uint8_t runs;
+    uint8_t asks;                /* exchanges so far */
     bool writes;     /* a run over a guess wanted to write: waits until it is the first */
     bool doubted;    /* the end of a hold under one of its names was told meanwhile */
     bool at_once;    /* what was told was told of all names at once */
     bool is_aborted; /* EXEC: a watched name is not as it was */
-    int64_t asked_ms;
+    int64_t submitted_ms, asked_ms;
 };
 
 /* ---- call.c ---- */

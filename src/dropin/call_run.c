@@ -114,10 +114,11 @@ static void run_over_truths(struct dropin_call *c, char others, int64_t now_ms)
     d->figures.runs++;
 }
 
+/* Somebody gets a lock who has not got it. */
 static bool takes(const struct dropin_call *c)
 {
     for (int i = 0; i < c->job.n_names; i++) {
-        if (c->run.names[i].what == EXCHANGE_NEW && c->slots[i].truth.kind == TRUTH_FREE)
+        if (c->run.names[i].what == EXCHANGE_NEW)
             return true;
     }
     return false;
@@ -206,6 +207,7 @@ static void ask(struct dropin_call *c, int64_t now_ms)
     c->at_once = c->doubted = false;
     c->asked_ms = now_ms;
     c->state = CALL_ASKS;
+    c->asks++;
     c->dropin->figures.exchanges++;
     exchange_start(c->dropin->broker, c->items, c->n_items, on_exchanged, c, now_ms);
 }
@@ -240,10 +242,26 @@ static void go(struct dropin_call *c)
 
 /* ---- the loop ---- */
 
+/* Is it not to be tried again? Who has asked must hear something in time. */
+static bool is_given_up(const struct dropin_call *c, int64_t now_ms)
+{
+    return c->asks == DROPIN_ASKS ||
+           now_ms - c->submitted_ms > c->dropin->broker->conf.request_timeout_ms;
+}
+
+static void try_again_later(struct dropin_call *c)
+{
+    static const char *const why[] = {"is being changed by others", "is waited for by others"};
+    char *error = util_format("TRYAGAIN '%.*s' %s: nothing was done", (int)c->job.names[0].len,
+                              c->job.names[0].ptr, why[c->asks == 0]);
+    c->dropin->figures.again++;
+    call_fail(c, error);
+    free(error);
+}
+
 /* Runs over the truths, and asks the masters whether they are true. */
 static void run_and_ask(struct dropin_call *c, int64_t now_ms)
 {
-    c->runs++;
     run_over_truths(c, 's', now_ms);
     if (c->run.writes && !is_first(c)) { /* only a run over a guess: its turn is still to come */
         c->writes = true;
@@ -257,6 +275,8 @@ static void run_and_ask(struct dropin_call *c, int64_t now_ms)
         call_fail(c, why_not);
     else if (is_answered(c) || cannot_be_asked(c) || is_refused_from_memory(c, now_ms))
         finish_run(c, now_ms);
+    else if (is_given_up(c, now_ms))
+        try_again_later(c);
     else
         ask(c, now_ms);
 }
@@ -274,12 +294,15 @@ static void guess(struct dropin_call *c, int64_t now_ms)
 /* It waits, and nobody keeps it back any more, or so it seems. */
 static void start(struct dropin_call *c, int64_t now_ms)
 {
+    struct dropin *d = c->dropin;
     if (!may_go(c, c->writes))
         return;
-    c->runs = 0;
+    c->asks = 0;
     guess(c, now_ms);
-    if (c->dropin->closed)
+    if (d->closed)
         call_fail(c, call_closed);
+    else if (is_given_up(c, now_ms))
+        try_again_later(c);
     else if (c->job.is_multi && c->watch && !call_watch_guess(c, now_ms))
         finish_aborted(c);
     else
@@ -293,6 +316,7 @@ void call_begin(struct dropin_call *c, int64_t now_ms)
     c->slots = util_alloc((n + 1) * sizeof *c->slots);
     c->items = util_alloc((n + 1) * sizeof *c->items);
     c->state = CALL_WAITS;
+    c->submitted_ms = now_ms;
     for (int i = 0; i < c->job.n_names; i++)
         turns_join(&d->turns, &c->slots[i].seat, c->job.locks[i].ptr, c->job.locks[i].len, c);
     if (c->job.is_multi && c->watch)
@@ -364,21 +388,6 @@ static bool refuse_as_held(struct dropin_call *c, int64_t now_ms)
     return !c->run.writes && c->run.reply.nodes[0].kind != STORE_ERROR;
 }
 
-static void give_up(struct dropin_call *c, int64_t now_ms)
-{
-    if (refuse_as_held(c, now_ms)) {
-        finish_run(c, now_ms);
-        return;
-    }
-    char *error =
-        util_format("TRYAGAIN '%.*s' was changed by others each of the %d times that this "
-                    "was tried; nothing was done",
-                    (int)c->job.names[0].len, c->job.names[0].ptr, DROPIN_RUNS);
-    c->dropin->figures.again++;
-    call_fail(c, error);
-    free(error);
-}
-
 static void on_pause_over(struct broker *b, struct due *due, int64_t now_ms)
 {
     struct dropin_call *c = (struct dropin_call *)((char *)due - offsetof(struct dropin_call, due));
@@ -398,7 +407,7 @@ static void on_pause_over(struct broker *b, struct due *due, int64_t now_ms)
 static void pause_call(struct dropin_call *c, int64_t now_ms)
 {
     struct broker *b = c->dropin->broker;
-    uint64_t most_ms = (uint64_t)PAUSE_MS << c->runs;
+    uint64_t most_ms = (uint64_t)PAUSE_MS << c->asks;
     c->state = CALL_PAUSES;
     c->due.fn = on_pause_over;
     due_at(&b->due, &c->due, now_ms + PAUSE_MS + (int64_t)util_jitter(&b->rng, most_ms));
@@ -409,12 +418,14 @@ static void on_refused(struct dropin_call *c, int64_t now_ms)
     take_truths(c, false);
     if (c->job.is_multi && c->watch && !call_watch_is_met(c))
         finish_aborted(c);
-    else if (c->runs >= DROPIN_RUNS)
-        give_up(c, now_ms);
-    else if (is_split(c))
-        pause_call(c, now_ms);
-    else
+    else if (!is_split(c))
         run_and_ask(c, now_ms);
+    else if (!is_given_up(c, now_ms))
+        pause_call(c, now_ms);
+    else if (refuse_as_held(c, now_ms))
+        finish_run(c, now_ms);
+    else
+        try_again_later(c);
 }
 
 /* A look that has read a time: what it gives comes of the time that the masters say. */
@@ -442,14 +453,12 @@ static void on_confirmed(struct dropin_call *c, int64_t now_ms)
 {
     bool is_again = must_run_again(c);
     take_truths(c, true);
-    if (is_again && c->runs >= DROPIN_RUNS) {
-        give_up(c, now_ms);
-    } else if (is_again) {
+    if (is_again) {
         run_and_ask(c, now_ms);
-    } else {
-        note_taken(c);
-        finish_run(c, now_ms);
+        return;
     }
+    note_taken(c);
+    finish_run(c, now_ms);
 }
 
 static void on_exchanged(struct exchange_item *items, int n, enum exchange_end end,

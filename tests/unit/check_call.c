@@ -393,7 +393,7 @@ START_TEST(four_runs_at_most)
 {
     fake_put("x", TRUTH_DROPIN, "drop-in h t 2:me1:1", now_ms + 500);
     eval(0, lock_body, "x", "500 me");
-    for (int i = 0; i < DROPIN_RUNS; i++) {
+    for (int i = 0; i < DROPIN_ASKS; i++) {
         char text[64];
         snprintf(text, sizeof text, "drop-in h t 2:me1:%d", i);
         ck_assert_int_eq(fake_waiting(), 1);
@@ -444,10 +444,10 @@ END_TEST
 
 static void split_for_ever(void)
 {
-    for (int i = 0; i < DROPIN_RUNS; i++) {
+    for (int i = 0; i < DROPIN_ASKS; i++) {
         ck_assert_int_eq(fake_waiting(), 1);
         fake_refuse(TRUTH_SPLIT, now_ms);
-        pass(100);
+        pass(40);
     }
     ck_assert_int_eq(fake_waiting(), 0);
 }
@@ -525,6 +525,54 @@ START_TEST(an_answer_that_comes_before_an_earlier_one)
     fake_judge(1, now_ms); /* free: but the call before it will take it */
     fake_judge_all(now_ms);
     assert_heard(0, "+OK\r\n$2\r\nme\r\n");
+}
+END_TEST
+
+START_TEST(who_has_waited_for_too_long_is_told)
+{
+    say(0, "SET x me NX PX 5000");
+    say(0, "DEL x");
+    now_ms += 301;
+    fake_fail(false, now_ms);
+    ck_assert_int_eq(fake_waiting(), 0);
+    assert_heard(0, "-NOQUORUM only 1 of 3 masters answered\r\n"
+                    "-TRYAGAIN 'x' is waited for by others: nothing was done\r\n");
+}
+END_TEST
+
+START_TEST(what_took_too_long_is_not_tried_again)
+{
+    say(0, "SET x me NX PX 5000");
+    fake_put("x", TRUTH_DROPIN, "drop-in s t other", now_ms + 5000);
+    now_ms += 301;
+    fake_judge_all(now_ms);
+    assert_heard(0, "$-1\r\n"); /* that is sure by now */
+    say(0, "SET y me NX PX 5000");
+    fake_refuse(TRUTH_SPLIT, now_ms);
+    fake_put("x", TRUTH_DROPIN, "drop-in s t me", now_ms + 5000);
+    eval(0, unlock_body, "x", "me");
+    fake_put("x", TRUTH_DROPIN, "drop-in s t me", now_ms + 5000);
+    now_ms += 301;
+    fake_judge_all(now_ms);
+    assert_heard(0, "");
+    pass(0);
+    assert_heard(0, "-TRYAGAIN 'y' is being changed by others: nothing was done\r\n"
+                    "-TRYAGAIN 'x' is being changed by others: nothing was done\r\n");
+}
+END_TEST
+
+/* An operation of another broker: nobody tells this one when it ends. */
+START_TEST(no_refusal_from_memory_of_others)
+{
+    brokers[0].rounds.n = 1;
+    hear(&brokers[0], now_ms - 1);
+    fake_put("x", TRUTH_DROPIN, "drop-in s t other", now_ms + 500);
+    assert_says(0, "GET x", "$5\r\nother\r\n");
+    say(0, "SET x me NX PX 500");
+    ck_assert_int_eq(fake_waiting(), 1);
+    fake_end("x");
+    fake_judge_all(now_ms);
+    assert_heard(0, "+OK\r\n");
 }
 END_TEST
 
@@ -981,6 +1029,9 @@ int main(void)
     tcase_add_test(t, looks_go_side_by_side);
     tcase_add_test(t, a_look_that_turns_to_write_keeps_back_those_behind);
     tcase_add_test(t, an_answer_that_comes_before_an_earlier_one);
+    tcase_add_test(t, who_has_waited_for_too_long_is_told);
+    tcase_add_test(t, what_took_too_long_is_not_tried_again);
+    tcase_add_test(t, no_refusal_from_memory_of_others);
     tcase_add_test(t, a_refusal_from_memory);
     tcase_add_test(t, no_refusal_from_memory_that_may_be_wrong);
     tcase_add_test(t, the_end_of_a_hold_is_told);

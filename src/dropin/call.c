@@ -203,6 +203,8 @@ void dropin_call_free(struct dropin_call *c)
 
 void dropin_script_load(struct dropin *d, const struct resp_arg *body, struct store_reply *out)
 {
+    if (cage_check(d->tools.cage, body->ptr, body->len, out) < 0)
+        return;
     struct script_body *s = scripts_add(&d->scripts, body);
     store_add_text(out, STORE_BULK, s->sha1, CAGE_SHA1);
     script_body_unref(s);

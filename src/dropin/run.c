@@ -192,6 +192,7 @@ static int run_script(struct running *r)
     const struct job *job = r->job;
     const struct cage_job cage_job = {.body = job->script->text,
                                       .len = job->script->len,
+                                      .sha1 = job->script->sha1,
                                       .keys = job->keys,
                                       .n_keys = job->n_keys,
                                       .args = job->args,
@@ -269,6 +270,11 @@ static void refuse_value(struct running *r, int i)
 /* Judges what was written. False: the run has been refused. */
 static bool judge_writes(struct running *r)
 {
+    char why[256];
+    if (keys_end(&r->tools->keys, why, sizeof why) < 0) {
+        refuse(r, why);
+        return false;
+    }
     for (int i = 0; i < r->job->n_names; i++) {
         const struct keys_seen *seen = &r->tools->keys.seen[i];
         if (!seen->wrote_value && !seen->wrote_time)

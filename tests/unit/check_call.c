@@ -971,7 +971,14 @@ START_TEST(scripts_are_kept)
     }
     ck_assert_uint_eq(dropin_figures(dropins[0]).n_scripts, SCRIPTS_MAX);
     ck_assert(!dropin_script_exists(dropins[0], &name));
+    store_reply_clear(&reply);
+    dropin_script_load(dropins[0], &(struct resp_arg){"return (", 8}, &reply);
+    ck_assert_int_eq(reply.nodes[0].kind, STORE_ERROR);
     store_reply_fini(&reply);
+    eval(0, "return redis.call('incr', KEYS[1])", "x", "");
+    fake_judge_all(now_ms);
+    assert_begins(0, "-ERR the script counts in 'x', which has no time to live");
+    assert_truth("x", NULL);
 }
 END_TEST
 

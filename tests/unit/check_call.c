@@ -418,6 +418,12 @@ START_TEST(a_failure_is_told_and_forgotten)
     fake_fail(false, now_ms);
     assert_begins(0, "-NOQUORUM ");
     assert_says(0, "DEL x", ":1\r\n");
+    fake_put("y", TRUTH_DROPIN, "drop-in h t 2:me1:1", now_ms + 500);
+    eval(0, lock_body, "y", "500 me");
+    fake_judge(0, now_ms); /* told what stands there, and tries again */
+    fake_fail(true, now_ms);
+    assert_begins(0, "-NOQUORUM ");
+    ck_assert_uint_eq(dropin_figures(dropins[0]).n_names, 0);
 }
 END_TEST
 

@@ -38,7 +38,7 @@ _holdfast() {
 }
 
 _holdfast_complete() {
-    local commands='run ls show masters top unlock ping bench help'
+    local commands='run ls show masters top unlock script ping bench help'
     local command='' name='' i
     for ((i = 1; i < cword; i++)); do
         case ${words[i]} in
@@ -94,6 +94,15 @@ _holdfast_complete() {
             _holdfast_words "$cur" "$more -u --url --cacert --cert --key -h --help"
         elif [[ -z $name ]]; then
             _holdfast_names "$cur"
+        fi
+        ;;
+    script)
+        if [[ $cur == -* ]]; then
+            _holdfast_words "$cur" '--json -u --url --cacert --cert --key -h --help'
+        elif [[ -z $name ]]; then
+            local IFS=$'\n'
+            # shellcheck disable=SC2207
+            COMPREPLY=($(compgen -f -- "$cur"))
         fi
         ;;
     masters | ping) _holdfast_words "$cur" '--json -u --url --cacert --cert --key -h --help' ;;

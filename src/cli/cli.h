@@ -99,6 +99,7 @@ int ls_main(int argc, char **argv);
 int masters_main(int argc, char **argv);
 int ping_main(int argc, char **argv);
 int run_main(int argc, char **argv);
+int script_main(int argc, char **argv);
 int show_main(int argc, char **argv);
 int top_main(int argc, char **argv);
 int unlock_main(int argc, char **argv);

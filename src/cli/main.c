@@ -63,6 +63,15 @@ static const struct cli_command commands[] = {
      "Frees NAME, which others hold; all of them are told. Status 1: nobody held it.\n"
      "\n"
      "  -f, --force         required: the holder may be at work\n"},
+    {"script", script_main, "shows what a Lua script would do with a lock",
+     "[OPTION]... FILE [KEY... [, ARGUMENT...]]\n"
+     "\n"
+     "Runs the script in FILE (-: the input) over the states in which its keys can be found,\n"
+     "with nothing behind them, and shows for each what it would write and answer through\n"
+     "holdfast. Without keys and arguments some are made up. Status 65: it is refused in one\n"
+     "of the states. No broker is asked.\n"
+     "\n"
+     "      --json          as JSON\n"},
     {"ping", ping_main, "asks whether a broker is there and ready",
      "[OPTION]...\n"
      "\n"

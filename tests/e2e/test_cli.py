@@ -25,7 +25,7 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 CLI = os.path.abspath(os.environ.get("HOLDFAST", os.path.join(os.path.dirname(daemon_path()), "holdfast")))
 KINDS = [[], ["--shared"], ["--limit", "3"]]
 each_kind = pytest.mark.parametrize("kind", KINDS, ids=["exclusive", "shared", "limit"])
-COMMANDS = ["run", "ls", "show", "masters", "top", "unlock", "ping", "bench"]
+COMMANDS = ["run", "ls", "show", "masters", "top", "unlock", "script", "ping", "bench"]
 NO_BROKER, REFUSED, NOT_GRANTED, DENIED, LOST, USAGE = 69, 65, 75, 77, 79, 64
 
 
@@ -345,6 +345,36 @@ def test_unlock(one, clients):
     assert client.wait_push("lost")[1] == "taken"
     status, _, err = cli(one.broker, "unlock", "-f", "taken")
     assert status == 1 and "nobody holds 'taken'" in err
+
+
+RELEASE = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end"
+
+
+def test_script_shows_what_it_would_do(tmp_path):
+    path = tmp_path / "release.lua"
+    path.write_text(RELEASE)
+    lines = ok(None, "script", str(path)).splitlines()
+    assert lines[0].split() == ["STATE", "WHAT", "IT", "DOES", "REPLY"], lines
+    assert any(re.match(r"held by ARGV\[1\] +frees KEYS\[1\] +1$", line) for line in lines), lines
+    assert any(re.match(r"held by somebody else +looks at KEYS\[1\] +0$", line) for line in lines), lines
+
+
+def test_script_with_keys_and_arguments():
+    rows = json.loads(ok(None, "script", "--json", "-", "a", "b", ",", "me",
+                         stdin="redis.call('set', KEYS[2], ARGV[1], 'px', 5) return KEYS[1]"))
+    assert rows[0] == {"state": "all keys free", "does": "takes KEYS[2] for 5 ms", "reply": "'a'", "refused": False,
+                       "error": False}
+
+
+def test_script_that_is_not_served(tmp_path):
+    status, out, _ = cli(None, "script", "-", stdin="return redis.call('zadd', KEYS[1], 1, 'x')")
+    assert status == REFUSED and "refused: the script calls zadd" in out and "LIMIT" in out, out
+    status, out, err = cli(None, "script", "-", stdin="return (")
+    assert (status, out) == (REFUSED, "") and "Error compiling script" in err, err
+    status, _, err = cli(None, "script", str(tmp_path / "none"))
+    assert status == 71 and "No such file" in err, err
+    assert cli(None, "script", "-", "a", "a")[0] == USAGE
+    assert cli(None, "script")[0] == USAGE
 
 
 def test_top_without_a_terminal(one, clients):

@@ -64,6 +64,7 @@ struct cmd {
     const char *since, *summary;
     const char *syntax;     /* the arguments in words, as in the manual: "name [OWNER id] ..." */
     const struct cmd *subs; /* table of sub-commands ended by a NULL name, or NULL */
+    uint8_t verb;           /* enum lock_verb, of cmd_lock_request() */
 };
 
 /* The rows in the order of their names, ended by a NULL name (table.c). */

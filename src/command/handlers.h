@@ -7,9 +7,8 @@
 #include "command/command.h"
 
 /* lock.c, lock_list.c: words to a lock request, its result to a reply; what is known of locks. */
-cmd_fn cmd_lock_acquire, cmd_lock_release, cmd_lock_acquire_many, cmd_lock_release_many,
-    cmd_lock_renew, cmd_lock_holds, cmd_lock_owner, cmd_lock_info, cmd_lock_list, cmd_lock_scan,
-    cmd_lock_count, cmd_lock_type, cmd_lock_force, cmd_lock_masters, cmd_lock_waiting;
+cmd_fn cmd_lock_request, cmd_lock_owner, cmd_lock_list, cmd_lock_scan, cmd_lock_count,
+    cmd_lock_type, cmd_lock_masters, cmd_lock_waiting;
 extern const struct request_type cmd_lock_request_type; /* of every struct lock_request */
 
 /* admin.c, admin_config.c, admin_acl.c: what an administrator asks of the broker. */

@@ -249,44 +249,25 @@ static void ask_many(struct cmd_call *c, enum lock_verb verb, unsigned allowed)
         ask_broker(c, verb, allowed, 2, (int)n);
 }
 
-void cmd_lock_acquire(struct cmd_call *c)
-{
-    ask_one(c, VERB_LOCK, WITH_ALL);
-}
+/* What the verbs want: one name or several, and which options they take. */
+static const struct {
+    void (*ask)(struct cmd_call *, enum lock_verb, unsigned allowed);
+    unsigned allowed;
+} verbs[] = {
+    [VERB_LOCK] = {ask_one, WITH_ALL},
+    [VERB_UNLOCK] = {ask_one, WITH_OWNER},
+    [VERB_RENEW] = {ask_one, WITH_OWNER | WITH_LEASE},
+    [VERB_HOLDS] = {ask_one, WITH_OWNER},
+    [VERB_INFO] = {ask_one, 0},
+    [VERB_FORCE] = {ask_one, 0},
+    [VERB_MLOCK] = {ask_many, WITH_ALL & ~(unsigned)WITH_FAIR},
+    [VERB_MUNLOCK] = {ask_many, WITH_OWNER},
+};
 
-void cmd_lock_acquire_many(struct cmd_call *c)
+void cmd_lock_request(struct cmd_call *c)
 {
-    ask_many(c, VERB_MLOCK, WITH_ALL & ~(unsigned)WITH_FAIR);
-}
-
-void cmd_lock_release_many(struct cmd_call *c)
-{
-    ask_many(c, VERB_MUNLOCK, WITH_OWNER);
-}
-
-void cmd_lock_release(struct cmd_call *c)
-{
-    ask_one(c, VERB_UNLOCK, WITH_OWNER);
-}
-
-void cmd_lock_renew(struct cmd_call *c)
-{
-    ask_one(c, VERB_RENEW, WITH_OWNER | WITH_LEASE);
-}
-
-void cmd_lock_holds(struct cmd_call *c)
-{
-    ask_one(c, VERB_HOLDS, WITH_OWNER);
-}
-
-void cmd_lock_info(struct cmd_call *c)
-{
-    ask_one(c, VERB_INFO, 0);
-}
-
-void cmd_lock_force(struct cmd_call *c)
-{
-    ask_one(c, VERB_FORCE, 0);
+    enum lock_verb verb = (enum lock_verb)c->cmd->verb;
+    verbs[verb].ask(c, verb, verbs[verb].allowed);
 }
 
 void cmd_lock_owner(struct cmd_call *c)

@@ -8,21 +8,27 @@
 #include <stddef.h>
 
 #include "command/handlers.h"
+#include "lock/lock.h"
 
 #define CMD_ROW(name, fn, arity, flags, since, summary, syntax)                                    \
     {                                                                                              \
-        name, fn, arity, flags, since, summary, syntax, NULL                                       \
+        name, fn, arity, flags, since, summary, syntax, NULL, 0                                    \
+    }
+/* A request to the broker about locks. */
+#define CMD_ROW_LOCK(name, verb, arity, flags, since, summary, syntax)                             \
+    {                                                                                              \
+        name, cmd_lock_request, arity, flags, since, summary, syntax, NULL, verb                   \
     }
 /* A command with sub-commands; `fn` answers it without one, NULL: an error does. */
 #define CMD_ROW_SUBS(name, fn, arity, flags, since, summary, subs)                                 \
     {                                                                                              \
-        name, fn, arity, flags, since, summary, "", subs                                           \
+        name, fn, arity, flags, since, summary, "", subs, 0                                        \
     }
 #define CMD_ROW_HELP(flags)                                                                        \
     CMD_ROW("HELP", cmd_docs_sub_help, 2, flags, "0.1.0", "Lists the sub-commands.", "")
 #define CMD_ROW_END                                                                                \
     {                                                                                              \
-        NULL, NULL, 0, 0, NULL, NULL, NULL, NULL                                                   \
+        NULL, NULL, 0, 0, NULL, NULL, NULL, NULL, 0                                                \
     }
 
 static const struct cmd acl_subs[] = {
@@ -140,26 +146,27 @@ static const struct cmd table[] = {
     CMD_ROW("ECHO", cmd_conn_echo, 2, CMD_CONNECTION, "0.1.0", "Answers the same text.", "message"),
     CMD_ROW("EXEC", cmd_multi_exec, 1, CMD_CONNECTION | CMD_MULTI_OK, "0.1.0",
             "Ends MULTI; always an error: there are no transactions.", ""),
-    CMD_ROW("FORCEUNLOCK", cmd_lock_force, 2, CMD_LOCK | CMD_ADMIN, "0.1.0",
-            "Frees a lock whoever holds it, and tells the holder.", "name"),
+    CMD_ROW_LOCK("FORCEUNLOCK", VERB_FORCE, 2, CMD_LOCK | CMD_ADMIN, "0.1.0",
+                 "Frees a lock whoever holds it, and tells the holder.", "name"),
     CMD_ROW("HELLO", cmd_conn_hello, -1,
             CMD_CONNECTION | CMD_BARRIER | CMD_SECRET | CMD_ANYBODY | CMD_MULTI_OK, "0.1.0",
             "Chooses the version of the protocol.",
             "[protover [AUTH username password] [SETNAME clientname]]"),
     CMD_ROW("HELP", cmd_docs_help, -1, CMD_CONNECTION, "0.1.0", "Says what the lock commands do.",
             "[command]"),
-    CMD_ROW("HOLDS", cmd_lock_holds, -2, CMD_INSPECT, "0.1.0",
-            "Says how often this owner holds a lock.", "name [OWNER id]"),
+    CMD_ROW_LOCK("HOLDS", VERB_HOLDS, -2, CMD_INSPECT, "0.1.0",
+                 "Says how often this owner holds a lock.", "name [OWNER id]"),
     CMD_ROW("INFO", cmd_admin_info, -1, CMD_INSPECT, "0.1.0", "Shows figures of the broker.",
             "[section ...]"),
     CMD_ROW_SUBS("LATENCY", NULL, -2, CMD_ADMIN, "0.1.0", "Shows how long commands take.",
                  latency_subs),
-    CMD_ROW("LOCK", cmd_lock_acquire, -2, CMD_LOCK, "0.1.0",
-            "Takes a lock; answers its fencing token and for how many ms it is valid, or nil.",
-            "name [OWNER id] [WAIT ms] [LEASE ms] [MAXHOLD ms] [SHARED | LIMIT n] [TELL] [FAIR] "
-            "[ID text]"),
-    CMD_ROW("LOCKINFO", cmd_lock_info, 2, CMD_INSPECT, "0.1.0",
-            "Shows who holds a lock and who waits for it.", "name"),
+    CMD_ROW_LOCK(
+        "LOCK", VERB_LOCK, -2, CMD_LOCK, "0.1.0",
+        "Takes a lock; answers its fencing token and for how many ms it is valid, or nil.",
+        "name [OWNER id] [WAIT ms] [LEASE ms] [MAXHOLD ms] [SHARED | LIMIT n] [TELL] [FAIR] "
+        "[ID text]"),
+    CMD_ROW_LOCK("LOCKINFO", VERB_INFO, 2, CMD_INSPECT, "0.1.0",
+                 "Shows who holds a lock and who waits for it.", "name"),
     CMD_ROW("LOCKS", cmd_lock_list, -1, CMD_INSPECT, "0.1.0",
             "Lists the locks that clients of this broker hold or wait for.",
             "[CURSOR c] [MATCH glob] [COUNT n]"),
@@ -169,18 +176,19 @@ static const struct cmd table[] = {
         "name <TRUST | ADOPT>"),
     CMD_ROW("MASTERS", cmd_lock_masters, 1, CMD_INSPECT, "0.1.0",
             "Shows the Redis masters and how they do.", ""),
-    CMD_ROW("MLOCK", cmd_lock_acquire_many, -3, CMD_LOCK, "0.1.0",
-            "Takes several locks, all or none; answers their tokens and for how many ms they are "
-            "valid.",
-            "numnames name [name ...] [OWNER id] [WAIT ms] [LEASE ms] [MAXHOLD ms] "
-            "[SHARED | LIMIT n] [TELL] [ID text]"),
+    CMD_ROW_LOCK(
+        "MLOCK", VERB_MLOCK, -3, CMD_LOCK, "0.1.0",
+        "Takes several locks, all or none; answers their tokens and for how many ms they are "
+        "valid.",
+        "numnames name [name ...] [OWNER id] [WAIT ms] [LEASE ms] [MAXHOLD ms] "
+        "[SHARED | LIMIT n] [TELL] [ID text]"),
     CMD_ROW("MONITOR", cmd_trace_monitor, 1, CMD_ADMIN | CMD_BARRIER, "0.1.0",
             "Shows every command as it comes.", ""),
     CMD_ROW("MULTI", cmd_multi_multi, 1, CMD_CONNECTION | CMD_MULTI_OK, "0.1.0",
             "Refuses all commands until EXEC or DISCARD: there are no transactions.", ""),
-    CMD_ROW("MUNLOCK", cmd_lock_release_many, -3, CMD_LOCK | CMD_RELEASE, "0.1.0",
-            "Releases several locks; answers how many were held and are free now.",
-            "numnames name [name ...] [OWNER id]"),
+    CMD_ROW_LOCK("MUNLOCK", VERB_MUNLOCK, -3, CMD_LOCK | CMD_RELEASE, "0.1.0",
+                 "Releases several locks; answers how many were held and are free now.",
+                 "numnames name [name ...] [OWNER id]"),
     CMD_ROW("OWNER", cmd_lock_owner, -1, CMD_LOCK, "0.1.0",
             "Sets or shows the default owner of this connection.", "[id]"),
     CMD_ROW("PAUSE", cmd_admin_pause, 1, CMD_ADMIN, "0.1.0",
@@ -196,9 +204,9 @@ static const struct cmd table[] = {
     CMD_ROW("QUIT", cmd_conn_quit, -1,
             CMD_CONNECTION | CMD_BARRIER | CMD_PUBSUB_OK | CMD_ANYBODY | CMD_MULTI_OK, "0.1.0",
             "Ends the connection; its watched locks are released.", ""),
-    CMD_ROW("RENEW", cmd_lock_renew, -2, CMD_LOCK, "0.1.0",
-            "Renews a lock and moves its watchdog to this connection; answers as LOCK.",
-            "name [OWNER id] [LEASE ms]"),
+    CMD_ROW_LOCK("RENEW", VERB_RENEW, -2, CMD_LOCK, "0.1.0",
+                 "Renews a lock and moves its watchdog to this connection; answers as LOCK.",
+                 "name [OWNER id] [LEASE ms]"),
     CMD_ROW("RESET", cmd_conn_reset, 1,
             CMD_CONNECTION | CMD_BARRIER | CMD_PUBSUB_OK | CMD_ANYBODY | CMD_MULTI_OK, "0.1.0",
             "Makes the connection as new; its watched locks are released.", ""),
@@ -218,9 +226,10 @@ static const struct cmd table[] = {
             "Shows the wall clock of the broker.", ""),
     CMD_ROW("TYPE", cmd_lock_type, 2, CMD_INSPECT, "0.1.0",
             "Answers lock when clients of this broker hold it or wait for it, else none.", "name"),
-    CMD_ROW("UNLOCK", cmd_lock_release, -2, CMD_LOCK | CMD_RELEASE, "0.1.0",
-            "Gives a lock back; answers 1, or 0 when it is still held because it was taken again.",
-            "name [OWNER id]"),
+    CMD_ROW_LOCK(
+        "UNLOCK", VERB_UNLOCK, -2, CMD_LOCK | CMD_RELEASE, "0.1.0",
+        "Gives a lock back; answers 1, or 0 when it is still held because it was taken again.",
+        "name [OWNER id]"),
     CMD_ROW("UNSUBSCRIBE", cmd_pubsub_unsubscribe, -1, CMD_CONNECTION | CMD_PUBSUB_OK, "0.1.0",
             "Stops listening to channels.", "[channel ...]"),
     CMD_ROW("WAITING", cmd_lock_waiting, -1, CMD_INSPECT | CMD_ALL_NAMES, "0.1.0",

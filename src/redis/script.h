@@ -11,19 +11,8 @@
 #include "redis/codes.h"
 
 enum script {
-    SCRIPT_ACQUIRE,
-    SCRIPT_EXCHANGE,
-    SCRIPT_COMMIT,
-    SCRIPT_TAKEOVER,
-    SCRIPT_RENEW,
-    SCRIPT_PLANT,
-    SCRIPT_RELEASE,
-    SCRIPT_LINE,
-    SCRIPT_PASS,
-    SCRIPT_PEEK,
-    SCRIPT_JOIN,
-    SCRIPT_ACTIVATE,
-    SCRIPT_SUSPEND,
+#define SCRIPT(id, ...) SCRIPT_##id,
+#include "redis/script_rows.h"
     SCRIPT_COUNT
 };
 

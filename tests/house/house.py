@@ -130,7 +130,7 @@ EXAMPLES = (
     ("option", 3, (r"\bhandover_max_count\b",)),
     ("admin command", 3, (r"\bcmd_lock_waiting\b", r"\b(quarantine_trust|rejoin_trust|trust)\b")),
     ("lock command", 6, (HOLDS,)),
-    ("lock command with a script", 9, (HOLDS + r"|\b(SCRIPT_PEEK|script_lua_peek)\b|lua/peek\.lua",)),
+    ("lock command with a script", 9, (HOLDS + r"|\b(SCRIPT_PEEK|script_lua_peek)\b|SCRIPT\(PEEK,|lua/peek\.lua",)),
 )
 
 

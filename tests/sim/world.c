@@ -137,16 +137,16 @@ static int split(char *text, struct resp_arg *argv, int max)
 static const struct {
     const char *word;
     enum world_verb verb;
-    cmd_fn *fn;
+    struct cmd row;
 } verbs[] = {
-    {"LOCK", WORLD_LOCK, cmd_lock_acquire},
-    {"UNLOCK", WORLD_UNLOCK, cmd_lock_release},
-    {"RENEW", WORLD_RENEW, cmd_lock_renew},
-    {"HOLDS", WORLD_HOLDS, cmd_lock_holds},
-    {"FORCEUNLOCK", WORLD_FORCE, cmd_lock_force},
-    {"LOCKINFO", WORLD_INFO, cmd_lock_info},
-    {"MLOCK", WORLD_MLOCK, cmd_lock_acquire_many},
-    {"MUNLOCK", WORLD_MUNLOCK, cmd_lock_release_many},
+    {"LOCK", WORLD_LOCK, {.verb = VERB_LOCK}},
+    {"UNLOCK", WORLD_UNLOCK, {.verb = VERB_UNLOCK}},
+    {"RENEW", WORLD_RENEW, {.verb = VERB_RENEW}},
+    {"HOLDS", WORLD_HOLDS, {.verb = VERB_HOLDS}},
+    {"FORCEUNLOCK", WORLD_FORCE, {.verb = VERB_FORCE}},
+    {"LOCKINFO", WORLD_INFO, {.verb = VERB_INFO}},
+    {"MLOCK", WORLD_MLOCK, {.verb = VERB_MLOCK}},
+    {"MUNLOCK", WORLD_MUNLOCK, {.verb = VERB_MUNLOCK}},
 };
 
 static void run_ask(struct world_app *app, const struct world_ask *ask, int64_t now_ms)
@@ -157,8 +157,10 @@ static void run_ask(struct world_app *app, const struct world_ask *ask, int64_t 
     int argc = split(text, argv, 16);
     struct cmd_call call = {.session = &app->session, .argc = argc, .argv = argv, .now_ms = now_ms};
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
-        if (verbs[i].verb == ask->verb)
-            verbs[i].fn(&call);
+        if (verbs[i].verb == ask->verb) {
+            call.cmd = &verbs[i].row;
+            cmd_lock_request(&call);
+        }
     }
     if (call.replied)
         session_reply_end(&app->session);

@@ -14,6 +14,7 @@
 #include "command/slowlog.h"
 #include "command/syntax.h"
 #include "conf/conf.h"
+#include "lock/lock.h"
 #include "resp_value.h"
 #include "session/pubsub.h"
 #include "stats/stats.h"
@@ -199,8 +200,12 @@ static void later_abandon(struct request *r, int64_t now_ms)
 static const struct request_type later = {later_write, later_abandon, later_free};
 static struct request *last_asked;
 
-void cmd_lock_acquire(struct cmd_call *c)
+void cmd_lock_request(struct cmd_call *c)
 {
+    if (c->cmd->verb != VERB_LOCK) {
+        cmd_reply_int(c, 1);
+        return;
+    }
     last_asked = util_alloc(sizeof(*last_asked));
     last_asked->type = &later;
     session_ask(c->session, last_asked);
@@ -211,18 +216,11 @@ void cmd_lock_acquire(struct cmd_call *c)
     {                                                                                              \
         cmd_reply_int(c, 1);                                                                       \
     }
-STUB(cmd_lock_release)
-STUB(cmd_lock_acquire_many)
-STUB(cmd_lock_release_many)
-STUB(cmd_lock_renew)
-STUB(cmd_lock_holds)
 STUB(cmd_lock_owner)
-STUB(cmd_lock_info)
 STUB(cmd_lock_list)
 STUB(cmd_lock_scan)
 STUB(cmd_lock_count)
 STUB(cmd_lock_type)
-STUB(cmd_lock_force)
 STUB(cmd_lock_masters)
 STUB(cmd_lock_waiting)
 

@@ -84,12 +84,17 @@ static bool is_served(struct cage *c, struct source *s)
     return true;
 }
 
+static bool is_full(const struct cage *c, size_t more)
+{
+    int n = (int)HASH_COUNT(c->bodies); /* NOLINT(clang-analyzer-unix.Malloc): uthash */
+    return n >= c->bodies_max || c->bodies_bytes + more > CAGE_KEPT;
+}
+
 /* Keeps what was compiled; those that were not used for longest make room. */
 static struct cage_body *keep(struct cage *c, const char *sha1, const struct source *s,
                               size_t bytes)
 {
-    while (c->bodies &&
-           ((int)HASH_COUNT(c->bodies) >= c->bodies_max || c->bodies_bytes + bytes > CAGE_KEPT))
+    while (c->bodies && is_full(c, bytes))
         drop(c, c->bodies);
     struct cage_body *b = util_alloc(sizeof *b);
     memcpy(b->sha1, sha1, CAGE_SHA1 + 1);

@@ -50,7 +50,7 @@ void *util_realloc(void *p, size_t n)
 
 char *util_strdup(const char *s)
 {
-    return util_memdup(s, strlen(s));
+    return s ? util_memdup(s, strlen(s)) : NULL;
 }
 
 char *util_format(const char *fmt, ...)
@@ -62,11 +62,6 @@ char *util_format(const char *fmt, ...)
         util_die("out of memory: cannot get a text");
     va_end(ap);
     return text;
-}
-
-char *util_strdup_or_null(const char *s)
-{
-    return s ? util_strdup(s) : NULL;
 }
 
 char *util_memdup(const void *p, size_t n)

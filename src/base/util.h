@@ -11,12 +11,11 @@
 
 #define MUST_CHECK __attribute__((warn_unused_result))
 
-/* Memory. These never return NULL: when memory is out, the process ends through util_die. The
- * caller frees with free(3). A size of 0 gives a pointer that may be freed. */
+/* Memory. When it is out the process ends through util_die. The caller frees with free(3). A size
+ * of 0 gives a pointer that may be freed. */
 void *util_alloc(size_t n); /* zeroed */
 void *util_realloc(void *p, size_t n);
-char *util_strdup(const char *s);
-char *util_strdup_or_null(const char *s); /* NULL for NULL */
+char *util_strdup(const char *s); /* NULL for NULL */
 char *util_memdup(const void *p,
                   size_t n); /* copies n bytes, which may hold NULs, and appends a NUL */
 /* Returns a text as printf would write it. */

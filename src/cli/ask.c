@@ -83,16 +83,6 @@ redisReply *ask_try_reply(struct link *link)
     return wait_reply(link, ASK_TIMEOUT_MS);
 }
 
-redisReply *ask_reply(struct link *link)
-{
-    redisReply *reply = ask_try_reply(link);
-    if (!reply)
-        cli_die(STATUS_NO_BROKER, "%s", link->error);
-    if (reply->type == REDIS_REPLY_ERROR)
-        cli_die(cli_status_of(reply->str), "%s", reply->str);
-    return reply;
-}
-
 redisReply *ask_call(struct link *link, ...)
 {
     const char *words[WORDS_MAX];
@@ -103,7 +93,12 @@ redisReply *ask_call(struct link *link, ...)
         n++;
     va_end(args);
     link_send(link, n, words);
-    return ask_reply(link);
+    redisReply *reply = ask_try_reply(link);
+    if (!reply)
+        cli_die(STATUS_NO_BROKER, "%s", link->error);
+    if (reply->type == REDIS_REPLY_ERROR)
+        cli_die(cli_status_of(reply->str), "%s", reply->str);
+    return reply;
 }
 
 /* ---- what stands in a reply ---- */

@@ -16,9 +16,8 @@ void ask_open(struct link *link, const struct urls *urls);
 /* Returns the reply to the next of the requests of link_send(), for freeReplyObject(); NULL: there
  * is none, the link is closed and its error set. */
 redisReply *ask_try_reply(struct link *link);
-/* Does the same, but ends the program when there is no reply, or when it is an error. */
-redisReply *ask_reply(struct link *link);
-/* Sends the words up to a NULL and returns the reply as ask_reply() does. */
+/* Sends the words up to a NULL and returns the reply; ends the program when there is none, or when
+ * it is an error. */
 redisReply *ask_call(struct link *link, ...) __attribute__((sentinel));
 
 /* ---- what stands in a reply ---- */

@@ -186,6 +186,22 @@ struct listeners *listener_new(struct event_base *base, listener_accept_fn accep
     return set;
 }
 
+static void close_all(struct listeners *set)
+{
+    while (set->count > 0) {
+        struct listener *l = set->v[--set->count];
+        event_del(&l->readable);
+        listener_remove_file(&l->file);
+        close(l->fd);
+        free(l);
+    }
+    listener_drop_waiting(&set->to);
+    event_del(&set->pause);
+    if (set->reserve >= 0)
+        close(set->reserve);
+    set->reserve = -1;
+}
+
 int listener_open_all(struct listeners *set, const struct conf_listens *listens, unsigned unix_mode,
                       char *error, size_t error_size)
 {
@@ -193,7 +209,7 @@ int listener_open_all(struct listeners *set, const struct conf_listens *listens,
 
     if (passed < 0 ||
         (passed == 0 && listener_open_list(set, listens, unix_mode, error, error_size) != 0)) {
-        listener_close(set);
+        close_all(set);
         return -1;
     }
     set->reserve = open_reserve();
@@ -224,27 +240,11 @@ void listener_resume(struct listeners *set)
     arm_listeners(set);
 }
 
-void listener_close(struct listeners *set)
-{
-    while (set->count > 0) {
-        struct listener *l = set->v[--set->count];
-        event_del(&l->readable);
-        listener_remove_file(&l->file);
-        close(l->fd);
-        free(l);
-    }
-    listener_drop_waiting(&set->to);
-    event_del(&set->pause);
-    if (set->reserve >= 0)
-        close(set->reserve);
-    set->reserve = -1;
-}
-
 void listener_free(struct listeners *set)
 {
     if (!set)
         return;
-    listener_close(set);
+    close_all(set);
     free(set);
 }
 

@@ -39,14 +39,10 @@ bool listener_has_tls(const struct listeners *);
 void listener_pause(struct listeners *);
 void listener_resume(struct listeners *);
 
-/* Closes them all (new connects are refused from now on) and removes the files of Unix sockets.
- * Idempotent. */
-void listener_close(struct listeners *);
-
-/* Closes and frees; NULL is allowed. */
+/* Closes them all, removes the files of Unix sockets, and frees; NULL is allowed. */
 void listener_free(struct listeners *);
 
 /* Return the addresses that are open, "127.0.0.1:5625", "tls://127.0.0.1:5626",
- * "proxy://127.0.0.1:5627" or "unix:/path"; they live until listener_close(). */
+ * "proxy://127.0.0.1:5627" or "unix:/path"; they live until listener_free(). */
 size_t listener_count(const struct listeners *);
 const char *listener_addr(const struct listeners *, size_t i);

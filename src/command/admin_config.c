@@ -80,7 +80,7 @@ static void collect(struct pairs *pairs)
 {
     const struct conf *conf = cmd_hooks()->conf;
 
-    conf_get_any(conf, (const struct glob *const *)pairs->globs, pairs->n_globs, on_option, pairs);
+    conf_get(conf, (const struct glob *const *)pairs->globs, pairs->n_globs, on_option, pairs);
     for (size_t i = 0; i < sizeof(redis_options) / sizeof(redis_options[0]); i++)
         offer(pairs, redis_options[i].name, redis_options[i].value);
     offer_int(pairs, "maxclients", conf->client.max_clients);

@@ -48,7 +48,7 @@ void conf_copy(struct conf *dst, const struct conf *src)
     conf_texts_copy(dst);
     conf_masters_copy(dst, src);
     conf_users_copy(dst, src);
-    dst->path = src->path != NULL ? util_strdup(src->path) : NULL;
+    dst->path = util_strdup(src->path);
 }
 
 void conf_take_users(struct conf *dst, const struct conf *src)
@@ -192,8 +192,8 @@ static bool name_matches(const struct glob *const *globs, size_t n, const struct
            (conf_option_find(NULL, opt->key) == opt && matches_any(globs, n, opt->key));
 }
 
-size_t conf_get_any(const struct conf *conf, const struct glob *const *globs, size_t n,
-                    conf_get_fn fn, void *arg)
+size_t conf_get(const struct conf *conf, const struct glob *const *globs, size_t n, conf_get_fn fn,
+                void *arg)
 {
     size_t count, found = 0;
     const struct conf_option *opt = conf_options(&count);
@@ -215,16 +215,6 @@ size_t conf_get_any(const struct conf *conf, const struct glob *const *globs, si
         fn(arg, name, value);
         found++;
     }
-    return found;
-}
-
-size_t conf_get(const struct conf *conf, const char *glob, size_t glob_len, conf_get_fn fn,
-                void *arg)
-{
-    struct glob *g = glob_new(glob, glob_len);
-    size_t found = g != NULL ? conf_get_any(conf, (const struct glob *const *)&g, 1, fn, arg) : 0;
-
-    glob_free(g);
     return found;
 }
 

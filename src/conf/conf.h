@@ -294,14 +294,11 @@ bool conf_is_default(const struct conf *conf, const char *section, const char *k
 /* Gets a name and its value, both lent. The value can be given to conf_set again. */
 typedef void (*conf_get_fn)(void *arg, const char *name, const char *value);
 
-/* Calls fn for each option whose name matches the glob, in the order of the table, then for each
- * master.  Options of [holdfast] go by their key, others by section.key; the pattern may fit the
- * key alone or section.key.  Returns how many there were; none for a pattern beyond GLOB_MAX. */
-size_t conf_get(const struct conf *conf, const char *glob, size_t glob_len, conf_get_fn fn,
+/* Calls fn for each option whose name any of the patterns fits, once, in the order of the table,
+ * then for each master. Options of [holdfast] go by their key, others by section.key; a pattern may
+ * fit the key alone or section.key. Returns how many there were. */
+size_t conf_get(const struct conf *conf, const struct glob *const *globs, size_t n, conf_get_fn fn,
                 void *arg);
-/* Calls fn likewise for each option that any of the patterns fits, once. */
-size_t conf_get_any(const struct conf *conf, const struct glob *const *globs, size_t n,
-                    conf_get_fn fn, void *arg);
 
 /* Returns what names a master to all brokers: its address, and the database, as another one has
  * other locks. Where the way there differs from broker to broker (a Unix socket here, TCP there),

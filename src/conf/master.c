@@ -101,7 +101,7 @@ static const char *read_text(const struct conf_master *m, int i)
 static void replace_text(char **text, const char *by)
 {
     free(*text);
-    *text = util_strdup_or_null(by);
+    *text = util_strdup(by);
 }
 
 void conf_clear_masters(struct conf *conf)
@@ -126,11 +126,11 @@ void conf_masters_copy(struct conf *dst, const struct conf *src)
         struct conf_master *to = &dst->masters[i];
         *to = src->masters[i];
         to->name = util_strdup(to->name);
-        to->host = util_strdup_or_null(to->host);
-        to->user = util_strdup_or_null(to->user);
-        to->password = util_strdup_or_null(to->password);
+        to->host = util_strdup(to->host);
+        to->user = util_strdup(to->user);
+        to->password = util_strdup(to->password);
         for (int k = 0; k < N_OPTIONS; k++)
-            *text_of(to, k) = util_strdup_or_null(*text_of(to, k));
+            *text_of(to, k) = util_strdup(*text_of(to, k));
     }
 }
 
@@ -286,8 +286,8 @@ int conf_address_set(struct conf_master *m, const char *text, int port, struct c
     if (rc == 0) {
         conf_address_fini(m);
         m->host = util_strdup(parsed.host);
-        m->user = util_strdup_or_null(parsed.user);
-        m->password = util_strdup_or_null(parsed.password);
+        m->user = util_strdup(parsed.user);
+        m->password = util_strdup(parsed.password);
         m->port = parsed.is_unix ? 0 : parsed.port;
         m->db = parsed.db;
         m->is_unix = parsed.is_unix;

@@ -46,8 +46,8 @@ void conf_users_copy(struct conf *dst, const struct conf *src)
         *to = src->users[i];
         to->name = util_strdup(to->name);
         to->names = util_strdup(to->names);
-        to->hash = util_strdup_or_null(to->hash);
-        to->certificate = util_strdup_or_null(to->certificate);
+        to->hash = util_strdup(to->hash);
+        to->certificate = util_strdup(to->certificate);
     }
 }
 

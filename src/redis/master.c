@@ -106,17 +106,12 @@ const struct master *master_twin(const struct master *m, const char *run_id)
 
 /* ---- its life ---- */
 
-static char *copy(const char *s)
-{
-    return s ? util_strdup(s) : NULL;
-}
-
 static void set_secret(struct master *m, const struct conf_master *conf)
 {
     free(m->user);
     free(m->password);
-    m->user = copy(conf->user);
-    m->password = copy(conf->password);
+    m->user = util_strdup(conf->user);
+    m->password = util_strdup(conf->password);
 }
 
 struct ssl_ctx_st *master_tls_new(const struct conf_master *m, char *error, size_t error_size)

@@ -171,8 +171,8 @@ void subscriber_configure(struct subscriber *w, const struct conf_master *conf)
 
     free(w->user);
     free(w->password);
-    w->user = conf->user ? util_strdup(conf->user) : NULL;
-    w->password = conf->password ? util_strdup(conf->password) : NULL;
+    w->user = util_strdup(conf->user);
+    w->password = util_strdup(conf->password);
     if (!w->secure || !(fresh = master_tls_new(conf, error, sizeof error)))
         return;
     tls_context_free(w->tls);

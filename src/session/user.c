@@ -60,12 +60,12 @@ static void apply_conf(struct user *u, const struct conf_user *c)
     u->known = u->known && same;
     u->changed = u->names && (u->allow != c->allow || strcmp(u->names, c->names) != 0);
     clear(u);
-    u->hash = util_strdup_or_null(c->hash);
+    u->hash = util_strdup(c->hash);
     u->names = util_strdup(c->names);
     u->nopass = c->nopass;
     u->allow = c->allow;
     u->uid = c->uid;
-    u->certificate = util_strdup_or_null(c->certificate);
+    u->certificate = util_strdup(c->certificate);
     set_patterns(u, c->names);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "conf/conf.h"
+#include "get_options.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -42,7 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     rc = conf_load_bytes(&conf, (const char *)data, len, "fuzz.ini", on_report, NULL);
     if (rc == 0) {
         conf_copy(&copy, &conf);
-        (void)conf_get(&conf, "*", 1, on_get, &copy);
+        (void)get_options(&conf, "*", on_get, &copy);
         (void)conf_diff(&conf, &copy, on_change, NULL);
         rc = conf_check(&copy, false, on_report, NULL);
         conf_fini(&copy);

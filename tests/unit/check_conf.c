@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "conf/conf.h"
 #include "conf/private.h"
+#include "get_options.h"
 #include "suite.h"
 
 /* ---- what the reports leave behind ---- */
@@ -86,7 +87,7 @@ static void expect_value(const struct conf *conf, const char *name, const char *
 {
     struct got got = {.calls = 0};
 
-    ck_assert_uint_eq(conf_get(conf, name, strlen(name), on_get, &got), 1);
+    ck_assert_uint_eq(get_options(conf, name, on_get, &got), 1);
     ck_assert_int_eq(got.calls, 1);
     ck_assert_str_eq(got.value, expected);
 }
@@ -836,16 +837,16 @@ START_TEST(get)
 
     conf_options(&count);
     ck_assert_int_eq(load(&conf, "[masters]\na = redis://u:secret@h\n"), 0);
-    ck_assert_uint_eq(conf_get(&conf, "*", 1, on_get, &got), count + 1);
+    ck_assert_uint_eq(get_options(&conf, "*", on_get, &got), count + 1);
     ck_assert_str_eq(got.name, "masters.a");
     ck_assert_str_eq(got.value, "redis://u:***@h:6379");
-    ck_assert_uint_eq(conf_get(&conf, "lease", 5, on_get, &got), 1);
+    ck_assert_uint_eq(get_options(&conf, "lease", on_get, &got), 1);
     ck_assert_str_eq(got.name, "lease");
     ck_assert_str_eq(got.value, "30s");
-    ck_assert_uint_eq(conf_get(&conf, "holdfast.lease", 14, on_get, &got), 1);
-    ck_assert_uint_eq(conf_get(&conf, "max_clients", 11, on_get, &got), 1);
+    ck_assert_uint_eq(get_options(&conf, "holdfast.lease", on_get, &got), 1);
+    ck_assert_uint_eq(get_options(&conf, "max_clients", on_get, &got), 1);
     ck_assert_str_eq(got.name, "limits.max_clients");
-    ck_assert_uint_eq(conf_get(&conf, "lea", 3, on_get, &got), 0);
+    ck_assert_uint_eq(get_options(&conf, "lea", on_get, &got), 0);
     conf_fini(&conf);
 }
 END_TEST
@@ -913,7 +914,7 @@ START_TEST(long_values)
         memset(url + 11, '@', 1600);
         set_ok(&conf, name, url);
     }
-    ck_assert_uint_eq(conf_get(&conf, "masters.*", 9, on_get, &got), CONF_MASTERS_MAX);
+    ck_assert_uint_eq(get_options(&conf, "masters.*", on_get, &got), CONF_MASTERS_MAX);
     ck_assert_uint_lt(strlen(got.value), CONF_VALUE_MAX);
     conf_init(&other);
     ck_assert_uint_eq(conf_diff(&conf, &other, on_change, NULL), 1);

@@ -6,6 +6,7 @@
 
 #include "base/password.h"
 #include "conf/conf.h"
+#include "get_options.h"
 #include "suite.h"
 
 static struct conf conf;
@@ -337,7 +338,7 @@ START_TEST(copies)
     conf_take_users(&copy, &conf);
     ck_assert_uint_eq(conf_diff(&conf, &copy, on_change, NULL), 0);
     ck_assert_int_eq(n_changes, 1);
-    (void)conf_get(&conf, "*", 1, on_get, NULL);
+    (void)get_options(&conf, "*", on_get, NULL);
     ck_assert_int_eq(conf_set_live(&conf, "users.a", "none", &err), -1);
     conf_fini(&copy);
 }

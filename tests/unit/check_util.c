@@ -13,11 +13,11 @@
 
 START_TEST(texts)
 {
-    char *copy = util_strdup_or_null("a");
+    char *copy = util_strdup("a");
 
     ck_assert_str_eq(copy, "a");
     free(copy);
-    ck_assert_ptr_null(util_strdup_or_null(NULL));
+    ck_assert_ptr_null(util_strdup(NULL));
     ck_assert(util_same_text(NULL, NULL) && util_same_text("a", "a"));
     ck_assert(!util_same_text(NULL, "") && !util_same_text("", NULL) && !util_same_text("a", "b"));
     for (int c = CHAR_MIN; c <= CHAR_MAX; c++) {

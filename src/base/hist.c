@@ -3,6 +3,7 @@
 #include "base/hist.h"
 
 #include <math.h>
+#include <stddef.h>
 
 /* v is the value less 1. Up to HIST_SUBS each has its own bucket; above, the leading bit chooses
  * the power of two and the bits behind it the part of that. */

@@ -5,7 +5,6 @@
  * as that. */
 #pragma once
 
-#include <stddef.h>
 #include <stdint.h>
 
 enum {

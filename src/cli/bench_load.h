@@ -4,7 +4,6 @@
  * and repeats: LOCK a name, hold, UNLOCK, think.
  */
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/hist.h"

@@ -7,10 +7,8 @@
  */
 #include "cli/bench_load_private.h"
 
-#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "cli/cli.h"

@@ -5,7 +5,6 @@
  * words only (argv[0] is its name) and returns the exit status.
  */
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "cli/url.h"

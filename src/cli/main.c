@@ -2,7 +2,6 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <locale.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

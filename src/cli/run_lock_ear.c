@@ -6,7 +6,6 @@
 #include "cli/run_lock_private.h"
 
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 

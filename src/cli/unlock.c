@@ -1,5 +1,4 @@
 /* holdfast unlock --force: sends FORCEUNLOCK. */
-#include <stdio.h>
 
 #include "cli/ask.h"
 #include "cli/cli.h"

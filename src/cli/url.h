@@ -4,7 +4,6 @@
  * rediss:// for TLS, or unix://[[user]:password@]/path. User, password and path may be
  * %-encoded.
  */
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "conf/conf.h"

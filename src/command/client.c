@@ -5,7 +5,6 @@
  */
 #include "command/handlers.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "command/client_private.h"

@@ -17,7 +17,6 @@
 
 #include "base/clock.h"
 #include "base/glob.h"
-#include "base/util.h"
 #include "command/command_private.h"
 #include "command/monitor.h"
 #include "command/slowlog.h"

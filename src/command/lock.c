@@ -5,8 +5,6 @@
  */
 #include "command/handlers.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/pool.h"

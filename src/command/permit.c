@@ -5,7 +5,6 @@
  * Invariant: while no users are configured everything is permitted. What is refused here has run no
  * handler, and the error says which user, what, and why.
  */
-#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -7,7 +7,6 @@
 #include <inttypes.h>
 
 #include "base/glob.h"
-#include "base/util.h"
 #include "session/pubsub.h"
 
 enum { LOOK_INSTRUCTIONS = 6, NAME_INSTRUCTIONS = 20, PATTERN_INSTRUCTIONS = 250 };

@@ -4,7 +4,6 @@
  * given back and never stand in a message. */
 #include "conf/private.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

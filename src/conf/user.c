@@ -7,7 +7,6 @@
  * has room for CONF_USERS_MAX. */
 #include "conf/private.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
  * status: makes the JSON that fills the status page from a view of the broker. Pure: whoever fills
  * the view knows where things come from.
  */
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

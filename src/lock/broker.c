@@ -8,11 +8,9 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "lock/broker_private.h"
 #include "lock/defer.h"
 #include "lock/finish.h"

@@ -2,8 +2,6 @@
 #include "lock/broker_state.h"
 
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "redis/args.h"

@@ -4,7 +4,6 @@
  * comes while an earlier one is under way waits, and goes again when that is over.
  */
 #include <stdbool.h>
-#include <stdint.h>
 
 struct broker;
 struct lock;

@@ -7,7 +7,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "base/util.h"
 #include "lock/broker_state.h"
 #include "lock/finish.h"
 #include "lock/hold.h"

@@ -6,10 +6,6 @@
  */
 #include "lock/tickets.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "lock/broker_state.h"
 #include "redis/args.h"
 #include "stats/stats.h"

@@ -26,7 +26,6 @@
  * allocated.
  */
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "lock/lock.h"
 

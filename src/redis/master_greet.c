@@ -8,7 +8,6 @@
  * the texts of Redis' answers to these; nothing about items. What INFO must say for a master to be
  * used is in master_judge.c.
  */
-#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,9 +8,7 @@
  * tried, as a user of Redis may be allowed less. The trips of TIME are taken one after the other,
  * so that none waits for another.
  */
-#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"

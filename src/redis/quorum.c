@@ -5,7 +5,6 @@
 #include "redis/quorum.h"
 
 #include <assert.h>
-#include <string.h>
 
 /* Covers the millisecond steps of the clocks on both sides. */
 enum { CLOCK_STEP_MS = 2 };

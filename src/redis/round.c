@@ -8,9 +8,7 @@
 #include "redis/round.h"
 
 #include <assert.h>
-#include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/pool.h"
 #include "redis/undelivered.h"

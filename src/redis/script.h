@@ -5,7 +5,6 @@
  */
 #include <assert.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "redis/codes.h"

@@ -8,7 +8,6 @@
  * A master has one such text in force. The scripts carry its digest, so that a broker with another
  * one is refused by each call.
  */
-#include <stddef.h>
 
 struct conf;
 

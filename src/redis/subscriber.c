@@ -9,7 +9,6 @@
 #include <event2/event.h>
 #include <event2/event_struct.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"

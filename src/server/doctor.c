@@ -18,7 +18,6 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/util.h"
 #include "redis/master.h"
 #include "redis/quorum.h"

@@ -8,7 +8,6 @@
 #include <event2/event_struct.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "client/client.h"
 #include "conf/conf.h"

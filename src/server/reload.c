@@ -6,7 +6,6 @@
  * it counts, and what needs a restart stays as it was, so that CONFIG GET never shows what is not
  * so.
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

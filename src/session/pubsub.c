@@ -20,7 +20,6 @@
  */
 #include "session/pubsub.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 

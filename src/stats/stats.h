@@ -6,7 +6,6 @@
  * is a row of gauges.h. */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -336,12 +336,21 @@ static bool has_more(const struct lock_info *info)
     return false;
 }
 
+/* Returns the next hold from `h` on that FORCEUNLOCK is to end; NULL: none. Those who got the lock
+ * by it keep it. */
+static struct hold *next_to_force(const struct lock_request *r, struct hold *h)
+{
+    while (h && h->token >= r->force.below)
+        h = LIST_NEXT(h, of_lock);
+    return h;
+}
+
 static void forced(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
     struct lock *l = r->lock;
     if (r->force.failed)
         finish_error(b, r, "NOQUORUM too few masters have confirmed that '%s' is free", l->name);
-    else if (has_more(r->info) || lock_first_hold(l))
+    else if (has_more(r->info) || next_to_force(r, lock_first_hold(l)))
         peek(b, r, NULL, on_force_peeked, now_ms);
     else
         finish_count(b, r, r->count);
@@ -360,8 +369,9 @@ static void on_forced(struct round *round, void *arg, int64_t now_ms)
  * the masters have answered again. */
 static void lose_local(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
-    struct hold *h;
-    for (int n = 0; n < FORCED_TURN && (h = lock_first_hold(r->lock)); n++) {
+    struct hold *h = next_to_force(r, lock_first_hold(r->lock)), *next;
+    for (int n = 0; n < FORCED_TURN && h; n++, h = next) {
+        next = next_to_force(r, LIST_NEXT(h, of_lock));
         stats.releases_forced++;
         r->count = 1;
         h->deadline_ms = now_ms; /* by order, whatever its owner was told */
@@ -381,6 +391,8 @@ static void on_force_peeked(struct round *round, void *arg, int64_t now_ms)
         not_known_by_masters(r, round, now_ms);
         return;
     }
+    if (!r->force.below)
+        r->force.below = rounds_floor(&b->rounds, now_ms);
     lose_local(b, r, now_ms);
     r->force.peeked = r->goes_on = true;
     work_ready(&b->work, r); /* when those have been passed on */

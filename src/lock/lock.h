@@ -217,6 +217,8 @@ struct lock_request {
         bool peeked;             /* the masters have shown what there is */
         bool failed;             /* one of the releases could not be confirmed */
         int pending;             /* releases whose verdict is still to come */
+        int64_t below;           /* ends holds with tokens below it: those that stood there when it
+                                  * began; 0: it has not */
     } force;                     /* FORCEUNLOCK */
     char *text;                  /* of RESULT_ERROR and RESULT_NOT_HELD; heap */
     struct lock_info *info;      /* lock_info.h */

@@ -182,6 +182,34 @@ START_TEST(force_takes_it_away)
 }
 END_TEST
 
+/* Who waits gets the lock by it and keeps it, one by one or, of three permits or readers, all. */
+START_TEST(force_ends_what_stood_there)
+{
+    static const char *const kinds[] = {"LOCK n", "LOCK n LIMIT 1", "LOCK n SHARED"};
+    char text[64];
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+        story_begin(_i, 1, "xabc");
+        world_connect(4, 0, "admin");
+        story_gets(0, kinds[k]);
+        for (int i = 1; i <= 3; i++) {
+            snprintf(text, sizeof text, "LOCK n%s WAIT 0", k == 1 ? " LIMIT 1" : "");
+            world_say(i, "%s", text);
+        }
+        world_run_ms(50);
+        world_say(4, "FORCEUNLOCK n");
+        world_run_ms(500);
+        story_answers(4, "1");
+        story_granted(1);
+        world_say(1, "HOLDS n");
+        world_run_ms(50);
+        story_answers(1, "1");
+        for (int i = 2; i <= 3; i++)
+            story_answers(i, "");
+        world_end();
+    }
+}
+END_TEST
+
 START_TEST(a_waiting_lock_blocks_what_follows)
 {
     story_begin(3, 2, "xy");
@@ -256,6 +284,8 @@ static Suite *suite(void)
     tcase_add_test(t, one_slow_master_does_not_slow);
     tcase_add_test(t, quit_frees_and_reset_lapses);
     tcase_add_test(t, force_takes_it_away);
+    tcase_add_loop_test(t, force_ends_what_stood_there, 1, 2);
+    tcase_add_loop_test(t, force_ends_what_stood_there, 3, 4);
     tcase_add_test(t, a_waiting_lock_blocks_what_follows);
     tcase_add_test(t, a_short_maxhold_is_granted_first);
     tcase_add_loop_test(t, permits_are_asked_for_once, 0, 2);

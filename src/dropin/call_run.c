@@ -259,9 +259,30 @@ static void try_again_later(struct dropin_call *c)
     free(error);
 }
 
+/* What has ended since it was told, or may have, is guessed to be free: its masters say whether. A
+ * run that takes what it finds free must never take it over from a hold that lasts a moment more.
+ */
+static void forget_ended(struct dropin_call *c, int64_t now_ms)
+{
+    for (int i = 0; i < c->job.n_names; i++) {
+        struct slot *slot = &c->slots[i];
+        bool ends = slot->truth.kind == TRUTH_DROPIN || slot->truth.kind == TRUTH_NATIVE;
+        if (!ends || slot->truth.expires_ms > now_ms)
+            continue;
+        truth_fini(&slot->truth);
+        slot->truth = (struct truth){.kind = TRUTH_FREE};
+        slot->is_told = false;
+    }
+}
+
 /* Runs over the truths, and asks the masters whether they are true. */
 static void run_and_ask(struct dropin_call *c, int64_t now_ms)
 {
+    forget_ended(c, now_ms);
+    if (c->watch && c->job.is_multi && !call_watch_is_met(c)) {
+        finish_aborted(c);
+        return;
+    }
     run_over_truths(c, 's', now_ms);
     if (c->run.writes && !is_first(c)) { /* only a run over a guess: its turn is still to come */
         c->writes = true;
@@ -416,9 +437,7 @@ static void pause_call(struct dropin_call *c, int64_t now_ms)
 static void on_refused(struct dropin_call *c, int64_t now_ms)
 {
     take_truths(c, false);
-    if (c->job.is_multi && c->watch && !call_watch_is_met(c))
-        finish_aborted(c);
-    else if (!is_split(c))
+    if (!is_split(c))
         run_and_ask(c, now_ms);
     else if (!is_given_up(c, now_ms))
         pause_call(c, now_ms);

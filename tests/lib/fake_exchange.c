@@ -23,6 +23,7 @@ struct asked {
     void *arg;
 };
 
+int64_t fake_margin_ms;
 static struct stand *stands;
 static struct asked *waiting;
 static int n_asked, n_ops;
@@ -98,6 +99,7 @@ void fake_exchange_reset(void)
         free(s);
     }
     n_asked = 0;
+    fake_margin_ms = 0;
 }
 
 /* ---- exchanges ---- */
@@ -193,8 +195,10 @@ static void end(struct asked *a, enum exchange_end how, const char *reason, int6
 
 static void say_truths(struct asked *a, int64_t now_ms)
 {
-    for (int i = 0; i < a->n; i++)
+    for (int i = 0; i < a->n; i++) {
         truth_copy(&a->items[i].truth, fake_truth(a->items[i].lock->name, now_ms));
+        a->items[i].truth.expires_ms -= fake_margin_ms;
+    }
 }
 
 void fake_judge(int n, int64_t now_ms)

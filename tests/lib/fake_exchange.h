@@ -17,6 +17,9 @@ const struct truth *fake_truth(const char *name, int64_t now_ms);
 void fake_put(const char *name, enum truth_kind, const char *text, int64_t expires_ms);
 void fake_end(const char *name);
 
+/* So much earlier than it ends a truth is told to end: masters differ. */
+extern int64_t fake_margin_ms;
+
 /* How many exchanges wait for their answer; how many have been asked in all. */
 int fake_waiting(void);
 int fake_asked(void);

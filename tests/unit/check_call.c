@@ -261,6 +261,9 @@ START_TEST(every_command_takes_one_exchange)
     eval(0, "return ARGV[1]", "", "hello"); /* depends on nothing */
     assert_heard(0, "$5\r\nhello\r\n");
     ck_assert_int_eq(fake_asked(), 7);
+    now_ms += 500;
+    assert_says(0, "SET x me NX PX 500", "+OK\r\n"); /* what was known is over */
+    ck_assert_int_eq(fake_asked(), 8);
 }
 END_TEST
 
@@ -375,6 +378,23 @@ START_TEST(a_time_that_ends_between_run_and_exchange)
     fake_judge_all(now_ms);
     assert_heard(0, ":0\r\n");
     assert_truth("x", NULL);
+}
+END_TEST
+
+/* It may last a moment more than is known: nobody takes it over for that. */
+START_TEST(what_is_about_to_end_is_not_taken)
+{
+    fake_put("x", TRUTH_DROPIN, "drop-in s t other", now_ms + 5);
+    fake_margin_ms = 10;
+    say(0, "SET x me NX PX 500");
+    while (fake_waiting() > 0) {
+        ck_assert_int_eq(fake_item(0)->guess->kind, TRUTH_FREE);
+        fake_judge(0, now_ms);
+    }
+    assert_begins(0, "-TRYAGAIN 'x' ");
+    assert_truth("x", "drop-in s t other");
+    now_ms += 5;
+    assert_says(0, "SET x me NX PX 500", "+OK\r\n");
 }
 END_TEST
 
@@ -499,10 +519,18 @@ START_TEST(looks_go_side_by_side)
     say(0, "GET x");
     say(1, "SET x me NX PX 500"); /* only a look, as far as is known */
     say(1, "GET x");
+    say(1, "DEL x"); /* writes: goes when those before it have their answers */
+    say(1, "GET x");
+    say(0, "GET x");
     ck_assert_int_eq(fake_waiting(), 3);
+    for (int i = 0; i < 3; i++)
+        fake_judge(0, now_ms);
+    ck_assert_int_eq(fake_waiting(), 1);
+    fake_judge(0, now_ms);
+    ck_assert_int_eq(fake_waiting(), 2); /* those behind it, at once */
     fake_judge_all(now_ms);
-    assert_heard(0, "$5\r\nother\r\n");
-    assert_heard(1, "$-1\r\n$5\r\nother\r\n");
+    assert_heard(0, "$5\r\nother\r\n$-1\r\n");
+    assert_heard(1, "$-1\r\n$5\r\nother\r\n:1\r\n$-1\r\n");
 }
 END_TEST
 
@@ -1033,6 +1061,7 @@ int main(void)
     tcase_add_test(t, two_brokers_with_the_same_guess);
     tcase_add_test(t, memory_that_is_stale);
     tcase_add_test(t, a_time_that_ends_between_run_and_exchange);
+    tcase_add_test(t, what_is_about_to_end_is_not_taken);
     tcase_add_test(t, a_look_at_a_time_tells_what_the_masters_say);
     tcase_add_test(t, four_runs_at_most);
     tcase_add_test(t, a_failure_is_told_and_forgotten);

@@ -11,7 +11,7 @@
 #include "dropin/call_private.h"
 #include "lock/broker.h"
 
-enum { CAGE_BODIES = 500 };
+enum { CAGE_BODIES = 500, SPARES_MAX = 256, SPARE_BYTES = 512 };
 
 /* ---- all of it ---- */
 
@@ -23,6 +23,7 @@ struct dropin *dropin_new(struct broker *b, const struct dropin_conf *conf)
     turns_init(&d->turns);
     TAILQ_INIT(&d->calls);
     TAILQ_INIT(&d->finished);
+    TAILQ_INIT(&d->spares);
     dropin_configure(d, conf);
     return d;
 }
@@ -46,11 +47,25 @@ void dropin_close(struct dropin *d, int64_t now_ms)
     call_tell_finished(d);
 }
 
+static void free_all(struct dropin_call *c)
+{
+    truth_fini(&c->one_slot.truth);
+    truth_fini(&c->one_item.truth);
+    buf_fini(&c->one_name.text);
+    run_fini(&c->run);
+    free(c);
+}
+
 void dropin_free(struct dropin *d)
 {
     if (!d)
         return;
+    struct dropin_call *c;
     assert(TAILQ_EMPTY(&d->calls) && TAILQ_EMPTY(&d->finished));
+    while ((c = TAILQ_FIRST(&d->spares))) {
+        TAILQ_REMOVE(&d->spares, c, listed);
+        free_all(c);
+    }
     turns_fini(&d->turns);
     memory_fini(&d->memory);
     scripts_flush(&d->scripts);
@@ -95,9 +110,23 @@ void dropin_called(struct dropin *d, const char *text, size_t len)
 
 struct dropin_call *call_new(struct dropin *d)
 {
-    struct dropin_call *c = util_alloc(sizeof *c);
+    struct dropin_call *c = TAILQ_FIRST(&d->spares);
+    if (c) {
+        TAILQ_REMOVE(&d->spares, c, listed);
+        d->n_spares--;
+    } else {
+        c = util_alloc(sizeof *c);
+    }
     c->dropin = d;
     return c;
+}
+
+void call_make_slots(struct dropin_call *c)
+{
+    size_t n = (size_t)c->job.n_names;
+    c->slots = n > 1 ? util_alloc(n * sizeof *c->slots) : &c->one_slot;
+    c->items = n > 1 ? util_alloc(n * sizeof *c->items) : &c->one_item;
+    c->run.names = n > 1 ? util_alloc(n * sizeof *c->run.names) : &c->one_name;
 }
 
 struct dropin_call *dropin_call_command(struct dropin *d, int db,
@@ -185,18 +214,63 @@ const struct store_reply *dropin_reply(const struct dropin_call *c)
     return c->is_aborted ? NULL : &c->run.reply;
 }
 
-void dropin_call_free(struct dropin_call *c)
+/* Frees what it has of several names. */
+static void free_slots(struct dropin_call *c)
 {
-    for (int i = 0; c->slots && i < c->job.n_names; i++) {
+    if (!c->slots || c->slots == &c->one_slot)
+        return;
+    for (int i = 0; i < c->job.n_names; i++) {
         truth_fini(&c->slots[i].truth);
         truth_fini(&c->items[i].truth);
+        buf_fini(&c->run.names[i].text);
     }
     free(c->slots);
     free(c->items);
-    run_fini(&c->run);
+    free(c->run.names);
+}
+
+static struct buf emptied(struct buf b)
+{
+    buf_consume(&b, buf_len(&b));
+    return b;
+}
+
+/* Makes it as new, but for memory that the next one needs too. */
+static void recycle(struct dropin_call *c)
+{
+    struct store_reply reply = c->run.reply;
+    struct buf told = emptied(c->one_item.truth.text), text = emptied(c->one_name.text);
+    struct buf truth = emptied(c->one_slot.truth.text);
+    store_reply_fini(&c->run.published);
+    memset(c, 0, sizeof *c);
+    store_reply_clear(&reply);
+    c->run.reply = reply;
+    c->one_item.truth.text = told;
+    c->one_name.text = text;
+    c->one_slot.truth.text = truth;
+}
+
+/* Has it more memory than most calls need? */
+static bool is_large(const struct dropin_call *c)
+{
+    return c->run.reply.cap > 64 || c->run.reply.texts.cap > SPARE_BYTES ||
+           c->one_item.truth.text.cap > SPARE_BYTES || c->one_name.text.cap > SPARE_BYTES ||
+           c->one_slot.truth.text.cap > SPARE_BYTES;
+}
+
+void dropin_call_free(struct dropin_call *c)
+{
+    struct dropin *d = c->dropin;
+    free_slots(c);
     job_fini(&c->job);
     dropin_watch_drop(c->watch);
-    free(c);
+    if (d->n_spares == SPARES_MAX || is_large(c)) {
+        free_all(c);
+        return;
+    }
+    recycle(c);
+    TAILQ_INSERT_HEAD(&d->spares, c, listed);
+    d->n_spares++;
 }
 
 /* ---- scripts ---- */

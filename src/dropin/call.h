@@ -51,7 +51,8 @@ void dropin_configure(struct dropin *, const struct dropin_conf *);
 /* Finishes what does not wait for the masters, each with an error; what does is finished by
  * broker_fini(). Before that. */
 void dropin_close(struct dropin *, int64_t now_ms);
-void dropin_free(struct dropin *); /* after broker_fini(); also NULL */
+/* After broker_fini(), when no call is left in any session; also NULL. */
+void dropin_free(struct dropin *);
 
 /* A master has published on this broker's channel (broker_called): "<op> holdfast:{name}", that
  * hold has ended. Other texts are left alone. */

@@ -23,6 +23,8 @@ struct dropin {
     struct run_tools tools;
     struct dropin_calls calls;    /* submitted and not finished */
     struct dropin_calls finished; /* their sessions are still to hear of it */
+    struct dropin_calls spares;   /* freed ones, with memory for one name and a reply */
+    int n_spares;
     struct dropin_figures figures;
     bool closed;
 };
@@ -64,8 +66,11 @@ struct dropin_call {
     struct job job;
     struct run run;              /* the last one */
     struct dropin_watch *watch;  /* WATCH, EXEC: one reference; NULL: none */
-    struct slot *slots;          /* one for each name of the job */
+    struct slot *slots;          /* one for each name of the job; NULL: it has not begun */
     struct exchange_item *items; /* of the last exchange: the first n_items of as many */
+    struct slot one_slot;        /* where there is only one name */
+    struct exchange_item one_item;
+    struct run_name one_name;
     int n_items;
     uint8_t item_slot[KEYS_MAX]; /* the slot of each item */
     uint8_t state;               /* enum call_state */
@@ -80,6 +85,8 @@ struct dropin_call {
 /* ---- call.c ---- */
 /* Makes a call without a job. */
 struct dropin_call *call_new(struct dropin *);
+/* Makes room for what is known of each of its names. */
+void call_make_slots(struct dropin_call *);
 
 /* ---- call_run.c ---- */
 extern const char call_closed[]; /* the error when the broker goes down */

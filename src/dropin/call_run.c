@@ -333,9 +333,7 @@ static void start(struct dropin_call *c, int64_t now_ms)
 void call_begin(struct dropin_call *c, int64_t now_ms)
 {
     struct dropin *d = c->dropin;
-    size_t n = (size_t)c->job.n_names;
-    c->slots = util_alloc((n + 1) * sizeof *c->slots);
-    c->items = util_alloc((n + 1) * sizeof *c->items);
+    call_make_slots(c);
     c->state = CALL_WAITS;
     c->submitted_ms = now_ms;
     for (int i = 0; i < c->job.n_names; i++)

@@ -1,4 +1,4 @@
-/* All words of a job are copied at once: an array of them, and one block of their bytes. */
+/* All words of a job are copied at once, into one block. */
 #include "dropin/job.h"
 
 #include <stdio.h>
@@ -26,11 +26,16 @@ static size_t bytes_of(const struct resp_arg *argv, int n)
     return bytes;
 }
 
-static struct filling make_room(struct job *job, size_t n_words, size_t bytes)
+/* One block: words, commands, bytes. */
+static struct filling make_room(struct job *job, int n_commands, size_t n_words, size_t bytes)
 {
-    job->words = util_alloc((n_words + 1) * sizeof *job->words);
-    job->text = util_alloc(bytes + 1);
-    return (struct filling){job->words, job->text};
+    size_t commands_at = n_words * sizeof(struct resp_arg);
+    size_t text_at = commands_at + (size_t)n_commands * sizeof *job->commands;
+    char *block = util_realloc(NULL, text_at + bytes + 1);
+    job->words = (struct resp_arg *)(void *)block;
+    job->commands = (struct job_command *)(void *)(block + commands_at);
+    job->n_commands = n_commands;
+    return (struct filling){job->words, block + text_at};
 }
 
 /* Copies n words; returns where they are now. */
@@ -147,9 +152,7 @@ void job_commands(struct job *job, int db, const struct dropin_command *commands
         n_words += (size_t)commands[i].argc;
         bytes += bytes_of(commands[i].argv, commands[i].argc);
     }
-    struct filling f = make_room(job, n_words, bytes);
-    job->commands = util_alloc((size_t)(n + 1) * sizeof *job->commands);
-    job->n_commands = n;
+    struct filling f = make_room(job, n, n_words, bytes);
     for (int i = 0; i < n; i++) {
         const struct dropin_command *c = &commands[i];
         struct resp_arg *argv = fill(&f, c->argv, c->argc);
@@ -167,7 +170,7 @@ void job_script(struct job *job, int db, struct script_body *script, const struc
         snprintf(job->error, sizeof job->error, "NOSCRIPT No matching script. Please use EVAL.");
         return;
     }
-    struct filling f = make_room(job, (size_t)s->n_keys + (size_t)s->n_args,
+    struct filling f = make_room(job, 0, (size_t)s->n_keys + (size_t)s->n_args,
                                  bytes_of(s->keys, s->n_keys) + bytes_of(s->args, s->n_args));
     job->keys = fill(&f, s->keys, s->n_keys);
     job->args = fill(&f, s->args, s->n_args);
@@ -179,7 +182,7 @@ void job_script(struct job *job, int db, struct script_body *script, const struc
 
 void job_watch(struct job *job, int db, const struct resp_arg *names, int n)
 {
-    struct filling f = make_room(job, (size_t)n, bytes_of(names, n));
+    struct filling f = make_room(job, 0, (size_t)n, bytes_of(names, n));
     job->is_watch = true;
     add_names(job, fill(&f, names, n), n, 1);
     name_locks(job, db);
@@ -188,9 +191,7 @@ void job_watch(struct job *job, int db, const struct resp_arg *names, int n)
 void job_fini(struct job *job)
 {
     script_body_unref(job->script);
-    free(job->commands);
     free(job->words);
-    free(job->text);
     free(job->lock_text);
 }
 

@@ -47,8 +47,8 @@ struct job {
     bool is_watch;          /* looks at all names, and answers OK */
     bool read_only;         /* of the script */
     char error[192];        /* why it cannot be run at all; "": it can */
-    struct resp_arg *words; /* all of them; their bytes in `text` */
-    char *text, *lock_text; /* lock_text: names of locks that are not those of the keys */
+    struct resp_arg *words; /* all of them, and the block with all that they need */
+    char *lock_text; /* names of locks that are not those of the keys; NULL: there are none */
 };
 
 /* All of these begin with a job that is all zero, and copy the words. */

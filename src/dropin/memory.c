@@ -1,10 +1,10 @@
 /* Truths by name, the one that was written last at the end of the table. */
 #include "dropin/memory.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
 
+#include "base/pool.h"
 #include "base/util.h"
 #include "lock/broker_state.h"
 #include "lock/hold.h"
@@ -28,25 +28,34 @@ static struct known *find(const struct memory *m, const char *name, size_t len)
     return k;
 }
 
-static void drop(struct memory *m, struct known *k)
+static void take_out(struct memory *m, struct known *k)
 {
     HASH_DEL(m->by_name, k); /* NOLINT(clang-analyzer-unix.Malloc): uthash */
     m->n_names--;
     m->bytes -= k->bytes;
-    truth_fini(&k->truth);
-    free(k);
 }
 
-static void add(struct memory *m, const char *name, size_t len, const struct truth *t,
-                int64_t since_ms)
+static void drop(struct memory *m, struct known *k)
 {
-    unsigned hash = (unsigned)util_hash(name, len);
-    struct known *k = util_alloc(sizeof *k + len);
-    truth_copy(&k->truth, t);
-    k->since_ms = since_ms;
-    k->bytes = sizeof *k + len + buf_len(&t->text);
+    take_out(m, k);
+    truth_fini(&k->truth);
+    pool_put(k, sizeof *k + k->len);
+}
+
+static struct known *make(const char *name, size_t len)
+{
+    struct known *k = pool_get(sizeof *k + len);
     k->len = len;
     memcpy(k->name, name, len);
+    return k;
+}
+
+static void put_last(struct memory *m, struct known *k, const struct truth *t, int64_t since_ms)
+{
+    unsigned hash = (unsigned)util_hash(k->name, k->len);
+    truth_copy(&k->truth, t);
+    k->since_ms = since_ms;
+    k->bytes = sizeof *k + k->len + buf_len(&t->text);
     HASH_ADD_KEYPTR_BYHASHVALUE(hh, m->by_name, k->name, k->len, hash, k);
     m->n_names++;
     m->bytes += k->bytes;
@@ -55,10 +64,15 @@ static void add(struct memory *m, const char *name, size_t len, const struct tru
 void memory_put(struct memory *m, const char *name, size_t len, const struct truth *t,
                 int64_t since_ms)
 {
-    memory_forget(m, name, len);
-    if (t->kind != TRUTH_DROPIN && t->kind != TRUTH_NATIVE)
+    struct known *k = find(m, name, len);
+    if (t->kind != TRUTH_DROPIN && t->kind != TRUTH_NATIVE) {
+        if (k)
+            drop(m, k);
         return;
-    add(m, name, len, t, since_ms);
+    }
+    if (k)
+        take_out(m, k);
+    put_last(m, k ? k : make(name, len), t, since_ms);
     while (m->n_names > MEMORY_NAMES_MAX || m->bytes > MEMORY_BYTES_MAX)
         drop(m, m->by_name);
 }

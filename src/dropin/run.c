@@ -31,9 +31,6 @@ struct running {
 
 void run_fini(struct run *r)
 {
-    for (int i = 0; i < r->n_names; i++)
-        buf_fini(&r->names[i].text);
-    free(r->names);
     store_reply_fini(&r->reply);
     store_reply_fini(&r->published);
 }
@@ -41,9 +38,6 @@ void run_fini(struct run *r)
 /* Forgets the last run. */
 static void clear(struct run *r, int n_names)
 {
-    if (!r->names)
-        r->names = util_alloc((size_t)n_names * sizeof *r->names + 1);
-    r->n_names = n_names;
     for (int i = 0; i < n_names; i++) {
         struct buf text = r->names[i].text;
         buf_consume(&text, buf_len(&text));

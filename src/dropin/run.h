@@ -25,12 +25,11 @@ struct run_name {
 
 /* All zero is an empty one. */
 struct run {
-    struct run_name *names; /* one for each name of the job; NULL: it has not run */
-    int n_names;
+    struct run_name *names; /* the caller's: one for each name of the job, at first all zero */
     struct store_reply reply, published; /* published: channel, message, ... */
     bool writes;                         /* one of the names at least */
 };
-void run_fini(struct run *);
+void run_fini(struct run *); /* not the names */
 
 /* What runs share: one of them for each broker. */
 struct run_tools {

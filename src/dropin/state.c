@@ -2,8 +2,6 @@
  * bytes may come back from the masters. */
 #include "dropin/state.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/util.h"
@@ -82,8 +80,8 @@ static struct resp_arg word(const char *text)
 
 static void suppose_string(struct keys *k, int i, struct cursor c)
 {
-    const struct resp_arg argv[] = {word("SET"), k->names[i], {c.p, (size_t)(c.end - c.p)}};
-    keys_suppose(k, argv, 3, NULL);
+    const struct resp_arg value = {c.p, (size_t)(c.end - c.p)};
+    store_put_string(&k->store, &k->names[i], &value);
 }
 
 static void suppose_hash(struct keys *k, int i, struct cursor c)
@@ -97,14 +95,6 @@ static void suppose_hash(struct keys *k, int i, struct cursor c)
             argc = 2;
         }
     }
-}
-
-static void suppose_time(struct keys *k, int i, int64_t at_ms)
-{
-    char text[24];
-    snprintf(text, sizeof text, "%" PRId64, at_ms);
-    const struct resp_arg argv[] = {word("PEXPIREAT"), k->names[i], word(text)};
-    keys_suppose(k, argv, 3, NULL);
 }
 
 int state_suppose(struct keys *k, int i, const struct truth *t, int64_t ahead_ms)
@@ -123,81 +113,66 @@ int state_suppose(struct keys *k, int i, const struct truth *t, int64_t ahead_ms
     else
         suppose_string(k, i, c);
     if (has_time)
-        suppose_time(k, i, t->expires_ms + ahead_ms);
+        store_put_time(&k->store, &k->names[i], t->expires_ms + ahead_ms);
     return 0;
 }
 
 /* ---- writing ---- */
 
-/* Asks the make-believe about key i. */
-static void ask(struct keys *k, int i, const char *command, struct store_reply *out)
+static void write_head(struct buf *out, char kind, bool has_time)
 {
-    const struct resp_arg argv[] = {word(command), k->names[i]};
-    store_reply_clear(out);
-    keys_suppose(k, argv, 2, out);
+    char head[HEAD_LEN];
+    memcpy(head, prefix, sizeof prefix - 1);
+    memcpy(head + sizeof prefix - 1, (char[]){kind, ' ', has_time ? 't' : '-', ' '}, 4);
+    buf_append(out, head, sizeof head);
 }
 
-static bool is_type(const struct store_reply *r, const char *name)
+static void write_item(struct buf *out, const char *bytes, size_t len)
 {
-    return r->nodes[0].len == strlen(name) &&
-           memcmp(store_text(r, &r->nodes[0]), name, strlen(name)) == 0;
+    char digits[24], *end = util_put_digits(digits, len);
+    *end++ = ':';
+    buf_append(out, digits, (size_t)(end - digits));
+    buf_append(out, bytes, len);
 }
 
-static void write_string(struct buf *out, const struct store_reply *value)
+/* -1: too many fields. */
+static int write_hash(struct keys *k, int i, struct buf *out)
 {
-    buf_append(out, store_text(value, &value->nodes[0]), value->nodes[0].len);
+    const struct resp_arg argv[] = {word("HGETALL"), k->names[i]};
+    struct store_reply pairs = {0};
+    keys_suppose(k, argv, 2, &pairs);
+    int result = pairs.n_nodes - 1 > 2 * STATE_FIELDS_MAX ? -1 : 0;
+    for (int j = 1; j < pairs.n_nodes && result == 0; j++)
+        write_item(out, store_text(&pairs, &pairs.nodes[j]), pairs.nodes[j].len);
+    store_reply_fini(&pairs);
+    return result;
 }
 
-static void write_hash(struct buf *out, const struct store_reply *pairs)
+/* Appends the text of what is there, of whatever length. */
+static int write_found(struct keys *k, int i, struct buf *out, struct state_found *found)
 {
-    for (int i = 1; i < pairs->n_nodes; i++) {
-        const struct store_node *node = &pairs->nodes[i];
-        buf_printf(out, "%zu:", node->len);
-        buf_append(out, store_text(pairs, node), node->len);
-    }
-}
-
-static void find_time(struct keys *k, int i, struct store_reply *reply, struct state_found *found)
-{
-    ask(k, i, "PEXPIRETIME", reply);
-    found->expires_ms = reply->nodes[0].n;
-    found->has_time = found->expires_ms >= 0;
-}
-
-/* Appends the text of what is there, of whatever length. -1: it is of another type. */
-static int write_found(struct keys *k, int i, struct store_reply *reply, struct buf *out,
-                       struct state_found *found)
-{
-    ask(k, i, "TYPE", reply);
-    if (is_type(reply, "none"))
+    struct store_seen seen = store_see(&k->store, &k->names[i]);
+    if (!seen.is_there)
         return 0;
-    bool is_hash = is_type(reply, "hash");
-    if (!is_hash && !is_type(reply, "string"))
+    if (!seen.is_string && !seen.is_hash)
         return -1;
-    found->is_there = true;
-    find_time(k, i, reply, found);
-    buf_printf(out, "%s%c %c ", prefix, is_hash ? 'h' : 's', found->has_time ? 't' : '-');
-    ask(k, i, is_hash ? "HGETALL" : "GET", reply);
-    if (is_hash && reply->nodes[0].n > 2 * STATE_FIELDS_MAX)
-        return -1;
-    if (is_hash)
-        write_hash(out, reply);
-    else
-        write_string(out, reply);
+    *found = (struct state_found){true, seen.expires_ms != INT64_MAX, seen.expires_ms};
+    write_head(out, seen.is_hash ? 'h' : 's', found->has_time);
+    if (seen.is_hash)
+        return write_hash(k, i, out);
+    buf_append(out, seen.ptr, seen.len);
     return 0;
 }
 
 int state_write(struct keys *k, int i, struct buf *out, struct state_found *found)
 {
-    struct store_reply reply = {0};
     size_t before = buf_len(out);
     *found = (struct state_found){0};
-    int result = write_found(k, i, &reply, out, found);
+    int result = write_found(k, i, out, found);
     if (buf_len(out) - before > DROPIN_STATE_MAX)
         result = -1;
     if (result < 0)
         out->end -= buf_len(out) - before;
-    store_reply_fini(&reply);
     return result;
 }
 

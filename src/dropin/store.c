@@ -401,6 +401,41 @@ void store_call(struct store *s, const struct resp_arg *argv, int argc, struct s
         c->fn(&run);
 }
 
+/* ---- without words ---- */
+
+struct store_seen store_see(struct store *s, const struct resp_arg *name)
+{
+    struct store_run run = {.store = s, .now_ms = s->now_us / 1000};
+    const struct store_key *k = store_key_find(&run, name);
+    struct store_seen seen = {.is_there = k != NULL};
+    if (!k)
+        return seen;
+    seen.is_string = k->type == STORE_STRING;
+    seen.is_hash = k->type == STORE_HASH;
+    seen.expires_ms = k->expires_ms;
+    if (seen.is_string) {
+        seen.ptr = k->string.ptr;
+        seen.len = k->string.len;
+    }
+    return seen;
+}
+
+void store_put_string(struct store *s, const struct resp_arg *name, const struct resp_arg *value)
+{
+    struct store_run run = {.store = s, .now_ms = s->now_us / 1000};
+    struct store_key *k = store_key_make(&run, name, STORE_STRING);
+    free(k->string.ptr);
+    k->string = store_bytes_of(value);
+}
+
+void store_put_time(struct store *s, const struct resp_arg *name, int64_t expires_ms)
+{
+    struct store_run run = {.store = s, .now_ms = s->now_us / 1000};
+    struct store_key *k = store_key_find(&run, name);
+    if (k)
+        k->expires_ms = expires_ms;
+}
+
 /* ---- the whole ---- */
 
 void store_init(struct store *s)

@@ -88,5 +88,19 @@ void store_learn(const struct store_command *);
  * the store does not know or that has too few or too many words is an error as of a script. */
 void store_call(struct store *, const struct resp_arg *argv, int argc, struct store_reply *);
 
+/* ---- without words and replies, for who supposes a state and reads one; nobody is told ---- */
+
+struct store_seen {
+    bool is_there, is_string, is_hash;
+    int64_t expires_ms; /* INT64_MAX: no time to live */
+    const char *ptr;    /* of a string; lent */
+    size_t len;
+};
+struct store_seen store_see(struct store *, const struct resp_arg *name);
+/* Puts a string where nothing is. */
+void store_put_string(struct store *, const struct resp_arg *name, const struct resp_arg *value);
+/* Sets when a key ends, which is there. */
+void store_put_time(struct store *, const struct resp_arg *name, int64_t expires_ms);
+
 /* Calls `each` for every key that is there now, oldest first; it must not change the store. */
 void store_each(struct store *, void (*each)(void *arg, const char *key, size_t len), void *arg);

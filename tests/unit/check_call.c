@@ -722,6 +722,11 @@ START_TEST(memory_is_bounded)
         put_memory(&m, i, DROPIN_STATE_MAX);
         ck_assert_uint_le(m.bytes, MEMORY_BYTES_MAX);
     }
+    t.kind = TRUTH_DROPIN;
+    t.expires_ms = now_ms;
+    memory_put(&m, "over", 4, &t, 0);
+    memory_guess(&m, &brokers[0], "over", 4, &t, now_ms);
+    ck_assert_int_eq(t.kind, TRUTH_FREE);
     truth_fini(&t);
     memory_fini(&m);
     ck_assert_uint_eq(m.bytes, 0);

@@ -20,7 +20,6 @@
 #include "lock/lock.h"
 #include "lock/tickets.h"
 
-struct rounds;
 struct claim;
 
 enum claim_end {

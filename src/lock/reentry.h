@@ -10,7 +10,6 @@
 
 struct broker;
 struct hold;
-struct lock;
 struct lock_request;
 
 /* LOCK by an owner that holds: the count rises, the token stays, the validity is fresh. */

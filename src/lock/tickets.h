@@ -18,7 +18,6 @@
 #include "lock/broker_state.h"
 
 struct lock;
-struct owner;
 
 /* Where a ticket is to stand when its owner does not get the lock. */
 struct ticket_place {

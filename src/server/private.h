@@ -18,7 +18,6 @@
 
 struct listeners;
 struct subscriber;
-struct buf;
 struct cmd_setting;
 struct http;
 struct stats_gauges;

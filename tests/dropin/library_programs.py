@@ -1,5 +1,6 @@
 """Lock libraries and the programs that use them: libraries/. What is not Debian's is fetched from its registry, pinned."""
 
+import difflib
 import pathlib
 import re
 import shutil
@@ -62,7 +63,7 @@ def go():
 def crates():
     source = HERE / "rust"
     where = fetch("crates-locks", [source / "Cargo.toml", source / "Cargo.lock", source / "main.rs"],
-                  ["env", "CARGO_HOME={where}/home", "cargo", "build", "-q", "--locked"])
+                  ["env", "CARGO_HOME={where}/home", "CARGO_PROFILE_DEV_DEBUG=0", "cargo", "build", "-q", "--locked"])
     return [where / "target" / "debug" / "locks"]
 
 
@@ -93,7 +94,8 @@ def hold_to_the_model(program, library, why_not, model, subjects):
         if why_not:
             assert got != wanted, "it is served: holdfast-drop-in(7) says it is not"
         else:
-            assert (status, got) == (0, wanted), "%s\n%s" % (err[-3000:], subject.log()[-3000:])
+            told = "".join(difflib.unified_diff(wanted.splitlines(True), got.splitlines(True), "redis-server", "holdfast"))
+            assert (status, got) == (0, wanted), "%s\n%s\n%s" % (told, err[-3000:], subject.log()[-3000:])
 
 
 def hold_scripts_to_the_model(bodies, model, subjects):

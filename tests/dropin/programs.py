@@ -104,7 +104,10 @@ def _set(p):
 def _prolong(p):
     word, when = p.any(("EXPIRE", p.any(*LEASES_S)), ("PEXPIRE", p.any(*LEASES_MS)), ("EXPIREAT", ("s", p.any(*LEASES_S))),
                        ("PEXPIREAT", ("ms", p.any(*LEASES_MS))), ("PEXPIRE", p.any(*LEASES_MS)))
-    return [_case(p.rng, word), p.key(), when] + p.any([], [], [], ["NX"], ["XX"], ["GT"], ["lt"])
+    option = p.any([], [], [], ["NX"], ["XX"], ["GT"], ["lt"])
+    if option in (["GT"], ["lt"]):   # no time that the key may have already
+        word, when = "PEXPIRE", p.rng.randrange(22500, 300000, 5000)
+    return [_case(p.rng, word), p.key(), when] + option
 
 
 def _conditional(p):

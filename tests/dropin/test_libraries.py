@@ -19,7 +19,7 @@ LIBRARIES = [
     ("sesamecare", npm, None),
     ("redisSemaphore", npm, None),
     ("ioredisLock", npm, None),
-    ("simpleRedisMutex", npm, None),
+    ("simpleRedisMutex", npm, "counts its tokens in a key that lives for ever"),
     ("redisLock", npm, None),
 ]
 

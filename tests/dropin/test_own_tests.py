@@ -11,9 +11,11 @@ import library_programs
 from fetched import fetch
 
 RUN_LIMIT_S = 150
+# Tests in which a lock is stolen by a SET without NX, which holdfast refuses: it would take it from its holder.
+STEALING_RE = "no_longer_owned|when_locked_not_acquired|correct_lock_name"
 
 
-def tests_of_pypi(package, version):
+def of_pypi(package, version):
     """The source distribution, unpacked; and the interpreter that runs its tests."""
     python = library_programs.pypi()[0]
     pins = library_programs.HERE / "python" / "requirements.txt"
@@ -34,17 +36,20 @@ def ended(command, **kwargs):
 
 @pytest.mark.parametrize("package,version", (("redis", "8.1.0"), ("valkey", "6.2.0")))
 def test_of_pypi(package, version, model, one, three):
-    python, where = tests_of_pypi(package, version)
+    python, where = of_pypi(package, version)
     env = dict(os.environ, PYTHONPATH=str(library_programs.HERE / "python"))
 
     def on(server):
         url = "%s://127.0.0.1:%d/0" % (package, server.port)
-        return ended([python, "-m", "pytest", "-v", "-p", "no:cacheprovider", "-p", "unflushed", "--%s-url" % package, url,
+        return ended([python, "-m", "pytest", "-v", "-p", "no:cacheprovider", "-p", "unflushed", "-o", "filterwarnings=default", "--%s-url" % package, url,
                       "tests/test_lock.py", "tests/test_asyncio/test_lock.py"], cwd=where, env=env)
-    wanted, text = on(model)
-    assert len([end for end in wanted.values() if end == "PASSED"]) > 40, text
+    on_the_model, text = on(model)
+    assert len([end for end in on_the_model.values() if end == "PASSED"]) > 40, text
     for server in (one, three):
+        wanted = dict(on_the_model)
         got, text = on(server)
+        for name in [name for name in wanted if re.search(STEALING_RE, name)]:
+            assert (wanted.pop(name), got.pop(name)) == ("PASSED", "FAILED"), text
         assert got == wanted, text
 
 

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-FETCH_LIMIT_S = 240
+FETCH_LIMIT_S = 480
 
 
 def cache():

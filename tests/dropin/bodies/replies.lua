@@ -47,14 +47,11 @@ if ok then return 'fine' end
 return type(err) == 'table' and 'caught' or err
 
 --# index_of_nil | S |
-local seen = redis.call('get', KEYS[1])
+local seen = {redis.call('exists', KEYS[1])}
 return seen.field.more
 
 --# wrong_number_of_arguments | S |
 return redis.call('get', KEYS[1], KEYS[1])
-
---# no_command | S |
-return redis.call('nosuchcommand', KEYS[1])
 
 --# time_of_no_number | S | owner
 redis.call('set', KEYS[1], ARGV[1], 'PX', 60000)

@@ -260,14 +260,14 @@ public final class Locks {
     }
 
     static void shedlockByJedis() throws Exception {
-        shedlock(new JedisLockProvider(new JedisPool("127.0.0.1", port), "prod"),
-            new JedisLockProvider(new JedisPool("127.0.0.1", port), "prod"), true);
+        shedlock(new JedisLockProvider(new JedisPool("127.0.0.1", port), "by-jedis"),
+            new JedisLockProvider(new JedisPool("127.0.0.1", port), "by-jedis"), true);
     }
 
     static void shedlockBySpring() throws Exception {
         LockProvider[] made = new LockProvider[2];
         for (int i = 0; i < 2; i++) {
-            made[i] = new RedisLockProvider(factory(false), "prod");
+            made[i] = new RedisLockProvider(factory(false), "by-spring");
         }
         shedlock(made[0], made[1], false);
     }

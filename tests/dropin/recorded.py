@@ -31,8 +31,9 @@ class Recorded:
 def _kind(arg):
     if arg.lower() in (b"publish", b"spublish"):
         return '"%s"' % arg.decode()
-    if re.fullmatch(rb"\d+", arg):
-        return "ms" if int(arg) >= 100 else "s" if int(arg) >= 5 else "flag"
+    if re.fullmatch(rb"\d+", arg):   # smaller ones are flags, or numbers of databases
+        if int(arg) >= 5:
+            return "ms" if int(arg) >= 100 else "s"
     return "other" if re.fullmatch(rb"[\w.:+/=-]{6,}", arg) else '"%s"' % arg.decode("utf-8", "replace").replace('"', "")
 
 

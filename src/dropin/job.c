@@ -166,6 +166,7 @@ void job_script(struct job *job, int db, struct script_body *script, const struc
 {
     job->script = script;
     job->read_only = s->read_only;
+    job->db = db;
     if (!script) {
         snprintf(job->error, sizeof job->error, "NOSCRIPT No matching script. Please use EVAL.");
         return;

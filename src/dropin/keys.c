@@ -26,6 +26,7 @@ static const struct {
     {"GETSET", ONE_KEY, 0},
     {"GETDEL", ONE_KEY, 0},
     {"GETEX", ONE_KEY, 0},
+    {"GETRANGE", ONE_KEY, 0},
     {"MGET", ALL_KEYS, 0},
     {"STRLEN", ONE_KEY, 0},
     {"INCR", ONE_KEY, COUNTS},

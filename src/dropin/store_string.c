@@ -382,10 +382,32 @@ static void length(struct store_run *run)
         store_add_int(run->out, k ? (int64_t)k->string.len : 0);
 }
 
+/* From one byte to another, both with it; negative: counted from the end. */
+static void getrange(struct store_run *run)
+{
+    int64_t from, to;
+    bool wrong;
+    if (!store_want_int(run, &run->argv[2], &from) || !store_want_int(run, &run->argv[3], &to))
+        return;
+    const struct store_key *k = store_key_get(run, &run->argv[1], STORE_STRING, &wrong);
+    if (wrong)
+        return;
+    int64_t len = k ? (int64_t)k->string.len : 0;
+    bool is_reversed = from < 0 && to < 0 && from > to;
+    from = from < -len ? 0 : from < 0 ? from + len : from;
+    to = to < -len ? 0 : to < 0 ? to + len : to >= len ? len - 1 : to;
+    if (len == 0 || is_reversed || from > to)
+        store_bulk(run, "", 0);
+    else
+        store_bulk(run, k->string.ptr + from, (size_t)(to - from + 1));
+}
+
 const struct store_command store_string_commands[] = {
-    {"APPEND", 3, append}, {"DECR", 2, decr},       {"DECRBY", 3, decrby}, {"GET", 2, get},
-    {"DELEX", -2, delex},  {"DELIFEQ", 3, delifeq}, {"GETDEL", 2, getdel}, {"GETEX", -2, getex},
-    {"GETSET", 3, getset}, {"INCR", 2, incr},       {"INCRBY", 3, incrby}, {"MGET", -2, mget},
-    {"MSET", -3, mset},    {"MSETNX", -3, msetnx},  {"PSETEX", 4, psetex}, {"SET", -3, set},
-    {"SETEX", 4, setex},   {"SETNX", 3, setnx},     {"STRLEN", 2, length}, {NULL, 0, NULL},
+    {"APPEND", 3, append}, {"DECR", 2, decr},         {"DECRBY", 3, decrby},
+    {"GET", 2, get},       {"DELEX", -2, delex},      {"DELIFEQ", 3, delifeq},
+    {"GETDEL", 2, getdel}, {"GETEX", -2, getex},      {"GETSET", 3, getset},
+    {"INCR", 2, incr},     {"INCRBY", 3, incrby},     {"MGET", -2, mget},
+    {"MSET", -3, mset},    {"MSETNX", -3, msetnx},    {"PSETEX", 4, psetex},
+    {"SET", -3, set},      {"SETEX", 4, setex},       {"SETNX", 3, setnx},
+    {"STRLEN", 2, length}, {"GETRANGE", 4, getrange}, {NULL, 0, NULL},
 };

@@ -177,6 +177,8 @@ static const char *const calls[] = {
     "GETEX k PERSIST",
     "MGET k k",
     "STRLEN k",
+    "GETRANGE k n n",
+    "GETRANGE k 0 v",
     "DEL k",
     "DEL k",
     "DEL k k",

@@ -212,6 +212,14 @@ return {err = 'NOTMINE'}
 if redis.call('exists', KEYS[1]) == 0 then return false end
 return redis.call('getset', KEYS[1], ARGV[1])
 
+--# take_in_its_database | S | owner ms
+redis.pcall('SELECT', 0)
+if redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return redis.status_reply('OK') end
+if redis.call('getrange', KEYS[1], 0, 2) == string.sub(ARGV[1], 1, 3) then
+    return redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2])
+end
+return redis.call('getrange', KEYS[1], -3, -1)
+
 --# look_who | S | | ro
 return redis.call('get', KEYS[1])
 

@@ -1,9 +1,40 @@
-#ifndef HOLDFAST_EXCHANGE_H
-#define HOLDFAST_EXCHANGE_H
+#pragma once
 /*
  * exchange: one conditional operation on 1 to DROPIN_KEYS_MAX names, on all masters: if what stands
  * under each of the names is what was guessed, all of them are looked at, changed or ended; else
  * none is, and what really stands there is told.
+ *
+ *   exchange_start --> ASKED --a majority has done it, tokens differ--> COMMITTING --+
+ *                        |  \--a majority has done it-------------------------------+--> CONFIRMED
+ *                        |                                                          |    made good
+ *                        |                                                          |    where it
+ *                        +--enough is known of what stands there--> REFUSED, undone |    was missed
+ *                        +--time-out, veto, too late--------------> FAILED, undone <+
+ *
+ * Why of one state at most one change is ever confirmed, whatever is late, twice or lost:
+ *
+ * - A master does it only where the very operation stands that was guessed, and each change is
+ *   written under an operation of its own (lua/exchange.lua). Two changes of one state that both
+ * had a majority would have been done both by one master: the second where the first stood, which
+ * is another operation, or after the first was put back, and whoever puts back confirms nothing.
+ * - What a majority of all masters says is the truth: the same operation, or free. There is no
+ *   latest version that counts for the truth because one master has it: a change that only a
+ *   minority made would then undo one that was confirmed on the others. Anything else is SPLIT.
+ * - Put back is the old state exactly, under its old operation, and only where our own stands; an
+ *   end of a group only where its tombstone is our own. A hold that was new is released by its
+ *   operation, kept for masters that cannot be reached (undelivered.h). All that undoes is sent
+ *   before on_end, also to a master that is silent, and so arrives before what is asked afterwards;
+ *   it has a higher number of call than what it undoes, which finds its way shut when it arrives
+ *   behind it (R2). Where the link is lost a change stays if it had arrived: on a minority it is no
+ *   truth, and is made good by the next change; on a majority it is done, and FAILED says so.
+ * - An end of a single name that is neither confirmed nor certainly refused is not put back, as a
+ *   majority may already have been seen to be free: it is pursued, as UNLOCK is, and FAILED.
+ * - A confirmed change is made good where it was missed: over what was guessed, or over a version
+ *   of the same hold that is not later; where nothing stands it is planted (R3). Neither is a vote.
+ *   Confirmed versions of a hold never have the same number, so none is lost by it. Not once this
+ *   broker has asked for another change there (R7); those of other brokers leave a tombstone.
+ * - A copy of what created a hold that another broker has ended meets a tombstone, one of our own
+ *   the number of a later call (R2). A master that has restarted has no vote (R5).
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,12 +59,13 @@ enum truth_kind {
 struct truth {
     uint8_t kind;               /* enum truth_kind */
     char op[DROPIN_OP_MAX + 1]; /* of whichever broker; "" unless DROPIN or NATIVE */
-    int64_t token, number;      /* of its version */
+    int64_t token, number;      /* of its version: see lua/hold.lua */
+    int64_t fence;              /* its fencing token */
     int64_t expires_ms;         /* by our clock (BOOTTIME): the least that a majority says */
     struct buf text;            /* any bytes */
 };
-void truth_copy(struct truth *to,
-                const struct truth *from); /* `to` has been initialised, by zeros */
+/* `to` has been initialised, by zeros. */
+void truth_copy(struct truth *to, const struct truth *from);
 void truth_fini(struct truth *);
 
 enum exchange_what { EXCHANGE_LOOK, EXCHANGE_END, EXCHANGE_IN_PLACE, EXCHANGE_NEW };
@@ -41,11 +73,10 @@ enum exchange_what { EXCHANGE_LOOK, EXCHANGE_END, EXCHANGE_IN_PLACE, EXCHANGE_NE
 /* One name. */
 struct exchange_item {
     /* ---- what the caller asks for ---- */
-    struct lock *lock; /* the exchange refers to it (work_ref) until its end */
-    const struct truth
-        *guess; /* FREE, DROPIN, or NATIVE (only to be looked at); lives until on_end */
+    struct lock *lock;         /* the exchange refers to it (work_ref) until its end */
+    const struct truth *guess; /* FREE, DROPIN, or NATIVE (only to be looked at) */
     enum exchange_what what;
-    const char *text; /* IN_PLACE, NEW: the new state; lives until on_end */
+    const char *text; /* IN_PLACE, NEW: the new state */
     size_t len;
     int64_t lease_ms; /* IN_PLACE, NEW */
     bool wants_time;  /* LOOK: a majority must say the time to live anew */
@@ -56,7 +87,7 @@ struct exchange_item {
 enum exchange_end {
     EXCHANGE_CONFIRMED, /* all items are done, on a majority of the masters */
     EXCHANGE_REFUSED,   /* nothing is done: something else stands there */
-    EXCHANGE_FAILED,    /* too few masters have answered; see `reason` */
+    EXCHANGE_FAILED,    /* too few masters have answered, and it may be done; see `reason` */
 };
 
 /* `items`: the caller's. `reason`: of FAILED, "NOQUORUM ..."; else NULL. */
@@ -68,4 +99,3 @@ typedef void (*exchange_fn)(struct exchange_item *items, int n, enum exchange_en
  * or by an earlier exchange), and the caller's to end. No name comes twice. */
 void exchange_start(struct broker *, struct exchange_item *items, int n, exchange_fn on_end,
                     void *arg, int64_t now_ms);
-#endif

@@ -18,7 +18,7 @@ struct args *args_begin(const char *name, size_t name_len)
     buf_consume(&one.args, buf_len(&one.args));
     one.floor = 0;
     one.bucket = -1;
-    one.early = one.renewal = false;
+    one.early = one.undoes = one.renewal = false;
     char *p = request_room(&one.key, sizeof prefix - 1 + name_len + 1);
     memcpy(p, prefix, sizeof prefix - 1);
     memcpy(p + sizeof prefix - 1, name, name_len);
@@ -50,5 +50,6 @@ void args_bytes(const struct args *it, struct master_item *out)
     out->floor = it->floor;
     out->bucket = it->bucket;
     out->early = it->early;
+    out->undoes = it->undoes;
     out->renewal = it->renewal;
 }

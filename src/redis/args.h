@@ -21,7 +21,7 @@ struct args {
     struct buf key, args;
     int64_t floor; /* see struct master_item */
     int bucket;
-    bool early, renewal;
+    bool early, undoes, renewal;
 };
 
 struct args *args_begin(const char *name, size_t name_len);

@@ -90,6 +90,7 @@ struct master_item {
                     * says how far above it the token is; of others 0 */
     int bucket;    /* likewise: the counter of the token, see token_bucket(); -1: base */
     bool early;    /* of release.lua: it may run before what acquire.lua was asked in this turn */
+    bool undoes;   /* goes to a stalled master too, as what release.lua is asked does */
     bool renewal;  /* of renew.lua: goes before all that has not been sent, in the order of these */
 };
 
@@ -178,7 +179,7 @@ const char *master_disagrees(const struct master *);
 
 /* Asks for one item. Returns 0 when on_answer will run, -1 when the item cannot be sent: nothing
  * will happen, and master_reason says why. Copies what `item` points to. Takes in QUARANTINE only
- * plant and scripts without a deadline, from a stalled master only release. */
+ * plant and scripts without a deadline, from a stalled master only release and what undoes. */
 int master_ask(struct master *, enum script, const struct master_item *item,
                struct master_call *call, int64_t now_ms);
 

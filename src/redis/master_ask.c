@@ -131,7 +131,7 @@ bool master_is_stalled(const struct master *m, int64_t now_us)
     return b && now_us - b->sent_us > m->setup.request_timeout_ms * 1000;
 }
 
-static bool takes(struct master *m, enum script script, int64_t now_ms)
+static bool takes(struct master *m, enum script script, bool undoes, int64_t now_ms)
 {
     bool anyway = script == SCRIPT_PLANT || !script_get(script)->deadline;
 
@@ -139,7 +139,7 @@ static bool takes(struct master *m, enum script script, int64_t now_ms)
         return false;
     if (m->n_items >= m->setup.max_in_flight)
         return false;
-    if (script == SCRIPT_RELEASE || !master_is_stalled(m, now_ms * 1000))
+    if (script == SCRIPT_RELEASE || undoes || !master_is_stalled(m, now_ms * 1000))
         return true;
     m->status.timeouts++;
     return false;
@@ -185,7 +185,7 @@ int master_ask(struct master *m, enum script script, const struct master_item *i
                struct master_call *call, int64_t now_ms)
 {
     assert(script_get(script)->items_max > 0);
-    if (!takes(m, script, now_ms))
+    if (!takes(m, script, item->undoes, now_ms))
         return -1;
     struct master_batch *b = batch_for(m, script, item, now_ms);
     struct master_call *last = TAILQ_LAST(&b->calls, master_calls);

@@ -57,6 +57,13 @@ bool round_is_refused(const struct round *r)
     return r->quorum.n - said_no < quorum_need(r->quorum.n);
 }
 
+static bool is_enough(const struct round *r)
+{
+    if (r->is_enough)
+        return r->is_enough(r);
+    return quorum_state(&r->quorum) == QUORUM_WON || round_is_refused(r);
+}
+
 /* Lost because they could not be asked is told when the others have answered too, so that the error
  * can say who did and who did not. */
 static void decide_if_possible(struct round *r)
@@ -64,8 +71,7 @@ static void decide_if_possible(struct round *r)
     bool nobody_voted = r->n_open == r->quorum.n;
     if (r->decided || nobody_voted)
         return;
-    if (r->n_open == 0 ||
-        (!r->all && (quorum_state(&r->quorum) == QUORUM_WON || round_is_refused(r))))
+    if (r->n_open == 0 || (!r->all && is_enough(r)))
         decide(r);
 }
 
@@ -105,9 +111,9 @@ static void on_answer(struct master_call *call, const struct master_answer *answ
         v->state = answer->result == MASTER_REJECTED ? VOTE_UNSENT : VOTE_UNKNOWN;
         quorum_no(&r->quorum, v->index);
     }
-    decide_if_possible(r);
     if (r->on_vote && v->state == VOTE_ANSWERED)
         r->on_vote(r, v->index, answer, now_ms);
+    decide_if_possible(r);
     free_if_over(r, now_ms);
 }
 
@@ -196,10 +202,19 @@ void round_tell(struct rounds *b, int i, enum script script, const struct args *
         free(e);
 }
 
+void round_owe(struct rounds *b, int i, const struct args *item, int64_t lease_ms, int64_t now_ms)
+{
+    struct errand *e = util_alloc(sizeof *e);
+    e->call.on_answer = on_errand;
+    e->script = SCRIPT_RELEASE;
+    undelivered_send(b->undelivered[i], item, &e->call, now_ms + lease_ms, now_ms);
+}
+
 void round_forget(struct round *r)
 {
     r->on_verdict = r->on_done = NULL;
     r->on_vote = NULL;
+    r->is_enough = NULL;
     r->arg = NULL;
 }
 

@@ -29,6 +29,8 @@ struct round;
 
 /* Hears the verdict: once, never inside round_ask(). The round lives at least until it returns. */
 typedef void (*round_fn)(struct round *, void *arg, int64_t now_ms);
+/* Tells whether the asker knows enough to decide, though not everybody has answered. */
+typedef bool (*round_enough_fn)(const struct round *);
 /* Master i has answered and its vote is counted, before the verdict or after it. May ask anew. */
 typedef void (*round_vote_fn)(struct round *, int i, const struct master_answer *, int64_t now_ms);
 
@@ -69,7 +71,8 @@ struct round {
     struct rounds *rounds;
     round_fn on_verdict;
     round_fn on_done; /* after the verdict, when no answer is to come any more; NULL: not wanted */
-    round_vote_fn on_vote; /* each answer that a script has given; NULL: not wanted */
+    round_vote_fn on_vote;     /* each answer that a script has given; NULL: not wanted */
+    round_enough_fn is_enough; /* NULL: when it is won, or cannot be any more */
     void *arg;
     void *about; /* the asker's, for on_vote and on_done */
     enum script script;
@@ -90,6 +93,9 @@ struct round *round_ask(struct rounds *, enum script, const struct args *, bool 
 void round_together(struct rounds *, enum script, int n, int64_t now_ms);
 /* Asks one master for something whose answer nobody waits for (plant). */
 void round_tell(struct rounds *, int i, enum script, const struct args *, int64_t now_ms);
+/* Sends the arguments of release.lua to one master; keeps them for `lease_ms` as long as they
+ * cannot be delivered. */
+void round_owe(struct rounds *, int i, const struct args *, int64_t lease_ms, int64_t now_ms);
 /* Ends all calls of the owner's functions. Allowed until on_done, on a decided round too. */
 void round_forget(struct round *);
 

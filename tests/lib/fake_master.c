@@ -515,12 +515,12 @@ static bool is_stalled(const struct master *m)
     return b && sim_now_us() - b->sent_us > m->setup.request_timeout_ms * 1000;
 }
 
-static bool takes(struct master *m, enum script script)
+static bool takes(struct master *m, enum script script, bool undoes)
 {
     bool anyway = script == SCRIPT_PLANT || !script_get(script)->deadline;
     if (m->state != MASTER_ACTIVE && !(m->state == MASTER_QUARANTINE && anyway))
         return false;
-    return script == SCRIPT_RELEASE || !is_stalled(m);
+    return script == SCRIPT_RELEASE || undoes || !is_stalled(m);
 }
 
 static void begin_args(struct master *m, struct batch *b, int64_t now_ms)
@@ -539,7 +539,7 @@ int master_ask(struct master *m, enum script script, const struct master_item *i
                struct master_call *call, int64_t now_ms)
 {
     assert(script <= SCRIPT_PEEK);
-    if (!takes(m, script))
+    if (!takes(m, script, item->undoes))
         return -1;
     bool early = item->early && (!m->open || m->open->script == SCRIPT_ACQUIRE);
     struct batch **open = early ? &m->early : &m->open;

@@ -37,6 +37,11 @@ static void wake(void *arg)
         wb->turn = sim_at(sim_now_us() + sim_random(TURN_DELAY_US), turn, wb);
 }
 
+void world_wake(int broker)
+{
+    wake(&world.brokers[broker]);
+}
+
 /* ---- what comes out of a session ---- */
 
 static const char *line_end(const char *p)

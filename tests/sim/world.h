@@ -128,6 +128,8 @@ const char *world_push(int app);
 void world_broker_kill(int broker);
 void world_broker_start(int broker); /* a new one, in the place of one that was killed */
 void world_broker_pause(int broker, bool paused);
+/* It has been asked for something outside of its turn. */
+void world_wake(int broker);
 static inline int64_t world_local_ms(const struct world_broker *wb)
 {
     return (sim_now_us() + wb->local_us) / 1000;

@@ -1,0 +1,348 @@
+/*
+ * Leads an exchange from its rounds, one a name, to its end, and sees afterwards to those masters
+ * that answer late. All its items travel to a master in one call, which does all or none.
+ *
+ * Invariant: an exchange lives until it has ended and no answer to its first rounds is open.
+ */
+#include "dropin/exchange.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "dropin/exchange_private.h"
+#include "lock/tickets.h"
+#include "stats/stats.h"
+
+/* Rounds of commit for one name: more are no race between brokers any more. */
+enum { COMMITS_MAX = 8 };
+
+/* The last change that was asked for of each lock, of those that are not over. */
+static struct exchange_part *last_changes;
+
+/* ---- its parts ---- */
+
+static void note_change(struct exchange_part *p)
+{
+    struct exchange_part *old;
+    if (p->what == EXCHANGE_LOOK)
+        return;
+    HASH_FIND_PTR(last_changes, &p->lock, old);
+    if (old) {
+        old->superseded = true;
+        HASH_DEL(last_changes, old);
+    }
+    HASH_ADD_PTR(last_changes, lock, p);
+}
+
+static void begin_part(struct exchange *x, struct exchange_part *p,
+                       const struct exchange_item *item)
+{
+    struct broker *b = x->broker;
+    p->exchange = x;
+    p->lock = item->lock;
+    work_ref(p->lock);
+    truth_copy(&p->guess, item->guess);
+    p->what = (uint8_t)item->what;
+    p->wants_time = item->wants_time && item->what == EXCHANGE_LOOK;
+    p->lease_ms = item->lease_ms;
+    p->fence = item->guess->fence;
+    buf_append(&p->text, item->text, item->len);
+    broker_op_text(b, ++b->last_op, p->op);
+    p->said = util_alloc((size_t)b->rounds.n * sizeof *p->said);
+    note_change(p);
+}
+
+static void end_part(struct exchange_part *p)
+{
+    struct broker *b = p->exchange->broker;
+    if (p->what != EXCHANGE_LOOK && !p->superseded)
+        HASH_DEL(last_changes, p);
+    for (int i = 0; i < b->rounds.n; i++)
+        truth_fini(&p->said[i].truth);
+    free(p->said);
+    truth_fini(&p->guess);
+    buf_fini(&p->text);
+    work_unref(&b->work, p->lock);
+}
+
+static void free_if_over(struct exchange *x)
+{
+    if (!x->ended || x->n_rounds > 0)
+        return;
+    for (int i = 0; i < x->n; i++)
+        end_part(&x->parts[i]);
+    free(x->why);
+    free(x);
+}
+
+/* ---- what follows a confirmation ---- */
+
+/* The agreed master calls up the next in the line once it has answered, as release.c has it. */
+static void call_up(struct exchange_part *p, int64_t now_ms)
+{
+    struct broker *b = p->exchange->broker;
+    int agreed = rounds_agreed(&b->rounds, p->lock->name, p->lock->name_len, now_ms);
+    if (!p->calls_up || (agreed >= 0 && p->round && p->round->votes[agreed].open))
+        return;
+    p->calls_up = false;
+    if (agreed >= 0 && p->said[agreed].kind == SAID_DONE && p->said[agreed].line > 0)
+        tickets_call(b, p->lock, agreed, now_ms);
+}
+
+/* All masters have answered that ever will. */
+static void on_done(struct round *r, void *arg, int64_t now_ms)
+{
+    struct exchange_part *p = arg;
+    struct exchange *x = p->exchange;
+    (void)r;
+    p->round = NULL;
+    x->n_rounds--;
+    call_up(p, now_ms);
+    if (x->ended && x->confirmed)
+        exchange_heal(p, now_ms);
+    free_if_over(x);
+}
+
+static void confirmed_part(struct exchange_part *p, int64_t now_ms)
+{
+    p->calls_up = p->what == EXCHANGE_END && !broker_has_one_master(p->exchange->broker);
+    call_up(p, now_ms);
+    if (!p->round)
+        exchange_heal(p, now_ms);
+}
+
+/* ---- the end ---- */
+
+static void end(struct exchange *x, enum exchange_end how, const char *reason, int64_t now_ms)
+{
+    struct exchange_item *items = x->items;
+    x->ended = true;
+    x->confirmed = how == EXCHANGE_CONFIRMED;
+    x->items = NULL;
+    for (int i = 0; i < x->n; i++) {
+        if (x->confirmed)
+            confirmed_part(&x->parts[i], now_ms);
+        else
+            exchange_undo(&x->parts[i], how == EXCHANGE_FAILED, now_ms);
+    }
+    x->on_end(items, x->n, how, reason, x->arg, now_ms);
+    free_if_over(x);
+}
+
+/* For x->why. */
+static void fail(struct exchange *x, int64_t now_ms)
+{
+    end(x, EXCHANGE_FAILED, x->why, now_ms);
+}
+
+static void refuse(struct exchange *x, int64_t now_ms)
+{
+    for (int i = 0; i < x->n; i++)
+        exchange_judge(&x->parts[i], &x->items[i].truth);
+    end(x, EXCHANGE_REFUSED, NULL, now_ms);
+}
+
+/* Returns the one whose time to live was nearly over when the masters had answered; NULL: none. */
+static const struct exchange_part *late_part(const struct exchange *x, int64_t now_ms)
+{
+    enum { SHORT_MS = 100 };
+    for (int i = 0; i < x->n; i++) {
+        const struct exchange_part *p = &x->parts[i];
+        int64_t most_ms = p->lease_ms >= SHORT_MS ? p->lease_ms - p->lease_ms / 3 : p->lease_ms;
+        bool lasts = p->what == EXCHANGE_IN_PLACE || p->what == EXCHANGE_NEW;
+        if (lasts && now_ms - x->sent_ms >= most_ms)
+            return p;
+    }
+    return NULL;
+}
+
+/* The last check of token.h. Returns why a new hold must not be granted, heap; NULL: it may. */
+static char *note_token(struct exchange_part *p)
+{
+    struct broker *b = p->exchange->broker;
+    if (p->what != EXCHANGE_NEW)
+        return NULL;
+    rounds_saw_token(&b->rounds, p->fence);
+    if (token_grant(&b->granted, p->lock->name, p->lock->name_len, p->above, p->fence))
+        return NULL;
+    stats.fence_regressions++;
+    log_error(p->lock->name,
+              "the masters gave a token that is not above the last one token=%lld last=%lld",
+              (long long)p->fence, (long long)p->above);
+    return util_format("NOQUORUM the masters gave token %lld, and %lld had been given before",
+                       (long long)p->fence, (long long)p->above);
+}
+
+static void confirm(struct exchange *x, int64_t now_ms)
+{
+    const struct exchange_part *late = late_part(x, now_ms);
+    if (late)
+        x->why = util_format("NOQUORUM the masters took %lld ms of a time to live of %lld ms",
+                             (long long)(now_ms - x->sent_ms), (long long)late->lease_ms);
+    for (int i = 0; i < x->n && !x->why; i++)
+        x->why = note_token(&x->parts[i]);
+    if (x->why) {
+        fail(x, now_ms);
+        return;
+    }
+    for (int i = 0; i < x->n; i++)
+        exchange_result(&x->parts[i], &x->items[i].truth);
+    end(x, EXCHANGE_CONFIRMED, NULL, now_ms);
+}
+
+/* ---- commit: the masters gave different tokens ---- */
+
+static void on_commit(struct round *r, void *arg, int64_t now_ms);
+
+static void commit(struct exchange_part *p, int64_t fence, int64_t now_ms)
+{
+    p->fence = fence;
+    p->commits++;
+    stats.fence_writebacks++;
+    exchange_commit(p, on_commit, now_ms);
+}
+
+static int64_t larger_token(const struct round *r)
+{
+    int64_t largest = 0;
+    for (int i = 0; i < r->quorum.n; i++) {
+        const struct vote *v = &r->votes[i];
+        if (v->state == VOTE_ANSWERED && v->code == COMMIT_LARGER && v->value > largest)
+            largest = v->value;
+    }
+    return largest;
+}
+
+static void on_commit(struct round *r, void *arg, int64_t now_ms)
+{
+    struct exchange_part *p = arg;
+    struct exchange *x = p->exchange;
+    int64_t larger = larger_token(r);
+    bool won = quorum_state(&r->quorum) == QUORUM_WON;
+    if (!won && larger > p->fence && p->commits < COMMITS_MAX) {
+        commit(p, larger, now_ms);
+        return;
+    }
+    if (!won && !x->why && round_is_refused(r))
+        x->why = util_strdup("NOQUORUM others took it from a majority of masters before it was "
+                             "granted");
+    else if (!won && !x->why)
+        x->why = round_no_quorum(r, now_ms);
+    if (--x->n_pending > 0)
+        return;
+    if (x->why)
+        fail(x, now_ms);
+    else
+        confirm(x, now_ms);
+}
+
+/* ---- the first rounds ---- */
+
+static void settle_tokens(struct exchange *x, int64_t now_ms)
+{
+    for (int i = 0; i < x->n; i++)
+        x->n_pending += x->parts[i].what == EXCHANGE_NEW && !x->parts[i].agreed;
+    if (x->n_pending == 0) {
+        confirm(x, now_ms);
+        return;
+    }
+    for (int i = 0; i < x->n; i++) {
+        struct exchange_part *p = &x->parts[i];
+        if (p->what == EXCHANGE_NEW && !p->agreed)
+            commit(p, p->fence, now_ms);
+    }
+}
+
+/* Returns a name that some master has ended, though nothing says for certain that no majority has:
+ * a majority may be free by now. NULL: there is none. */
+static const struct exchange_part *half_ended(const struct exchange *x)
+{
+    int n = x->broker->rounds.n, sure = n - quorum_need(n) + 1;
+    const struct exchange_part *ended = NULL;
+    for (int i = 0; i < x->n; i++) {
+        const struct exchange_part *p = &x->parts[i];
+        if (exchange_count_held(p) >= sure)
+            return NULL;
+        if (p->what == EXCHANGE_END && exchange_count_done(p) > 0)
+            ended = p;
+    }
+    return ended;
+}
+
+static void judge(struct exchange *x, int64_t now_ms)
+{
+    bool won = true;
+    for (int i = 0; i < x->n; i++)
+        won = won && x->parts[i].won;
+    const struct exchange_part *ended = won ? NULL : half_ended(x);
+    if (ended && !x->why)
+        x->why = util_format("NOQUORUM the masters do not agree on who holds '%s', it may have "
+                             "been released",
+                             ended->lock->name);
+    if (won)
+        settle_tokens(x, now_ms);
+    else if (x->why)
+        fail(x, now_ms);
+    else
+        refuse(x, now_ms);
+}
+
+static void on_asked(struct round *r, void *arg, int64_t now_ms)
+{
+    struct exchange_part *p = arg;
+    struct exchange *x = p->exchange;
+    p->won = quorum_state(&r->quorum) == QUORUM_WON;
+    p->agreed = quorum_agreed(&r->quorum);
+    if (p->what == EXCHANGE_NEW)
+        p->fence = quorum_token(&r->quorum);
+    bool is_unknown = r->quorum.vetoed || round_answered(r) < quorum_need(r->quorum.n);
+    if (!p->won && is_unknown && !x->why)
+        x->why = round_no_quorum(r, now_ms);
+    if (--x->n_pending == 0)
+        judge(x, now_ms);
+}
+
+static void on_vote(struct round *r, int i, const struct master_answer *answer, int64_t now_ms)
+{
+    struct exchange_part *p = r->arg;
+    exchange_note(p, i, answer);
+    call_up(p, now_ms);
+}
+
+static bool is_enough(const struct round *r)
+{
+    return quorum_state(&r->quorum) == QUORUM_WON ||
+           (round_is_refused(r) && exchange_is_known(r->arg));
+}
+
+void exchange_start(struct broker *b, struct exchange_item *items, int n, exchange_fn on_end,
+                    void *arg, int64_t now_ms)
+{
+    struct exchange *x = util_alloc(sizeof *x + (size_t)n * sizeof x->parts[0]);
+    assert(n > 0 && n <= DROPIN_KEYS_MAX);
+    *x = (struct exchange){.broker = b,
+                           .items = items,
+                           .on_end = on_end,
+                           .arg = arg,
+                           .n = n,
+                           .n_pending = n,
+                           .n_rounds = n,
+                           .number = b->last_op + 1,
+                           .sent_ms = now_ms};
+    for (int i = 0; i < n; i++) {
+        assert(items[i].guess->kind != TRUTH_NATIVE || items[i].what == EXCHANGE_LOOK);
+        begin_part(x, &x->parts[i], &items[i]);
+        (void)rounds_resend(&b->rounds, items[i].lock->name, items[i].lock->name_len, now_ms);
+    }
+    round_together(&b->rounds, SCRIPT_EXCHANGE, n, now_ms);
+    for (int i = 0; i < n; i++) {
+        struct round *r = exchange_ask(&x->parts[i], on_asked, now_ms);
+        x->parts[i].round = r;
+        r->on_vote = on_vote;
+        r->on_done = on_done;
+        r->is_enough = is_enough;
+    }
+}

@@ -1,0 +1,282 @@
+/*
+ * What an exchange asks of the masters: the arguments of exchange.lua, in the order in which that
+ * script reads them, and who is asked for what when it is undone or made good.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "dropin/exchange_private.h"
+#include "lock/release.h"
+#include "redis/args.h"
+
+/* Texts under construction, in memory that is used again. */
+static struct buf hold, wish;
+
+static void clear(struct buf *b)
+{
+    buf_consume(b, buf_len(b));
+}
+
+static bool is_held(const struct truth *t)
+{
+    return t->kind == TRUTH_DROPIN || t->kind == TRUTH_NATIVE;
+}
+
+static const char *expected(const struct exchange_part *p)
+{
+    return is_held(&p->guess) ? p->guess.op : "free";
+}
+
+static bool is_of(const struct broker *b, const char *op)
+{
+    size_t len = strlen(b->id);
+    return strncmp(op, b->id, len) == 0 && op[len] == '.';
+}
+
+/* For how long the operation that was guessed is remembered as gone: that of another broker. An end
+ * of a group is remembered too, as it may have to be put back. */
+static int64_t tomb_ms(const struct exchange_part *p)
+{
+    const struct broker *b = p->exchange->broker;
+    if (p->what == EXCHANGE_LOOK || !is_held(&p->guess))
+        return 0;
+    bool may_come_back = p->what == EXCHANGE_END && p->exchange->n > 1;
+    return is_of(b, p->guess.op) && !may_come_back ? 0 : broker_tomb_ms(b);
+}
+
+static struct args *begin(const struct exchange_part *p, int64_t now_ms)
+{
+    struct rounds *r = &p->exchange->broker->rounds;
+    struct args *it = args_begin(p->lock->name, p->lock->name_len);
+    it->floor = rounds_floor(r, now_ms);
+    it->bucket = rounds_bucket(r, p->lock->name, p->lock->name_len);
+    return it;
+}
+
+static void write_hold(const char *op, int64_t fence, int64_t token, int64_t number,
+                       int64_t lease_ms, const struct buf *state)
+{
+    clear(&hold);
+    buf_printf(&hold, "op=%s token=%" PRId64 " count=1 seq=%" PRId64, op, fence, token);
+    if (number)
+        buf_printf(&hold, ".%" PRId64, number);
+    buf_printf(&hold, " lease=%" PRId64 " end=0 taken=0 owner=", lease_ms);
+    buf_append(&hold, buf_head(state), buf_len(state));
+}
+
+/* Writes the hold as it stands when this is done: "" for a look, "-" for an end. */
+static void write_new_hold(const struct exchange_part *p, int64_t fence)
+{
+    clear(&hold);
+    if (p->what == EXCHANGE_END)
+        buf_append(&hold, "-", 1);
+    else if (p->what == EXCHANGE_NEW)
+        write_hold(p->op, fence, p->floor, 0, p->lease_ms, &p->text);
+    else if (p->what == EXCHANGE_IN_PLACE)
+        write_hold(p->op, fence, p->guess.token, p->guess.number + 1, p->lease_ms, &p->text);
+}
+
+static void add(struct args *it, const struct buf *b)
+{
+    args_text(it, buf_len(b) > 0 ? buf_head(b) : "", buf_len(b));
+}
+
+/* ---- votes ---- */
+
+static bool is_usual(const struct exchange_part *p)
+{
+    return p->exchange->n == 1 && tomb_ms(p) == 0 &&
+           !(p->what == EXCHANGE_NEW && is_held(&p->guess));
+}
+
+static void write_wish(const struct exchange_part *p)
+{
+    const struct exchange *x = p->exchange;
+    clear(&wish);
+    if (is_usual(p)) {
+        if (p->what == EXCHANGE_NEW || p->what == EXCHANGE_IN_PLACE)
+            buf_printf(&wish, "%" PRId64, p->lease_ms);
+        else
+            buf_printf(&wish, "%s", p->wants_time ? "t" : "");
+        return;
+    }
+    buf_printf(&wish,
+               "lease=%" PRId64 " token=%s tomb=%" PRId64 " by=%s as=vote seq=- time=%s group=",
+               p->lease_ms, p->what == EXCHANGE_NEW ? "new" : "kept", tomb_ms(p), p->op,
+               p->wants_time ? "t" : "-");
+    if (x->n > 1)
+        buf_printf(&wish, "%s.%" PRIu64 "/%d", x->broker->id, x->number, x->n);
+    else
+        buf_append(&wish, "-", 1);
+}
+
+struct round *exchange_ask(struct exchange_part *p, round_fn fn, int64_t now_ms)
+{
+    struct broker *b = p->exchange->broker;
+    struct args *it = begin(p, now_ms);
+    p->floor = it->floor;
+    p->above = token_highest(&b->granted, p->lock->name, p->lock->name_len);
+    write_new_hold(p, p->what == EXCHANGE_NEW ? p->floor : p->guess.fence);
+    write_wish(p);
+    args_str(it, expected(p));
+    add(it, &hold);
+    add(it, &wish);
+    return round_ask(&b->rounds, SCRIPT_EXCHANGE, it, false, fn, p, now_ms);
+}
+
+void exchange_commit(struct exchange_part *p, round_fn fn, int64_t now_ms)
+{
+    struct rounds *r = &p->exchange->broker->rounds;
+    struct args *it = args_begin(p->lock->name, p->lock->name_len);
+    char counter[TOKEN_COUNTER_MAX + 1];
+    rounds_counter(r, p->lock->name, p->lock->name_len, counter);
+    args_str(it, p->op);
+    args_int(it, p->fence);
+    args_str(it, counter);
+    args_str(it, "-");
+    round_ask(r, SCRIPT_COMMIT, it, false, fn, p, now_ms);
+}
+
+/* ---- undone ---- */
+
+/* Returns whether master i has done it, or may have. */
+static bool may_have_done(const struct exchange_part *p, int i)
+{
+    return p->said[i].kind == SAID_DONE || p->said[i].kind == SAID_NOTHING;
+}
+
+static bool may_be_done(const struct exchange_part *p)
+{
+    for (int i = 0; i < p->exchange->broker->rounds.n; i++) {
+        if (may_have_done(p, i))
+            return true;
+    }
+    return false;
+}
+
+static void release(struct exchange_part *p, const char *op, int64_t lease_ms, int64_t now_ms)
+{
+    struct broker *b = p->exchange->broker;
+    const struct release_what what = {
+        op, {LOCK_EXCLUSIVE, 0, 0}, NULL, lease_ms, is_of(b, op) ? RELEASE_ASKED : RELEASE_FOREIGN};
+    release_hold(b, p->lock, &what, NULL, NULL, NULL, now_ms);
+}
+
+/* Asks master i to put back what was guessed, for as long as it would have lived. */
+static void put_back(struct exchange_part *p, int i, int64_t now_ms)
+{
+    struct args *it = begin(p, now_ms);
+    it->undoes = true;
+    const struct truth *old = &p->guess;
+    int64_t left_ms = old->expires_ms - now_ms;
+    if (left_ms > 0) {
+        write_hold(old->op, old->fence, old->token, old->number, left_ms, &old->text);
+    } else {
+        clear(&hold);
+        buf_append(&hold, "-", 1);
+    }
+    clear(&wish);
+    buf_printf(&wish, "lease=%" PRId64 " token=kept tomb=0 by=%s as=back seq=- time=- group=-",
+               left_ms > 0 ? left_ms : 0, p->op);
+    args_str(it, p->what == EXCHANGE_END ? "free" : p->op);
+    add(it, &hold);
+    add(it, &wish);
+    round_tell(&p->exchange->broker->rounds, i, SCRIPT_EXCHANGE, it, now_ms);
+}
+
+void exchange_undo(struct exchange_part *p, bool pursues, int64_t now_ms)
+{
+    int64_t left_ms = p->guess.expires_ms - now_ms;
+    bool is_lone_end = p->what == EXCHANGE_END && p->exchange->n == 1;
+    if (p->what == EXCHANGE_LOOK || !may_be_done(p))
+        return;
+    if (is_lone_end && pursues && left_ms > 0)
+        release(p, p->guess.op, left_ms, now_ms);
+    else if (p->what == EXCHANGE_NEW && !is_held(&p->guess))
+        release(p, p->op, p->lease_ms, now_ms);
+    if (is_lone_end || !is_held(&p->guess) || (p->what == EXCHANGE_END && left_ms <= 0))
+        return;
+    for (int i = 0; i < p->exchange->broker->rounds.n; i++) {
+        if (may_have_done(p, i))
+            put_back(p, i, now_ms);
+    }
+}
+
+/* ---- made good ---- */
+
+/* It stands there already in another form: what was guessed, or another version of the hold. */
+static void heal_over(struct exchange_part *p, int i, int64_t left_ms, int64_t now_ms)
+{
+    struct args *it = begin(p, now_ms);
+    write_new_hold(p, p->fence);
+    clear(&wish);
+    buf_printf(&wish, "lease=%" PRId64 " token=kept tomb=%" PRId64 " by=%s as=heal seq=", left_ms,
+               tomb_ms(p), p->op);
+    if (is_held(&p->guess))
+        buf_printf(&wish, "%" PRId64 ".%" PRId64, p->guess.token, p->guess.number);
+    else
+        buf_append(&wish, "-", 1);
+    buf_printf(&wish, " time=- group=-");
+    args_str(it, expected(p));
+    add(it, &hold);
+    add(it, &wish);
+    round_tell(&p->exchange->broker->rounds, i, SCRIPT_EXCHANGE, it, now_ms);
+}
+
+static void plant(struct exchange_part *p, int i, int64_t left_ms, int64_t now_ms)
+{
+    struct rounds *r = &p->exchange->broker->rounds;
+    struct args *it = args_begin(p->lock->name, p->lock->name_len);
+    char counter[TOKEN_COUNTER_MAX + 1], seq[48];
+    bool is_new = p->what == EXCHANGE_NEW;
+    rounds_counter(r, p->lock->name, p->lock->name_len, counter);
+    snprintf(seq, sizeof seq, "%" PRId64 ".%" PRId64, is_new ? p->floor : p->guess.token,
+             is_new ? 0 : p->guess.number + 1);
+    args_str(it, p->op);
+    args_text(it, buf_head(&p->text), buf_len(&p->text));
+    args_int(it, p->fence);
+    args_int(it, 1);
+    args_str(it, seq);
+    args_int(it, left_ms);
+    args_str(it, counter);
+    args_str(it, "0");
+    args_str(it, "-");
+    round_tell(r, i, SCRIPT_PLANT, it, now_ms);
+}
+
+/* A master that has not answered must still hear that this has ended. */
+static void owe(struct exchange_part *p, int i, int64_t left_ms, int64_t now_ms)
+{
+    struct args *it = args_begin(p->lock->name, p->lock->name_len);
+    clear(&wish);
+    buf_printf(&wish, "%s tomb=%" PRId64 " ticket=- place=keep next=wait part=-", p->guess.op,
+               tomb_ms(p));
+    add(it, &wish);
+    round_owe(&p->exchange->broker->rounds, i, it, left_ms, now_ms);
+}
+
+static void heal_at(struct exchange_part *p, int i, int64_t left_ms, int64_t now_ms)
+{
+    const struct exchange_said *said = &p->said[i];
+    bool is_free = said->kind == SAID_OTHER ? said->truth.kind == TRUTH_FREE
+                                            : said->kind == SAID_AS_GUESS && !is_held(&p->guess);
+    if (said->kind == SAID_NOTHING && p->what == EXCHANGE_END)
+        owe(p, i, left_ms, now_ms);
+    else if (said->kind == SAID_NOTHING || (is_free && p->what != EXCHANGE_END))
+        plant(p, i, left_ms, now_ms);
+    else if (!is_free && (said->kind == SAID_AS_GUESS || is_held(&said->truth)))
+        heal_over(p, i, left_ms, now_ms);
+}
+
+void exchange_heal(struct exchange_part *p, int64_t now_ms)
+{
+    bool ends = p->what == EXCHANGE_END;
+    int64_t over_ms = ends ? p->guess.expires_ms : p->exchange->sent_ms + p->lease_ms;
+    if (p->what == EXCHANGE_LOOK || (p->superseded && !ends) || over_ms <= now_ms)
+        return;
+    for (int i = 0; i < p->exchange->broker->rounds.n; i++) {
+        if (p->said[i].kind != SAID_DONE)
+            heal_at(p, i, over_ms - now_ms, now_ms);
+    }
+}

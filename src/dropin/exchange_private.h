@@ -1,0 +1,80 @@
+#pragma once
+/* Between the files of exchange: exchange.c leads it, exchange_ask.c says what the masters are
+ * asked, exchange_truth.c reads what they have said. */
+#include <uthash.h>
+
+#include "dropin/exchange.h"
+#include "lock/broker_state.h"
+
+struct exchange;
+
+/* What one master has said of one name. */
+struct exchange_said {
+    uint8_t kind;       /* enum exchange_said_kind */
+    int64_t left_ms;    /* time to live, if it was asked for */
+    int64_t line;       /* of an end: tickets in the line */
+    struct truth truth; /* SAID_OTHER: kind FREE, DROPIN, NATIVE or FOREIGN */
+};
+enum exchange_said_kind {
+    SAID_NOTHING,  /* not yet, or it could not be asked, or it may have done it */
+    SAID_DONE,     /* what was guessed stood there until now */
+    SAID_AS_GUESS, /* it stands there; another item was not as guessed */
+    SAID_OTHER,
+};
+
+/* One name of an exchange. */
+struct exchange_part {
+    struct exchange *exchange;
+    struct lock *lock;
+    struct truth guess;
+    uint8_t what; /* enum exchange_what */
+    bool wants_time;
+    bool won, agreed; /* its first round: by a majority; which gave one token */
+    bool superseded;  /* this broker has asked for another change there */
+    bool calls_up;    /* of an end that is confirmed: the next in the line is still to be called */
+    uint8_t commits;
+    char op[BROKER_OP_MAX + 1]; /* under which it is written; of an end: what its tombstone says */
+    struct buf text;            /* the new state */
+    int64_t lease_ms;
+    int64_t floor, above;       /* token asked for; highest one granted here when it was */
+    int64_t fence;              /* the token that it has got; of IN_PLACE: keeps */
+    struct round *round;        /* NULL: all have answered */
+    struct exchange_said *said; /* one a master */
+    UT_hash_handle hh;          /* in the table of the last change of each lock, by `lock` */
+};
+
+struct exchange {
+    struct broker *broker;
+    struct exchange_item *items; /* the caller's; until on_end */
+    exchange_fn on_end;
+    void *arg;
+    int n;
+    int n_pending; /* verdicts to come */
+    int n_rounds;  /* not all have answered */
+    bool ended, confirmed;
+    char *why;       /* "NOQUORUM ...", heap: why it has failed; NULL: it has not */
+    uint64_t number; /* of its first operation */
+    int64_t sent_ms;
+    struct exchange_part parts[];
+};
+
+/* ---- exchange_ask.c ---- */
+/* Ask a round of exchange.lua for this name, or a round of commit.lua for its `fence`. */
+struct round *exchange_ask(struct exchange_part *, round_fn, int64_t now_ms);
+void exchange_commit(struct exchange_part *, round_fn, int64_t now_ms);
+/* Undoes it where it has been done, or may have been. `pursues`: an end goes on instead. */
+void exchange_undo(struct exchange_part *, bool pursues, int64_t now_ms);
+/* Makes a confirmed change good where it was missed. */
+void exchange_heal(struct exchange_part *, int64_t now_ms);
+
+/* ---- exchange_truth.c ---- */
+/* Notes what master i has answered. */
+void exchange_note(struct exchange_part *, int i, const struct master_answer *);
+/* Tells whether a majority says one thing; writes what it says, or SPLIT. */
+bool exchange_is_known(const struct exchange_part *);
+void exchange_judge(const struct exchange_part *, struct truth *out);
+/* Writes what stands there once it is confirmed. */
+void exchange_result(const struct exchange_part *, struct truth *out);
+/* Count the masters that have done it, and those that say that something else stands there. */
+int exchange_count_done(const struct exchange_part *);
+int exchange_count_held(const struct exchange_part *);

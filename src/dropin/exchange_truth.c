@@ -1,0 +1,237 @@
+/*
+ * What the masters have said, master by master and as a majority says it. Nothing is sent here.
+ */
+#include <string.h>
+
+#include "base/util.h"
+#include "dropin/exchange_private.h"
+
+void truth_copy(struct truth *to, const struct truth *from)
+{
+    struct buf text = to->text;
+    if (to == from)
+        return;
+    *to = *from;
+    to->text = text;
+    buf_consume(&to->text, buf_len(&to->text));
+    buf_append(&to->text, buf_head(&from->text), buf_len(&from->text));
+}
+
+void truth_fini(struct truth *t)
+{
+    buf_fini(&t->text);
+}
+
+static void set_kind(struct truth *t, enum truth_kind kind)
+{
+    const struct truth none = {.kind = (uint8_t)kind};
+    truth_copy(t, &none);
+}
+
+/* ---- holds as text (lua/hold.lua) ---- */
+
+/* Takes "<name>=<word> " off the head of a text. Returns the word; NULL: it is not there. */
+static const char *take_word(const char **text, const char *end, const char *name, size_t *len)
+{
+    size_t name_len = strlen(name);
+    const char *word = *text + name_len + 1, *blank;
+    if ((size_t)(end - *text) <= name_len || memcmp(*text, name, name_len) != 0 ||
+        (*text)[name_len] != '=' || !(blank = memchr(word, ' ', (size_t)(end - word))))
+        return NULL;
+    *len = (size_t)(blank - word);
+    *text = blank + 1;
+    return word;
+}
+
+static bool take_number(const char **text, const char *end, const char *name, int64_t *out)
+{
+    size_t len;
+    const char *word = take_word(text, end, name, &len);
+    return word && util_parse_int(word, len, 0, INT64_MAX, out) == 0;
+}
+
+static bool take_version(const char **text, const char *end, struct truth *out)
+{
+    size_t len;
+    const char *word = take_word(text, end, "seq", &len);
+    const char *dot = word ? memchr(word, '.', len) : NULL;
+    out->number = 0;
+    if (dot &&
+        util_parse_int(dot + 1, (size_t)(word + len - dot - 1), 0, INT64_MAX, &out->number) != 0)
+        return false;
+    return word &&
+           util_parse_int(word, dot ? (size_t)(dot - word) : len, 0, INT64_MAX, &out->token) == 0;
+}
+
+/* Reads what stands under a key. FOREIGN: it is no hold. */
+static void read_hold(const char *text, size_t text_len, struct truth *out)
+{
+    static const char prefix[] = "drop-in ", owner[] = "owner=";
+    const char *end = text + text_len, *op;
+    int64_t any;
+    size_t len;
+    set_kind(out, TRUTH_FOREIGN);
+    op = take_word(&text, end, "op", &len);
+    if (!op || len > DROPIN_OP_MAX || !take_number(&text, end, "token", &out->fence) ||
+        !take_number(&text, end, "count", &any) || !take_version(&text, end, out) ||
+        !take_number(&text, end, "lease", &any) || !take_number(&text, end, "end", &any) ||
+        !take_number(&text, end, "taken", &any) || (size_t)(end - text) < sizeof owner - 1 ||
+        memcmp(text, owner, sizeof owner - 1) != 0)
+        return;
+    memcpy(out->op, op, len);
+    text += sizeof owner - 1;
+    len = (size_t)(end - text);
+    bool is_state = len >= sizeof prefix - 1 && memcmp(text, prefix, sizeof prefix - 1) == 0;
+    out->kind = is_state ? TRUTH_DROPIN : TRUTH_NATIVE;
+    buf_append(&out->text, text, len);
+}
+
+/* ---- one master ---- */
+
+void exchange_note(struct exchange_part *p, int i, const struct master_answer *answer)
+{
+    const struct master_value *text = answer->item_text;
+    struct exchange_said *said = &p->said[i];
+    int64_t left_ms = answer->values[2];
+    said->kind = SAID_OTHER;
+    said->left_ms = left_ms;
+    switch ((enum exchange_code)answer->values[0]) {
+    case EXCHANGE_DONE:
+        said->kind = SAID_DONE;
+        said->line = p->what == EXCHANGE_END ? left_ms : 0;
+        break;
+    case EXCHANGE_ALL_NEEDED:
+        said->kind = SAID_AS_GUESS;
+        break;
+    case EXCHANGE_OTHER:
+        if (text->len > 0)
+            read_hold(text->text, text->len, &said->truth);
+        else
+            set_kind(&said->truth, TRUTH_FREE);
+        break;
+    case EXCHANGE_GONE: /* taken from us: nothing of it is there, and never will be */
+        set_kind(&said->truth, TRUTH_FREE);
+        break;
+    case EXCHANGE_SHARED:
+        set_kind(&said->truth, TRUTH_NATIVE);
+        break;
+    case EXCHANGE_FOREIGN:
+        set_kind(&said->truth, TRUTH_FOREIGN);
+        break;
+    }
+    said->truth.expires_ms = p->exchange->sent_ms + left_ms;
+}
+
+/* Returns what stood under the name at master i when it answered; NULL: it has not. */
+static const struct truth *told_by(const struct exchange_part *p, int i)
+{
+    if (p->said[i].kind == SAID_NOTHING)
+        return NULL;
+    return p->said[i].kind == SAID_OTHER ? &p->said[i].truth : &p->guess;
+}
+
+int exchange_count_done(const struct exchange_part *p)
+{
+    int n = 0;
+    for (int i = 0; i < p->exchange->broker->rounds.n; i++)
+        n += p->said[i].kind == SAID_DONE;
+    return n;
+}
+
+int exchange_count_held(const struct exchange_part *p)
+{
+    int n = 0;
+    for (int i = 0; i < p->exchange->broker->rounds.n; i++)
+        n += p->said[i].kind == SAID_OTHER && p->said[i].truth.kind != TRUTH_FREE;
+    return n;
+}
+
+/* ---- a majority ---- */
+
+static bool is_same(const struct truth *a, const struct truth *b)
+{
+    return a->kind == b->kind && strcmp(a->op, b->op) == 0;
+}
+
+static int64_t expires_ms(const struct exchange_part *p, int i)
+{
+    const struct exchange_said *said = &p->said[i];
+    bool is_told = said->kind == SAID_OTHER || said->kind == SAID_AS_GUESS || p->wants_time;
+    return is_told ? p->exchange->sent_ms + said->left_ms : p->guess.expires_ms;
+}
+
+/* Returns until when a majority has `t`, which so many have. */
+static int64_t majority_expires_ms(const struct exchange_part *p, const struct truth *t)
+{
+    int64_t longest[QUORUM_MASTERS_MAX] = {0};
+    int n = 0, n_masters = p->exchange->broker->rounds.n;
+    for (int i = 0; i < n_masters; i++) {
+        const struct truth *told = told_by(p, i);
+        if (!told || !is_same(told, t))
+            continue;
+        int at = n++;
+        for (; at > 0 && longest[at - 1] < expires_ms(p, i); at--)
+            longest[at] = longest[at - 1];
+        longest[at] = expires_ms(p, i);
+    }
+    return longest[quorum_need(n_masters) - 1];
+}
+
+/* Returns a master that says what a majority says; -1: none does. */
+static int find_majority(const struct exchange_part *p)
+{
+    int n = p->exchange->broker->rounds.n;
+    for (int i = 0; i < n; i++) {
+        const struct truth *t = told_by(p, i), *other;
+        int same = 0;
+        for (int j = 0; t && j < n; j++)
+            same += (other = told_by(p, j)) && is_same(t, other);
+        if (same >= quorum_need(n))
+            return i;
+    }
+    return -1;
+}
+
+bool exchange_is_known(const struct exchange_part *p)
+{
+    return find_majority(p) >= 0;
+}
+
+void exchange_judge(const struct exchange_part *p, struct truth *out)
+{
+    int i = find_majority(p);
+    if (i < 0) {
+        set_kind(out, TRUTH_SPLIT);
+        return;
+    }
+    const struct truth *t = told_by(p, i), *other;
+    truth_copy(out, t);
+    out->expires_ms = majority_expires_ms(p, t);
+    for (int j = 0; j < p->exchange->broker->rounds.n; j++) {
+        other = told_by(p, j);
+        if (other && is_same(t, other) && other->fence > out->fence)
+            out->fence = other->fence;
+    }
+}
+
+void exchange_result(const struct exchange_part *p, struct truth *out)
+{
+    if (p->what == EXCHANGE_END) {
+        set_kind(out, TRUTH_FREE);
+        return;
+    }
+    truth_copy(out, &p->guess);
+    if (p->what == EXCHANGE_LOOK) {
+        out->expires_ms = majority_expires_ms(p, &p->guess);
+        return;
+    }
+    bool is_new = p->what == EXCHANGE_NEW;
+    out->kind = TRUTH_DROPIN;
+    strcpy(out->op, p->op);
+    out->token = is_new ? p->floor : p->guess.token;
+    out->number = is_new ? 0 : p->guess.number + 1;
+    out->fence = p->fence;
+    out->expires_ms = p->exchange->sent_ms + p->lease_ms;
+    buf_consume(&out->text, buf_len(&out->text));
+    buf_append(&out->text, buf_head(&p->text), buf_len(&p->text));
+}

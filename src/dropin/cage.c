@@ -146,7 +146,7 @@ void cage_charge(lua_State *lua, int64_t steps)
 static void count(struct cage *c, size_t bytes)
 {
     c->used_max = c->used + bytes;
-    c->allocated = c->taken = c->longest = 0;
+    c->allocated = c->longest = 0;
     c->texts_are_noted = false;
     c->steps_left = CAGE_STEPS;
     c->calls_left = CAGE_CALLS;
@@ -170,10 +170,12 @@ void cage_count_compiling(struct cage *c)
 
 void cage_count_end(struct cage *c)
 {
+    int kib = 16 + (int)(c->taken / 256);
     c->used_max = SIZE_MAX;
+    c->taken = 0;
     if (c->used < c->collect_from)
         return;
-    if (lua_gc(c->lua, LUA_GCSTEP, 16 + (int)(c->taken / 256)) == 1) /* all has been looked at */
+    if (lua_gc(c->lua, LUA_GCSTEP, kib) == 1) /* all has been looked at */
         c->collect_from = 2 * c->used + CAGE_GARBAGE;
     lua_gc(c->lua, LUA_GCSTOP, 0);
 }

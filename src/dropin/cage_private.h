@@ -39,9 +39,9 @@ struct cage {
 
     size_t used, used_max; /* bytes; used_max: SIZE_MAX outside of runs */
     size_t allocated;      /* bytes that have not been charged yet */
-    size_t taken;          /* bytes that have been allocated in this run, freed or not */
-    size_t longest;        /* no text of this run has more bytes */
-    size_t fresh;          /* the last thing that was done was to allocate this; else 0 */
+    size_t taken;   /* bytes that have been allocated since the collector worked, freed or not */
+    size_t longest; /* no text of this run has more bytes */
+    size_t fresh;   /* the last thing that was done was to allocate this; else 0 */
     size_t longest_before; /* `longest` without it */
     bool texts_are_noted;  /* by the one who makes them: an allocation tells nothing of them */
     int hook_instructions; /* the hook is called after so many; 0: never */

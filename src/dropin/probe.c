@@ -50,7 +50,7 @@ struct probe {
     struct owner owners[OWNERS_MAX];
     int n_owners, n_refused;
     long steps_left; /* negative: the bound was reached */
-    bool is_bounded;
+    bool is_bounded, is_cut;
 };
 
 /* ---- owners ---- */
@@ -237,7 +237,8 @@ static void try_state(struct probe *p, const struct supposed *s, const struct ou
                       struct outcome *o)
 {
     struct buf state = {0};
-    if (p->is_bounded && p->steps_left <= 0)
+    p->is_cut = p->is_bounded && p->steps_left <= 0;
+    if (p->is_cut)
         return;
     begin(p, s);
     run(p, o);
@@ -312,6 +313,14 @@ static void try_all(struct probe *p)
     }
 }
 
+static void tell_cut(struct probe *p)
+{
+    static const struct probe_row others = {
+        .state = "others", .does = "not tried: the runs took too many steps", .reply = ""};
+    if (p->is_cut && p->row)
+        p->row(p->arg, &others);
+}
+
 int probe_run(struct cage *cage, const struct probe_script *script, long steps_max,
               void (*row)(void *arg, const struct probe_row *), void *arg,
               struct store_reply *error)
@@ -328,6 +337,7 @@ int probe_run(struct cage *cage, const struct probe_script *script, long steps_m
     for (int i = 0; i < script->n_args; i++)
         add_owner(p, i + 1, &script->args[i]);
     try_all(p);
+    tell_cut(p);
     int n_refused = p->n_refused;
     for (int i = 0; i < p->n_owners; i++)
         free(p->owners[i].text);

@@ -36,8 +36,9 @@ struct probe_row {
 };
 
 /* Runs the script over the states, until it has taken so many steps in all (of the cage; 0: no
- * bound), and tells each row. Returns in how many states it is refused; -1: no state was tried as
- * it is no Lua or beyond the cage's bounds, and the error for a client has been added. */
+ * bound), and tells each row; a last one says so when there are states left. Returns in how many
+ * states it is refused; -1: no state was tried as it is no Lua or beyond the cage's bounds, and the
+ * error for a client has been added. */
 int probe_run(struct cage *, const struct probe_script *, long steps_max,
               void (*row)(void *arg, const struct probe_row *), void *arg,
               struct store_reply *error);

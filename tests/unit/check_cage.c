@@ -362,6 +362,21 @@ START_TEST(bodies_are_kept_within_a_bound)
 }
 END_TEST
 
+/* What compiling leaves behind is collected too, however little the runs take. */
+START_TEST(large_bodies_are_collected)
+{
+    char body[CAGE_BODY];
+    for (int i = 0; i < 400; i++) {
+        size_t at =
+            (size_t)snprintf(body, sizeof body, "if #KEYS then return 1 end local a = %d ", i);
+        while (at < 7000)
+            at += (size_t)snprintf(body + at, sizeof body - at, "function f%zu() end ", at);
+        ck_assert_int_eq(run_bytes(body, at), 0);
+        ck_assert_uint_lt(cage_memory(cage), 1536 * 1024);
+    }
+}
+END_TEST
+
 /* Large ones: fewer of them are kept. */
 START_TEST(kept_bodies_have_a_bound_of_bytes)
 {
@@ -626,6 +641,7 @@ int main(void)
     tcase_add_test(tc, calls_are_counted);
     tcase_add_test(tc, bodies_have_a_bound);
     tcase_add_test(tc, bodies_are_kept_within_a_bound);
+    tcase_add_test(tc, large_bodies_are_collected);
     tcase_add_test(tc, kept_bodies_have_a_bound_of_bytes);
     tcase_add_test(tc, a_body_is_checked_without_a_run);
     tcase_add_test(tc, a_script_takes_the_same_steps_each_time);

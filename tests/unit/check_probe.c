@@ -156,9 +156,12 @@ START_TEST(it_ends_within_its_steps)
 {
     ck_assert_int_gt(probe("while true do end", 2, 0), 5);
     ck_assert_int_eq(probe("while true do end", 2, 1), 1);
-    ck_assert_int_eq(n_rows, 1);
+    ck_assert_int_eq(n_rows, 2);
+    assert_says("others: not tried: the runs took too many steps -> \n");
+    ck_assert_int_eq(probe("return 1", 2, CAGE_STEPS), 0);
+    ck_assert_ptr_null(strstr(buf_head(&told), "not tried"));
     ck_assert_int_eq(probe("for i = 1, 500 do end return i", 2, CAGE_STEPS), 0);
-    ck_assert_int_le(n_rows, 8);
+    ck_assert_int_le(n_rows, 9);
 }
 END_TEST
 

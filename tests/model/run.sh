@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks the models of the protocol (locks.pml, permits.pml, calls.pml, README.md): each configuration must be searched to its end
+# Checks the models of the protocol (locks.pml, permits.pml, calls.pml, dropin.pml, README.md): each configuration must be searched to its end
 # without an error, and with a rule taken out the error must be found.
 # usage: run.sh [WORD]    only the lines with this word in their name
 # MODEL_FULL=1: larger bounds (some minutes, up to 6 GB). MODEL_JOBS: how many at a time.
@@ -24,6 +24,14 @@ permits             -DOPS=2 -DTOP=4                                     | -DTOP=
 permits-three       -DOPS=3 -DTOP=3 -DSTART=0                           | -DTOP=4
 calls               -DOPS=2 -DCALLS=7                                   | -DCALLS=9
 calls-three         -DOPS=3 -DCALLS=8                                   | -DCALLS=10
+dropin-changes      -DHELD_FIRST -DFIRST=4 -DOTHERS=4 -DLOOKS           |
+dropin-end          -DHELD_FIRST -DFIRST=4 -DOTHERS=8 -DLOOKS -DPLANTING |
+dropin-ends         -DHELD_FIRST -DFIRST=8 -DOTHERS=8 -DLOOKS           |
+dropin-handover     -DHELD_FIRST -DFIRST=16 -DOTHERS=4 -DLOOKS          |
+dropin-takes        -DFREE_FIRST -DFIRST=2 -DOTHERS=2 -DLOOKS           |
+dropin-take-end     -DFREE_FIRST -DFIRST=2 -DOTHERS=8 -DLOOKS           |
+dropin-expiry       -DHELD_FIRST -DFIRST=4 -DOTHERS=2 -DEXPIRY          |
+dropin-restart      -DHELD_FIRST -DFIRST=4 -DOTHERS=2 -DRESTART         |
 plant-prompt        -DTOP=3 -DSTART=0 -DRENEW -DEARLY=1 -DNO_LATE_ACQUIRE -DPROMPT -DNEWEST | -DTOP=4
 '
 
@@ -59,6 +67,21 @@ calls-number-forgotten          -DNO_HOUR                                      |
 calls-force-without-tombstone   -DNO_TOMB                                      | comes-back
 calls-plant-after-the-release   -DNO_LAST_WORD                                 | comes-back
 old-owner-goes-on               -DHANDOVER -DOPS=3 -DNO_END_BY_HANDOVER        | exclusion
+dropin-reply-from-the-guess     -DHELD_FIRST -DFIRST=4 -DOTHERS=4 -DNO_ANSWER      | covered
+dropin-no-operation             -DHELD_FIRST -DFIRST=4 -DOTHERS=4 -DNO_OPERATION   | chain
+dropin-publish-first            -DHELD_FIRST -DFIRST=4 -DOTHERS=4 -DNO_COMMIT_FIRST | published
+dropin-undo-forgotten           -DHELD_FIRST -DFIRST=4 -DOTHERS=4 -DEXCHANGES=2 -DNO_UNDO | left
+dropin-split-is-a-majority      -DHELD_FIRST -DFIRST=4 -DOTHERS=4 -DLOOKS -DNO_AGREEMENT | chain
+dropin-refused-by-one           -DHELD_FIRST -DFIRST=4 -DOTHERS=4 -DNO_CERTAINTY   | refused
+dropin-absent-is-earlier        -DFIRST=4 -DOTHERS=8 -DNO_PRESENCE                 | chain
+dropin-absent-refuses-an-end    -DHELD_FIRST -DFIRST=8 -DOTHERS=4 -DNO_ABSENCE     | covered
+dropin-end-put-back             -DHELD_FIRST -DFIRST=8 -DOTHERS=4 -DLOOKS -DNO_PURSUIT | chain
+dropin-put-back-over-anything   -DHELD_FIRST -DFIRST=4 -DOTHERS=4 -DLOOKS -DNO_STANDING | chain
+dropin-heals-a-later-version    -DHELD_FIRST -DFIRST=4 -DOTHERS=4 -DLOOKS -DNO_HEAL_CONDITION -DNO_TOMBS | chain
+dropin-no-tombstone             -DHELD_FIRST -DFIRST=4 -DOTHERS=8 -DLOOKS -DPLANTING -DNO_TOMBS | chain
+dropin-look-at-an-earlier       -DHELD_FIRST -DFIRST=4 -DOTHERS=4 -DLOOKS -DNO_EXACT_LOOK | refused
+dropin-a-call-twice             -DHELD_FIRST -DFIRST=4 -DOTHERS=8 -DLOOKS -DNO_ONCE | any
+dropin-no-quarantine            -DHELD_FIRST -DFIRST=4 -DOTHERS=2 -DRESTART -DNO_QUARANTINE | covered
 known-limit                     -DRENEW -DEARLY=1 -DNO_LATE_ACQUIRE -DNEWEST -DTOP=3 -DSTART=0 | newer
 known-limit-foreign-loses       -DRENEW -DEARLY=1 -DNO_LATE_ACQUIRE -DNEWEST -DTOP=3 -DSTART=0 -DFOREIGN_LOSES | newer
 '
@@ -73,6 +96,11 @@ done
 # What the text of a failed assertion says.
 property_of() {
     case $1 in
+    *on_the_chain*) echo chain ;;
+    *was_free*) echo covered ;;
+    *published*) echo published ;;
+    *']!=3)'*) echo refused ;;
+    *']==3)'*) echo left ;;
     *given*) echo unique ;;
     *begun*) echo began-later ;;
     *'>hi)'*) echo order ;;
@@ -89,7 +117,7 @@ property_of() {
 one() {
     local level=-O2 kind=$1 name=$2 expected=$4 dir=$work/$1.$2 memory=2000 options=(-E -m100000 -w22) defines said verdict=FAILED
     local model=locks
-    case $name in permits* | calls*) model=${name%%-*} ;; esac
+    case $name in permits* | calls* | dropin*) model=${name%%-*} ;; esac
     read -r -a defines <<<"$3"
     [ "${MODEL_FULL-}" != 1 ] || memory=6000
     [ "$kind" = configuration ] || level=-O1 # what takes longest is to compile it

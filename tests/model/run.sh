@@ -30,6 +30,7 @@ dropin-ends         -DHELD_FIRST -DFIRST=8 -DOTHERS=8 -DLOOKS           |
 dropin-handover     -DHELD_FIRST -DFIRST=16 -DOTHERS=4 -DLOOKS          |
 dropin-takes        -DFREE_FIRST -DFIRST=2 -DOTHERS=2 -DLOOKS           |
 dropin-take-end     -DFREE_FIRST -DFIRST=2 -DOTHERS=8 -DLOOKS           |
+dropin-twice        -DHELD_FIRST -DFIRST=4 -DOTHERS=2                   | -DEXCHANGES=2
 dropin-expiry       -DHELD_FIRST -DFIRST=4 -DOTHERS=2 -DEXPIRY          |
 dropin-restart      -DHELD_FIRST -DFIRST=4 -DOTHERS=2 -DRESTART         |
 plant-prompt        -DTOP=3 -DSTART=0 -DRENEW -DEARLY=1 -DNO_LATE_ACQUIRE -DPROMPT -DNEWEST | -DTOP=4

@@ -70,8 +70,8 @@ check_commands() {
     local root=$1 name rows=0 bad=0
     while read -r name; do
         rows=$((rows + 1))
-        if ! has_item "$root/man/holdfast-protocol.7" "$name"; then
-            echo "man/holdfast-protocol.7: no item for $name"
+        if ! has_item "$root/man/holdfast-protocol.7" "$name" && ! has_item "$root/man/holdfast-drop-in.7" "$name"; then
+            echo "man/holdfast-protocol.7, man/holdfast-drop-in.7: no item for $name"
             bad=1
         fi
     done < <(sed -n 's/^ *CMD_ROW("\([^"]*\)".*/\1/p' "$root"/src/command/*.c)
@@ -264,8 +264,9 @@ toy_tree() {
     CONF_NAMED(b, mode, ENUM, mode,\n        "x y", 0, 0, 0, names, "text")\n' >"$toy/src/conf/table.c"
     printf '[a]\n#lease = 30s\n[b]\nmode=x y\n' >"$toy/etc/holdfast.ini"
     printf '.Bl -tag\n.It Ic lease , other\n.It Cm mode Ns = Ns Ar x\n.El\n' >"$toy/man/holdfast.ini.5"
-    printf '    CMD_ROW("LOCK", f)\n' >"$toy/src/command/table.c"
+    printf '    CMD_ROW("LOCK", f)\n    CMD_ROW("SET", f)\n' >"$toy/src/command/table.c"
     printf '.It Ic LOCK Ar name\n' >"$toy/man/holdfast-protocol.7"
+    printf '.It Ic GET , SET\n' >"$toy/man/holdfast-drop-in.7"
     mkdir -p "$toy/tests"
     : >"$toy/Makefile.am"
     printf 'A `CMD_ROW` in `src/command/table.c`; `my_own`.\n' >"$toy/CONTRIBUTING.md"
@@ -308,6 +309,7 @@ try check_conf etc/holdfast.ini /mode/d
 try check_conf etc/holdfast.ini 's/\[b\]/[c]/'
 try check_conf src/conf/table.c d
 try check_commands man/holdfast-protocol.7 s/LOCK/UNLOCK/
+try check_commands man/holdfast-drop-in.7 s/SET/SETS/
 try check_commands src/command/table.c d
 try check_switches man/holdfastd.8 /Fl.c/d
 try check_switches man/holdfastd.8 s/dev/devel/

@@ -162,7 +162,7 @@ static struct cmd_row *resolve(struct cmd_call *c)
 {
     const struct cmd *cmd = cmd_find(&c->argv[0]);
 
-    if (cmd == NULL) {
+    if (cmd == NULL || ((cmd->flags & CMD_DROP_IN) != 0 && !cmd_dropin_is_on())) {
         cmd_reject_unknown(c);
         return NULL;
     }
@@ -202,16 +202,11 @@ static bool pubsub_allows(struct cmd_call *c)
     return false;
 }
 
-/* Nothing is queued, as nothing would be run: each is refused in its place, so that the replies
- * stay in step with what the client has sent. */
 static bool multi_allows(struct cmd_call *c)
 {
     if (!c->session->multi || (c->cmd->flags & CMD_MULTI_OK) != 0)
         return true;
-    cmd_reply_error(c,
-                    "NOMULTI '%s' was not run: there are no transactions here; send it without "
-                    "MULTI (a pipeline without a transaction), or MLOCK for several locks at once",
-                    c->full_name);
+    cmd_multi_refuse(c);
     return false;
 }
 
@@ -281,12 +276,15 @@ static void run_call(struct cmd_call *c, bool again, int64_t now_us)
 {
     struct cmd_row *row = resolve(c);
 
-    if (row == NULL)
+    if (row == NULL) {
+        cmd_multi_spoil(c->session);
         return;
+    }
     if (c->session->db != 0)
         cmd_name_database(c);
     if (!arity_allows(c) || !pubsub_allows(c) || !multi_allows(c) || !cmd_permits(c)) {
         row->counts.rejected++;
+        cmd_multi_spoil(c->session);
         return;
     }
     c->session->last_cmd = row->number;
@@ -298,7 +296,7 @@ static void run_call(struct cmd_call *c, bool again, int64_t now_us)
 bool cmd_dispatch(struct session *s, int argc, const struct resp_arg *argv, int64_t now_ms,
                   int64_t now_us)
 {
-    struct cmd_call c = {.session = s, .argc = argc, .argv = argv, .now_ms = now_ms};
+    struct cmd_call c = {.session = s, .argc = argc, .argv = argv, .said = argv, .now_ms = now_ms};
     bool again = s->login != NULL;
 
     assert(argc > 0);
@@ -336,4 +334,5 @@ void cmd_session_end(struct session *s)
 {
     pubsub_leave(s);
     monitor_leave(s);
+    cmd_multi_end(s);
 }

@@ -15,6 +15,7 @@
 
 struct broker;
 struct conf;
+struct dropin;
 struct stats_command;
 
 /* Flags of a row. The class decides who may run it (ACL categories: @lock, @drop-in, @inspect,
@@ -31,7 +32,7 @@ enum {
     CMD_ANYBODY = 1u << 7,   /* allowed before the client has said who it is */
     CMD_CHANNELS = 1u << 8,  /* its arguments are channels: for names that the user may use */
     CMD_ALL_NAMES = 1u << 9, /* shows names whoever they belong to: for users without patterns */
-    CMD_MULTI_OK = 1u << 10, /* runs also after MULTI */
+    CMD_MULTI_OK = 1u << 10, /* its handler runs also after MULTI */
     CMD_RELEASE = 1u << 11,  /* gives back: always allowed for what the connection itself holds */
     CMD_DROP_IN = 1u << 12,  /* a command of Redis that is served on locks */
 };
@@ -42,7 +43,8 @@ enum {
 struct cmd_call {
     struct session *session;
     int argc;
-    const struct resp_arg *argv;
+    const struct resp_arg *argv; /* with the names of locks */
+    const struct resp_arg *said; /* as it came: with the names of the client's database */
     int64_t now_ms;
     const struct cmd *cmd; /* what is run: the row of the command, or of its sub-command */
     const char *full_name; /* of the row: "client|list" */
@@ -77,6 +79,7 @@ struct cmd_setting {
 /* What commands ask of the server, by pointers so that nothing here includes a higher room. */
 struct cmd_hooks {
     struct broker *broker;
+    struct dropin *dropin; /* NULL: commands of Redis are not served */
     struct conf *conf;
     void *server;
     /* Appends the text of INFO; `sections` as stats_info() takes it. */
@@ -140,7 +143,16 @@ bool cmd_must_wait(const struct session *, const struct resp_arg *word);
  * session_events.on_written. */
 void cmd_written(struct request *);
 
-/* Ends the subscriptions and the MONITOR of a session. Before session_fini(). */
+/* Returns whether commands of Redis are served on locks (dropin.c). */
+bool cmd_dropin_is_on(void);
+/* Ends MULTI and WATCH of a session (multi.c). */
+void cmd_multi_end(struct session *);
+/* Answers the error for a command that cannot be part of a transaction. */
+void cmd_multi_refuse(struct cmd_call *);
+/* After MULTI: lets EXEC run nothing, as a command was refused. */
+void cmd_multi_spoil(struct session *);
+
+/* Ends the subscriptions, the MONITOR and the transaction of a session. Before session_fini(). */
 void cmd_session_end(struct session *);
 
 /* Finds a command by its name in any case; NULL: there is none. */
@@ -162,8 +174,10 @@ bool cmd_arity_fits(const struct cmd *, int argc);
 /* Where the names of locks stand in a request (names.c). */
 enum cmd_names {
     CMD_NAMES_NONE,
-    CMD_NAMES_FIRST,  /* the first argument is one */
-    CMD_NAMES_COUNTED /* the first argument is the number of names that follow */
+    CMD_NAMES_FIRST,   /* the first argument is one */
+    CMD_NAMES_REST,    /* all arguments are */
+    CMD_NAMES_COUNTED, /* the first argument is the number of names that follow */
+    CMD_NAMES_SCRIPT   /* the second one is; none may be */
 };
 enum cmd_names cmd_names(const struct cmd *);
 /* Finds the names of locks in a request: from argv[*first] to before the returned word; both are

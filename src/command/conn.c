@@ -58,7 +58,8 @@ void cmd_conn_reset(struct cmd_call *c)
     free(s->name);
     s->name = NULL;
     session_set_user(s, s->own_user);
-    s->no_evict = s->no_touch = s->tell = s->multi = false;
+    s->no_evict = s->no_touch = s->tell = false;
+    cmd_multi_end(s);
     s->proto = 2;
     s->db = 0;
 
@@ -215,6 +216,6 @@ void cmd_conn_hello(struct cmd_call *c)
     if (name != NULL && cmd_client_set_name(c, name) != 0)
         return;
     c->session->proto = (uint8_t)proto;
-    c->session->multi = false; /* somebody begins anew */
+    cmd_multi_end(c->session); /* somebody begins anew */
     reply_hello(c);
 }

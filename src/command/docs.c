@@ -24,7 +24,7 @@ static const char *group_of(const struct cmd *cmd)
 /* The first argument is the name of a lock: what Redis calls a key. */
 static bool has_key(const struct cmd *cmd)
 {
-    return cmd_names(cmd) == CMD_NAMES_FIRST;
+    return cmd_names(cmd) == CMD_NAMES_FIRST || cmd_names(cmd) == CMD_NAMES_REST;
 }
 
 static const char *full_name(const struct cmd *cmd)
@@ -61,6 +61,9 @@ struct word {
     const char *name;
 };
 
+/* Beside the flags of a row: names stand behind their number. */
+#define MOVABLE (1u << 31)
+
 static const struct word flag_words[] = {
     {CMD_LOCK | CMD_DROP_IN, "write"},
     {CMD_INSPECT, "readonly"},
@@ -69,6 +72,7 @@ static const struct word flag_words[] = {
     {CMD_CONNECTION, "loading"},
     {CMD_CONNECTION, "stale"},
     {CMD_LOCK | CMD_DROP_IN | CMD_INSPECT | CMD_CONNECTION, "fast"},
+    {MOVABLE, "movablekeys"},
     {0, NULL},
 };
 
@@ -91,14 +95,16 @@ static void write_words(struct resp_writer *w, const struct word *words, unsigne
 
 static void write_row_info(struct resp_writer *w, const struct cmd *cmd)
 {
-    int key = has_key(cmd) ? 1 : 0;
+    enum cmd_names names = cmd_names(cmd);
+    int key = has_key(cmd) ? 1 : 0, last = names == CMD_NAMES_REST ? -1 : key;
+    bool movable = names == CMD_NAMES_COUNTED || names == CMD_NAMES_SCRIPT;
 
     resp_array(w, 10);
     resp_str(w, full_name(cmd));
     resp_int(w, cmd->arity);
-    write_words(w, flag_words, cmd->flags);
+    write_words(w, flag_words, cmd->flags | (movable ? MOVABLE : 0));
     resp_int(w, key); /* first, last and step of the keys */
-    resp_int(w, key);
+    resp_int(w, last);
     resp_int(w, key);
     write_words(w, class_words, cmd->flags);
     resp_array(w, 0); /* tips */

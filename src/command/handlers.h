@@ -6,6 +6,9 @@
 #include "base/util.h"
 #include "command/command.h"
 
+struct dropin_call;
+struct dropin_command;
+
 /* lock.c, lock_list.c: words to a lock request, its result to a reply; what is known of locks. */
 cmd_fn cmd_lock_request, cmd_lock_owner, cmd_lock_list, cmd_lock_scan, cmd_lock_count,
     cmd_lock_type, cmd_lock_masters, cmd_lock_waiting;
@@ -28,9 +31,20 @@ void cmd_client_turn(void);
 /* True: there is something, the next turn is not to wait. */
 bool cmd_client_waits(void);
 
-/* conn.c: what a connection says about itself; multi.c: that there are no transactions. */
+/* conn.c: what a connection says about itself. */
 cmd_fn cmd_conn_ping, cmd_conn_echo, cmd_conn_quit, cmd_conn_reset, cmd_conn_select, cmd_conn_hello,
-    cmd_conn_auth, cmd_conn_time, cmd_multi_multi, cmd_multi_exec, cmd_multi_discard;
+    cmd_conn_auth, cmd_conn_time;
+
+/* dropin.c: commands of Redis that are served on locks. */
+cmd_fn cmd_dropin_command, cmd_dropin_set, cmd_dropin_eval, cmd_dropin_evalsha,
+    cmd_dropin_script_load, cmd_dropin_script_exists, cmd_dropin_script_flush;
+/* Gives a call to the session and runs it. */
+void cmd_dropin_ask(struct cmd_call *, struct dropin_call *);
+
+/* multi.c: several of them in one step. */
+cmd_fn cmd_multi_multi, cmd_multi_exec, cmd_multi_discard, cmd_multi_watch, cmd_multi_unwatch;
+/* Keeps a command until EXEC. */
+void cmd_multi_queue(struct cmd_call *, const struct dropin_command *);
 
 /* pubsub.c: SUBSCRIBE and its family. */
 cmd_fn cmd_pubsub_subscribe, cmd_pubsub_unsubscribe, cmd_pubsub_channels, cmd_pubsub_numsub,

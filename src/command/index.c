@@ -46,7 +46,9 @@ static void row_init(struct cmd_row *row, const struct cmd *parent, const struct
         *p = (char)tolower((unsigned char)*p);
     row->cmd = cmd;
     row->number = (uint16_t)(row - rows);
-    row->subject = cmd_names(cmd) == CMD_NAMES_COUNTED ? 2 : 1;
+    row->subject = cmd_names(cmd) == CMD_NAMES_COUNTED  ? 2
+                   : cmd_names(cmd) == CMD_NAMES_SCRIPT ? 3
+                                                        : 1;
     row->counts.name = row->full_name;
 }
 
@@ -63,7 +65,7 @@ void cmd_index_init(void)
     n_rows = n;
     n = n_top;
     for (int i = 0; i < n_top; i++) {
-        assert(i == 0 || strcmp(table[i - 1].name, table[i].name) < 0);
+        assert(i == 0 || strcasecmp(table[i - 1].name, table[i].name) < 0);
         row_init(&rows[i], NULL, &table[i]);
         for (const struct cmd *sub = table[i].subs; sub != NULL && sub->name != NULL; sub++)
             row_init(&rows[n++], &table[i], sub);
@@ -87,7 +89,7 @@ struct cmd_row *cmd_row_of(const struct cmd *cmd, const struct cmd *sub)
     return &rows[cmd_index(sub != NULL ? sub : cmd)];
 }
 
-/* For bsearch(3). Names are in capitals, of letters alone. */
+/* For bsearch(3). Names are in capitals, and in order for strcasecmp(). */
 static int compare_word(const void *key, const void *row)
 {
     const struct resp_arg *word = key;

@@ -8,6 +8,7 @@
 #include "base/glob.h"
 #include "base/util.h"
 #include "command/handlers.h"
+#include "conf/conf.h"
 #include "lock/view.h"
 #include "session/user.h"
 
@@ -150,10 +151,19 @@ void cmd_lock_count(struct cmd_call *c)
     cmd_reply_int(c, (int64_t)view_levels(cmd_hooks()->broker).n_names);
 }
 
+/* What is held or waited for here by LOCK is known; the masters are asked for what commands of
+ * Redis hold. */
 void cmd_lock_type(struct cmd_call *c)
 {
-    bool is_known = view_has_lock(cmd_hooks()->broker, c->argv[1].ptr, c->argv[1].len);
-    resp_simple(cmd_reply(c), is_known ? "lock" : "none");
+    const struct user *user = c->session->user;
+    bool may_ask = !users_active() || (user->allow & CONF_ALLOW_DROP_IN) != 0;
+
+    if (view_has_lock(cmd_hooks()->broker, c->argv[1].ptr, c->argv[1].len))
+        resp_simple(cmd_reply(c), "lock");
+    else if (cmd_dropin_is_on() && may_ask)
+        cmd_dropin_command(c);
+    else
+        resp_simple(cmd_reply(c), "none");
 }
 
 /* ---- WAITING ---- */

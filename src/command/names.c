@@ -18,35 +18,56 @@ static bool begins(const char *syntax, const char *with)
     return strncmp(syntax, with, strlen(with)) == 0;
 }
 
+static bool is_first(const char *syntax, const char *word)
+{
+    size_t len = strlen(word);
+
+    return begins(syntax, word) && (syntax[len] == '\0' || syntax[len] == ' ');
+}
+
 enum cmd_names cmd_names(const struct cmd *cmd)
 {
     const char *syntax = cmd->syntax;
 
-    if ((cmd->flags & (CMD_LOCK | CMD_INSPECT)) == 0)
+    if ((cmd->flags & (CMD_LOCK | CMD_DROP_IN | CMD_INSPECT)) == 0)
         return CMD_NAMES_NONE;
-    if (begins(syntax, "numnames "))
+    if (is_first(syntax, "numnames"))
         return CMD_NAMES_COUNTED;
-    return begins(syntax, "name") && (syntax[4] == '\0' || syntax[4] == ' ') ? CMD_NAMES_FIRST
-                                                                             : CMD_NAMES_NONE;
+    if (begins(syntax, "script numkeys") || begins(syntax, "sha1 numkeys"))
+        return CMD_NAMES_SCRIPT;
+    if (begins(syntax, "key [key"))
+        return CMD_NAMES_REST;
+    return is_first(syntax, "name") || is_first(syntax, "key") ? CMD_NAMES_FIRST : CMD_NAMES_NONE;
+}
+
+/* Word `at` is the number of names behind it, `least` or more. */
+static int end_of_counted(int at, int least, int argc, const struct resp_arg *argv)
+{
+    int64_t n;
+
+    if (argc <= at || util_parse_int(argv[at].ptr, argv[at].len, least, argc - at - 1, &n) != 0)
+        return argc; /* the command will refuse the number; until then all are names */
+    return at + 1 + (int)n;
 }
 
 int cmd_find_names(const struct cmd *cmd, int argc, const struct resp_arg *argv, int *first)
 {
-    int64_t n;
-
-    *first = 0;
+    *first = 1;
     switch (cmd_names(cmd)) {
     case CMD_NAMES_COUNTED:
         *first = 2;
-        if (argc < 2 || util_parse_int(argv[1].ptr, argv[1].len, 1, argc - 2, &n) != 0)
-            return argc; /* the command will refuse the number; until then all are names */
-        return 2 + (int)n;
+        return end_of_counted(1, 1, argc, argv);
+    case CMD_NAMES_SCRIPT:
+        *first = 3;
+        return end_of_counted(2, 0, argc, argv);
     case CMD_NAMES_FIRST:
-        *first = 1;
         return argc > 1 ? 2 : 1;
+    case CMD_NAMES_REST:
+        return argc;
     case CMD_NAMES_NONE:
         break;
     }
+    *first = 0;
     return 0;
 }
 

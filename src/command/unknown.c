@@ -1,7 +1,7 @@
 /*
  * What is no command: the text of Redis 7.0 to its limits of 128 bytes, as clients compare it, and
- * behind it what to say here instead. Whoever sends SET takes this for a Redis, or has a library
- * that makes its locks itself.
+ * behind it what to say here instead. Commands of Redis on locks come here while [drop_in] is
+ * turned off.
  */
 #include "command/command.h"
 
@@ -24,6 +24,9 @@ static const struct {
 } hints[] = {
     {"SET", "LOCK name LEASE ms takes the place of SET name value NX PX ms"},
     {"SETNX", "LOCK name takes the place of SETNX"},
+    {"SETEX", "SET name value NX EX seconds takes a lock"},
+    {"PSETEX", "SET name value NX PX ms takes a lock"},
+    {"GETSET", "SET name value NX PX ms takes a lock"},
     {"DEL", "UNLOCK name gives a lock back, FORCEUNLOCK name whoever holds it"},
     {"UNLINK", "UNLOCK name gives a lock back, FORCEUNLOCK name whoever holds it"},
     {"PEXPIRE", "RENEW name LEASE ms renews a lock"},
@@ -33,7 +36,13 @@ static const struct {
     {"KEYS", "LOCKS MATCH pattern lists locks"},
     {"EVAL", "LOCK name and UNLOCK name take the place of lock scripts"},
     {"EVALSHA", "LOCK name and UNLOCK name take the place of lock scripts"},
-    {"WATCH", "there are no transactions: MLOCK takes several locks at once"},
+    {"HSET", "hashes are written by scripts only: EVAL"},
+    {"HSETNX", "hashes are written by scripts only: EVAL"},
+    {"HINCRBY", "hashes are written by scripts only: EVAL"},
+    {"HDEL", "hashes are written by scripts only: EVAL"},
+    {"INCR", "each grant of LOCK name has a fencing token, larger than all before it"},
+    {"BLPOP", "LOCK name WAIT ms waits for a lock"},
+    {"ZADD", "LOCK name LIMIT n gives n permits"},
     {"PUBLISH", "the broker itself tells of locks: SUBSCRIBE lost, or lock:name"},
 };
 

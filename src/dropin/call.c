@@ -295,3 +295,8 @@ void dropin_script_flush(struct dropin *d)
 {
     scripts_flush(&d->scripts);
 }
+
+long dropin_steps(const struct dropin *d)
+{
+    return cage_steps(d->tools.cage);
+}

@@ -94,6 +94,9 @@ struct dropin_call *dropin_call_of(struct request *);
  */
 void dropin_submit(struct dropin_call *, int64_t now_ms);
 
+/* How many steps the last script took (cage_steps()): a part of what dropin_submit() costs. */
+long dropin_steps(const struct dropin *);
+
 /* For the maker's struct request_type. */
 void dropin_call_write(const struct dropin_call *, struct resp_writer *);
 void dropin_call_abandon(struct dropin_call *);

@@ -62,7 +62,9 @@ int64_t view_max_lease_ms(const struct broker *b)
 
 bool view_has_lock(struct broker *b, const char *name, size_t len)
 {
-    return locktab_find(&b->locks, name, len) != NULL;
+    const struct lock *l = locktab_find(&b->locks, name, len);
+
+    return l && (!LIST_EMPTY(&l->holds) || l->queue);
 }
 
 bool view_is_held_by(struct broker *b, const char *name, size_t len, const struct session *s,

@@ -126,6 +126,7 @@ void server_init_commands(struct server *s)
 {
     const struct cmd_hooks hooks = {
         .broker = &s->broker,
+        .dropin = s->dropin,
         .conf = &s->conf,
         .server = s,
         .info = info,

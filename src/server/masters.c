@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/systemd.h"
 #include "base/util.h"
+#include "dropin/call.h"
 #include "lock/view.h"
 #include "redis/master.h"
 #include "redis/settings.h"
@@ -61,6 +62,7 @@ static void on_call(void *arg, int i, const char *text, size_t len)
     struct server *s = arg;
 
     broker_called(&s->broker, i, text, len, clock_ms());
+    dropin_called(s->dropin, text, len);
 }
 
 static void on_heard(void *arg, int i, int64_t since_ms, int64_t heard_ms)

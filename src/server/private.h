@@ -17,6 +17,7 @@
 #include "server/server.h"
 
 struct listeners;
+struct dropin;
 struct subscriber;
 struct cmd_setting;
 struct http;
@@ -39,6 +40,7 @@ struct server {
     char *settings; /* what all brokers in front of these masters must agree on */
     char client_name[BROKER_ID_LEN + 16];
     struct broker broker;
+    struct dropin *dropin;
     struct quarantine quarantine;
     struct subscriber *subscribers[CONF_MASTERS_MAX]; /* a listener for each master */
     struct listeners *listeners;

@@ -16,6 +16,7 @@
 #include "base/util.h"
 #include "client/listener.h"
 #include "command/command.h"
+#include "dropin/call.h"
 #include "server/private.h"
 #include "session/user.h"
 #include "stats/stats.h"
@@ -108,7 +109,10 @@ static void apply_to_parts(struct server *s)
     struct conf_client limits = server_client_limits(&s->conf);
 
     server_set_log(s);
+    const struct dropin_conf dropin = {.max_hold_ms = s->conf.lock.drop_in_max_hold_ms};
+
     broker_configure(&s->broker, &s->conf.lock);
+    dropin_configure(s->dropin, &dropin);
     client_set_limits(s->clients, &limits);
     users_configure(&s->conf);
     client_users_changed(s->clients);

@@ -23,6 +23,7 @@
 #include "client/listener.h"
 #include "command/command.h"
 #include "command/handlers.h"
+#include "dropin/call.h"
 #include "http/http.h"
 #include "net/tls.h"
 #include "server/private.h"
@@ -269,6 +270,8 @@ static void make_broker(struct server *s)
     util_random(&seed, sizeof seed);
     broker_init(&s->broker, &s->conf.lock, s->id, seed, s->start_ms);
     rounds_set_wall(&s->broker.rounds, s->start_wall_ms, s->start_ms);
+    const struct dropin_conf conf = {.max_hold_ms = s->conf.lock.drop_in_max_hold_ms};
+    s->dropin = dropin_new(&s->broker, &conf);
 }
 
 struct server *server_new(const struct server_setup *setup, struct conf *conf, char *error,
@@ -330,7 +333,9 @@ void server_free(struct server *s)
     server_send_owed(s);
     rounds_close(&s->broker.rounds);
     server_free_masters(s);
+    dropin_close(s->dropin, clock_ms());
     broker_fini(&s->broker, clock_ms());
+    dropin_free(s->dropin);
     cmd_fini();
     event_del(&s->on_term);
     event_del(&s->on_int);

@@ -27,10 +27,11 @@
 
 struct session;
 struct request;
-struct owner; /* lock.h */
-struct hold;  /* lock.h */
-struct user;  /* user.h */
-struct login; /* login.h */
+struct owner;       /* lock.h */
+struct hold;        /* lock.h */
+struct user;        /* user.h */
+struct login;       /* login.h */
+struct transaction; /* of command/multi.c */
 
 /* What kind of request it is: one constant table for each. */
 struct request_type {
@@ -103,7 +104,8 @@ struct session {
     bool closing;  /* no further command is run (QUIT, kill) */
     bool ended;    /* session_fini() runs: its requests are abandoned one after the other */
     bool monitor, no_evict, no_touch;
-    bool multi;       /* MULTI has been said: nothing runs until EXEC or DISCARD */
+    bool multi; /* MULTI has been said: commands are queued until EXEC or DISCARD */
+    struct transaction *transaction; /* of MULTI, or WATCH; NULL: none */
     bool tell;        /* CLIENT TELL: as if LOCK said TELL, and RENEW that takes a lock back */
     bool owner_named; /* `owner` is what it said with OWNER, not one made for it */
     int64_t n_commands;

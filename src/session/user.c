@@ -17,6 +17,7 @@
 
 static struct user *users[CONF_USERS_MAX];
 static size_t n_users;
+static unsigned generation;
 static unsigned char digest_key[32];
 static bool has_key;
 static char nobodys_hash[PASSWORD_HASH_MAX];
@@ -101,6 +102,7 @@ void users_configure(const struct conf *conf)
 {
     struct user *fresh[CONF_USERS_MAX] = {0}; /* gcc -O2 does not see that what is copied is set */
 
+    generation++;
     if (conf->user_count > 0)
         draw_key();
     for (size_t i = 0; i < conf->user_count; i++) {
@@ -128,6 +130,11 @@ void users_fini(void)
     for (size_t i = 0; i < n_users; i++)
         mark_gone(users[i]);
     n_users = 0;
+}
+
+unsigned users_generation(void)
+{
+    return generation;
 }
 
 bool users_active(void)

@@ -37,6 +37,9 @@ struct user {
 void users_configure(const struct conf *);
 void users_fini(void);
 
+/* Returns another number after each users_configure(). */
+unsigned users_generation(void);
+
 /* Returns false when there are none: nobody has to log in. */
 bool users_active(void);
 size_t users_count(void);

@@ -11,6 +11,7 @@ within the limits, in a pipeline. A row without a request here fails.
 """
 
 import glob
+import hashlib
 import os
 import re
 import resource
@@ -45,6 +46,8 @@ OWNER = "o" * 240
 LONG = "n" * 480
 COSTLY = ["*" + "n*" * 500 + "z", "*" + "?" * 400 + "[^a-z]", "*[" + "ab" * 500 + "]z", "*" + "n" * 400 + "z"]
 WORD = "w" * 500
+BIG = "v" * 4000            # as long as the value of a lock may be
+SLOW = "local n = 0 while true do n = n + 1 end"    # ends at the bound of steps
 MANY = ["m%03d" % i + "m" * 400 for i in range(115)]
 
 # What costs most of each row of the command table: one request, or several that take turns.
@@ -70,7 +73,22 @@ ROWS = {
     "config|help": [["CONFIG", "HELP"]], "config|resetstat": [["CONFIG", "RESETSTAT"]],
     "config|set": [["CONFIG", "SET"] + ["pause_limit", "10s"] * 16],
     "discard": [["DISCARD"]], "dbsize": [["DBSIZE"]],
-    "echo": [["ECHO", "e" * 16000]], "exec": [["MULTI"], ["EXEC"]],
+    "del": [["DEL"] + MANY[:16]], "delex": [["DELEX", LONG, "IFEQ", BIG]], "delifeq": [["DELIFEQ", LONG, BIG]],
+    "eval": [["EVAL", SLOW, "16"] + MANY[:16]], "eval_ro": [["EVAL_RO", SLOW, "16"] + MANY[:16]],
+    "evalsha": [["EVALSHA", hashlib.sha1(SLOW.encode()).hexdigest(), "16"] + MANY[:16]],
+    "evalsha_ro": [["EVALSHA_RO", hashlib.sha1(SLOW.encode()).hexdigest(), "16"] + MANY[:16]],
+    "exists": [["EXISTS"] + MANY[:16]], "expire": [["EXPIRE", LONG, "1"]], "expireat": [["EXPIREAT", LONG, "1"]],
+    "expiretime": [["EXPIRETIME", LONG]], "get": [["SET", LONG, BIG, "NX", "PX", "1000"], ["GET", LONG]],
+    "getdel": [["SET", LONG, BIG, "NX", "PX", "1000"], ["GETDEL", LONG]], "getex": [["GETEX", LONG, "PX", "1000"]],
+    "hexists": [["HEXISTS", LONG, BIG]], "hget": [["HGET", LONG, BIG]], "hgetall": [["HGETALL", LONG]], "hkeys": [["HKEYS", LONG]],
+    "hlen": [["HLEN", LONG]], "hmget": [["HMGET", LONG] + [WORD] * 120], "hvals": [["HVALS", LONG]],
+    "persist": [["PERSIST", LONG]], "pexpire": [["PEXPIRE", LONG, "1"]], "pexpireat": [["PEXPIREAT", LONG, "1"]],
+    "pexpiretime": [["PEXPIRETIME", LONG]], "pttl": [["PTTL", LONG]],
+    "script|exists": [["SCRIPT", "EXISTS"] + ["0" * 40] * 120], "script|flush": [["SCRIPT", "FLUSH"]],
+    "script|help": [["SCRIPT", "HELP"]], "script|load": [["SCRIPT", "LOAD", SLOW]],
+    "set": [["SET", LONG, BIG, "NX", "PX", "1000"]], "setnx": [["SETNX", LONG, BIG]], "strlen": [["STRLEN", LONG]],
+    "ttl": [["TTL", LONG]], "unlink": [["UNLINK"] + MANY[:16]], "unwatch": [["UNWATCH"]], "watch": [["WATCH"] + MANY[:16]],
+    "echo": [["ECHO", "e" * 16000]], "exec": [["MULTI"]] + [["DEL"] + MANY[:16]] * 64 + [["EXEC"]],
     "forceunlock": [["FORCEUNLOCK", LONG + "-none"]],
     "hello": [["HELLO", "2", "SETNAME", "x" * 100]], "help": [["HELP"]],
     "holds": [["HOLDS", LONG + "-none"]], "info": [["INFO", "everything"]],
@@ -103,7 +121,7 @@ ROWS = {
 HEAVY = ("COMMAND DOCS", "COMMAND", "LATENCY HISTOGRAM", "CONFIG SET", "LOCKS COUNT", "SCAN 0", "CLIENT LIST",
          "PUBSUB CHANNELS", "INFO everything")
 # A container has no function of its own: without a sub-command each is an error.
-CONTAINERS = {"acl", "client", "config", "latency", "pubsub", "slowlog", "command"}
+CONTAINERS = {"acl", "client", "config", "latency", "pubsub", "script", "slowlog", "command"}
 
 
 def raise_files():

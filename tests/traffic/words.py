@@ -8,6 +8,7 @@ of its error; what replies mean together is the business of oracle.py.
 """
 
 import collections
+import hashlib
 import random
 import re
 import types
@@ -16,7 +17,7 @@ from respclient import RespError
 
 PASSWORD = "traffic"
 # name: (classes, names); the password of each is PASSWORD
-USERS = {"ops": ("lock inspect admin", None), "app": ("lock inspect", "k*"), "eye": ("inspect", None)}
+USERS = {"ops": ("lock drop-in inspect admin", None), "app": ("lock drop-in inspect", "[kd]*"), "eye": ("inspect", None)}
 CHANNELS = ["lost"]
 OWNERS = ["owner-%d" % i for i in range(12)]
 
@@ -33,6 +34,10 @@ def text(value):
 
 def integer(value):
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def number(value):
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def nothing(value):
@@ -218,6 +223,27 @@ class Maker:
         made = [["MATCH", self.rng.choice(["k*", "*"])], ["COUNT", 10], ["TYPE", self.rng.choice(["lock", "string"])]]
         return [0] + [word for option in made if self.rng.random() < 0.5 for word in option]
 
+    def key(self):
+        """A name of its own for commands of Redis: their holds have no connection, so that the oracle knows nothing of them."""
+        return "d%d" % self.rng.randrange(8)
+
+    def value(self):
+        return "v%d" % self.rng.randrange(3)
+
+    def set(self, conn):
+        return [self.key(), self.value()] + self.pick(
+            ["NX", "PX", 300], ["PX", 300, "NX"], ["NX"], ["NX", "EX", 1, "GET"], ["XX", "PX", 500], ["IFEQ", self.value(), "KEEPTTL"],
+            ["NX", "EXAT", 1], ["PXAT", 2000000000000, "NX"], ["PX", 300])
+
+    def getex(self, conn):
+        return [self.key()] + self.pick([], ["EX", 1], ["PX", 300], ["EXAT", 1], ["PXAT", 2000000000000], ["PERSIST"])
+
+    def expire(self, time):
+        return [self.key(), time] + self.pick([], ["NX"], ["XX"], ["GT"], ["LT"])
+
+    def script(self, first):
+        return [first, 1, self.key(), self.value()]
+
     def channel(self):
         return "lock:" + self.name() if self.rng.random() < 0.7 else self.rng.choice(CHANNELS)
 
@@ -286,8 +312,46 @@ LOCKING = ("NOQUORUM", "DEADLOCK", "HELD", "KIND", "LIMIT", "PAUSED")
 ENDING = ("NOTHELD", "NOQUORUM")
 HELP = Command(0.2, None, list_of(text))
 
+# Of commands of Redis on locks, ERR besides: a SET that takes the lock away.
+DROP_IN = ("NOQUORUM", "TRYAGAIN", "WRONGTYPE", "ERR")
+BODY = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end"
+STATUS = one_of(nothing, text)
+
+
+def on_key(weight, reply, *more):
+    """A command of Redis with a key and these words."""
+    return Command(weight, lambda m, c: [m.key()] + [word() if callable(word) else word for word in more], reply, DROP_IN)
+
+
 # "name" or "name|sub-command"
 TABLE = {
+    "set": Command(30, Maker.set, STATUS, DROP_IN),
+    "setnx": Command(2, lambda m, c: [m.key(), m.value()], word(0, 1), DROP_IN),
+    "get": on_key(10, STATUS), "getdel": on_key(1, STATUS), "getex": Command(2, Maker.getex, STATUS, DROP_IN),
+    "strlen": on_key(1, integer), "exists": Command(2, lambda m, c: m.some(m.key), integer, DROP_IN),
+    "ttl": on_key(1, number), "pttl": on_key(2, number), "expiretime": on_key(1, number), "pexpiretime": on_key(1, number),
+    "persist": on_key(1, word(0, 1)),
+    "expire": Command(1, lambda m, c: m.expire(1), word(0, 1), DROP_IN),
+    "pexpire": Command(3, lambda m, c: m.expire(300), word(0, 1), DROP_IN),
+    "expireat": Command(1, lambda m, c: m.expire(2000000000), word(0, 1), DROP_IN),
+    "pexpireat": Command(1, lambda m, c: m.expire(2000000000000), word(0, 1), DROP_IN),
+    "del": Command(15, lambda m, c: m.some(m.key), integer, DROP_IN),
+    "unlink": Command(2, lambda m, c: m.some(m.key), integer, DROP_IN),
+    "delex": Command(2, lambda m, c: [m.key()] + m.pick([], ["IFEQ", m.value()], ["IFNE", m.value()]), word(0, 1), DROP_IN),
+    "delifeq": Command(2, lambda m, c: [m.key(), m.value()], word(0, 1), DROP_IN),
+    "hget": on_key(1, STATUS, "f"), "hexists": on_key(1, word(0, 1), "f"), "hgetall": on_key(1, map_of(text, text)),
+    "hkeys": on_key(1, list_of(text)), "hvals": on_key(1, list_of(text)), "hlen": on_key(1, integer),
+    "hmget": on_key(1, list_of(STATUS, 2), "f", "g"),
+    "eval": Command(6, lambda m, c: m.script(BODY), word(0, 1), DROP_IN),
+    "eval_ro": Command(1, lambda m, c: m.script("return redis.call('get', KEYS[1])"), STATUS, DROP_IN),
+    "evalsha": Command(3, lambda m, c: m.script(hashlib.sha1(BODY.encode()).hexdigest()), word(0, 1), DROP_IN + ("NOSCRIPT",)),
+    "evalsha_ro": Command(1, lambda m, c: m.script("0" * 40), nothing, ("NOSCRIPT",)),
+    "script|load": Command(1, lambda m, c: [BODY], text),
+    "script|exists": Command(1, lambda m, c: ["0" * 40], list_of(word(0), 1)),
+    "script|flush": Command(0.5, lambda m, c: m.pick([], ["SYNC"], ["ASYNC"])),
+    "script|help": HELP,
+    "watch": Command(1, lambda m, c: m.some(m.key), ok, DROP_IN),
+    "unwatch": Command(1),
     "lock": Command(100, Maker.lock, GRANT, LOCKING),
     "mlock": Command(50, Maker.mlock, lambda words: grants(int(words[1])), LOCKING + ("ERR",), True),
     "unlock": Command(150, Maker.unlock, word(0, 1), ENDING),
@@ -302,7 +366,8 @@ TABLE = {
                        list_of(map_with(lock=text, connection=integer, client=text, waited_ms=integer))),
     "dbsize": Command(0.5, None, integer),
     "scan": Command(0.5, Maker.scan, row(text, list_of(text))),
-    "type": Command(0.5, lambda m, c: [m.name()], word("lock", "none")),
+    "type": Command(0.5, lambda m, c: [m.rng.choice([m.name(), m.key()])],
+                    word("lock", "none", "string"), ("NOQUORUM", "TRYAGAIN")),
     "forceunlock": Command(1, lambda m, c: [m.name()], word(0, 1), ("NOQUORUM",)),
     "masters": Command(2, None, list_of(lambda v: pairs(v) is not None and "new_locks" in pairs(v), 3)),
     "master": Command(0.3, lambda m, c: m.pick(["b", "TRUST"], ["c", "ADOPT"], ["nobody", "TRUST"]), ok, ("ERR",)),

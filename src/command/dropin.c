@@ -1,0 +1,219 @@
+/*
+ * Commands of Redis that are served on locks: words to a call of dropin/call, its result to a
+ * reply. What a command does is decided there, by a run over what stands with the masters; here is
+ * only what must not come that far.
+ *
+ * The call is given the words as the client said them and its database; rights, MONITOR and the
+ * slow log have seen the names of locks (names.c).
+ */
+#include "dropin/call.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "command/command_private.h"
+#include "command/handlers.h"
+#include "conf/conf.h"
+#include "dropin/cage.h"
+#include "stats/stats.h"
+
+enum {
+    SCRIPT_INSTRUCTIONS = 40000, /* of a usual script: a state, a run, an exchange */
+    USUAL_STEPS = 500,
+    STEP_INSTRUCTIONS = 2000 /* of one step, when it is about long texts */
+};
+
+bool cmd_dropin_is_on(void)
+{
+    return cmd_hooks()->dropin != NULL && cmd_hooks()->conf->drop_in;
+}
+
+/* ---- replies ---- */
+
+/* Counts the error that a reply is, if it is one. */
+static void note_error(struct request *request, const struct store_reply *reply)
+{
+    char text[64];
+
+    if (reply == NULL || reply->nodes[0].kind != STORE_ERROR)
+        return;
+    const struct store_node *node = &reply->nodes[0];
+    snprintf(text, sizeof(text), "%.*s", (int)(node->len < sizeof(text) ? node->len : sizeof(text)),
+             store_text(reply, node));
+    stats_error(text);
+    request->failed = true;
+}
+
+static void write_call(struct request *request, struct resp_writer *w, int64_t now_ms)
+{
+    const struct dropin_call *call = dropin_call_of(request);
+
+    (void)now_ms;
+    note_error(request, dropin_reply(call));
+    dropin_call_write(call, w);
+}
+
+static void abandon(struct request *request, int64_t now_ms)
+{
+    (void)now_ms;
+    dropin_call_abandon(dropin_call_of(request));
+}
+
+static void free_call(struct request *request)
+{
+    dropin_call_free(dropin_call_of(request));
+}
+
+static const struct request_type call_type = {write_call, abandon, free_call};
+
+void cmd_dropin_ask(struct cmd_call *c, struct dropin_call *call)
+{
+    struct request *request = dropin_request(call);
+
+    request->type = &call_type;
+    session_ask(c->session, request);
+    dropin_submit(call, c->now_ms);
+}
+
+/* ---- plain commands ---- */
+
+void cmd_dropin_command(struct cmd_call *c)
+{
+    int first, end = cmd_find_names(c->cmd, c->argc, c->argv, &first);
+    const struct dropin_command command = {c->said, c->argc, first, end - first, 1};
+
+    if (c->session->multi)
+        cmd_multi_queue(c, &command);
+    else
+        cmd_dropin_ask(c, dropin_call_command(cmd_hooks()->dropin, c->session->db, &command));
+}
+
+/* Returns how many words an option of SET has; 0: it is none. */
+static int set_option_words(const struct resp_arg *word)
+{
+    static const struct {
+        const char *word;
+        int n;
+    } options[] = {{"GET", 1},  {"KEEPTTL", 1}, {"EX", 2},   {"PX", 2},
+                   {"EXAT", 2}, {"PXAT", 2},    {"IFNE", 2}, {NULL, 0}};
+    int i = 0;
+
+    while (options[i].word != NULL && !cmd_word_is(word, options[i].word))
+        i++;
+    return options[i].n;
+}
+
+/* Returns whether a SET would put its value there whoever has the lock. One with a mistake would
+ * not: it is answered as any. */
+static bool overwrites(const struct cmd_call *c)
+{
+    for (int i = 3; i < c->argc;) {
+        int n = set_option_words(&c->argv[i]);
+        if (n == 0 || i + n > c->argc)
+            return false;
+        i += n;
+    }
+    return true;
+}
+
+void cmd_dropin_set(struct cmd_call *c)
+{
+    if (!overwrites(c)) {
+        cmd_dropin_command(c);
+        return;
+    }
+    cmd_multi_spoil(c->session);
+    cmd_reply_error(c,
+                    "ERR '%.*s' was not set: without NX a SET takes a lock from whoever holds it; "
+                    "say SET name value NX PX ms to take it, XX or IFEQ value to change what is "
+                    "held (holdfast keeps locks, not data)",
+                    CMD_ARG(&c->argv[1]));
+}
+
+/* ---- scripts ---- */
+
+/* Reads numkeys; -1: an error was answered. */
+static int read_script(struct cmd_call *c, struct dropin_script *script)
+{
+    int64_t n;
+
+    if (util_parse_int(c->said[2].ptr, c->said[2].len, INT64_MIN, INT64_MAX, &n) != 0) {
+        cmd_reply_error(c, "ERR value is not an integer or out of range");
+        return -1;
+    }
+    if (n > c->argc - 3) {
+        cmd_reply_error(c, "ERR Number of keys can't be greater than number of args");
+        return -1;
+    }
+    if (n < 0) {
+        cmd_reply_error(c, "ERR Number of keys can't be negative");
+        return -1;
+    }
+    const char *name = c->cmd->name;
+    *script = (struct dropin_script){.keys = &c->said[3],
+                                     .n_keys = (int)n,
+                                     .args = &c->said[3 + n],
+                                     .n_args = c->argc - 3 - (int)n,
+                                     .read_only = name[strlen(name) - 1] == 'O'};
+    return 0;
+}
+
+static void run_script(struct cmd_call *c, struct dropin_call *call)
+{
+    cmd_dropin_ask(c, call);
+    long steps = dropin_steps(cmd_hooks()->dropin);
+    cmd_charge(SCRIPT_INSTRUCTIONS);
+    if (steps > USUAL_STEPS)
+        cmd_charge(steps * (int64_t)STEP_INSTRUCTIONS);
+}
+
+void cmd_dropin_eval(struct cmd_call *c)
+{
+    struct dropin_script script;
+
+    if (read_script(c, &script) == 0)
+        run_script(c, dropin_call_eval(cmd_hooks()->dropin, c->session->db, &c->said[1], &script));
+}
+
+void cmd_dropin_evalsha(struct cmd_call *c)
+{
+    struct dropin_script script;
+
+    if (c->said[1].len != CAGE_SHA1)
+        cmd_reply_error(c, "NOSCRIPT No matching script. Please use EVAL.");
+    else if (read_script(c, &script) == 0)
+        run_script(c,
+                   dropin_call_evalsha(cmd_hooks()->dropin, c->session->db, &c->said[1], &script));
+}
+
+void cmd_dropin_script_load(struct cmd_call *c)
+{
+    struct store_reply reply = {0};
+
+    dropin_script_load(cmd_hooks()->dropin, &c->argv[2], &reply);
+    store_reply_write(&reply, cmd_reply(c));
+    c->failed = reply.nodes[0].kind == STORE_ERROR;
+    store_reply_fini(&reply);
+    cmd_charge(SCRIPT_INSTRUCTIONS);
+}
+
+void cmd_dropin_script_exists(struct cmd_call *c)
+{
+    struct resp_writer *w = cmd_reply(c);
+
+    resp_array(w, (size_t)c->argc - 2);
+    for (int i = 2; i < c->argc; i++)
+        resp_int(w, dropin_script_exists(cmd_hooks()->dropin, &c->argv[i]));
+}
+
+void cmd_dropin_script_flush(struct cmd_call *c)
+{
+    if (c->argc > 3 ||
+        (c->argc == 3 && !cmd_word_is(&c->argv[2], "SYNC") && !cmd_word_is(&c->argv[2], "ASYNC"))) {
+        cmd_reply_error(c, "ERR SCRIPT FLUSH only support SYNC|ASYNC option");
+        return;
+    }
+    dropin_script_flush(cmd_hooks()->dropin);
+    cmd_reply_ok(c);
+}

@@ -74,7 +74,7 @@ check_commands() {
             echo "man/holdfast-protocol.7, man/holdfast-drop-in.7: no item for $name"
             bad=1
         fi
-    done < <(sed -n 's/^ *CMD_ROW("\([^"]*\)".*/\1/p' "$root"/src/command/*.c)
+    done < <(sed -nE 's/^ *CMD_ROW(_[A-Z]+)?(\("([^"]*)".*)/\3/p' "$root"/src/command/*.c)
     if [ $rows -eq 0 ]; then
         echo "src/command/*.c: no CMD_ROW"
         bad=1

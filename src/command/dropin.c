@@ -11,17 +11,20 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/util.h"
 #include "command/command_private.h"
 #include "command/handlers.h"
 #include "conf/conf.h"
 #include "dropin/cage.h"
+#include "dropin/probe.h"
 #include "stats/stats.h"
 
 enum {
     SCRIPT_INSTRUCTIONS = 40000, /* of a usual script: a state, a run, an exchange */
     USUAL_STEPS = 500,
-    STEP_INSTRUCTIONS = 2000 /* of one step, when it is about long texts */
+    STEP_INSTRUCTIONS = 2000, /* of one step, when it is about long texts */
+    CHECK_INSTRUCTIONS = 20000000
 };
 
 bool cmd_dropin_is_on(void)
@@ -133,16 +136,17 @@ void cmd_dropin_set(struct cmd_call *c)
 
 /* ---- scripts ---- */
 
-/* Reads numkeys; -1: an error was answered. */
-static int read_script(struct cmd_call *c, struct dropin_script *script)
+/* Reads word `at`, numkeys, and what follows; -1: an error was answered. */
+static int read_script(struct cmd_call *c, int at, struct dropin_script *script)
 {
+    int n_words = c->argc - at - 1;
     int64_t n;
 
-    if (util_parse_int(c->said[2].ptr, c->said[2].len, INT64_MIN, INT64_MAX, &n) != 0) {
+    if (util_parse_int(c->said[at].ptr, c->said[at].len, INT64_MIN, INT64_MAX, &n) != 0) {
         cmd_reply_error(c, "ERR value is not an integer or out of range");
         return -1;
     }
-    if (n > c->argc - 3) {
+    if (n > n_words) {
         cmd_reply_error(c, "ERR Number of keys can't be greater than number of args");
         return -1;
     }
@@ -151,10 +155,10 @@ static int read_script(struct cmd_call *c, struct dropin_script *script)
         return -1;
     }
     const char *name = c->cmd->name;
-    *script = (struct dropin_script){.keys = &c->said[3],
+    *script = (struct dropin_script){.keys = &c->said[at + 1],
                                      .n_keys = (int)n,
-                                     .args = &c->said[3 + n],
-                                     .n_args = c->argc - 3 - (int)n,
+                                     .args = &c->said[at + 1 + n],
+                                     .n_args = n_words - (int)n,
                                      .read_only = name[strlen(name) - 1] == 'O'};
     return 0;
 }
@@ -172,7 +176,7 @@ void cmd_dropin_eval(struct cmd_call *c)
 {
     struct dropin_script script;
 
-    if (read_script(c, &script) == 0)
+    if (read_script(c, 2, &script) == 0)
         run_script(c, dropin_call_eval(cmd_hooks()->dropin, c->session->db, &c->said[1], &script));
 }
 
@@ -182,7 +186,7 @@ void cmd_dropin_evalsha(struct cmd_call *c)
 
     if (c->said[1].len != CAGE_SHA1)
         cmd_reply_error(c, "NOSCRIPT No matching script. Please use EVAL.");
-    else if (read_script(c, &script) == 0)
+    else if (read_script(c, 2, &script) == 0)
         run_script(c,
                    dropin_call_evalsha(cmd_hooks()->dropin, c->session->db, &c->said[1], &script));
 }
@@ -216,4 +220,55 @@ void cmd_dropin_script_flush(struct cmd_call *c)
     }
     dropin_script_flush(cmd_hooks()->dropin);
     cmd_reply_ok(c);
+}
+
+struct table {
+    struct buf rows;
+    size_t n;
+};
+
+static void write_row(void *arg, const struct probe_row *row)
+{
+    struct table *table = arg;
+    struct resp_writer w = {&table->rows, 2};
+
+    resp_array(&w, 3);
+    resp_str(&w, row->state);
+    resp_str(&w, row->does);
+    resp_str(&w, row->reply);
+    table->n++;
+}
+
+static bool stands_twice(const struct dropin_script *script)
+{
+    for (int i = 1; i < script->n_keys; i++)
+        for (int j = 0; j < i; j++)
+            if (script->keys[i].len == script->keys[j].len &&
+                memcmp(script->keys[i].ptr, script->keys[j].ptr, script->keys[i].len) == 0)
+                return true;
+    return false;
+}
+
+void cmd_dropin_script_check(struct cmd_call *c)
+{
+    struct dropin_script script;
+    struct table table = {.n = 0};
+    struct store_reply error = {0};
+
+    if (read_script(c, 3, &script) != 0)
+        return;
+    if (script.n_keys > KEYS_MAX || stands_twice(&script)) {
+        cmd_reply_error(c, "ERR a script has at most %d keys, each of another name", KEYS_MAX);
+        return;
+    }
+    dropin_script_check(cmd_hooks()->dropin, &c->said[2], &script, write_row, &table, &error);
+    cmd_charge(CHECK_INSTRUCTIONS);
+    if (error.n_nodes > 0) {
+        store_reply_write(&error, cmd_reply(c));
+        c->failed = true;
+    } else {
+        cmd_reply_elements(c, table.n, &table.rows);
+    }
+    store_reply_fini(&error);
+    buf_fini(&table.rows);
 }

@@ -37,7 +37,8 @@ cmd_fn cmd_conn_ping, cmd_conn_echo, cmd_conn_quit, cmd_conn_reset, cmd_conn_sel
 
 /* dropin.c: commands of Redis that are served on locks. */
 cmd_fn cmd_dropin_command, cmd_dropin_set, cmd_dropin_eval, cmd_dropin_evalsha,
-    cmd_dropin_script_load, cmd_dropin_script_exists, cmd_dropin_script_flush;
+    cmd_dropin_script_load, cmd_dropin_script_exists, cmd_dropin_script_check,
+    cmd_dropin_script_flush;
 /* Gives a call to the session and runs it. */
 void cmd_dropin_ask(struct cmd_call *, struct dropin_call *);
 

@@ -123,6 +123,9 @@ static const struct cmd pubsub_subs[] = {
     CMD_ROW_END};
 
 static const struct cmd script_subs[] = {
+    CMD_ROW("CHECK", cmd_dropin_script_check, -4, CMD_DROP_IN, "0.1.0",
+            "Shows what a script would do in each state of its locks; does nothing.",
+            "script-sha1 numkeys [key ...] [arg ...]"),
     CMD_ROW("EXISTS", cmd_dropin_script_exists, -3, CMD_DROP_IN, "0.1.0",
             "Says which of these scripts are kept.", "sha1 [sha1 ...]"),
     CMD_ROW("FLUSH", cmd_dropin_script_flush, -2, CMD_DROP_IN, "0.1.0", "Forgets all scripts.",

@@ -9,6 +9,7 @@
 #include "base/util.h"
 #include "dropin/cage.h"
 #include "dropin/call_private.h"
+#include "dropin/probe.h"
 #include "lock/broker.h"
 
 enum { CAGE_BODIES = 500, SPARES_MAX = 256, SPARE_BYTES = 512 };
@@ -289,6 +290,26 @@ bool dropin_script_exists(struct dropin *d, const struct resp_arg *sha1)
     struct script_body *s = scripts_find(&d->scripts, sha1);
     script_body_unref(s);
     return s != NULL;
+}
+
+void dropin_script_check(struct dropin *d, const struct resp_arg *sha1,
+                         const struct dropin_script *script,
+                         void (*row)(void *arg, const struct probe_row *), void *arg,
+                         struct store_reply *error)
+{
+    struct script_body *s = scripts_find(&d->scripts, sha1);
+    if (!s) {
+        store_add_error(error, "NOSCRIPT No matching script. Please use EVAL.");
+        return;
+    }
+    const struct probe_script probe = {.body = s->text,
+                                       .len = s->len,
+                                       .keys = script->keys,
+                                       .args = script->args,
+                                       .n_keys = script->n_keys,
+                                       .n_args = script->n_args};
+    (void)probe_run(d->tools.cage, &probe, CAGE_STEPS, row, arg, error);
+    script_body_unref(s);
 }
 
 void dropin_script_flush(struct dropin *d)

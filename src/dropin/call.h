@@ -112,6 +112,14 @@ void dropin_script_load(struct dropin *, const struct resp_arg *body, struct sto
 bool dropin_script_exists(struct dropin *, const struct resp_arg *sha1);
 void dropin_script_flush(struct dropin *);
 
+/* Runs a kept script over the states in which its keys can be found and tells each row, see probe.h
+ * (which asks nobody). Adds an error and tells none when there is no such script, or it cannot be
+ * run. At most KEYS_MAX keys, no name twice. */
+struct probe_row;
+void dropin_script_check(struct dropin *, const struct resp_arg *sha1, const struct dropin_script *,
+                         void (*row)(void *arg, const struct probe_row *), void *arg,
+                         struct store_reply *error);
+
 /* ---- figures ---- */
 
 struct dropin_figures {

@@ -84,11 +84,12 @@ ROWS = {
     "hlen": [["HLEN", LONG]], "hmget": [["HMGET", LONG] + [WORD] * 120], "hvals": [["HVALS", LONG]],
     "persist": [["PERSIST", LONG]], "pexpire": [["PEXPIRE", LONG, "1"]], "pexpireat": [["PEXPIREAT", LONG, "1"]],
     "pexpiretime": [["PEXPIRETIME", LONG]], "pttl": [["PTTL", LONG]],
+    "script|check": [["SCRIPT", "CHECK", hashlib.sha1(SLOW.encode()).hexdigest(), "16"] + MANY[:16]],
     "script|exists": [["SCRIPT", "EXISTS"] + ["0" * 40] * 120], "script|flush": [["SCRIPT", "FLUSH"]],
     "script|help": [["SCRIPT", "HELP"]], "script|load": [["SCRIPT", "LOAD", SLOW]],
     "set": [["SET", LONG, BIG, "NX", "PX", "1000"]], "setnx": [["SETNX", LONG, BIG]], "strlen": [["STRLEN", LONG]],
     "ttl": [["TTL", LONG]], "unlink": [["UNLINK"] + MANY[:16]], "unwatch": [["UNWATCH"]], "watch": [["WATCH"] + MANY[:16]],
-    "echo": [["ECHO", "e" * 16000]], "exec": [["MULTI"]] + [["DEL"] + MANY[:16]] * 64 + [["EXEC"]],
+    "echo": [["ECHO", "e" * 16000]], "exec": [["MULTI"]] + [["DEL"] + MANY[:16]] * 15 + [["EXEC"]],     # twice in a pipeline
     "forceunlock": [["FORCEUNLOCK", LONG + "-none"]],
     "hello": [["HELLO", "2", "SETNAME", "x" * 100]], "help": [["HELP"]],
     "holds": [["HOLDS", LONG + "-none"]], "info": [["INFO", "everything"]],

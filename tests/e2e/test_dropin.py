@@ -225,6 +225,21 @@ def test_other_commands_of_redis_are_unknown(client, words):
     assert client.cmd("PING") == "PONG"
 
 
+def test_script_check_shows_what_a_script_would_do(client, name):
+    sha1 = client.cmd("SCRIPT", "LOAD", COMPARE_AND_DELETE)
+    rows = client.cmd("SCRIPT", "CHECK", sha1, 1, name, "v")
+    assert all(len(row) == 3 for row in rows)
+    states = {row[0]: row[1:] for row in rows}
+    assert "0" in states["free"][1] and "frees" in states["held by ARGV[1]"][0] and "1" in states["held by ARGV[1]"][1], rows
+    assert client.cmd("EXISTS", name) == 0
+    bad = client.cmd("SCRIPT", "LOAD", "if redis.call('get', KEYS[1]) then return redis.call('lpush', KEYS[1], 'x') end return 0")
+    assert any("lpush" in row[1] for row in client.cmd("SCRIPT", "CHECK", bad, 1, name))
+    assert client.err("SCRIPT", "CHECK", "0" * 40, 1, name).code == "NOSCRIPT"
+    assert str(client.err("SCRIPT", "CHECK", sha1, 2, name, name)) == "ERR a script has at most 16 keys, each of another name"
+    assert str(client.err("SCRIPT", "CHECK", sha1, 2, name)) == "ERR Number of keys can't be greater than number of args"
+    assert client.err("SCRIPT", "CHECK", sha1, "x", name).code == "ERR"
+
+
 # Together with LOCK
 
 def test_lock_and_set_exclude_each_other(client, other, name):
@@ -276,10 +291,15 @@ def both(request, clients):
     return [clients(broker) for broker in request.getfixturevalue(request.param)]
 
 
+def take(client, name, value):
+    """A broker may refuse from memory until it has heard that a hold of its own was ended elsewhere."""
+    wait_for("a free lock", lambda: client.cmd("SET", name, value, "NX", "PX", 30000) == "OK")
+
+
 def test_what_one_broker_has_taken_is_held_at_the_other(both, name):
     here, there = both
     for value in "xyz":    # each broker remembers what it was told before, and is corrected
-        assert here.cmd("SET", name, value, "NX", "PX", 30000) == "OK"
+        take(here, name, value)
         assert there.cmd("SET", name, "w", "NX", "PX", 30000) is None
         assert there.cmd("GET", name) == value
         assert there.cmd("PEXPIRE", name, 60000) == 1
@@ -287,7 +307,7 @@ def test_what_one_broker_has_taken_is_held_at_the_other(both, name):
         assert 40000 < here.cmd("PTTL", name) <= 60000
         assert here.cmd("EVAL", COMPARE_AND_DELETE, 1, name, value) == 1
         assert there.cmd("GET", name) is None
-        assert there.cmd("SET", name, "w", "NX", "PX", 30000) == "OK"
+        take(there, name, "w")
         assert here.cmd("SET", name, value, "NX", "PX", 30000) is None
         assert here.cmd("DEL", name) == 1
         here, there = there, here
@@ -324,7 +344,7 @@ def test_a_lock_that_waits_at_the_other_broker_gets_what_is_freed(both, name):
     assert len(there.recv()) == 2
     assert here.cmd("SET", name, "v", "NX", "PX", 30000) is None
     assert there.cmd("UNLOCK", name) == 1
-    assert here.cmd("SET", name, "v", "NX", "PX", 30000) == "OK"
+    take(here, name, "v")
 
 
 def test_scripts_are_kept_by_each_broker(both, name):

@@ -347,6 +347,8 @@ TABLE = {
     "evalsha": Command(3, lambda m, c: m.script(hashlib.sha1(BODY.encode()).hexdigest()), word(0, 1), DROP_IN + ("NOSCRIPT",)),
     "evalsha_ro": Command(1, lambda m, c: m.script("0" * 40), nothing, ("NOSCRIPT",)),
     "script|load": Command(1, lambda m, c: [BODY], text),
+    "script|check": Command(0.3, lambda m, c: [hashlib.sha1(BODY.encode()).hexdigest(), 1, m.key(), m.value()],
+                            list_of(row(text, text, text)), ("NOSCRIPT",)),
     "script|exists": Command(1, lambda m, c: ["0" * 40], list_of(word(0), 1)),
     "script|flush": Command(0.5, lambda m, c: m.pick([], ["SYNC"], ["ASYNC"])),
     "script|help": HELP,

@@ -514,7 +514,7 @@ static void try_rows(const char *top, const struct cmd *row, int n, const char *
     for (int i = 0; i < n && row[i].name != NULL; i++) {
         struct syntax sx;
         cmd_syntax_parse(&sx, row[i].syntax);
-        ck_assert_msg(i == 0 || strcmp(row[i - 1].name, row[i].name) < 0, "%s", row[i].name);
+        ck_assert_msg(i == 0 || strcasecmp(row[i - 1].name, row[i].name) < 0, "%s", row[i].name);
         ck_assert_msg((row[i].flags & CMD_CLASSES) != 0, "%s", row[i].name);
         ck_assert_msg(row[i].summary[strlen(row[i].summary) - 1] == '.', "%s", row[i].name);
         for (int extra = 0; extra < 4; extra++) {

@@ -3,21 +3,38 @@
 #include "dropin/turns.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/pool.h"
 #include "base/util.h"
+
+static struct turn_line *add_line(struct turns *t, const char *name, size_t len, unsigned hash)
+{
+    struct turn_line *line = pool_get(sizeof *line + len);
+    TAILQ_INIT(&line->seats);
+    line->len = len;
+    memcpy(line->name, name, len);
+    HASH_ADD_KEYPTR_BYHASHVALUE(hh, t->by_name, line->name, line->len, hash, line);
+    return line;
+}
+
+static void drop_line(struct turns *t, struct turn_line *line)
+{
+    HASH_DEL(t->by_name, line); /* NOLINT(clang-analyzer-unix.Malloc): uthash */
+    pool_put(line, sizeof *line + line->len);
+}
 
 void turns_init(struct turns *t)
 {
     t->by_name = NULL;
     TAILQ_INIT(&t->lines);
+    (void)add_line(t, "", 0, 0); /* of no name: an empty table would be made anew for each call */
 }
 
 void turns_fini(struct turns *t)
 {
-    assert(!t->by_name);
-    (void)t;
+    drop_line(t, t->by_name);
+    assert(!t->by_name); /* no seat is left */
 }
 
 static struct turn_line *find_line(struct turns *t, const char *name, size_t len, unsigned hash)
@@ -31,14 +48,7 @@ static struct turn_line *get_line(struct turns *t, const char *name, size_t len)
 {
     unsigned hash = (unsigned)util_hash(name, len);
     struct turn_line *line = find_line(t, name, len, hash);
-    if (line)
-        return line;
-    line = util_alloc(sizeof *line + len);
-    TAILQ_INIT(&line->seats);
-    line->len = len;
-    memcpy(line->name, name, len);
-    HASH_ADD_KEYPTR_BYHASHVALUE(hh, t->by_name, line->name, line->len, hash, line);
-    return line;
+    return line ? line : add_line(t, name, len, hash);
 }
 
 static void list_line(struct turns *t, struct turn_line *line)
@@ -104,8 +114,7 @@ void turns_leave(struct turns *t, struct seat *s)
         return;
     }
     unlist_line(t, line);
-    HASH_DEL(t->by_name, line); /* NOLINT(clang-analyzer-unix.Malloc): uthash */
-    free(line);
+    drop_line(t, line);
 }
 
 void *turns_next(struct turns *t)

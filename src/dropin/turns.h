@@ -28,7 +28,7 @@ TAILQ_HEAD(seats, seat);
 
 struct turn_line {
     UT_hash_handle hh;
-    struct seats seats; /* never empty */
+    struct seats seats; /* never empty, but for the line of no name */
     TAILQ_ENTRY(turn_line) looked_at;
     bool is_listed; /* in turns->lines: somebody may go on */
     size_t len;

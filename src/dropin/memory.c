@@ -121,7 +121,7 @@ static void guess_native(const struct broker *b, const struct hold *h, struct tr
 {
     out->kind = TRUTH_NATIVE;
     broker_op_text(b, h->op, out->op);
-    out->token = h->token;
+    out->token = out->fence = h->token;
     out->number = h->seq;
     out->expires_ms = h->deadline_ms;
     buf_append(&out->text, h->owner->text, h->owner->len);

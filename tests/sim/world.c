@@ -131,6 +131,65 @@ static void read_out(struct world_app *app)
 
 /* ---- what goes in ---- */
 
+/* Scripts by name. */
+static struct {
+    const char *name, *body;
+} scripts[8];
+static int n_scripts;
+
+void world_script(const char *name, const char *body)
+{
+    assert(n_scripts < (int)(sizeof scripts / sizeof scripts[0]));
+    scripts[n_scripts].name = name;
+    scripts[n_scripts++].body = body;
+}
+
+static void write_plain(struct request *r, struct resp_writer *w, int64_t now_ms)
+{
+    (void)now_ms;
+    dropin_call_write(dropin_call_of(r), w);
+}
+
+static void abandon_plain(struct request *r, int64_t now_ms)
+{
+    (void)now_ms;
+    dropin_call_abandon(dropin_call_of(r));
+}
+
+static void free_plain(struct request *r)
+{
+    dropin_call_free(dropin_call_of(r));
+}
+
+static const struct request_type plain_type = {write_plain, abandon_plain, free_plain};
+
+static struct dropin_call *make_eval(struct dropin *d, const struct resp_arg *argv, int argc)
+{
+    int i = 0, n_keys = atoi(argv[2].ptr);
+    while (strcmp(scripts[i].name, argv[1].ptr) != 0)
+        assert(++i < n_scripts);
+    const struct resp_arg body = {scripts[i].body, strlen(scripts[i].body)};
+    const struct dropin_script script = {argv + 3, argv + 3 + n_keys, n_keys, argc - 3 - n_keys, 0};
+    return dropin_call_eval(d, 0, &body, &script);
+}
+
+static struct dropin_call *make_plain(struct dropin *d, const struct resp_arg *argv, int argc)
+{
+    bool has_many = strcmp(argv[0].ptr, "DEL") == 0 || strcmp(argv[0].ptr, "EXISTS") == 0;
+    const struct dropin_command command = {argv, argc, 1, has_many ? argc - 1 : 1, 1};
+    return dropin_call_command(d, 0, &command);
+}
+
+static void run_plain(struct world_app *app, const struct resp_arg *argv, int argc, int64_t now_ms)
+{
+    struct dropin *d = app->broker->dropin;
+    bool is_eval = strcmp(argv[0].ptr, "EVAL") == 0;
+    struct dropin_call *c = is_eval ? make_eval(d, argv, argc) : make_plain(d, argv, argc);
+    dropin_request(c)->type = &plain_type;
+    session_ask(&app->session, dropin_request(c));
+    dropin_submit(c, now_ms);
+}
+
 static int split(char *text, struct resp_arg *argv, int max)
 {
     int n = 0;
@@ -161,6 +220,8 @@ static void run_ask(struct world_app *app, const struct world_ask *ask, int64_t 
     strcpy(text, ask->text);
     int argc = split(text, argv, 16);
     struct cmd_call call = {.session = &app->session, .argc = argc, .argv = argv, .now_ms = now_ms};
+    if (ask->verb == WORLD_PLAIN)
+        run_plain(app, argv, argc, now_ms);
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
         if (verbs[i].verb == ask->verb) {
             call.cmd = &verbs[i].row;
@@ -193,6 +254,7 @@ void world_say(int index, const char *fmt, ...)
     va_end(args);
     strcpy(text, ask->text);
     int argc = split(text, argv, 16);
+    ask->verb = WORLD_PLAIN;
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
         if (strcmp(verbs[i].word, argv[0].ptr) == 0)
             ask->verb = verbs[i].verb;
@@ -200,7 +262,7 @@ void world_say(int index, const char *fmt, ...)
     bool is_many = ask->verb == WORLD_MLOCK || ask->verb == WORLD_MUNLOCK;
     ask->n_names = is_many ? atoi(argv[1].ptr) : 1;
     assert(ask->n_names <= WORLD_NAMES);
-    for (int i = 0; i < ask->n_names; i++)
+    for (int i = 0; i < ask->n_names && ask->verb != WORLD_PLAIN; i++)
         snprintf(ask->names[i], sizeof ask->names[i], "%s", argv[1 + is_many + i].ptr);
     strcpy(ask->name, ask->names[0]);
     strcpy(ask->owner, app->owner);
@@ -409,6 +471,7 @@ static void on_call(void *arg, int i, const char *text, size_t len)
 {
     struct world_broker *wb = arg;
     broker_called(&wb->b, i, text, len, world_local_ms(wb));
+    dropin_called(wb->dropin, text, len);
 }
 
 void world_broker_start(int index)
@@ -455,6 +518,7 @@ void world_broker_start(int index)
         master_start(wb->masters[n]);
     }
     quarantine_init(&wb->quarantine, &wb->b.rounds);
+    wb->dropin = dropin_new(&wb->b, &(struct dropin_conf){.max_hold_ms = 86400000});
     wb->expected_ms = now_ms;
     wake(wb);
 }
@@ -472,7 +536,9 @@ void world_broker_kill(int index)
         if (world.apps[i].connected && world.apps[i].broker == wb)
             end_session(&world.apps[i], false);
     }
+    dropin_close(wb->dropin, world_local_ms(wb));
     broker_fini(&wb->b, world_local_ms(wb));
+    dropin_free(wb->dropin);
     sim_cancel(wb->turn);
     sim_cancel(wb->timer);
     wb->alive = false;
@@ -522,6 +588,7 @@ void world_begin(const struct world_conf *conf)
     log_set_level(getenv("SIM_TRACE") ? LOG_LEVEL_TRACE : LOG_LEVEL_ERROR);
     sim_begin(conf->seed);
     memset(&world, 0, sizeof world);
+    n_scripts = 0;
     world.conf = *conf;
     for (int i = 0; i < conf->n_servers; i++) {
         char name[8] = {(char)('a' + i)};

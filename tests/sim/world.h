@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "dropin/call.h"
 #include "fake_master.h"
 #include "lock/broker.h"
 #include "redis/args.h"
@@ -44,7 +45,8 @@ enum world_verb {
     WORLD_MUNLOCK,
     WORLD_HOLDS, /* those from here on change nothing, */
     WORLD_FORCE, /* or everything */
-    WORLD_INFO
+    WORLD_INFO,
+    WORLD_PLAIN /* a plain command of Redis, or a script */
 };
 enum { WORLD_NAMES = 4 };
 
@@ -85,6 +87,7 @@ struct world_broker {
     int index;
     bool alive, paused;
     struct broker b;
+    struct dropin *dropin;
     struct quarantine quarantine;
     struct master *masters[WORLD_SERVERS];
     int n_masters;
@@ -117,6 +120,8 @@ void world_settle(void);
 /* ---- applications ---- */
 void world_connect(int app, int broker, const char *owner);
 void world_say(int app, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Gives a script a name: "EVAL <name> numkeys key... arg..." runs it. Both texts are lent. */
+void world_script(const char *name, const char *body);
 void world_close(int app, bool orderly);
 /* The first reply that has not been looked at: "[token validity]", "nil", "1", "-NOTHELD ..."; ""
  * when there is none. */

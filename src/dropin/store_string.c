@@ -256,11 +256,12 @@ static void getex(struct store_run *run)
         return;
     reply_string(run, k);
     bool ends = o.time_at && at_ms <= run->now_ms;
-    if (o.time_at || (o.flags & PERSIST))
-        store_wrote(run, &run->argv[1], ends, true);
+    if (!o.time_at && (!(o.flags & PERSIST) || k->expires_ms == INT64_MAX))
+        return;
+    store_wrote(run, &run->argv[1], ends, true);
     if (ends)
         store_key_drop(run->store, k);
-    else if (o.time_at || (o.flags & PERSIST))
+    else
         k->expires_ms = at_ms;
 }
 

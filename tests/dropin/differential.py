@@ -51,12 +51,16 @@ def alike(model, subject, has_time):
 
 
 class Pair:
-    """The model and the subject, and the connections of the clients to both."""
+    """The model and the subject, and the connections of the clients to both. The model begins empty, as the subject is."""
 
     def __init__(self, model, subject, resp=2):
         self.sides = (model, subject)
         self.resp = resp
         self.conns = {}
+        conn = model.dial(0)
+        conn.ask("FLUSHALL")
+        conn.ask("SCRIPT", "FLUSH")
+        conn.close()
 
     def conn(self, client, side):
         if (client, side) not in self.conns:

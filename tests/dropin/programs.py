@@ -101,12 +101,17 @@ def _set(p):
     return ["SET", p.key(), p.any(*VALUES)] + [word for option in options for word in option]
 
 
+def _odd_ms(p):
+    """A time that no key has been given otherwise, to be compared with what is left of one."""
+    return p.rng.randrange(22500, 300000, 5000)
+
+
 def _prolong(p):
     word, when = p.any(("EXPIRE", p.any(*LEASES_S)), ("PEXPIRE", p.any(*LEASES_MS)), ("EXPIREAT", ("s", p.any(*LEASES_S))),
                        ("PEXPIREAT", ("ms", p.any(*LEASES_MS))), ("PEXPIRE", p.any(*LEASES_MS)))
     option = p.any([], [], [], ["NX"], ["XX"], ["GT"], ["lt"])
-    if option in (["GT"], ["lt"]):   # no time that the key may have already
-        word, when = "PEXPIRE", p.rng.randrange(22500, 300000, 5000)
+    if option in (["GT"], ["lt"]):
+        word, when = "PEXPIRE", _odd_ms(p)
     return [_case(p.rng, word), p.key(), when] + option
 
 
@@ -228,8 +233,8 @@ ALSO_BY_ANYBODY = ["release_for_anyone", "leave_for_all", "release_if_mine"]
 
 
 def _arguments(p, body, owner):
-    made_of = {"owner": lambda: owner, "other": lambda: p.any(owner, *OWNERS), "ms": lambda: p.any(*LEASES_MS),
-               "s": lambda: p.any(*LEASES_S), "flag": lambda: p.any("0", "1"), "field": lambda: p.any("f", "g")}
+    made_of = {"odd": lambda: _odd_ms(p), "owner": lambda: owner, "other": lambda: p.any(owner, *OWNERS),
+               "ms": lambda: p.any(*LEASES_MS), "s": lambda: p.any(*LEASES_S), "flag": lambda: p.any("0", "1")}
     return [word.strip('"') if word.startswith('"') else made_of[word]() for word in body.args]
 
 

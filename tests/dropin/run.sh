@@ -5,7 +5,11 @@
 # registries, not only Debian's and npm's; DROPIN_SEED (1) and DROPIN_PROGRAMS (so many of each kind and arrangement).
 set -u
 E2E_DIR=$(cd "$(dirname "$0")" && pwd)
-E2E_FILES=${E2E_FILES:-"test_differential.py"}
+files="test_same_replies.py test_libraries.py test_differential.py"
+[ "${HOLDFAST_LIBRARIES:-}" != all ] || files="test_more_libraries.py $files test_own_tests.py"
+# a daemon that does not know these commands yet has nothing to be compared
+grep -q EVALSHA_RO "${HOLDFASTD:-$PWD/build/holdfastd}" || files="test_differential.py"
+E2E_FILES=${E2E_FILES:-$files}
 E2E_RESULTS=${DROPIN_RESULTS:-$PWD}
 export E2E_DIR E2E_FILES E2E_RESULTS
 exec "$E2E_DIR/../e2e/run.sh" "$@"

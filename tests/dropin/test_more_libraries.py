@@ -13,7 +13,7 @@ LIBRARIES = [
     ("redlock_py", pypi, None),
     ("pottery", pypi, None),
     ("aioredlock", pypi, None),
-    ("python_redis_lock", pypi, None),
+    ("python_redis_lock", pypi, "wakes its waiters by a list"),
     ("jedis", maven, None),
     ("lettuce", maven, None),
     ("redisson", maven, None),

@@ -1,6 +1,6 @@
 -- Scripts over one string, as people write them. Each begins with a line
 -- --# name | keys | arguments | flags
--- keys: S a string that locks, H a hash that locks, M a mark beside it. Arguments: owner other ms s field flag, or a word in quotes.
+-- keys: S a string that locks, H a hash that locks, M a mark beside it. Arguments: owner other ms s odd (ms that nobody else gives) flag, or a word in quotes.
 -- Flags: time (its reply contains a time), ro (fit for EVAL_RO).
 
 --# release_if_mine | S | owner
@@ -75,7 +75,7 @@ if redis.call('pttl', KEYS[1]) > 70000 then return 2 end
 redis.call('pexpire', KEYS[1], ARGV[2])
 return 1
 
---# prolong_never_shorter | S | owner ms
+--# prolong_never_shorter | S | owner odd
 if redis.call('get', KEYS[1]) == ARGV[1] then
     return redis.call('pexpire', KEYS[1], ARGV[2], 'GT')
 end

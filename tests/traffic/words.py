@@ -313,7 +313,7 @@ ENDING = ("NOTHELD", "NOQUORUM")
 HELP = Command(0.2, None, list_of(text))
 
 # Of commands of Redis on locks, ERR besides: a SET that takes the lock away.
-DROP_IN = ("NOQUORUM", "TRYAGAIN", "WRONGTYPE", "ERR")
+DROP_IN = ("NOQUORUM", "TRYAGAIN", "WRONGTYPE", "PAUSED", "ERR")
 BODY = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end"
 STATUS = one_of(nothing, text)
 

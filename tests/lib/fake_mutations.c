@@ -34,6 +34,8 @@ const char *const fake_mutation_names[FAKE_MUTATIONS] = {
     [FAKE_READERS_UNSEEN] = "a writer does not see readers",
     [FAKE_WRITER_UNSEEN] = "a reader does not see a writer",
     [FAKE_PERMIT_TWICE] = "a permit given twice",
+    [FAKE_GUESS_UNSEEN] = "an exchange over another state",
+    [FAKE_ABSENT_IS_MET] = "an exchange over nothing",
     [FAKE_GROUP_IN_PARTS] = "a group taken in parts",
     [FAKE_QUORUM_OF_CONNECTED] = "a majority of the connected",
     [FAKE_NO_COMMIT] = "no second round for the token",
@@ -114,6 +116,11 @@ static const struct edit {
     {FAKE_PERMIT_TWICE, SCRIPT_ACQUIRE, "if not held or replaces then", "if true then"},
     {FAKE_LIVES_FORGOTTEN, SCRIPT_JOIN, "number(heard) >= number(own) and heard ~= own", "false"},
     {FAKE_GROUP_IN_PARTS, SCRIPT_ACQUIRE, "if not may_take or", "if"},
+    {FAKE_GUESS_UNSEEN, SCRIPT_EXCHANGE, "if op ~= expect then", "if not op then"},
+    {FAKE_GUESS_UNSEEN, SCRIPT_EXCHANGE, "return (held and held.op or 'free') ~= x.expect",
+     "return (held ~= nil) ~= (x.expect ~= 'free')"},
+    {FAKE_ABSENT_IS_MET, SCRIPT_EXCHANGE, "return (held and held.op or 'free') ~= x.expect",
+     "return held and held.op ~= x.expect"},
 };
 
 static char *change(char *text, const struct edit *e)

@@ -30,6 +30,8 @@ enum fake_mutation {
     FAKE_WRITER_UNSEEN,   /* a reader does not look whether somebody has it alone */
     FAKE_PERMIT_TWICE,    /* a permit that is taken is given away again */
     FAKE_GROUP_IN_PARTS,  /* of an all-or-none group the free ones are taken */
+    FAKE_GUESS_UNSEEN,    /* drop-in: what stands there need not be what was guessed */
+    FAKE_ABSENT_IS_MET,   /* what is absent has missed a change */
     FAKE_LIVES_FORGOTTEN, /* nobody remembers that another server stood in for one */
     /* in the broker, not in the scripts: tests/sim/mutants.c */
     FAKE_QUORUM_OF_CONNECTED,

@@ -539,6 +539,7 @@ int main(void)
 {
     uint64_t one = number("SIM_SEED", 0), first = number("SIM_FIRST", 1),
              n = number("SIM_SEEDS", 12);
+    fake_mutation = (enum fake_mutation)number("SIM_MUTATION", 0);
     if (one) {
         setenv("SIM_TRACE", "1", 1);
         first = one;

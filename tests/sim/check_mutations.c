@@ -1,8 +1,8 @@
 /*
  * Deliberate mistakes in the scripts (fake_server.h) and in the broker (mutants.c): for each there
  * is a story that fails (check_forced.c, check_renew.c, check_restart.c, check_settings.c), or it
- * is found by chance (check_random.c) within so many seeds. A rule whose absence nobody notices is
- * not tested.
+ * is found by chance (check_random.c, check_dropin.c) within so many seeds. A rule whose absence
+ * nobody notices is not tested.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -17,6 +17,7 @@ enum { SEEDS = 300 };
 
 static const char *const stories[] = {"check_forced", "check_renew", "check_restart",
                                       "check_settings"};
+static const char *const by_chance[] = {"check_random", "check_dropin"};
 static char directory[1000];
 
 /* Runs a program beside this one with the mistake in it; its status as of wait(). */
@@ -48,8 +49,12 @@ static const char *who_finds(enum fake_mutation mutation)
         if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_FAILURE)
             return "by a story";
     }
-    int status = run("check_random", mutation);
-    return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT ? "by chance" : NULL;
+    for (size_t i = 0; i < sizeof by_chance / sizeof by_chance[0]; i++) {
+        int status = run(by_chance[i], mutation);
+        if (WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT)
+            return "by chance";
+    }
+    return NULL;
 }
 
 int main(int argc, char **argv)

@@ -7,8 +7,6 @@ set -u
 E2E_DIR=$(cd "$(dirname "$0")" && pwd)
 files="test_same_replies.py test_libraries.py test_differential.py"
 [ "${HOLDFAST_LIBRARIES:-}" != all ] || files="test_more_libraries.py $files test_own_tests.py"
-# a daemon that does not know these commands yet has nothing to be compared
-grep -q EVALSHA_RO "${HOLDFASTD:-$PWD/build/holdfastd}" || files="test_differential.py"
 E2E_FILES=${E2E_FILES:-$files}
 E2E_RESULTS=${DROPIN_RESULTS:-$PWD}
 export E2E_DIR E2E_FILES E2E_RESULTS

@@ -1,4 +1,4 @@
-"""A plugin for the tests that libraries bring: what they clean up by FLUSHDB, which a server of locks has not, is deleted by
+"""A plugin for the tests that libraries bring: what they clean up by FLUSHDB or FLUSHALL, which a server of locks has not, is deleted by
 name; and those of valkey-py take any server for a Valkey."""
 
 import importlib
@@ -11,7 +11,7 @@ for module in ("redis", "valkey"):
         continue
     for holder in (sync, unsync):
         client = getattr(holder, module.title())
-        client.flushdb = lambda self, *args, **kwargs: self.delete(*NAMES)
+        client.flushdb = client.flushall = lambda self, *args, **kwargs: self.delete(*NAMES)
 
 
 def pytest_configure(config):

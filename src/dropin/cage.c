@@ -143,7 +143,7 @@ void cage_charge(lua_State *lua, int64_t steps)
     cage_refuse(lua, "takes more than %d steps", CAGE_STEPS);
 }
 
-static void count(struct cage *c, size_t bytes)
+static void count_hook(struct cage *c, size_t bytes)
 {
     c->used_max = c->used + bytes;
     c->allocated = c->longest = 0;
@@ -155,7 +155,7 @@ static void count(struct cage *c, size_t bytes)
 
 void cage_count(struct cage *c, size_t longest)
 {
-    count(c, CAGE_MEMORY);
+    count_hook(c, CAGE_MEMORY);
     c->longest = longest;
     c->hook_instructions = 0;
     set_hook(c);
@@ -163,7 +163,7 @@ void cage_count(struct cage *c, size_t longest)
 
 void cage_count_compiling(struct cage *c)
 {
-    count(c, CAGE_COMPILE);
+    count_hook(c, CAGE_COMPILE);
     c->hook_instructions = 0;
     lua_sethook(c->lua, NULL, 0, 0);
 }

@@ -9,7 +9,7 @@
 
 #include "base/util.h"
 
-static void drop(struct cage *c, struct cage_body *b)
+static void drop_body(struct cage *c, struct cage_body *b)
 {
     HASH_DEL(c->bodies, b); /* NOLINT(clang-analyzer-unix.Malloc): uthash */
     luaL_unref(c->lua, LUA_REGISTRYINDEX, b->ref);
@@ -20,7 +20,7 @@ static void drop(struct cage *c, struct cage_body *b)
 void cage_bodies_fini(struct cage *c)
 {
     while (c->bodies)
-        drop(c, c->bodies); /* NOLINT(clang-analyzer-unix.Malloc): uthash */
+        drop_body(c, c->bodies); /* NOLINT(clang-analyzer-unix.Malloc): uthash */
 }
 
 struct source {
@@ -48,7 +48,7 @@ static void add_compile_error(lua_State *lua, struct store_reply *out)
     store_add_line(out, STORE_ERROR, text);
 }
 
-static int refuse(struct cage *c, const char *why)
+static int refuse_body(struct cage *c, const char *why)
 {
     snprintf(c->refusal, sizeof c->refusal, "%s", why);
     c->is_refused = true;
@@ -60,7 +60,7 @@ static int compile_counted(struct cage *c, struct source *s, struct store_reply 
     cage_count_compiling(c);
     int failed = lua_cpcall(c->lua, compile, s);
     if (failed && c->is_refused)
-        refuse(c, "is too large when it is compiled");
+        refuse_body(c, "is too large when it is compiled");
     else if (failed)
         add_compile_error(c->lua, out);
     lua_settop(c->lua, 0);
@@ -73,14 +73,14 @@ static bool is_served(struct cage *c, struct source *s)
     size_t len = s->len;
     char why[64];
     if (len > CAGE_BODY)
-        return refuse(c, "has more than 16 KiB") == 0;
+        return refuse_body(c, "has more than 16 KiB") == 0;
     if (len > 0 && body[0] == LUA_SIGNATURE[0])
-        return refuse(c, "is bytecode") == 0;
+        return refuse_body(c, "is bytecode") == 0;
     if (len > 1 && body[0] == '#' && body[1] == '!')
-        return refuse(c, "begins with flags (#!lua)") == 0;
+        return refuse_body(c, "begins with flags (#!lua)") == 0;
     snprintf(why, sizeof why, "has more than %d words and signs", CAGE_TOKENS);
     if (cage_tokens(body, len, &s->longest) > CAGE_TOKENS)
-        return refuse(c, why) == 0;
+        return refuse_body(c, why) == 0;
     return true;
 }
 
@@ -91,11 +91,11 @@ static bool is_full(const struct cage *c, size_t more)
 }
 
 /* Keeps what was compiled; those that were not used for longest make room. */
-static struct cage_body *keep(struct cage *c, const char *sha1, const struct source *s,
-                              size_t bytes)
+static struct cage_body *keep_body(struct cage *c, const char *sha1, const struct source *s,
+                                   size_t bytes)
 {
     while (c->bodies && is_full(c, bytes))
-        drop(c, c->bodies);
+        drop_body(c, c->bodies);
     struct cage_body *b = util_alloc(sizeof *b);
     memcpy(b->sha1, sha1, CAGE_SHA1 + 1);
     b->ref = s->ref;
@@ -122,7 +122,7 @@ const struct cage_body *cage_compile(struct cage *c, const char *body, size_t le
         size_t used = c->used;
         if (!is_served(c, &s) || compile_counted(c, &s, out) < 0)
             return NULL;
-        b = keep(c, sha1, &s, c->used - used);
+        b = keep_body(c, sha1, &s, c->used - used);
     }
     HASH_ADD(hh, c->bodies, sha1, CAGE_SHA1, b); /* NOLINT(clang-analyzer-unix.Malloc): uthash */
     return b;

@@ -95,7 +95,7 @@ static void open_library(lua_State *lua, const char *name, lua_CFunction open)
 }
 
 /* Takes a function over from the table of Lua's own that lies below the one on top. */
-static void take_over(lua_State *lua, const char *name)
+static void wrap_functions(lua_State *lua, const char *name)
 {
     lua_getfield(lua, -2, name);
     lua_setfield(lua, -2, name);
@@ -109,7 +109,7 @@ static void set_library(struct cage *c, const char *name, const char *const *oth
     lua_newtable(lua);
     cage_charges_open(c, name);
     for (; *others; others++)
-        take_over(lua, *others);
+        wrap_functions(lua, *others);
     cage_protect(lua, name);
     lua_setfield(lua, -3, name);
     lua_pop(lua, 1);
@@ -140,7 +140,7 @@ void cage_functions_open(struct cage *c)
     lua_newtable(lua);
     cage_charges_open(c, "");
     for (const char *const *name = base; *name; name++)
-        take_over(lua, *name);
+        wrap_functions(lua, *name);
     lua_pushcfunction(lua, ipairs);
     lua_setfield(lua, -2, "ipairs");
     lua_getfield(lua, -1, "next");

@@ -20,7 +20,7 @@ static int raise(lua_State *lua, const char *text)
 /* ---- calls ---- */
 
 /* A number is told as Redis does it: as %.17g writes it. False: no text and no number. */
-static bool take_word(lua_State *lua, int i, struct resp_arg *word, char number[32])
+static bool take_lua_word(lua_State *lua, int i, struct resp_arg *word, char number[32])
 {
     if (lua_type(lua, i) == LUA_TNUMBER) {
         word->ptr = number;
@@ -32,13 +32,14 @@ static bool take_word(lua_State *lua, int i, struct resp_arg *word, char number[
 }
 
 /* Takes the arguments as words; NULL, or the error. */
-static const char *take_words(lua_State *lua, struct resp_arg *words, char (*numbers)[32], int n)
+static const char *take_lua_words(lua_State *lua, struct resp_arg *words, char (*numbers)[32],
+                                  int n)
 {
     int64_t steps = CALL_STEPS;
     if (n == 0)
         return "ERR Please specify at least one argument for this redis lib call";
     for (int i = 0; i < n; i++) {
-        if (!take_word(lua, i + 1, &words[i], numbers[i]))
+        if (!take_lua_word(lua, i + 1, &words[i], numbers[i]))
             return "ERR Lua redis lib command arguments must be strings or integers";
         steps += WORD_STEPS + (int64_t)(words[i].len / BYTES_PER_STEP);
     }
@@ -81,7 +82,7 @@ static bool call(lua_State *lua)
     int n = lua_gettop(lua);
     if (n > CAGE_WORDS)
         cage_refuse(lua, "calls Redis with more than %d words", CAGE_WORDS);
-    const char *error = take_words(lua, words, numbers, n);
+    const char *error = take_lua_words(lua, words, numbers, n);
     if (error) {
         lua_value_push_error(lua, error);
         return true;

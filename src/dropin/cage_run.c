@@ -8,7 +8,7 @@
 #include "dropin/lua_value.h"
 
 /* On the way to the error handler of Redis: level 0 is the handler, 1 what has raised it. */
-static int on_error(lua_State *lua)
+static int on_lua_error(lua_State *lua)
 {
     lua_Debug at;
     bool is_known = lua_getstack(lua, 1, &at) && lua_getinfo(lua, "Sl", &at);
@@ -64,13 +64,13 @@ struct run {
     struct store_reply *out;
 };
 
-static int run(lua_State *lua)
+static int run_body(lua_State *lua)
 {
     const struct run *r = lua_touserdata(lua, 1);
     lua_pop(lua, 1);
     cage_set_words(lua, "KEYS", r->job->keys, r->job->n_keys);
     cage_set_words(lua, "ARGV", r->job->args, r->job->n_args);
-    lua_pushcfunction(lua, on_error);
+    lua_pushcfunction(lua, on_lua_error);
     lua_rawgeti(lua, LUA_REGISTRYINDEX, r->body->ref);
     int failed = lua_pcall(lua, 0, 1, 1);
     if (cage_of(lua)->is_refused)
@@ -95,7 +95,7 @@ int cage_run(struct cage *c, const struct cage_job *job, struct store_reply *out
     if (body) {
         struct run r = {job, body, out};
         cage_count(c, body->longest);
-        if (lua_cpcall(c->lua, run, &r) != 0)
+        if (lua_cpcall(c->lua, run_body, &r) != 0)
             lua_settop(c->lua, 0);
     }
     cage_count_end(c);

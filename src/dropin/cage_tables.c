@@ -21,12 +21,12 @@ void cage_want_table(lua_State *lua, int i)
     cage_want_own(lua, i);
 }
 
-static int on_write(lua_State *lua)
+static int on_table_write(lua_State *lua)
 {
     return luaL_error(lua, "Attempt to modify a readonly table");
 }
 
-static bool is_listed(const char *const *names, const char *name)
+static bool is_known_field(const char *const *names, const char *name)
 {
     while (*names && strcmp(*names, name) != 0)
         names++;
@@ -96,7 +96,7 @@ static const char *const missing_globals[] = {
 int cage_on_missing_global(lua_State *lua)
 {
     const char *name = lua_tostring(lua, 2);
-    if (name && is_listed(missing_globals, name))
+    if (name && is_known_field(missing_globals, name))
         refuse_missing(lua, name);
     return luaL_error(lua, "Script attempted to access nonexistent global variable '%s'",
                       name ? name : "?");
@@ -138,7 +138,7 @@ static int on_missing_field(lua_State *lua)
     char name[64];
     const char *field = lua_type(lua, 2) == LUA_TSTRING ? lua_tostring(lua, 2) : "";
     snprintf(name, sizeof name, "%s.%s", lua_tostring(lua, lua_upvalueindex(1)), field);
-    if (is_listed(missing_fields, name))
+    if (is_known_field(missing_fields, name))
         refuse_missing(lua, name);
     return 0;
 }
@@ -157,7 +157,7 @@ void cage_hide(lua_State *lua)
     lua_createtable(lua, 0, 2);
     lua_pushvalue(lua, -3);
     lua_setfield(lua, -2, "__index");
-    lua_pushcfunction(lua, on_write);
+    lua_pushcfunction(lua, on_table_write);
     lua_setfield(lua, -2, "__newindex");
     lua_setmetatable(lua, -2);
     lua_remove(lua, -2);

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-static bool is_line_end(char c)
+static bool is_end_of_line(char c)
 {
     return c == '\n' || c == '\r';
 }
@@ -41,11 +41,11 @@ static const char *quoted_end(const char *at, const char *end)
 {
     char quote = *at++;
     for (; at < end && *at != quote; at++) {
-        if (is_line_end(*at))
+        if (is_end_of_line(*at))
             return end;
         if (*at != '\\' || ++at >= end)
             continue;
-        bool is_pair = at + 1 < end && is_line_end(*at) && is_line_end(at[1]) && *at != at[1];
+        bool is_pair = at + 1 < end && is_end_of_line(*at) && is_end_of_line(at[1]) && *at != at[1];
         at += is_pair;
     }
     return at < end ? at + 1 : end;
@@ -54,7 +54,7 @@ static const char *quoted_end(const char *at, const char *end)
 static const char *comment_end(const char *at, const char *end)
 {
     const char *behind = long_end(at, end);
-    while (!behind && at < end && !is_line_end(*at))
+    while (!behind && at < end && !is_end_of_line(*at))
         at++;
     return behind ? behind : at;
 }

@@ -86,7 +86,7 @@ struct dropin_figures dropin_figures(const struct dropin *d)
 
 /* ---- what the masters tell ---- */
 
-static void doubt(void *call)
+static void doubt_call(void *call)
 {
     ((struct dropin_call *)call)->doubted = true;
 }
@@ -104,7 +104,7 @@ void dropin_called(struct dropin *d, const char *text, size_t len)
     const char *name = key + sizeof prefix - 1;
     size_t name_len = key_len - sizeof prefix; /* less the closing brace */
     memory_ended(&d->memory, name, name_len, text, (size_t)(space - text));
-    turns_each(&d->turns, name, name_len, doubt);
+    turns_each(&d->turns, name, name_len, doubt_call);
 }
 
 /* ---- calls ---- */

@@ -1,6 +1,6 @@
 #pragma once
 /* Between call.c (calls are made, their words and replies), call_run.c (their turns, runs and
- * exchanges) and call_watch.c (WATCH). */
+ * exchanges), call_end.c (their ends) and call_watch.c (WATCH). */
 #include <sys/queue.h>
 
 #include "dropin/call.h"
@@ -94,8 +94,14 @@ extern const char call_closed[]; /* the error when the broker goes down */
 void call_begin(struct dropin_call *, int64_t now_ms);
 /* Lets go on whoever may. Inside a flow. */
 void call_next(struct dropin *, int64_t now_ms);
+
+/* ---- call_end.c ---- */
+/* Finishes it with what its last run gave, and publishes what that was to publish. */
+void call_finish_run(struct dropin_call *, int64_t now_ms);
 /* Finishes it with this error. */
 void call_fail(struct dropin_call *, const char *error);
+/* EXEC: finishes it with nothing done, as a watched name is not as it was. */
+void call_finish_aborted(struct dropin_call *);
 /* Tells the sessions of finished calls. */
 void call_tell_finished(struct dropin *);
 

@@ -16,88 +16,12 @@
 #include "base/util.h"
 #include "dropin/call_private.h"
 #include "lock/broker_state.h"
-#include "session/pubsub.h"
 
 /* How long a call pauses when votes were split: others that took part in that ask again too. */
 enum { PAUSE_MS = 2 };
 
 const char call_closed[] = "DRAINING this broker is going down: ask another one";
 static const char paused[] = "PAUSED no new locks are given until RESUME; nothing was taken";
-
-/* ---- the end ---- */
-
-/* Tells those who listen at this broker; returns how many. */
-static int64_t publish_one(const struct store_reply *p, int i, int64_t now_ms)
-{
-    const struct store_node *channel = &p->nodes[i], *message = &p->nodes[i + 1];
-    return pubsub_publish(store_text(p, channel), channel->len, store_text(p, message),
-                          message->len, now_ms);
-}
-
-/* Publishes what the run was to publish; PUBLISH itself tells how many have heard it. */
-static void publish(struct dropin_call *c, int64_t now_ms)
-{
-    const struct store_reply *p = &c->run.published;
-    bool is_publish = c->job.n_commands == 1 && !c->job.is_multi;
-    for (int i = 0; i + 1 < p->n_nodes; i += 2) {
-        int64_t n = publish_one(p, i, now_ms);
-        if (is_publish)
-            c->run.reply.nodes[0].n = n;
-    }
-}
-
-static void leave_lines(struct dropin_call *c)
-{
-    due_cancel(&c->dropin->broker->due, &c->due);
-    for (int i = 0; c->slots && i < c->job.n_names; i++) {
-        if (c->slots[i].seat.line)
-            turns_leave(&c->dropin->turns, &c->slots[i].seat);
-    }
-}
-
-/* It has its reply, and has published what it was to publish. */
-static void finish(struct dropin_call *c)
-{
-    struct dropin *d = c->dropin;
-    assert(c->state != CALL_FINISHED && c->state != CALL_ASKS);
-    leave_lines(c);
-    c->state = CALL_FINISHED;
-    c->base.failed = !c->is_aborted && c->run.reply.nodes[0].kind == STORE_ERROR;
-    d->figures.calls++;
-    TAILQ_REMOVE(&d->calls, c, listed);
-    TAILQ_INSERT_TAIL(&d->finished, c, listed);
-}
-
-void call_fail(struct dropin_call *c, const char *error)
-{
-    store_reply_clear(&c->run.reply);
-    store_add_error(&c->run.reply, error);
-    finish(c);
-}
-
-/* With what its last run gave. */
-static void finish_run(struct dropin_call *c, int64_t now_ms)
-{
-    if (c->job.is_watch && c->run.reply.nodes[0].kind != STORE_ERROR)
-        call_watch_note(c);
-    publish(c, now_ms);
-    finish(c);
-}
-
-static void finish_aborted(struct dropin_call *c)
-{
-    c->is_aborted = true;
-    finish(c);
-}
-
-void call_tell_finished(struct dropin *d)
-{
-    struct dropin_call *c;
-    while ((c = TAILQ_FIRST(&d->finished))) {
-        TAILQ_REMOVE(&d->finished, c, listed);
-        request_finish(&c->base);
-    }
-}
 
 /* ---- runs ---- */
 
@@ -115,7 +39,7 @@ static void run_over_truths(struct dropin_call *c, char others, int64_t now_ms)
 }
 
 /* Somebody gets a lock who has not got it. */
-static bool takes(const struct dropin_call *c)
+static bool takes_free_lock(const struct dropin_call *c)
 {
     for (int i = 0; i < c->job.n_names; i++) {
         if (c->run.names[i].what == EXCHANGE_NEW)
@@ -128,7 +52,7 @@ static bool takes(const struct dropin_call *c)
 static const char *why_not_taken(const struct dropin_call *c)
 {
     const struct broker *b = c->dropin->broker;
-    if (!takes(c))
+    if (!takes_free_lock(c))
         return NULL;
     return b->draining ? call_closed : b->paused ? paused : NULL;
 }
@@ -196,7 +120,7 @@ static void fill_item(struct dropin_call *c, int i)
     c->item_slot[c->n_items++] = (uint8_t)i;
 }
 
-static void ask(struct dropin_call *c, int64_t now_ms)
+static void ask_masters_of_call(struct dropin_call *c, int64_t now_ms)
 {
     c->n_items = 0;
     for (int i = 0; i < c->job.n_names; i++) {
@@ -222,7 +146,7 @@ static bool may_go(const struct dropin_call *c, bool writes)
     return may;
 }
 
-static bool is_first(const struct dropin_call *c)
+static bool is_first_in_lines(const struct dropin_call *c)
 {
     return may_go(c, true);
 }
@@ -280,11 +204,12 @@ static void run_and_ask(struct dropin_call *c, int64_t now_ms)
 {
     forget_ended(c, now_ms);
     if (c->watch && c->job.is_multi && !call_watch_is_met(c)) {
-        finish_aborted(c);
+        call_finish_aborted(c);
         return;
     }
     run_over_truths(c, 's', now_ms);
-    if (c->run.writes && !is_first(c)) { /* only a run over a guess: its turn is still to come */
+    if (c->run.writes &&
+        !is_first_in_lines(c)) { /* only a run over a guess: its turn is still to come */
         c->writes = true;
         c->state = CALL_WAITS;
         return;
@@ -295,11 +220,11 @@ static void run_and_ask(struct dropin_call *c, int64_t now_ms)
     if (why_not)
         call_fail(c, why_not);
     else if (is_answered(c) || cannot_be_asked(c) || is_refused_from_memory(c, now_ms))
-        finish_run(c, now_ms);
+        call_finish_run(c, now_ms);
     else if (is_given_up(c, now_ms))
         try_again_later(c);
     else
-        ask(c, now_ms);
+        ask_masters_of_call(c, now_ms);
 }
 
 static void guess(struct dropin_call *c, int64_t now_ms)
@@ -325,7 +250,7 @@ static void start(struct dropin_call *c, int64_t now_ms)
     else if (is_given_up(c, now_ms))
         try_again_later(c);
     else if (c->job.is_multi && c->watch && !call_watch_guess(c, now_ms))
-        finish_aborted(c);
+        call_finish_aborted(c);
     else
         run_and_ask(c, now_ms);
 }
@@ -353,7 +278,7 @@ void call_next(struct dropin *d, int64_t now_ms)
 /* ---- answers ---- */
 
 /* Memory learns what the masters have said, or that nobody knows. */
-static void remember(struct dropin_call *c, enum exchange_end end)
+static void remember_truth(struct dropin_call *c, enum exchange_end end)
 {
     struct memory *m = &c->dropin->memory;
     for (int j = 0; j < c->n_items; j++) {
@@ -407,7 +332,7 @@ static bool refuse_as_held(struct dropin_call *c, int64_t now_ms)
     return !c->run.writes && c->run.reply.nodes[0].kind != STORE_ERROR;
 }
 
-static void on_pause_over(struct broker *b, struct due *due, int64_t now_ms)
+static void on_call_pause_over(struct broker *b, struct due *due, int64_t now_ms)
 {
     struct dropin_call *c = (struct dropin_call *)((char *)due - offsetof(struct dropin_call, due));
     struct dropin *d = c->dropin;
@@ -428,7 +353,7 @@ static void pause_call(struct dropin_call *c, int64_t now_ms)
     struct broker *b = c->dropin->broker;
     uint64_t most_ms = (uint64_t)PAUSE_MS << c->asks;
     c->state = CALL_PAUSES;
-    c->due.fn = on_pause_over;
+    c->due.fn = on_call_pause_over;
     due_at(&b->due, &c->due, now_ms + PAUSE_MS + (int64_t)util_jitter(&b->rng, most_ms));
 }
 
@@ -440,7 +365,7 @@ static void on_refused(struct dropin_call *c, int64_t now_ms)
     else if (!is_given_up(c, now_ms))
         pause_call(c, now_ms);
     else if (refuse_as_held(c, now_ms))
-        finish_run(c, now_ms);
+        call_finish_run(c, now_ms);
     else
         try_again_later(c);
 }
@@ -475,7 +400,7 @@ static void on_confirmed(struct dropin_call *c, int64_t now_ms)
         return;
     }
     note_taken(c);
-    finish_run(c, now_ms);
+    call_finish_run(c, now_ms);
 }
 
 static void on_exchanged(struct exchange_item *items, int n, enum exchange_end end,
@@ -485,11 +410,11 @@ static void on_exchanged(struct exchange_item *items, int n, enum exchange_end e
     struct dropin *d = c->dropin;
     (void)items;
     assert(c->state == CALL_ASKS && n == c->n_items);
-    remember(c, end);
+    remember_truth(c, end);
     c->state = CALL_WAITS;
     if (end == EXCHANGE_FAILED)
         call_fail(c, reason);
-    else if (!is_first(c))
+    else if (!is_first_in_lines(c))
         wait(c);
     else if (end == EXCHANGE_CONFIRMED)
         on_confirmed(c, now_ms);

@@ -25,7 +25,7 @@ void dropin_watch_drop(struct dropin_watch *w)
     free(w);
 }
 
-static struct watched *find(struct dropin_watch *w, const struct resp_arg *lock)
+static struct watched *find_watched(struct dropin_watch *w, const struct resp_arg *lock)
 {
     for (int i = 0; i < w->n; i++) {
         const struct resp_arg *have = &w->names[i].lock;
@@ -39,7 +39,7 @@ static struct watched *find(struct dropin_watch *w, const struct resp_arg *lock)
  * many. */
 static bool watch(struct dropin_watch *w, const struct resp_arg *name, const struct resp_arg *lock)
 {
-    if (find(w, lock))
+    if (find_watched(w, lock))
         return true;
     if (w->n == KEYS_MAX)
         return false;
@@ -71,7 +71,7 @@ struct dropin_call *dropin_call_watch(struct dropin *d, int db, struct dropin_wa
 void call_watch_note(struct dropin_call *c)
 {
     for (int i = 0; i < c->job.n_names; i++) {
-        struct watched *one = find(c->watch, &c->job.locks[i]);
+        struct watched *one = find_watched(c->watch, &c->job.locks[i]);
         if (one && one->truth.kind == TRUTH_UNKNOWN)
             truth_copy(&one->truth, &c->slots[i].truth);
     }
@@ -94,7 +94,7 @@ void call_watch_join(struct dropin_call *c)
 void call_watch_bind(struct dropin_call *c)
 {
     for (int i = 0; i < c->job.n_names; i++)
-        c->slots[i].watched = find(c->watch, &c->job.locks[i]);
+        c->slots[i].watched = find_watched(c->watch, &c->job.locks[i]);
 }
 
 bool call_watch_guess(struct dropin_call *c, int64_t now_ms)

@@ -68,7 +68,7 @@ static void end_part(struct exchange_part *p)
     work_unref(&b->work, p->lock);
 }
 
-static void free_if_over(struct exchange *x)
+static void free_exchange_if_over(struct exchange *x)
 {
     if (!x->ended || x->n_rounds > 0)
         return;
@@ -103,7 +103,7 @@ static void on_done(struct round *r, void *arg, int64_t now_ms)
     call_up(p, now_ms);
     if (x->ended && x->confirmed)
         exchange_heal(p, now_ms);
-    free_if_over(x);
+    free_exchange_if_over(x);
 }
 
 static void confirmed_part(struct exchange_part *p, int64_t now_ms)
@@ -116,7 +116,8 @@ static void confirmed_part(struct exchange_part *p, int64_t now_ms)
 
 /* ---- the end ---- */
 
-static void end(struct exchange *x, enum exchange_end how, const char *reason, int64_t now_ms)
+static void end_exchange(struct exchange *x, enum exchange_end how, const char *reason,
+                         int64_t now_ms)
 {
     struct exchange_item *items = x->items;
     x->ended = true;
@@ -129,20 +130,20 @@ static void end(struct exchange *x, enum exchange_end how, const char *reason, i
             exchange_undo(&x->parts[i], how == EXCHANGE_FAILED, now_ms);
     }
     x->on_end(items, x->n, how, reason, x->arg, now_ms);
-    free_if_over(x);
+    free_exchange_if_over(x);
 }
 
 /* For x->why. */
-static void fail(struct exchange *x, int64_t now_ms)
+static void fail_exchange(struct exchange *x, int64_t now_ms)
 {
-    end(x, EXCHANGE_FAILED, x->why, now_ms);
+    end_exchange(x, EXCHANGE_FAILED, x->why, now_ms);
 }
 
-static void refuse(struct exchange *x, int64_t now_ms)
+static void refuse_exchange(struct exchange *x, int64_t now_ms)
 {
     for (int i = 0; i < x->n; i++)
         exchange_judge(&x->parts[i], &x->items[i].truth);
-    end(x, EXCHANGE_REFUSED, NULL, now_ms);
+    end_exchange(x, EXCHANGE_REFUSED, NULL, now_ms);
 }
 
 /* Returns the one whose time to live was nearly over when the masters had answered; NULL: none. */
@@ -185,24 +186,24 @@ static void confirm(struct exchange *x, int64_t now_ms)
     for (int i = 0; i < x->n && !x->why; i++)
         x->why = note_token(&x->parts[i]);
     if (x->why) {
-        fail(x, now_ms);
+        fail_exchange(x, now_ms);
         return;
     }
     for (int i = 0; i < x->n; i++)
         exchange_result(&x->parts[i], &x->items[i].truth);
-    end(x, EXCHANGE_CONFIRMED, NULL, now_ms);
+    end_exchange(x, EXCHANGE_CONFIRMED, NULL, now_ms);
 }
 
 /* ---- commit: the masters gave different tokens ---- */
 
-static void on_commit(struct round *r, void *arg, int64_t now_ms);
+static void on_fence_commit(struct round *r, void *arg, int64_t now_ms);
 
-static void commit(struct exchange_part *p, int64_t fence, int64_t now_ms)
+static void commit_fence(struct exchange_part *p, int64_t fence, int64_t now_ms)
 {
     p->fence = fence;
     p->commits++;
     stats.fence_writebacks++;
-    exchange_commit(p, on_commit, now_ms);
+    exchange_commit(p, on_fence_commit, now_ms);
 }
 
 static int64_t larger_token(const struct round *r)
@@ -216,14 +217,14 @@ static int64_t larger_token(const struct round *r)
     return largest;
 }
 
-static void on_commit(struct round *r, void *arg, int64_t now_ms)
+static void on_fence_commit(struct round *r, void *arg, int64_t now_ms)
 {
     struct exchange_part *p = arg;
     struct exchange *x = p->exchange;
     int64_t larger = larger_token(r);
     bool won = quorum_state(&r->quorum) == QUORUM_WON;
     if (!won && larger > p->fence && p->commits < COMMITS_MAX) {
-        commit(p, larger, now_ms);
+        commit_fence(p, larger, now_ms);
         return;
     }
     if (!won && !x->why && round_is_refused(r))
@@ -234,7 +235,7 @@ static void on_commit(struct round *r, void *arg, int64_t now_ms)
     if (--x->n_pending > 0)
         return;
     if (x->why)
-        fail(x, now_ms);
+        fail_exchange(x, now_ms);
     else
         confirm(x, now_ms);
 }
@@ -252,7 +253,7 @@ static void settle_tokens(struct exchange *x, int64_t now_ms)
     for (int i = 0; i < x->n; i++) {
         struct exchange_part *p = &x->parts[i];
         if (p->what == EXCHANGE_NEW && !p->agreed)
-            commit(p, p->fence, now_ms);
+            commit_fence(p, p->fence, now_ms);
     }
 }
 
@@ -272,7 +273,7 @@ static const struct exchange_part *half_ended(const struct exchange *x)
     return ended;
 }
 
-static void judge(struct exchange *x, int64_t now_ms)
+static void judge_votes(struct exchange *x, int64_t now_ms)
 {
     bool won = true;
     for (int i = 0; i < x->n; i++)
@@ -285,12 +286,12 @@ static void judge(struct exchange *x, int64_t now_ms)
     if (won)
         settle_tokens(x, now_ms);
     else if (x->why)
-        fail(x, now_ms);
+        fail_exchange(x, now_ms);
     else
-        refuse(x, now_ms);
+        refuse_exchange(x, now_ms);
 }
 
-static void on_asked(struct round *r, void *arg, int64_t now_ms)
+static void on_exchange_asked(struct round *r, void *arg, int64_t now_ms)
 {
     struct exchange_part *p = arg;
     struct exchange *x = p->exchange;
@@ -302,7 +303,7 @@ static void on_asked(struct round *r, void *arg, int64_t now_ms)
     if (!p->won && is_unknown && !x->why)
         x->why = round_no_quorum(r, now_ms);
     if (--x->n_pending == 0)
-        judge(x, now_ms);
+        judge_votes(x, now_ms);
 }
 
 static void on_vote(struct round *r, int i, const struct master_answer *answer, int64_t now_ms)
@@ -312,7 +313,7 @@ static void on_vote(struct round *r, int i, const struct master_answer *answer, 
     call_up(p, now_ms);
 }
 
-static bool is_enough(const struct round *r)
+static bool has_enough_votes(const struct round *r)
 {
     return quorum_state(&r->quorum) == QUORUM_WON ||
            (round_is_refused(r) && exchange_is_known(r->arg));
@@ -339,10 +340,10 @@ void exchange_start(struct broker *b, struct exchange_item *items, int n, exchan
     }
     round_together(&b->rounds, SCRIPT_EXCHANGE, n, now_ms);
     for (int i = 0; i < n; i++) {
-        struct round *r = exchange_ask(&x->parts[i], on_asked, now_ms);
+        struct round *r = exchange_ask(&x->parts[i], on_exchange_asked, now_ms);
         x->parts[i].round = r;
         r->on_vote = on_vote;
         r->on_done = on_done;
-        r->is_enough = is_enough;
+        r->is_enough = has_enough_votes;
     }
 }

@@ -13,7 +13,7 @@
 /* Texts under construction, in memory that is used again. */
 static struct buf hold, wish;
 
-static void clear(struct buf *b)
+static void clear_text(struct buf *b)
 {
     buf_consume(b, buf_len(b));
 }
@@ -36,7 +36,7 @@ static bool is_of(const struct broker *b, const char *op)
 
 /* For how long the operation that was guessed is remembered as gone: that of another broker. An end
  * of a group is remembered too, as it may have to be put back. */
-static int64_t tomb_ms(const struct exchange_part *p)
+static int64_t exchange_tomb_ms(const struct exchange_part *p)
 {
     const struct broker *b = p->exchange->broker;
     if (p->what == EXCHANGE_LOOK || !is_held(&p->guess))
@@ -45,7 +45,7 @@ static int64_t tomb_ms(const struct exchange_part *p)
     return is_of(b, p->guess.op) && !may_come_back ? 0 : broker_tomb_ms(b);
 }
 
-static struct args *begin(const struct exchange_part *p, int64_t now_ms)
+static struct args *begin_exchange_args(const struct exchange_part *p, int64_t now_ms)
 {
     struct rounds *r = &p->exchange->broker->rounds;
     struct args *it = args_begin(p->lock->name, p->lock->name_len);
@@ -57,7 +57,7 @@ static struct args *begin(const struct exchange_part *p, int64_t now_ms)
 static void write_hold(const char *op, int64_t fence, int64_t token, int64_t number,
                        int64_t lease_ms, const struct buf *state)
 {
-    clear(&hold);
+    clear_text(&hold);
     buf_printf(&hold, "op=%s token=%" PRId64 " count=1 seq=%" PRId64, op, fence, token);
     if (number)
         buf_printf(&hold, ".%" PRId64, number);
@@ -68,7 +68,7 @@ static void write_hold(const char *op, int64_t fence, int64_t token, int64_t num
 /* Writes the hold as it stands when this is done: "" for a look, "-" for an end. */
 static void write_new_hold(const struct exchange_part *p, int64_t fence)
 {
-    clear(&hold);
+    clear_text(&hold);
     if (p->what == EXCHANGE_END)
         buf_append(&hold, "-", 1);
     else if (p->what == EXCHANGE_NEW)
@@ -77,7 +77,7 @@ static void write_new_hold(const struct exchange_part *p, int64_t fence)
         write_hold(p->op, fence, p->guess.token, p->guess.number + 1, p->lease_ms, &p->text);
 }
 
-static void add(struct args *it, const struct buf *b)
+static void add_text(struct args *it, const struct buf *b)
 {
     args_text(it, buf_len(b) > 0 ? buf_head(b) : "", buf_len(b));
 }
@@ -86,14 +86,14 @@ static void add(struct args *it, const struct buf *b)
 
 static bool is_usual(const struct exchange_part *p)
 {
-    return p->exchange->n == 1 && tomb_ms(p) == 0 &&
+    return p->exchange->n == 1 && exchange_tomb_ms(p) == 0 &&
            !(p->what == EXCHANGE_NEW && is_held(&p->guess));
 }
 
 static void write_wish(const struct exchange_part *p)
 {
     const struct exchange *x = p->exchange;
-    clear(&wish);
+    clear_text(&wish);
     if (is_usual(p)) {
         if (p->what == EXCHANGE_NEW || p->what == EXCHANGE_IN_PLACE)
             buf_printf(&wish, "%" PRId64, p->lease_ms);
@@ -103,7 +103,7 @@ static void write_wish(const struct exchange_part *p)
     }
     buf_printf(&wish,
                "lease=%" PRId64 " token=%s tomb=%" PRId64 " by=%s as=vote seq=- time=%s group=",
-               p->lease_ms, p->what == EXCHANGE_NEW ? "new" : "kept", tomb_ms(p), p->op,
+               p->lease_ms, p->what == EXCHANGE_NEW ? "new" : "kept", exchange_tomb_ms(p), p->op,
                p->wants_time ? "t" : "-");
     if (x->n > 1)
         buf_printf(&wish, "%s.%" PRIu64 "/%d", x->broker->id, x->number, x->n);
@@ -114,14 +114,14 @@ static void write_wish(const struct exchange_part *p)
 struct round *exchange_ask(struct exchange_part *p, round_fn fn, int64_t now_ms)
 {
     struct broker *b = p->exchange->broker;
-    struct args *it = begin(p, now_ms);
+    struct args *it = begin_exchange_args(p, now_ms);
     p->floor = it->floor;
     p->above = token_highest(&b->granted, p->lock->name, p->lock->name_len);
     write_new_hold(p, p->what == EXCHANGE_NEW ? p->floor : p->guess.fence);
     write_wish(p);
     args_str(it, expected(p));
-    add(it, &hold);
-    add(it, &wish);
+    add_text(it, &hold);
+    add_text(it, &wish);
     return round_ask(&b->rounds, SCRIPT_EXCHANGE, it, false, fn, p, now_ms);
 }
 
@@ -155,7 +155,7 @@ static bool may_be_done(const struct exchange_part *p)
     return false;
 }
 
-static void release(struct exchange_part *p, const char *op, int64_t lease_ms, int64_t now_ms)
+static void release_op(struct exchange_part *p, const char *op, int64_t lease_ms, int64_t now_ms)
 {
     struct broker *b = p->exchange->broker;
     const struct release_what what = {
@@ -166,22 +166,22 @@ static void release(struct exchange_part *p, const char *op, int64_t lease_ms, i
 /* Asks master i to put back what was guessed, for as long as it would have lived. */
 static void put_back(struct exchange_part *p, int i, int64_t now_ms)
 {
-    struct args *it = begin(p, now_ms);
+    struct args *it = begin_exchange_args(p, now_ms);
     it->undoes = true;
     const struct truth *old = &p->guess;
     int64_t left_ms = old->expires_ms - now_ms;
     if (left_ms > 0) {
         write_hold(old->op, old->fence, old->token, old->number, left_ms, &old->text);
     } else {
-        clear(&hold);
+        clear_text(&hold);
         buf_append(&hold, "-", 1);
     }
-    clear(&wish);
+    clear_text(&wish);
     buf_printf(&wish, "lease=%" PRId64 " token=kept tomb=0 by=%s as=back seq=- time=- group=-",
                left_ms > 0 ? left_ms : 0, p->op);
     args_str(it, p->what == EXCHANGE_END ? "free" : p->op);
-    add(it, &hold);
-    add(it, &wish);
+    add_text(it, &hold);
+    add_text(it, &wish);
     round_tell(&p->exchange->broker->rounds, i, SCRIPT_EXCHANGE, it, now_ms);
 }
 
@@ -192,9 +192,9 @@ void exchange_undo(struct exchange_part *p, bool pursues, int64_t now_ms)
     if (p->what == EXCHANGE_LOOK || !may_be_done(p))
         return;
     if (is_lone_end && pursues && left_ms > 0)
-        release(p, p->guess.op, left_ms, now_ms);
+        release_op(p, p->guess.op, left_ms, now_ms);
     else if (p->what == EXCHANGE_NEW && !is_held(&p->guess))
-        release(p, p->op, p->lease_ms, now_ms);
+        release_op(p, p->op, p->lease_ms, now_ms);
     if (is_lone_end || !is_held(&p->guess) || (p->what == EXCHANGE_END && left_ms <= 0))
         return;
     for (int i = 0; i < p->exchange->broker->rounds.n; i++) {
@@ -208,23 +208,23 @@ void exchange_undo(struct exchange_part *p, bool pursues, int64_t now_ms)
 /* It stands there already in another form: what was guessed, or another version of the hold. */
 static void heal_over(struct exchange_part *p, int i, int64_t left_ms, int64_t now_ms)
 {
-    struct args *it = begin(p, now_ms);
+    struct args *it = begin_exchange_args(p, now_ms);
     write_new_hold(p, p->fence);
-    clear(&wish);
+    clear_text(&wish);
     buf_printf(&wish, "lease=%" PRId64 " token=kept tomb=%" PRId64 " by=%s as=heal seq=", left_ms,
-               tomb_ms(p), p->op);
+               exchange_tomb_ms(p), p->op);
     if (is_held(&p->guess))
         buf_printf(&wish, "%" PRId64 ".%" PRId64, p->guess.token, p->guess.number);
     else
         buf_append(&wish, "-", 1);
     buf_printf(&wish, " time=- group=-");
     args_str(it, expected(p));
-    add(it, &hold);
-    add(it, &wish);
+    add_text(it, &hold);
+    add_text(it, &wish);
     round_tell(&p->exchange->broker->rounds, i, SCRIPT_EXCHANGE, it, now_ms);
 }
 
-static void plant(struct exchange_part *p, int i, int64_t left_ms, int64_t now_ms)
+static void plant_hold(struct exchange_part *p, int i, int64_t left_ms, int64_t now_ms)
 {
     struct rounds *r = &p->exchange->broker->rounds;
     struct args *it = args_begin(p->lock->name, p->lock->name_len);
@@ -249,10 +249,10 @@ static void plant(struct exchange_part *p, int i, int64_t left_ms, int64_t now_m
 static void owe(struct exchange_part *p, int i, int64_t left_ms, int64_t now_ms)
 {
     struct args *it = args_begin(p->lock->name, p->lock->name_len);
-    clear(&wish);
+    clear_text(&wish);
     buf_printf(&wish, "%s tomb=%" PRId64 " ticket=- place=keep next=wait part=-", p->guess.op,
-               tomb_ms(p));
-    add(it, &wish);
+               exchange_tomb_ms(p));
+    add_text(it, &wish);
     round_owe(&p->exchange->broker->rounds, i, it, left_ms, now_ms);
 }
 
@@ -264,7 +264,7 @@ static void heal_at(struct exchange_part *p, int i, int64_t left_ms, int64_t now
     if (said->kind == SAID_NOTHING && p->what == EXCHANGE_END)
         owe(p, i, left_ms, now_ms);
     else if (said->kind == SAID_NOTHING || (is_free && p->what != EXCHANGE_END))
-        plant(p, i, left_ms, now_ms);
+        plant_hold(p, i, left_ms, now_ms);
     else if (!is_free && (said->kind == SAID_AS_GUESS || is_held(&said->truth)))
         heal_over(p, i, left_ms, now_ms);
 }

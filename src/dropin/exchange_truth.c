@@ -31,7 +31,8 @@ static void set_kind(struct truth *t, enum truth_kind kind)
 /* ---- holds as text (lua/hold.lua) ---- */
 
 /* Takes "<name>=<word> " off the head of a text. Returns the word; NULL: it is not there. */
-static const char *take_word(const char **text, const char *end, const char *name, size_t *len)
+static const char *take_truth_word(const char **text, const char *end, const char *name,
+                                   size_t *len)
 {
     size_t name_len = strlen(name);
     const char *word = *text + name_len + 1, *blank;
@@ -46,14 +47,14 @@ static const char *take_word(const char **text, const char *end, const char *nam
 static bool take_number(const char **text, const char *end, const char *name, int64_t *out)
 {
     size_t len;
-    const char *word = take_word(text, end, name, &len);
+    const char *word = take_truth_word(text, end, name, &len);
     return word && util_parse_int(word, len, 0, INT64_MAX, out) == 0;
 }
 
 static bool take_version(const char **text, const char *end, struct truth *out)
 {
     size_t len;
-    const char *word = take_word(text, end, "seq", &len);
+    const char *word = take_truth_word(text, end, "seq", &len);
     const char *dot = word ? memchr(word, '.', len) : NULL;
     out->number = 0;
     if (dot &&
@@ -71,7 +72,7 @@ static void read_hold(const char *text, size_t text_len, struct truth *out)
     int64_t any;
     size_t len;
     set_kind(out, TRUTH_FOREIGN);
-    op = take_word(&text, end, "op", &len);
+    op = take_truth_word(&text, end, "op", &len);
     if (!op || len > DROPIN_OP_MAX || !take_number(&text, end, "token", &out->fence) ||
         !take_number(&text, end, "count", &any) || !take_version(&text, end, out) ||
         !take_number(&text, end, "lease", &any) || !take_number(&text, end, "end", &any) ||
@@ -148,7 +149,7 @@ int exchange_count_held(const struct exchange_part *p)
 
 /* ---- a majority ---- */
 
-static bool is_same(const struct truth *a, const struct truth *b)
+static bool is_same_truth(const struct truth *a, const struct truth *b)
 {
     return a->kind == b->kind && strcmp(a->op, b->op) == 0;
 }
@@ -167,7 +168,7 @@ static int64_t majority_expires_ms(const struct exchange_part *p, const struct t
     int n = 0, n_masters = p->exchange->broker->rounds.n;
     for (int i = 0; i < n_masters; i++) {
         const struct truth *told = told_by(p, i);
-        if (!told || !is_same(told, t))
+        if (!told || !is_same_truth(told, t))
             continue;
         int at = n++;
         for (; at > 0 && longest[at - 1] < expires_ms(p, i); at--)
@@ -185,7 +186,7 @@ static int find_majority(const struct exchange_part *p)
         const struct truth *t = told_by(p, i), *other;
         int same = 0;
         for (int j = 0; t && j < n; j++)
-            same += (other = told_by(p, j)) && is_same(t, other);
+            same += (other = told_by(p, j)) && is_same_truth(t, other);
         if (same >= quorum_need(n))
             return i;
     }
@@ -209,7 +210,7 @@ void exchange_judge(const struct exchange_part *p, struct truth *out)
     out->expires_ms = majority_expires_ms(p, t);
     for (int j = 0; j < p->exchange->broker->rounds.n; j++) {
         other = told_by(p, j);
-        if (other && is_same(t, other) && other->fence > out->fence)
+        if (other && is_same_truth(t, other) && other->fence > out->fence)
             out->fence = other->fence;
     }
 }

@@ -51,7 +51,7 @@ static struct resp_arg *fill(struct filling *f, const struct resp_arg *argv, int
     return first;
 }
 
-static bool word_is(const struct resp_arg *word, const char *text)
+static bool job_word_is(const struct resp_arg *word, const char *text)
 {
     return word->len == strlen(text) && strncasecmp(word->ptr, text, word->len) == 0;
 }
@@ -137,7 +137,7 @@ static void name_locks(struct job *job, int db)
     }
 }
 
-static void add_names(struct job *job, const struct resp_arg *names, int n, int step)
+static void job_add_names(struct job *job, const struct resp_arg *names, int n, int step)
 {
     for (int i = 0; i < n && job_add_name(job, names, names) >= 0; i++)
         names += step;
@@ -157,7 +157,7 @@ void job_commands(struct job *job, int db, const struct dropin_command *commands
         const struct dropin_command *c = &commands[i];
         struct resp_arg *argv = fill(&f, c->argv, c->argc);
         job->commands[i] = (struct job_command){argv, c->argc};
-        add_names(job, argv + c->first_key, c->n_keys, c->key_step);
+        job_add_names(job, argv + c->first_key, c->n_keys, c->key_step);
     }
     name_locks(job, db);
 }
@@ -177,7 +177,7 @@ void job_script(struct job *job, int db, struct script_body *script, const struc
     job->args = fill(&f, s->args, s->n_args);
     job->n_keys = s->n_keys;
     job->n_args = s->n_args;
-    add_names(job, job->keys, job->n_keys, 1);
+    job_add_names(job, job->keys, job->n_keys, 1);
     name_locks(job, db);
 }
 
@@ -185,7 +185,7 @@ void job_watch(struct job *job, int db, const struct resp_arg *names, int n)
 {
     struct filling f = make_room(job, 0, (size_t)n, bytes_of(names, n));
     job->is_watch = true;
-    add_names(job, fill(&f, names, n), n, 1);
+    job_add_names(job, fill(&f, names, n), n, 1);
     name_locks(job, db);
 }
 
@@ -202,14 +202,14 @@ bool job_wants_free(const struct job *job)
     bool wants = false;
     if (job->n_commands != 1 || job->is_multi)
         return false;
-    if (word_is(&c->argv[0], "SETNX"))
+    if (job_word_is(&c->argv[0], "SETNX"))
         return true;
-    if (!word_is(&c->argv[0], "SET"))
+    if (!job_word_is(&c->argv[0], "SET"))
         return false;
     for (int i = 3; i < c->argc; i++) {
-        if (word_is(&c->argv[i], "GET"))
+        if (job_word_is(&c->argv[i], "GET"))
             return false;
-        wants = wants || word_is(&c->argv[i], "NX");
+        wants = wants || job_word_is(&c->argv[i], "NX");
     }
     return wants;
 }

@@ -110,7 +110,7 @@ static int which_key(const struct keys *k, const struct resp_arg *name)
 }
 
 /* Writes a word of a stranger: as much of it as can be shown in a message. */
-static const char *shown(const struct resp_arg *word, char out[65])
+static const char *shown_bytes(const struct resp_arg *word, char out[65])
 {
     size_t len = word->len < 64 ? word->len : 64;
     for (size_t i = 0; i < len; i++)
@@ -191,7 +191,7 @@ int keys_end(struct keys *k, char *why, size_t size)
         snprintf(why, size,
                  "counts in '%s', which has no time to live: a counter that is to stay is no lock; "
                  "LOCK gives a fencing token with each grant",
-                 shown(&k->names[i], text));
+                 shown_bytes(&k->names[i], text));
         result = -1;
     }
     store_reply_fini(&left);
@@ -218,7 +218,7 @@ static int which_command(const struct resp_arg *word)
     return -1;
 }
 
-static int refuse_command(const struct resp_arg *word, char *why, size_t size)
+static int refuse_unserved(const struct resp_arg *word, char *why, size_t size)
 {
     char text[65];
     const char *hint = NULL;
@@ -227,8 +227,8 @@ static int refuse_command(const struct resp_arg *word, char *why, size_t size)
         if (word->len >= len && strncasecmp(hints[i].prefix, word->ptr, len) == 0)
             hint = hints[i].hint;
     }
-    snprintf(why, size, "calls %s, which is not served%s%s", shown(word, text), hint ? ": " : "",
-             hint ? hint : "");
+    snprintf(why, size, "calls %s, which is not served%s%s", shown_bytes(word, text),
+             hint ? ": " : "", hint ? hint : "");
     return -1;
 }
 
@@ -246,7 +246,7 @@ static int see_keys(struct keys *k, int command, const struct resp_arg *argv, in
             snprintf(why, size,
                      "calls %s on '%s', which is not among its KEYS: all names have to be known "
                      "before it runs, as in Redis Cluster",
-                     shown(&argv[0], text[0]), shown(&argv[i], text[1]));
+                     shown_bytes(&argv[0], text[0]), shown_bytes(&argv[i], text[1]));
             return -1;
         }
         k->seen[key].is_read = true;
@@ -261,7 +261,7 @@ int keys_call(void *keys, const struct resp_arg *argv, int argc, struct store_re
     struct keys *k = keys;
     int command = which_command(&argv[0]);
     if (command < 0)
-        return refuse_command(&argv[0], why, size);
+        return refuse_unserved(&argv[0], why, size);
     if (see_keys(k, command, argv, argc, why, size) < 0)
         return -1;
     k->read_clock = k->read_clock || (served[command].reads & READS_CLOCK);

@@ -29,7 +29,7 @@ void lua_value_push_field(lua_State *lua, const char *field, const char *text, s
     lua_rawset(lua, -3);
 }
 
-static bool is_line_end(char c)
+static bool is_lua_line_end(char c)
 {
     return c == '\r' || c == '\n';
 }
@@ -42,10 +42,10 @@ void lua_value_push_error(lua_State *lua, const char *text)
     size_t code_len = blank ? (size_t)(blank - code) : 3;
     if (blank)
         text = blank + 1;
-    while (is_line_end(*text))
+    while (is_lua_line_end(*text))
         text++;
     size_t len = strlen(text);
-    while (len && is_line_end(text[len - 1]))
+    while (len && is_lua_line_end(text[len - 1]))
         len--;
     lua_newtable(lua);
     lua_pushliteral(lua, "err");
@@ -136,7 +136,7 @@ struct adding {
     void (*charge)(lua_State *, int64_t steps);
 };
 
-static const char *add_value(lua_State *lua, const struct adding *a, int depth);
+static const char *add_lua_value(lua_State *lua, const struct adding *a, int depth);
 
 static const char *add_table(lua_State *lua, const struct adding *a, int depth)
 {
@@ -160,13 +160,13 @@ static const char *add_table(lua_State *lua, const struct adding *a, int depth)
             out->nodes[at].n = i - 1;
             return NULL;
         }
-        special = add_value(lua, a, depth + 1);
+        special = add_lua_value(lua, a, depth + 1);
         if (special)
             return special;
     }
 }
 
-static const char *add_value(lua_State *lua, const struct adding *a, int depth)
+static const char *add_lua_value(lua_State *lua, const struct adding *a, int depth)
 {
     struct store_reply *out = a->out;
     size_t len = lua_type(lua, -1) == LUA_TSTRING ? lua_objlen(lua, -1) : 0;
@@ -202,5 +202,5 @@ const char *lua_value_add(lua_State *lua, struct store_reply *out,
                           void (*charge)(lua_State *, int64_t steps))
 {
     struct adding a = {out, charge};
-    return add_value(lua, &a, 0);
+    return add_lua_value(lua, &a, 0);
 }

@@ -20,7 +20,7 @@ struct known {
 
 /* ---- the table ---- */
 
-static struct known *find(const struct memory *m, const char *name, size_t len)
+static struct known *find_remembered(const struct memory *m, const char *name, size_t len)
 {
     struct known *k;
     unsigned hash = (unsigned)util_hash(name, len);
@@ -35,14 +35,14 @@ static void take_out(struct memory *m, struct known *k)
     m->bytes -= k->bytes;
 }
 
-static void drop(struct memory *m, struct known *k)
+static void drop_truth(struct memory *m, struct known *k)
 {
     take_out(m, k);
     truth_fini(&k->truth);
     pool_put(k, sizeof *k + k->len);
 }
 
-static struct known *make(const char *name, size_t len)
+static struct known *make_remembered(const char *name, size_t len)
 {
     struct known *k = pool_get(sizeof *k + len);
     k->len = len;
@@ -50,7 +50,8 @@ static struct known *make(const char *name, size_t len)
     return k;
 }
 
-static void put_last(struct memory *m, struct known *k, const struct truth *t, int64_t since_ms)
+static void put_truth_last(struct memory *m, struct known *k, const struct truth *t,
+                           int64_t since_ms)
 {
     unsigned hash = (unsigned)util_hash(k->name, k->len);
     truth_copy(&k->truth, t);
@@ -64,37 +65,37 @@ static void put_last(struct memory *m, struct known *k, const struct truth *t, i
 void memory_put(struct memory *m, const char *name, size_t len, const struct truth *t,
                 int64_t since_ms)
 {
-    struct known *k = find(m, name, len);
+    struct known *k = find_remembered(m, name, len);
     if (t->kind != TRUTH_DROPIN && t->kind != TRUTH_NATIVE) {
         if (k)
-            drop(m, k);
+            drop_truth(m, k);
         return;
     }
     if (k)
         take_out(m, k);
-    put_last(m, k ? k : make(name, len), t, since_ms);
+    put_truth_last(m, k ? k : make_remembered(name, len), t, since_ms);
     while (m->n_names > MEMORY_NAMES_MAX || m->bytes > MEMORY_BYTES_MAX)
-        drop(m, m->by_name);
+        drop_truth(m, m->by_name);
 }
 
 void memory_forget(struct memory *m, const char *name, size_t len)
 {
-    struct known *k = find(m, name, len);
+    struct known *k = find_remembered(m, name, len);
     if (k)
-        drop(m, k);
+        drop_truth(m, k);
 }
 
 void memory_ended(struct memory *m, const char *name, size_t len, const char *op, size_t op_len)
 {
-    struct known *k = find(m, name, len);
+    struct known *k = find_remembered(m, name, len);
     if (k && strlen(k->truth.op) == op_len && memcmp(k->truth.op, op, op_len) == 0)
-        drop(m, k);
+        drop_truth(m, k);
 }
 
 void memory_fini(struct memory *m)
 {
     while (m->by_name)
-        drop(m, m->by_name); /* NOLINT(clang-analyzer-unix.Malloc): uthash */
+        drop_truth(m, m->by_name); /* NOLINT(clang-analyzer-unix.Malloc): uthash */
 }
 
 /* ---- what is known ---- */
@@ -102,16 +103,16 @@ void memory_fini(struct memory *m)
 /* What was confirmed last and is not over; NULL: nothing. */
 static struct known *find_valid(struct memory *m, const char *name, size_t len, int64_t now_ms)
 {
-    struct known *k = find(m, name, len);
+    struct known *k = find_remembered(m, name, len);
     if (k && k->truth.expires_ms <= now_ms) {
-        drop(m, k);
+        drop_truth(m, k);
         return NULL;
     }
     return k;
 }
 
 /* The hold of a client of this broker, taken by LOCK; NULL: none. */
-static const struct hold *find_native(struct broker *b, const char *name, size_t len)
+static const struct hold *find_local_hold(struct broker *b, const char *name, size_t len)
 {
     const struct lock *l = locktab_find(&b->locks, name, len);
     return l ? lock_first_hold(l) : NULL;
@@ -131,7 +132,7 @@ void memory_guess(struct memory *m, struct broker *b, const char *name, size_t l
                   struct truth *out, int64_t now_ms)
 {
     const struct known *k = find_valid(m, name, len, now_ms);
-    const struct hold *h = find_native(b, name, len);
+    const struct hold *h = find_local_hold(b, name, len);
     bool is_native = h && h->part.kind == LOCK_EXCLUSIVE && hold_is_valid(h, now_ms);
     if (k && !is_native) {
         truth_copy(out, &k->truth);
@@ -153,7 +154,7 @@ static bool is_ours(const struct broker *b, const char *op)
 bool memory_is_sure(struct memory *m, struct broker *b, const char *name, size_t len,
                     int64_t now_ms)
 {
-    const struct hold *h = find_native(b, name, len);
+    const struct hold *h = find_local_hold(b, name, len);
     if (h && h->deadline_ms > now_ms)
         return h->state == HOLD_LOST || broker_has_heard(b, h->seen_ms, now_ms);
     const struct known *k = find_valid(m, name, len, now_ms);

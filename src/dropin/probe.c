@@ -85,8 +85,8 @@ static int owner_word(const struct resp_arg *argv, int argc)
     return word < argc ? word : 0;
 }
 
-static int on_call(void *arg, const struct resp_arg *argv, int argc, struct store_reply *out,
-                   char *why, size_t size)
+static int on_probe_call(void *arg, const struct resp_arg *argv, int argc, struct store_reply *out,
+                         char *why, size_t size)
 {
     struct probe *p = arg;
     int word = owner_word(argv, argc);
@@ -158,7 +158,7 @@ static void say_supposed(struct buf *out, const struct probe *p, const struct su
 
 /* ---- runs ---- */
 
-static void begin(struct probe *p, const struct supposed *s)
+static void begin_probe(struct probe *p, const struct supposed *s)
 {
     keys_begin(&p->keys, p->script->keys, p->script->n_keys, NOW_US);
     for (int i = 0; i < p->script->n_keys; i++) {
@@ -167,14 +167,14 @@ static void begin(struct probe *p, const struct supposed *s)
     }
 }
 
-static void refused(struct outcome *o, const char *why)
+static void add_refused_row(struct outcome *o, const char *why)
 {
     o->is_refused = true;
     buf_printf(&o->does, "refused: the script %s", why);
 }
 
 /* Runs over what the keys hold now. */
-static void run(struct probe *p, struct outcome *o)
+static void run_supposed(struct probe *p, struct outcome *o)
 {
     struct store_reply reply = {0};
     struct cage_job job = {.body = p->script->body,
@@ -183,15 +183,15 @@ static void run(struct probe *p, struct outcome *o)
                            .n_keys = p->script->n_keys,
                            .args = p->script->args,
                            .n_args = p->script->n_args,
-                           .call = on_call,
+                           .call = on_probe_call,
                            .arg = p};
     char why[256];
     for (int i = 0; i < p->script->n_keys; i++)
         probe_state_look(&p->before[i], &p->keys, i);
     if (cage_run(p->cage, &job, &reply) < 0) {
-        refused(o, cage_refusal(p->cage));
+        add_refused_row(o, cage_refusal(p->cage));
     } else if (keys_end(&p->keys, why, sizeof why) < 0) {
-        refused(o, why);
+        add_refused_row(o, why);
     } else {
         probe_say_done(&o->does, &p->keys, p->before);
         probe_say_reply(&o->reply, &reply);
@@ -213,7 +213,7 @@ static void outcome_fini(struct outcome *o)
     buf_fini(&o->reply);
 }
 
-static void tell(struct probe *p, struct buf *state, struct outcome *o)
+static void tell_row(struct probe *p, struct buf *state, struct outcome *o)
 {
     buf_append(state, "", 1);
     buf_append(&o->does, "", 1);
@@ -240,12 +240,12 @@ static void try_state(struct probe *p, const struct supposed *s, const struct ou
     p->is_cut = p->is_bounded && p->steps_left <= 0;
     if (p->is_cut)
         return;
-    begin(p, s);
-    run(p, o);
+    begin_probe(p, s);
+    run_supposed(p, o);
     bool is_known = like && same(&like->does, &o->does) && same(&like->reply, &o->reply);
     if (!is_known) {
         say_supposed(&state, p, s);
-        tell(p, &state, o);
+        tell_row(p, &state, o);
     }
     buf_fini(&state);
 }
@@ -292,9 +292,9 @@ static void try_again(struct probe *p)
     struct outcome o = {0};
     memset(p->keys.seen, 0, sizeof p->keys.seen);
     store_reply_clear(&p->keys.published);
-    run(p, &o);
+    run_supposed(p, &o);
     buf_append(&state, "the same once more", 18);
-    tell(p, &state, &o);
+    tell_row(p, &state, &o);
     outcome_fini(&o);
     buf_fini(&state);
 }

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static void ask(struct keys *k, int key, const char *command, struct store_reply *out)
+static void text_of_ask(struct keys *k, int key, const char *command, struct store_reply *out)
 {
     struct resp_arg words[] = {{command, strlen(command)}, k->names[key]};
     store_reply_clear(out);
@@ -18,11 +18,11 @@ static bool is_type(const struct probe_state *s, const char *type)
 
 void probe_state_look(struct probe_state *s, struct keys *k, int key)
 {
-    ask(k, key, "TYPE", &s->type);
-    ask(k, key, "PTTL", &s->left);
+    text_of_ask(k, key, "TYPE", &s->type);
+    text_of_ask(k, key, "PTTL", &s->left);
     store_reply_clear(&s->value);
     if (!is_type(s, "none"))
-        ask(k, key, is_type(s, "hash") ? "HGETALL" : "GET", &s->value);
+        text_of_ask(k, key, is_type(s, "hash") ? "HGETALL" : "GET", &s->value);
 }
 
 void probe_state_fini(struct probe_state *s)
@@ -92,7 +92,7 @@ static bool same_text(const struct store_reply *a, int i, const struct store_rep
 }
 
 /* The node of the value of a field; 0: there is none. */
-static int value_of(const struct store_reply *pairs, const struct store_reply *of, int field)
+static int text_of_value(const struct store_reply *pairs, const struct store_reply *of, int field)
 {
     for (int i = 1; i + 1 < pairs->n_nodes; i += 2) {
         if (same_text(pairs, i, of, field))
@@ -112,7 +112,7 @@ static bool say_fields(struct buf *out, const struct store_reply *old,
 {
     bool is_kept = false;
     for (int i = 1; i + 1 < new->n_nodes; i += 2) {
-        int was = value_of(old, new, i);
+        int was = text_of_value(old, new, i);
         is_kept = is_kept || was;
         if (was && same_text(old, was, new, i + 1))
             continue;
@@ -126,7 +126,7 @@ static bool say_fields(struct buf *out, const struct store_reply *old,
         say_text(out, new, i + 1);
     }
     for (int i = 1; i + 1 < old->n_nodes; i += 2) {
-        if (value_of(new, old, i))
+        if (text_of_value(new, old, i))
             continue;
         buf_append(out, ", without field ", 16);
         say_text(out, old, i);

@@ -37,7 +37,7 @@ void run_fini(struct run *r)
 }
 
 /* Forgets the last run. */
-static void clear(struct run *r, int n_names)
+static void clear_run(struct run *r, int n_names)
 {
     for (int i = 0; i < n_names; i++) {
         struct buf text = r->names[i].text;
@@ -79,7 +79,7 @@ static void suppose_all(struct running *r, char others)
 
 /* ---- calls of commands ---- */
 
-static bool word_is(const struct resp_arg *word, const char *text)
+static bool run_word_is(const struct resp_arg *word, const char *text)
 {
     return word->len == strlen(text) && strncasecmp(word->ptr, text, word->len) == 0;
 }
@@ -93,14 +93,14 @@ static bool is_write(const struct resp_arg *command)
         "PEXPIRE", "EXPIREAT", "APPEND",  "PERSIST", "HSET",    "HMSET",    "HSETNX",
         "HDEL",    "HINCRBY",  "PUBLISH", "DELEX",   "DELIFEQ", "PEXPIREAT"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        if (word_is(command, words[i]))
+        if (run_word_is(command, words[i]))
             return true;
     }
     return false;
 }
 
 /* Returns which of the job's names is held by LOCK and this key; -1: it is not. */
-static int find_native(const struct running *r, const struct resp_arg *key)
+static int find_native_name(const struct running *r, const struct resp_arg *key)
 {
     for (int i = 0; i < r->job->n_names; i++) {
         const struct resp_arg *name = &r->job->names[i];
@@ -118,7 +118,7 @@ static int delete_others(struct running *r, const struct resp_arg *argv, int arg
     struct resp_arg *words = util_alloc((size_t)argc * sizeof *words);
     int n = 0, result = 0;
     for (int i = 0; i < argc; i++) {
-        int native = i > 0 ? find_native(r, &argv[i]) : -1;
+        int native = i > 0 ? find_native_name(r, &argv[i]) : -1;
         if (native >= 0)
             r->tools->keys.seen[native].is_read = true;
         else
@@ -157,13 +157,13 @@ static int refuse_native_write(const struct running *r, char *why, size_t size)
 static bool selects_own(const struct running *r, const struct resp_arg *argv, int argc)
 {
     int64_t db;
-    return argc == 2 && word_is(&argv[0], "SELECT") &&
+    return argc == 2 && run_word_is(&argv[0], "SELECT") &&
            util_parse_int(argv[1].ptr, argv[1].len, 0, INT_MAX, &db) == 0 && db == r->job->db;
 }
 
 /* As struct cage_job's call. */
-static int on_call(void *arg, const struct resp_arg *argv, int argc, struct store_reply *out,
-                   char *why, size_t size)
+static int on_script_call(void *arg, const struct resp_arg *argv, int argc, struct store_reply *out,
+                          char *why, size_t size)
 {
     struct running *r = arg;
     int result;
@@ -175,7 +175,7 @@ static int on_call(void *arg, const struct resp_arg *argv, int argc, struct stor
         store_add_text(out, STORE_STATUS, "OK", 2);
         return 0;
     }
-    if (word_is(&argv[0], "DEL") || word_is(&argv[0], "UNLINK"))
+    if (run_word_is(&argv[0], "DEL") || run_word_is(&argv[0], "UNLINK"))
         result = delete_others(r, argv, argc, out, why, size);
     else
         result = keys_call(&r->tools->keys, argv, argc, out, why, size);
@@ -185,16 +185,16 @@ static int on_call(void *arg, const struct resp_arg *argv, int argc, struct stor
 /* ---- the run ---- */
 
 /* Gives the error as its reply, and writes nothing. */
-static void refuse(struct running *r, const char *why)
+static void refuse_run(struct running *r, const char *why)
 {
     char text[512];
     bool is_script = r->job->script != NULL;
     snprintf(text, sizeof text, "ERR the %s %s", is_script ? "script" : "command", why);
-    clear(r->run, r->job->n_names);
+    clear_run(r->run, r->job->n_names);
     store_add_error(&r->run->reply, text);
 }
 
-static int run_script(struct running *r)
+static int run_client_script(struct running *r)
 {
     const struct job *job = r->job;
     const struct cage_job cage_job = {.body = job->script->text,
@@ -204,15 +204,15 @@ static int run_script(struct running *r)
                                       .n_keys = job->n_keys,
                                       .args = job->args,
                                       .n_args = job->n_args,
-                                      .call = on_call,
+                                      .call = on_script_call,
                                       .arg = r};
     int result = cage_run(r->tools->cage, &cage_job, &r->run->reply);
     if (result < 0)
-        refuse(r, cage_refusal(r->tools->cage));
+        refuse_run(r, cage_refusal(r->tools->cage));
     return result;
 }
 
-static int run_commands(struct running *r)
+static int run_plain_commands(struct running *r)
 {
     const struct job *job = r->job;
     char why[400];
@@ -220,8 +220,8 @@ static int run_commands(struct running *r)
         store_add_array(&r->run->reply, job->n_commands);
     for (int i = 0; i < job->n_commands; i++) {
         const struct job_command *c = &job->commands[i];
-        if (on_call(r, c->argv, c->argc, &r->run->reply, why, sizeof why) < 0) {
-            refuse(r, why);
+        if (on_script_call(r, c->argv, c->argc, &r->run->reply, why, sizeof why) < 0) {
+            refuse_run(r, why);
             return -1;
         }
     }
@@ -271,7 +271,7 @@ static void refuse_value(struct running *r, int i)
     snprintf(why, sizeof why,
              "writes more to '%.*s' than a lock can keep: %d bytes or %d fields in all",
              (int)(name->len < 64 ? name->len : 64), name->ptr, DROPIN_STATE_MAX, STATE_FIELDS_MAX);
-    refuse(r, why);
+    refuse_run(r, why);
 }
 
 /* Judges what was written. False: the run has been refused. */
@@ -279,7 +279,7 @@ static bool judge_writes(struct running *r)
 {
     char why[256];
     if (keys_end(&r->tools->keys, why, sizeof why) < 0) {
-        refuse(r, why);
+        refuse_run(r, why);
         return false;
     }
     for (int i = 0; i < r->job->n_names; i++) {
@@ -316,7 +316,7 @@ static void refuse_unknown(struct running *r)
             continue;
         snprintf(why, sizeof why, "asks for '%.*s': what the masters have there is no lock",
                  (int)(name->len < 64 ? name->len : 64), name->ptr);
-        refuse(r, why);
+        refuse_run(r, why);
         note_looks(r);
         return;
     }
@@ -327,12 +327,12 @@ void run_job(struct run_tools *t, const struct job *job, const struct truth *con
 {
     struct running r = {.tools = t, .job = job, .truths = truths, .run = run, .now_ms = now_ms};
     int result = 0;
-    clear(run, job->n_names);
+    clear_run(run, job->n_names);
     suppose_all(&r, others);
     if (job->is_watch)
         store_add_text(&run->reply, STORE_STATUS, "OK", 2);
     else
-        result = job->script ? run_script(&r) : run_commands(&r);
+        result = job->script ? run_client_script(&r) : run_plain_commands(&r);
     if (result == 0 && judge_writes(&r)) {
         struct store_reply none = run->published;
         run->published = t->keys.published;

@@ -12,14 +12,14 @@ void script_body_unref(struct script_body *s)
         free(s);
 }
 
-static void drop(struct scripts *all, struct script_body *s)
+static void drop_script(struct scripts *all, struct script_body *s)
 {
     HASH_DEL(all->by_sha1, s); /* NOLINT(clang-analyzer-unix.Malloc): uthash */
     all->bytes -= s->len;
     script_body_unref(s);
 }
 
-static void put_last(struct scripts *all, struct script_body *s)
+static void put_script_last(struct scripts *all, struct script_body *s)
 {
     HASH_ADD(hh, all->by_sha1, sha1, CAGE_SHA1, s); /* NOLINT(clang-analyzer-unix.Malloc): uthash */
 }
@@ -28,7 +28,7 @@ static void put_last(struct scripts *all, struct script_body *s)
 static struct script_body *use(struct scripts *all, struct script_body *s)
 {
     HASH_DEL(all->by_sha1, s);
-    put_last(all, s);
+    put_script_last(all, s);
     s->refs++;
     return s;
 }
@@ -47,10 +47,10 @@ struct script_body *scripts_add(struct scripts *all, const struct resp_arg *body
     memcpy(s->sha1, sha1, sizeof sha1);
     if (body->len)
         memcpy(s->text, body->ptr, body->len);
-    put_last(all, s);
+    put_script_last(all, s);
     all->bytes += s->len;
     while (HASH_COUNT(all->by_sha1) > SCRIPTS_MAX || all->bytes > SCRIPTS_BYTES)
-        drop(all, all->by_sha1);
+        drop_script(all, all->by_sha1);
     return s;
 }
 
@@ -71,5 +71,5 @@ struct script_body *scripts_find(struct scripts *all, const struct resp_arg *sha
 void scripts_flush(struct scripts *all)
 {
     while (all->by_sha1)
-        drop(all, all->by_sha1); /* NOLINT(clang-analyzer-unix.Malloc): uthash */
+        drop_script(all, all->by_sha1); /* NOLINT(clang-analyzer-unix.Malloc): uthash */
 }

@@ -37,7 +37,7 @@ const char *store_text(const struct store_reply *r, const struct store_node *nod
     return node->len ? buf_head(&r->texts) + node->at : "";
 }
 
-static struct store_node *add(struct store_reply *r, enum store_kind kind)
+static struct store_node *store_add_node(struct store_reply *r, enum store_kind kind)
 {
     if (r->n_nodes == r->cap) {
         r->cap = r->cap ? 2 * r->cap : 16;
@@ -50,33 +50,33 @@ static struct store_node *add(struct store_reply *r, enum store_kind kind)
 
 void store_add_nil(struct store_reply *r)
 {
-    add(r, STORE_NIL);
+    store_add_node(r, STORE_NIL);
 }
 
 void store_add_int(struct store_reply *r, int64_t n)
 {
-    add(r, STORE_INT)->n = n;
+    store_add_node(r, STORE_INT)->n = n;
 }
 
 void store_add_array(struct store_reply *r, int64_t n)
 {
-    add(r, STORE_ARRAY)->n = n;
+    store_add_node(r, STORE_ARRAY)->n = n;
 }
 
 void store_add_map(struct store_reply *r, int64_t n)
 {
-    add(r, STORE_MAP)->n = n;
+    store_add_node(r, STORE_MAP)->n = n;
 }
 
 void store_add_text(struct store_reply *r, enum store_kind kind, const void *text, size_t len)
 {
-    struct store_node *node = add(r, kind);
+    struct store_node *node = store_add_node(r, kind);
     node->at = buf_len(&r->texts);
     node->len = len;
     buf_append(&r->texts, text, len);
 }
 
-static bool is_line_end(char c)
+static bool is_reply_line_end(char c)
 {
     return c == '\r' || c == '\n';
 }
@@ -84,12 +84,12 @@ static bool is_line_end(char c)
 void store_add_line(struct store_reply *r, enum store_kind kind, const char *text)
 {
     size_t len = strlen(text);
-    while (kind == STORE_ERROR && len && is_line_end(text[len - 1]))
+    while (kind == STORE_ERROR && len && is_reply_line_end(text[len - 1]))
         len--;
     store_add_text(r, kind, text, len);
     char *line = buf_head(&r->texts) + buf_len(&r->texts) - len;
     for (size_t i = 0; i < len; i++) {
-        if (is_line_end(line[i]))
+        if (is_reply_line_end(line[i]))
             line[i] = ' ';
     }
 }

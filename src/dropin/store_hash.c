@@ -8,7 +8,7 @@
 
 #include "base/util.h"
 
-static struct store_field *find(const struct store_key *k, const struct resp_arg *name)
+static struct store_field *find_field(const struct store_key *k, const struct resp_arg *name)
 {
     struct store_field *f = NULL;
     if (k)
@@ -17,9 +17,10 @@ static struct store_field *find(const struct store_key *k, const struct resp_arg
 }
 
 /* True: it was not there. */
-static bool add(struct store_key *k, const struct resp_arg *name, const struct resp_arg *value)
+static bool add_to_hash(struct store_key *k, const struct resp_arg *name,
+                        const struct resp_arg *value)
 {
-    struct store_field *f = find(k, name);
+    struct store_field *f = find_field(k, name);
     bool is_new = !f;
     if (is_new) {
         f = util_alloc(sizeof *f + name->len + 1);
@@ -34,9 +35,9 @@ static bool add(struct store_key *k, const struct resp_arg *name, const struct r
     return is_new;
 }
 
-static bool drop(struct store_key *k, const struct resp_arg *name)
+static bool drop_field(struct store_key *k, const struct resp_arg *name)
 {
-    struct store_field *f = find(k, name);
+    struct store_field *f = find_field(k, name);
     if (!f)
         return false;
     HASH_DEL(k->fields, f); /* NOLINT(clang-analyzer-core.NullDereference): it is in there */
@@ -54,7 +55,7 @@ static void drop_all(struct store_run *run, enum store_type type)
     if (wrong)
         return;
     for (int i = 2; k && i < run->argc; i++)
-        n += drop(k, &run->argv[i]);
+        n += drop_field(k, &run->argv[i]);
     if (k && n)
         store_wrote(run, &run->argv[1], true, !k->fields);
     if (k && !k->fields)
@@ -62,7 +63,7 @@ static void drop_all(struct store_run *run, enum store_type type)
     store_add_int(run->out, n);
 }
 
-static void count(struct store_run *run, enum store_type type)
+static void count_fields(struct store_run *run, enum store_type type)
 {
     bool wrong;
     const struct store_key *k = store_key_get(run, &run->argv[1], type, &wrong);
@@ -75,7 +76,7 @@ static void has(struct store_run *run, enum store_type type)
     bool wrong;
     const struct store_key *k = store_key_get(run, &run->argv[1], type, &wrong);
     if (!wrong)
-        store_add_int(run->out, find(k, &run->argv[2]) != NULL);
+        store_add_int(run->out, find_field(k, &run->argv[2]) != NULL);
 }
 
 static void list(struct store_run *run, enum store_type type, bool names, bool values)
@@ -110,7 +111,7 @@ static void set_fields(struct store_run *run, bool counts)
     }
     struct store_key *k = store_key_make(run, &run->argv[1], STORE_HASH);
     for (int i = 2; k && i < run->argc; i += 2)
-        n += add(k, &run->argv[i], &run->argv[i + 1]);
+        n += add_to_hash(k, &run->argv[i], &run->argv[i + 1]);
     if (k)
         store_wrote(run, &run->argv[1], true, false);
     if (k && counts)
@@ -134,9 +135,9 @@ static void hsetnx(struct store_run *run)
     struct store_key *k = store_key_make(run, &run->argv[1], STORE_HASH);
     if (!k)
         return;
-    bool is_new = !find(k, &run->argv[2]);
+    bool is_new = !find_field(k, &run->argv[2]);
     if (is_new) {
-        add(k, &run->argv[2], &run->argv[3]);
+        add_to_hash(k, &run->argv[2], &run->argv[3]);
         store_wrote(run, &run->argv[1], true, false);
     }
     store_add_int(run->out, is_new);
@@ -155,7 +156,7 @@ static void hget(struct store_run *run)
     bool wrong;
     const struct store_key *k = store_key_get(run, &run->argv[1], STORE_HASH, &wrong);
     if (!wrong)
-        reply_value(run, find(k, &run->argv[2]));
+        reply_value(run, find_field(k, &run->argv[2]));
 }
 
 static void hmget(struct store_run *run)
@@ -166,7 +167,7 @@ static void hmget(struct store_run *run)
         return;
     store_add_array(run->out, run->argc - 2);
     for (int i = 2; i < run->argc; i++)
-        reply_value(run, find(k, &run->argv[i]));
+        reply_value(run, find_field(k, &run->argv[i]));
 }
 
 static void hgetall(struct store_run *run)
@@ -196,14 +197,14 @@ static void hexists(struct store_run *run)
 
 static void hlen(struct store_run *run)
 {
-    count(run, STORE_HASH);
+    count_fields(run, STORE_HASH);
 }
 
 static void hstrlen(struct store_run *run)
 {
     bool wrong;
     const struct store_key *k = store_key_get(run, &run->argv[1], STORE_HASH, &wrong);
-    const struct store_field *f = find(k, &run->argv[2]);
+    const struct store_field *f = find_field(k, &run->argv[2]);
     if (!wrong)
         store_add_int(run->out, f ? (int64_t)f->value.len : 0);
 }
@@ -215,7 +216,7 @@ static void hincrby(struct store_run *run)
     if (!store_want_int(run, &run->argv[3], &by))
         return;
     struct store_key *k = store_key_get(run, &run->argv[1], STORE_HASH, &wrong);
-    const struct store_field *f = find(k, &run->argv[2]);
+    const struct store_field *f = find_field(k, &run->argv[2]);
     if (wrong)
         return;
     if (f && !store_int(&(struct resp_arg){f->value.ptr, f->value.len}, &n)) {
@@ -229,7 +230,7 @@ static void hincrby(struct store_run *run)
     char text[24];
     int len = snprintf(text, sizeof text, "%" PRId64, n);
     k = store_key_make(run, &run->argv[1], STORE_HASH);
-    add(k, &run->argv[2], &(struct resp_arg){text, (size_t)len});
+    add_to_hash(k, &run->argv[2], &(struct resp_arg){text, (size_t)len});
     store_wrote(run, &run->argv[1], true, false);
     store_add_int(run->out, n);
 }
@@ -249,7 +250,7 @@ static void sadd(struct store_run *run)
     int64_t n = 0;
     struct store_key *k = store_key_make(run, &run->argv[1], STORE_SET);
     for (int i = 2; k && i < run->argc; i++)
-        n += add(k, &run->argv[i], NULL);
+        n += add_to_hash(k, &run->argv[i], NULL);
     if (k)
         store_add_int(run->out, n);
 }
@@ -266,7 +267,7 @@ static void sismember(struct store_run *run)
 
 static void scard(struct store_run *run)
 {
-    count(run, STORE_SET);
+    count_fields(run, STORE_SET);
 }
 
 static void smembers(struct store_run *run)

@@ -67,7 +67,7 @@ static bool parse_condition(struct store_run *run, int *flags)
 }
 
 /* No time to live is longer than any. */
-static bool holds(const struct store_key *k, int flags, int64_t at_ms)
+static bool holds_key(const struct store_key *k, int flags, int64_t at_ms)
 {
     bool has_time = k->expires_ms != INT64_MAX;
     return !((flags & NX) && has_time) && !((flags & XX) && !has_time) &&
@@ -83,7 +83,7 @@ static void expire_at(struct store_run *run, int64_t unit_ms, bool is_relative)
     if (!store_want_time(run, &run->argv[2], unit_ms, is_relative, true, &at_ms))
         return;
     struct store_key *k = store_key_find(run, &run->argv[1]);
-    if (!k || !holds(k, flags, at_ms)) {
+    if (!k || !holds_key(k, flags, at_ms)) {
         store_add_int(run->out, 0);
         return;
     }
@@ -169,7 +169,7 @@ static void server_time(struct store_run *run)
     store_bulk(run, text, (size_t)snprintf(text, sizeof text, "%" PRId64, us % 1000000));
 }
 
-static void publish(struct store_run *run)
+static void publish_message(struct store_run *run)
 {
     struct store *s = run->store;
     store_add_int(run->out, s->publish ? s->publish(s->arg, &run->argv[1], &run->argv[2]) : 0);
@@ -186,7 +186,7 @@ const struct store_command store_key_commands[] = {
     {"PEXPIREAT", -3, pexpireat},
     {"PEXPIRETIME", 2, pexpiretime},
     {"PTTL", 2, pttl},
-    {"PUBLISH", 3, publish},
+    {"PUBLISH", 3, publish_message},
     {"TIME", 1, server_time},
     {"TTL", 2, ttl},
     {"TYPE", 2, type},

@@ -6,6 +6,8 @@ import re
 import shutil
 import subprocess
 
+import pytest
+
 import differential
 from fetched import fetch
 
@@ -19,6 +21,12 @@ JAVA = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
 
 # How a program of each language is called; what it needs is fetched the first time.
 
+def needs(*commands):
+    for command in commands:
+        if shutil.which(command) is None:
+            pytest.skip("%s is not installed" % command)
+
+
 def debian_python():
     return ["/usr/bin/python3", HERE / "python" / "locks.py"]
 
@@ -31,10 +39,12 @@ def pypi():
 
 
 def php():
+    needs("php")
     return ["php", HERE / "php" / "locks.php"]
 
 
 def npm():
+    needs("node", "npm")
     node = HERE / "node"
     where = fetch("npm-locks", [node / "package.json", node / "package-lock.json"],
                   ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", "--legacy-peer-deps"])
@@ -43,6 +53,7 @@ def npm():
 
 
 def maven():
+    needs("mvn", "javac")
     java = HERE / "java"
     where = fetch("maven-locks", [java / "pom.xml", java / "Locks.java"],
                   ["mvn", "-q", "-B", "-Dmaven.repo.local={where}/repository",
@@ -53,6 +64,7 @@ def maven():
 
 
 def go():
+    needs("go")
     source = HERE / "go"
     where = fetch("go-locks", [source / "go.mod", source / "go.sum", source / "main.go"],
                   ["env", "GOPATH={where}/path", "GOCACHE={where}/cache", "CGO_ENABLED=0", "GOTOOLCHAIN=local",
@@ -61,6 +73,7 @@ def go():
 
 
 def crates():
+    needs("cargo")
     source = HERE / "rust"
     where = fetch("crates-locks", [source / "Cargo.toml", source / "Cargo.lock", source / "main.rs"],
                   ["env", "CARGO_HOME={where}/home", "CARGO_PROFILE_DEV_DEBUG=0", "cargo", "build", "-q", "--locked"])

@@ -35,7 +35,7 @@ bool cmd_dropin_is_on(void)
 /* ---- replies ---- */
 
 /* Counts the error that a reply is, if it is one. */
-static void note_error(struct request *request, const struct store_reply *reply)
+static void note_reply_error(struct request *request, const struct store_reply *reply)
 {
     char text[64];
 
@@ -53,7 +53,7 @@ static void write_call(struct request *request, struct resp_writer *w, int64_t n
     const struct dropin_call *call = dropin_call_of(request);
 
     (void)now_ms;
-    note_error(request, dropin_reply(call));
+    note_reply_error(request, dropin_reply(call));
     dropin_call_write(call, w);
 }
 
@@ -137,7 +137,7 @@ void cmd_dropin_set(struct cmd_call *c)
 /* ---- scripts ---- */
 
 /* Reads word `at`, numkeys, and what follows; -1: an error was answered. */
-static int read_script(struct cmd_call *c, int at, struct dropin_script *script)
+static int read_named_script(struct cmd_call *c, int at, struct dropin_script *script)
 {
     int n_words = c->argc - at - 1;
     int64_t n;
@@ -176,7 +176,7 @@ void cmd_dropin_eval(struct cmd_call *c)
 {
     struct dropin_script script;
 
-    if (read_script(c, 2, &script) == 0)
+    if (read_named_script(c, 2, &script) == 0)
         run_script(c, dropin_call_eval(cmd_hooks()->dropin, c->session->db, &c->said[1], &script));
 }
 
@@ -186,7 +186,7 @@ void cmd_dropin_evalsha(struct cmd_call *c)
 
     if (c->said[1].len != CAGE_SHA1)
         cmd_reply_error(c, "NOSCRIPT No matching script. Please use EVAL.");
-    else if (read_script(c, 2, &script) == 0)
+    else if (read_named_script(c, 2, &script) == 0)
         run_script(c,
                    dropin_call_evalsha(cmd_hooks()->dropin, c->session->db, &c->said[1], &script));
 }
@@ -255,7 +255,7 @@ void cmd_dropin_script_check(struct cmd_call *c)
     struct table table = {.n = 0};
     struct store_reply error = {0};
 
-    if (read_script(c, 3, &script) != 0)
+    if (read_named_script(c, 3, &script) != 0)
         return;
     if (script.n_keys > KEYS_MAX || stands_twice(&script)) {
         cmd_reply_error(c, "ERR a script has at most %d keys, each of another name", KEYS_MAX);

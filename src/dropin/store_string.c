@@ -19,8 +19,8 @@ static void reply_string(struct store_run *run, const struct store_key *k)
 }
 
 /* Whatever stood there, and its time to live, are gone. */
-static struct store_key *put_string(struct store_run *run, const struct resp_arg *name,
-                                    const struct resp_arg *value)
+static struct store_key *put_value(struct store_run *run, const struct resp_arg *name,
+                                   const struct resp_arg *value)
 {
     struct store_key *k = store_key_find(run, name);
     if (k) {
@@ -140,7 +140,7 @@ static void set(struct store_run *run)
         return;
     }
     int64_t kept_ms = k && (o.flags & KEEPTTL) ? k->expires_ms : INT64_MAX;
-    k = put_string(run, name, &run->argv[2]);
+    k = put_value(run, name, &run->argv[2]);
     k->expires_ms = o.time_at ? at_ms : kept_ms;
     if (!(o.flags & GET))
         store_ok(run);
@@ -150,7 +150,7 @@ static void setnx(struct store_run *run)
 {
     bool is_free = !store_key_find(run, &run->argv[1]);
     if (is_free)
-        put_string(run, &run->argv[1], &run->argv[2]);
+        put_value(run, &run->argv[1], &run->argv[2]);
     store_add_int(run->out, is_free);
 }
 
@@ -159,7 +159,7 @@ static void set_for(struct store_run *run, int64_t unit_ms)
     int64_t at_ms;
     if (!store_want_time(run, &run->argv[2], unit_ms, true, false, &at_ms))
         return;
-    put_string(run, &run->argv[1], &run->argv[3])->expires_ms = at_ms;
+    put_value(run, &run->argv[1], &run->argv[3])->expires_ms = at_ms;
     store_ok(run);
 }
 
@@ -222,7 +222,7 @@ static void getset(struct store_run *run)
     if (wrong)
         return;
     reply_string(run, k);
-    put_string(run, &run->argv[1], &run->argv[2]);
+    put_value(run, &run->argv[1], &run->argv[2]);
 }
 
 static void getdel(struct store_run *run)
@@ -288,7 +288,7 @@ static bool in_pairs(struct store_run *run)
 static void put_all(struct store_run *run)
 {
     for (int i = 1; i < run->argc; i += 2)
-        put_string(run, &run->argv[i], &run->argv[i + 1]);
+        put_value(run, &run->argv[i], &run->argv[i + 1]);
 }
 
 static void mset(struct store_run *run)

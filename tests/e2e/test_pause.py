@@ -131,7 +131,7 @@ def test_it_is_shown(make_broker, masters1, clients, name):
     assert status == 503 and "paused" in text
     assert "[-]acquires: paused" in get(broker, "/readyz?verbose")[1]
     assert as_map(admin.cmd("MASTERS")[0])["new_locks"] == "paused"
-    assert "Paused" in get(broker, "/")[1]
+    assert '"Paused"' in get(broker, "/status.json")[1]
     assert "\nholdfast_paused 1\n" in get(broker, "/metrics")[1]
     admin.cmd("RESUME")
     assert get(broker, "/readyz")[0] == 200

@@ -94,14 +94,14 @@ for tool in spin gcc; do
     fi
 done
 
-# What the text of a failed assertion says.
+# model: what the text of a failed assertion says.
 property_of() {
     case $1 in
     *on_the_chain*) echo chain ;;
     *was_free*) echo covered ;;
     *published*) echo published ;;
-    *']!=3)'*) echo refused ;;
-    *']==3)'*) echo left ;;
+    dropin:*']!=3)'*) echo refused ;;
+    dropin:*']==3)'*) echo left ;;
     *given*) echo unique ;;
     *begun*) echo began-later ;;
     *'>hi)'*) echo order ;;
@@ -129,7 +129,7 @@ one() {
         return
     fi
     timeout 1200 ./pan "${options[@]}" >out 2>&1 || true
-    said=$(property_of "$(grep 'assertion violated' out || true)")
+    said=$(property_of "$model:$(grep 'assertion violated' out || true)")
     if ! grep -q 'errors: [0-9]' out || grep -qiE 'search depth too small|out of memory|truncated|bit statespace' out; then
         said='not searched to its end'
     elif [ "$kind" = configuration ]; then

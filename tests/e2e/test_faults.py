@@ -264,11 +264,13 @@ def test_a_watched_lock_lives_through_cut_connections(make_redis, make_proxy, ma
     proxies = [make_proxy(m.address) for m in masters]
     broker = make_broker({m.name: p.url for m, p in zip(masters, proxies)}, options={"lease": "3s"})
     holder = clients(broker, resp3=True, tell=True)
+    broker.wait_masters()
     token = holder.cmd("LOCK", name)[0]
     for _ in range(4):
         for proxy in proxies:
             proxy.cut_all()
         broker.wait_quorum()
+    broker.wait_masters()
     assert holder.cmd("RENEW", name)[0] == token
     assert not [p for p in holder.pushes if p[0] == "lost"]
 

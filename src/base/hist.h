@@ -1,14 +1,14 @@
 /* hist: a histogram of times in microseconds, of constant size.
  *
  * Log-linear, as HdrHistogram (http://hdrhistogram.org): each power of two is cut into HIST_SUBS
- * buckets, so a quantile is at most 1.6 % too large. From 1 us to 71 minutes; what is longer counts
- * as that. */
+ * buckets, so a quantile is at most 12.5 % too large. From 1 us to 71 minutes; what is longer
+ * counts as that. */
 #pragma once
 
 #include <stdint.h>
 
 enum {
-    HIST_SUB_BITS = 6,
+    HIST_SUB_BITS = 3,
     HIST_SUBS = 1 << HIST_SUB_BITS,
     HIST_BUCKETS = (32 - HIST_SUB_BITS + 1) * HIST_SUBS
 };

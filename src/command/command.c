@@ -162,7 +162,8 @@ static struct cmd_row *resolve(struct cmd_call *c)
 {
     const struct cmd *cmd = cmd_find(&c->argv[0]);
 
-    if (cmd == NULL || ((cmd->flags & CMD_DROP_IN) != 0 && !cmd_dropin_is_on())) {
+    if (cmd == NULL ||
+        ((cmd->flags & (CMD_DROP_IN | CMD_EITHER)) == CMD_DROP_IN && !cmd_dropin_is_on())) {
         cmd_reject_unknown(c);
         return NULL;
     }

@@ -35,6 +35,7 @@ enum {
     CMD_MULTI_OK = 1u << 10, /* its handler runs also after MULTI */
     CMD_RELEASE = 1u << 11,  /* gives back: always allowed for what the connection itself holds */
     CMD_DROP_IN = 1u << 12,  /* a command of Redis that is served on locks */
+    CMD_EITHER = 1u << 13,   /* one of its classes is enough */
 };
 #define CMD_CLASSES (CMD_LOCK | CMD_DROP_IN | CMD_INSPECT | CMD_ADMIN | CMD_CONNECTION)
 

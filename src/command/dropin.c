@@ -18,6 +18,7 @@
 #include "conf/conf.h"
 #include "dropin/cage.h"
 #include "dropin/probe.h"
+#include "session/user.h"
 #include "stats/stats.h"
 
 enum {
@@ -75,6 +76,8 @@ void cmd_dropin_ask(struct cmd_call *c, struct dropin_call *call)
     struct request *request = dropin_request(call);
 
     request->type = &call_type;
+    if (users_active() && !(c->session->user->allow & CONF_ALLOW_INSPECT))
+        dropin_call_hide_owners(call);
     session_ask(c->session, request);
     dropin_submit(call, c->now_ms);
 }

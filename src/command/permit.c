@@ -106,10 +106,18 @@ static const struct {
 /* Returns the name of a class that the user lacks; NULL: none. */
 static const char *missing_class(const struct user *u, unsigned flags)
 {
-    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++)
-        if ((flags & classes[i].flag) && !(u->allow & classes[i].allow))
-            return classes[i].name;
-    return NULL;
+    const char *missing = NULL;
+
+    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++) {
+        bool has = (u->allow & classes[i].allow) != 0;
+        if (!(flags & classes[i].flag))
+            continue;
+        if (has && (flags & CMD_EITHER))
+            return NULL;
+        if (!has && !missing)
+            missing = classes[i].name;
+    }
+    return missing;
 }
 
 /* ---- names ---- */

@@ -292,7 +292,7 @@ static const struct cmd table[] = {
     CMD_ROW("TIME", cmd_conn_time, 1, CMD_CONNECTION, "0.1.0",
             "Shows the wall clock of the broker.", ""),
     CMD_ROW_KEY("TTL", 2, "Answers for how many seconds a lock is held.", "key"),
-    CMD_ROW("TYPE", cmd_lock_type, 2, CMD_INSPECT, "0.1.0",
+    CMD_ROW("TYPE", cmd_lock_type, 2, CMD_INSPECT | CMD_DROP_IN | CMD_EITHER, "0.1.0",
             "Answers lock for what clients of this broker hold or wait for by LOCK, else as Redis.",
             "name"),
     CMD_ROW_KEY("UNLINK", -2, "DEL.", "key [key ...]"),

@@ -180,6 +180,11 @@ struct dropin_call *dropin_call_of(struct request *r)
     return (struct dropin_call *)r; /* its first member */
 }
 
+void dropin_call_hide_owners(struct dropin_call *c)
+{
+    c->job.hides_owners = true;
+}
+
 void dropin_submit(struct dropin_call *c, int64_t now_ms)
 {
     struct dropin *d = c->dropin;

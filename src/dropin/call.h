@@ -90,6 +90,9 @@ struct dropin_call *dropin_call_multi(struct dropin *, int db, const struct drop
 struct request *dropin_request(struct dropin_call *);
 struct dropin_call *dropin_call_of(struct request *);
 
+/* Before it is submitted: what is held by LOCK is shown to it without the owner. */
+void dropin_call_hide_owners(struct dropin_call *);
+
 /* Runs it. It is in its session's queue, and ends by request_finish(), perhaps before this returns.
  */
 void dropin_submit(struct dropin_call *, int64_t now_ms);

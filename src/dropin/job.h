@@ -46,6 +46,7 @@ struct job {
     bool is_multi;          /* the reply is an array, one element a command */
     bool is_watch;          /* looks at all names, and answers OK */
     bool read_only;         /* of the script */
+    bool hides_owners;      /* of LOCK: who has asked may not see them */
     int db;                 /* of the script */
     char error[192];        /* why it cannot be run at all; "": it can */
     struct resp_arg *words; /* all of them, and the block with all that they need */

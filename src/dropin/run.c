@@ -64,6 +64,26 @@ static void suppose_others(struct keys *k, int i, char kind, int64_t expires_ms,
     truth_fini(&others);
 }
 
+/* What is held by LOCK, without its owner. */
+static int suppose_hidden(struct keys *k, int i, int64_t expires_ms, int64_t ahead_ms)
+{
+    static const char text[] = "held by LOCK";
+    struct truth hidden = {.kind = TRUTH_NATIVE, .expires_ms = expires_ms};
+    buf_append(&hidden.text, text, sizeof text - 1);
+    int result = state_suppose(k, i, &hidden, ahead_ms);
+    truth_fini(&hidden);
+    return result;
+}
+
+static int suppose_truth(struct running *r, int i)
+{
+    const struct truth *t = r->truths[i];
+    struct run_tools *tools = r->tools;
+    return t->kind == TRUTH_NATIVE && r->job->hides_owners
+               ? suppose_hidden(&tools->keys, i, t->expires_ms, tools->ahead_ms)
+               : state_suppose(&tools->keys, i, t, tools->ahead_ms);
+}
+
 static void suppose_all(struct running *r, char others)
 {
     struct run_tools *t = r->tools;
@@ -72,7 +92,7 @@ static void suppose_all(struct running *r, char others)
         const struct truth *truth = r->truths[i];
         if (truth->kind == TRUTH_SPLIT)
             suppose_others(&t->keys, i, others, r->now_ms + OTHERS_LEFT_MS, t->ahead_ms);
-        else if (truth->kind == TRUTH_FOREIGN || state_suppose(&t->keys, i, truth, t->ahead_ms) < 0)
+        else if (truth->kind == TRUTH_FOREIGN || suppose_truth(r, i) < 0)
             r->unknown[i] = true;
     }
 }
@@ -141,13 +161,15 @@ static int refuse_native_write(const struct running *r, char *why, size_t size)
         const struct resp_arg *name = &r->job->names[i];
         if (t->kind != TRUTH_NATIVE || (!seen->wrote_value && !seen->wrote_time))
             continue;
-        bool is_shared = buf_len(&t->text) == 0;
+        struct resp_arg holder = {buf_head(&t->text), buf_len(&t->text)};
+        if (r->job->hides_owners)
+            holder = (struct resp_arg){"somebody", 8};
+        else if (holder.len == 0)
+            holder = (struct resp_arg){"readers or permits", 18};
         snprintf(why, size,
                  "writes to '%.*s', which is held by LOCK, by %.*s: only UNLOCK and "
                  "FORCEUNLOCK end that",
-                 (int)(name->len < 64 ? name->len : 64), name->ptr,
-                 is_shared ? 20 : (int)buf_len(&t->text),
-                 is_shared ? "readers or permits" : buf_head(&t->text));
+                 (int)(name->len < 64 ? name->len : 64), name->ptr, (int)holder.len, holder.ptr);
         return -1;
     }
     return 0;

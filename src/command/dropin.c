@@ -22,6 +22,7 @@
 #include "stats/stats.h"
 
 enum {
+    NAME_INSTRUCTIONS = 20000,   /* of each name but the first: a guess, an item of the exchange */
     SCRIPT_INSTRUCTIONS = 40000, /* of a usual script: a state, a run, an exchange */
     USUAL_STEPS = 500,
     STEP_INSTRUCTIONS = 2000, /* of one step, when it is about long texts */
@@ -79,6 +80,9 @@ void cmd_dropin_ask(struct cmd_call *c, struct dropin_call *call)
     if (users_active() && !(c->session->user->allow & CONF_ALLOW_INSPECT))
         dropin_call_hide_owners(call);
     session_ask(c->session, request);
+    int n_names = dropin_call_names(call);
+    if (n_names > 1)
+        cmd_charge((n_names - 1) * (int64_t)NAME_INSTRUCTIONS);
     dropin_submit(call, c->now_ms);
 }
 

@@ -326,3 +326,8 @@ long dropin_steps(const struct dropin *d)
 {
     return cage_steps(d->tools.cage);
 }
+
+int dropin_call_names(const struct dropin_call *c)
+{
+    return c->job.n_names;
+}

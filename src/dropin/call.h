@@ -93,6 +93,9 @@ struct dropin_call *dropin_call_of(struct request *);
 /* Before it is submitted: what is held by LOCK is shown to it without the owner. */
 void dropin_call_hide_owners(struct dropin_call *);
 
+/* Returns how many locks it is about: each is a part of what dropin_submit() costs. */
+int dropin_call_names(const struct dropin_call *);
+
 /* Runs it. It is in its session's queue, and ends by request_finish(), perhaps before this returns.
  */
 void dropin_submit(struct dropin_call *, int64_t now_ms);

@@ -21,7 +21,9 @@ from typed import Gone, shown
 SLACK_MS = 4000
 TIME_FROM = 15000   # an integer below that is no time: no program has a shorter one
 EXPIRY_LIMIT_S = 10
+TOLD_LIMIT_S = 2
 NULLS = ((b"*", None), (b"_", b""))
+NO_VALUES = ((b"$", None), (b"_", b""))
 SHRINK_LIMIT_S = 20
 
 SUBJECTS = {
@@ -75,11 +77,15 @@ class Pair:
             conn.close()
         self.conns = {}
 
-    def both(self, step):
-        """The two replies to one step; a closed connection is a reply, too."""
+    @property
+    def n_brokers(self):
+        return len(getattr(self.sides[1], "brokers", ()))
+
+    def both(self, step, asked=(0, 1)):
+        """The two replies to one step, or that of one side; a closed connection is a reply, too."""
         argv = [_at(word) if isinstance(word, tuple) else word for word in step.argv]
         replies = []
-        for side in (0, 1):
+        for side in asked:
             conn = self.conn(step.client, side)
             ask = emulated.ask if emulated.needed(argv) and not isinstance(self.sides[side], sides.Holdfast) else None
             try:
@@ -141,16 +147,20 @@ class FreeWatches:
     taken and freed again in between is as if nothing had happened. That one difference is meant."""
 
     def __init__(self, pair):
-        self.pair, self.watched = pair, {}
+        self.pair, self.watched, self.in_multi = pair, {}, set()
 
     def note(self, step):
         word = str(step.argv[0]).upper()
-        if word == "WATCH":
+        if word == "MULTI":
+            self.in_multi.add(step.client)
+        elif word == "WATCH" and step.client not in self.in_multi:   # there it is an error
             keys = self.watched.get(step.client, [])
             keys = keys + step.argv[1:] if self.pair.are_free(0, step.argv[1:]) else [None]
             self.watched[step.client] = keys
         elif word in ("UNWATCH", "DISCARD"):
             self.watched.pop(step.client, None)
+        if word in ("EXEC", "DISCARD"):
+            self.in_multi.discard(step.client)
 
     def excuse(self, step):
         """Before EXEC: whether it may be done here though it is not on the model."""
@@ -158,6 +168,27 @@ class FreeWatches:
             return False
         keys = self.watched.pop(step.client, [None])
         return None not in keys and self.pair.are_free(0, keys)
+
+
+def was_taken(step, reply):
+    """Whether a reply says that the step, one that takes only what is free, has taken the lock."""
+    words = [str(word).upper() for word in step.argv]
+    if words[0] == "SETNX":
+        return reply == (b":", 1)
+    if words[0] != "SET" or "NX" not in words[3:]:
+        return False
+    return reply in (NO_VALUES if "GET" in words[3:] else ((b"+", b"OK"),))
+
+
+def ask_until_told(pair, step, model, subject):
+    """A broker that has taken a lock refuses it from memory until it has heard, from the masters, that another broker
+    has ended that; a moment after who asked for the end was answered. The manual says so: the step is done again, as
+    its client would."""
+    until = time.monotonic() + TOLD_LIMIT_S
+    while pair.n_brokers > 1 and was_taken(step, model) and not alike(model, subject, False) and time.monotonic() < until:
+        time.sleep(0.001)
+        subject = pair.both(step, (1,))[0]
+    return subject
 
 
 def run(pair, program, steps):
@@ -175,6 +206,7 @@ def run(pair, program, steps):
             model, subject = pair.both(step)
             if excused and model in NULLS and subject[0] == b"*":
                 return None   # from here on they stand differently
+            subject = ask_until_told(pair, step, model, subject)
             same = alike(model, subject, step.has_time or _queues_time(step))
             trace.append((step, shown(model), shown(subject), same))
         if not trace[-1][3]:

@@ -21,7 +21,7 @@ from holdfastproc import HoldfastProc  # noqa: E402
 from redisproc import RedisProc  # noqa: E402
 
 LEASE_MS = 1000  # so short that a run sees as many leases end as begin
-NAME = "bench:__rand_int__"
+NAME = "bench:__rand_int__:__rand_int__"   # so many that none comes twice: redis-benchmark ends at an error
 OPTIONS = {"lease": "30s", "max_lease": "60s", "min_validity": "50ms", "request_timeout": "2s",
            "quarantine": "off"}
 SECTIONS = "\n[limits]\nmax_clients = 100000\nmax_clients_per_address = 100000\nmax_locks = 2000000\n" \

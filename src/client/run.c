@@ -43,7 +43,7 @@ static bool may_run(const struct client *c)
     const struct conf_client *limits = &c->set->limits;
     const struct session *s = &c->session;
 
-    return !s->closing && !session_is_blocked(s) && s->n_requests < limits->max_pending_requests &&
+    return !s->closing && !session_holds_back(s) && s->n_requests < limits->max_pending_requests &&
            c->full_since_ms == 0 && (int64_t)client_backlog(c) <= limits->output_buffer_soft;
 }
 

@@ -208,6 +208,7 @@ static void ask_broker(struct cmd_call *c, enum lock_verb verb, unsigned allowed
         return;
     }
     remember_owner(c->session, r->owner);
+    r->base.may_wait = r->wait_until_ms != 0;
     session_ask(c->session, &r->base);
     broker_submit(r->broker, r, &c->argv[first], n, c->now_ms);
 }

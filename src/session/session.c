@@ -216,6 +216,8 @@ void request_finish(struct request *r)
         r->type->free(r);
     else if (TAILQ_FIRST(&s->requests) == r)
         announce(s);
+    else if (r->may_wait && !session_is_blocked(s))
+        s->events->on_unblocked(s);
 }
 
 static void write_reply(struct session *s, struct request *r, int64_t now_ms)

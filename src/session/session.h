@@ -14,8 +14,8 @@
  *   A request:
  *     session_ask ---> RUNNING --request_finish--> DONE --session_flush--> freed
  *                        |  ^
- *          request_park  v  | request_unpark        (the session runs nothing behind it meanwhile)
- *                       PARKED
+ *          request_park  v  | request_unpark        (the session runs nothing behind it meanwhile,
+ *                       PARKED                        nor behind one that may come to that: may_wait)
  *     session_fini: RUNNING or PARKED -> type->abandon(): its owner finishes with it and frees it.
  */
 #include <stdbool.h>
@@ -52,6 +52,7 @@ struct request {
     int64_t arrived_us;      /* when its last byte came, CLOCK_BOOTTIME */
     uint16_t cmd;            /* row of the command table, for the statistics; set by cmd */
     bool done, parked, failed;
+    bool may_wait; /* set before session_ask: nothing said behind it is begun before it is done */
     bool granted; /* a lock was granted: how long that took is a wait, for the statistics */
     bool waited;  /* has ever been parked: its time says nothing about our speed */
     uint8_t subject_len;
@@ -63,7 +64,8 @@ TAILQ_HEAD(request_list, request);
 struct session_events {
     /* Something can be written: call session_flush() before this turn of the loop ends. */
     void (*on_ready)(struct session *);
-    /* No request is parked any more: go on with the commands that came behind it. */
+    /* No request is parked any more, or the last one, which may have waited, is done: go on with
+     * the commands that came behind it. */
     void (*on_unblocked)(struct session *);
     /* The session has to end, e.g. by `on_lost = close`; `reason` is for the log. The edge does not
      * close inside the call but at the end of the turn, after what is written has been sent. */
@@ -160,4 +162,12 @@ const struct request *session_waiting(const struct session *);
 static inline bool session_is_blocked(const struct session *s)
 {
     return s->n_parked > 0;
+}
+
+/* Must what is said now wait for a request that is parked, or may be before it is done? Such a
+ * request is the last one: nothing is begun behind it. */
+static inline bool session_holds_back(const struct session *s)
+{
+    const struct request *last = TAILQ_LAST(&s->requests, request_list);
+    return session_is_blocked(s) || (last && last->may_wait && !last->done);
 }

@@ -152,7 +152,7 @@ static void close_client(struct fuzz_client *c, bool orderly)
 
 static bool may_run(const struct fuzz_client *c)
 {
-    return c->there && !c->refused && !c->s.closing && !session_is_blocked(&c->s) &&
+    return c->there && !c->refused && !c->s.closing && !session_holds_back(&c->s) &&
            c->s.n_requests < 64;
 }
 

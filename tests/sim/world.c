@@ -234,7 +234,7 @@ static void run_ask(struct world_app *app, const struct world_ask *ask, int64_t 
 
 static void run_asks(struct world_app *app, int64_t now_ms)
 {
-    while (app->connected && app->n_run < app->n_asks && !session_is_blocked(&app->session)) {
+    while (app->connected && app->n_run < app->n_asks && !session_holds_back(&app->session)) {
         app->n_run++;
         run_ask(app, &app->asks[app->n_run - 1], now_ms);
     }

@@ -71,6 +71,15 @@ static void on_ready(struct session *s)
     client_ready(client_of(s));
 }
 
+/* A peer that has gone waits for nobody. */
+static void on_blocked(struct session *s)
+{
+    const struct client *c = client_of(s);
+
+    if (c->eof || c->finishing)
+        client_ready(client_of(s));
+}
+
 static void on_close(struct session *s, const char *reason)
 {
     client_finish(client_of(s), CLIENT_END_ASKED, reason);
@@ -79,6 +88,7 @@ static void on_close(struct session *s, const char *reason)
 static const struct session_events session_events = {
     .on_ready = on_ready,
     .on_unblocked = on_ready,
+    .on_blocked = on_blocked,
     .on_close = on_close,
     .on_written = cmd_written,
 };

@@ -295,8 +295,6 @@ static void watch_one(struct client *c, int64_t now_ms)
 
     if (ending && now_ms - c->ending_since_ms >= CLIENT_LINGER_MS)
         client_end_now(c, c->end, "took too long to take its last replies");
-    else if (c->eof && session_is_blocked(&c->session))
-        client_end_now(c, c->end, "closed by the peer");
     else if (c->partial_since_ms > 0 && limits->request_time_ms > 0 &&
              now_ms - c->partial_since_ms >= limits->request_time_ms)
         client_end_now(c, CLIENT_END_REQUEST, "did not finish a request in time (request_time)");

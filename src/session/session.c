@@ -179,8 +179,9 @@ void request_park(struct request *r)
     if (r->parked)
         return;
     r->parked = r->waited = true;
-    if (r->session)
-        r->session->n_parked++;
+    struct session *s = r->session;
+    if (s && s->n_parked++ == 0 && s->events->on_blocked)
+        s->events->on_blocked(s);
 }
 
 void request_unpark(struct request *r)

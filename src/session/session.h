@@ -14,8 +14,8 @@
  *   A request:
  *     session_ask ---> RUNNING --request_finish--> DONE --session_flush--> freed
  *                        |  ^
- *          request_park  v  | request_unpark        (the session runs nothing behind it meanwhile,
- *                       PARKED                        nor behind one that may come to that: may_wait)
+ *          request_park  v  | request_unpark        (the session runs nothing behind it meanwhile)
+ *                       PARKED
  *     session_fini: RUNNING or PARKED -> type->abandon(): its owner finishes with it and frees it.
  */
 #include <stdbool.h>
@@ -53,8 +53,8 @@ struct request {
     uint16_t cmd;            /* row of the command table, for the statistics; set by cmd */
     bool done, parked, failed;
     bool may_wait; /* set before session_ask: nothing said behind it is begun before it is done */
-    bool granted; /* a lock was granted: how long that took is a wait, for the statistics */
-    bool waited;  /* has ever been parked: its time says nothing about our speed */
+    bool granted;  /* a lock was granted: how long that took is a wait, for the statistics */
+    bool waited;   /* has ever been parked: its time says nothing about our speed */
     uint8_t subject_len;
     char subject[64]; /* the lock, cut: for the slow log and lists of waiters */
 };
@@ -67,6 +67,8 @@ struct session_events {
     /* No request is parked any more, or the last one, which may have waited, is done: go on with
      * the commands that came behind it. */
     void (*on_unblocked)(struct session *);
+    /* A request has been parked, the first of them. NULL: nobody wants to know. */
+    void (*on_blocked)(struct session *);
     /* The session has to end, e.g. by `on_lost = close`; `reason` is for the log. The edge does not
      * close inside the call but at the end of the turn, after what is written has been sent. */
     void (*on_close)(struct session *, const char *reason);

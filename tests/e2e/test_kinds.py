@@ -449,21 +449,23 @@ def test_mlock_of_sixty_four(people, name):
     assert a.err("MLOCK", 65, *names, name).code == "ERR"
 
 
-def test_a_grant_that_cannot_be_told_is_given_back(two_brokers, clients, name):
+def test_a_grant_that_cannot_be_told_is_given_back(make_broker, make_proxy, masters1, clients, name):
     """One of the names is released by another connection before the reply can leave; giving back the other
     one sends a message to the very connection whose reply is being written."""
-    here, there = two_brokers
-    m1, m2, busy = names_of(name, 3)
+    proxy = make_proxy(masters1[0].address)
+    here = make_broker({"a": proxy.url}, options={"request_timeout": "10s"}).wait_masters()
+    there = make_broker(masters1, options={"request_timeout": "10s"}).wait_masters()
+    m1, m2 = names_of(name, 2)
     a, b = clients(here, resp3=True), clients(here)
-    elsewhere = clients(there)
-    assert elsewhere.cmd("LOCK", busy, "LEASE", LONG)
     a.send("SUBSCRIBE", "lock:" + m2)
     a.recv_push()
-    a.send_raw(encode("LOCK", busy, "WAIT", 0, "LEASE", LONG) + encode("MLOCK", 2, m1, m2, "OWNER", "o", "LEASE", LONG))
-    wait_for("the grant", lambda: b.cmd("HOLDS", m1, "OWNER", "o"))
-    assert b.cmd("UNLOCK", m1, "OWNER", "o") == 1
-    assert elsewhere.cmd("UNLOCK", busy) == 1
-    assert a.recv()
+    rule = proxy.on("hold_reply", lambda request: request.is_eval and request.mentions(m1))
+    a.send("MLOCK", 2, m1, m2, "OWNER", "o", "LEASE", LONG)
+    rule.wait()
+    b.send("UNLOCK", m1, "OWNER", "o")
+    clients(here).cmd("PING")  # it has been read, and waits for the grant
+    rule.release()
+    assert b.recv() == 1
     assert a.recv() is None
     messages = [a.recv_push()[2].split()[0] for _ in range(2)]
     assert messages == ["granted", "released"]

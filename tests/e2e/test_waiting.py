@@ -216,6 +216,24 @@ def test_a_waiting_client_that_dies_is_passed_over(net, clients, name):
     assert counters(broker)["handovers"] == 1
 
 
+def test_who_closes_before_it_is_known_that_he_waits_frees_his_locks(net, clients, name):
+    """The end of the connection comes while the masters are asked for the lock for which it is to wait."""
+    broker, other, far = net.broker(), net.broker(), "far" + name
+    clients(other).cmd("LOCK", far, "LEASE", LONG)
+    wait_for_hold(net.masters, far)
+    holder, waiter = clients(broker), clients(broker)
+    holder.cmd("LOCK", name)
+    rules = [proxy.on("hold_reply", about(far)) for proxy in net.proxies[0]]
+    holder.send("LOCK", far, "WAIT", 0)
+    for rule in rules:
+        rule.wait()
+    holder.close()
+    waiter.cmd("PING")
+    for rule in rules:
+        rule.release()
+    assert waiter.cmd("LOCK", name, "WAIT", 2000)
+
+
 @pytest.mark.parametrize("end", ["close", "reset", "maxhold"])
 def test_the_end_of_a_holder_hands_over(net, clients, name, end):
     """At once after an orderly end; else when the lease or MAXHOLD is over. Never by asking around."""

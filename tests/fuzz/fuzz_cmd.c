@@ -111,7 +111,10 @@ static void on_close(struct session *s, const char *reason)
     s->closing = true;
 }
 
-static const struct session_events session_events = {on_session, on_session, on_close, cmd_written};
+static const struct session_events session_events = {.on_ready = on_session,
+                                                     .on_unblocked = on_session,
+                                                     .on_close = on_close,
+                                                     .on_written = cmd_written};
 
 static struct owner *make_owner(void)
 {

@@ -126,7 +126,8 @@ static void on_close(struct session *s, const char *reason)
 {
     (void)s, (void)reason;
 }
-static const struct session_events events = {on_ready, on_ready, on_close, NULL};
+static const struct session_events events = {
+    .on_ready = on_ready, .on_unblocked = on_ready, .on_close = on_close};
 
 static void write_call(struct request *r, struct resp_writer *w, int64_t ms)
 {

@@ -336,7 +336,8 @@ static void on_close(struct session *s, const char *reason)
     }
 }
 
-static const struct session_events session_events = {on_session, on_session, on_close, NULL};
+static const struct session_events session_events = {
+    .on_ready = on_session, .on_unblocked = on_session, .on_close = on_close};
 
 void world_connect(int index, int broker, const char *owner)
 {

@@ -11,7 +11,7 @@
 
 static struct session s;
 static struct buf out;
-static int n_ready, n_unblocked, n_written, n_freed, n_abandoned;
+static int n_ready, n_unblocked, n_blocked, n_written, n_freed, n_abandoned;
 
 static void on_ready(struct session *session)
 {
@@ -23,6 +23,12 @@ static void on_unblocked(struct session *session)
 {
     ck_assert(!session_is_blocked(session));
     n_unblocked++;
+}
+
+static void on_blocked(struct session *session)
+{
+    ck_assert(session_is_blocked(session));
+    n_blocked++;
 }
 
 static void on_close(struct session *session, const char *reason)
@@ -39,7 +45,11 @@ static void on_written(struct request *r)
     n_written++;
 }
 
-static const struct session_events events = {on_ready, on_unblocked, on_close, on_written};
+static const struct session_events events = {.on_ready = on_ready,
+                                             .on_unblocked = on_unblocked,
+                                             .on_blocked = on_blocked,
+                                             .on_close = on_close,
+                                             .on_written = on_written};
 
 /* A request that is answered by its number and the time of writing. */
 struct question {
@@ -98,7 +108,7 @@ static void expect(const char *want)
 
 static void setup(void)
 {
-    n_ready = n_unblocked = n_written = n_freed = n_abandoned = 0;
+    n_ready = n_unblocked = n_blocked = n_written = n_freed = n_abandoned = 0;
     session_init(&s, 1, &events, &out, 5);
 }
 
@@ -176,6 +186,7 @@ START_TEST(parked_requests_block)
     request_park(a);
     request_park(b);
     ck_assert_uint_eq(s.n_parked, 2);
+    ck_assert_int_eq(n_blocked, 1);
     ck_assert(session_is_blocked(&s));
     request_unpark(a);
     request_unpark(a);

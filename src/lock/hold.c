@@ -271,20 +271,26 @@ void hold_check(struct broker *b, struct hold *h, int64_t now_ms)
     hold_schedule(b, h);
 }
 
+/* Why it is lost: `other`, unless no renewal is planned because its MAXHOLD ends before the next
+ * lease would. */
+static enum lost_reason why_over(const struct hold *h, int64_t now_ms, enum lost_reason other)
+{
+    return h->end_ms <= now_ms || h->renew_ms == INT64_MAX ? LOST_MAX_HOLD : other;
+}
+
 static void on_hold_due(struct broker *b, struct due *due, int64_t now_ms)
 {
     struct hold *h = (struct hold *)((char *)due - offsetof(struct hold, due));
     if (is_over(h, now_ms)) {
         if (hold_is_renewed(h))
-            hold_lose(b, h, h->end_ms <= now_ms ? LOST_MAX_HOLD : LOST_PAUSE, true, now_ms);
+            hold_lose(b, h, why_over(h, now_ms, LOST_PAUSE), true, now_ms);
         else
             hold_over(b, h, now_ms);
         return;
     }
     if (hold_is_renewed(h)) {
         if (now_ms >= lost_ms(h)) {
-            hold_lose(b, h, h->renew_ms == INT64_MAX ? LOST_MAX_HOLD : LOST_NO_QUORUM, false,
-                      now_ms);
+            hold_lose(b, h, why_over(h, now_ms, LOST_NO_QUORUM), false, now_ms);
             return;
         }
         if (now_ms >= h->renew_ms)

@@ -199,6 +199,24 @@ START_TEST(maxhold_ends_it)
 }
 END_TEST
 
+/* The broker comes late to its end, by less than what is taken off a lease for safety too. */
+START_TEST(maxhold_is_no_pause)
+{
+    story_begin(1, 1, "x");
+    uint64_t pauses = stats.lost_pause;
+    story_gets(0, "LOCK n MAXHOLD 60");
+    world_run_ms(20);
+    world_broker_pause(0, true);
+    world_run_ms(20 + _i);
+    world_broker_pause(0, false);
+    world_run_ms(200);
+    ck_assert_uint_eq(stats.lost_pause, pauses);
+    const char *push = world_push(0);
+    ck_assert_msg(strstr(push, "max-hold") != NULL, "%s", push);
+    world_end();
+}
+END_TEST
+
 /* Taken back at the very end of its MAXHOLD: there is nothing left to be told of. */
 START_TEST(taken_back_when_maxhold_ends)
 {
@@ -457,6 +475,7 @@ static Suite *renew_suite(void)
     tcase_add_test(c, the_machine_sleeps);
     tcase_add_test_raise_signal(c, a_clock_that_sleeps_too, SIGABRT);
     tcase_add_loop_test(c, maxhold_ends_it, 0, 2);
+    tcase_add_loop_test(c, maxhold_is_no_pause, 0, 30);
     tcase_add_loop_test(c, taken_back_when_maxhold_ends, 0, 20);
     tcase_add_test(c, nothing_after_the_release);
     tcase_add_test(c, a_broken_connection_is_not_renewed);

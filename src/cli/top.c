@@ -125,8 +125,8 @@ static void put_quantiles(struct buf *out, const char *label, const char *info, 
 static void put_figures(const struct top *t, const char *info, struct buf *out)
 {
     long long lost = 0;
-    static const char *const losses[] = {"lost_no_quorum", "lost_gone", "lost_moved", "lost_forced",
-                                         "lost_pause"};
+    static const char *const losses[] = {"lost_no_quorum", "lost_gone",   "lost_moved",
+                                         "lost_left",      "lost_forced", "lost_pause"};
     for (size_t i = 0; i < sizeof losses / sizeof losses[0]; i++)
         lost += ask_info_int(info, losses[i]);
     buf_printf(out, "locks      %8lld held         %8lld waiting      %8lld clients\n",

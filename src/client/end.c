@@ -159,7 +159,8 @@ void client_end_now(struct client *c, enum client_end end, const char *reason)
         log_end(c, end, reason, now_ms);
     c->dead = c->session.closing = true;
     leave_lists(c);
-    set->ends_left -= 1 + (int)((s->n_requests + s->n_subscriptions + s->n_holds) / END_SMALL);
+    set->ends_left -=
+        1 + (int)((s->n_requests + s->n_subscriptions + s->n_holds + s->n_entered) / END_SMALL);
     (*ends[end].counter)++;
     cmd_session_end(&c->session);
     set->events->on_end(set->arg, &c->session, end, now_ms);

@@ -10,6 +10,7 @@ const LOSSES = {
     'no-quorum': 'too few masters confirmed its renewal in time',
     'gone': 'a majority of the masters had it no more',
     'moved': 'its owner took it back on another connection or broker',
+    'left': 'the connection to which it belonged has ended',
     'max-hold': 'its MAXHOLD was over',
     'forced': 'an administrator said FORCEUNLOCK',
     'pause': 'this broker stood still for longer than the lease',

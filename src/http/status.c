@@ -156,8 +156,9 @@ static json_t *figures_json(const struct http_view *v)
         {"waiting", g->waiters},
         {"granted", (int64_t)stats.acquires_granted},
         {"commands", (int64_t)stats.total_commands_processed},
-        {"lost", (int64_t)(stats.lost_no_quorum + stats.lost_max_hold + stats.lost_gone +
-                           stats.lost_moved + stats.lost_forced + stats.lost_pause)},
+        {"lost",
+         (int64_t)(stats.lost_no_quorum + stats.lost_max_hold + stats.lost_gone + stats.lost_moved +
+                   stats.lost_left + stats.lost_forced + stats.lost_pause)},
         {"jeopardy", v->n_jeopardy},
         {"clients", g->clients_connected},
         {"max_clients", g->max_clients},

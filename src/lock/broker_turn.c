@@ -40,6 +40,7 @@ static void release_left(struct broker *b, struct hold *h, int64_t now_ms)
 {
     stats.releases_disconnect++;
     b->leaves_left--;
+    hold_tell_guests(b, h, now_ms);
     broker_end_hold(b, h, NULL, now_ms);
 }
 
@@ -48,6 +49,7 @@ void broker_session_end(struct broker *b, struct session *s, bool orderly, int64
     struct hold *h;
     bool release = release_at_end(b, orderly);
     broker_begin(b, now_ms);
+    hold_guest_ends(s);
     while ((h = LIST_FIRST(&s->holds))) {
         if (!release || !h->watched || h->state == HOLD_LOST)
             hold_orphan(b, h);

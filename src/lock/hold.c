@@ -182,6 +182,7 @@ void hold_end(struct broker *b, struct hold *h, enum hold_after after)
     due_cancel(&b->due, &h->due);
     lock_remove_hold(h->lock, h);
     end_references(h);
+    hold_drop_guests(h);
     h->after = (uint8_t)after;
     work_ended(&b->work, h);
     work_look(&b->work, h->lock);
@@ -195,6 +196,8 @@ void hold_over(struct broker *b, struct hold *h, int64_t now_ms)
      * failed, and that keeps others out for as long as its owner was told. */
     bool is_early = h->state == HOLD_LOST && now_ms < h->deadline_ms && now_ms < h->end_ms;
     bool inherits = h->inherits && now_ms <= h->since_ms + b->conf.max_lease_ms;
+    if (h->state != HOLD_LOST)
+        hold_tell_guests(b, h, now_ms);
     if (is_early || inherits) {
         hold_end(b, h, HOLD_AFTER_RUN);
         return;
@@ -224,6 +227,12 @@ void hold_lose(struct broker *b, struct hold *h, enum lost_reason reason, bool a
         hold_schedule(b, h);
 }
 
+void hold_tell_guests(const struct broker *b, const struct hold *h, int64_t now_ms)
+{
+    if (!LIST_EMPTY(&h->guests))
+        notify_lost(b, h, LOST_LEFT, now_ms);
+}
+
 void hold_moved(struct broker *b, struct hold *h, enum lost_reason reason, int64_t now_ms)
 {
     if (h->state != HOLD_LOST)
@@ -238,6 +247,7 @@ void hold_rejoin(struct broker *b, struct hold *h, const struct lock_request *r)
     if (!h->session && h->watched)
         h->renew_ms = b->now_ms; /* nobody has renewed it since its connection went */
     leave_session(b, h);
+    hold_drop_guest(h, r->base.session);
     h->session = r->base.session;
     h->tell = r->tell;
     join_session(b, h);

@@ -44,6 +44,9 @@ void hold_set_busy(struct hold *, struct lock_request *);
  * now; else it stays until its deadline, so that nobody else gets it before. */
 void hold_lose(struct broker *, struct hold *, enum lost_reason, bool at_once, int64_t now_ms);
 
+/* It ends with the connection to which it belonged: others who have entered it are told. */
+void hold_tell_guests(const struct broker *, const struct hold *, int64_t now_ms);
+
 /* Somebody else has it now (its owner elsewhere, or a stranger): its holder is told, and it ends.
  */
 void hold_moved(struct broker *, struct hold *, enum lost_reason, int64_t now_ms);
@@ -82,6 +85,17 @@ void hold_check(struct broker *, struct hold *, int64_t now_ms);
 /* Gives the hold to the connection of this request, under the same token: the LOCK that it was
  * granted for is repeated. */
 void hold_rejoin(struct broker *, struct hold *, const struct lock_request *);
+
+/* The connection of this request has entered the hold: it is told of its end, unless the hold is
+ * its own. */
+void hold_entered(struct hold *, const struct lock_request *);
+/* It has given it back once. */
+void hold_left(struct hold *, uint64_t session_id);
+/* It, or everybody who has entered the hold, is told no more. NULL: does nothing. */
+void hold_drop_guest(struct hold *, const struct session *);
+void hold_drop_guests(struct hold *);
+/* The connection ends: what it has entered is another one's. */
+void hold_guest_ends(struct session *);
 
 /* Renews it no longer: its connection has gone, without an order to release. */
 void hold_orphan(struct broker *, struct hold *);

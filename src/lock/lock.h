@@ -86,6 +86,16 @@ struct hold_ref {
     uint64_t released_by; /* it has ended: session that said UNLOCK; 0: none */
 };
 
+/* A connection that has entered a hold which belongs to another connection of its owner, or to none
+ * any more: it relies on the hold, and is told when that ends without it (hold_guest.c). */
+struct hold_guest {
+    LIST_ENTRY(hold_guest) of_hold, of_session;
+    struct hold *hold;
+    struct session *session;
+    uint32_t count; /* entered so often */
+    bool tell;
+};
+
 /* What follows when a hold has ended: broker does it when the flow that ended it has returned. */
 enum hold_after {
     HOLD_AFTER_NOTHING, /* whoever ended it sees to the lock */
@@ -127,6 +137,7 @@ struct hold {
         STAILQ_ENTRY(hold) ended; /* ENDED: in broker->work.ended */
     };
     LIST_HEAD(, hold_ref) refs;
+    LIST_HEAD(, hold_guest) guests;
     LIST_ENTRY(hold) of_session; /* valid while session is not NULL, or `leaves` */
     struct owner *owner;
     struct hold_ids *ids; /* of the LOCKs that it counts; NULL: none had one */

@@ -86,6 +86,7 @@ static int64_t use_hold(struct multilock_name *item, int64_t now_ms)
     if (!item->repeated) {
         hold_use_lease(m->broker, h, m->request, now_ms);
         hold_add_id(h, m->request->id);
+        hold_entered(h, m->request);
     }
     return h->deadline_ms;
 }

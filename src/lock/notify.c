@@ -23,18 +23,19 @@ static const struct {
     [LOST_NO_QUORUM] = {"no-quorum", &stats.lost_no_quorum},
     [LOST_GONE] = {"gone", &stats.lost_gone},
     [LOST_MOVED] = {"moved", &stats.lost_moved},
+    [LOST_LEFT] = {"left", &stats.lost_left},
     [LOST_MAX_HOLD] = {"max-hold", &stats.lost_max_hold},
     [LOST_FORCED] = {"forced", &stats.lost_forced},
     [LOST_PAUSE] = {"pause", &stats.lost_pause},
 };
 
 /* ["what", name, token, text or number] */
-static void push(const struct hold *h, const char *what, const char *text, int64_t number,
-                 int64_t now_ms)
+static void push_to(struct session *s, const struct hold *h, const char *what, const char *text,
+                    int64_t number, int64_t now_ms)
 {
-    if (!h->tell || !h->session || h->session->proto < 3)
+    if (s->proto < 3)
         return;
-    struct resp_writer w = session_push(h->session, now_ms);
+    struct resp_writer w = session_push(s, now_ms);
     resp_push(&w, 4);
     resp_str(&w, what);
     resp_bulk(&w, h->lock->name, h->lock->name_len);
@@ -43,8 +44,15 @@ static void push(const struct hold *h, const char *what, const char *text, int64
         resp_str(&w, text);
     else
         resp_int(&w, number > 0 ? number : 0);
-    session_push_end(h->session);
+    session_push_end(s);
     stats.messages_sent++;
+}
+
+/* To the connection that it belongs to. */
+static void push(const struct hold *h, const char *what, int64_t number, int64_t now_ms)
+{
+    if (h->tell && h->session)
+        push_to(h->session, h, what, NULL, number, now_ms);
 }
 
 static void publish(const struct hold *h, const char *what, const char *text, int64_t now_ms)
@@ -72,7 +80,7 @@ void notify_released(const struct hold *h, int64_t now_ms)
 
 void notify_renewed(const struct hold *h, int64_t now_ms)
 {
-    push(h, "renewed", NULL, h->deadline_ms - now_ms, now_ms);
+    push(h, "renewed", h->deadline_ms - now_ms, now_ms);
 }
 
 /* A quorum that is lost can take all holds along. What is lost has lines of its own, which those
@@ -93,14 +101,14 @@ void notify_jeopardy(const struct hold *h, int64_t now_ms)
         log_warn("lock",
                  "in jeopardy: a renewal failed token=%" PRId64 " left_ms=%" PRId64 " name=%s",
                  h->token, h->deadline_ms - now_ms, h->lock->name);
-    push(h, "jeopardy", NULL, h->deadline_ms - now_ms, now_ms);
+    push(h, "jeopardy", h->deadline_ms - now_ms, now_ms);
 }
 
 void notify_safe(const struct hold *h, int64_t now_ms)
 {
     if (may_log(&other_lines, now_ms))
         log_info("lock", "safe again token=%" PRId64 " name=%s", h->token, h->lock->name);
-    push(h, "safe", NULL, h->deadline_ms - now_ms, now_ms);
+    push(h, "safe", h->deadline_ms - now_ms, now_ms);
 }
 
 /* For the status page. */
@@ -115,6 +123,16 @@ static void remember(const struct hold *h, const char *reason, int64_t now_ms)
     lostlog_add(&entry, h->lock->name, h->lock->name_len);
 }
 
+/* Tells one connection, and ends it where that is wanted. */
+static void lost_to(const struct broker *b, struct session *s, bool tell, const struct hold *h,
+                    const char *reason, int64_t now_ms)
+{
+    if (tell)
+        push_to(s, h, "lost", reason, 0, now_ms);
+    if (b->conf.on_lost == CONF_LOST_CLOSE)
+        s->events->on_close(s, "a lock that it held was lost");
+}
+
 void notify_lost(const struct broker *b, const struct hold *h, enum lost_reason reason,
                  int64_t now_ms)
 {
@@ -127,13 +145,15 @@ void notify_lost(const struct broker *b, const struct hold *h, enum lost_reason 
                  name, h->token, h->deadline_ms - now_ms, h->session ? h->session->id : 0,
                  h->lock->name);
     remember(h, name, now_ms);
-    push(h, "lost", name, 0, now_ms);
+    if (h->session && reason != LOST_LEFT)
+        lost_to(b, h->session, h->tell, h, name, now_ms);
+    const struct hold_guest *g;
+    LIST_FOREACH(g, &h->guests, of_hold)
+        lost_to(b, g->session, g->tell, h, name, now_ms);
     publish(h, "lost", name, now_ms);
     if (pubsub_wanted("lost", 4)) {
         int len =
             snprintf(message, sizeof message, "%s %" PRId64 " %s", h->lock->name, h->token, name);
         (void)pubsub_publish("lost", 4, message, (size_t)len, now_ms);
     }
-    if (b->conf.on_lost == CONF_LOST_CLOSE && h->session)
-        h->session->events->on_close(h->session, "a lock that it held was lost");
 }

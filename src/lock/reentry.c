@@ -74,14 +74,18 @@ static void written(struct broker *b, struct hold *h, struct lock_request *r, st
                     int64_t now_ms)
 {
     hold_seen(h, round);
-    if (r->verb == VERB_UNLOCK)
+    if (r->verb == VERB_UNLOCK) {
+        hold_left(h, r->by_session);
         return;
+    }
     hold_confirmed(b, h, round, now_ms);
     hold_follow(h, round);
     if (r->item) /* of several names none is granted yet */
         return;
     hold_use_lease(b, h, r, now_ms);
     hold_add_id(h, r->id);
+    if (r->verb == VERB_LOCK)
+        hold_entered(h, r);
 }
 
 /* `why`: what the first round said when this one takes back what that one wrote; NULL: it is the

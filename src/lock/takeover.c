@@ -17,7 +17,8 @@
  * other owners, which are lost. MAXHOLD and count go on to the claim: this broker knows the count
  * better than the masters. TELL does not: the new connection may not want pushes. Returns the IDs
  * that the owner's hold counts. */
-static struct hold_ids *end_old(struct broker *b, struct lock *l, struct claim *c, int64_t now_ms)
+static struct hold_ids *end_old(struct broker *b, struct lock *l, struct claim *c,
+                                const struct session *taker, int64_t now_ms)
 {
     struct hold_ids *ids;
     struct hold *h;
@@ -32,6 +33,7 @@ static struct hold_ids *end_old(struct broker *b, struct lock *l, struct claim *
     c->count = h->count;
     ids = h->ids;
     h->ids = NULL;
+    hold_drop_guest(h, taker);
     hold_moved(b, h, LOST_MOVED, now_ms);
     return ids;
 }
@@ -39,7 +41,7 @@ static struct hold_ids *end_old(struct broker *b, struct lock *l, struct claim *
 static void go_on_with_hold(struct broker *b, struct claim *c, struct lock_request *r,
                             int64_t now_ms)
 {
-    struct hold_ids *ids = end_old(b, c->lock, c, now_ms);
+    struct hold_ids *ids = end_old(b, c->lock, c, r->base.session, now_ms);
     hold_start(b, c->lock, c, r, now_ms)->ids = ids;
     r->goes_on = true;
     work_ready(&b->work, r); /* UNLOCK: what it came for; RENEW: the lease begins now */

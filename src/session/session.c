@@ -92,6 +92,7 @@ void session_init(struct session *s, uint64_t id, const struct session_events *e
     TAILQ_INIT(&s->requests);
     TAILQ_INIT(&s->multilocks);
     LIST_INIT(&s->holds);
+    LIST_INIT(&s->entered);
     TAILQ_INIT(&s->subscriptions);
 }
 
@@ -105,7 +106,8 @@ void session_fini(struct session *s, int64_t now_ms)
 {
     struct request *r;
 
-    assert(LIST_EMPTY(&s->holds) && !s->owner && TAILQ_EMPTY(&s->subscriptions));
+    assert(LIST_EMPTY(&s->holds) && LIST_EMPTY(&s->entered) && !s->owner &&
+           TAILQ_EMPTY(&s->subscriptions));
     s->ended = s->ready = true; /* nobody flushes it any more */
     while ((r = TAILQ_FIRST(&s->requests)) != NULL) {
         unlink_request(s, r);

@@ -95,6 +95,8 @@ struct session {
     TAILQ_HEAD(, multilock) multilocks; /* MLOCK and MUNLOCK that are not over; multilock.h */
     LIST_HEAD(, hold) holds;            /* that belong to this connection, those with LEASE too */
     uint32_t n_holds;
+    LIST_HEAD(, hold_guest) entered; /* holds that do not belong to it, and that it has entered */
+    uint32_t n_entered;
     TAILQ_HEAD(, subscription) subscriptions; /* pubsub.h */
     uint32_t n_subscriptions, n_patterns;     /* in the list; patterns among them */
     char *name;                               /* CLIENT SETNAME; NULL: none */

@@ -89,6 +89,7 @@ struct stats_gauges;
     X(lost_max_hold, "locks_lost", "reason=\"max_hold\"", "")                                      \
     X(lost_gone, "locks_lost", "reason=\"gone\"", "")                                              \
     X(lost_moved, "locks_lost", "reason=\"moved\"", "")                                            \
+    X(lost_left, "locks_lost", "reason=\"left\"", "")                                              \
     X(lost_forced, "locks_lost", "reason=\"forced\"", "")                                          \
     X(lost_pause, "locks_lost", "reason=\"pause\"", "")                                            \
     X(renewals_ok, "lease_renewals", "outcome=\"ok\"", "Renewals of one hold, by outcome.")        \

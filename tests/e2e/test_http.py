@@ -398,7 +398,7 @@ def test_metrics_that_alerts_are_made_of(web):
     ("holdfast_protocol_errors_total", "kind", "resp http tls"),
     ("holdfast_lock_acquires_total", "outcome", "granted busy timeout no_quorum late draining"),
     ("holdfast_lock_releases_total", "reason", "client disconnect expired forced"),
-    ("holdfast_locks_lost_total", "reason", "no_quorum max_hold gone moved forced pause"),
+    ("holdfast_locks_lost_total", "reason", "no_quorum max_hold gone moved left forced pause"),
     ("holdfast_lease_renewals_total", "outcome", "ok failed lost"),
     ("holdfast_config_reloads_total", "outcome", "ok failed"),
     ("holdfast_memory_bytes", "kind", "used clients locks"),

@@ -50,12 +50,82 @@ START_TEST(what_stands_behind_goes_on_when_it_is_granted)
 }
 END_TEST
 
+/* ---- who has entered what belongs to another connection ---- */
+
+enum { OTHER = 1, STRANGER = 2 };
+
+/* x enters on a second connection what belongs to the first one. */
+static int64_t enter_twice(int n_servers)
+{
+    story_begin(n_servers, 1, "xxy");
+    int64_t token = story_gets(0, "LOCK n TELL");
+    ck_assert_int_eq(story_gets(OTHER, "LOCK n TELL"), token);
+    return token;
+}
+
+START_TEST(who_has_entered_is_told_when_it_is_released)
+{
+    enter_twice(_i);
+    world_close(0, true);
+    world_run_ms(10);
+    story_pushed(OTHER, "lost n");
+    (void)story_gets(STRANGER, "LOCK n");
+    world_end();
+}
+END_TEST
+
+START_TEST(who_has_entered_is_told_when_it_lapses)
+{
+    enter_twice(_i);
+    world_close(0, false);
+    world_say(STRANGER, "LOCK n WAIT 0");
+    world_run_ms(4000);
+    story_pushed(OTHER, "lost n");
+    (void)story_granted(STRANGER);
+    world_end();
+}
+END_TEST
+
+START_TEST(who_has_left_is_not_told)
+{
+    enter_twice(3);
+    world_say(OTHER, "UNLOCK n");
+    world_run_ms(10);
+    story_answers(OTHER, "0");
+    world_close(0, true);
+    world_run_ms(10);
+    story_pushed(OTHER, "");
+    world_end();
+}
+END_TEST
+
+/* RENEW makes it his, and the end of the first connection is nothing to him. */
+START_TEST(who_renews_keeps_it)
+{
+    enter_twice(3);
+    (void)story_gets(OTHER, "RENEW n");
+    story_pushed(0, "lost n");
+    world_close(0, true);
+    world_run_ms(10);
+    story_pushed(OTHER, "");
+    world_say(STRANGER, "LOCK n");
+    world_run_ms(10);
+    story_answers(STRANGER, "nil");
+    world_end();
+}
+END_TEST
+
 static Suite *waiting_suite(void)
 {
     Suite *s = suite_create("waiting");
     TCase *c = tcase_create("waiting");
     tcase_add_loop_test(c, nothing_is_begun_behind_one_that_waits, 0, 2 * WAITS * BEHIND);
     tcase_add_test(c, what_stands_behind_goes_on_when_it_is_granted);
+    tcase_add_loop_test(c, who_has_entered_is_told_when_it_is_released, 1, 2);
+    tcase_add_loop_test(c, who_has_entered_is_told_when_it_is_released, 3, 4);
+    tcase_add_loop_test(c, who_has_entered_is_told_when_it_lapses, 3, 4);
+    tcase_add_test(c, who_has_left_is_not_told);
+    tcase_add_test(c, who_renews_keeps_it);
     suite_add_tcase(s, c);
     return s;
 }

@@ -117,14 +117,14 @@ LOCKINFO = map_with(kind=KIND, limit=one_of(nothing, integer), holding=integer, 
 PUSHES = {
     "message": row(text, text, text),
     "pmessage": row(text, text, text, text),
-    "lost": row(text, text, TOKEN, word("no-quorum", "gone", "moved", "max-hold", "forced", "pause")),
+    "lost": row(text, text, TOKEN, word("no-quorum", "gone", "moved", "left", "max-hold", "forced", "pause")),
     "renewed": row(text, text, TOKEN, integer),
     "jeopardy": row(text, text, TOKEN, integer),
     "safe": row(text, text, TOKEN, integer),
 }
 CONFIRMATIONS = ("subscribe", "unsubscribe", "psubscribe", "punsubscribe")
 MONITOR_RE = re.compile(r'\d+\.\d+ \[0 [^]]*\] "')
-MESSAGE_RE = re.compile(r"(granted|released|lost) \d+( \S+)?$|\S+ \d+ (no-quorum|gone|moved|max-hold|forced|pause)$")
+MESSAGE_RE = re.compile(r"(granted|released|lost) \d+( \S+)?$|\S+ \d+ (no-quorum|gone|moved|left|max-hold|forced|pause)$")
 
 
 # ---- making requests ---------------------------------------------------------------------------

@@ -32,6 +32,6 @@ void notify_released(const struct hold *, int64_t now_ms);
 void notify_renewed(const struct hold *, int64_t now_ms);
 void notify_jeopardy(const struct hold *, int64_t now_ms);
 void notify_safe(const struct hold *, int64_t now_ms);
-/* Also tells other connections that have entered it, counts it, and ends all these connections where
- * `on_lost = close`. LOST_LEFT: tells and ends only the others. */
+/* Also tells other connections that have entered it, counts it, and ends all these connections
+ * where `on_lost = close`. LOST_LEFT: tells and ends only the others. */
 void notify_lost(const struct broker *, const struct hold *, enum lost_reason, int64_t now_ms);

@@ -854,6 +854,15 @@ static const struct script_case script_cases[] = {
         "acquire a,b,c - x.1 X 1000 50 7 group=g/3 x.2 X 1000 51 7 group=g/3 x.3 X 1000 52 7 group=h/1 -> -5 0 0 -5 0 0 1 52 0",
         "acquire a,b - x.1 X 1000 50 7 group=g/3 y.2 X 1000 51 7 - -> -5 0 0 1 53 0",
         "STATE a -> free"}},
+    {"a numbered reader who is the first in the line gets in, a broker's own ticket lets no reader past", {
+        "LISTEN b1",
+        "acquire n - x.1 X 1000 50 7 mode=s -> 1 50 0",
+        "line n - b1/2 -> 1",
+        "acquire n - y.1 Y 1000 5 7 ticket=b1/3,place=keep,mode=s -> 0 0 1",
+        "acquire n - y.2 Y 1000 5 7 ticket=b1/2,place=keep,mode=s -> 1 51 0",
+        "LINE n -> ",
+        "line n - b1 -> 1",
+        "acquire n - z.1 Z 1000 5 7 ticket=b1,place=keep,mode=s -> 0 0 1"}},
     {"a group of several kinds", {
         "LISTEN b1",
         "acquire a,b,c - x1.1 X 1000 50 7 group=g0/3 x2.1 X 1000 51 7 mode=s,group=g0/3 x3.1 X 1000 52 7 mode=2:0,group=g0/3 -> 1 50 0 1 51 0 1 52 0",

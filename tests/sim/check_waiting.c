@@ -1,5 +1,6 @@
 /* Who waits, and what stands behind him, as stories in virtual time. */
 #include <check.h>
+#include <string.h>
 
 #include "stats/stats.h"
 #include "story.h"
@@ -46,6 +47,73 @@ START_TEST(what_stands_behind_goes_on_when_it_is_granted)
     story_granted(0);
     story_answers(0, "[[");
     story_answers(0, "1");
+    world_end();
+}
+END_TEST
+
+/* ---- readers ---- */
+
+static char name[2];
+
+static bool is_reader(const char *owner)
+{
+    int limit;
+    const char *kind = world_kind(name, owner, &limit);
+    return kind && strcmp(kind, "SHARED") == 0;
+}
+
+static void find_name(const char *reader)
+{
+    for (name[0] = 'a'; name[0] < 'z' && !is_reader(reader); name[0]++) {
+    }
+}
+
+/* A lock that the judge knows as one of readers, and four of them, two at each broker. */
+static void begin_readers(int n_servers)
+{
+    int n = 0;
+    story_begin(n_servers, 2, "");
+    world.conf.kinds = true;
+    for (char owner[] = "a"; n < 4 && owner[0] <= 'z'; owner[0]++) {
+        if (n == 0)
+            find_name(owner);
+        if (is_reader(owner)) {
+            world_connect(n, n / 2, owner);
+            n++;
+        }
+    }
+    ck_assert_int_eq(n, 4);
+}
+
+static void reads(int app, const char *options)
+{
+    world_say(app, "LOCK %s SHARED %s", name, options);
+    world_run_ms(10);
+    (void)story_granted(app);
+}
+
+START_TEST(a_fair_reader_gets_in_beside_a_reader)
+{
+    begin_readers(_i);
+    reads(0, "");
+    for (int app = 1; app < 4; app++)
+        reads(app, "FAIR WAIT 5000");
+    world_end();
+}
+END_TEST
+
+/* Not past a writer, at whichever broker. */
+START_TEST(a_fair_reader_stays_behind_a_writer)
+{
+    begin_readers(_i);
+    reads(0, "");
+    world_say(2, "LOCK %s FAIR WAIT 5000", name);
+    world_run_ms(20);
+    world_say(1, "LOCK %s SHARED FAIR WAIT 5000", name);
+    world_say(3, "LOCK %s SHARED FAIR WAIT 5000", name);
+    world_run_ms(1500);
+    for (int app = 1; app < 4; app++)
+        story_answers(app, "");
     world_end();
 }
 END_TEST
@@ -121,6 +189,10 @@ static Suite *waiting_suite(void)
     TCase *c = tcase_create("waiting");
     tcase_add_loop_test(c, nothing_is_begun_behind_one_that_waits, 0, 2 * WAITS * BEHIND);
     tcase_add_test(c, what_stands_behind_goes_on_when_it_is_granted);
+    tcase_add_loop_test(c, a_fair_reader_gets_in_beside_a_reader, 1, 2);
+    tcase_add_loop_test(c, a_fair_reader_gets_in_beside_a_reader, 3, 4);
+    tcase_add_loop_test(c, a_fair_reader_stays_behind_a_writer, 1, 2);
+    tcase_add_loop_test(c, a_fair_reader_stays_behind_a_writer, 3, 4);
     tcase_add_loop_test(c, who_has_entered_is_told_when_it_is_released, 1, 2);
     tcase_add_loop_test(c, who_has_entered_is_told_when_it_is_released, 3, 4);
     tcase_add_loop_test(c, who_has_entered_is_told_when_it_lapses, 3, 4);

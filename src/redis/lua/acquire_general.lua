@@ -7,10 +7,10 @@
 --@ shares.lua
 --@ older.lua
 --@ acquire_wish.lua
+--@ acquire_turn.lua
 --@ acquire_exclusive.lua
 --@ acquire_reader.lua
 --@ acquire_permit.lua
---@ acquire_turn.lua
 
 -- Writes the hold of item i with its token. Returns how far that is above the floor.
 local function put(i, key, hold, lease)

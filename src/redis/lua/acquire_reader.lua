@@ -5,6 +5,12 @@ function reader.part(w)
     return 'r:' .. w.owner
 end
 
+-- Does somebody stand in the line before this one? A broker's ticket may stand there for another one of its waiters.
+local function is_behind_others(w)
+    local first = call('LINDEX', w.key .. ':line', 0)
+    return first and not (first == w.ticket and is_numbered(first))
+end
+
 function reader.judge(w)
     local hold, alone = hold_key(w.key, reader.part(w)), read(w.key)
     if alone and not alone.op then
@@ -21,8 +27,8 @@ function reader.judge(w)
         return ACQUIRE_HELD, left(call('PTTL', w.key))
     elseif limit then
         return ACQUIRE_OTHER_KIND, limit
-    elseif live > 0 and w.place ~= 'front' and call('LLEN', w.key .. ':line') > 0 then
-        return ACQUIRE_HELD, 0 -- somebody in the line may want it alone: readers who come later do not overtake him
+    elseif live > 0 and w.place ~= 'front' and is_behind_others(w) then
+        return ACQUIRE_HELD, 0 -- one of them may want it alone: readers who come later do not overtake him
     end
     return nil, nil, alone and alone.owner == w.owner
 end

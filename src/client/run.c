@@ -5,10 +5,10 @@
  * order in which clients began to wait. All clients that have just sent something run at most
  * CLIENT_TURN_ALL together, and so do those with commands left; and no more sockets are read or
  * written than their quota allows (stream.h). What the broker itself has to do in a turn (server.c)
- * never waits for more than that. A client runs no command while one of its requests is parked (as
- * behind BLPOP), while too many are in flight, or while the peer does not take its replies. Reading
- * goes on meanwhile, so that the end of the connection is seen, until more than one longest request
- * has piled up.
+ * never waits for more than that. A client runs no command while one of its requests is parked, or
+ * may yet be (as behind BLPOP), while too many are in flight, or while the peer does not take its
+ * replies. Reading goes on meanwhile, so that the end of the connection is seen, until more than
+ * one longest request has piled up.
  *
  * Invariants: bytes are left in the stream only when the client stalls, has_more, or a request is
  * half there; only the last is the peer's fault and counts against its time (partial_since_ms). */

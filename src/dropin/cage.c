@@ -16,9 +16,10 @@
 
 #include "base/util.h"
 
-/* An instruction of Lua is watched one by one when it is dear, else only every so often. */
+/* The hook runs after so many instructions of Lua: after each one when texts are long, as each can
+ * then cost much; else more seldom. */
 enum { HOOK_INSTRUCTIONS = 64, HOOK_STEPS = 256 };
-/* What Lua allocates for a text beside its bytes, nearly. */
+/* Bytes that Lua allocates for a text beside its characters, about. */
 enum { TEXT_HEADER = 24 };
 
 /* ---- long texts make instructions dear ---- */

@@ -30,7 +30,7 @@ struct source {
     size_t longest; /* token */
 };
 
-/* Within lua_cpcall(): to compile takes memory. */
+/* Compiles the body within lua_cpcall(), as it may run out of memory. */
 static int compile(lua_State *lua)
 {
     struct source *s = lua_touserdata(lua, 1);
@@ -90,7 +90,7 @@ static bool is_full(const struct cage *c, size_t more)
     return n >= c->bodies_max || c->bodies_bytes + more > CAGE_KEPT;
 }
 
-/* Keeps what was compiled; those that were not used for longest make room. */
+/* Keeps a compiled body; drops the least recently used ones to make room. */
 static struct cage_body *keep_body(struct cage *c, const char *sha1, const struct source *s,
                                    size_t bytes)
 {

@@ -40,7 +40,7 @@ static double number_or(lua_State *lua, int i, double otherwise)
     return n >= -MUCH && n <= MUCH ? n : (n > 0 ? MUCH : -MUCH);
 }
 
-/* As many values as come back: each is copied with every call that they are given to. */
+/* Refuses more values than VALUES_MAX, else charges a step for each: every call copies them. */
 void cage_charge_values(lua_State *lua, double n)
 {
     if (n > VALUES_MAX)
@@ -48,7 +48,7 @@ void cage_charge_values(lua_State *lua, double n)
     cage_charge(lua, n > 0 ? 1 + (int64_t)n : 1);
 }
 
-/* It walks over places that hold nothing. */
+/* Charges next() for the empty slots that it walks over. */
 static void charge_next(lua_State *lua)
 {
     cage_want_table(lua, 1);
@@ -79,7 +79,8 @@ static void charge_repeat(lua_State *lua)
     cage_charge(lua, 1 + (int64_t)(n + n * (double)len / BYTES_PER_STEP));
 }
 
-/* lua_objlen() of a number would make it a text, of 14 digits. */
+/* Asks for the length of texts only: lua_objlen() of a number would turn it into a text of 14
+ * digits. */
 static void charge_format(lua_State *lua)
 {
     int64_t steps = 1;
@@ -90,7 +91,7 @@ static void charge_format(lua_State *lua)
     cage_charge(lua, steps);
 }
 
-/* Elements behind the place move by one. */
+/* Charges for the elements behind the place, each of which moves by one. */
 static void charge_move(lua_State *lua, double n, int place)
 {
     double at = luaL_checknumber(lua, place);
@@ -113,7 +114,7 @@ static void charge_remove(lua_State *lua)
         charge_move(lua, (double)lua_objlen(lua, 1), 2);
 }
 
-/* Lua stops at the first element that is no text, and so does the bill. */
+/* Charges for the elements up to the first that is no text, where Lua stops as well. */
 static void charge_concat(lua_State *lua)
 {
     size_t separator;
@@ -159,7 +160,7 @@ static const struct charged rows[] = {
 enum { ROWS = sizeof rows / sizeof rows[0] };
 _Static_assert((int)ROWS <= (int)CAGE_FUNCTIONS, "room for all");
 
-/* In the frame of Lua's own function, so that its errors name it as ever. */
+/* Charges, then runs Lua's own function in this frame, so that its errors name it as Lua would. */
 static int charged_call(lua_State *lua)
 {
     lua_Integer row = lua_tointeger(lua, lua_upvalueindex(1));

@@ -34,7 +34,7 @@ static int pairs(lua_State *lua)
     return 3;
 }
 
-/* Lua's own counts in int, and writes where it should not when that overflows. */
+/* Replaces Lua's own unpack(), whose int counter overflows and then writes out of bounds. */
 static int unpack(lua_State *lua)
 {
     cage_want_table(lua, 1);
@@ -49,7 +49,8 @@ static int unpack(lua_State *lua)
     return (int)(last - first + 1);
 }
 
-/* As Redis: the text of {err=text} instead of the table. A refusal goes on. */
+/* Calls like pcall() of Redis: gives the text of {err=text} in place of the table; raises a refusal
+ * again. */
 static int protected_call(lua_State *lua)
 {
     struct cage *c = cage_of(lua);

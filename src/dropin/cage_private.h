@@ -67,7 +67,7 @@ _Noreturn void cage_refuse_on(lua_State *);
 /* Counts so many steps, and what has been allocated meanwhile. */
 void cage_charge(lua_State *, int64_t steps);
 
-/* There is a text of so many bytes from now on. */
+/* Notes that the run has made a text of so many bytes. */
 void cage_note_text(struct cage *, size_t len);
 
 /* Begins to count: a run with a body whose texts are no longer than this, or the compiling of one.
@@ -77,12 +77,12 @@ void cage_count_compiling(struct cage *);
 /* Ends the counting; frees some of what is no longer used. */
 void cage_count_end(struct cage *);
 
-/* The body, compiled; NULL: it is no Lua and the error has been added, or it is refused. */
+/* Returns the compiled body; NULL: it is no Lua and the error has been added, or it is refused. */
 const struct cage_body *cage_compile(struct cage *, const char *body, size_t len, const char *sha1,
                                      struct store_reply *out);
 void cage_bodies_fini(struct cage *);
 
-/* How many tokens a body has: no fewer than Lua sees; and how many bytes the longest has. */
+/* Counts the tokens of a body, never fewer than Lua sees, and the bytes of the longest one. */
 int cage_tokens(const char *body, size_t len, size_t *longest);
 
 /* Makes the globals of all scripts, in a new state. */
@@ -93,18 +93,18 @@ void cage_redis_open(lua_State *); /* pushes the table `redis`, unprotected */
 void cage_charges_open(struct cage *, const char *library);
 /* Refuses more values than a call may give back, else charges them. */
 void cage_charge_values(lua_State *, double n);
-/* The argument is a table of the script's own. Else an error, or refuses. */
+/* Checks that argument i is a table of the script's own: raises an error, or refuses. */
 void cage_want_table(lua_State *, int i);
 /* Replaces the table on top by one that looks the same but cannot be written. A field that it lacks
  * refuses the script when `library` has it in Redis. */
 void cage_protect(lua_State *, const char *library);
 /* Puts an empty table in place of the one on top: reads go to that one, writes are errors. */
 void cage_hide(lua_State *);
-/* The value on top gets a metatable that has this function and nothing else. */
+/* Gives the value on top a metatable that has this function and nothing else. */
 void cage_set_meta(lua_State *, const char *event, lua_CFunction);
 /* Raises an error for a global that there is not, or refuses when Redis has it. An __index. */
 int cage_on_missing_global(lua_State *);
-/* The table at i can be written: it is the script's own. Else refuses. */
+/* Refuses when the table at i is a library, not the script's own. */
 void cage_want_own(lua_State *, int i);
 /* Sets KEYS and ARGV. */
 void cage_set_words(lua_State *, const char *name, const struct resp_arg *words, int n);

@@ -19,7 +19,7 @@ static int raise(lua_State *lua, const char *text)
 
 /* ---- calls ---- */
 
-/* A number is told as Redis does it: as %.17g writes it. False: no text and no number. */
+/* Takes an argument as a word, a number as Redis does: by %.17g. False: no text and no number. */
 static bool take_lua_word(lua_State *lua, int i, struct resp_arg *word, char number[32])
 {
     if (lua_type(lua, i) == LUA_TNUMBER) {
@@ -47,7 +47,7 @@ static const char *take_lua_words(lua_State *lua, struct resp_arg *words, char (
     return NULL;
 }
 
-/* The reply becomes values of Lua, whose texts are no longer than its own. */
+/* Pushes the reply as values of Lua, and notes that their texts are no longer than its own. */
 static void push_reply(lua_State *lua, struct cage *c)
 {
     size_t longest = 0;

@@ -7,7 +7,7 @@
 
 #include "dropin/lua_value.h"
 
-/* On the way to the error handler of Redis: level 0 is the handler, 1 what has raised it. */
+/* Writes the error as the error handler of Redis does: level 0 is the handler, 1 the raiser. */
 static int on_lua_error(lua_State *lua)
 {
     lua_Debug at;
@@ -42,7 +42,7 @@ static int on_lua_error(lua_State *lua)
     return 1;
 }
 
-/* The error on top, as Redis tells it to a client. */
+/* Adds the error on top to the reply, worded as Redis words it for a client. */
 static void add_error(lua_State *lua, const char *sha1, struct store_reply *out)
 {
     int error = lua_gettop(lua);

@@ -17,7 +17,7 @@ static bool is_of_word(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* The end of a long text, or of a comment, that begins at `at` as [[ or [=[; NULL: none does. */
+/* Returns the end of a long text or comment that begins at `at` by [[ or [=[; NULL: none does. */
 static const char *long_end(const char *at, const char *end)
 {
     const char *p = at + 1;
@@ -36,7 +36,7 @@ static const char *long_end(const char *at, const char *end)
     return end;
 }
 
-/* The end of a text in quotes; `end` when it has none in its line, which is no Lua. */
+/* Returns the end of a text in quotes; `end` when its line does not close it, which is no Lua. */
 static const char *quoted_end(const char *at, const char *end)
 {
     char quote = *at++;

@@ -125,7 +125,7 @@ static const char *special_kind(lua_State *lua)
     return NULL;
 }
 
-/* What is no 64-bit integer becomes the least one, as the processors do it that Redis runs on. */
+/* Cuts a number towards zero; what is no 64-bit integer becomes the least one, as on x86-64. */
 static int64_t towards_zero(double d)
 {
     return d >= -0x1p63 && d < 0x1p63 ? (int64_t)d : INT64_MIN;

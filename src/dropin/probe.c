@@ -250,7 +250,7 @@ static void try_state(struct probe *p, const struct supposed *s, const struct ou
     buf_fini(&state);
 }
 
-/* A kind of state with less or no time left. */
+/* Tries a state again with little time left, and with none. */
 static void try_times(struct probe *p, struct supposed s, const struct outcome *with_time)
 {
     static const enum left others[] = {LEFT_FOR_EVER, LEFT_SOON};
@@ -262,7 +262,8 @@ static void try_times(struct probe *p, struct supposed s, const struct outcome *
     }
 }
 
-/* Held by somebody else, and by each owner that makes a difference. */
+/* Tries a key held by somebody whom the script does not know, and by each owner that it may know.
+ */
 static void try_kind(struct probe *p, int key, char kind)
 {
     struct supposed s = {.key = key, .kind = kind, .owner = ANOTHER, .count = 1};
@@ -285,7 +286,7 @@ static void try_kind(struct probe *p, int key, char kind)
     outcome_fini(&another);
 }
 
-/* What the first run has left is a state as good as any. */
+/* Tries the state that the first run has left behind. */
 static void try_again(struct probe *p)
 {
     struct buf state = {0};

@@ -134,7 +134,7 @@ static bool say_fields(struct buf *out, const struct store_reply *old,
     return is_kept;
 }
 
-/* Which operation the change is, and what of it is worth telling. */
+/* Names the lock operation that the change is, for people. */
 static const char *name_change(const struct probe_state *old, const struct probe_state *new,
                                struct buf *details)
 {

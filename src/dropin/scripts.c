@@ -24,7 +24,7 @@ static void put_script_last(struct scripts *all, struct script_body *s)
     HASH_ADD(hh, all->by_sha1, sha1, CAGE_SHA1, s); /* NOLINT(clang-analyzer-unix.Malloc): uthash */
 }
 
-/* Puts it last in the order of use; returns a reference. */
+/* Marks the script as used last; returns a reference to its body. */
 static struct script_body *use(struct scripts *all, struct script_body *s)
 {
     HASH_DEL(all->by_sha1, s);

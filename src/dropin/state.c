@@ -54,7 +54,7 @@ static bool take_pair(struct cursor *c, struct resp_arg pair[2])
     return take_item(c, &pair[0]) && take_item(c, &pair[1]);
 }
 
-/* What is behind the head is a hash: pairs to the end, at least one. */
+/* Returns whether all behind the head is a hash: pairs to the end, at least one. */
 static bool is_hash(struct cursor c)
 {
     struct resp_arg pair[2];
@@ -148,7 +148,7 @@ static int write_hash(struct keys *k, int i, struct buf *out)
     return result;
 }
 
-/* Appends the text of what is there, of whatever length. */
+/* Appends the text of what stands under key i, however long. */
 static int write_found(struct keys *k, int i, struct buf *out, struct state_found *found)
 {
     struct store_seen seen = store_see(&k->store, &k->names[i]);

@@ -3,6 +3,7 @@
 #include "dropin/call.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 #include "dropin/call_private.h"
 #include "dropin/probe.h"
 #include "lock/broker.h"
+#include "lock/locktab.h"
 
 enum { CAGE_BODIES = 500, SPARES_MAX = 256, SPARE_BYTES = 512 };
 
@@ -54,6 +56,7 @@ static void free_all(struct dropin_call *c)
     truth_fini(&c->one_item.truth);
     buf_fini(&c->one_name.text);
     run_fini(&c->run);
+    job_fini(&c->job);
     free(c);
 }
 
@@ -101,10 +104,10 @@ void dropin_called(struct dropin *d, const char *text, size_t len)
     size_t key_len = len - (size_t)(key - text);
     if (key_len < sizeof prefix + 1 || memcmp(key, prefix, sizeof prefix - 1) != 0)
         return;
-    const char *name = key + sizeof prefix - 1;
-    size_t name_len = key_len - sizeof prefix; /* less the closing brace */
-    memory_ended(&d->memory, name, name_len, text, (size_t)(space - text));
-    turns_each(&d->turns, name, name_len, doubt_call);
+    const struct locktab_name name =
+        locktab_name(key + sizeof prefix - 1, key_len - sizeof prefix); /* less the closing brace */
+    memory_ended(&d->memory, &name, text, (size_t)(space - text));
+    turns_each(&d->turns, &name, doubt_call);
 }
 
 /* ---- calls ---- */
@@ -128,6 +131,8 @@ void call_make_slots(struct dropin_call *c)
     c->slots = n > 1 ? util_alloc(n * sizeof *c->slots) : &c->one_slot;
     c->items = n > 1 ? util_alloc(n * sizeof *c->items) : &c->one_item;
     c->run.names = n > 1 ? util_alloc(n * sizeof *c->run.names) : &c->one_name;
+    for (size_t i = 0; i < n; i++)
+        c->slots[i].lock = locktab_name(c->job.locks[i].ptr, c->job.locks[i].len);
 }
 
 struct dropin_call *dropin_call_command(struct dropin *d, int db,
@@ -248,7 +253,8 @@ static void recycle(struct dropin_call *c)
     struct buf told = emptied(c->one_item.truth.text), text = emptied(c->one_name.text);
     struct buf truth = emptied(c->one_slot.truth.text);
     store_reply_fini(&c->run.published);
-    memset(c, 0, sizeof *c);
+    job_clear(&c->job, SPARE_BYTES);
+    memset(c, 0, offsetof(struct dropin_call, job));
     store_reply_clear(&reply);
     c->run.reply = reply;
     c->one_item.truth.text = told;
@@ -268,7 +274,6 @@ void dropin_call_free(struct dropin_call *c)
 {
     struct dropin *d = c->dropin;
     free_slots(c);
-    job_fini(&c->job);
     dropin_watch_drop(c->watch);
     if (d->n_spares == SPARES_MAX || is_large(c)) {
         free_all(c);

@@ -11,6 +11,7 @@
 #include "dropin/scripts.h"
 #include "dropin/turns.h"
 #include "lock/due.h"
+#include "lock/locktab.h"
 #include "session/session.h"
 
 TAILQ_HEAD(dropin_calls, dropin_call);
@@ -44,6 +45,7 @@ struct dropin_watch {
 
 /* One name of a call. */
 struct slot {
+    struct locktab_name lock;
     struct truth truth; /* over which it runs */
     struct seat seat;
     struct watched *watched; /* EXEC: as what it must be found; NULL: not watched */
@@ -63,12 +65,11 @@ struct dropin_call {
     struct dropin *dropin;
     TAILQ_ENTRY(dropin_call) listed; /* in calls or finished */
     struct due due;                  /* end of a pause */
-    struct job job;
-    struct run run;              /* the last one */
-    struct dropin_watch *watch;  /* WATCH, EXEC: one reference; NULL: none */
-    struct slot *slots;          /* one for each name of the job; NULL: it has not begun */
-    struct exchange_item *items; /* of the last exchange: the first n_items of as many */
-    struct slot one_slot;        /* where there is only one name */
+    struct run run;                  /* the last one */
+    struct dropin_watch *watch;      /* WATCH, EXEC: one reference; NULL: none */
+    struct slot *slots;              /* one for each name of the job; NULL: it has not begun */
+    struct exchange_item *items;     /* of the last exchange: the first n_items of as many */
+    struct slot one_slot;            /* where there is only one name */
     struct exchange_item one_item;
     struct run_name one_name;
     int n_items;
@@ -80,6 +81,7 @@ struct dropin_call {
     bool at_once;    /* what was told was told of all names at once */
     bool is_aborted; /* EXEC: a watched name is not as it was */
     int64_t submitted_ms, asked_ms;
+    struct job job; /* last: job_clear() */
 };
 
 /* ---- call.c ---- */

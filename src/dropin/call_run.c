@@ -92,10 +92,9 @@ static bool cannot_be_asked(const struct dropin_call *c)
 static bool is_refused_from_memory(struct dropin_call *c, int64_t now_ms)
 {
     struct dropin *d = c->dropin;
-    const struct resp_arg *lock = &c->job.locks[0];
     bool is_refused = !c->run.writes && job_wants_free(&c->job) &&
                       c->run.reply.nodes[0].kind != STORE_ERROR &&
-                      memory_is_sure(&d->memory, d->broker, lock->ptr, lock->len, now_ms);
+                      memory_is_sure(&d->memory, d->broker, &c->slots[0].lock, now_ms);
     d->figures.from_memory += is_refused;
     return is_refused;
 }
@@ -110,7 +109,7 @@ static void fill_item(struct dropin_call *c, int i)
     struct broker *b = c->dropin->broker;
     const struct run_name *name = &c->run.names[i];
     struct exchange_item *item = &c->items[c->n_items];
-    item->lock = locktab_get(&b->locks, c->job.locks[i].ptr, c->job.locks[i].len);
+    item->lock = locktab_get_name(&b->locks, &c->slots[i].lock);
     item->guess = &c->slots[i].truth;
     item->what = (enum exchange_what)name->what;
     item->text = buf_head(&name->text);
@@ -188,13 +187,13 @@ static void try_again_later(struct dropin_call *c)
  */
 static void forget_ended(struct dropin_call *c, int64_t now_ms)
 {
+    static const struct truth nothing = {.kind = TRUTH_FREE};
     for (int i = 0; i < c->job.n_names; i++) {
         struct slot *slot = &c->slots[i];
         bool ends = slot->truth.kind == TRUTH_DROPIN || slot->truth.kind == TRUTH_NATIVE;
         if (!ends || slot->truth.expires_ms > now_ms)
             continue;
-        truth_fini(&slot->truth);
-        slot->truth = (struct truth){.kind = TRUTH_FREE};
+        truth_copy(&slot->truth, &nothing);
         slot->is_told = false;
     }
 }
@@ -231,8 +230,7 @@ static void guess(struct dropin_call *c, int64_t now_ms)
 {
     struct dropin *d = c->dropin;
     for (int i = 0; i < c->job.n_names; i++) {
-        const struct resp_arg *lock = &c->job.locks[i];
-        memory_guess(&d->memory, d->broker, lock->ptr, lock->len, &c->slots[i].truth, now_ms);
+        memory_guess(&d->memory, d->broker, &c->slots[i].lock, &c->slots[i].truth, now_ms);
         c->slots[i].is_told = false;
     }
 }
@@ -262,7 +260,7 @@ void call_begin(struct dropin_call *c, int64_t now_ms)
     c->state = CALL_WAITS;
     c->submitted_ms = now_ms;
     for (int i = 0; i < c->job.n_names; i++)
-        turns_join(&d->turns, &c->slots[i].seat, c->job.locks[i].ptr, c->job.locks[i].len, c);
+        turns_join(&d->turns, &c->slots[i].seat, &c->slots[i].lock, c);
     if (c->job.is_multi && c->watch)
         call_watch_bind(c);
     start(c, now_ms);
@@ -282,12 +280,12 @@ static void remember_truth(struct dropin_call *c, enum exchange_end end)
 {
     struct memory *m = &c->dropin->memory;
     for (int j = 0; j < c->n_items; j++) {
-        const struct resp_arg *lock = &c->job.locks[c->item_slot[j]];
+        const struct locktab_name *lock = &c->slots[c->item_slot[j]].lock;
         const struct truth *t = &c->items[j].truth;
         if (end == EXCHANGE_FAILED || c->doubted)
-            memory_forget(m, lock->ptr, lock->len);
+            memory_forget(m, lock);
         else
-            memory_put(m, lock->ptr, lock->len, t, c->asked_ms);
+            memory_put(m, lock, t, c->asked_ms);
     }
 }
 
@@ -337,9 +335,8 @@ static void on_call_pause_over(struct broker *b, struct due *due, int64_t now_ms
     struct dropin_call *c = (struct dropin_call *)((char *)due - offsetof(struct dropin_call, due));
     struct dropin *d = c->dropin;
     for (int i = 0; i < c->job.n_names; i++) {
-        const struct resp_arg *lock = &c->job.locks[i];
         if (c->slots[i].truth.kind == TRUTH_SPLIT)
-            memory_guess(&d->memory, b, lock->ptr, lock->len, &c->slots[i].truth, now_ms);
+            memory_guess(&d->memory, b, &c->slots[i].lock, &c->slots[i].truth, now_ms);
         c->slots[i].is_told = false;
     }
     run_and_ask(c, now_ms);

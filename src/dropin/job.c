@@ -31,7 +31,11 @@ static struct filling make_room(struct job *job, int n_commands, size_t n_words,
 {
     size_t commands_at = n_words * sizeof(struct resp_arg);
     size_t text_at = commands_at + (size_t)n_commands * sizeof *job->commands;
-    char *block = util_realloc(NULL, text_at + bytes + 1);
+    char *block = (char *)job->words;
+    if (text_at + bytes > job->room) {
+        job->room = text_at + bytes;
+        block = util_realloc(block, job->room);
+    }
     job->words = (struct resp_arg *)(void *)block;
     job->commands = (struct job_command *)(void *)(block + commands_at);
     job->n_commands = n_commands;
@@ -51,7 +55,7 @@ static struct resp_arg *fill(struct filling *f, const struct resp_arg *argv, int
     return first;
 }
 
-static bool job_word_is(const struct resp_arg *word, const char *text)
+static inline bool job_word_is(const struct resp_arg *word, const char *text)
 {
     return word->len == strlen(text) && strncasecmp(word->ptr, text, word->len) == 0;
 }
@@ -194,6 +198,20 @@ void job_fini(struct job *job)
     script_body_unref(job->script);
     free(job->words);
     free(job->lock_text);
+}
+
+void job_clear(struct job *job, size_t room_max)
+{
+    struct resp_arg *words = job->words;
+    size_t room = job->room;
+    if (room <= room_max)
+        job->words = NULL;
+    job_fini(job);
+    memset(job, 0, offsetof(struct job, error) + 1);
+    if (room <= room_max) {
+        job->words = words;
+        job->room = room;
+    }
 }
 
 bool job_wants_free(const struct job *job)

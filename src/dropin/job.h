@@ -35,8 +35,6 @@ struct job_command {
 };
 
 struct job {
-    struct resp_arg names[KEYS_MAX]; /* keys, as the client says them */
-    struct resp_arg locks[KEYS_MAX]; /* names of their locks */
     int n_names;
     struct script_body *script;   /* one reference; NULL: commands */
     struct resp_arg *keys, *args; /* of the script */
@@ -48,12 +46,17 @@ struct job {
     bool read_only;         /* of the script */
     bool hides_owners;      /* of LOCK: who has asked may not see them */
     int db;                 /* of the script */
-    char error[192];        /* why it cannot be run at all; "": it can */
     struct resp_arg *words; /* all of them, and the block with all that they need */
+    size_t room;            /* bytes of that block; also of one for the next job */
     char *lock_text; /* names of locks that are not those of the keys; NULL: there are none */
+    /* What follows is not cleared for the next job. */
+    char error[192];                 /* why it cannot be run at all; "": it can */
+    struct resp_arg names[KEYS_MAX]; /* keys, as the client says them: n_names of them */
+    struct resp_arg locks[KEYS_MAX]; /* names of their locks */
 };
 
-/* All of these begin with a job that is all zero, and copy the words. */
+/* All of these begin with a job that is all zero, or that job_clear() has cleared; they copy the
+ * words. */
 void job_commands(struct job *, int db, const struct dropin_command *, int n);
 /* Takes over the reference. NULL: NOSCRIPT. */
 void job_script(struct job *, int db, struct script_body *, const struct dropin_script *);
@@ -63,6 +66,8 @@ void job_watch(struct job *, int db, const struct resp_arg *names, int n);
 int job_add_name(struct job *, const struct resp_arg *name, const struct resp_arg *lock);
 void job_too_many(struct job *); /* its error */
 void job_fini(struct job *);
+/* Ends it, but for memory of up to `room_max` bytes for the words of the next one. */
+void job_clear(struct job *, size_t room_max);
 
 /* True for SET with NX and without GET, and SETNX: it is refused when anything stands there. */
 bool job_wants_free(const struct job *);

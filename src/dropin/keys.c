@@ -1,69 +1,9 @@
-/* What is served stands in a table: where the keys of a command are, and what it looks at. What it
- * writes, the store tells. */
+/* What a command looks at, the traits of its row say (store.h); what it writes, the store tells. */
 #include "dropin/keys.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-
-enum { NO_KEY, ONE_KEY, ALL_KEYS };
-enum {
-    READS_TIME = 1,
-    READS_CLOCK = 2,
-    MAY_READ_TIME = 4 /* with a condition on it */,
-    COUNTS = 8
-};
-
-static const struct {
-    const char *name;
-    uint8_t keys, reads;
-} served[] = {
-    {"GET", ONE_KEY, 0},
-    {"SET", ONE_KEY, 0},
-    {"SETNX", ONE_KEY, 0},
-    {"SETEX", ONE_KEY, 0},
-    {"PSETEX", ONE_KEY, 0},
-    {"GETSET", ONE_KEY, 0},
-    {"GETDEL", ONE_KEY, 0},
-    {"GETEX", ONE_KEY, 0},
-    {"GETRANGE", ONE_KEY, 0},
-    {"MGET", ALL_KEYS, 0},
-    {"STRLEN", ONE_KEY, 0},
-    {"INCR", ONE_KEY, COUNTS},
-    {"INCRBY", ONE_KEY, COUNTS},
-    {"DECR", ONE_KEY, COUNTS},
-    {"DECRBY", ONE_KEY, COUNTS},
-    {"DEL", ALL_KEYS, 0},
-    {"UNLINK", ALL_KEYS, 0},
-    {"DELEX", ONE_KEY, 0},
-    {"DELIFEQ", ONE_KEY, 0},
-    {"EXISTS", ALL_KEYS, 0},
-    {"TYPE", ONE_KEY, 0},
-    {"EXPIRE", ONE_KEY, MAY_READ_TIME},
-    {"PEXPIRE", ONE_KEY, MAY_READ_TIME},
-    {"EXPIREAT", ONE_KEY, MAY_READ_TIME},
-    {"PEXPIREAT", ONE_KEY, MAY_READ_TIME},
-    {"PERSIST", ONE_KEY, 0},
-    {"TTL", ONE_KEY, READS_TIME},
-    {"PTTL", ONE_KEY, READS_TIME},
-    {"EXPIRETIME", ONE_KEY, READS_TIME},
-    {"PEXPIRETIME", ONE_KEY, READS_TIME},
-    {"HSET", ONE_KEY, 0},
-    {"HMSET", ONE_KEY, 0},
-    {"HSETNX", ONE_KEY, 0},
-    {"HGET", ONE_KEY, 0},
-    {"HMGET", ONE_KEY, 0},
-    {"HGETALL", ONE_KEY, 0},
-    {"HKEYS", ONE_KEY, 0},
-    {"HVALS", ONE_KEY, 0},
-    {"HDEL", ONE_KEY, 0},
-    {"HEXISTS", ONE_KEY, 0},
-    {"HLEN", ONE_KEY, 0},
-    {"HSTRLEN", ONE_KEY, 0},
-    {"HINCRBY", ONE_KEY, 0},
-    {"PUBLISH", NO_KEY, 0},
-    {"TIME", NO_KEY, READS_CLOCK},
-};
 
 /* What serves instead of families of others, by how their names begin; the first that fits. */
 static const struct {
@@ -145,8 +85,7 @@ static int64_t on_publish(void *arg, const struct resp_arg *channel, const struc
 
 void keys_begin(struct keys *k, const struct resp_arg *names, int n, int64_t now_us)
 {
-    store_fini(&k->store);
-    store_init(&k->store);
+    store_flush(&k->store);
     k->store.now_us = now_us;
     k->store.arg = k;
     k->store.publish = on_publish;
@@ -208,16 +147,6 @@ bool keys_wrote(const struct keys *k)
 
 /* ---- calls ---- */
 
-static int which_command(const struct resp_arg *word)
-{
-    for (int i = 0; i < (int)(sizeof served / sizeof served[0]); i++) {
-        if (strlen(served[i].name) == word->len &&
-            strncasecmp(served[i].name, word->ptr, word->len) == 0)
-            return i;
-    }
-    return -1;
-}
-
 static int refuse_unserved(const struct resp_arg *word, char *why, size_t size)
 {
     char text[65];
@@ -232,13 +161,12 @@ static int refuse_unserved(const struct resp_arg *word, char *why, size_t size)
     return -1;
 }
 
-/* The keys of a command, which are the words first..last. */
-static int see_keys(struct keys *k, int command, const struct resp_arg *argv, int argc, char *why,
+/* The keys of a command. */
+static int see_keys(struct keys *k, int traits, const struct resp_arg *argv, int argc, char *why,
                     size_t size)
 {
-    bool reads_time = (served[command].reads & READS_TIME) ||
-                      ((served[command].reads & MAY_READ_TIME) && argc > 3);
-    int last = served[command].keys == ALL_KEYS ? argc - 1 : (int)served[command].keys;
+    bool reads_time = (traits & STORE_READS_TIME) || ((traits & STORE_WEIGHS_TIME) && argc > 3);
+    int last = traits & STORE_KEYS ? argc - 1 : traits & STORE_KEY ? 1 : 0;
     char text[2][65];
     for (int i = 1; i <= last && i < argc; i++) {
         int key = which_key(k, &argv[i]);
@@ -255,17 +183,22 @@ static int see_keys(struct keys *k, int command, const struct resp_arg *argv, in
     return 0;
 }
 
+int keys_run(struct keys *k, const struct store_command *command, const struct resp_arg *argv,
+             int argc, struct store_reply *out, char *why, size_t size)
+{
+    int traits = command ? store_traits(command) : 0;
+    if (!(traits & STORE_SERVED))
+        return refuse_unserved(&argv[0], why, size);
+    if (see_keys(k, traits, argv, argc, why, size) < 0)
+        return -1;
+    k->read_clock = k->read_clock || (traits & STORE_READS_CLOCK);
+    k->is_counting = (traits & STORE_COUNTS) != 0;
+    store_run(&k->store, command, argv, argc, out);
+    return 0;
+}
+
 int keys_call(void *keys, const struct resp_arg *argv, int argc, struct store_reply *out, char *why,
               size_t size)
 {
-    struct keys *k = keys;
-    int command = which_command(&argv[0]);
-    if (command < 0)
-        return refuse_unserved(&argv[0], why, size);
-    if (see_keys(k, command, argv, argc, why, size) < 0)
-        return -1;
-    k->read_clock = k->read_clock || (served[command].reads & READS_CLOCK);
-    k->is_counting = (served[command].reads & COUNTS) != 0;
-    store_call(&k->store, argv, argc, out);
-    return 0;
+    return keys_run(keys, store_find(&argv[0]), argv, argc, out, why, size);
 }

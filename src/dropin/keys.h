@@ -48,6 +48,10 @@ void keys_suppose(struct keys *, const struct resp_arg *argv, int argc, struct s
 int keys_call(void *keys, const struct resp_arg *argv, int argc, struct store_reply *out, char *why,
               size_t size);
 
+/* The same for the command that store_find() has found by the first word; NULL: none. */
+int keys_run(struct keys *, const struct store_command *, const struct resp_arg *argv, int argc,
+             struct store_reply *out, char *why, size_t size);
+
 /* After the run: -1 when it leaves something behind that is no lock, and `why` says what, as
  * keys_call() does: a number that was counted up and has no time to live. */
 int keys_end(struct keys *, char *why, size_t size);

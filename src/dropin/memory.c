@@ -20,11 +20,10 @@ struct known {
 
 /* ---- the table ---- */
 
-static struct known *find_remembered(const struct memory *m, const char *name, size_t len)
+static struct known *find_remembered(const struct memory *m, const struct locktab_name *name)
 {
     struct known *k;
-    unsigned hash = (unsigned)util_hash(name, len);
-    HASH_FIND_BYHASHVALUE(hh, m->by_name, name, len, hash, k);
+    HASH_FIND_BYHASHVALUE(hh, m->by_name, name->text, name->len, name->hash, k);
     return k;
 }
 
@@ -42,18 +41,17 @@ static void drop_truth(struct memory *m, struct known *k)
     pool_put(k, sizeof *k + k->len);
 }
 
-static struct known *make_remembered(const char *name, size_t len)
+static struct known *make_remembered(const struct locktab_name *name)
 {
-    struct known *k = pool_get(sizeof *k + len);
-    k->len = len;
-    memcpy(k->name, name, len);
+    struct known *k = pool_get(sizeof *k + name->len);
+    k->len = name->len;
+    memcpy(k->name, name->text, name->len);
     return k;
 }
 
-static void put_truth_last(struct memory *m, struct known *k, const struct truth *t,
+static void put_truth_last(struct memory *m, struct known *k, unsigned hash, const struct truth *t,
                            int64_t since_ms)
 {
-    unsigned hash = (unsigned)util_hash(k->name, k->len);
     truth_copy(&k->truth, t);
     k->since_ms = since_ms;
     k->bytes = sizeof *k + k->len + buf_len(&t->text);
@@ -62,10 +60,10 @@ static void put_truth_last(struct memory *m, struct known *k, const struct truth
     m->bytes += k->bytes;
 }
 
-void memory_put(struct memory *m, const char *name, size_t len, const struct truth *t,
+void memory_put(struct memory *m, const struct locktab_name *name, const struct truth *t,
                 int64_t since_ms)
 {
-    struct known *k = find_remembered(m, name, len);
+    struct known *k = find_remembered(m, name);
     if (t->kind != TRUTH_DROPIN && t->kind != TRUTH_NATIVE) {
         if (k)
             drop_truth(m, k);
@@ -73,21 +71,21 @@ void memory_put(struct memory *m, const char *name, size_t len, const struct tru
     }
     if (k)
         take_out(m, k);
-    put_truth_last(m, k ? k : make_remembered(name, len), t, since_ms);
+    put_truth_last(m, k ? k : make_remembered(name), name->hash, t, since_ms);
     while (m->n_names > MEMORY_NAMES_MAX || m->bytes > MEMORY_BYTES_MAX)
         drop_truth(m, m->by_name);
 }
 
-void memory_forget(struct memory *m, const char *name, size_t len)
+void memory_forget(struct memory *m, const struct locktab_name *name)
 {
-    struct known *k = find_remembered(m, name, len);
+    struct known *k = find_remembered(m, name);
     if (k)
         drop_truth(m, k);
 }
 
-void memory_ended(struct memory *m, const char *name, size_t len, const char *op, size_t op_len)
+void memory_ended(struct memory *m, const struct locktab_name *name, const char *op, size_t op_len)
 {
-    struct known *k = find_remembered(m, name, len);
+    struct known *k = find_remembered(m, name);
     if (k && strlen(k->truth.op) == op_len && memcmp(k->truth.op, op, op_len) == 0)
         drop_truth(m, k);
 }
@@ -100,10 +98,12 @@ void memory_fini(struct memory *m)
 
 /* ---- what is known ---- */
 
+static const struct truth nothing = {.kind = TRUTH_FREE};
+
 /* What was confirmed last and is not over; NULL: nothing. */
-static struct known *find_valid(struct memory *m, const char *name, size_t len, int64_t now_ms)
+static struct known *find_valid(struct memory *m, const struct locktab_name *name, int64_t now_ms)
 {
-    struct known *k = find_remembered(m, name, len);
+    struct known *k = find_remembered(m, name);
     if (k && k->truth.expires_ms <= now_ms) {
         drop_truth(m, k);
         return NULL;
@@ -112,9 +112,9 @@ static struct known *find_valid(struct memory *m, const char *name, size_t len, 
 }
 
 /* The hold of a client of this broker, taken by LOCK; NULL: none. */
-static const struct hold *find_local_hold(struct broker *b, const char *name, size_t len)
+static const struct hold *find_local_hold(struct broker *b, const struct locktab_name *name)
 {
-    const struct lock *l = locktab_find(&b->locks, name, len);
+    const struct lock *l = locktab_find_name(&b->locks, name);
     return l ? lock_first_hold(l) : NULL;
 }
 
@@ -128,18 +128,17 @@ static void guess_native(const struct broker *b, const struct hold *h, struct tr
     buf_append(&out->text, h->owner->text, h->owner->len);
 }
 
-void memory_guess(struct memory *m, struct broker *b, const char *name, size_t len,
+void memory_guess(struct memory *m, struct broker *b, const struct locktab_name *name,
                   struct truth *out, int64_t now_ms)
 {
-    const struct known *k = find_valid(m, name, len, now_ms);
-    const struct hold *h = find_local_hold(b, name, len);
+    const struct known *k = find_valid(m, name, now_ms);
+    const struct hold *h = find_local_hold(b, name);
     bool is_native = h && h->part.kind == LOCK_EXCLUSIVE && hold_is_valid(h, now_ms);
     if (k && !is_native) {
         truth_copy(out, &k->truth);
         return;
     }
-    truth_fini(out);
-    *out = (struct truth){.kind = TRUTH_FREE};
+    truth_copy(out, &nothing);
     if (is_native)
         guess_native(b, h, out);
 }
@@ -151,13 +150,13 @@ static bool is_ours(const struct broker *b, const char *op)
     return strncmp(op, b->id, len) == 0 && op[len] == '.';
 }
 
-bool memory_is_sure(struct memory *m, struct broker *b, const char *name, size_t len,
+bool memory_is_sure(struct memory *m, struct broker *b, const struct locktab_name *name,
                     int64_t now_ms)
 {
-    const struct hold *h = find_local_hold(b, name, len);
+    const struct hold *h = find_local_hold(b, name);
     if (h && h->deadline_ms > now_ms)
         return h->state == HOLD_LOST || broker_has_heard(b, h->seen_ms, now_ms);
-    const struct known *k = find_valid(m, name, len, now_ms);
+    const struct known *k = find_valid(m, name, now_ms);
     return k && k->truth.kind == TRUTH_DROPIN && is_ours(b, k->truth.op) &&
            broker_has_heard(b, k->since_ms, now_ms);
 }

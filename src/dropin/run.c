@@ -27,6 +27,7 @@ struct running {
     const struct truth *const *truths;
     struct run *run;
     bool unknown[KEYS_MAX]; /* what stands there is nothing of holdfast's */
+    bool has_native;        /* one of the locks was taken by LOCK */
     int64_t now_ms;
 };
 
@@ -90,6 +91,7 @@ static void suppose_all(struct running *r, char others)
     keys_begin(&t->keys, r->job->names, r->job->n_names, (r->now_ms + t->ahead_ms) * 1000);
     for (int i = 0; i < r->job->n_names; i++) {
         const struct truth *truth = r->truths[i];
+        r->has_native = r->has_native || truth->kind == TRUTH_NATIVE;
         if (truth->kind == TRUTH_SPLIT)
             suppose_others(&t->keys, i, others, r->now_ms + OTHERS_LEFT_MS, t->ahead_ms);
         else if (truth->kind == TRUTH_FOREIGN || suppose_truth(r, i) < 0)
@@ -102,21 +104,6 @@ static void suppose_all(struct running *r, char others)
 static bool run_word_is(const struct resp_arg *word, const char *text)
 {
     return word->len == strlen(text) && strncasecmp(word->ptr, text, word->len) == 0;
-}
-
-/* What EVAL_RO refuses. */
-static bool is_write(const struct resp_arg *command)
-{
-    static const char *const words[] = {
-        "SET",     "SETNX",    "SETEX",   "PSETEX",  "GETSET",  "GETDEL",   "GETEX",
-        "INCR",    "INCRBY",   "DECR",    "DECRBY",  "DEL",     "UNLINK",   "EXPIRE",
-        "PEXPIRE", "EXPIREAT", "APPEND",  "PERSIST", "HSET",    "HMSET",    "HSETNX",
-        "HDEL",    "HINCRBY",  "PUBLISH", "DELEX",   "DELIFEQ", "PEXPIREAT"};
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        if (run_word_is(command, words[i]))
-            return true;
-    }
-    return false;
 }
 
 /* Returns which of the job's names is held by LOCK and this key; -1: it is not. */
@@ -132,8 +119,9 @@ static int find_native_name(const struct running *r, const struct resp_arg *key)
 }
 
 /* DEL and UNLINK of the keys that are not held by LOCK. */
-static int delete_others(struct running *r, const struct resp_arg *argv, int argc,
-                         struct store_reply *out, char *why, size_t size)
+static int delete_others(struct running *r, const struct store_command *command,
+                         const struct resp_arg *argv, int argc, struct store_reply *out, char *why,
+                         size_t size)
 {
     struct resp_arg *words = util_alloc((size_t)argc * sizeof *words);
     int n = 0, result = 0;
@@ -145,7 +133,7 @@ static int delete_others(struct running *r, const struct resp_arg *argv, int arg
             words[n++] = argv[i];
     }
     if (n > 1 || argc == 1)
-        result = keys_call(&r->tools->keys, words, n, out, why, size);
+        result = keys_run(&r->tools->keys, command, words, n, out, why, size);
     else
         store_add_int(out, 0);
     free(words);
@@ -188,20 +176,21 @@ static int on_script_call(void *arg, const struct resp_arg *argv, int argc, stru
                           char *why, size_t size)
 {
     struct running *r = arg;
-    int result;
-    if (r->job->read_only && is_write(&argv[0])) {
+    const struct store_command *command = store_find(&argv[0]);
+    int traits = command ? store_traits(command) : 0, result;
+    if (r->job->read_only && (traits & STORE_WRITES)) {
         store_add_error(out, "ERR Write commands are not allowed from read-only scripts.");
         return 0;
     }
-    if (selects_own(r, argv, argc)) {
+    if (!command && selects_own(r, argv, argc)) {
         store_add_text(out, STORE_STATUS, "OK", 2);
         return 0;
     }
-    if (run_word_is(&argv[0], "DEL") || run_word_is(&argv[0], "UNLINK"))
-        result = delete_others(r, argv, argc, out, why, size);
+    if (r->has_native && (traits & STORE_DELETES))
+        result = delete_others(r, command, argv, argc, out, why, size);
     else
-        result = keys_call(&r->tools->keys, argv, argc, out, why, size);
-    return result < 0 ? result : refuse_native_write(r, why, size);
+        result = keys_run(&r->tools->keys, command, argv, argc, out, why, size);
+    return result < 0 || !r->has_native ? result : refuse_native_write(r, why, size);
 }
 
 /* ---- the run ---- */

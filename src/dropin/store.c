@@ -6,158 +6,52 @@
  */
 #include "dropin/store_private.h"
 
-#include <assert.h>
-#include <errno.h>
-#include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
+#include <utlist.h>
 
+#include "base/pool.h"
 #include "base/util.h"
 
-/* ---- replies ---- */
+/* As many are looked through one by one: a script has a few keys, and a lock a few fields. */
+enum { FEW = 16 };
 
-void store_reply_clear(struct store_reply *r)
-{
-    r->n_nodes = 0;
-    buf_consume(&r->texts, buf_len(&r->texts));
-}
+/* ---- tables ---- */
 
-void store_reply_fini(struct store_reply *r)
+struct store_entry *store_table_find(const struct store_table *t, const struct resp_arg *name)
 {
-    free(r->nodes);
-    buf_fini(&r->texts);
-    memset(r, 0, sizeof *r);
-}
-
-const char *store_text(const struct store_reply *r, const struct store_node *node)
-{
-    return node->len ? buf_head(&r->texts) + node->at : "";
-}
-
-static struct store_node *store_add_node(struct store_reply *r, enum store_kind kind)
-{
-    if (r->n_nodes == r->cap) {
-        r->cap = r->cap ? 2 * r->cap : 16;
-        r->nodes = util_realloc(r->nodes, (size_t)r->cap * sizeof *r->nodes);
+    struct store_entry *e = t->first;
+    if (t->by_name) {
+        HASH_FIND(hh, t->by_name, name->ptr, name->len, e);
+        return e;
     }
-    struct store_node *node = &r->nodes[r->n_nodes++];
-    *node = (struct store_node){.kind = (uint8_t)kind};
-    return node;
+    while (e && (e->len != name->len || memcmp(e->name, name->ptr, name->len) != 0))
+        e = e->next;
+    return e;
 }
 
-void store_add_nil(struct store_reply *r)
+static void index_entry(struct store_table *t, struct store_entry *e)
 {
-    store_add_node(r, STORE_NIL);
+    HASH_ADD_KEYPTR(hh, t->by_name, e->name, e->len, e);
 }
 
-void store_add_int(struct store_reply *r, int64_t n)
+void store_table_add(struct store_table *t, struct store_entry *e)
 {
-    store_add_node(r, STORE_INT)->n = n;
+    DL_APPEND(t->first, e);
+    if (t->by_name)
+        index_entry(t, e);
+    else if (t->n == FEW)
+        DL_FOREACH(t->first, e)
+    index_entry(t, e);
+    t->n++;
 }
 
-void store_add_array(struct store_reply *r, int64_t n)
+void store_table_drop(struct store_table *t, struct store_entry *e)
 {
-    store_add_node(r, STORE_ARRAY)->n = n;
-}
-
-void store_add_map(struct store_reply *r, int64_t n)
-{
-    store_add_node(r, STORE_MAP)->n = n;
-}
-
-void store_add_text(struct store_reply *r, enum store_kind kind, const void *text, size_t len)
-{
-    struct store_node *node = store_add_node(r, kind);
-    node->at = buf_len(&r->texts);
-    node->len = len;
-    buf_append(&r->texts, text, len);
-}
-
-static bool is_reply_line_end(char c)
-{
-    return c == '\r' || c == '\n';
-}
-
-void store_add_line(struct store_reply *r, enum store_kind kind, const char *text)
-{
-    size_t len = strlen(text);
-    while (kind == STORE_ERROR && len && is_reply_line_end(text[len - 1]))
-        len--;
-    store_add_text(r, kind, text, len);
-    char *line = buf_head(&r->texts) + buf_len(&r->texts) - len;
-    for (size_t i = 0; i < len; i++) {
-        if (is_reply_line_end(line[i]))
-            line[i] = ' ';
-    }
-}
-
-void store_add_error(struct store_reply *r, const char *text)
-{
-    store_add_line(r, STORE_ERROR, text);
-}
-
-/* Writes node i; returns the node behind all that belongs to it. */
-static int write_node(const struct store_reply *r, int i, struct resp_writer *w)
-{
-    const struct store_node *node = &r->nodes[i++];
-    switch ((enum store_kind)node->kind) {
-    case STORE_NIL:
-        resp_null(w);
-        break;
-    case STORE_STATUS:
-    case STORE_ERROR:
-        buf_append(w->out, node->kind == STORE_ERROR ? "-" : "+", 1);
-        buf_append(w->out, store_text(r, node), node->len);
-        buf_append(w->out, "\r\n", 2);
-        break;
-    case STORE_INT:
-        resp_int(w, node->n);
-        break;
-    case STORE_BULK:
-        resp_bulk(w, store_text(r, node), node->len);
-        break;
-    case STORE_ARRAY:
-    case STORE_MAP:
-        if (node->kind == STORE_MAP)
-            resp_map(w, (size_t)node->n / 2);
-        else
-            resp_array(w, (size_t)node->n);
-        for (int64_t left = node->n; left > 0; left--)
-            i = write_node(r, i, w);
-        break;
-    }
-    return i;
-}
-
-void store_reply_write(const struct store_reply *r, struct resp_writer *w)
-{
-    write_node(r, 0, w);
-}
-
-void store_ok(struct store_run *run)
-{
-    store_add_text(run->out, STORE_STATUS, "OK", 2);
-}
-
-void store_bulk(struct store_run *run, const void *text, size_t len)
-{
-    store_add_text(run->out, STORE_BULK, text, len);
-}
-
-void store_syntax_error(struct store_run *run)
-{
-    store_add_error(run->out, "ERR syntax error");
-}
-
-void store_double(struct store_run *run, double d)
-{
-    char text[64];
-    int len = isinf(d) ? snprintf(text, sizeof text, d > 0 ? "inf" : "-inf")
-                       : snprintf(text, sizeof text, "%.17g", d);
-    store_bulk(run, text, (size_t)len);
+    if (t->by_name)
+        HASH_DEL(t->by_name, e); /* NOLINT(clang-analyzer-unix.Malloc): uthash */
+    DL_DELETE(t->first, e);
+    t->n--;
 }
 
 /* ---- keys ---- */
@@ -167,15 +61,11 @@ struct store_bytes store_bytes_of(const struct resp_arg *arg)
     return (struct store_bytes){util_memdup(arg->ptr, arg->len), arg->len};
 }
 
-static void free_fields(struct store_key *k)
+void store_field_drop(struct store_table *t, struct store_field *f)
 {
-    struct store_field *f, *next;
-    HASH_ITER(hh, k->fields, f, next)
-    {
-        HASH_DEL(k->fields, f); /* NOLINT(clang-analyzer-unix.Malloc): uthash */
-        free(f->value.ptr);
-        free(f);
-    }
+    store_table_drop(t, &f->entry);
+    free(f->value.ptr);
+    pool_put(f, sizeof *f + f->entry.len);
 }
 
 static void free_members(struct store_key *k)
@@ -197,7 +87,8 @@ void store_value_fini(struct store_key *k)
         break;
     case STORE_HASH:
     case STORE_SET:
-        free_fields(k);
+        while (k->fields.first)
+            store_field_drop(&k->fields, (struct store_field *)k->fields.first);
         break;
     case STORE_LIST:
         for (size_t i = 0; i < k->list.n; i++)
@@ -212,15 +103,14 @@ void store_value_fini(struct store_key *k)
 
 void store_key_drop(struct store *s, struct store_key *k)
 {
-    HASH_DEL(s->keys, k); /* NOLINT(clang-analyzer-unix.Malloc): uthash */
+    store_table_drop(&s->keys, &k->entry);
     store_value_fini(k);
-    free(k);
+    pool_put(k, sizeof *k + k->entry.len);
 }
 
 struct store_key *store_key_find(struct store_run *run, const struct resp_arg *name)
 {
-    struct store_key *k;
-    HASH_FIND(hh, run->store->keys, name->ptr, name->len, k);
+    struct store_key *k = (struct store_key *)store_table_find(&run->store->keys, name);
     if (k && run->now_ms > k->expires_ms) {
         store_key_drop(run->store, k);
         return NULL;
@@ -246,12 +136,12 @@ struct store_key *store_key_make(struct store_run *run, const struct resp_arg *n
     struct store_key *k = store_key_get(run, name, type, &wrong);
     if (k || wrong)
         return k;
-    k = util_alloc(sizeof *k + name->len + 1);
+    k = pool_get(sizeof *k + name->len);
     k->type = (uint8_t)type;
     k->expires_ms = INT64_MAX;
-    k->len = name->len;
-    memcpy(k->name, name->ptr, name->len);
-    HASH_ADD_KEYPTR(hh, run->store->keys, k->name, k->len, k);
+    k->entry.name = memcpy(k->name, name->ptr, name->len);
+    k->entry.len = name->len;
+    store_table_add(&run->store->keys, &k->entry);
     return k;
 }
 
@@ -259,79 +149,6 @@ void store_wrote(struct store_run *run, const struct resp_arg *name, bool value,
 {
     if (run->store->wrote)
         run->store->wrote(run->store->arg, name, value, time);
-}
-
-/* ---- arguments ---- */
-
-bool store_is(const struct resp_arg *arg, const char *word)
-{
-    return strlen(word) == arg->len && strncasecmp(arg->ptr, word, arg->len) == 0;
-}
-
-bool store_int(const struct resp_arg *arg, int64_t *out)
-{
-    return util_parse_int(arg->ptr, arg->len, INT64_MIN, INT64_MAX, out) == 0;
-}
-
-bool store_want_int(struct store_run *run, const struct resp_arg *arg, int64_t *out)
-{
-    if (store_int(arg, out))
-        return true;
-    store_add_error(run->out, "ERR value is not an integer or out of range");
-    return false;
-}
-
-bool store_want_double(struct store_run *run, const struct resp_arg *arg, double *out)
-{
-    char text[128], *end;
-    if (arg->len > 0 && arg->len < sizeof text && !strchr(" \t\n\v\f\r", arg->ptr[0])) {
-        memcpy(text, arg->ptr, arg->len);
-        text[arg->len] = '\0';
-        *out = strtod(text, &end);
-        if (end == text + arg->len && !isnan(*out))
-            return true;
-    }
-    store_add_error(run->out, "ERR value is not a valid float");
-    return false;
-}
-
-static bool invalid_time(struct store_run *run)
-{
-    char text[96], name[32];
-    size_t len = run->argv[0].len < sizeof name ? run->argv[0].len : sizeof name - 1;
-    for (size_t i = 0; i < len; i++)
-        name[i] = (char)(run->argv[0].ptr[i] | 0x20);
-    snprintf(text, sizeof text, "ERR invalid expire time in '%.*s' command", (int)len, name);
-    store_add_error(run->out, text);
-    return false;
-}
-
-bool store_want_time(struct store_run *run, const struct resp_arg *arg, int64_t unit_ms,
-                     bool is_relative, bool may_be_past, int64_t *at_ms)
-{
-    int64_t n;
-    if (!store_want_int(run, arg, &n))
-        return false;
-    if (!may_be_past && n <= 0)
-        return invalid_time(run);
-    if (n > INT64_MAX / unit_ms || n < INT64_MIN / unit_ms)
-        return invalid_time(run);
-    n *= unit_ms;
-    if (is_relative && n > INT64_MAX - run->now_ms)
-        return invalid_time(run);
-    *at_ms = is_relative ? n + run->now_ms : n;
-    return true;
-}
-
-bool store_range(int64_t n, int64_t *start, int64_t *stop)
-{
-    if (*start < 0)
-        *start = *start + n < 0 ? 0 : *start + n;
-    if (*stop < 0)
-        *stop += n;
-    if (*stop >= n)
-        *stop = n - 1;
-    return *start <= *stop && *start < n;
 }
 
 /* ---- commands ---- */
@@ -373,7 +190,7 @@ void store_learn(const struct store_command *table)
     index_table(table);
 }
 
-static const struct store_command *lookup(const struct resp_arg *word)
+const struct store_command *store_find(const struct resp_arg *word)
 {
     char name[24];
     struct named *n;
@@ -389,10 +206,20 @@ static const struct store_command *lookup(const struct resp_arg *word)
     return n ? n->command : NULL;
 }
 
+int store_traits(const struct store_command *c)
+{
+    return c->traits;
+}
+
 void store_call(struct store *s, const struct resp_arg *argv, int argc, struct store_reply *out)
 {
+    store_run(s, argc > 0 ? store_find(&argv[0]) : NULL, argv, argc, out);
+}
+
+void store_run(struct store *s, const struct store_command *c, const struct resp_arg *argv,
+               int argc, struct store_reply *out)
+{
     struct store_run run = {s, argv, argc, s->now_us / 1000, out};
-    const struct store_command *c = argc > 0 ? lookup(&argv[0]) : NULL;
     if (!c)
         store_add_error(out, "ERR Unknown Redis command called from script");
     else if (c->arity > 0 ? argc != c->arity : argc < -c->arity)
@@ -445,8 +272,8 @@ void store_init(struct store *s)
 
 void store_flush(struct store *s)
 {
-    while (s->keys)
-        store_key_drop(s, s->keys);
+    while (s->keys.first)
+        store_key_drop(s, (struct store_key *)s->keys.first);
 }
 
 void store_fini(struct store *s)
@@ -456,9 +283,10 @@ void store_fini(struct store *s)
 
 void store_sweep(struct store *s)
 {
-    struct store_key *k, *next;
-    HASH_ITER(hh, s->keys, k, next)
+    struct store_entry *e, *next;
+    DL_FOREACH_SAFE(s->keys.first, e, next)
     {
+        struct store_key *k = (struct store_key *)e;
         if (s->now_us / 1000 > k->expires_ms)
             store_key_drop(s, k);
     }
@@ -467,6 +295,6 @@ void store_sweep(struct store *s)
 void store_each(struct store *s, void (*each)(void *arg, const char *key, size_t len), void *arg)
 {
     store_sweep(s);
-    for (struct store_key *k = s->keys; k; k = k->hh.next)
-        each(arg, k->name, k->len); /* NOLINT(clang-analyzer-unix.Malloc): uthash */
+    for (const struct store_entry *e = s->keys.first; e; e = e->next)
+        each(arg, e->name, e->len);
 }

@@ -17,13 +17,20 @@
 #include "base/buf.h"
 #include "net/resp.h"
 
-struct store_key;
 struct store_command;
+struct store_entry;
 struct resp_writer;
 
+/* What is found by a name, in the order in which it was added. All zero is an empty one. */
+struct store_table {
+    struct store_entry *first;
+    struct store_entry *by_name; /* by hash; NULL: they are few, and looked through */
+    size_t n;
+};
+
 struct store {
-    struct store_key *keys; /* by name, in the order in which they were made */
-    int64_t now_us;         /* time of this server; set by the caller before each call */
+    struct store_table keys;
+    int64_t now_us; /* time of this server; set by the caller before each call */
     /* PUBLISH: returns how many have heard it. NULL: nobody listens. The texts are lent. */
     int64_t (*publish)(void *arg, const struct resp_arg *channel, const struct resp_arg *message);
     /* A command has written what this key holds, or when it ends, or both (also to what it was
@@ -84,8 +91,29 @@ void store_sweep(struct store *); /* frees every key whose time is over */
  * process; it ends with a row without a name. A table that has been added is left out. */
 void store_learn(const struct store_command *);
 
-/* Runs one command and adds exactly one reply. Its name and options in any case. A command that
- * the store does not know or that has too few or too many words is an error as of a script. */
+/* What has to be known of a command beside what it does. */
+enum store_trait {
+    STORE_SERVED = 1, /* in the make-believe of scripts (keys.h) */
+    STORE_KEY = 2,    /* its first word behind the name is a key */
+    STORE_KEYS = 4,   /* all of them are */
+    STORE_WRITES = 8,
+    STORE_DELETES = 16,      /* DEL and UNLINK */
+    STORE_COUNTS = 32,       /* INCR and its family */
+    STORE_READS_TIME = 64,   /* a time to live */
+    STORE_WEIGHS_TIME = 128, /* a time to live, when it has a fourth word: a condition on it */
+    STORE_READS_CLOCK = 256
+};
+
+/* Finds a command by its name, in any case; NULL: the store does not know it. */
+const struct store_command *store_find(const struct resp_arg *word);
+int store_traits(const struct store_command *); /* of enum store_trait */
+
+/* Runs the command that store_find() has found by the first word, and adds exactly one reply. Its
+ * options in any case. One that the store does not know (NULL) or that has too few or too many
+ * words is an error as of a script. */
+void store_run(struct store *, const struct store_command *, const struct resp_arg *argv, int argc,
+               struct store_reply *);
+/* The same by its name alone. */
 void store_call(struct store *, const struct resp_arg *argv, int argc, struct store_reply *);
 
 /* ---- without words and replies, for who supposes a state and reads one; nobody is told ---- */

@@ -6,14 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/util.h"
+#include "base/pool.h"
 
 static struct store_field *find_field(const struct store_key *k, const struct resp_arg *name)
 {
-    struct store_field *f = NULL;
-    if (k)
-        HASH_FIND(hh, k->fields, name->ptr, name->len, f);
-    return f;
+    return k ? (struct store_field *)store_table_find(&k->fields, name) : NULL;
 }
 
 /* True: it was not there. */
@@ -23,10 +20,10 @@ static bool add_to_hash(struct store_key *k, const struct resp_arg *name,
     struct store_field *f = find_field(k, name);
     bool is_new = !f;
     if (is_new) {
-        f = util_alloc(sizeof *f + name->len + 1);
-        f->len = name->len;
-        memcpy(f->name, name->ptr, name->len);
-        HASH_ADD_KEYPTR(hh, k->fields, f->name, f->len, f);
+        f = pool_get(sizeof *f + name->len);
+        f->entry.name = memcpy(f->name, name->ptr, name->len);
+        f->entry.len = name->len;
+        store_table_add(&k->fields, &f->entry);
     }
     if (value) {
         free(f->value.ptr);
@@ -38,12 +35,9 @@ static bool add_to_hash(struct store_key *k, const struct resp_arg *name,
 static bool drop_field(struct store_key *k, const struct resp_arg *name)
 {
     struct store_field *f = find_field(k, name);
-    if (!f)
-        return false;
-    HASH_DEL(k->fields, f); /* NOLINT(clang-analyzer-core.NullDereference): it is in there */
-    free(f->value.ptr);
-    free(f);
-    return true;
+    if (f)
+        store_field_drop(&k->fields, f);
+    return f != NULL;
 }
 
 /* Takes away the words from the third on; how many were there. The empty one goes. */
@@ -57,8 +51,8 @@ static void drop_all(struct store_run *run, enum store_type type)
     for (int i = 2; k && i < run->argc; i++)
         n += drop_field(k, &run->argv[i]);
     if (k && n)
-        store_wrote(run, &run->argv[1], true, !k->fields);
-    if (k && !k->fields)
+        store_wrote(run, &run->argv[1], true, k->fields.n == 0);
+    if (k && k->fields.n == 0)
         store_key_drop(run->store, k);
     store_add_int(run->out, n);
 }
@@ -68,7 +62,7 @@ static void count_fields(struct store_run *run, enum store_type type)
     bool wrong;
     const struct store_key *k = store_key_get(run, &run->argv[1], type, &wrong);
     if (!wrong)
-        store_add_int(run->out, k ? HASH_COUNT(k->fields) : 0);
+        store_add_int(run->out, k ? (int64_t)k->fields.n : 0);
 }
 
 static void has(struct store_run *run, enum store_type type)
@@ -85,15 +79,15 @@ static void list(struct store_run *run, enum store_type type, bool names, bool v
     const struct store_key *k = store_key_get(run, &run->argv[1], type, &wrong);
     if (wrong)
         return;
-    const struct store_field *f = k ? k->fields : NULL;
-    int64_t n = f ? (int64_t)HASH_COUNT(k->fields) * (names + values) : 0;
+    int64_t n = k ? (int64_t)k->fields.n * (names + values) : 0;
     if (names && values)
         store_add_map(run->out, n);
     else
         store_add_array(run->out, n);
-    for (; f; f = f->hh.next) {
+    for (const struct store_entry *e = k ? k->fields.first : NULL; e; e = e->next) {
+        const struct store_field *f = (const struct store_field *)e;
         if (names)
-            store_bulk(run, f->name, f->len);
+            store_bulk(run, e->name, e->len);
         if (values)
             store_bulk(run, f->value.ptr, f->value.len);
     }
@@ -236,11 +230,13 @@ static void hincrby(struct store_run *run)
 }
 
 const struct store_command store_hash_commands[] = {
-    {"HDEL", -3, hdel},      {"HEXISTS", 3, hexists}, {"HGET", 3, hget},
-    {"HGETALL", 2, hgetall}, {"HINCRBY", 4, hincrby}, {"HKEYS", 2, hkeys},
-    {"HLEN", 2, hlen},       {"HMGET", -3, hmget},    {"HMSET", -4, hmset},
-    {"HSET", -4, hset},      {"HSETNX", 4, hsetnx},   {"HSTRLEN", 3, hstrlen},
-    {"HVALS", 2, hvals},     {NULL, 0, NULL},
+    {"HDEL", -3, STORE_CHANGE, hdel},      {"HEXISTS", 3, STORE_LOOK, hexists},
+    {"HGET", 3, STORE_LOOK, hget},         {"HGETALL", 2, STORE_LOOK, hgetall},
+    {"HINCRBY", 4, STORE_CHANGE, hincrby}, {"HKEYS", 2, STORE_LOOK, hkeys},
+    {"HLEN", 2, STORE_LOOK, hlen},         {"HMGET", -3, STORE_LOOK, hmget},
+    {"HMSET", -4, STORE_CHANGE, hmset},    {"HSET", -4, STORE_CHANGE, hset},
+    {"HSETNX", 4, STORE_CHANGE, hsetnx},   {"HSTRLEN", 3, STORE_LOOK, hstrlen},
+    {"HVALS", 2, STORE_LOOK, hvals},       {NULL, 0, 0, NULL},
 };
 
 /* ---- sets ---- */
@@ -276,6 +272,6 @@ static void smembers(struct store_run *run)
 }
 
 const struct store_command store_set_commands[] = {
-    {"SADD", -3, sadd},        {"SCARD", 2, scard}, {"SISMEMBER", 3, sismember},
-    {"SMEMBERS", 2, smembers}, {"SREM", -3, srem},  {NULL, 0, NULL},
+    {"SADD", -3, 0, sadd},        {"SCARD", 2, 0, scard}, {"SISMEMBER", 3, 0, sismember},
+    {"SMEMBERS", 2, 0, smembers}, {"SREM", -3, 0, srem},  {NULL, 0, 0, NULL},
 };

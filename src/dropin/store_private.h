@@ -1,8 +1,11 @@
 #pragma once
 /*
  * Between the files of store: the values of keys, and what every command needs. store.c has the
- * keys and the table of commands, store_<type>.c the commands of that type.
+ * keys and the table of commands, store_<type>.c the commands of that type, store_keys.c those of
+ * keys of any type; store_words.c reads their words, store_reply.c makes their replies.
  */
+#include <string.h>
+#include <strings.h>
 #include <uthash.h>
 
 #include "dropin/store.h"
@@ -13,13 +16,25 @@ struct store_bytes {
 };
 struct store_bytes store_bytes_of(const struct resp_arg *); /* a copy */
 
+/* First member of what stands in a struct store_table. */
+struct store_entry {
+    struct store_entry *prev, *next; /* in the order in which they were added */
+    UT_hash_handle hh;
+    const char *name; /* bytes of the same object */
+    size_t len;
+};
+struct store_entry *store_table_find(const struct store_table *, const struct resp_arg *name);
+/* There is none of its name. */
+void store_table_add(struct store_table *, struct store_entry *);
+void store_table_drop(struct store_table *, struct store_entry *);
+
 /* Field of a hash, or member of a set (which has no value). */
 struct store_field {
-    UT_hash_handle hh;
+    struct store_entry entry;
     struct store_bytes value;
-    size_t len;
     char name[];
 };
+void store_field_drop(struct store_table *, struct store_field *);
 
 struct store_member {
     UT_hash_handle hh;
@@ -31,12 +46,12 @@ struct store_member {
 enum store_type { STORE_STRING, STORE_HASH, STORE_LIST, STORE_SET, STORE_ZSET };
 
 struct store_key {
-    UT_hash_handle hh;
+    struct store_entry entry;
     uint8_t type;       /* enum store_type */
     int64_t expires_ms; /* there until this millisecond is over; INT64_MAX: no time to live */
     union {
         struct store_bytes string;
-        struct store_field *fields; /* STORE_HASH and STORE_SET */
+        struct store_table fields; /* STORE_HASH and STORE_SET */
         struct {
             struct store_bytes *items; /* from the head */
             size_t n, cap;
@@ -46,7 +61,6 @@ struct store_key {
             size_t n, cap;
         } zset;
     };
-    size_t len;
     char name[];
 };
 
@@ -79,7 +93,11 @@ void store_value_fini(struct store_key *);
 
 /* ---- arguments ---- */
 
-bool store_is(const struct resp_arg *, const char *word); /* in any case */
+/* Is this the word, in any case? */
+static inline bool store_is(const struct resp_arg *arg, const char *word)
+{
+    return strlen(word) == arg->len && strncasecmp(arg->ptr, word, arg->len) == 0;
+}
 /* Strict decimal numbers, as string2ll() of Redis. False: it is none. */
 bool store_int(const struct resp_arg *, int64_t *out);
 /* As above; adds the error that Redis gives. */
@@ -104,8 +122,14 @@ typedef void (*store_fn)(struct store_run *);
 void store_key_del(struct store_run *); /* DEL of all words but the first */
 struct store_command {
     const char *name;
-    int arity; /* words with the name; negative: at least so many */
+    int arity;  /* words with the name; negative: at least so many */
+    int traits; /* of enum store_trait */
     store_fn fn;
+};
+/* Usual traits. */
+enum {
+    STORE_LOOK = STORE_SERVED | STORE_KEY,
+    STORE_CHANGE = STORE_SERVED | STORE_KEY | STORE_WRITES
 };
 /* Each ends with a row without a name. Those of lists and sorted sets are not part of the daemon:
  * who wants them links them and calls store_learn(). */

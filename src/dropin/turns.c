@@ -6,15 +6,15 @@
 #include <string.h>
 
 #include "base/pool.h"
-#include "base/util.h"
+#include "lock/locktab.h"
 
-static struct turn_line *add_line(struct turns *t, const char *name, size_t len, unsigned hash)
+static struct turn_line *add_line(struct turns *t, const struct locktab_name *name)
 {
-    struct turn_line *line = pool_get(sizeof *line + len);
+    struct turn_line *line = pool_get(sizeof *line + name->len);
     TAILQ_INIT(&line->seats);
-    line->len = len;
-    memcpy(line->name, name, len);
-    HASH_ADD_KEYPTR_BYHASHVALUE(hh, t->by_name, line->name, line->len, hash, line);
+    line->len = name->len;
+    memcpy(line->name, name->text, name->len);
+    HASH_ADD_KEYPTR_BYHASHVALUE(hh, t->by_name, line->name, line->len, name->hash, line);
     return line;
 }
 
@@ -26,9 +26,10 @@ static void drop_line(struct turns *t, struct turn_line *line)
 
 void turns_init(struct turns *t)
 {
+    const struct locktab_name none = {"", 0, 0};
     t->by_name = NULL;
     TAILQ_INIT(&t->lines);
-    (void)add_line(t, "", 0, 0); /* of no name: an empty table would be made anew for each call */
+    (void)add_line(t, &none); /* of no name: an empty table would be made anew for each call */
 }
 
 void turns_fini(struct turns *t)
@@ -37,18 +38,17 @@ void turns_fini(struct turns *t)
     assert(!t->by_name); /* no seat is left */
 }
 
-static struct turn_line *find_line(struct turns *t, const char *name, size_t len, unsigned hash)
+static struct turn_line *find_line(struct turns *t, const struct locktab_name *name)
 {
     struct turn_line *line;
-    HASH_FIND_BYHASHVALUE(hh, t->by_name, name, len, hash, line);
+    HASH_FIND_BYHASHVALUE(hh, t->by_name, name->text, name->len, name->hash, line);
     return line;
 }
 
-static struct turn_line *get_line(struct turns *t, const char *name, size_t len)
+static struct turn_line *get_line(struct turns *t, const struct locktab_name *name)
 {
-    unsigned hash = (unsigned)util_hash(name, len);
-    struct turn_line *line = find_line(t, name, len, hash);
-    return line ? line : add_line(t, name, len, hash);
+    struct turn_line *line = find_line(t, name);
+    return line ? line : add_line(t, name);
 }
 
 static void list_line(struct turns *t, struct turn_line *line)
@@ -65,9 +65,9 @@ static void unlist_line(struct turns *t, struct turn_line *line)
     line->is_listed = false;
 }
 
-void turns_join(struct turns *t, struct seat *s, const char *name, size_t len, void *call)
+void turns_join(struct turns *t, struct seat *s, const struct locktab_name *name, void *call)
 {
-    s->line = get_line(t, name, len);
+    s->line = get_line(t, name);
     s->call = call;
     s->under_way = s->writes = false;
     TAILQ_INSERT_TAIL(&s->line->seats, s, next);
@@ -131,9 +131,9 @@ void *turns_next(struct turns *t)
     return NULL;
 }
 
-void turns_each(struct turns *t, const char *name, size_t len, void (*each)(void *call))
+void turns_each(struct turns *t, const struct locktab_name *name, void (*each)(void *call))
 {
-    struct turn_line *line = find_line(t, name, len, (unsigned)util_hash(name, len));
+    struct turn_line *line = find_line(t, name);
     struct seat *s;
     if (!line)
         return;

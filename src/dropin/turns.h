@@ -13,6 +13,7 @@
 #include <sys/queue.h>
 #include <uthash.h>
 
+struct locktab_name;
 struct turn_line;
 
 /* So many go side by side in one line. */
@@ -43,7 +44,7 @@ struct turns {
 void turns_init(struct turns *);
 void turns_fini(struct turns *); /* must be empty */
 /* Takes the last seat of the line of this name. */
-void turns_join(struct turns *, struct seat *, const char *name, size_t len, void *call);
+void turns_join(struct turns *, struct seat *, const struct locktab_name *, void *call);
 /* True when it may go, as far as this line is concerned: all before it are under way and look, and
  * are fewer than TURNS_LOOK_MAX; or none is before it. */
 bool turns_may_go(const struct seat *, bool writes);
@@ -56,4 +57,4 @@ void turns_leave(struct turns *, struct seat *);
  * waits; NULL: that was all. */
 void *turns_next(struct turns *);
 /* Calls `each` for the calls in the line of a name. */
-void turns_each(struct turns *, const char *name, size_t len, void (*each)(void *call));
+void turns_each(struct turns *, const struct locktab_name *, void (*each)(void *call));

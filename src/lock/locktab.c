@@ -58,6 +58,11 @@ static void resize(struct locktab *t, size_t size)
     t->buckets = util_alloc(size * sizeof *t->buckets);
 }
 
+struct locktab_name locktab_name(const char *name, size_t len)
+{
+    return (struct locktab_name){name, len, (uint32_t)util_hash(name, len)};
+}
+
 /* Returns the pointer to this lock in its chain, or the end of the chain where it would stand. */
 static struct lock **place(struct locktab *t, const char *name, size_t len, uint32_t hash)
 {
@@ -78,22 +83,33 @@ static struct lock **place(struct locktab *t, const char *name, size_t len, uint
 
 struct lock *locktab_find(struct locktab *t, const char *name, size_t len)
 {
+    const struct locktab_name hashed = locktab_name(name, len);
+    return locktab_find_name(t, &hashed);
+}
+
+struct lock *locktab_find_name(struct locktab *t, const struct locktab_name *name)
+{
     move_some(t);
-    return *place(t, name, len, (uint32_t)util_hash(name, len));
+    return *place(t, name->text, name->len, name->hash);
 }
 
 struct lock *locktab_get(struct locktab *t, const char *name, size_t len)
 {
-    assert(len > 0 && len <= LOCK_NAME_MAX);
+    const struct locktab_name hashed = locktab_name(name, len);
+    return locktab_get_name(t, &hashed);
+}
+
+struct lock *locktab_get_name(struct locktab *t, const struct locktab_name *name)
+{
+    assert(name->len > 0 && name->len <= LOCK_NAME_MAX);
     move_some(t);
-    uint32_t hash = (uint32_t)util_hash(name, len);
-    struct lock **at = place(t, name, len, hash);
+    struct lock **at = place(t, name->text, name->len, name->hash);
     if (*at)
         return *at;
-    struct lock *l = pool_get(offsetof(struct lock, name) + len + 1);
-    l->hash = hash;
-    l->name_len = (uint16_t)len;
-    memcpy(l->name, name, len);
+    struct lock *l = pool_get(offsetof(struct lock, name) + name->len + 1);
+    l->hash = name->hash;
+    l->name_len = (uint16_t)name->len;
+    memcpy(l->name, name->text, name->len);
     LIST_INIT(&l->holds);
     *at = l;
     if (++t->count > t->mask)

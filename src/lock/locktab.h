@@ -20,12 +20,22 @@ struct locktab {
     struct lock *scan_next; /* behind the one that is being looked at; NULL: none */
 };
 
+/* A name and its hash, for who asks for it in several places. The bytes are lent. */
+struct locktab_name {
+    const char *text;
+    size_t len;
+    uint32_t hash;
+};
+struct locktab_name locktab_name(const char *name, size_t len);
+
 void locktab_init(struct locktab *);
 void locktab_fini(struct locktab *); /* must be empty */
-/* Returns the lock of this name; NULL: none. */
+/* Return the lock of this name; NULL: none. */
 struct lock *locktab_find(struct locktab *, const char *name, size_t len);
-/* Returns it, made when there is none. */
+struct lock *locktab_find_name(struct locktab *, const struct locktab_name *);
+/* Return it, made when there is none. */
 struct lock *locktab_get(struct locktab *, const char *name, size_t len);
+struct lock *locktab_get_name(struct locktab *, const struct locktab_name *);
 /* Frees the lock when it is idle (lock_is_idle); else nothing happens. */
 void locktab_drop(struct locktab *, struct lock *);
 

@@ -1,21 +1,23 @@
 #!/usr/bin/python3
-"""Counts the instructions that holdfastd, and then redis-server, executes for a LOCK and an UNLOCK, by callgrind.
+"""Counts the instructions that holdfastd, and then redis-server, executes for a lock that is taken and freed, by callgrind.
 
     tests/cost/cost.py              against the figures beside it: 1 when one is over by 5 %
     tests/cost/cost.py --update     writes what it has counted as the figures of this compiler and this Redis
     tests/cost/cost.py --profile    shows where they go
 
 Instructions do not depend on what else the machine does, as times do. The daemon runs twice with different
-numbers of requests, and the difference counts: start and end cancel out. Two kinds of pairs are counted: a LOCK of
-a free lock with its UNLOCK, and a hand-over, where a LOCK WAIT is served by the UNLOCK of another connection. Each
-is counted one by one, which is dominated by the turn of the loop (and in Redis by the script call), and 32 at a
-time: 32 free locks are asked for in one write, 32 hand-overs are from 32 connections to 32 others, as nothing is
-begun behind a LOCK WAIT on its connection. Figures depend on the compiler and its flags, or on the version of Redis:
+numbers of requests, and the difference counts: start and end cancel out. These pairs are counted: a LOCK of a free
+lock with its UNLOCK; the same by commands of Redis, SET NX PX with DEL, or with the script that compares and deletes;
+and a hand-over, where a LOCK WAIT is served by the UNLOCK of another connection. Each is counted one by one, which is
+dominated by the turn of the loop (and in Redis by the script call), and 32 at a time: 32 free locks are asked for in
+one write, 32 hand-overs are from 32 connections to 32 others, as nothing is begun behind a LOCK WAIT on its
+connection. Figures depend on the compiler and its flags, or on the version of Redis:
 those for others than are listed are shown and not judged.
 """
 
 import argparse
 import contextlib
+import hashlib
 import json
 import os
 import re
@@ -37,6 +39,14 @@ TOLERANCE = 0.05
 SKIP = 77
 WARM_UP = 10
 
+VALUE = "6f5902ac237024bdd0c176cb93063dc4"
+COMPARE_AND_DELETE = """if redis.call("get",KEYS[1]) == ARGV[1] then
+    return redis.call("del",KEYS[1])
+else
+    return 0
+end"""
+SHA1 = hashlib.sha1(COMPARE_AND_DELETE.encode()).hexdigest()
+
 
 def ask(client, requests):
     """Sends requests in one write."""
@@ -56,6 +66,26 @@ def free_locks(clients, number, size):
     ask(clients[0], [("LOCK", name, "LEASE", 30000) for name in names])
     take(clients[0], size, ())
     ask(clients[0], [("UNLOCK", name) for name in names])
+    take(clients[0], size, (1,))
+
+
+def set_and_del(clients, number, size):
+    """One round: `size` locks that are taken by SET NX PX, and freed by DEL."""
+    names = ["cost:%d:%d" % (number, i) for i in range(size)]
+    ask(clients[0], [("SET", name, VALUE, "NX", "PX", 30000) for name in names])
+    take(clients[0], size, ("OK",))
+    ask(clients[0], [("DEL", name) for name in names])
+    take(clients[0], size, (1,))
+
+
+def set_and_compare(clients, number, size):
+    """One round: `size` locks that are taken by SET NX PX, and freed by the script that everybody frees them by."""
+    names = ["cost:%d:%d" % (number, i) for i in range(size)]
+    if number == 0:
+        assert clients[0].cmd("SCRIPT", "LOAD", COMPARE_AND_DELETE) == SHA1
+    ask(clients[0], [("SET", name, VALUE, "NX", "PX", 30000) for name in names])
+    take(clients[0], size, ("OK",))
+    ask(clients[0], [("EVALSHA", SHA1, 1, name, VALUE) for name in names])
     take(clients[0], size, (1,))
 
 
@@ -97,6 +127,10 @@ def connections(proc, size):
 WAYS = {
     "one by one": (free_locks, 1, 300),
     "32 at a time": (free_locks, 32, 100),
+    "SET and DEL, one by one": (set_and_del, 1, 300),
+    "SET and DEL, 32 at a time": (set_and_del, 32, 100),
+    "SET and EVALSHA, one by one": (set_and_compare, 1, 300),
+    "SET and EVALSHA, 32 at a time": (set_and_compare, 32, 100),
     "hand-over, one by one": (hand_overs, 1, 300),
     "hand-over, 32 at a time": (hand_overs, 32, 100),
 }

@@ -175,7 +175,8 @@ static void lrem(struct store_run *run)
 }
 
 const struct store_command store_list_commands[] = {
-    {"LINDEX", 3, lindex},  {"LLEN", 2, llen},      {"LPOP", -2, lpop}, {"LPUSH", -3, lpush},
-    {"LPUSHX", -3, lpushx}, {"LRANGE", 4, lrange},  {"LREM", 4, lrem},  {"RPOP", -2, rpop},
-    {"RPUSH", -3, rpush},   {"RPUSHX", -3, rpushx}, {NULL, 0, NULL},
+    {"LINDEX", 3, 0, lindex},  {"LLEN", 2, 0, llen},      {"LPOP", -2, 0, lpop},
+    {"LPUSH", -3, 0, lpush},   {"LPUSHX", -3, 0, lpushx}, {"LRANGE", 4, 0, lrange},
+    {"LREM", 4, 0, lrem},      {"RPOP", -2, 0, rpop},     {"RPUSH", -3, 0, rpush},
+    {"RPUSHX", -3, 0, rpushx}, {NULL, 0, 0, NULL},
 };

@@ -702,9 +702,19 @@ static void put_memory(struct memory *m, int i, size_t bytes)
     struct truth t = {.kind = TRUTH_DROPIN, .expires_ms = INT64_MAX};
     snprintf(name, sizeof name, "%d", i);
     buf_append(&t.text, text, bytes);
-    memory_put(m, name, strlen(name), &t, 0);
+    const struct locktab_name hashed = locktab_name(name, strlen(name));
+    memory_put(m, &hashed, &t, 0);
     truth_fini(&t);
     free(text);
+}
+
+static uint8_t guessed(struct memory *m, const char *name)
+{
+    struct truth t = {0};
+    const struct locktab_name hashed = locktab_name(name, strlen(name));
+    memory_guess(m, &brokers[0], &hashed, &t, now_ms);
+    truth_fini(&t);
+    return t.kind;
 }
 
 START_TEST(memory_is_bounded)
@@ -714,20 +724,17 @@ START_TEST(memory_is_bounded)
     for (int i = 0; i < MEMORY_NAMES_MAX + 10; i++)
         put_memory(&m, i, 10);
     ck_assert_uint_eq(m.n_names, MEMORY_NAMES_MAX);
-    memory_guess(&m, &brokers[0], "9", 1, &t, now_ms);
-    ck_assert_int_eq(t.kind, TRUTH_FREE);
-    memory_guess(&m, &brokers[0], "10", 2, &t, now_ms);
-    ck_assert_int_eq(t.kind, TRUTH_DROPIN);
+    ck_assert_int_eq(guessed(&m, "9"), TRUTH_FREE);
+    ck_assert_int_eq(guessed(&m, "10"), TRUTH_DROPIN);
     for (int i = 0; i < 9000; i++) {
         put_memory(&m, i, DROPIN_STATE_MAX);
         ck_assert_uint_le(m.bytes, MEMORY_BYTES_MAX);
     }
     t.kind = TRUTH_DROPIN;
     t.expires_ms = now_ms;
-    memory_put(&m, "over", 4, &t, 0);
-    memory_guess(&m, &brokers[0], "over", 4, &t, now_ms);
-    ck_assert_int_eq(t.kind, TRUTH_FREE);
-    truth_fini(&t);
+    const struct locktab_name over = locktab_name("over", 4);
+    memory_put(&m, &over, &t, 0);
+    ck_assert_int_eq(guessed(&m, "over"), TRUTH_FREE);
     memory_fini(&m);
     ck_assert_uint_eq(m.bytes, 0);
 }

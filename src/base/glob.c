@@ -37,11 +37,6 @@ static void set_bit(uint64_t *words, size_t i)
     words[i / WORD] |= UINT64_C(1) << i % WORD;
 }
 
-static bool has_bit(const uint64_t *words, size_t i)
-{
-    return words[i / WORD] >> i % WORD & 1;
-}
-
 /* ---- reading a pattern ---- */
 
 /* Returns the bits from `low` to `high` of one word. */
@@ -205,5 +200,5 @@ bool glob_match(const struct glob *g, const char *text, size_t len)
         if (!step_states(g, states, n < g->n_words ? n : g->n_words, (unsigned char)text[i]))
             return false;
     }
-    return has_bit(states, g->n_elements);
+    return states[g->n_elements / WORD] >> g->n_elements % WORD & 1;
 }

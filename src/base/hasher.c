@@ -107,22 +107,16 @@ static bool have_thread(void)
     return has_thread;
 }
 
-static void join(void)
-{
-    pthread_mutex_lock(&lock);
-    while (job.state == GIVEN)
-        pthread_cond_wait(&changed, &lock);
-    job.state = STOPPED;
-    pthread_cond_signal(&changed);
-    pthread_mutex_unlock(&lock);
-    pthread_join(thread, NULL);
-    has_thread = false;
-}
-
 void hasher_stop(void)
 {
+    pthread_mutex_lock(&lock);
+    while (has_thread && job.state == GIVEN)
+        pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
+    set_state(STOPPED);
     if (has_thread)
-        join();
+        pthread_join(thread, NULL);
+    has_thread = false;
     if (done_fd >= 0)
         close(done_fd);
     done_fd = -1;

@@ -159,17 +159,13 @@ bool log_out_rest(void)
     return rest_len == 0;
 }
 
-static bool is_broken(int err)
-{
-    return err != EAGAIN && err != EINTR && err != ENOBUFS && err != EMSGSIZE;
-}
-
 bool log_out(const char *line, size_t len)
 {
     if (!log_out_rest())
         return false;
     ssize_t n = write_some(line, len + is_stream);
-    if (n < 0 && syslog_path[0] && is_broken(errno)) {
+    if (n < 0 && syslog_path[0] && errno != EAGAIN && errno != EINTR && errno != ENOBUFS &&
+        errno != EMSGSIZE) {
         connect_syslog();
         n = write_some(line, len + is_stream);
     }

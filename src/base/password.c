@@ -19,24 +19,14 @@ struct parts {
     unsigned char salt[SALT_LEN], key[KEY_LEN];
 };
 
-static int lower_hex_digit(char c)
-{
-    static const char digits[] = "0123456789abcdef";
-    const char *at = c ? strchr(digits, c) : NULL;
-
-    return at ? (int)(at - digits) : -1;
-}
-
-/* Reads exactly n bytes in hexadecimal; returns the end of them, or NULL. */
+/* Reads exactly n bytes in hexadecimal, in small letters; returns the end of them, or NULL. */
 static const char *parse_hex(const char *text, unsigned char *out, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        int high = lower_hex_digit(text[2 * i]),
-            low = high < 0 ? -1 : lower_hex_digit(text[2 * i + 1]);
-        if (low < 0)
-            return NULL;
-        out[i] = (unsigned char)(high * 16 + low);
-    }
+    if (strspn(text, "0123456789abcdef") < 2 * n)
+        return NULL;
+    for (size_t i = 0; i < n; i++)
+        out[i] =
+            (unsigned char)(util_hex_digit(text[2 * i]) * 16 + util_hex_digit(text[2 * i + 1]));
     return text + 2 * n;
 }
 

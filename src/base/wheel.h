@@ -62,6 +62,3 @@ struct wheel_entry *wheel_expire(struct wheel *w, int64_t now_ms);
  * earlier than its first entry. A wheel_expire at that time brings the entries nearer, so an entry
  * costs at most WHEEL_LEVELS wake-ups. In the past when something is overdue. */
 int64_t wheel_next_ms(const struct wheel *w);
-
-/* For tests: checks every invariant. Returns 0, or -1 and says on stderr what is broken. */
-int wheel_check(const struct wheel *w);

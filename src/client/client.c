@@ -157,7 +157,6 @@ struct clients *client_init(struct event_base *base, const struct conf_client *l
     TAILQ_INIT(&set->ready);
     TAILQ_INIT(&set->more);
     TAILQ_INIT(&set->watched);
-    resp_scratch_init(&set->scratch);
     event_assign(&set->turn, base, -1, 0, client_on_turn, set);
     set->strict = (struct resp_limits){.max_args = 8,
                                        .max_arg_len = 1024,

@@ -171,7 +171,6 @@ void client_end_now(struct client *c, enum client_end end, const char *reason)
         stream_reset(&c->stream);
     else
         stream_close(&c->stream);
-    resp_parser_fini(&c->parser);
 }
 
 void client_free_dead(struct clients *set)

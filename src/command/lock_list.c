@@ -119,10 +119,8 @@ void cmd_lock_scan(struct cmd_call *c)
 {
     const struct resp_arg *match = NULL, *type = NULL;
     int64_t cursor, count = 10;
-    if (util_parse_int(c->argv[1].ptr, c->argv[1].len, 0, INT64_MAX, &cursor) != 0) {
-        cmd_reply_error(c, "ERR invalid cursor");
+    if (!cmd_number(c, &c->argv[1], 0, INT64_MAX, &cursor, "ERR invalid cursor"))
         return;
-    }
     for (int i = 2; i < c->argc; i += 2) {
         bool has_value = i + 1 < c->argc;
         if (has_value && cmd_word_is(&c->argv[i], "MATCH")) {
@@ -132,9 +130,8 @@ void cmd_lock_scan(struct cmd_call *c)
         } else if (!has_value || !cmd_word_is(&c->argv[i], "COUNT")) {
             cmd_reply_syntax(c);
             return;
-        } else if (util_parse_int(c->argv[i + 1].ptr, c->argv[i + 1].len, 1, INT64_MAX, &count) !=
-                   0) {
-            cmd_reply_error(c, "ERR value is not an integer or out of range");
+        } else if (!cmd_number(c, &c->argv[i + 1], 1, INT64_MAX, &count,
+                               "ERR value is not an integer or out of range")) {
             return;
         }
     }
@@ -226,7 +223,7 @@ void cmd_lock_waiting(struct cmd_call *c)
     }
     if (c->argc == 3)
         l.max = (int)max;
-    cmd_hooks()->each_client(cmd_hooks()->server, look_for_wait, &l);
+    cmd_hooks()->each_client(cmd_hooks()->clients, look_for_wait, &l);
     cmd_charge(l.looked_at * WAITING_LOOK);
     struct resp_writer *w = cmd_reply(c);
     resp_array(w, (size_t)l.n);

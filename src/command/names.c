@@ -71,6 +71,18 @@ int cmd_find_names(const struct cmd *cmd, int argc, const struct resp_arg *argv,
     return 0;
 }
 
+const struct resp_arg *cmd_name_twice(const struct resp_arg *names, int n)
+{
+    for (int i = 1; i < n; i++) {
+        for (int j = 0; j < i; j++) {
+            if (names[i].len == names[j].len &&
+                memcmp(names[i].ptr, names[j].ptr, names[i].len) == 0)
+                return &names[i];
+        }
+    }
+    return NULL;
+}
+
 /* ---- databases ---- */
 
 static struct resp_arg *words;

@@ -218,14 +218,6 @@ enum monitor_view cmd_view(const struct user *u, const struct monitor_request *r
 
 /* ---- together ---- */
 
-static bool refuse_stranger(struct cmd_call *c)
-{
-    stats.auth_failures_missing++;
-    cmd_refused(c->session, CMD_REASON_AUTH, c->full_name, strlen(c->full_name), "", 0);
-    cmd_reply_error(c, "NOAUTH Authentication required.");
-    return false;
-}
-
 static bool refuse_command(struct cmd_call *c, const char *why)
 {
     const struct user *u = c->session->user;
@@ -243,8 +235,12 @@ bool cmd_permits(struct cmd_call *c)
 
     if (!users_active() || (c->cmd->flags & CMD_ANYBODY))
         return true;
-    if (!c->session->user || c->session->user->gone)
-        return refuse_stranger(c);
+    if (!c->session->user || c->session->user->gone) {
+        stats.auth_failures_missing++;
+        cmd_refused(c->session, CMD_REASON_AUTH, c->full_name, strlen(c->full_name), "", 0);
+        cmd_reply_error(c, "NOAUTH Authentication required.");
+        return false;
+    }
     const char *class = missing_class(c->session->user, c->cmd->flags);
     if (class && gives_all_back(c))
         return true;

@@ -38,10 +38,9 @@ void cmd_trace_slowlog_get(struct cmd_call *c)
         cmd_reply_error(c, "ERR wrong number of arguments for 'slowlog|get' command");
         return;
     }
-    if (c->argc == 3 && util_parse_int(c->argv[2].ptr, c->argv[2].len, -1, INT32_MAX, &n) != 0) {
-        cmd_reply_error(c, "ERR count should be greater than or equal to -1");
+    if (c->argc == 3 && !cmd_number(c, &c->argv[2], -1, INT32_MAX, &n,
+                                    "ERR count should be greater than or equal to -1"))
         return;
-    }
     if (n < 0 || n > slowlog_count())
         n = slowlog_count();
     struct resp_writer *w = cmd_reply(c);

@@ -12,14 +12,6 @@
 
 enum { SECRET_MAX = 4096, PATH_ROOM = 1024 };
 
-static int secret_path(const struct conf_master *m, char *out, size_t size, struct conf_error *err)
-{
-    const char *why = m->password_credential ? credential_path(m->password_credential, out, size)
-                                             : credential_expand(m->password_file, out, size);
-
-    return why ? conf_refuse(err, "%s", why) : 0;
-}
-
 /* Takes a password from a file. One newline at the end is the editor's; anything else is taken as
  * it is, or refused. */
 static int secret_accept(char *data, size_t len, struct conf_error *err)
@@ -55,31 +47,28 @@ static int secret_read(struct conf_master *m, const char *path, struct conf_erro
     return rc;
 }
 
-static bool readable_by_all(const char *path)
-{
-    struct stat st;
-
-    return stat(path, &st) == 0 && (st.st_mode & S_IROTH) != 0;
-}
-
 /* Reads the password of one master. -1: `line` says what is wrong, with the name of the master. */
 static int master_read_secret(struct conf_master *m, struct conf_error *line, bool *warn)
 {
     const char *key = m->password_credential != NULL ? "password_credential" : "password_file";
     struct conf_error err;
     char path[PATH_ROOM], shown[160];
+    struct stat st;
 
     if (m->password != NULL || (m->password_file != NULL && m->password_credential != NULL))
         return conf_refuse(line,
                            "%s: has more than one password (address, password_file, "
                            "password_credential: only one)",
                            m->name);
-    if (secret_path(m, path, sizeof(path), &err) != 0)
-        return conf_refuse(line, "%s.%s: %.300s", m->name, key, err.text);
+    const char *why = m->password_credential
+                          ? credential_path(m->password_credential, path, sizeof(path))
+                          : credential_expand(m->password_file, path, sizeof(path));
+    if (why)
+        return conf_refuse(line, "%s.%s: %.300s", m->name, key, why);
     conf_printable(shown, sizeof(shown), path);
     if (secret_read(m, path, &err) != 0)
         return conf_refuse(line, "%s.%s: %s %.200s", m->name, key, shown, err.text);
-    *warn = readable_by_all(path);
+    *warn = stat(path, &st) == 0 && (st.st_mode & S_IROTH) != 0;
     if (*warn)
         conf_refuse(line, "%s.%s: %s is readable by everybody on this machine", m->name, key,
                     shown);

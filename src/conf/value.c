@@ -168,13 +168,6 @@ static void *field_of(struct conf *conf, const struct conf_option *opt)
     return (char *)conf + opt->offset;
 }
 
-static int64_t number_load(const struct conf *conf, const struct conf_option *opt)
-{
-    const void *field = const_field_of(conf, opt);
-
-    return opt->type == CONF_ENUM ? *(const int *)field : *(const int64_t *)field;
-}
-
 static void number_store(struct conf *conf, const struct conf_option *opt, int64_t n)
 {
     void *field = field_of(conf, opt);
@@ -229,7 +222,8 @@ static int number_set(struct conf *conf, const struct conf_option *opt, const ch
 
 static void number_format(const struct conf *conf, const struct conf_option *opt, char *out)
 {
-    int64_t n = number_load(conf, opt);
+    const void *field = const_field_of(conf, opt);
+    int64_t n = opt->type == CONF_ENUM ? *(const int *)field : *(const int64_t *)field;
 
     for (const struct conf_name *name = opt->names; name != NULL && name->name != NULL; name++) {
         if (name->value == n) {
@@ -285,13 +279,6 @@ static int text_set(struct conf *conf, const struct conf_option *opt, const char
     return 0;
 }
 
-static void text_format(const struct conf *conf, const struct conf_option *opt, char *out)
-{
-    const char *const *field = const_field_of(conf, opt);
-
-    snprintf(out, CONF_VALUE_MAX, "%s", *field != NULL ? *field : "none");
-}
-
 void conf_texts_copy(struct conf *conf)
 {
     size_t count;
@@ -334,10 +321,12 @@ int conf_value_set(struct conf *conf, const struct conf_option *opt, const char 
 void conf_value_format(const struct conf *conf, const struct conf_option *opt,
                        char out[CONF_VALUE_MAX])
 {
-    const struct conf_listens *listens = (const struct conf_listens *)const_field_of(conf, opt);
+    const void *field = const_field_of(conf, opt);
+    const struct conf_listens *listens = field;
+    const char *const *text = field;
 
     if (is_text_type(opt))
-        text_format(conf, opt, out);
+        snprintf(out, CONF_VALUE_MAX, "%s", *text != NULL ? *text : "none");
     else if (opt->type != CONF_LISTEN)
         number_format(conf, opt, out);
     else if (listens->count == 0 && opt->names != NULL)

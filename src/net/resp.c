@@ -28,11 +28,6 @@ enum { HEADER_MAX = 32 };
 
 enum header { HEADER_OK, HEADER_MORE, HEADER_BAD, HEADER_LONG };
 
-void resp_scratch_init(struct resp_scratch *scratch)
-{
-    memset(scratch, 0, sizeof *scratch);
-}
-
 void resp_scratch_fini(struct resp_scratch *scratch)
 {
     free(scratch->argv);
@@ -71,11 +66,6 @@ void resp_parser_init(struct resp_parser *parser, const struct resp_limits *limi
 {
     *parser = (struct resp_parser){.limits = limits};
     parser_rewind(parser);
-}
-
-void resp_parser_fini(struct resp_parser *parser)
-{
-    resp_parser_init(parser, parser->limits);
 }
 
 __attribute__((format(printf, 3, 4))) static enum resp_result

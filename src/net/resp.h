@@ -36,7 +36,7 @@ enum resp_result {
 
 /* Room for the arguments of the request at hand. One serves any number of parsers, as arguments
  * live only until the next resp_parse() with the same scratch: so an idle connection keeps none.
- * Grows to what the limits allow and no further. */
+ * Grows to what the limits allow and no further. All zero is an empty one. */
 struct resp_scratch {
     struct resp_arg *argv;
     size_t argv_cap;
@@ -45,7 +45,6 @@ struct resp_scratch {
     char error[96];
 };
 
-void resp_scratch_init(struct resp_scratch *scratch);
 void resp_scratch_fini(struct resp_scratch *scratch);
 
 /* One connection's place in its stream. The first three are the result, the rest is resp's own. */
@@ -60,10 +59,8 @@ struct resp_parser {
     int args_got;
 };
 
-/* Begins at the start of a stream; limits must outlive the parser. */
+/* Begins at the start of a stream; limits must outlive the parser. There is nothing to free. */
 void resp_parser_init(struct resp_parser *parser, const struct resp_limits *limits);
-/* Forgets a request that is half there. There is nothing to free: for symmetry and reuse. */
-void resp_parser_fini(struct resp_parser *parser);
 
 /* Looks for one request at the start of data.
  * data must begin with the same unconsumed byte on each call until RESP_REQUEST (it may move in

@@ -72,14 +72,6 @@ static void try_files(struct trying *t, const struct conf *conf)
         try_master(t, &conf->masters[i]);
 }
 
-static int become_user(const struct passwd *user)
-{
-    return initgroups(user->pw_name, user->pw_gid) == 0 && setgid(user->pw_gid) == 0 &&
-                   setuid(user->pw_uid) == 0
-               ? 0
-               : -1;
-}
-
 int server_check_files(const struct conf *conf, const char *user, conf_report_fn report, void *arg)
 {
     struct trying t = {.user = user, .report = report, .arg = arg};
@@ -97,7 +89,8 @@ int server_check_files(const struct conf *conf, const char *user, conf_report_fn
     if (child < 0)
         util_die("cannot fork: %s", strerror(errno));
     if (child == 0) {
-        if (become_user(entry) != 0)
+        if (initgroups(user, entry->pw_gid) != 0 || setgid(entry->pw_gid) != 0 ||
+            setuid(entry->pw_uid) != 0)
             util_die("cannot become %s: %s", user, strerror(errno));
         try_files(&t, conf);
         _exit(t.refused > 0);

@@ -36,20 +36,15 @@ static bool count_hold(void *arg, const struct view_hold *h)
     return ++c->looked_at <= HOLDS_LOOKED_AT;
 }
 
-static void count_wait(struct census *c, const struct request *waiting)
-{
-    int64_t waited_ms = waiting ? c->now_ms - waiting->arrived_us / 1000 : -1;
-
-    if (waited_ms > c->gauges->longest_wait_ms)
-        c->gauges->longest_wait_ms = waited_ms;
-}
-
 static void count_client(struct session *session, void *arg)
 {
     struct census *c = arg;
     struct stats_gauges *g = c->gauges;
+    const struct request *waiting = session_waiting(session);
+    int64_t waited_ms = waiting ? c->now_ms - waiting->arrived_us / 1000 : -1;
 
-    count_wait(c, session_waiting(session));
+    if (waited_ms > g->longest_wait_ms)
+        g->longest_wait_ms = waited_ms;
     g->clients_waiting += session_is_blocked(session);
     g->clients_pubsub += session->n_subscriptions > 0;
     g->memory_clients += (int64_t)(client_input_len(session) + client_output_len(session));

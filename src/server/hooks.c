@@ -50,68 +50,39 @@ static void on_session_end(void *arg, struct session *session, enum client_end e
 const struct client_events server_client_events = {.on_start = on_session_start,
                                                    .on_end = on_session_end};
 
-static void reset_client(void *server, struct session *session, int64_t now_ms)
+static void reset_client(struct server *s, struct session *session, int64_t now_ms)
 {
-    end_holds(server, session, true, now_ms);
-    session->owner = make_owner(server);
+    end_holds(s, session, true, now_ms);
+    session->owner = make_owner(s);
     session->owner_named = false;
 }
 
 /* ---- the hooks of commands ---- */
 
-static void info(void *server, struct buf *out, const char *sections)
+static void info(struct server *s, struct buf *out, const char *sections)
 {
     struct stats_gauges g;
 
-    server_gauges(server, &g, clock_ms());
+    server_gauges(s, &g, clock_ms());
     stats_info(out, sections, &g);
 }
 
-static void stop(void *server, bool now)
+static void pause_acquires(struct server *s, bool paused, int64_t now_ms)
 {
-    server_stop(server, now);
-}
-
-static void each_client(void *server, void (*each)(struct session *, void *arg), void *arg)
-{
-    struct server *s = server;
-
-    client_each(s->clients, each, arg);
-}
-
-static void kill_client(void *server, struct session *session, const char *reason)
-{
-    (void)server;
-    client_kill(session, reason);
-}
-
-static void pause_clients(void *server, int64_t until_ms, unsigned classes)
-{
-    struct server *s = server;
-
-    client_pause_all(s->clients, until_ms, classes);
-}
-
-static void pause_acquires(void *server, bool paused, int64_t now_ms)
-{
-    struct server *s = server;
-
     if (view_is_paused(&s->broker) != paused)
         log_info("server", "%s", paused ? "paused: no new locks are given" : "resumed");
     broker_pause(&s->broker, paused, now_ms);
     server_update_status(s, now_ms);
 }
 
-static const char *trust(void *server, const char *name, int64_t now_ms)
+static const char *trust(struct server *s, const char *name, int64_t now_ms)
 {
-    struct server *s = server;
-
     return quarantine_trust(&s->quarantine, name, now_ms);
 }
 
-static const char *adopt(void *server, const char *name)
+static const char *adopt(struct server *s, const char *name)
 {
-    struct rounds *b = &((struct server *)server)->broker.rounds;
+    struct rounds *b = &s->broker.rounds;
 
     for (int i = 0; i < b->n; i++) {
         if (strcmp(master_name(b->masters[i]), name) == 0) {
@@ -129,17 +100,18 @@ void server_init_commands(struct server *s)
         .dropin = s->dropin,
         .conf = &s->conf,
         .server = s,
+        .clients = s->clients,
         .info = info,
-        .shutdown = stop,
-        .each_client = each_client,
-        .kill_client = kill_client,
+        .shutdown = server_stop,
+        .each_client = client_each,
+        .kill_client = client_kill,
         .reset_client = reset_client,
         .peer = client_peer,
         .local = client_local,
         .fd = client_fd,
         .input_len = client_input_len,
         .output_len = client_output_len,
-        .pause = pause_clients,
+        .pause = client_pause_all,
         .pause_acquires = pause_acquires,
         .trust = trust,
         .adopt = adopt,

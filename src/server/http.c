@@ -5,6 +5,7 @@
  * Looks at connections, not at the table of locks: there are at most max_clients of them, and a
  * request for the page must not hold up a million locks.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -182,12 +183,6 @@ static void fill_view(void *arg, struct http_view *view)
 
 /* ---- start ---- */
 
-static int refuse_listen(const char *where, const char *why, char *error, size_t error_size)
-{
-    snprintf(error, error_size, "cannot listen on %s (http.listen): %s", where, why);
-    return -1;
-}
-
 static void add_socket(struct http *http, int fd)
 {
     char where[STREAM_ADDRESS_MAX] = "?";
@@ -209,10 +204,12 @@ static int listen_to_all(struct server *s, char *error, size_t error_size)
 
     for (size_t i = 0; i < listens->count; i++) {
         const struct conf_listen *l = &listens->v[i];
-        if (l->is_unix)
-            return refuse_listen(l->host, "it must be a TCP address", error, error_size);
-        if (stream_listen(l->host, l->port, fds, where) != 0)
-            return refuse_listen(where, strerror(errno), error, error_size);
+        assert(!l->is_unix); /* conf_check() */
+        if (stream_listen(l->host, l->port, fds, where) != 0) {
+            snprintf(error, error_size, "cannot listen on %s (http.listen): %s", where,
+                     strerror(errno));
+            return -1;
+        }
         for (int k = 0; k < 2; k++)
             if (fds[k] >= 0)
                 add_socket(s->http, fds[k]);

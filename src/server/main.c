@@ -61,9 +61,7 @@ static const char help_text[] =
 
 /* ---- options ---- */
 
-static _Noreturn void refuse_switch(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-
-static void refuse_switch(const char *fmt, ...)
+__attribute__((format(printf, 1, 2))) static _Noreturn void refuse_switch(const char *fmt, ...)
 {
     va_list args;
 

@@ -113,7 +113,7 @@ void server_set_log(const struct server *);
 /* Reads the configuration again (SIGHUP). */
 void server_reload(struct server *);
 /* cmd_hooks.config_set */
-const char *server_config_set(void *server, const struct cmd_setting *, int n, char *error,
+const char *server_config_set(struct server *, const struct cmd_setting *, int n, char *error,
                               size_t error_size);
 
 /* ---- hooks.c ---- */

@@ -230,10 +230,9 @@ static const char *set_all(struct conf *conf, const struct cmd_setting *settings
     return NULL;
 }
 
-const char *server_config_set(void *server, const struct cmd_setting *settings, int n, char *error,
-                              size_t error_size)
+const char *server_config_set(struct server *s, const struct cmd_setting *settings, int n,
+                              char *error, size_t error_size)
 {
-    struct server *s = server;
     struct conf conf;
     struct first_error first = {.text = error, .size = error_size};
 

@@ -294,10 +294,10 @@ struct server *server_new(const struct server_setup *setup, struct conf *conf, c
     make_timer(s);
     watch_signals(s);
     make_broker(s);
-    server_init_commands(s);
     users_configure(&s->conf);
     limits = server_client_limits(&s->conf);
     s->clients = client_init(s->base, &limits, &server_client_events, s);
+    server_init_commands(s);
     s->listeners = listener_new(s->base, client_accept, s->clients);
     server_start_masters(s);
     quarantine_init(&s->quarantine, &s->broker.rounds);

@@ -148,7 +148,6 @@ static void close_client(struct fuzz_client *c, bool orderly)
     cmd_session_end(&c->s);
     end_holds(&c->s, orderly);
     session_fini(&c->s, now_ms());
-    resp_parser_fini(&c->parser);
     buf_fini(&c->in);
     buf_fini(&c->out);
 }
@@ -240,19 +239,19 @@ static void go_on(int64_t ms)
 
 /* ---- hooks ---- */
 
-static void hook_info(void *arg, struct buf *out, const char *sections)
+static void hook_info(struct server *arg, struct buf *out, const char *sections)
 {
     (void)arg;
     stats_info(out, sections, &gauges);
 }
 
-static void hook_shutdown(void *arg, bool now)
+static void hook_shutdown(struct server *arg, bool now)
 {
     (void)arg, (void)now;
     broker_drain(&broker);
 }
 
-static void hook_each(void *arg, void (*each)(struct session *, void *), void *each_arg)
+static void hook_each(struct clients *arg, void (*each)(struct session *, void *), void *each_arg)
 {
     (void)arg;
     for (int i = 0; i < CLIENTS; i++)
@@ -260,13 +259,13 @@ static void hook_each(void *arg, void (*each)(struct session *, void *), void *e
             each(&clients[i].s, each_arg);
 }
 
-static void hook_kill(void *arg, struct session *s, const char *reason)
+static void hook_kill(struct session *s, const char *reason)
 {
-    (void)arg, (void)reason;
+    (void)reason;
     s->closing = true;
 }
 
-static void hook_reset(void *arg, struct session *s, int64_t at_ms)
+static void hook_reset(struct server *arg, struct session *s, int64_t at_ms)
 {
     (void)arg, (void)at_ms;
     end_holds(s, true);
@@ -288,30 +287,30 @@ static size_t hook_len(struct session *s)
     return buf_len(s->out);
 }
 
-static void hook_pause(void *arg, int64_t until_ms, unsigned classes)
+static void hook_pause(struct clients *arg, int64_t until_ms, unsigned classes)
 {
     (void)arg, (void)until_ms, (void)classes;
 }
 
-static void hook_pause_acquires(void *arg, bool paused, int64_t at_ms)
+static void hook_pause_acquires(struct server *arg, bool paused, int64_t at_ms)
 {
     (void)arg;
     broker_pause(&broker, paused, at_ms);
 }
 
-static const char *hook_trust(void *arg, const char *name, int64_t at_ms)
+static const char *hook_trust(struct server *arg, const char *name, int64_t at_ms)
 {
     (void)arg;
     return quarantine_trust(&quarantine, name, at_ms);
 }
 
-static const char *hook_adopt(void *arg, const char *name)
+static const char *hook_adopt(struct server *arg, const char *name)
 {
     (void)arg, (void)name;
     return "there is none";
 }
 
-static const char *hook_config_set(void *arg, const struct cmd_setting *settings, int n,
+static const char *hook_config_set(struct server *arg, const struct cmd_setting *settings, int n,
                                    char *error, size_t error_size)
 {
     struct conf_error err;
@@ -414,7 +413,6 @@ static void begin(bool users)
     set_users(users);
     cmd_init(&hooks);
     stats_reset();
-    resp_scratch_init(&scratch);
     broker_init(&broker, &broker_conf, "fuzz", 1, now_ms());
     rounds_set_wall(&broker.rounds, wall_ms, now_ms());
     broker_channel(&broker, channel, sizeof channel);

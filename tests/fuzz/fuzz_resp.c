@@ -110,7 +110,6 @@ static void run(const char *data, size_t size, size_t step, const struct resp_li
     else if (at < size)
         require(size - at <=
                 (data[at] == '*' ? limits->max_request_len + 32 : limits->max_inline_len + 1));
-    resp_parser_fini(&parser);
 }
 
 static void check_cuts(const char *data, size_t size, const struct resp_limits *limits)

@@ -21,6 +21,7 @@
 #include "command/handlers.h"
 #include "history.h"
 #include "stats/stats.h"
+#include "wheel_check.h"
 
 enum { TURN_DELAY_US = 150, PAUSE_LIMIT_MS = 200 };
 static const int64_t wall_epoch_ms = INT64_C(1700000000000);

@@ -58,32 +58,33 @@ __attribute__((format(printf, 1, 2))) static void tell(const char *fmt, ...)
     va_end(ap);
 }
 
-static void hook_info(void *server, struct buf *out, const char *sections)
+static void hook_info(struct server *server, struct buf *out, const char *sections)
 {
     (void)server;
     buf_printf(out, "<%s>", sections);
 }
 
-static void hook_shutdown(void *server, bool now)
+static void hook_shutdown(struct server *server, bool now)
 {
     (void)server;
     tell("shutdown=%d ", now);
 }
 
-static void hook_each_client(void *server, void (*each)(struct session *, void *arg), void *arg)
+static void hook_each_client(struct clients *clients, void (*each)(struct session *, void *arg),
+                             void *arg)
 {
-    (void)server;
+    (void)clients;
     each(&a.s, arg);
     each(&b.s, arg);
 }
 
-static void hook_kill_client(void *server, struct session *s, const char *reason)
+static void hook_kill_client(struct session *s, const char *reason)
 {
-    (void)server, (void)reason;
+    (void)reason;
     tell("kill=%d ", (int)s->id);
 }
 
-static void hook_reset_client(void *server, struct session *s, int64_t now_ms)
+static void hook_reset_client(struct server *server, struct session *s, int64_t now_ms)
 {
     (void)server, (void)now_ms;
     tell("reset=%d ", (int)s->id);
@@ -111,20 +112,20 @@ static size_t hook_len(struct session *s)
     return 0;
 }
 
-static void hook_pause(void *server, int64_t until_ms, unsigned classes)
+static void hook_pause(struct clients *clients, int64_t until_ms, unsigned classes)
 {
-    (void)server;
+    (void)clients;
     tell("pause=%d,%s%s ", (int)until_ms, classes & CMD_LOCK ? "L" : "",
          classes & CMD_INSPECT ? "I" : "");
 }
 
-static void hook_pause_acquires(void *server, bool paused, int64_t now_ms)
+static void hook_pause_acquires(struct server *server, bool paused, int64_t now_ms)
 {
     (void)server, (void)now_ms;
     tell("acquires=%s ", paused ? "paused" : "on");
 }
 
-static const char *hook_config_set(void *server, const struct cmd_setting *settings, int n,
+static const char *hook_config_set(struct server *server, const struct cmd_setting *settings, int n,
                                    char *error, size_t error_size)
 {
     struct conf_error err;
@@ -144,13 +145,13 @@ static const char *hook_config_set(void *server, const struct cmd_setting *setti
     return NULL;
 }
 
-static const char *hook_adopt(void *server, const char *name)
+static const char *hook_adopt(struct server *server, const char *name)
 {
     (void)server;
     return strcmp(name, "a") == 0 ? NULL : "there is none";
 }
 
-static const char *hook_trust(void *server, const char *name, int64_t now_ms)
+static const char *hook_trust(struct server *server, const char *name, int64_t now_ms)
 {
     (void)server, (void)now_ms;
     return strcmp(name, "a") == 0 ? NULL : "there is none";

@@ -194,7 +194,6 @@ START_TEST(request_whole)
         feed(&parser, c->bytes, c->len, &consumed);
         ck_assert_str_eq(text, c->want);
     }
-    resp_parser_fini(&parser);
 }
 END_TEST
 
@@ -270,11 +269,10 @@ START_TEST(claims_take_no_memory)
 {
     static const struct resp_limits wide = {INT_MAX, INT_MAX, (size_t)INT_MAX * 2, 65536, false};
     struct resp_parser parser;
-    struct resp_scratch own;
+    struct resp_scratch own = {0};
     size_t consumed;
     static const char bytes[] = "*2147483647\r\n$1\r\na\r\n$2147483647\r\nabc";
 
-    resp_scratch_init(&own);
     resp_parser_init(&parser, &wide);
     ck_assert_int_eq(resp_parse(&parser, &own, bytes, sizeof bytes - 1, &consumed), RESP_MORE);
     ck_assert_uint_le(own.argv_cap, 16);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "suite.h"
+#include "wheel_check.h"
 
 #define TIMERS 300
 #define STEPS 6000

@@ -67,14 +67,17 @@ void cmd_multi_refuse(struct cmd_call *c)
                     c->full_name);
 }
 
-/* Copies the words into one block, which begins with their array. */
-static const struct resp_arg *copy_words(const struct resp_arg *argv, int argc, size_t bytes)
+struct resp_arg *cmd_copy_words(const struct resp_arg *argv, int argc)
 {
-    struct resp_arg *words = util_alloc((size_t)argc * sizeof(*words) + bytes);
-    char *to = (char *)(words + argc);
+    size_t bytes = (size_t)argc * sizeof(*argv);
 
+    for (int i = 0; i < argc; i++)
+        bytes += argv[i].len;
+    struct resp_arg *words = util_alloc(bytes);
+    char *to = (char *)(words + argc);
     for (int i = 0; i < argc; i++) {
-        memcpy(to, argv[i].ptr, argv[i].len);
+        if (argv[i].len > 0)
+            memcpy(to, argv[i].ptr, argv[i].len);
         words[i] = (struct resp_arg){to, argv[i].len};
         to += argv[i].len;
     }
@@ -96,7 +99,7 @@ void cmd_multi_queue(struct cmd_call *c, const struct dropin_command *command)
     }
     t->bytes += bytes;
     t->commands[t->n] = *command;
-    t->commands[t->n++].argv = copy_words(command->argv, command->argc, bytes);
+    t->commands[t->n++].argv = cmd_copy_words(command->argv, command->argc);
     resp_simple(cmd_reply(c), "QUEUED");
 }
 

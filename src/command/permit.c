@@ -14,6 +14,7 @@
 #include "command/command.h"
 #include "conf/conf.h"
 #include "lock/view.h"
+#include "session/pubsub.h"
 #include "session/user.h"
 #include "stats/stats.h"
 
@@ -169,14 +170,11 @@ static bool gives_all_back(const struct cmd_call *c)
     return first > 0 && end > first;
 }
 
-/* "lock:NAME" for a name that it may use; nothing else without patterns of its own. */
-static bool is_own_channel(const struct user *u, const struct cmd *cmd, const struct resp_arg *c)
+/* Patterns are for users without patterns of their own. */
+static bool may_use_channel(const struct user *u, const struct cmd *cmd, const struct resp_arg *c)
 {
-    static const char prefix[] = "lock:";
-    const size_t len = sizeof prefix - 1;
-
-    return cmd->name[0] != 'P' && c->len > len && memcmp(c->ptr, prefix, len) == 0 &&
-           user_may_use(u, c->ptr + len, c->len - len);
+    return u->all_names ||
+           (strcmp(cmd->name, "PSUBSCRIBE") != 0 && pubsub_permits(u, c->ptr, c->len));
 }
 
 /* Where channels begin in the request: behind the name of the command, or of the sub-command. */
@@ -185,10 +183,18 @@ static int first_channel(const struct cmd *cmd)
     return strchr(cmd_full_name(cmd_index(cmd)), '|') ? 2 : 1;
 }
 
+/* Where they end: the word behind the channel of PUBLISH is the message. */
+static int end_of_channels(const struct cmd *cmd, int argc)
+{
+    return argc > 2 && strcmp(cmd->name, "PUBLISH") == 0 ? 2 : argc;
+}
+
 static bool may_hear(struct cmd_call *c)
 {
-    for (int i = first_channel(c->cmd); i < c->argc; i++)
-        if (!is_own_channel(c->session->user, c->cmd, &c->argv[i]))
+    int end = end_of_channels(c->cmd, c->argc);
+
+    for (int i = first_channel(c->cmd); i < end; i++)
+        if (!may_use_channel(c->session->user, c->cmd, &c->argv[i]))
             return refuse_name(c, &c->argv[i], "channel");
     return true;
 }
@@ -203,14 +209,14 @@ enum monitor_view cmd_view(const struct user *u, const struct monitor_request *r
         return MONITOR_SHOWN;
     if (channels) {
         first = first_channel(cmd);
-        end = r->argc;
+        end = end_of_channels(cmd, r->argc);
     } else {
         end = cmd_find_names(cmd, r->argc, r->argv, &first);
     }
     if (first == 0 || end <= first)
         return MONITOR_REDACTED;
     for (int i = first; i < end; i++)
-        if (channels ? !is_own_channel(u, cmd, &r->argv[i])
+        if (channels ? !may_use_channel(u, cmd, &r->argv[i])
                      : !user_may_use(u, r->argv[i].ptr, r->argv[i].len))
             return MONITOR_HIDDEN;
     return MONITOR_SHOWN;

@@ -5,11 +5,21 @@
 #include "command/handlers.h"
 
 #include <inttypes.h>
+#include <stddef.h>
+#include <stdlib.h>
 
 #include "base/glob.h"
+#include "base/util.h"
+#include "dropin/call.h"
+#include "dropin/messages.h"
 #include "session/pubsub.h"
 
-enum { LOOK_INSTRUCTIONS = 6, NAME_INSTRUCTIONS = 20, PATTERN_INSTRUCTIONS = 250 };
+enum {
+    LOOK_INSTRUCTIONS = 6,
+    NAME_INSTRUCTIONS = 20,
+    PATTERN_INSTRUCTIONS = 250,
+    PUBLISH_INSTRUCTIONS = 20000
+};
 
 /* Writes one answer; name NULL: there was nothing to unsubscribe from. */
 static void write_answer(struct resp_writer *w, const char *kind, const char *name, size_t len,
@@ -69,22 +79,127 @@ static bool means_patterns(const struct cmd_call *c)
     return c->cmd->name[0] == 'P';
 }
 
-void cmd_pubsub_subscribe(struct cmd_call *c)
+static void subscribe_all(struct session *s, int n, const struct resp_arg *names, bool is_pattern,
+                          struct resp_writer *w)
 {
-    bool is_pattern = means_patterns(c);
-
-    charge(c->session, 2 * c->argc);
-    if (check_limits(c, c->argc - 1, c->argv + 1, is_pattern) != 0)
-        return;
-    struct resp_writer *w = cmd_reply(c);
-    for (int i = 1; i < c->argc; i++) {
-        cmd_charge((int64_t)c->argv[i].len *
-                   (is_pattern ? PATTERN_INSTRUCTIONS : NAME_INSTRUCTIONS));
-        uint32_t count = pubsub_subscribe(c->session, c->argv[i].ptr, c->argv[i].len, is_pattern);
-        write_answer(w, is_pattern ? "psubscribe" : "subscribe", c->argv[i].ptr, c->argv[i].len,
-                     count);
+    for (int i = 0; i < n; i++) {
+        uint32_t count = pubsub_subscribe(s, names[i].ptr, names[i].len, is_pattern);
+        write_answer(w, is_pattern ? "psubscribe" : "subscribe", names[i].ptr, names[i].len, count);
     }
 }
+
+/* ---- SUBSCRIBE that waits until this broker hears what is published at others ---- */
+
+struct subscribing {
+    struct request base; /* first */
+    struct messages_wait wait;
+    int n;
+    struct resp_arg *names;
+    bool is_pattern;
+    struct buf answers;
+};
+
+static struct messages *all_messages(void)
+{
+    return dropin_messages(cmd_hooks()->dropin);
+}
+
+static void write_answers(struct request *r, struct resp_writer *w, int64_t now_ms)
+{
+    const struct buf *answers = &((struct subscribing *)r)->answers;
+
+    (void)now_ms;
+    buf_append(w->out, buf_head(answers), buf_len(answers));
+}
+
+static void abandon_subscribing(struct request *r, int64_t now_ms)
+{
+    (void)now_ms;
+    messages_stop_waiting(all_messages(), &((struct subscribing *)r)->wait);
+    request_finish(r);
+}
+
+static void free_subscribing(struct request *r)
+{
+    struct subscribing *s = (struct subscribing *)r;
+
+    buf_fini(&s->answers);
+    free(s->names);
+    free(s);
+}
+
+static const struct request_type subscribing_type = {write_answers, abandon_subscribing,
+                                                     free_subscribing};
+
+static void on_heard(struct messages_wait *wait, int64_t now_ms)
+{
+    struct subscribing *s =
+        (struct subscribing *)((char *)wait - offsetof(struct subscribing, wait));
+    struct resp_writer w = {.out = &s->answers, .proto = s->base.session->proto};
+
+    (void)now_ms;
+    subscribe_all(s->base.session, s->n, s->names, s->is_pattern, &w);
+    request_finish(&s->base);
+}
+
+static void subscribe_when_heard(struct cmd_call *c, int n, const struct resp_arg *names)
+{
+    struct subscribing *s = util_alloc(sizeof(*s));
+
+    s->base.type = &subscribing_type;
+    s->wait.on_ready = on_heard;
+    s->n = n;
+    s->names = cmd_copy_words(names, n);
+    s->is_pattern = means_patterns(c);
+    session_ask(c->session, &s->base);
+    request_park(&s->base);
+    messages_wait(all_messages(), &s->wait, c->now_ms);
+}
+
+/* Returns whether what clients publish can be meant, which takes hearing it at other brokers. */
+static bool means_messages(int n, const struct resp_arg *names)
+{
+    int i = 0;
+
+    while (i < n && pubsub_is_own(names[i].ptr, names[i].len))
+        i++;
+    return i < n && cmd_dropin_is_on();
+}
+
+void cmd_pubsub_subscribe(struct cmd_call *c)
+{
+    const struct resp_arg *names = c->argv + 1;
+    bool is_pattern = means_patterns(c);
+    int n = c->argc - 1;
+
+    charge(c->session, 2 * c->argc);
+    if (check_limits(c, n, names, is_pattern) != 0)
+        return;
+    for (int i = 0; i < n; i++)
+        cmd_charge((int64_t)names[i].len * (is_pattern ? PATTERN_INSTRUCTIONS : NAME_INSTRUCTIONS));
+    if (means_messages(n, names) && !messages_want(all_messages(), c->now_ms))
+        subscribe_when_heard(c, n, names);
+    else
+        subscribe_all(c->session, n, names, is_pattern, cmd_reply(c));
+}
+
+/* ---- PUBLISH ---- */
+
+void cmd_pubsub_publish(struct cmd_call *c)
+{
+    if (!pubsub_is_own(c->argv[1].ptr, c->argv[1].len)) {
+        cmd_charge(PUBLISH_INSTRUCTIONS + (int64_t)c->argv[2].len);
+        cmd_dropin_command(c);
+        return;
+    }
+    cmd_multi_spoil(c->session);
+    cmd_reply_error(c,
+                    "ERR '%.*s' was not published to: the channels lost and lock:NAME are "
+                    "holdfast's own; choose another name",
+                    CMD_ARG(&c->argv[1]));
+}
+
+/* ---- the end of subscriptions ---- */
 
 static void on_unsubscribed(void *arg, const char *name, size_t len, uint32_t left)
 {

@@ -10,9 +10,11 @@
 #include "base/util.h"
 #include "dropin/cage.h"
 #include "dropin/call_private.h"
+#include "dropin/messages.h"
 #include "dropin/probe.h"
 #include "lock/broker.h"
 #include "lock/locktab.h"
+#include "session/user.h"
 
 enum { CAGE_BODIES = 500, SPARES_MAX = 256, SPARE_BYTES = 512 };
 
@@ -23,6 +25,7 @@ struct dropin *dropin_new(struct broker *b, const struct dropin_conf *conf)
     struct dropin *d = util_alloc(sizeof *d);
     d->broker = b;
     d->tools.cage = cage_new(CAGE_BODIES);
+    d->messages = messages_new(&(struct messages_setup){.rounds = &b->rounds, .broker = b->id});
     turns_init(&d->turns);
     TAILQ_INIT(&d->calls);
     TAILQ_INIT(&d->finished);
@@ -75,6 +78,7 @@ void dropin_free(struct dropin *d)
     scripts_flush(&d->scripts);
     keys_fini(&d->tools.keys);
     cage_free(d->tools.cage);
+    messages_free(d->messages);
     free(d);
 }
 
@@ -85,6 +89,11 @@ struct dropin_figures dropin_figures(const struct dropin *d)
     f.script_bytes = d->scripts.bytes;
     f.n_names = (uint32_t)d->memory.n_names;
     return f;
+}
+
+struct messages *dropin_messages(struct dropin *d)
+{
+    return d->messages;
 }
 
 /* ---- what the masters tell ---- */
@@ -195,6 +204,8 @@ void dropin_submit(struct dropin_call *c, int64_t now_ms)
     struct dropin *d = c->dropin;
     broker_begin(d->broker, now_ms);
     TAILQ_INSERT_TAIL(&d->calls, c, listed);
+    if (c->base.session && c->base.session->user)
+        c->user = user_ref(c->base.session->user);
     if (c->job.error[0])
         call_fail(c, c->job.error);
     else if (d->closed)
@@ -275,6 +286,7 @@ void dropin_call_free(struct dropin_call *c)
     struct dropin *d = c->dropin;
     free_slots(c);
     dropin_watch_drop(c->watch);
+    user_unref(c->user);
     if (d->n_spares == SPARES_MAX || is_large(c)) {
         free_all(c);
         return;

@@ -37,6 +37,7 @@ struct broker;
 struct dropin;
 struct dropin_call;
 struct dropin_watch;
+struct messages;
 struct request;
 
 enum { DROPIN_ASKS = 4 };
@@ -125,6 +126,11 @@ struct probe_row;
 void dropin_script_check(struct dropin *, const struct resp_arg *sha1, const struct dropin_script *,
                          void (*row)(void *arg, const struct probe_row *), void *arg,
                          struct store_reply *error);
+
+/* ---- messages ---- */
+
+/* What clients publish, in scripts or otherwise, and who listens. */
+struct messages *dropin_messages(struct dropin *);
 
 /* ---- figures ---- */
 

@@ -3,17 +3,42 @@
  * and its session hears that its reply is there.
  */
 #include <assert.h>
+#include <inttypes.h>
 
+#include "base/log.h"
 #include "dropin/call_private.h"
+#include "dropin/messages.h"
 #include "lock/broker_state.h"
 #include "session/pubsub.h"
+#include "session/user.h"
 
-/* Tells those who listen at this broker; returns how many. */
-static int64_t publish_one(const struct store_reply *p, int i, int64_t now_ms)
+/* It may be said of every call of a program: now and then is enough. */
+static void log_unpublished(const struct dropin_call *c, const struct resp_arg *channel)
 {
-    const struct store_node *channel = &p->nodes[i], *message = &p->nodes[i + 1];
-    return pubsub_publish(store_text(p, channel), channel->len, store_text(p, message),
-                          message->len, now_ms);
+    static struct log_limit limit;
+    bool is_own = pubsub_is_own(channel->ptr, channel->len);
+    if (!log_limited(&limit, c->dropin->broker->now_ms))
+        return;
+    log_warn("drop-in", "a message to '%.*s' was not published: %s%s swallowed=%" PRIu64,
+             (int)(channel->len < 64 ? channel->len : 64), channel->ptr,
+             is_own ? "such channels are holdfast's own (lost, lock:NAME)"
+                    : "the names of this user do not cover that channel, user=",
+             is_own ? "" : c->user->name, limit.swallowed);
+}
+
+/* Tells those who listen; returns how many clients of this broker. */
+static int64_t publish_one(const struct dropin_call *c, int i, int64_t now_ms)
+{
+    const struct store_reply *p = &c->run.published;
+    const struct store_node *message = &p->nodes[i + 1];
+    const struct resp_arg channel = {store_text(p, &p->nodes[i]), p->nodes[i].len};
+    if (pubsub_is_own(channel.ptr, channel.len) ||
+        !pubsub_permits(c->user, channel.ptr, channel.len)) {
+        log_unpublished(c, &channel);
+        return 0;
+    }
+    return messages_publish(c->dropin->messages, channel.ptr, channel.len, store_text(p, message),
+                            message->len, now_ms);
 }
 
 /* Publishes what the run was to publish; PUBLISH itself tells how many have heard it. */
@@ -22,7 +47,7 @@ static void publish_all(struct dropin_call *c, int64_t now_ms)
     const struct store_reply *p = &c->run.published;
     bool is_publish = c->job.n_commands == 1 && !c->job.is_multi;
     for (int i = 0; i + 1 < p->n_nodes; i += 2) {
-        int64_t n = publish_one(p, i, now_ms);
+        int64_t n = publish_one(c, i, now_ms);
         if (is_publish)
             c->run.reply.nodes[0].n = n;
     }

@@ -22,6 +22,7 @@ struct dropin {
     struct scripts scripts;
     struct turns turns;
     struct run_tools tools;
+    struct messages *messages;
     struct dropin_calls calls;    /* submitted and not finished */
     struct dropin_calls finished; /* their sessions are still to hear of it */
     struct dropin_calls spares;   /* freed ones, with memory for one name and a reply */
@@ -65,6 +66,7 @@ struct dropin_call {
     struct dropin *dropin;
     TAILQ_ENTRY(dropin_call) listed; /* in calls or finished */
     struct due due;                  /* end of a pause */
+    struct user *user;               /* who asked, one reference; NULL: nobody */
     struct run run;                  /* the last one */
     struct dropin_watch *watch;      /* WATCH, EXEC: one reference; NULL: none */
     struct slot *slots;              /* one for each name of the job; NULL: it has not begun */

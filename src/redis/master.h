@@ -186,6 +186,13 @@ int master_ask(struct master *, enum script, const struct master_item *item,
 /* Makes the next n items of this script travel in one call; n is at most its items_max. */
 void master_together(struct master *, enum script, int n, int64_t now_ms);
 
+/* Publishes a text on the channel of all brokers of this master's database; see subscriber.h.
+ * Nobody hears what becomes of it: not sent to a master that is down, stalled, or behind by
+ * megabytes. */
+void master_publish(struct master *, const char *text, size_t len, int64_t now_ms);
+/* That channel; %d: the database, as all of them share the channels of a server. */
+#define MASTER_SAID_CHANNEL "holdfast:said:%d"
+
 /* Sends what has been asked for since the last time. Call it once at the end of each turn of the
  * loop. */
 void master_flush(struct master *, int64_t now_ms);

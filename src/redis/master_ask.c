@@ -18,6 +18,7 @@
  * runs. Batches and their buffers are used again: nothing is allocated while things run evenly.
  */
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -28,6 +29,9 @@
  * bound is doubled, tripled... on a slow network: by once more for each WINDOW_US of the quickest
  * answer. */
 enum { WINDOW = 1024, WINDOW_WORK_US = 8000, WINDOW_US = 4000 };
+
+/* Bytes to be sent, above which no messages are added. */
+enum { BEHIND_MAX = 4 * 1024 * 1024 };
 
 /* ---- batches ---- */
 
@@ -208,6 +212,34 @@ void master_together(struct master *m, enum script script, int n, int64_t now_ms
     assert(n <= script_get(script)->items_max);
     if (!has_room(m->open, script, n))
         close_open(m);
+}
+
+/* ---- messages ---- */
+
+static int on_published(struct master *m)
+{
+    char words[REPLY_WORDS_MAX];
+
+    if (master_said_error(m) && log_limited(&m->refusal_log, m->heard_ms))
+        log_warn(m->object, "a message was not published: %s",
+                 reply_words(words, sizeof words, reply_text(&m->reply, m->reply.values),
+                             m->reply.values->len));
+    return 0;
+}
+
+void master_publish(struct master *m, const char *text, size_t len, int64_t now_ms)
+{
+    char channel[sizeof MASTER_SAID_CHANNEL + 12];
+    size_t behind = buf_len(&m->out) + buf_len(stream_out(&m->stream));
+
+    if (!master_is_joined(m) || master_is_stalled(m, now_ms * 1000) || behind > BEHIND_MAX)
+        return;
+    (void)master_batch_add(m, on_published);
+    snprintf(channel, sizeof channel, MASTER_SAID_CHANNEL, m->db);
+    request_array(&m->out, 3);
+    request_str(&m->out, "PUBLISH");
+    request_str(&m->out, channel);
+    request_text(&m->out, text, len);
 }
 
 /* ---- sending ---- */

@@ -142,6 +142,13 @@ void rounds_master_back(struct rounds *b, int i, int64_t now_ms)
     undelivered_resend(b->undelivered[i], now_ms);
 }
 
+void rounds_publish(struct rounds *b, const char *text, size_t len, int64_t now_ms)
+{
+    for (int i = 0; i < b->n && !b->closed; i++)
+        master_publish(b->masters[i], text, len, now_ms);
+    b->n_asks++;
+}
+
 void rounds_send(struct rounds *b, int64_t now_ms)
 {
     for (int i = 0; i < b->n; i++)

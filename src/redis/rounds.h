@@ -70,5 +70,8 @@ bool rounds_has_quorum(struct rounds *, int64_t now_ms);
 bool rounds_resend(struct rounds *, const char *name, size_t name_len, int64_t now_ms);
 /* Master i is back (active or in quarantine): sends what it must still hear. */
 void rounds_master_back(struct rounds *, int i, int64_t now_ms);
+/* Publishes a text to all brokers that listen (subscriber.h), through each master that can be
+ * reached. */
+void rounds_publish(struct rounds *, const char *text, size_t len, int64_t now_ms);
 /* Sends what has been asked since the last time. Once at the end of each turn of the loop. */
 void rounds_send(struct rounds *, int64_t now_ms);

@@ -8,7 +8,9 @@
 
 #include <event2/event.h>
 #include <event2/event_struct.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -28,6 +30,8 @@ struct subscriber {
     bool secure;
     struct ssl_ctx_st *tls; /* NULL: not secure, or its files are not good */
     char *name, *host, *user, *password, *channel, *server_name;
+    char said[sizeof MASTER_SAID_CHANNEL + 12];
+    bool listens; /* to that channel: asked for, if there is a link */
     struct stream stream;
     struct reply reply;
     struct event retry, beat;
@@ -52,6 +56,7 @@ static void retry_later(struct subscriber *w)
     event_del(&w->beat);
     w->since_ms = INT64_MAX;
     tell_heard(w, INT64_MAX, 0);
+    w->setup.on_listens(w->setup.arg, w->index, false);
     set_subscriber_timer(&w->retry, RETRY_MS);
 }
 
@@ -80,6 +85,11 @@ static void take_proof(struct subscriber *w)
     w->asked_ms = 0;
 }
 
+static void ask_channel(struct subscriber *w, const char *command, const char *channel)
+{
+    request_strings(stream_out(&w->stream), 2, (const char *const[]){command, channel});
+}
+
 static void on_subscriber_open(void *arg)
 {
     struct subscriber *w = arg;
@@ -89,14 +99,51 @@ static void on_subscriber_open(void *arg)
     reply_start(&w->reply, (size_t)w->setup.max_reply);
     if (w->password)
         request_auth(out, w->user, w->password);
-    request_strings(out, 2, (const char *const[]){"SUBSCRIBE", w->channel});
+    ask_channel(w, "SUBSCRIBE", w->channel);
+    if (w->listens)
+        ask_channel(w, "SUBSCRIBE", w->said);
     w->asked_ms = clock_ms();
     set_subscriber_timer(&w->beat, BEAT_MS);
     stream_flush(&w->stream);
 }
 
-/* Takes a message: ["message", channel, text] is told, ["subscribe", ...] and ["pong", ""] prove
- * that the link is alive. Returns -1 when the link is of no use. */
+void subscriber_listen(struct subscriber *w, bool on)
+{
+    if (w->listens == on)
+        return;
+    w->listens = on;
+    if (!on)
+        w->setup.on_listens(w->setup.arg, w->index, false);
+    if (!event_pending(&w->beat, EV_TIMEOUT, NULL))
+        return; /* on_subscriber_open() asks */
+    ask_channel(w, on ? "SUBSCRIBE" : "UNSUBSCRIBE", w->said);
+    stream_flush(&w->stream);
+}
+
+static void hear_message(struct subscriber *w, const struct reply_value *v)
+{
+    const char *text = reply_text(&w->reply, &v[3]);
+    if (!reply_is_text(&w->reply, &v[2], w->said))
+        w->setup.on_call(w->setup.arg, w->index, text, v[3].len);
+    else if (w->listens)
+        w->setup.on_said(w->setup.arg, w->index, text, v[3].len);
+}
+
+/* Takes ["subscribe" and the like, channel, n], or ["pong", ""]. What is said of the channel of all
+ * brokers may have been asked for after the proof that is waited for. */
+static void take_word(struct subscriber *w, const struct reply_value *v)
+{
+    bool subscribed = reply_is_text(&w->reply, &v[1], "subscribe");
+    if (w->reply.count > 2 && reply_is_text(&w->reply, &v[2], w->said)) {
+        if (subscribed && w->listens)
+            w->setup.on_listens(w->setup.arg, w->index, true);
+    } else if (w->asked_ms && (subscribed || reply_is_text(&w->reply, &v[1], "pong"))) {
+        take_proof(w);
+    }
+}
+
+/* Takes a message, ["message", channel, text], or a word about the subscription. Returns -1 when
+ * the link is of no use. */
 static int take_message(struct subscriber *w)
 {
     const struct reply_value *v = w->reply.values;
@@ -107,12 +154,11 @@ static int take_message(struct subscriber *w)
         return -1;
     }
     if (v->type == REPLY_ARRAY && v->integer == 3 && w->reply.count == 4 &&
-        v[3].type == REPLY_TEXT && reply_is_text(&w->reply, &v[1], "message"))
-        w->setup.on_call(w->setup.arg, w->index, reply_text(&w->reply, &v[3]), v[3].len);
-    else if (v->type == REPLY_ARRAY && w->reply.count > 1 && w->asked_ms &&
-             (reply_is_text(&w->reply, &v[1], "subscribe") ||
-              reply_is_text(&w->reply, &v[1], "pong")))
-        take_proof(w);
+        v[2].type == REPLY_TEXT && v[3].type == REPLY_TEXT &&
+        reply_is_text(&w->reply, &v[1], "message"))
+        hear_message(w, v);
+    else if (v->type == REPLY_ARRAY && w->reply.count > 1)
+        take_word(w, v);
     return 0;
 }
 
@@ -191,6 +237,7 @@ struct subscriber *subscriber_new(const struct subscriber_setup *setup,
     w->name = util_strdup(conf->name);
     w->host = util_strdup(conf->host);
     w->channel = util_strdup(setup->channel);
+    snprintf(w->said, sizeof w->said, MASTER_SAID_CHANNEL, conf->db);
     w->secure = conf->tls;
     stream_init(&w->stream, setup->base, &stream_events, w);
     subscriber_configure(w, conf);

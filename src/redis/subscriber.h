@@ -3,12 +3,14 @@
  * subscriber: listens to one master for messages that it is this broker's turn for a lock
  * (src/redis/lua/call_up.lua), or that another broker has taken one of its holds. It subscribes to
  * the broker's channel over a connection of its own, because a subscribed connection cannot run
- * scripts (RESP2).
+ * scripts (RESP2). When it is told to, it also listens to what all brokers say to one another
+ * (master_publish).
  *
  * It reconnects for ever. Only speed depends on it: waiters retry by themselves, and brokers ask
  * the masters about what they may have missed. For that it tells up to when it has received every
  * message, which a PING every 300 ms proves.
  */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +29,11 @@ struct subscriber_setup {
     /* Hears that on_call has been told every message of master `index` from since_ms to heard_ms;
      * since_ms is INT64_MAX when there is no link, or when it has been silent for a second. */
     void (*on_heard)(void *arg, int index, int64_t since_ms, int64_t heard_ms);
+    /* Hears what a broker, this one too, has published by master_publish(); `text` likewise. */
+    void (*on_said)(void *arg, int index, const char *text, size_t len);
+    /* Hears that it will be told of all that is published at master `index` from now on, or of
+     * nothing more. */
+    void (*on_listens)(void *arg, int index, bool listens);
     void *arg;
 };
 
@@ -35,4 +42,6 @@ struct subscriber *subscriber_new(const struct subscriber_setup *, const struct 
                                   int index);
 /* Takes user, password and files for TLS after a reload, for the next connect. */
 void subscriber_configure(struct subscriber *, const struct conf_master *conf);
+/* Listens to what brokers say to one another, or no longer. It does not at first. */
+void subscriber_listen(struct subscriber *, bool on);
 void subscriber_free(struct subscriber *); /* also NULL */

@@ -14,6 +14,7 @@
 #include "base/systemd.h"
 #include "base/util.h"
 #include "dropin/call.h"
+#include "dropin/messages.h"
 #include "lock/view.h"
 #include "redis/master.h"
 #include "redis/settings.h"
@@ -72,6 +73,29 @@ static void on_heard(void *arg, int i, int64_t since_ms, int64_t heard_ms)
     broker_listens(&s->broker, i, since_ms, heard_ms, clock_ms());
 }
 
+static void on_said(void *arg, int i, const char *text, size_t len)
+{
+    struct server *s = arg;
+
+    (void)i;
+    messages_heard(dropin_messages(s->dropin), text, len, clock_ms());
+}
+
+static void on_listens(void *arg, int i, bool listens)
+{
+    struct server *s = arg;
+
+    messages_listens(dropin_messages(s->dropin), i, listens, clock_ms());
+}
+
+static void listen_to_brokers(void *arg, bool on)
+{
+    struct server *s = arg;
+
+    for (size_t i = 0; i < s->conf.master_count; i++)
+        subscriber_listen(s->subscribers[i], on);
+}
+
 static void start_wakes(struct server *s)
 {
     char channel[64];
@@ -83,9 +107,12 @@ static void start_wakes(struct server *s)
                                      .max_reply = s->conf.max_master_reply,
                                      .on_call = on_call,
                                      .on_heard = on_heard,
+                                     .on_said = on_said,
+                                     .on_listens = on_listens,
                                      .arg = s};
     for (size_t i = 0; i < s->conf.master_count; i++)
         s->subscribers[i] = subscriber_new(&setup, &s->conf.masters[i], (int)i);
+    messages_set_listen(dropin_messages(s->dropin), listen_to_brokers, s);
 }
 
 void server_start_masters(struct server *s)

@@ -24,6 +24,7 @@
 #include "command/command.h"
 #include "command/handlers.h"
 #include "dropin/call.h"
+#include "dropin/messages.h"
 #include "http/http.h"
 #include "net/tls.h"
 #include "server/private.h"
@@ -59,6 +60,7 @@ static void run_each_second(struct server *s, int64_t now_ms)
     stats_tick(now_ms);
     http_second(s->http);
     stats.log_lines_dropped += log_look();
+    messages_look(dropin_messages(s->dropin), now_ms);
     server_update_ready(s, now_ms);
     server_update_status(s, now_ms);
     if (now_ms >= s->tls_look_ms)

@@ -26,6 +26,7 @@
 #include "base/glob.h"
 #include "base/util.h"
 #include "session/session.h"
+#include "session/user.h"
 #include "stats/stats.h"
 
 /* The names come from strangers: keyed hash. */
@@ -34,8 +35,8 @@
 #include <uthash.h>
 
 /* Steps of one turn, and what takes how many. TELL_STEPS: to make the message for one listener and
- * write it to its socket. */
-enum { TURN_STEPS = 24000, TELL_STEPS = 40, MATCH_BYTES = 8 };
+ * write it to its socket, and one more for each TELL_BYTES of it. */
+enum { TURN_STEPS = 24000, TELL_STEPS = 40, TELL_BYTES = 256, MATCH_BYTES = 8 };
 enum { OUTBOX_MAX = 16384 };
 
 struct entry {
@@ -62,6 +63,7 @@ struct message {
 };
 
 static struct entry *tables[2]; /* the channels, the patterns */
+static uint32_t n_foreign;      /* entries of both that are not holdfast's own */
 
 static TAILQ_HEAD(, message) outbox = TAILQ_HEAD_INITIALIZER(outbox);
 static uint32_t n_outbox;
@@ -76,6 +78,25 @@ static struct {
     bool fits;                /* its listeners get the message: one after the other */
     bool in_patterns;         /* the listeners of the channel itself have it */
 } at;
+
+static const char lost[] = "lost", of_lock[] = "lock:";
+
+bool pubsub_is_own(const char *name, size_t len)
+{
+    return (len == sizeof(lost) - 1 && memcmp(name, lost, len) == 0) ||
+           (len >= sizeof(of_lock) - 1 && memcmp(name, of_lock, sizeof(of_lock) - 1) == 0);
+}
+
+bool pubsub_permits(const struct user *u, const char *channel, size_t len)
+{
+    const size_t n = sizeof(of_lock) - 1;
+
+    if (u == NULL || u->all_names)
+        return true;
+    if (!pubsub_is_own(channel, len))
+        return user_may_use(u, channel, len);
+    return len > n && memcmp(channel, of_lock, n) == 0 && user_may_use(u, channel + n, len - n);
+}
 
 static struct entry *entry_find(bool is_pattern, const char *name, size_t len)
 {
@@ -94,6 +115,7 @@ static struct entry *entry_new(bool is_pattern, const char *name, size_t len)
     e->glob = is_pattern ? glob_new(name, len) : NULL;
     TAILQ_INIT(&e->listeners);
     HASH_ADD_KEYPTR(hh, tables[is_pattern], e->name, e->len, e);
+    n_foreign += !pubsub_is_own(name, len);
     return e;
 }
 
@@ -109,6 +131,7 @@ static void entry_free(struct entry *e)
     if (at.entry == e)
         set_next_entry(e->glob != NULL ? e->hh.next : NULL);
     HASH_DEL(tables[e->glob != NULL], e); /* NOLINT(clang-analyzer-core.NullDereference) */
+    n_foreign -= !pubsub_is_own(e->name, e->len);
     glob_free(e->glob);
     free(e->name);
     free(e);
@@ -259,7 +282,7 @@ static uint32_t tell_listeners(const struct message *m, int64_t now_ms)
 
     while ((sub = at.sub) != NULL && steps_left > 0) {
         at.sub = TAILQ_NEXT(sub, of_entry);
-        steps_left -= TELL_STEPS;
+        steps_left -= TELL_STEPS + (int)(m->text_len / TELL_BYTES);
         if (sub->since >= m->number)
             continue;
         tell_listener(sub, m, now_ms);
@@ -419,4 +442,9 @@ uint32_t pubsub_count_channel(const char *name, size_t len)
 uint32_t pubsub_count_patterns(void)
 {
     return HASH_COUNT(tables[true]);
+}
+
+uint32_t pubsub_count_foreign(void)
+{
+    return n_foreign;
 }

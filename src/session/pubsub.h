@@ -2,8 +2,8 @@
 /*
  * pubsub: who listens to which channel or pattern, and messages to them.
  *
- * Channels of holdfast: "lost", and "lock:<name>". Anybody may subscribe to any other name; nothing
- * is ever published there (as on a Redis where nobody publishes).
+ * Channels of holdfast itself: "lost", and "lock:<name>". To all others clients publish
+ * (dropin/messages.h).
  *
  * Messages are sent in the order in which they were published; one that many listen to, or that has
  * to be compared with many patterns, over several turns of the loop.
@@ -13,11 +13,19 @@
 #include <stdint.h>
 
 struct session;
+struct user;
 
 /* What one connection may have; the caller compares n_subscriptions before it subscribes. */
 enum { PUBSUB_SUBSCRIPTIONS_MAX = 1024, PUBSUB_PATTERNS_MAX = 128, PUBSUB_NAME_MAX = 1024 };
 /* Different patterns of all connections: each message is compared with all of them. */
 enum { PUBSUB_PATTERNS_ALL_MAX = 1024 };
+
+/* Returns true for a channel of holdfast itself, where nobody else publishes; of a pattern, when it
+ * can fit no other. */
+bool pubsub_is_own(const char *name, size_t len);
+/* Returns true when this user may listen to the channel, and publish there if it is not holdfast's
+ * own: who is limited to some names may so to lock:<name>, and to channels that are such names. */
+bool pubsub_permits(const struct user *, const char *channel, size_t len);
 
 /* Subscribes; `is_pattern` for PSUBSCRIBE. A repeat changes nothing. Returns how many channels and
  * patterns the session then has. */
@@ -60,3 +68,5 @@ void pubsub_each_channel(bool (*each)(void *arg, const char *name, size_t len, u
 uint32_t pubsub_count_channels(void);
 uint32_t pubsub_count_channel(const char *name, size_t len);
 uint32_t pubsub_count_patterns(void);
+/* Returns how many of the channels and patterns are not holdfast's own. */
+uint32_t pubsub_count_foreign(void);

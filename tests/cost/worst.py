@@ -104,6 +104,7 @@ ROWS = {
     "monitor": [["MONITOR"]], "multi": [["MULTI"], ["DISCARD"]],
     "munlock": [["MUNLOCK", str(len(MANY))] + MANY + ["OWNER", "mine"]],
     "owner": [["OWNER", "o" * 256]], "pause": [["PAUSE"]], "ping": [["PING", "p" * 16000]],
+    "publish": [["PUBLISH", "crowd", "m" * 16000]],
     "psubscribe": [["PSUBSCRIBE"] + [WORD + str(i) for i in range(120)]],
     "pubsub|channels": [["PUBSUB", "CHANNELS", pattern] for pattern in COSTLY] + [["PUBSUB", "CHANNELS"]],
     "pubsub|help": [["PUBSUB", "HELP"]], "pubsub|numpat": [["PUBSUB", "NUMPAT"]],
@@ -180,8 +181,9 @@ class State:
                 replies = holder.pipeline(*(("LOCK", "%s-%d-%d" % (LONG, i, n)) for n in range(part, part + 250)))
                 assert all(isinstance(reply, list) for reply in replies), replies[0]
         for listener in self.crowd[HOLDERS:HOLDERS + LISTENERS]:
-            listener.send("SUBSCRIBE", "lock:crowd")
+            listener.send("SUBSCRIBE", "lock:crowd", "crowd")
         for listener in self.crowd[HOLDERS:HOLDERS + LISTENERS]:
+            listener.recv()
             listener.recv()
         for i in range(2):
             listener = self.crowd[HOLDERS + LISTENERS + i]

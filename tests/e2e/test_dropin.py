@@ -145,6 +145,9 @@ STORIES = {
         ("EVAL", "return {ok='fine'}", 0), ("EVAL", "return redis.error_reply('ODD thing')", 0), ("EVAL", "return 3.99", 0),
         ("EVAL", "return true", 0), ("EVAL", "return false", 0), ("EVAL", "return {KEYS[1], ARGV[1]}", 1, "K", "arg"),
         ("EVAL_RO", "return redis.call('get', KEYS[1])", 1, "K"), ("EVAL", "return {", 0)],
+    "messages": [
+        "PUBLISH nobody m", "PUBLISH", "PUBLISH c", "PUBLISH c m n", "MULTI", "PUBLISH nobody m", "EXEC",
+        ("EVAL", "return redis.call('publish', 'nobody', 'm')", 0), ("EVAL", "return redis.call('publish', 'nobody')", 0)],
     "scripts by their SHA-1": [
         ("SCRIPT", "LOAD", COMPARE_AND_DELETE), ("SCRIPT", "EXISTS", hashlib.sha1(COMPARE_AND_DELETE.encode()).hexdigest(), "0" * 40),
         "SET K v NX PX 30000", ("EVALSHA", hashlib.sha1(COMPARE_AND_DELETE.encode()).hexdigest(), 1, "K", "v"),

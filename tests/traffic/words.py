@@ -18,7 +18,7 @@ from respclient import RespError
 PASSWORD = "traffic"
 # name: (classes, names); the password of each is PASSWORD
 USERS = {"ops": ("lock drop-in inspect admin", None), "app": ("lock drop-in inspect", "[kd]*"), "eye": ("inspect", None)}
-CHANNELS = ["lost"]
+CHANNELS = ["lost", "kept", "news"]     # kept: all users with names may use it; lost: nobody publishes there
 OWNERS = ["owner-%d" % i for i in range(12)]
 
 
@@ -124,7 +124,7 @@ PUSHES = {
 }
 CONFIRMATIONS = ("subscribe", "unsubscribe", "psubscribe", "punsubscribe")
 MONITOR_RE = re.compile(r'\d+\.\d+ \[0 [^]]*\] "')
-MESSAGE_RE = re.compile(r"(granted|released|lost) \d+( \S+)?$|\S+ \d+ (no-quorum|gone|moved|left|max-hold|forced|pause)$")
+MESSAGE_RE = re.compile(r"said \d$|(granted|released|lost) \d+( \S+)?$|\S+ \d+ (no-quorum|gone|moved|left|max-hold|forced|pause)$")
 
 
 # ---- making requests ---------------------------------------------------------------------------
@@ -248,7 +248,7 @@ class Maker:
         return "lock:" + self.name() if self.rng.random() < 0.7 else self.rng.choice(CHANNELS)
 
     def pattern(self):
-        return self.rng.choice(["lock:*", "lock:k?", "lo*", "lock:k[0-5]"])
+        return self.rng.choice(["lock:*", "lock:k?", "lo*", "lock:k[0-5]", "n*"])
 
     def some(self, what, most=3):
         return [what() for _ in range(self.rng.randint(1, most))]
@@ -378,6 +378,7 @@ TABLE = {
     "unsubscribe": Command(4, lambda m, c: m.some(m.channel) if m.rng.random() < 0.5 else []),
     "psubscribe": Command(3, lambda m, c: m.some(m.pattern)),
     "punsubscribe": Command(3, lambda m, c: m.some(m.pattern) if m.rng.random() < 0.5 else []),
+    "publish": Command(5, lambda m, c: [m.channel(), "said %d" % m.rng.randint(1, 9)], integer, ("ERR",)),
     "pubsub|channels": Command(1, lambda m, c: m.maybe("lock:*"), list_of(text)),
     "pubsub|numpat": Command(1, None, integer),
     "pubsub|numsub": Command(1, lambda m, c: m.some(m.channel), list_of(one_of(text, integer))),

@@ -299,6 +299,8 @@ static void on_exchange_asked(struct round *r, void *arg, int64_t now_ms)
     p->agreed = quorum_agreed(&r->quorum);
     if (p->what == EXCHANGE_NEW)
         p->fence = quorum_token(&r->quorum);
+    for (int i = 0; i < r->quorum.n; i++)
+        p->said[i].is_unasked = r->votes[i].state == VOTE_UNSENT;
     bool is_unknown = r->quorum.vetoed || round_answered(r) < quorum_need(r->quorum.n);
     if (!p->won && is_unknown && !x->why)
         x->why = round_no_quorum(r, now_ms);

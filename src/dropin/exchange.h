@@ -25,13 +25,14 @@
  *   operation, kept for masters that cannot be reached (undelivered.h). All that undoes is sent
  *   before on_end, also to a master that is silent, and so arrives before what is asked afterwards;
  *   it has a higher number of call than what it undoes, which finds its way shut when it arrives
- *   behind it (R2). Where the link is lost a change stays if it had arrived: on a minority it is no
- *   truth, and is made good by the next change; on a majority it is done, and FAILED says so.
+ *   behind it (R2). What cannot be delivered is kept until its time is over (undelivered.h); until
+ *   it arrives a change may stay: on a minority it is no truth, on a majority FAILED says so.
  * - An end of a single name that is neither confirmed nor certainly refused is not put back, as a
  *   majority may already have been seen to be free: it is pursued, as UNLOCK is, and FAILED.
  * - A confirmed change is made good where it was missed: over what was guessed, or over a version
- *   of the same hold that is not later; where nothing stands it is planted (R3). Neither is a vote.
- *   Confirmed versions of a hold never have the same number, so none is lost by it. Not once this
+ *   of the same hold (of the same birth) that is not later; where nothing stands it is planted
+ *   (R3). Neither is a vote. Confirmed versions of a hold never have the same number, so none is
+ *   lost by it. Not once this
  *   broker has asked for another change there (R7); those of other brokers leave a tombstone.
  * - A copy of what created a hold that another broker has ended meets a tombstone, one of our own
  *   the number of a later call (R2). A master that has restarted has no vote (R5).
@@ -57,12 +58,13 @@ enum truth_kind {
 };
 
 struct truth {
-    uint8_t kind;               /* enum truth_kind */
-    char op[DROPIN_OP_MAX + 1]; /* of whichever broker; "" unless DROPIN or NATIVE */
-    int64_t token, number;      /* of its version: see lua/hold.lua */
-    int64_t fence;              /* its fencing token */
-    int64_t expires_ms;         /* by our clock (BOOTTIME): the least that a majority says */
-    struct buf text;            /* any bytes */
+    uint8_t kind;                  /* enum truth_kind */
+    char op[DROPIN_OP_MAX + 1];    /* of whichever broker; "" unless DROPIN or NATIVE */
+    int64_t token, number;         /* of its version: see lua/hold.lua */
+    char birth[DROPIN_OP_MAX + 1]; /* the operation that took it: no other hold has it */
+    int64_t fence;                 /* its fencing token */
+    int64_t expires_ms;            /* by our clock (BOOTTIME): the least that a majority says */
+    struct buf text;               /* any bytes */
 };
 /* `to` has been initialised, by zeros. */
 void truth_copy(struct truth *to, const struct truth *from);

@@ -54,27 +54,46 @@ static struct args *begin_exchange_args(const struct exchange_part *p, int64_t n
     return it;
 }
 
-static void write_hold(const char *op, int64_t fence, int64_t token, int64_t number,
-                       int64_t lease_ms, const struct buf *state)
+enum { VERSION_MAX = 2 * 20 + 2 + DROPIN_OP_MAX + 1 };
+
+/* Writes a version: which hold it is of is said where its operation is not the one that took it. */
+static void write_version(char out[VERSION_MAX], int64_t token, int64_t number, const char *birth)
+{
+    if (number > 0)
+        snprintf(out, VERSION_MAX, "%" PRId64 ".%" PRId64 "/%s", token, number, birth);
+    else
+        snprintf(out, VERSION_MAX, "%" PRId64, token);
+}
+
+static void write_new_version(const struct exchange_part *p, char out[VERSION_MAX])
+{
+    if (p->what == EXCHANGE_NEW)
+        write_version(out, p->floor, 0, p->op);
+    else
+        write_version(out, p->guess.token, p->guess.number + 1, p->guess.birth);
+}
+
+static void write_hold(const char *op, int64_t fence, const char *version, int64_t lease_ms,
+                       const struct buf *state)
 {
     clear_text(&hold);
-    buf_printf(&hold, "op=%s token=%" PRId64 " count=1 seq=%" PRId64, op, fence, token);
-    if (number)
-        buf_printf(&hold, ".%" PRId64, number);
-    buf_printf(&hold, " lease=%" PRId64 " end=0 taken=0 owner=", lease_ms);
+    buf_printf(&hold,
+               "op=%s token=%" PRId64 " count=1 seq=%s lease=%" PRId64 " end=0 taken=0 owner=", op,
+               fence, version, lease_ms);
     buf_append(&hold, buf_head(state), buf_len(state));
 }
 
 /* Writes the hold as it stands when this is done: "" for a look, "-" for an end. */
 static void write_new_hold(const struct exchange_part *p, int64_t fence)
 {
+    char version[VERSION_MAX];
     clear_text(&hold);
-    if (p->what == EXCHANGE_END)
+    if (p->what == EXCHANGE_END) {
         buf_append(&hold, "-", 1);
-    else if (p->what == EXCHANGE_NEW)
-        write_hold(p->op, fence, p->floor, 0, p->lease_ms, &p->text);
-    else if (p->what == EXCHANGE_IN_PLACE)
-        write_hold(p->op, fence, p->guess.token, p->guess.number + 1, p->lease_ms, &p->text);
+    } else if (p->what != EXCHANGE_LOOK) {
+        write_new_version(p, version);
+        write_hold(p->op, fence, version, p->lease_ms, &p->text);
+    }
 }
 
 static void add_text(struct args *it, const struct buf *b)
@@ -143,7 +162,8 @@ void exchange_commit(struct exchange_part *p, round_fn fn, int64_t now_ms)
 /* Returns whether master i has done it, or may have. */
 static bool may_have_done(const struct exchange_part *p, int i)
 {
-    return p->said[i].kind == SAID_DONE || p->said[i].kind == SAID_NOTHING;
+    const struct exchange_said *said = &p->said[i];
+    return said->kind == SAID_DONE || (said->kind == SAID_NOTHING && !said->is_unasked);
 }
 
 static bool may_be_done(const struct exchange_part *p)
@@ -163,26 +183,40 @@ static void release_op(struct exchange_part *p, const char *op, int64_t lease_ms
     release_hold(b, p->lock, &what, NULL, NULL, NULL, now_ms);
 }
 
-/* Asks master i to put back what was guessed, for as long as it would have lived. */
+/* Returns when a hold that ends at this time of ours ends by the clock of master i: rather later
+ * than sooner. */
+static int64_t ends_there_ms(const struct exchange_part *p, int i, int64_t expires_ms,
+                             int64_t now_ms)
+{
+    enum { CLOCK_ERROR_MS = 100 };
+    struct rounds *r = &p->exchange->broker->rounds;
+    return rounds_master_ms(r, i, expires_ms, now_ms) + CLOCK_ERROR_MS;
+}
+
+/* Asks master i to put back what was guessed, for as long as it would have lived. What it put there
+ * itself ends no later than its lease. */
 static void put_back(struct exchange_part *p, int i, int64_t now_ms)
 {
     struct args *it = begin_exchange_args(p, now_ms);
     it->undoes = true;
     const struct truth *old = &p->guess;
+    char version[VERSION_MAX];
     int64_t left_ms = old->expires_ms - now_ms;
+    int64_t kept_ms = left_ms > p->lease_ms ? left_ms : p->lease_ms;
     if (left_ms > 0) {
-        write_hold(old->op, old->fence, old->token, old->number, left_ms, &old->text);
+        write_version(version, old->token, old->number, old->birth);
+        write_hold(old->op, old->fence, version, left_ms, &old->text);
     } else {
         clear_text(&hold);
         buf_append(&hold, "-", 1);
     }
     clear_text(&wish);
     buf_printf(&wish, "lease=%" PRId64 " token=kept tomb=0 by=%s as=back seq=- time=- group=-",
-               left_ms > 0 ? left_ms : 0, p->op);
+               ends_there_ms(p, i, old->expires_ms, now_ms), p->op);
     args_str(it, p->what == EXCHANGE_END ? "free" : p->op);
     add_text(it, &hold);
     add_text(it, &wish);
-    round_tell(&p->exchange->broker->rounds, i, SCRIPT_EXCHANGE, it, now_ms);
+    round_owe(&p->exchange->broker->rounds, i, SCRIPT_EXCHANGE, it, kept_ms, now_ms);
 }
 
 void exchange_undo(struct exchange_part *p, bool pursues, int64_t now_ms)
@@ -205,39 +239,43 @@ void exchange_undo(struct exchange_part *p, bool pursues, int64_t now_ms)
 
 /* ---- made good ---- */
 
-/* It stands there already in another form: what was guessed, or another version of the hold. */
+/* It stands there already in another form: what was guessed, or another version of the hold. That
+ * an end arrives is seen to; another change is asked for again when it is seen to be missed. */
 static void heal_over(struct exchange_part *p, int i, int64_t left_ms, int64_t now_ms)
 {
+    struct rounds *r = &p->exchange->broker->rounds;
     struct args *it = begin_exchange_args(p, now_ms);
     write_new_hold(p, p->fence);
     clear_text(&wish);
-    buf_printf(&wish, "lease=%" PRId64 " token=kept tomb=%" PRId64 " by=%s as=heal seq=", left_ms,
-               exchange_tomb_ms(p), p->op);
+    buf_printf(&wish, "lease=%" PRId64 " token=kept tomb=%" PRId64 " by=%s as=heal seq=",
+               ends_there_ms(p, i, now_ms + left_ms, now_ms), exchange_tomb_ms(p), p->op);
     if (is_held(&p->guess))
-        buf_printf(&wish, "%" PRId64 ".%" PRId64, p->guess.token, p->guess.number);
+        buf_printf(&wish, "%" PRId64 ".%" PRId64 "/%s", p->guess.token,
+                   p->guess.number + (p->what == EXCHANGE_IN_PLACE), p->guess.birth);
     else
         buf_append(&wish, "-", 1);
     buf_printf(&wish, " time=- group=-");
     args_str(it, expected(p));
     add_text(it, &hold);
     add_text(it, &wish);
-    round_tell(&p->exchange->broker->rounds, i, SCRIPT_EXCHANGE, it, now_ms);
+    if (p->what == EXCHANGE_END)
+        round_owe(r, i, SCRIPT_EXCHANGE, it, left_ms, now_ms);
+    else
+        round_tell(r, i, SCRIPT_EXCHANGE, it, now_ms);
 }
 
 static void plant_hold(struct exchange_part *p, int i, int64_t left_ms, int64_t now_ms)
 {
     struct rounds *r = &p->exchange->broker->rounds;
     struct args *it = args_begin(p->lock->name, p->lock->name_len);
-    char counter[TOKEN_COUNTER_MAX + 1], seq[48];
-    bool is_new = p->what == EXCHANGE_NEW;
+    char counter[TOKEN_COUNTER_MAX + 1], version[VERSION_MAX];
     rounds_counter(r, p->lock->name, p->lock->name_len, counter);
-    snprintf(seq, sizeof seq, "%" PRId64 ".%" PRId64, is_new ? p->floor : p->guess.token,
-             is_new ? 0 : p->guess.number + 1);
+    write_new_version(p, version);
     args_str(it, p->op);
     args_text(it, buf_head(&p->text), buf_len(&p->text));
     args_int(it, p->fence);
     args_int(it, 1);
-    args_str(it, seq);
+    args_str(it, version);
     args_int(it, left_ms);
     args_str(it, counter);
     args_str(it, "0");
@@ -245,7 +283,8 @@ static void plant_hold(struct exchange_part *p, int i, int64_t left_ms, int64_t 
     round_tell(r, i, SCRIPT_PLANT, it, now_ms);
 }
 
-/* A master that has not answered must still hear that this has ended. */
+/* A master that has not answered must still hear that this has ended, of which it can have no
+ * earlier version. */
 static void owe(struct exchange_part *p, int i, int64_t left_ms, int64_t now_ms)
 {
     struct args *it = args_begin(p->lock->name, p->lock->name_len);
@@ -253,7 +292,7 @@ static void owe(struct exchange_part *p, int i, int64_t left_ms, int64_t now_ms)
     buf_printf(&wish, "%s tomb=%" PRId64 " ticket=- place=keep next=wait part=-", p->guess.op,
                exchange_tomb_ms(p));
     add_text(it, &wish);
-    round_owe(&p->exchange->broker->rounds, i, it, left_ms, now_ms);
+    round_owe(&p->exchange->broker->rounds, i, SCRIPT_RELEASE, it, left_ms, now_ms);
 }
 
 static void heal_at(struct exchange_part *p, int i, int64_t left_ms, int64_t now_ms)
@@ -261,11 +300,12 @@ static void heal_at(struct exchange_part *p, int i, int64_t left_ms, int64_t now
     const struct exchange_said *said = &p->said[i];
     bool is_free = said->kind == SAID_OTHER ? said->truth.kind == TRUTH_FREE
                                             : said->kind == SAID_AS_GUESS && !is_held(&p->guess);
-    if (said->kind == SAID_NOTHING && p->what == EXCHANGE_END)
+    bool is_silent = said->kind == SAID_NOTHING, ends = p->what == EXCHANGE_END;
+    if (is_silent && ends && p->guess.number == 0)
         owe(p, i, left_ms, now_ms);
-    else if (said->kind == SAID_NOTHING || (is_free && p->what != EXCHANGE_END))
+    else if ((is_silent || is_free) && !ends)
         plant_hold(p, i, left_ms, now_ms);
-    else if (!is_free && (said->kind == SAID_AS_GUESS || is_held(&said->truth)))
+    else if (is_silent || said->kind == SAID_AS_GUESS || is_held(&said->truth))
         heal_over(p, i, left_ms, now_ms);
 }
 

@@ -11,6 +11,7 @@ struct exchange;
 /* What one master has said of one name. */
 struct exchange_said {
     uint8_t kind;       /* enum exchange_said_kind */
+    bool is_unasked;    /* NOTHING: it certainly has not heard of it */
     int64_t left_ms;    /* time to live, if it was asked for */
     int64_t line;       /* of an end: tickets in the line */
     struct truth truth; /* SAID_OTHER: kind FREE, DROPIN, NATIVE or FOREIGN */

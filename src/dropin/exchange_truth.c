@@ -51,10 +51,27 @@ static bool take_number(const char **text, const char *end, const char *name, in
     return word && util_parse_int(word, len, 0, INT64_MAX, out) == 0;
 }
 
+/* Copies an operation. False: it is none. */
+static bool copy_op(char out[DROPIN_OP_MAX + 1], const char *op, size_t len)
+{
+    if (!op || len == 0 || len > DROPIN_OP_MAX)
+        return false;
+    memcpy(out, op, len);
+    out[len] = 0;
+    return true;
+}
+
+/* "<token>", "<token>.<number>" or "<token>.<number>/<birth>": without it, the hold has not been
+ * changed since it was taken. */
 static bool take_version(const char **text, const char *end, struct truth *out)
 {
     size_t len;
     const char *word = take_truth_word(text, end, "seq", &len);
+    const char *slash = word ? memchr(word, '/', len) : NULL;
+    strcpy(out->birth, out->op);
+    if (slash && !copy_op(out->birth, slash + 1, (size_t)(word + len - slash - 1)))
+        return false;
+    len = slash ? (size_t)(slash - word) : len;
     const char *dot = word ? memchr(word, '.', len) : NULL;
     out->number = 0;
     if (dot &&
@@ -73,13 +90,14 @@ static void read_hold(const char *text, size_t text_len, struct truth *out)
     size_t len;
     set_kind(out, TRUTH_FOREIGN);
     op = take_truth_word(&text, end, "op", &len);
-    if (!op || len > DROPIN_OP_MAX || !take_number(&text, end, "token", &out->fence) ||
+    if (!copy_op(out->op, op, op ? len : 0) || !take_number(&text, end, "token", &out->fence) ||
         !take_number(&text, end, "count", &any) || !take_version(&text, end, out) ||
         !take_number(&text, end, "lease", &any) || !take_number(&text, end, "end", &any) ||
         !take_number(&text, end, "taken", &any) || (size_t)(end - text) < sizeof owner - 1 ||
-        memcmp(text, owner, sizeof owner - 1) != 0)
+        memcmp(text, owner, sizeof owner - 1) != 0) {
+        set_kind(out, TRUTH_FOREIGN);
         return;
-    memcpy(out->op, op, len);
+    }
     text += sizeof owner - 1;
     len = (size_t)(end - text);
     bool is_state = len >= sizeof prefix - 1 && memcmp(text, prefix, sizeof prefix - 1) == 0;
@@ -229,6 +247,7 @@ void exchange_result(const struct exchange_part *p, struct truth *out)
     bool is_new = p->what == EXCHANGE_NEW;
     out->kind = TRUTH_DROPIN;
     strcpy(out->op, p->op);
+    strcpy(out->birth, is_new ? p->op : p->guess.birth);
     out->token = is_new ? p->floor : p->guess.token;
     out->number = is_new ? 0 : p->guess.number + 1;
     out->fence = p->fence;

@@ -202,12 +202,13 @@ void round_tell(struct rounds *b, int i, enum script script, const struct args *
         free(e);
 }
 
-void round_owe(struct rounds *b, int i, const struct args *item, int64_t lease_ms, int64_t now_ms)
+void round_owe(struct rounds *b, int i, enum script script, const struct args *item,
+               int64_t lease_ms, int64_t now_ms)
 {
     struct errand *e = util_alloc(sizeof *e);
     e->call.on_answer = on_errand;
-    e->script = SCRIPT_RELEASE;
-    undelivered_send(b->undelivered[i], item, &e->call, now_ms + lease_ms, now_ms);
+    e->script = script;
+    undelivered_send(b->undelivered[i], script, item, &e->call, now_ms + lease_ms, now_ms);
 }
 
 void round_forget(struct round *r)
@@ -226,7 +227,8 @@ struct round *round_release(struct rounds *b, const struct args *it, int64_t lea
     for (int i = 0; i < b->n; i++) {
         r->votes[i].open = true;
         /* answers once it has been delivered, or with MASTER_UNKNOWN when it never can be */
-        undelivered_send(b->undelivered[i], it, &r->votes[i].call, now_ms + lease_ms, now_ms);
+        undelivered_send(b->undelivered[i], SCRIPT_RELEASE, it, &r->votes[i].call,
+                         now_ms + lease_ms, now_ms);
     }
     decide_if_possible(r);
     return r;

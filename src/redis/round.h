@@ -10,7 +10,7 @@
  *             freed <-- on_done <-- the last answer has come, or never will ----+
  *
  * A release that could not be delivered to a master is kept for it until it is back, or the lease
- * that it ends has passed (undelivered.h, safety R2).
+ * that it ends has passed (undelivered.h, safety R2); and so is what is owed to a master alone.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -93,9 +93,10 @@ struct round *round_ask(struct rounds *, enum script, const struct args *, bool 
 void round_together(struct rounds *, enum script, int n, int64_t now_ms);
 /* Asks one master for something whose answer nobody waits for (plant). */
 void round_tell(struct rounds *, int i, enum script, const struct args *, int64_t now_ms);
-/* Sends the arguments of release.lua to one master; keeps them for `lease_ms` as long as they
- * cannot be delivered. */
-void round_owe(struct rounds *, int i, const struct args *, int64_t lease_ms, int64_t now_ms);
+/* Sends the arguments of a script to one master, whose answer nobody waits for; keeps them for
+ * `lease_ms` as long as they cannot be delivered (undelivered.h). */
+void round_owe(struct rounds *, int i, enum script, const struct args *, int64_t lease_ms,
+               int64_t now_ms);
 /* Ends all calls of the owner's functions. Allowed until on_done, on a decided round too. */
 void round_forget(struct round *);
 

@@ -21,7 +21,7 @@ void rounds_add_master(struct rounds *b, struct master *m, const char *identity)
 {
     assert(b->n < QUORUM_MASTERS_MAX);
     b->rank[b->n] = (uint64_t)util_fixed_hash(identity, strlen(identity));
-    b->undelivered[b->n] = undelivered_new(m);
+    b->undelivered[b->n] = undelivered_new(m, &b->clock);
     b->masters[b->n++] = m;
 }
 
@@ -80,6 +80,11 @@ void rounds_counter(const struct rounds *b, const char *name, size_t name_len,
                     char out[TOKEN_COUNTER_MAX + 1])
 {
     token_counter(rounds_bucket(b, name, name_len), out);
+}
+
+int64_t rounds_master_ms(struct rounds *b, int i, int64_t at_ms, int64_t now_ms)
+{
+    return b->closed ? at_ms : at_ms + master_status(b->masters[i], now_ms)->clock_offset_ms;
 }
 
 int64_t rounds_clock_offset_ms(const struct rounds *b, const struct master_status *s)

@@ -33,6 +33,9 @@ struct rounds {
 /* Returns the clock of a master less our wall clock; 0: not known yet. */
 int64_t rounds_clock_offset_ms(const struct rounds *, const struct master_status *);
 
+/* Returns the time of master i at `at_ms`. */
+int64_t rounds_master_ms(struct rounds *, int i, int64_t at_ms, int64_t now_ms);
+
 void rounds_init(struct rounds *, int64_t request_timeout_ms);
 /* Adds a master, which the caller owns. `identity` decides in which order brokers agree on masters:
  * it is the same text at every broker for the same master. */

@@ -184,7 +184,7 @@ static void hold_key(char out[KEY_MAX], const char *key, const char *part)
 static bool parse_hold(const char *text, struct fake_lock *l)
 {
     const char *owner = strstr(text, " owner=");
-    int n = sscanf(text, "op=%63s token=%" SCNd64 " count=%" SCNd64 " seq=%47s", l->op, &l->token,
+    int n = sscanf(text, "op=%63s token=%" SCNd64 " count=%" SCNd64 " seq=%127s", l->op, &l->token,
                    &l->count, l->seq);
     l->foreign = n != 4 || !owner;
     if (!l->foreign)

@@ -20,7 +20,7 @@ struct fake_lock {
     bool foreign; /* some other program's: the rest is empty */
     char key[1024], owner[512], op[64];
     int64_t token, count;
-    char seq[48];
+    char seq[128];
     int64_t left_ms; /* of its time to live; -1: none */
 };
 

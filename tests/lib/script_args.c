@@ -96,7 +96,7 @@ static void exchange_hold(struct exchange_args *a, char *const words[EXCHANGE_WO
                  (int)len, seq, words[3], words[2]);
 }
 
-void exchange_args(struct exchange_args *a, char *const words[EXCHANGE_WORDS])
+void exchange_args(struct exchange_args *a, char *const words[EXCHANGE_WORDS], int64_t now_ms)
 {
     const char *expect = words[0], *lease = words[3], *more = words[6];
     const struct field fields[] = {{"token", strcmp(expect, "free") == 0 ? "new" : "kept"},
@@ -113,7 +113,9 @@ void exchange_args(struct exchange_args *a, char *const words[EXCHANGE_WORDS])
     } else if (is_none(more) || (strncmp(more, "v=", 2) == 0 && !strchr(more, ','))) {
         snprintf(a->wish, sizeof a->wish, "%s", is_none(lease) ? "" : lease);
     } else {
-        snprintf(a->wish, sizeof a->wish, "lease=%s", is_none(lease) ? "0" : lease);
+        bool is_late = strstr(more, "as=heal") || strstr(more, "as=back");
+        snprintf(a->wish, sizeof a->wish, "lease=%lld",
+                 (long long)(is_none(lease) ? 0 : atoll(lease) + (is_late ? now_ms : 0)));
         add_fields(a->wish, sizeof a->wish, fields, more);
     }
     snprintf(a->counter, sizeof a->counter, "%s", words[5]);

@@ -35,7 +35,8 @@ void acquire_args(struct acquire_args *, char *const words[ACQUIRE_WORDS]);
  *   expect op state lease floor counter more
  *
  * op: "look" and "end" write no hold, and need no state and floor; more: "t": the time is asked
- * for; "v=<seq>": the version of the hold, if it is not its floor; else as above.
+ * for; "v=<seq>": the version of the hold, if it is not its floor; else as above. now_ms: time of
+ * the server.
  */
 enum { EXCHANGE_WORDS = 7, EXCHANGE_ARGS = 3 };
 
@@ -44,4 +45,4 @@ struct exchange_args {
     char *list[EXCHANGE_ARGS]; /* into the above, and the words */
     int64_t floor_value;
 };
-void exchange_args(struct exchange_args *, char *const words[EXCHANGE_WORDS]);
+void exchange_args(struct exchange_args *, char *const words[EXCHANGE_WORDS], int64_t now_ms);

@@ -21,7 +21,7 @@
 #include "sides.h"
 #include "suite.h"
 
-enum { STEPS = 40, OPS = 128, LINE = 900, SLOW_MS = 250, OWNERS = 4, NAMES = 3, BROKERS = 3 };
+enum { STEPS = 40, OPS = 128, LINE = 1200, SLOW_MS = 250, OWNERS = 4, NAMES = 3, BROKERS = 3 };
 
 /* What has been asked for, to come back to. */
 struct op {
@@ -182,8 +182,8 @@ static void make_exchange(char *line)
     add(line, " -");
     for (int i = 0; i < n; i++) {
         const struct op *old = old_op();
-        bool is_new = one_in(3);
         unsigned dice = rnd(6);
+        bool is_new = dice != 1 && one_in(3); /* nothing cannot be ended */
         const char *what = dice == 0   ? "look"
                            : dice == 1 ? "end"
                            : dice == 2 ? old->id
@@ -194,9 +194,10 @@ static void make_exchange(char *line)
             add(line, "%s", dice == 0 && one_in(2) ? "t" : "-");
             continue;
         }
-        add(line, "v=%" PRId64 ".%u,token=%s,tomb=%d,by=%s,as=%s,seq=%" PRId64 ".%u,time=%s,",
+        add(line, "v=%" PRId64 ".%u,token=%s,tomb=%d,by=%s,as=%s,seq=%" PRId64 ".%u/%s,time=%s,",
             one_in(2) ? old->token : made[i]->token, rnd(4), one_in(2) ? "new" : "kept",
-            one_in(2) ? 0 : 9000, old_op()->id, ANY(as), old->token, rnd(4), one_in(2) ? "t" : "-");
+            one_in(2) ? 0 : 9000, old_op()->id, ANY(as), old->token, rnd(4), old_op()->id,
+            one_in(2) ? "t" : "-");
         if (is_group)
             add(line, "group=e%d/%d", n_lines, size);
         else

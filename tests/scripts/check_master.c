@@ -167,7 +167,7 @@ static int put_at(struct asked *q, enum script script, const char *name, const c
             args_str(it, acquire.list[i]);
     } else if (script == SCRIPT_EXCHANGE) {
         struct exchange_args exchange;
-        exchange_args(&exchange, words);
+        exchange_args(&exchange, words, 0);
         it->floor = exchange.floor_value;
         it->bucket = atoi(exchange.counter);
         for (int i = 0; i < EXCHANGE_ARGS; i++)

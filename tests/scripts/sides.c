@@ -459,9 +459,9 @@ static void acquire(const struct side *s, int n_keys, char **keys, char **args, 
 /* A hold as op/seq/owner; the word has "_" for its blanks. */
 static void add_hold(char *out, const char *word)
 {
-    char op[64], seq[48], text[300];
+    char op[64], seq[128], text[300];
     const char *owner = strstr(word, "_owner=");
-    if (owner && sscanf(word, "op=%63[^_]_token=%*[^_]_count=%*[^_]_seq=%47[^_]", op, seq) == 2)
+    if (owner && sscanf(word, "op=%63[^_]_token=%*[^_]_count=%*[^_]_seq=%127[^_]", op, seq) == 2)
         snprintf(text, sizeof text, "%s/%s/%s", op, seq, owner + 7);
     else
         snprintf(text, sizeof text, "%s", word);
@@ -478,7 +478,7 @@ static void exchange(const struct side *s, int n_keys, char **keys, char **args,
     wire[n_wire++] = floors[0];
     wire[n_wire++] = floors[1];
     for (int i = 0; i < n_keys; i++) {
-        exchange_args(&items[i], args + SIDE_HEAD + i * EXCHANGE_WORDS);
+        exchange_args(&items[i], args + SIDE_HEAD + i * EXCHANGE_WORDS, s->time_ms());
         memcpy(wire + n_wire, items[i].list, sizeof items[i].list);
         n_wire += EXCHANGE_ARGS;
         snprintf(counters + strlen(counters), sizeof counters - strlen(counters), "%s%s",

@@ -288,6 +288,33 @@ START_TEST(what_a_minority_did_is_put_back)
 }
 END_TEST
 
+/* The link is lost with what undoes it on the way: it is undone when the link is back, in place or
+ * handed over, and lives no longer for that. */
+START_TEST(it_is_put_back_over_another_link)
+{
+    static const enum exchange_what whats[] = {EXCHANGE_IN_PLACE, EXCHANGE_NEW};
+    begin(3, 2);
+    keep(0, does(0, EXCHANGE_NEW, NULL, "a"));
+    cut_all_but(1, 0, true);
+    start_one(1, 1, whats[_i], &kept[0], "b");
+    world_run_ms(20);
+    story_cut(1, 0, true);
+    ends(1, EXCHANGE_FAILED);
+    fake_master_break(world.brokers[1].masters[0]);
+    world_run_ms(5000);
+    ck_stands("b", "a", "a");
+    for (int i = 0; i < 3; i++)
+        story_cut(1, i, false);
+    world_run_ms(3000);
+    ck_stands("a", "a", "a");
+    ck_assert_str_eq(world_lock_at(0, "n")->op, kept[0].op);
+    ck_assert_int_lt(world_lock_at(0, "n")->left_ms, LEASE_MS - 6000);
+    ck_assert_int_gt(world_lock_at(0, "n")->left_ms, LEASE_MS - 10000);
+    end();
+    drop_kept();
+}
+END_TEST
+
 START_TEST(a_new_hold_of_a_minority_is_released)
 {
     begin(3, 1);
@@ -371,6 +398,36 @@ START_TEST(nothing_is_made_good_behind_its_end)
     story_cut(0, 2, true);
     keep(0, does(0, EXCHANGE_IN_PLACE, &kept[0], "b"));
     does(0, EXCHANGE_END, &kept[0], NULL);
+    story_cut(0, 2, false);
+    world_run_ms(3000);
+    ck_stands("", "", "");
+    end();
+    drop_kept();
+}
+END_TEST
+
+/* A master that has missed a change misses the end, too. */
+START_TEST(an_earlier_version_ends_as_well)
+{
+    begin(3, 1);
+    keep(0, does(0, EXCHANGE_NEW, NULL, "a"));
+    story_cut(0, 2, true);
+    keep(0, does(0, EXCHANGE_IN_PLACE, &kept[0], "b"));
+    world_run_ms(1000);
+    fake_master_break(world.brokers[0].masters[2]);
+    if (_i) /* it is there again, and the answer says what it has */
+        story_cut(0, 2, false);
+    world_run_ms(3000);
+    ck_stands("b", "b", "a");
+    start_one(1, 0, EXCHANGE_END, &kept[0], NULL);
+    if (_i) {
+        world_run_ms(2);
+        story_cut(0, 2, true);
+        fake_master_break(world.brokers[0].masters[2]);
+    }
+    ends(1, EXCHANGE_CONFIRMED);
+    world_run_ms(1000);
+    ck_stands("", "", "a");
     story_cut(0, 2, false);
     world_run_ms(3000);
     ck_stands("", "", "");
@@ -508,6 +565,33 @@ START_TEST(different_tokens_are_agreed_on)
     keep(0, t);
     t = does(0, EXCHANGE_IN_PLACE, &kept[0], "b");
     ck_assert_int_eq(t->fence, high + 1);
+    end();
+    drop_kept();
+}
+END_TEST
+
+/* Two brokers that take it in the same millisecond, with the same floor: what the one changes later
+ * is no later version of what the other one has left behind. */
+START_TEST(the_same_floor_makes_no_hold_the_same)
+{
+    begin(3, 2);
+    cut_all_but(1, 2, true);
+    story_cut(0, 2, true);
+    start_one(0, 0, EXCHANGE_NEW, NULL, "a");
+    start_one(1, 1, EXCHANGE_NEW, NULL, "b");
+    world_run_ms(20);
+    keep(0, ends(0, EXCHANGE_CONFIRMED));
+    ck_stands("a", "a", "b");
+    ck_assert_int_eq(atoll(world_lock_at(2, "n")->seq), kept[0].token);
+    story_cut(1, 2, true); /* what undoes it is on its way */
+    story_cut(0, 2, false);
+    keep(0, does(0, EXCHANGE_IN_PLACE, &kept[0], "c"));
+    ck_assert_str_ne(kept[0].op, kept[0].birth);
+    world_run_ms(20);
+    ck_stands("c", "c", "b");
+    does(0, EXCHANGE_END, &kept[0], NULL);
+    world_run_ms(20);
+    ck_stands("", "", "b");
     end();
     drop_kept();
 }
@@ -685,16 +769,19 @@ static Suite *exchange_suite(void)
     tcase_add_test(c, a_wrong_guess_brings_the_truth);
     tcase_add_loop_test(c, of_two_that_guess_alike_one_is_confirmed, 0, 3);
     tcase_add_loop_test(c, what_a_minority_did_is_put_back, 0, 2);
+    tcase_add_loop_test(c, it_is_put_back_over_another_link, 0, 2);
     tcase_add_test(c, a_new_hold_of_a_minority_is_released);
     tcase_add_test(c, a_minority_is_no_truth);
     tcase_add_test(c, a_master_is_silent);
     tcase_add_test(c, nothing_is_made_good_behind_its_end);
+    tcase_add_loop_test(c, an_earlier_version_ends_as_well, 0, 2);
     tcase_add_test(c, a_late_create_finds_the_way_shut);
     tcase_add_test(c, a_master_that_lost_its_data_gets_it_back);
     tcase_add_test(c, an_end_that_failed_goes_on);
     tcase_add_test(c, an_end_in_doubt_is_pursued);
     tcase_add_test(c, all_of_a_group_or_none);
     tcase_add_test(c, different_tokens_are_agreed_on);
+    tcase_add_test(c, the_same_floor_makes_no_hold_the_same);
     tcase_add_test(c, native_locks_are_in_the_way);
     tcase_add_loop_test(c, who_waits_is_called_up, 0, 2);
     tcase_add_test(c, what_comes_too_late_is_not_granted);

@@ -3,7 +3,8 @@
 --
 -- A drop-in hold is a hold (hold.lua) whose owner is a state, as text. Each change is written under an operation of its own,
 -- so the operation alone says that nothing has changed: neither value nor time. Which of a hold's changes is the later one
--- its version says: <token>.<number>, the number being one more with each change.
+-- its version says: <token>.<number>/<birth>, the number being one more with each change, and birth the operation that took
+-- it, which no other hold has. The token of a version is only a floor, and two brokers may have asked with the same one.
 --
 -- KEYS   one lock an item
 -- ARGV   deadline call broker lowest highest, as acquire.lua; then an item: expect hold wish; then, for a quorum: counters,
@@ -12,18 +13,18 @@
 --          hold     "": it is only looked at; "-": it is ended; else what is to stand there
 --          wish     the lease in ms, of a hold whose token is new if nothing was there and kept otherwise; "": none, "t": the
 --                   time to live is asked for. Or all of these, as WISH below has them (exchange_general.lua):
---            lease    ms
+--            lease    ms; of "heal" and "back", which may come late, the time of this server at which it ends
 --            token    "new": raised as acquire.lua does; "kept": as it is there, or as `hold` says if that is higher
 --            tomb     ms for which the operation that was expected is remembered as gone, also where nothing was; its broker
 --                     is told. 0: it is of this broker, no late copy of it can come
 --            by       what that tombstone says: an operation that nobody uses twice
 --            as       "vote": as above
 --                     "heal": what a majority has confirmed already (hold, or end), where a change was missed: over the
---                       operation that was expected, or over a version that is not later than that one, `seq`, or than the
---                       new one. Not where nothing is (plant.lua)
+--                       operation that was expected, or over a version of the hold of `seq` that is not later than that.
+--                       Not where nothing is (plant.lua)
 --                     "back": `hold` stood there before, and is put back: over the operation that was expected, or where
 --                       nothing is if the tombstone says `by`. Where somebody else has buried it, nothing is left instead
---            seq      of "heal": the version that was expected, "-": nothing was
+--            seq      of "heal": <token>.<number>/<birth>; "-": it is a hold of its own
 --            time     "t": the time to live is asked for; "-"
 --            group    "<id>/<k>": of the k items of this group, which stand together, all are done or none; "-": in none
 -- Reply  in brief (call.lua), and `above` behind it unless that is 0: each item EXCHANGE_DONE above 0 "". Or {time, call,

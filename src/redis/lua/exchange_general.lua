@@ -9,30 +9,33 @@ local WISH = '^lease=(%d+) token=(%a+) tomb=(%d+) by=(%S+) as=(%a+) seq=(%S+) ti
 local function item_of(i)
     local last = HEAD + WIDTH * i
     local x = {i = i, key = KEYS[i], expect = ARGV[last - 2], hold = ARGV[last - 1], lease = ARGV[last]}
-    x.op = x.hold:match(OP)
     if #x.lease <= LEASE_DIGITS then
         x.token = x.expect == 'free' and 'new' or 'kept'
         x.tomb, x.by, x.as, x.seq, x.time, x.group = '0', '-', 'vote', '-', x.lease, '-'
     else
         x.lease, x.token, x.tomb, x.by, x.as, x.seq, x.time, x.group = x.lease:match(WISH)
+        if x.as ~= 'vote' and x.hold ~= '-' then
+            x.lease = x.lease - now
+            x.hold = x.lease > 0 and x.hold or '-'
+        end
     end
+    x.op = x.hold:match(OP)
     return x
 end
 
--- Is this version of a hold one of the same hold as `seq`, and not later?
-local function is_not_later(held_seq, seq)
-    if seq == '-' then
-        return false
-    end
-    local token, number = version(held_seq)
-    local its, most = version(seq)
-    return token == its and number <= most
+-- Returns the operation that took the hold of a version, and the number of the version.
+local function identity(seq, op)
+    return seq:match('/(.*)$') or op, select(2, version(seq))
 end
 
--- Does a change that a majority has confirmed belong over what stands here?
+-- Does what a majority has confirmed belong over what stands here?
 local function is_missed(x, held)
-    local seq = x.hold:match(SEQ) and select(2, x.hold:match(SEQ)) or '-'
-    return held.op == x.expect or is_not_later(held.seq, x.seq) or is_not_later(held.seq, seq)
+    if held.op == x.expect then
+        return true
+    end
+    local birth, number = identity(held.seq, held.op)
+    local its, most = identity(x.seq)
+    return birth == its and number <= most
 end
 
 -- Judges an item: nil when it may be done, else the code. Leaves what stands there in x.

@@ -154,6 +154,7 @@ struct conf {
     int64_t max_master_inflight;
     /* [drop_in] */
     int drop_in; /* 0, 1 */
+    int mirror;  /* 0, 1 */
     /* [http] */
     struct conf_listens http_listen; /* TCP only; may be empty: off */
     char *http_hosts;                /* names with CONF_HOSTS_BETWEEN between them; NULL: none */

@@ -115,6 +115,8 @@ static const struct conf_option options[] = {
         yes_no_names, "serve the commands of Redis by which programs take locks")
     CONF_ROW(drop_in, max_hold, DURATION, lock.drop_in_max_hold_ms, "24h", MINUTE, 30 * DAY, LIVE,
         "how long a lock that such a command has taken without a time lives")
+    CONF_NAMED(drop_in, mirror, ENUM, mirror, "no", 0, 0, 0,
+        yes_no_names, "locks are plain keys too, for programs that still talk to the masters")
 
     CONF_NAMED(http, listen, LISTEN, http_listen, "127.0.0.1:9625", 0, 0, 0, off_names,
         "addresses of metrics, health checks and the status page")

@@ -134,6 +134,7 @@ struct master_setup {
     int64_t max_lease_ms, drift_ppm;
     const char *broker;      /* its id: no other broker has it */
     const char *settings;    /* what all brokers must agree on: see settings.h */
+    bool mirror;             /* holds are plain keys too (R23); stands in `settings` */
     int64_t max_reply;       /* bytes; a longer one ends the link */
     int64_t max_in_flight;   /* items; more are turned away */
     const char *client_name; /* CLIENT SETNAME: people see who is connected */

@@ -80,8 +80,9 @@ static void load_scripts(struct master *m)
     master_move(m, MASTER_LOADING);
     m->loads_left = SCRIPT_COUNT;
     settings_digest(m->setup.settings ? m->setup.settings : "", m->digest);
+    int mirror_db = m->setup.mirror ? m->db : SCRIPT_NO_MIRROR;
     for (int i = 0; i < SCRIPT_COUNT; i++) {
-        char *text = script_text((enum script)i, m->run_id, m->digest);
+        char *text = script_text((enum script)i, m->run_id, m->digest, mirror_db);
         master_batch_add(m, on_load)->script = (uint8_t)i;
         request_strings(&m->out, 3, (const char *const[]){"SCRIPT", "LOAD", text});
         free(text);

@@ -4,6 +4,7 @@
  */
 #include "redis/script.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +19,10 @@ enum {
 
 const struct script_row script_rows[SCRIPT_COUNT] = {
 #define SCRIPT(id, file, ...)                                                                      \
-    [SCRIPT_##id] = {.name = #file, .text = script_lua_##file, __VA_ARGS__},
+    [SCRIPT_##id] = {.name = #file,                                                                \
+                     .text = script_lua_##file,                                                    \
+                     .mirror_text = script_lua_##file##_mirror,                                    \
+                     __VA_ARGS__},
 #include "redis/script_rows.h"
 };
 
@@ -44,11 +48,17 @@ static char *fill_in(const char *text, const char *mark, const char *by)
     return out;
 }
 
-char *script_text(enum script script, const char *run_id, const char *settings)
+char *script_text(enum script script, const char *run_id, const char *settings, int mirror_db)
 {
-    char *with_run = fill_in(script_get(script)->text, "@RUN_ID@", run_id);
-    char *text = fill_in(with_run, "@SETTINGS@", settings);
+    const struct script_row *row = script_get(script);
+    bool mirrors = mirror_db != SCRIPT_NO_MIRROR;
+    char db[16];
+    snprintf(db, sizeof db, "%d", mirror_db);
+    char *with_run = fill_in(mirrors ? row->mirror_text : row->text, "@RUN_ID@", run_id);
+    char *with_db = fill_in(with_run, "@MIRROR_DB@", db);
+    char *text = fill_in(with_db, "@SETTINGS@", settings);
 
     free(with_run);
+    free(with_db);
     return text;
 }

@@ -15,11 +15,12 @@ enum script {
     SCRIPT_COUNT
 };
 
-enum { SCRIPT_WIDTH_MAX = 8 };
+enum { SCRIPT_WIDTH_MAX = 8, SCRIPT_NO_MIRROR = -1 };
 
 struct script_row {
     const char *name;
     const char *text;
+    const char *mirror_text; /* for brokers that mirror (R23) */
     int items_max; /* items in one call; 0: takes no items (join, activate, suspend) */
     int head;      /* arguments before those of the items: deadline, call, broker, and its own */
     int args;      /* arguments an item */
@@ -53,5 +54,6 @@ static inline bool script_has_token(enum script script, int64_t code)
 
 /* Returns the text to load on the master with this run_id (safety R5): in another run of the server
  * it has another digest and cannot run. `settings` is the digest of the broker's (R6), which the
- * script compares with the digest of those in force. Heap, the caller frees it. */
-char *script_text(enum script, const char *run_id, const char *settings);
+ * script compares with the digest of those in force. mirror_db: the database of the master that
+ * holds are in, for a broker that mirrors. Heap, the caller frees it. */
+char *script_text(enum script, const char *run_id, const char *settings, int mirror_db);

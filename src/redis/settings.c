@@ -51,6 +51,8 @@ char *settings_text(const struct conf *conf)
         buf_printf(&text, "%s%s", i > 0 ? "," : "", masters[i]);
         free(masters[i]);
     }
+    if (conf->mirror) /* without it the text is that of brokers that do not know of it */
+        buf_printf(&text, " mirror=yes");
     char *settings = util_memdup(buf_head(&text), buf_len(&text));
     buf_fini(&text);
     return settings;

@@ -50,6 +50,7 @@ static struct master_setup setup_of(struct server *s)
         .drift_ppm = s->conf.lock.drift_ppm,
         .broker = s->id,
         .settings = s->settings,
+        .mirror = s->conf.mirror,
         .max_reply = s->conf.max_master_reply,
         .max_in_flight = s->conf.max_master_inflight,
         .client_name = s->client_name,

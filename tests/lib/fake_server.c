@@ -39,7 +39,7 @@ static void compile(enum script script)
         atexit(end_host);
     }
     if (!compiled[script]) {
-        char *text = fake_mutate(script, script_text(script, run_id, settings));
+        char *text = fake_mutate(script, script_text(script, run_id, settings, SCRIPT_NO_MIRROR));
         compiled[script] =
             script_host_load(host, text, script_get(script)->name, error, sizeof error);
         free(text);

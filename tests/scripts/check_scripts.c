@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "cases.h"
+#include "mirror_cases.h"
 #include "sides.h"
 #include "suite.h"
 
@@ -42,11 +43,10 @@ static void run_step(const struct side *s, const struct script_case *c, const ch
                   side_name(s), c->name, step, out);
 }
 
-START_TEST(a_case)
+static void run_case(const struct side *s, const struct script_case *c, bool mirror)
 {
-    const struct side *s = sides[_i % SIDES];
-    const struct script_case *c = &script_cases[_i / SIDES];
     int i = 0;
+    side_mirror(mirror);
     side_begin(s);
     if (strcmp(c->steps[0], "NOJOIN") == 0)
         i++;
@@ -55,6 +55,24 @@ START_TEST(a_case)
     for (; c->steps[i]; i++)
         run_step(s, c, c->steps[i]);
     side_end(s);
+    side_mirror(false);
+}
+
+START_TEST(a_case)
+{
+    run_case(sides[_i % SIDES], &script_cases[_i / SIDES], false);
+}
+END_TEST
+
+START_TEST(a_case_of_a_broker_that_mirrors)
+{
+    run_case(sides[SIDE_REDIS], &script_cases[_i], true);
+}
+END_TEST
+
+START_TEST(a_plain_key)
+{
+    run_case(sides[SIDE_REDIS], &mirror_cases[_i], true);
 }
 END_TEST
 
@@ -264,6 +282,8 @@ static Suite *suite(void)
     TCase *t = tcase_create("cases");
     tcase_set_timeout(t, 30);
     tcase_add_loop_test(t, a_case, 0, SIDES * SCRIPT_CASES);
+    tcase_add_loop_test(t, a_case_of_a_broker_that_mirrors, 0, SCRIPT_CASES);
+    tcase_add_loop_test(t, a_plain_key, 0, MIRROR_CASES);
     tcase_add_loop_test(t, one_of_many_is_found, 0, SIDES);
     tcase_add_test(t, a_share_that_has_lapsed_is_not_renewed);
     tcase_add_test(t, a_full_server_lets_go);

@@ -21,6 +21,7 @@ enum { WORDS = SIDE_WORDS, TEXT = SIDE_TEXT, SIDE_HEAD = 3 /* deadline, call, br
 
 static char call[24];             /* the number that the next ones have */
 static char settings[SIDE_WORDS]; /* of the broker whose scripts come next */
+static int mirror_db = SCRIPT_NO_MIRROR;
 
 struct side {
     const char *name;
@@ -73,6 +74,23 @@ static redisReply *ask(int argc, const char **argv)
     redisReply *r = redisCommandArgv(link_, argc, argv, NULL);
     ck_assert_msg(r != NULL, "no reply: %s", link_->errstr);
     return r;
+}
+
+/* Asks by these words; whatever comes back as words. */
+static void real_words(char **w, int n, char *out)
+{
+    const char *argv[WORDS];
+    for (int i = 0; i < n; i++)
+        argv[i] = w[i];
+    redisReply *r = ask(n, argv);
+    for (size_t i = 0; i < (r->type == REDIS_REPLY_ARRAY ? r->elements : 1); i++) {
+        const redisReply *e = r->type == REDIS_REPLY_ARRAY ? r->element[i] : r;
+        if (e->type == REDIS_REPLY_INTEGER)
+            add_number(out, e->integer);
+        else
+            add_text(out, e->str ? e->str : "", real_run_id);
+    }
+    freeReplyObject(r);
 }
 
 static const char *ask_text(const char *command)
@@ -144,7 +162,7 @@ static void real_eval(enum script script, int n_keys, char **keys, int n_args, c
                       char *out)
 {
     const char *argv[WORDS + 3] = {"EVAL"};
-    char count[16], *text = script_text(script, real_run_id, settings);
+    char count[16], *text = script_text(script, real_run_id, settings, mirror_db);
     bool is_items = script < SCRIPT_JOIN;
     int argc = 3;
     snprintf(count, sizeof count, "%d", n_keys);
@@ -252,6 +270,8 @@ static void real_command(char **w, int n, char *out)
         snprintf(key, sizeof key, "holdfast:{%s}", w[1]);
     if (strcmp(w[0], "STATE") == 0) {
         real_state(key, n > 2 ? w[2] : NULL, out);
+    } else if (strcmp(w[0], "REDIS") == 0) {
+        real_words(w + 1, n - 1, out);
     } else if (strcmp(w[0], "LINE") == 0) {
         real_line(key, out);
     } else if (strcmp(w[0], "GONE") == 0) {
@@ -391,6 +411,11 @@ const char *side_name(const struct side *s)
 void side_by_hand(const char *command)
 {
     ask_text(command);
+}
+
+void side_mirror(bool on)
+{
+    mirror_db = on ? 0 : SCRIPT_NO_MIRROR;
 }
 
 void side_begin(const struct side *s)
@@ -554,6 +579,8 @@ static void run_script(const struct side *s, enum script script, char **w, int n
     snprintf(run_id, sizeof run_id, "%s", s->run_id());
     for (int i = 3; i < n; i++) {
         const char *run = strstr(w[i], "RUN");
+        for (char *p = w[i]; strncmp(w[i], "drop-in", 7) == 0 && (p = strchr(p, '_'));)
+            *p = ' ';
         args[n_args] = w[i];
         if (run) {
             snprintf(texts[i], sizeof texts[i], "%.*s%s%s", (int)(run - w[i]), w[i], run_id,

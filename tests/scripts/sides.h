@@ -12,6 +12,8 @@
  *     answer     an error by its first word; [..]: an item of peek; op/seq/state: a hold that
  *                exchange shows, "-": none
  *
+ *     state      "drop-in_s_t_v": with "_" for its blanks
+ *
  *   STATE name [share] -> owner op token count seq; or "free", "foreign"
  *
  *   LINE name -> tickets, and "turn:" with each one whose turn it is
@@ -26,8 +28,12 @@
  *
  *   SET name, FLUSHALL, SLEEP ms, LISTEN broker
  *
+ *   REDIS words -> any command to the real one, and its answer; "-": nothing
+ *
  * "RUN" in a line is the run id.
  */
+#include <stdbool.h>
+
 enum { SIDE_WORDS = 96, SIDE_TEXT = 1024 };
 
 struct side;
@@ -41,5 +47,7 @@ void side_end(const struct side *);
 void side_step(const struct side *, const char *line, char out[SIDE_TEXT]);
 /* Any command to the real one: for states that only a real server can get into. */
 void side_by_hand(const char *command);
+/* Makes the scripts of the real one those of brokers that mirror. */
+void side_mirror(bool on);
 /* Cuts text at its blanks; the words point into it. How many. */
 int side_split(char *text, char *words[SIDE_WORDS]);

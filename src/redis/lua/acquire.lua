@@ -53,6 +53,7 @@ if master[1] ~= READY and not may_be_rare then -- ready again (call.lua)
     call('HSET', 'holdfast:master', 'ready', READY)
 end
 
+--@ mirror mirror.lua
 --@ acquire_token.lua
 
 -- Has one of these operations ended, or has somebody a share of one of these locks? Nearly always not; then nothing here
@@ -68,6 +69,7 @@ if may_be_rare then
     end
     rare = call('EXISTS', unpack(keys)) > 0
 end
+--@ mirror rare = rare or has_foreign
 
 -- Nearly always all items are usual: locks as a whole that nobody has. They are served here and answered in brief. All others
 -- are served by general(), and a hand-over by a shorter way. What a call does not need is not made, because to make functions
@@ -110,6 +112,7 @@ for i = 1, n do
     end
 end
 
+--@ mirror mirror_end.lua
 if names then
     call('HSET', 'holdfast:master', LAST, ARGV[2], unpack(counted))
 else

@@ -32,6 +32,7 @@ end
 
 -- Judges an item: code and value of its refusal, or nil when it may be taken.
 local function judge(w)
+    --@ mirror if plain[w.i].foreign then return ACQUIRE_HELD, math.max(1, math.min(LOOK_MS, plain[w.i].foreign)) end
     local code, value, has_it = kind_of(w).judge(w)
     if not code and not has_it and is_judged(w) and not is_turn(w.key, w.ticket) then
         return ACQUIRE_HELD, 0

@@ -2,10 +2,13 @@
 #     static const char script_lua_acquire[] = "line\n" ...;
 # A line `--@ part.lua` is replaced by what stands in that file beside it, which may have such lines too; a line
 # `--@ codes acquire` by locals with the names and numbers of enum acquire_code in ../codes.h, `--@ codes ACQUIRE_TAKEN` by
-# that one, and so on for each word behind `codes`. One literal per source line; comment and blank lines become empty ones and
-# a part becomes one line, so that the line numbers in Redis' error messages are those of the source.
+# that one, and so on for each word behind `codes`. What a line `--@ mirror ...` has behind that, a part or a piece of Lua, is
+# only in the text for brokers that mirror (R23): script_lua_acquire_mirror.
+# One literal per source line; comment and blank lines become empty ones and a part becomes one line, so that the line numbers
+# in Redis' error messages are those of the source.
 # usage: awk -f embed.awk a.lua b.lua >script_lua.h
 #        awk -f embed.awk -v plain=1 a.lua          one script as it is sent, to read or to try by hand
+#        ... -v mirror=1                            the text for brokers that mirror
 
 function finish() {
     if (open && !plain)
@@ -72,6 +75,10 @@ function codes(what,    file, line, word, inside, names, numbers) {
 # What a line `--@ ...` stands for.
 function inserted(line, depth,    word, n, i, text) {
     n = split(line, word)
+    if (word[2] == "mirror") {
+        sub(/^ *--@ mirror /, "", line)
+        return !mirror ? "" : word[3] ~ /[.]lua$/ ? part(word[3], depth) : line
+    }
     if (word[2] != "codes")
         return part(word[2], depth)
     for (i = 3; i <= n; i++)
@@ -80,7 +87,7 @@ function inserted(line, depth,    word, n, i, text) {
 }
 
 BEGIN {
-    if (!plain)
+    if (!plain && !mirror)
         print "/* Made from the .lua files by embed.awk: change those. */"
 }
 
@@ -91,7 +98,7 @@ FNR == 1 {
     sub(/\.lua$/, "", name)
     gsub(/[^A-Za-z0-9]/, "_", name)
     if (!plain)
-        printf "\nstatic const char script_lua_%s[] =\n", name
+        printf "\nstatic const char script_lua_%s%s[] =\n", name, mirror ? "_mirror" : ""
     open = 1
 }
 

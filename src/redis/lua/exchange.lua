@@ -48,6 +48,7 @@ if HIGHEST - MOST_ASKED > 0 then
     return redis.error_reply(AHEAD)
 end
 
+--@ mirror mirror.lua
 --@ acquire_token.lua
 
 -- Has one of these operations ended, or has somebody a share of one of these locks? As in acquire.lua.
@@ -63,6 +64,7 @@ if may_be_rare then
     end
     rare = call('EXISTS', unpack(keys)) > 0
 end
+--@ mirror rare = rare or has_foreign
 
 -- Nearly always an item is alone in its group and what is expected is there: served here, as in acquire.lua. All others are
 -- served by general().
@@ -98,6 +100,7 @@ end
 
 -- From now on no copy of an earlier call of this broker changes anything. Comes behind all that is ended, as in release.lua.
 if changes then
+    --@ mirror mirror_end.lua
     if master[1] ~= READY and not may_be_rare and not rare then -- ready again (call.lua)
         call('HSET', 'holdfast:master', 'ready', READY)
     end

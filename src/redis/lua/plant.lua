@@ -13,6 +13,7 @@
 --@ rare.lua
 --@ shares.lua
 --@ counter.lua
+--@ mirror mirror.lua
 --@ codes plant
 local HEAD, WIDTH = 3, 9
 
@@ -40,6 +41,7 @@ for i = 1, #KEYS do
     local hold = hold_key(key, part)
     local held = look(hold)
     local code = held and held:match(OP) == op and PLANT_THERE or PLANT_REFUSED
+    --@ mirror if not plain[i].foreign then
     if not held and not is_taken(key, owner, part) and call('EXISTS', gone_key(key, op)) == 0 then
         code = PLANT_THERE
         local ends = maxhold == '0' and '0' or string.format('%.0f', now + maxhold)
@@ -51,6 +53,8 @@ for i = 1, #KEYS do
             count_to(counter, token)
         end
     end
+    --@ mirror end
     reply[i + 2] = code
 end
+--@ mirror mirror_end.lua
 return reply

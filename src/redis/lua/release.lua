@@ -23,6 +23,7 @@ local HEAD, OPERATION = 3, '^op=(%S+) ' -- the latter as in hold.lua, which the 
 local KEYS, ARGV, n, match = KEYS, ARGV, #KEYS, string.match
 local CALL, LAST = ARGV[2] + 0, 'last:' .. ARGV[3]
 --@ now.lua
+--@ mirror mirror.lua
 local reply
 
 -- The usual: exclusive holds that are all there. One command then asks about all of them, and no functions are made, because
@@ -110,6 +111,7 @@ else
         reply[2 * i + 1], reply[2 * i + 2] = code, line
     end
 end
+--@ mirror mirror_end.lua
 -- From now on no copy of an earlier call of this broker takes anything (call.lua). Comes last: a server whose memory is full
 -- lets a script write only when it has deleted something.
 if CALL - (call('HGET', 'holdfast:master', LAST) or 0) > 0 then

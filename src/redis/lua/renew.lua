@@ -16,6 +16,7 @@
 -- Twice  the same again changes nothing but the time to live.
 --@ call.lua
 --@ vote.lua
+--@ mirror mirror.lua
 --@ codes renew
 local HEAD, WIDTH, OPERATION = 3, 2, '^op=(%S+) ' -- the last as in hold.lua, which the usual way does without
 local general -- made when it is needed: to make functions takes longer than to renew a hold
@@ -25,6 +26,7 @@ local reply, all = {now, CALL}, true
 for i = 1, #KEYS do
     local text, what, lease = texts[i], ARGV[HEAD + WIDTH * i - 1], ARGV[HEAD + WIDTH * i]
     local code = RENEW_HELD
+    --@ mirror if plain[i].foreign then code = RENEW_OTHER else
     if text and text:match(OPERATION) == what then
         call('PEXPIRE', KEYS[i], lease, 'GT') -- GT: never shorter, and not by 0 either
     else
@@ -36,6 +38,8 @@ for i = 1, #KEYS do
         end
         code = general(KEYS[i], what, lease)
     end
+    --@ mirror end
     reply[i + 2], all = code, all and code == RENEW_HELD
 end
+--@ mirror mirror_end.lua
 return all and BRIEF or reply

@@ -27,6 +27,7 @@
 --@ ahead.lua
 --@ counter.lua
 --@ codes takeover share
+--@ mirror mirror.lua
 local HEAD, WIDTH, FLOOR, REPLY_WIDTH = 3, 7, 4, 8
 for i = HEAD + FLOOR, #ARGV, WIDTH do
     if ARGV[i] - MOST_ASKED > 0 then
@@ -87,6 +88,7 @@ for i = 1, #KEYS do
     local first = HEAD + WIDTH * (i - 1) + 1
     local op, tomb, owner, floor, counter, mine, kind = unpack(ARGV, first, first + WIDTH - 1)
     local part, share, held = find(KEYS[i], owner, kind)
+    --@ mirror if plain[i].foreign then held = nil end
     local answer = {TAKEOVER_NOT_OWN, 0, 0, 0, 0, 0, 0, 0}
     if not held then
         answer[2] = call('PTTL', KEYS[i])

@@ -64,7 +64,7 @@ void memory_put(struct memory *m, const struct locktab_name *name, const struct 
                 int64_t since_ms)
 {
     struct known *k = find_remembered(m, name);
-    if (t->kind != TRUTH_DROPIN && t->kind != TRUTH_NATIVE) {
+    if (!t->op[0]) { /* also of readers and permits: nobody says when the last of them has ended */
         if (k)
             drop_truth(m, k);
         return;

@@ -21,10 +21,10 @@ struct script_row {
     const char *name;
     const char *text;
     const char *mirror_text; /* for brokers that mirror (R23) */
-    int items_max; /* items in one call; 0: takes no items (join, activate, suspend) */
-    int head;      /* arguments before those of the items: deadline, call, broker, and its own */
-    int args;      /* arguments an item */
-    int width;     /* integers an item in the reply; 0: an array an item */
+    int items_max;           /* items in one call; 0: takes no items (join, activate, suspend) */
+    int head;  /* arguments before those of the items: deadline, call, broker, and its own */
+    int args;  /* arguments an item */
+    int width; /* integers an item in the reply; 0: an array an item */
     int32_t code_min, code_max; /* bounds of the first of these integers */
     bool deadline;              /* refuses to run late */
     bool any_counts;            /* each answer is a vote for, whatever its code */

@@ -259,6 +259,15 @@ def test_lock_and_set_exclude_each_other(client, other, name):
     assert client.cmd("EXISTS", name) == 0
 
 
+@pytest.mark.parametrize("how", [("SHARED",), ("LIMIT", 2)], ids=["readers", "permits"])
+def test_what_readers_and_permits_have_had_is_free(client, other, name, how):
+    assert other.cmd("LOCK", name, *how)
+    assert client.cmd("SET", name, "v", "NX", "PX", 30000) is None
+    assert client.cmd("PTTL", name) > 0
+    assert other.cmd("UNLOCK", name) == 1
+    assert client.cmd("SET", name, "v", "NX", "PX", 30000) == "OK"
+
+
 def test_a_waiting_lock_gets_what_del_frees(client, other, name):
     client.cmd("SET", name, "v", "NX", "PX", 30000)
     other.send("LOCK", name, "WAIT", 20000)

@@ -699,7 +699,7 @@ END_TEST
 static void put_memory(struct memory *m, int i, size_t bytes)
 {
     char name[16], *text = util_alloc(bytes);
-    struct truth t = {.kind = TRUTH_DROPIN, .expires_ms = INT64_MAX};
+    struct truth t = {.kind = TRUTH_DROPIN, .op = "x.1", .expires_ms = INT64_MAX};
     snprintf(name, sizeof name, "%d", i);
     buf_append(&t.text, text, bytes);
     const struct locktab_name hashed = locktab_name(name, strlen(name));
@@ -730,7 +730,7 @@ START_TEST(memory_is_bounded)
         put_memory(&m, i, DROPIN_STATE_MAX);
         ck_assert_uint_le(m.bytes, MEMORY_BYTES_MAX);
     }
-    t.kind = TRUTH_DROPIN;
+    t = (struct truth){.kind = TRUTH_DROPIN, .op = "x.1"};
     t.expires_ms = now_ms;
     const struct locktab_name over = locktab_name("over", 4);
     memory_put(&m, &over, &t, 0);

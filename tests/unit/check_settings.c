@@ -35,6 +35,10 @@ START_TEST(the_text)
         ck_assert_str_eq(text, expected);
         free(text);
     }
+    conf.mirror = true;
+    char *text = settings_text(&conf);
+    ck_assert_ptr_nonnull(strstr(text, "sock/0 mirror=yes"));
+    free(text);
 }
 END_TEST
 

@@ -1,6 +1,7 @@
 /* Growable bytes.
  *
- * Owns one block per buf, or none. Does not know what the bytes are, nor any bound on them.
+ * Owns one block per buf, or none; one of the smallest size comes from the pool, as most texts of
+ * a request fit into it. Does not know what the bytes are, nor any bound on them.
  * Invariants: start <= end <= cap; data is NULL exactly when cap is 0; an empty buf starts at 0.
  * Bytes are moved only when at least as many were consumed or appended since the last move, so
  * each is moved a constant number of times on average. */
@@ -13,9 +14,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/pool.h"
 #include "base/util.h"
 
 #define SMALLEST 256 /* bytes of the first block: most commands and replies fit */
+
+static void free_block(struct buf *b)
+{
+    if (b->cap == SMALLEST)
+        pool_put(b->data, SMALLEST);
+    else
+        free(b->data);
+}
 
 static void grow(struct buf *b, size_t n)
 {
@@ -27,13 +37,13 @@ static void grow(struct buf *b, size_t n)
         cap = len + n;
     if (cap < SMALLEST)
         cap = SMALLEST;
-    if (b->start == 0) {
+    if (b->start == 0 && b->cap > SMALLEST) {
         b->data = util_realloc(b->data, cap);
     } else {
-        char *data = util_realloc(NULL, cap);
-        assert(b->data); /* start is 0 without it */
-        memcpy(data, b->data + b->start, len);
-        free(b->data);
+        char *data = cap == SMALLEST ? pool_get(cap) : util_realloc(NULL, cap);
+        if (b->data)
+            memcpy(data, b->data + b->start, len);
+        free_block(b);
         b->data = data;
     }
     b->start = 0;
@@ -85,6 +95,6 @@ void buf_trim(struct buf *b)
 
 void buf_fini(struct buf *b)
 {
-    free(b->data);
+    free_block(b);
     *b = (struct buf){0};
 }

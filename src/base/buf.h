@@ -53,6 +53,12 @@ static inline void buf_append(struct buf *b, const void *p, size_t n)
 
 void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* Drops all bytes and keeps the memory. */
+static inline void buf_clear(struct buf *b)
+{
+    b->start = b->end = 0;
+}
+
 /* Drops n <= buf_len bytes at the head. */
 void buf_consume(struct buf *b, size_t n);
 

@@ -10,7 +10,7 @@
 
 #include "base/util.h"
 
-enum { STEP = 8, CLASSES = 64, SLAB = 32 * 1024 };
+enum { STEP = 8, CLASSES = 128, SLAB = 32 * 1024 };
 
 struct spare {
     struct spare *next;

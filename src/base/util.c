@@ -5,6 +5,7 @@
  * comes with its length or ends in NUL, and is never trusted: each reader takes all or nothing. */
 #include "base/util.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -301,7 +302,7 @@ static uint64_t rotate(uint64_t x, int bits)
 }
 
 /* Mixes the state once: SipRound, figure 2.1 of the paper. */
-static void sip_round(uint64_t v[4])
+static inline __attribute__((always_inline)) void sip_round(uint64_t v[4])
 {
     v[0] += v[1];
     v[2] += v[3];
@@ -315,13 +316,12 @@ static void sip_round(uint64_t v[4])
     v[2] = rotate(v[2], 32);
 }
 
-/* Returns the next n <= 8 bytes as a little-endian word. */
-static uint64_t load_word(const unsigned char *p, size_t n)
+/* Returns the next 8 bytes as a little-endian word. */
+static inline uint64_t load_word(const unsigned char *p)
 {
-    uint64_t word = 0;
-    for (size_t i = 0; i < n; i++)
-        word |= (uint64_t)p[i] << (8 * i);
-    return word;
+    uint64_t word;
+    memcpy(&word, p, sizeof word);
+    return le64toh(word);
 }
 
 uint32_t util_fixed_hash(const char *text, size_t len)
@@ -348,14 +348,14 @@ uint64_t util_hash(const void *p, size_t n)
     const unsigned char *bytes = p;
     size_t whole = n - n % 8;
     for (size_t i = 0; i < whole; i += 8) {
-        uint64_t word = load_word(bytes + i, 8);
+        uint64_t word = load_word(bytes + i);
         v[3] ^= word;
         sip_round(v);
         v[0] ^= word;
     }
     uint64_t last = (uint64_t)n << 56;
-    if (whole < n)
-        last |= load_word(bytes + whole, n - whole);
+    for (size_t i = whole; i < n; i++)
+        last |= (uint64_t)bytes[i] << (8 * (i - whole));
     v[3] ^= last;
     sip_round(v);
     v[0] ^= last;

@@ -13,12 +13,12 @@
 #include "base/util.h"
 #include "command/command.h"
 
-static bool begins(const char *syntax, const char *with)
+static inline bool begins(const char *syntax, const char *with)
 {
-    return strncmp(syntax, with, strlen(with)) == 0;
+    return *syntax == *with && strncmp(syntax, with, strlen(with)) == 0;
 }
 
-static bool is_first(const char *syntax, const char *word)
+static inline bool is_first(const char *syntax, const char *word)
 {
     size_t len = strlen(word);
 

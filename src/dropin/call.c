@@ -253,7 +253,7 @@ static void free_slots(struct dropin_call *c)
 
 static struct buf emptied(struct buf b)
 {
-    buf_consume(&b, buf_len(&b));
+    buf_clear(&b);
     return b;
 }
 

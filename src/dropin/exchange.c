@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/pool.h"
 #include "base/util.h"
 #include "dropin/exchange_private.h"
 #include "lock/tickets.h"
@@ -51,7 +52,7 @@ static void begin_part(struct exchange *x, struct exchange_part *p,
     p->fence = item->guess->fence;
     buf_append(&p->text, item->text, item->len);
     broker_op_text(b, ++b->last_op, p->op);
-    p->said = util_alloc((size_t)b->rounds.n * sizeof *p->said);
+    p->said = pool_get((size_t)b->rounds.n * sizeof *p->said);
     note_change(p);
 }
 
@@ -62,10 +63,15 @@ static void end_part(struct exchange_part *p)
         HASH_DEL(last_changes, p);
     for (int i = 0; i < b->rounds.n; i++)
         truth_fini(&p->said[i].truth);
-    free(p->said);
+    pool_put(p->said, (size_t)b->rounds.n * sizeof *p->said);
     truth_fini(&p->guess);
     buf_fini(&p->text);
     work_unref(&b->work, p->lock);
+}
+
+static size_t exchange_size(int n)
+{
+    return sizeof(struct exchange) + (size_t)n * sizeof(struct exchange_part);
 }
 
 static void free_exchange_if_over(struct exchange *x)
@@ -75,7 +81,7 @@ static void free_exchange_if_over(struct exchange *x)
     for (int i = 0; i < x->n; i++)
         end_part(&x->parts[i]);
     free(x->why);
-    free(x);
+    pool_put(x, exchange_size(x->n));
 }
 
 /* ---- what follows a confirmation ---- */
@@ -84,8 +90,10 @@ static void free_exchange_if_over(struct exchange *x)
 static void call_up(struct exchange_part *p, int64_t now_ms)
 {
     struct broker *b = p->exchange->broker;
+    if (!p->calls_up)
+        return;
     int agreed = rounds_agreed(&b->rounds, p->lock->name, p->lock->name_len, now_ms);
-    if (!p->calls_up || (agreed >= 0 && p->round && p->round->votes[agreed].open))
+    if (agreed >= 0 && p->round && p->round->votes[agreed].open)
         return;
     p->calls_up = false;
     if (agreed >= 0 && p->said[agreed].kind == SAID_DONE && p->said[agreed].line > 0)
@@ -324,7 +332,7 @@ static bool has_enough_votes(const struct round *r)
 void exchange_start(struct broker *b, struct exchange_item *items, int n, exchange_fn on_end,
                     void *arg, int64_t now_ms)
 {
-    struct exchange *x = util_alloc(sizeof *x + (size_t)n * sizeof x->parts[0]);
+    struct exchange *x = pool_get(exchange_size(n));
     assert(n > 0 && n <= DROPIN_KEYS_MAX);
     *x = (struct exchange){.broker = b,
                            .items = items,

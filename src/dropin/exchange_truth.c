@@ -13,7 +13,7 @@ void truth_copy(struct truth *to, const struct truth *from)
         return;
     *to = *from;
     to->text = text;
-    buf_consume(&to->text, buf_len(&to->text));
+    buf_clear(&to->text);
     buf_append(&to->text, buf_head(&from->text), buf_len(&from->text));
 }
 
@@ -239,8 +239,8 @@ void exchange_result(const struct exchange_part *p, struct truth *out)
         set_kind(out, TRUTH_FREE);
         return;
     }
-    truth_copy(out, &p->guess);
     if (p->what == EXCHANGE_LOOK) {
+        truth_copy(out, &p->guess);
         out->expires_ms = majority_expires_ms(p, &p->guess);
         return;
     }
@@ -252,6 +252,6 @@ void exchange_result(const struct exchange_part *p, struct truth *out)
     out->number = is_new ? 0 : p->guess.number + 1;
     out->fence = p->fence;
     out->expires_ms = p->exchange->sent_ms + p->lease_ms;
-    buf_consume(&out->text, buf_len(&out->text));
+    buf_clear(&out->text);
     buf_append(&out->text, buf_head(&p->text), buf_len(&p->text));
 }

@@ -116,25 +116,20 @@ void keys_suppose(struct keys *k, const struct resp_arg *argv, int argc, struct 
 
 int keys_end(struct keys *k, char *why, size_t size)
 {
-    struct store_reply left = {0};
     char text[65];
-    int result = 0;
-    for (int i = 0; i < k->n && result == 0; i++) {
-        const struct resp_arg ask[] = {{"PTTL", 4}, k->names[i]};
+    for (int i = 0; i < k->n; i++) {
         if (!k->seen[i].is_count)
             continue;
-        store_reply_clear(&left);
-        keys_suppose(k, ask, 2, &left);
-        if (left.nodes[0].n != -1)
+        struct store_seen left = store_see(&k->store, &k->names[i]);
+        if (!left.is_there || left.expires_ms != INT64_MAX)
             continue;
         snprintf(why, size,
                  "counts in '%s', which has no time to live: a counter that is to stay is no lock; "
                  "LOCK gives a fencing token with each grant",
                  shown_bytes(&k->names[i], text));
-        result = -1;
+        return -1;
     }
-    store_reply_fini(&left);
-    return result;
+    return 0;
 }
 
 bool keys_wrote(const struct keys *k)

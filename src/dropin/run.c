@@ -41,9 +41,11 @@ void run_fini(struct run *r)
 static void clear_run(struct run *r, int n_names)
 {
     for (int i = 0; i < n_names; i++) {
-        struct buf text = r->names[i].text;
-        buf_consume(&text, buf_len(&text));
-        r->names[i] = (struct run_name){.text = text};
+        struct run_name *name = &r->names[i];
+        name->touched = name->read_time = false;
+        name->what = EXCHANGE_LOOK;
+        name->lease_ms = 0;
+        buf_clear(&name->text);
     }
     r->writes = false;
     store_reply_clear(&r->reply);

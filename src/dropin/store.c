@@ -166,14 +166,40 @@ struct named {
 };
 static struct named *by_name; /* filled at the first call and kept */
 
+enum { NAME_MAX_ = 24 };
+
+/* Writes the name in capitals; returns its hash. Its length is below NAME_MAX_. */
+static unsigned take_name(const char *word, size_t len, char name[NAME_MAX_])
+{
+    unsigned hash = (unsigned)len;
+    for (size_t i = 0; i < len; i++) {
+        char c = word[i];
+        name[i] = c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
+        hash = hash * 33 + (unsigned char)name[i];
+    }
+    return hash;
+}
+
+static struct named *find_named(const char *word, size_t len)
+{
+    char name[NAME_MAX_];
+    struct named *n;
+    unsigned hash = take_name(word, len, name);
+    HASH_FIND_BYHASHVALUE(hh, by_name, name, len, hash, n);
+    return n;
+}
+
 static void index_table(const struct store_command *table)
 {
-    struct named *n;
-    HASH_FIND(hh, by_name, table->name, strlen(table->name), n);
-    for (const struct store_command *c = table; !n && c->name; c++) {
+    char name[NAME_MAX_];
+    if (find_named(table->name, strlen(table->name)))
+        return;
+    for (const struct store_command *c = table; c->name; c++) {
         struct named *one = util_alloc(sizeof *one);
+        size_t len = strlen(c->name);
+        unsigned hash = take_name(c->name, len, name);
         one->command = c;
-        HASH_ADD_KEYPTR(hh, by_name, c->name, strlen(c->name), one);
+        HASH_ADD_KEYPTR_BYHASHVALUE(hh, by_name, c->name, len, hash, one);
     }
 }
 
@@ -192,17 +218,9 @@ void store_learn(const struct store_command *table)
 
 const struct store_command *store_find(const struct resp_arg *word)
 {
-    char name[24];
-    struct named *n;
     if (!by_name)
         index_commands();
-    if (word->len >= sizeof name)
-        return NULL;
-    for (size_t i = 0; i < word->len; i++) {
-        char c = word->ptr[i];
-        name[i] = c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
-    }
-    HASH_FIND(hh, by_name, name, word->len, n);
+    const struct named *n = word->len < NAME_MAX_ ? find_named(word->ptr, word->len) : NULL;
     return n ? n->command : NULL;
 }
 

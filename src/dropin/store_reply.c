@@ -11,7 +11,7 @@
 void store_reply_clear(struct store_reply *r)
 {
     r->n_nodes = 0;
-    buf_consume(&r->texts, buf_len(&r->texts));
+    buf_clear(&r->texts);
 }
 
 void store_reply_fini(struct store_reply *r)

@@ -67,17 +67,22 @@ static bool meets(const struct store_key *k, const struct resp_arg *word,
     return store_is(word, "IFNE") ? !same : same;
 }
 
+static bool is_same_word(const struct resp_arg *a, const struct resp_arg *b)
+{
+    return a->len == b->len && strncasecmp(a->ptr, b->ptr, a->len) == 0;
+}
+
 /* The words from `i` on, of those in `allowed`. -1: the error has been added. */
 static int parse_options(struct store_run *run, int i, int allowed, struct options *o)
 {
     static const struct {
-        const char *word;
+        struct resp_arg word;
         int flag, excludes;
-    } words[] = {{"NX", NX, XX | IF},
-                 {"XX", XX, NX | IF},
-                 {"GET", GET, 0},
-                 {"KEEPTTL", KEEPTTL, PERSIST},
-                 {"PERSIST", PERSIST, KEEPTTL}};
+    } words[] = {{{"NX", 2}, NX, XX | IF},
+                 {{"XX", 2}, XX, NX | IF},
+                 {{"GET", 3}, GET, 0},
+                 {{"KEEPTTL", 7}, KEEPTTL, PERSIST},
+                 {{"PERSIST", 7}, PERSIST, KEEPTTL}};
     *o = (struct options){0, 0, 0};
     for (; i < run->argc; i++) {
         int flag = 0, excludes = 0;
@@ -88,7 +93,7 @@ static int parse_options(struct store_run *run, int i, int allowed, struct optio
             continue;
         }
         for (size_t j = 0; j < sizeof words / sizeof words[0]; j++) {
-            if (store_is(&run->argv[i], words[j].word)) {
+            if (is_same_word(&run->argv[i], &words[j].word)) {
                 flag = words[j].flag & allowed;
                 excludes = words[j].excludes;
             }

@@ -14,8 +14,8 @@ static struct args one;
 struct args *args_begin(const char *name, size_t name_len)
 {
     static const char prefix[] = "holdfast:{";
-    buf_consume(&one.key, buf_len(&one.key));
-    buf_consume(&one.args, buf_len(&one.args));
+    buf_clear(&one.key);
+    buf_clear(&one.args);
     one.floor = 0;
     one.bucket = -1;
     one.early = one.undoes = one.renewal = false;

@@ -135,10 +135,11 @@ int rounds_agreed(struct rounds *b, const char *name, size_t name_len, int64_t n
 
 bool rounds_resend(struct rounds *b, const char *name, size_t name_len, int64_t now_ms)
 {
-    const struct args *it = args_begin(name, name_len);
     bool sent = false;
-    for (int i = 0; i < b->n; i++)
-        sent |= undelivered_resend_key(b->undelivered[i], it, now_ms);
+    for (int i = 0; i < b->n; i++) {
+        if (!undelivered_is_empty(b->undelivered[i]))
+            sent |= undelivered_resend_key(b->undelivered[i], args_begin(name, name_len), now_ms);
+    }
     return sent;
 }
 

@@ -153,6 +153,11 @@ void undelivered_resend(struct undelivered *list, int64_t now_ms)
     (void)send_or_keep(&all, now_ms);
 }
 
+bool undelivered_is_empty(const struct undelivered *list)
+{
+    return TAILQ_EMPTY(&list->kept);
+}
+
 bool undelivered_resend_key(struct undelivered *list, const struct args *it, int64_t now_ms)
 {
     struct undelivered_queue same = TAILQ_HEAD_INITIALIZER(same);

@@ -46,8 +46,6 @@ void cmd_dropin_ask(struct cmd_call *, struct dropin_call *);
 cmd_fn cmd_multi_multi, cmd_multi_exec, cmd_multi_discard, cmd_multi_watch, cmd_multi_unwatch;
 /* Keeps a command until EXEC. */
 void cmd_multi_queue(struct cmd_call *, const struct dropin_command *);
-/* Copies words into one block of the heap, which begins with their array. */
-struct resp_arg *cmd_copy_words(const struct resp_arg *argv, int argc);
 
 /* pubsub.c: SUBSCRIBE and its family. */
 cmd_fn cmd_pubsub_subscribe, cmd_pubsub_unsubscribe, cmd_pubsub_channels, cmd_pubsub_numsub,

@@ -67,23 +67,6 @@ void cmd_multi_refuse(struct cmd_call *c)
                     c->full_name);
 }
 
-struct resp_arg *cmd_copy_words(const struct resp_arg *argv, int argc)
-{
-    size_t bytes = (size_t)argc * sizeof(*argv);
-
-    for (int i = 0; i < argc; i++)
-        bytes += argv[i].len;
-    struct resp_arg *words = util_alloc(bytes);
-    char *to = (char *)(words + argc);
-    for (int i = 0; i < argc; i++) {
-        if (argv[i].len > 0)
-            memcpy(to, argv[i].ptr, argv[i].len);
-        words[i] = (struct resp_arg){to, argv[i].len};
-        to += argv[i].len;
-    }
-    return words;
-}
-
 void cmd_multi_queue(struct cmd_call *c, const struct dropin_command *command)
 {
     struct transaction *t = transaction_of(c->session);
@@ -99,7 +82,7 @@ void cmd_multi_queue(struct cmd_call *c, const struct dropin_command *command)
     }
     t->bytes += bytes;
     t->commands[t->n] = *command;
-    t->commands[t->n++].argv = cmd_copy_words(command->argv, command->argc);
+    t->commands[t->n++].argv = resp_copy_args(command->argv, command->argc);
     resp_simple(cmd_reply(c), "QUEUED");
 }
 

@@ -149,7 +149,7 @@ static void subscribe_when_heard(struct cmd_call *c, int n, const struct resp_ar
     s->base.type = &subscribing_type;
     s->wait.on_ready = on_heard;
     s->n = n;
-    s->names = cmd_copy_words(names, n);
+    s->names = resp_copy_args(names, n);
     s->is_pattern = means_patterns(c);
     session_ask(c->session, &s->base);
     request_park(&s->base);

@@ -141,7 +141,7 @@ void cage_charge(lua_State *lua, int64_t steps)
     if (c->steps_left >= 0)
         return;
     c->steps_left = 0; /* what was asked for was not done */
-    cage_refuse(lua, "takes more than %d steps", CAGE_STEPS);
+    cage_refuse(lua, "takes more than %d steps", (int)c->steps_max);
 }
 
 static void count_hook(struct cage *c, size_t bytes)
@@ -149,7 +149,8 @@ static void count_hook(struct cage *c, size_t bytes)
     c->used_max = c->used + bytes;
     c->allocated = c->longest = 0;
     c->texts_are_noted = false;
-    c->steps_left = CAGE_STEPS;
+    c->steps_max = c->job && c->job->steps_max > 0 ? c->job->steps_max : CAGE_STEPS;
+    c->steps_left = c->steps_max;
     c->calls_left = CAGE_CALLS;
     c->pcalls = 0;
 }
@@ -214,7 +215,7 @@ const char *cage_refusal(const struct cage *c)
 
 long cage_steps(const struct cage *c)
 {
-    return (long)(CAGE_STEPS - c->steps_left);
+    return (long)(c->steps_max - c->steps_left);
 }
 
 size_t cage_memory(const struct cage *c)

@@ -58,6 +58,7 @@ struct cage_job {
     int (*call)(void *arg, const struct resp_arg *argv, int argc, struct store_reply *out,
                 char *why, size_t size);
     void *arg;
+    long steps_max; /* fewer than CAGE_STEPS; 0: as many */
 };
 
 /* Runs a script. Returns 0 and adds one reply, which is an error when the script failed or is no

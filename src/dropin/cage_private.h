@@ -51,7 +51,7 @@ struct cage {
     /* of the run at hand */
     const struct cage_job *job;
     struct store_reply reply; /* of the call at hand */
-    int64_t steps_left;
+    int64_t steps_left, steps_max;
     int calls_left, pcalls;
     bool is_refused;
     char refusal[192];

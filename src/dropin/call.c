@@ -30,6 +30,7 @@ struct dropin *dropin_new(struct broker *b, const struct dropin_conf *conf)
     TAILQ_INIT(&d->calls);
     TAILQ_INIT(&d->finished);
     TAILQ_INIT(&d->spares);
+    TAILQ_INIT(&d->checks);
     dropin_configure(d, conf);
     return d;
 }
@@ -50,6 +51,7 @@ void dropin_close(struct dropin *d, int64_t now_ms)
             call_fail(c, call_closed);
     }
     broker_end(d->broker, now_ms);
+    call_end_checks(d);
     call_tell_finished(d);
 }
 
@@ -202,6 +204,7 @@ void dropin_call_hide_owners(struct dropin_call *c)
 void dropin_submit(struct dropin_call *c, int64_t now_ms)
 {
     struct dropin *d = c->dropin;
+    bool is_new = !d->closed && !c->job.error[0] && c->job.script && !c->job.script->is_checked;
     broker_begin(d->broker, now_ms);
     TAILQ_INSERT_TAIL(&d->calls, c, listed);
     if (c->base.session && c->base.session->user)
@@ -212,6 +215,8 @@ void dropin_submit(struct dropin_call *c, int64_t now_ms)
         call_fail(c, call_closed);
     else
         call_begin(c, now_ms);
+    if (is_new)
+        call_check_script(d, &c->job, now_ms);
     call_next(d, now_ms);
     broker_end(d->broker, now_ms);
     call_tell_finished(d);

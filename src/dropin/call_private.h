@@ -1,6 +1,7 @@
 #pragma once
 /* Between call.c (calls are made, their words and replies), call_run.c (their turns, runs and
- * exchanges), call_end.c (their ends) and call_watch.c (WATCH). */
+ * exchanges), call_end.c (their ends), call_check.c (scripts that are new) and call_watch.c
+ * (WATCH). */
 #include <sys/queue.h>
 
 #include "dropin/call.h"
@@ -27,6 +28,9 @@ struct dropin {
     struct dropin_calls finished; /* their sessions are still to hear of it */
     struct dropin_calls spares;   /* freed ones, with memory for one name and a reply */
     int n_spares;
+    TAILQ_HEAD(, check) checks; /* scripts that are tried over states of their keys */
+    int n_checks;
+    struct due check_due;
     struct dropin_figures figures;
     bool closed;
 };
@@ -108,6 +112,12 @@ void call_fail(struct dropin_call *, const char *error);
 void call_finish_aborted(struct dropin_call *);
 /* Tells the sessions of finished calls. */
 void call_tell_finished(struct dropin *);
+
+/* ---- call_check.c ---- */
+/* Begins to try the script of this job, whose words it copies, over states of its keys; the log
+ * says for what it is refused. */
+void call_check_script(struct dropin *, const struct job *, int64_t now_ms);
+void call_end_checks(struct dropin *);
 
 /* ---- call_watch.c ---- */
 /* EXEC: takes the watched truths as guesses. False: one of them cannot be true any more. */

@@ -50,6 +50,7 @@ struct probe {
     struct owner owners[OWNERS_MAX];
     int n_owners, n_refused;
     long steps_left; /* negative: the bound was reached */
+    long run_steps;  /* most of one run; 0: CAGE_STEPS */
     bool is_bounded, is_cut;
 };
 
@@ -184,7 +185,8 @@ static void run_supposed(struct probe *p, struct outcome *o)
                            .args = p->script->args,
                            .n_args = p->script->n_args,
                            .call = on_probe_call,
-                           .arg = p};
+                           .arg = p,
+                           .steps_max = p->run_steps};
     char why[256];
     for (int i = 0; i < p->script->n_keys; i++)
         probe_state_look(&p->before[i], &p->keys, i);
@@ -322,29 +324,123 @@ static void tell_cut(struct probe *p)
         p->row(p->arg, &others);
 }
 
-int probe_run(struct cage *cage, const struct probe_script *script, long steps_max,
-              void (*row)(void *arg, const struct probe_row *), void *arg,
-              struct store_reply *error)
+static struct probe *probe_new(struct cage *cage, const struct probe_script *script)
 {
-    if (cage_check(cage, script->body, script->len, error) < 0)
-        return -1;
     struct probe *p = util_alloc(sizeof *p);
     p->cage = cage;
     p->script = script;
-    p->row = row;
-    p->arg = arg;
-    p->is_bounded = steps_max > 0;
-    p->steps_left = steps_max;
     for (int i = 0; i < script->n_args; i++)
         add_owner(p, i + 1, &script->args[i]);
-    try_all(p);
-    tell_cut(p);
-    int n_refused = p->n_refused;
+    return p;
+}
+
+static void probe_free(struct probe *p)
+{
     for (int i = 0; i < p->n_owners; i++)
         free(p->owners[i].text);
     for (int i = 0; i < KEYS_MAX; i++)
         probe_state_fini(&p->before[i]);
     keys_fini(&p->keys);
     free(p);
+}
+
+int probe_run(struct cage *cage, const struct probe_script *script, long steps_max,
+              void (*row)(void *arg, const struct probe_row *), void *arg,
+              struct store_reply *error)
+{
+    if (cage_check(cage, script->body, script->len, error) < 0)
+        return -1;
+    struct probe *p = probe_new(cage, script);
+    p->row = row;
+    p->arg = arg;
+    p->is_bounded = steps_max > 0;
+    p->steps_left = steps_max;
+    try_all(p);
+    tell_cut(p);
+    int n_refused = p->n_refused;
+    probe_free(p);
     return n_refused;
+}
+
+/* ---- a state at a time ---- */
+
+enum { WALK_STATES = 400, WALK_STEPS = 4 * CAGE_STEPS };
+
+struct probe_walk {
+    struct probe_script script;
+    struct probe *probe;
+    struct supposed next;
+    int n_states;
+    long steps;
+    struct buf state, does; /* of the last row */
+};
+
+struct probe_walk *probe_walk_new(struct cage *cage, const struct probe_script *script)
+{
+    struct probe_walk *w = util_alloc(sizeof *w);
+    w->script = *script;
+    w->probe = probe_new(cage, &w->script);
+    w->probe->run_steps = PROBE_WALK_STEPS;
+    w->next = (struct supposed){.key = ALL_KEYS, .kind = '-'};
+    return w;
+}
+
+void probe_walk_free(struct probe_walk *w)
+{
+    probe_free(w->probe);
+    buf_fini(&w->state);
+    buf_fini(&w->does);
+    free(w);
+}
+
+/* After free: each key (or all), as a string and a hash, of each owner, by count and time. */
+static void go_to_next(struct probe_walk *w)
+{
+    struct supposed *s = &w->next;
+    if (s->kind == '-') {
+        *s = (struct supposed){
+            .key = w->script.n_keys > 1 ? ALL_KEYS : 0, .kind = 's', .owner = ANOTHER, .count = 1};
+        return;
+    }
+    if (s->left < LEFT_FOR_EVER) {
+        s->left++;
+        return;
+    }
+    s->left = LEFT_SOME;
+    if (s->kind == 'h' && s->count == 1) {
+        s->count = 2;
+        return;
+    }
+    s->count = 1;
+    if (++s->owner < w->probe->n_owners)
+        return;
+    s->owner = ANOTHER;
+    s->key += s->kind == 'h';
+    s->kind = s->kind == 's' ? 'h' : 's';
+}
+
+enum probe_step probe_walk_step(struct probe_walk *w, struct probe_row *row)
+{
+    struct probe *p = w->probe;
+    struct outcome o = {0};
+    if (w->next.key >= w->script.n_keys || w->n_states++ == WALK_STATES || w->steps > WALK_STEPS)
+        return PROBE_OVER;
+    begin_probe(p, &w->next);
+    run_supposed(p, &o);
+    w->steps += cage_steps(p->cage);
+    bool is_long = cage_steps(p->cage) >= PROBE_WALK_STEPS;
+    enum probe_step step = is_long ? PROBE_OVER : o.is_refused ? PROBE_REFUSED : PROBE_SERVED;
+    if (step == PROBE_REFUSED) {
+        say_supposed(&w->state, p, &w->next);
+        buf_append(&w->state, "", 1);
+        buf_append(&o.does, "", 1);
+        buf_append(&w->does, buf_head(&o.does), buf_len(&o.does));
+        *row = (struct probe_row){.state = buf_head(&w->state),
+                                  .does = buf_head(&w->does),
+                                  .reply = "",
+                                  .is_refused = true};
+    }
+    outcome_fini(&o);
+    go_to_next(w);
+    return step;
 }

@@ -42,3 +42,15 @@ struct probe_row {
 int probe_run(struct cage *, const struct probe_script *, long steps_max,
               void (*row)(void *arg, const struct probe_row *), void *arg,
               struct store_reply *error);
+
+/* The same bit by bit, for who only wants to know whether the script is refused in a state, and in
+ * none of them has much time. */
+struct probe_walk;
+enum probe_step { PROBE_SERVED, PROBE_REFUSED, PROBE_OVER };
+/* The script and all that it refers to is lent until probe_walk_free(). It compiles. */
+struct probe_walk *probe_walk_new(struct cage *, const struct probe_script *);
+void probe_walk_free(struct probe_walk *);
+/* Tries the next state, with PROBE_WALK_STEPS at most. REFUSED: `row` says in which and why. OVER:
+ * there is none left, or they take too long. */
+enum probe_step probe_walk_step(struct probe_walk *, struct probe_row *row);
+enum { PROBE_WALK_STEPS = 1000 };

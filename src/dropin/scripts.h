@@ -15,6 +15,7 @@ enum { SCRIPTS_MAX = 1000, SCRIPTS_BYTES = 4 * 1024 * 1024 };
 struct script_body {
     UT_hash_handle hh;
     uint32_t refs;
+    bool is_checked; /* over states of its keys, see call_check.c */
     char sha1[CAGE_SHA1 + 1];
     size_t len;
     char text[];

@@ -369,3 +369,20 @@ enum resp_result resp_parse(struct resp_parser *parser, struct resp_scratch *scr
     }
     return result;
 }
+
+struct resp_arg *resp_copy_args(const struct resp_arg *from, int n)
+{
+    size_t bytes = (size_t)n * sizeof *from;
+
+    for (int i = 0; i < n; i++)
+        bytes += from[i].len;
+    struct resp_arg *copies = util_alloc(bytes > 0 ? bytes : 1);
+    char *to = (char *)(copies + n);
+    for (int i = 0; i < n; i++) {
+        if (from[i].len > 0)
+            memcpy(to, from[i].ptr, from[i].len);
+        copies[i] = (struct resp_arg){to, from[i].len};
+        to += from[i].len;
+    }
+    return copies;
+}

@@ -18,6 +18,9 @@ struct resp_arg {
     size_t len;
 };
 
+/* Copies arguments into one block of the heap, which begins with their array. */
+struct resp_arg *resp_copy_args(const struct resp_arg *, int n);
+
 /* Bounds of one request. They may be changed between two calls (reload, a client that has
  * authenticated); a request in the middle is then measured by the new ones from there on. */
 struct resp_limits {

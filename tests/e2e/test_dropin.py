@@ -228,6 +228,23 @@ def test_other_commands_of_redis_are_unknown(client, words):
     assert client.cmd("PING") == "PONG"
 
 
+def test_a_new_script_is_tried_once_and_the_log_says_for_what_it_would_be_refused(make_broker, masters1, clients, name):
+    broker = make_broker(masters1)
+    client = clients(broker)
+    waker = """if redis.call('get', KEYS[1]) == ARGV[1] then redis.call('lpush', KEYS[2], 1) redis.call('del', KEYS[1]) return 1 end
+        return 0"""
+    assert client.cmd("EVAL", COMPARE_AND_DELETE, 1, name, "v") == 0
+    since = broker.log_size()
+    for _ in range(3):
+        assert client.cmd("EVAL", waker, 2, name, name + ":signal", "v") == 0
+    broker.wait_log("drop-in: script %s, run for the first time, .* all keys held by ARGV.1.: refused: the script calls lpush, which is not "
+                    "served: .*LOCK" % hashlib.sha1(waker.encode()).hexdigest(), since=since)
+    assert client.cmd("EVAL", "return redis.call('exists', KEYS[1])", 1, name) == 0
+    for _ in range(100):
+        client.cmd("EVAL", COMPARE_AND_DELETE, 1, name, "v")
+    assert broker.log_text().count("run for the first time") == 1
+
+
 def test_script_check_shows_what_a_script_would_do(client, name):
     sha1 = client.cmd("SCRIPT", "LOAD", COMPARE_AND_DELETE)
     rows = client.cmd("SCRIPT", "CHECK", sha1, 1, name, "v")

@@ -165,6 +165,65 @@ START_TEST(it_ends_within_its_steps)
 }
 END_TEST
 
+/* Walks over all states, and returns how many were served; `told` is the refusal that ended it, or
+ * empty. */
+static int walk(const char *body, int n_keys)
+{
+    static const struct resp_arg keys[] = {{"lock", 4}, {"mark", 4}};
+    static const struct resp_arg args[] = {{"me", 2}, {"500", 3}};
+    const struct probe_script script = {.body = body,
+                                        .len = strlen(body),
+                                        .keys = keys,
+                                        .args = args,
+                                        .n_keys = n_keys,
+                                        .n_args = 2};
+    struct probe_walk *w = probe_walk_new(cage, &script);
+    struct probe_row row;
+    enum probe_step step;
+    int n = 0;
+    buf_consume(&told, buf_len(&told));
+    while ((step = probe_walk_step(w, &row)) == PROBE_SERVED) {
+        ck_assert_int_lt(cage_steps(cage), PROBE_WALK_STEPS);
+        n++;
+    }
+    if (step == PROBE_REFUSED)
+        buf_printf(&told, "%s: %s", row.state, row.does);
+    buf_append(&told, "", 1);
+    probe_walk_free(w);
+    return n;
+}
+
+START_TEST(a_walk_finds_what_is_refused)
+{
+    ck_assert_int_eq(walk("return redis.call('EXISTS', KEYS[1])", 1), 1 + 3 * (3 + 6));
+    ck_assert_str_eq(buf_head(&told), "");
+    ck_assert_int_eq(walk("return redis.call('EXISTS', KEYS[2])", 2), 1 + 3 * 3 * (3 + 6));
+    ck_assert_int_eq(walk("return redis.call('LPUSH', KEYS[1], 1)", 1), 0);
+    assert_says("free: refused: the script calls LPUSH, which is not served");
+    (void)walk("if redis.pcall('HGET', KEYS[1], ARGV[1]) == '2' then "
+               "return redis.call('LPUSH', KEYS[1], 1) end return 1",
+               1);
+    assert_says("hash, field ARGV[1] = 2: refused: the script calls LPUSH");
+    (void)walk("if redis.call('EXISTS', KEYS[1]) == 0 and redis.call('PTTL', KEYS[2]) == -1 and "
+               "redis.pcall('HGET', KEYS[2], ARGV[1] .. ':7') == '1' then "
+               "redis.call('SADD', KEYS[1], 1) end return 1",
+               2);
+    assert_says("KEYS[2] hash, field me:7 = 1, without a time: refused: the script calls SADD");
+}
+END_TEST
+
+/* The loop of the broker waits for each state. */
+START_TEST(a_walk_has_little_time)
+{
+    ck_assert_int_eq(walk("while true do end", 1), 0);
+    ck_assert_str_eq(buf_head(&told), "");
+    ck_assert_int_eq(walk("if redis.call('EXISTS', KEYS[1]) == 1 then while true do end end", 1),
+                     1);
+    ck_assert_str_eq(buf_head(&told), "");
+    ck_assert_int_eq(probe("for i = 1, 700 do end return 1", 1, 0), 0); /* as ever */
+}
+END_TEST
+
 static void setup(void)
 {
     cage = cage_new(4);
@@ -187,6 +246,8 @@ int main(void)
     tcase_add_test(tc, keys_are_tried_alone_and_together);
     tcase_add_test(tc, refusals_are_counted);
     tcase_add_test(tc, it_ends_within_its_steps);
+    tcase_add_test(tc, a_walk_finds_what_is_refused);
+    tcase_add_test(tc, a_walk_has_little_time);
     suite_add_tcase(s, tc);
     return suite_run(s);
 }

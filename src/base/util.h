@@ -56,6 +56,11 @@ int util_parse_size(const char *s, int64_t *out_bytes) MUST_CHECK;
  * bytes are enough for every value. */
 int util_format_duration(char *buf, size_t size, int64_t ms);
 
+static inline int64_t util_min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* Returns the ending of a noun behind the number n: "" for one, else "s". */
 const char *util_plural(int64_t n);
 

@@ -65,18 +65,10 @@ static void client_push(struct client *c)
         event_add(c->writable, NULL);
 }
 
-static struct name *choose_name(struct load *l)
-{
-    l->random ^= l->random << 13; /* xorshift64 (Marsaglia, 2003) */
-    l->random ^= l->random >> 7;
-    l->random ^= l->random << 17;
-    return &l->names[l->random % (uint64_t)l->plan->names];
-}
-
 void bench_client_ask(struct client *c)
 {
     struct load *l = c->load;
-    c->name = choose_name(l);
+    c->name = &l->names[util_jitter(&l->random, (uint64_t)l->plan->names)];
     struct link_words words = {.v = {"LOCK", c->name->text}, .n = 2};
     if (l->plan->wait_ms) /* WAIT 0 waits for ever */
         link_option(&words, "WAIT", l->plan->wait_ms > 0 ? l->plan->wait_ms : 0);
@@ -93,18 +85,12 @@ void bench_client_ask(struct client *c)
     client_push(c);
 }
 
-/* Returns whether a name has one holder at a time, so that its UNLOCK lets the next one in. */
-static bool is_exclusive(const struct bench_plan *p)
-{
-    return !p->shared && !p->limit;
-}
-
 static void client_unlock(struct client *c)
 {
     const char *words[] = {"UNLOCK", c->name->text};
     c->state = CLIENT_UNLOCKING;
     c->sent_us = clock_us();
-    if (is_exclusive(c->load->plan))
+    if (!c->load->plan->shared && !c->load->plan->limit) /* this lets the next one in */
         c->name->freed_us = c->sent_us;
     link_send(&c->link, 2, words);
     client_push(c);
@@ -172,15 +158,6 @@ static void client_part(struct client *c)
     bench_load_settle(c->load);
 }
 
-/* Takes a reply after the end: only a grant with a lease matters, which has to be given back. */
-static void on_late_reply(struct client *c, const redisReply *reply)
-{
-    if (c->state != CLIENT_ASKING || !c->load->plan->lease_ms)
-        return;
-    c->state = reply->type == REDIS_REPLY_ARRAY ? CLIENT_HOLDING : CLIENT_IDLE;
-    client_part(c);
-}
-
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
     struct client *c = arg;
@@ -197,10 +174,12 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
             client_broken(c);
         if (!reply)
             return;
-        if (c->load->ended)
-            on_late_reply(c, reply);
-        else
+        if (!c->load->ended) {
             on_client_reply(c, reply);
+        } else if (c->state == CLIENT_ASKING && c->load->plan->lease_ms) { /* to be given back */
+            c->state = reply->type == REDIS_REPLY_ARRAY ? CLIENT_HOLDING : CLIENT_IDLE;
+            client_part(c);
+        }
         freeReplyObject(reply);
         reply = NULL;
     }

@@ -174,14 +174,6 @@ static void add_urls(const char *list, const char *from)
         cli_usage("%s: %s", from, error);
 }
 
-static int64_t parse_number(const char *option, const char *text, int64_t min, int64_t max)
-{
-    int64_t n;
-    if (util_parse_int(text, strlen(text), min, max, &n) != 0)
-        cli_usage("--%s %s: not a number from %" PRId64 " to %" PRId64, option, text, min, max);
-    return n;
-}
-
 static int64_t parse_ms(const char *option, const char *text)
 {
     int64_t ms;
@@ -210,7 +202,9 @@ static void take_option(const struct cli_option *o)
         *(const char **)o->to = optarg;
         break;
     case CLI_NUMBER:
-        *(int64_t *)o->to = parse_number(o->name, optarg, o->min, o->max);
+        if (util_parse_int(optarg, strlen(optarg), o->min, o->max, o->to) != 0)
+            cli_usage("--%s %s: not a number from %" PRId64 " to %" PRId64, o->name, optarg, o->min,
+                      o->max);
         break;
     case CLI_MS:
         *(int64_t *)o->to = parse_ms(o->name, optarg);

@@ -58,13 +58,6 @@ static enum on_lost on_lost_of(const char *word)
     cli_usage("--on-lost %s: term, kill or ignore", word);
 }
 
-static void take_owner(struct run_lock *k, const char *owner)
-{
-    if (owner[0] == '\0' || strlen(owner) >= sizeof k->owner || strpbrk(owner, "\r\n"))
-        cli_usage("--owner: 1 to 256 bytes without line breaks");
-    strcpy(k->owner, owner);
-}
-
 static void run_options(struct run *r, int argc, char **argv)
 {
     const char *owner = NULL, *on_lost = "term";
@@ -89,8 +82,9 @@ static void run_options(struct run *r, int argc, char **argv)
     cli_check_name(r->lock.name);
     cli_options(argc, argv, own, true); /* takes the -- too */
     r->on_lost = on_lost_of(on_lost);
-    if (owner)
-        take_owner(&r->lock, owner);
+    if (owner && (!*owner || strlen(owner) >= sizeof r->lock.owner || strpbrk(owner, "\r\n")))
+        cli_usage("--owner: 1 to 256 bytes without line breaks");
+    strcpy(r->lock.owner, owner ? owner : "");
     if (lease_ms >= 0 && lease_ms < LEASE_MIN_MS)
         cli_usage("--lease: at least %dms", LEASE_MIN_MS);
     r->lock.lease_ms = lease_ms > 0 ? lease_ms : 0;
@@ -141,19 +135,13 @@ static void on_run_signal(struct run *r, const struct signalfd_siginfo *info)
     }
 }
 
-static void read_signals(struct run *r)
-{
-    struct signalfd_siginfo info;
-    while (read(r->signal_fd, &info, sizeof info) == (ssize_t)sizeof info)
-        on_run_signal(r, &info);
-}
-
 /* ---- turns ---- */
 
 /* Waits for signals, the lock and the child until due_ms at most, and handles what comes. */
 static void run_turn(struct run *r, int64_t due_ms)
 {
     struct pollfd fds[1 + RUN_LOCK_FDS] = {{r->signal_fd, POLLIN, 0}};
+    struct signalfd_siginfo info;
     int64_t lock_due_ms = run_lock_due_ms(&r->lock), now_ms = clock_ms();
     int64_t pause_ms = (lock_due_ms < due_ms ? lock_due_ms : due_ms) - now_ms;
     run_lock_fds(&r->lock, fds + 1);
@@ -161,7 +149,8 @@ static void run_turn(struct run *r, int64_t due_ms)
         pause_ms = 60000;
     if (poll(fds, 1 + RUN_LOCK_FDS, pause_ms < 0 ? 0 : (int)pause_ms) < 0)
         memset(fds, 0, sizeof fds);
-    read_signals(r);
+    while (read(r->signal_fd, &info, sizeof info) == (ssize_t)sizeof info)
+        on_run_signal(r, &info);
     run_lock_turn(&r->lock, fds + 1, clock_ms());
 }
 
@@ -221,15 +210,10 @@ static void end_command(struct run *r, const char *why, int64_t now_ms)
     run_child_signal_all(&r->child, SIGCONT); /* a stopped one must wake up to hear of it */
 }
 
-static bool is_anybody_left(struct run *r)
-{
-    return r->child.pid || (r->ending && run_child_signal_all(&r->child, 0) > 0);
-}
-
 static void watch_command(struct run *r)
 {
     char why[600];
-    while (is_anybody_left(r)) {
+    while (r->child.pid || (r->ending && run_child_signal_all(&r->child, 0) > 0)) {
         int64_t due_ms = r->ending ? clock_ms() + SWEEP_MS : r->hold_until_ms;
         run_turn(r, due_ms < r->kill_at_ms ? due_ms : r->kill_at_ms);
         int64_t now_ms = clock_ms();

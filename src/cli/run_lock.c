@@ -40,7 +40,7 @@ static bool has_ended(const struct run_lock *k)
  * needs a moment. */
 static int64_t last_moment_ms(const struct run_lock *k)
 {
-    return k->deadline_ms - run_lock_min(k->validity_ms / 10, MARGIN_MAX_MS);
+    return k->deadline_ms - util_min(k->validity_ms / 10, MARGIN_MAX_MS);
 }
 
 /* ---- answers ---- */
@@ -77,38 +77,20 @@ static void on_hold(struct run_lock *k, enum verb verb, const redisReply *reply,
     k->state = RUN_LOCK_HELD;
 }
 
-static void on_unlocked(struct run_lock *k, const redisReply *reply, int64_t now_ms)
-{
-    if (reply->type == REDIS_REPLY_INTEGER && reply->integer == 0 && k->owner_is_mine)
-        run_lock_ask(k, VERB_UNLOCK, now_ms); /* a LOCK that was thought lost had counted, too */
-    else
-        k->state = RUN_LOCK_RELEASED;
-}
-
-/* Asks for the lock back in order to release it: a broker that was silent may have woken up, and
- * have taken the lock for a RENEW that it found. */
-static void recall_lock(struct run_lock *k, int64_t now_ms)
-{
-    k->recalled = true;
-    run_lock_ask(k, VERB_RENEW, now_ms);
-}
-
 static void on_not_held(struct run_lock *k, enum verb verb, int64_t now_ms)
 {
-    if (verb == VERB_UNLOCK && k->may_be_free)
+    if (verb == VERB_UNLOCK && k->may_be_free) {
         k->state = RUN_LOCK_RELEASED; /* the first UNLOCK had come through */
-    else if (k->state == RUN_LOCK_ASKING)
+    } else if (k->state == RUN_LOCK_ASKING) {
         run_lock_ask(k, VERB_LOCK, now_ms);
-    else if (verb == VERB_UNLOCK && k->n_old > 0 && !k->recalled)
-        recall_lock(k, now_ms);
-    else
+    } else if (verb == VERB_UNLOCK && k->n_old > 0 && !k->recalled) {
+        /* Asks for it back in order to release it: a broker that was silent may have woken up, and
+         * have taken the lock for a RENEW that it found. */
+        k->recalled = true;
+        run_lock_ask(k, VERB_RENEW, now_ms);
+    } else {
         lose_lock(k, k->reason[0] ? k->reason : "not held any more, says the broker");
-}
-
-/* Returns whether another broker, or a later try, may cure the error. */
-static bool may_pass(const char *error)
-{
-    return cli_status_of(error) == STATUS_NO_BROKER;
+    }
 }
 
 static void on_error(struct run_lock *k, enum verb verb, const char *error, int64_t now_ms)
@@ -116,7 +98,7 @@ static void on_error(struct run_lock *k, enum verb verb, const char *error, int6
     int status = cli_status_of(error);
     if (strncmp(error, "NOTHELD", 7) == 0) {
         on_not_held(k, verb, now_ms);
-    } else if (k->state == RUN_LOCK_ASKING && !may_pass(error)) {
+    } else if (k->state == RUN_LOCK_ASKING && status != STATUS_NO_BROKER) {
         run_lock_settle(k, RUN_LOCK_FAILED, status, "%s", error);
     } else if (k->state == RUN_LOCK_ASKING) {
         k->may_hold = verb == VERB_RENEW;
@@ -124,7 +106,7 @@ static void on_error(struct run_lock *k, enum verb verb, const char *error, int6
     } else if (k->state == RUN_LOCK_RELEASING) {
         run_lock_settle(k, RUN_LOCK_RELEASED, 0, "%s", error);
     } else {
-        k->beat_ms = now_ms + run_lock_min(RETRY_MS, k->validity_ms / 10 + 1);
+        k->beat_ms = now_ms + util_min(RETRY_MS, k->validity_ms / 10 + 1);
         if (k->verbose)
             cli_warn("%s: %s", k->name, error);
     }
@@ -138,13 +120,16 @@ static void on_lock_reply(struct run_lock *k, const redisReply *reply, int64_t n
     }
     enum verb verb = k->asked[0];
     memmove(k->asked, k->asked + 1, (size_t)--k->n_asked);
+    bool again = reply->type == REDIS_REPLY_INTEGER && reply->integer == 0 && k->owner_is_mine;
     bool is_hold = reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
                    reply->element[0]->type == REDIS_REPLY_INTEGER &&
                    reply->element[1]->type == REDIS_REPLY_INTEGER;
     if (reply->type == REDIS_REPLY_ERROR)
         on_error(k, verb, reply->str, now_ms);
+    else if (verb == VERB_UNLOCK && again) /* a LOCK that was thought lost had counted, too */
+        run_lock_ask(k, VERB_UNLOCK, now_ms);
     else if (verb == VERB_UNLOCK)
-        on_unlocked(k, reply, now_ms);
+        k->state = RUN_LOCK_RELEASED;
     else if (is_hold)
         on_hold(k, verb, reply, now_ms);
     else if (verb == VERB_LOCK && reply->type == REDIS_REPLY_NIL)
@@ -251,16 +236,16 @@ int64_t run_lock_due_ms(struct run_lock *k)
     if (!has_ended(k)) {
         due_ms = open ? silent_ms(k) : k->try_at_ms;
         if (k->state == RUN_LOCK_ASKING && !open)
-            due_ms = run_lock_min(due_ms, k->wait_until_ms);
+            due_ms = util_min(due_ms, k->wait_until_ms);
         if (k->state == RUN_LOCK_RELEASING)
-            due_ms = run_lock_min(due_ms, k->release_by_ms);
+            due_ms = util_min(due_ms, k->release_by_ms);
     }
     if (k->state == RUN_LOCK_HELD) {
-        due_ms = run_lock_min(due_ms, k->verify_by_ms ? k->verify_by_ms : last_moment_ms(k));
+        due_ms = util_min(due_ms, k->verify_by_ms ? k->verify_by_ms : last_moment_ms(k));
         if (open && k->n_asked == 0)
-            due_ms = run_lock_min(due_ms, k->beat_ms);
+            due_ms = util_min(due_ms, k->beat_ms);
     }
-    return k->due_ms = run_lock_min(due_ms, run_lock_ear_due_ms(k));
+    return k->due_ms = util_min(due_ms, run_lock_ear_due_ms(k));
 }
 
 void run_lock_turn(struct run_lock *k, const struct pollfd *fds, int64_t now_ms)

@@ -44,7 +44,7 @@ void run_lock_settle(struct run_lock *k, enum run_lock_state state, int status, 
 
 static int64_t answer_time_ms(const struct run_lock *k)
 {
-    return k->validity_ms ? run_lock_min(ANSWER_MAX_MS, k->validity_ms / 3 + 20) : ANSWER_MAX_MS;
+    return k->validity_ms ? util_min(ANSWER_MAX_MS, k->validity_ms / 3 + 20) : ANSWER_MAX_MS;
 }
 
 void run_lock_ask(struct run_lock *k, enum verb verb, int64_t now_ms)
@@ -99,8 +99,7 @@ static void back_off(struct run_lock *k, int64_t now_ms)
     int64_t pause_ms = 0;
     uint16_t dice;
     if (k->failures % k->urls->n == 0) { /* all have been tried */
-        pause_ms =
-            round > 6 ? BACKOFF_MAX_MS : run_lock_min(BACKOFF_MAX_MS, BACKOFF_MIN_MS << round);
+        pause_ms = round > 6 ? BACKOFF_MAX_MS : util_min(BACKOFF_MAX_MS, BACKOFF_MIN_MS << round);
         util_random(&dice, sizeof dice);
         pause_ms = pause_ms / 2 + pause_ms * dice / 65536 / 2;
     }
@@ -170,6 +169,6 @@ void run_lock_connect(struct run_lock *k, int64_t now_ms)
         return;
     }
     k->tell_at_ms = k->tells ? now_ms + TELL_MS : INT64_MAX;
-    k->connect_by_ms = now_ms + run_lock_min(CONNECT_MAX_MS, answer_time_ms(k));
+    k->connect_by_ms = now_ms + util_min(CONNECT_MAX_MS, answer_time_ms(k));
     ask_first(k, now_ms);
 }

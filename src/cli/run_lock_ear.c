@@ -23,23 +23,6 @@ static bool is_waiting(const struct run_lock *k)
 
 /* ---- questions ---- */
 
-static void ask_who_has_it(struct run_lock *k)
-{
-    k->tell_at_ms = INT64_MAX;
-    if (link_open(&k->ear, k->link.url) == 0)
-        link_send(&k->ear, 2, (const char *[]){"LOCKINFO", k->name});
-}
-
-static void listen_to_channel(struct run_lock *k, int64_t now_ms)
-{
-    char channel[520];
-    k->ear_at_ms = now_ms + LISTEN_MS;
-    if (link_open(&k->ear, k->link.url) != 0)
-        return;
-    snprintf(channel, sizeof channel, "lock:%s", k->name);
-    link_send(&k->ear, 2, (const char *[]){"SUBSCRIBE", channel});
-}
-
 int64_t run_lock_ear_due_ms(const struct run_lock *k)
 {
     if (!link_is_open(&k->link) || link_is_open(&k->ear))
@@ -49,12 +32,19 @@ int64_t run_lock_ear_due_ms(const struct run_lock *k)
 
 void run_lock_ear_time(struct run_lock *k, int64_t now_ms)
 {
+    char channel[520];
     if (now_ms < run_lock_ear_due_ms(k))
         return;
     if (is_waiting(k))
-        ask_who_has_it(k);
+        k->tell_at_ms = INT64_MAX;
     else
-        listen_to_channel(k, now_ms);
+        k->ear_at_ms = now_ms + LISTEN_MS;
+    if (link_open(&k->ear, k->link.url) != 0)
+        return;
+    snprintf(channel, sizeof channel, "lock:%s", k->name);
+    link_send(&k->ear, 2,
+              is_waiting(k) ? (const char *[]){"LOCKINFO", k->name}
+                            : (const char *[]){"SUBSCRIBE", channel});
 }
 
 /* ---- answers ---- */

@@ -7,11 +7,6 @@
 
 enum verb { VERB_LOCK, VERB_RENEW, VERB_UNLOCK };
 
-static inline int64_t run_lock_min(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Moves to a state with what is to be said of it. The arguments must not lie in k->why. */
 void run_lock_settle(struct run_lock *k, enum run_lock_state state, int status, const char *fmt,
                      ...) __attribute__((format(printf, 4, 5)));

@@ -66,7 +66,7 @@ static const struct stream_events stream_events = {
 
 /* ---- what the session tells ---- */
 
-static void on_ready(struct session *s)
+void client_on_ready(struct session *s)
 {
     client_ready(client_of(s));
 }
@@ -86,8 +86,8 @@ static void on_close(struct session *s, const char *reason)
 }
 
 static const struct session_events session_events = {
-    .on_ready = on_ready,
-    .on_unblocked = on_ready,
+    .on_ready = client_on_ready,
+    .on_unblocked = client_on_ready,
     .on_blocked = on_blocked,
     .on_close = on_close,
     .on_written = cmd_written,
@@ -263,15 +263,6 @@ static int64_t uid_of_peer(int fd, const struct sockaddr *peer)
     return cred.uid;
 }
 
-/* Returns the user that the peer's uid implies, else the one of connections that do not log in;
- * NULL if none. */
-static struct user *user_of_peer(int64_t uid)
-{
-    struct user *user = uid >= 0 ? user_of_uid(uid) : NULL;
-
-    return user ? user : user_of_nobody();
-}
-
 static void set_own_user(struct client *c, struct user *user)
 {
     struct session *s = &c->session;
@@ -356,7 +347,8 @@ void client_accept(void *clients, int fd, bool tls, const struct sockaddr *peer,
 
     stats.total_connections_received++;
     int64_t uid = uid_of_peer(fd, peer);
-    struct user *user = user_of_peer(uid);
+    struct user *user = uid >= 0 ? user_of_uid(uid) : NULL;
+    user = user ? user : user_of_nobody(); /* that of connections that do not log in, if any */
     enum refusal refusal = look_for_room(set, peer, users_active() && !user);
     if (refusal != NOT_REFUSED) {
         refuse_client(refusal, fd, tls, peer, peer_len);
@@ -397,14 +389,10 @@ void client_each(struct clients *set, void (*each)(struct session *, void *arg),
         each(&c->session, arg);
 }
 
-size_t client_count(const struct clients *set)
+size_t client_count(const struct clients *set, size_t *n_strangers)
 {
+    *n_strangers = set->n_strangers;
     return set->n_all;
-}
-
-size_t client_count_strangers(const struct clients *set)
-{
-    return set->n_strangers;
 }
 
 void client_kill(struct session *s, const char *reason)

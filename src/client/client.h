@@ -103,9 +103,8 @@ void client_flush_all(struct clients *);
 
 /* Calls `each` for every client; it may kill them. */
 void client_each(struct clients *, void (*each)(struct session *, void *arg), void *arg);
-size_t client_count(const struct clients *);
-/* Counts those of them that have yet to log in. */
-size_t client_count_strangers(const struct clients *);
+/* Counts them; *n_strangers: those of them that have yet to log in. */
+size_t client_count(const struct clients *, size_t *n_strangers);
 
 /* Ends a client after the replies that it waits for have been sent, at the latest after
  * CLIENT_LINGER_MS. No further command of it runs. `reason` goes to the log. */

@@ -314,8 +314,12 @@ static void watch_one(struct client *c, int64_t now_ms)
     }
 }
 
-static void find_idle(struct clients *set, int64_t now_ms)
+void client_on_tick(evutil_socket_t fd, short what, void *arg)
 {
+    struct clients *set = arg;
+    int64_t now_ms = clock_ms();
+
+    (void)fd, (void)what;
     if (set->limits.idle_timeout_ms == 0)
         return;
     for (size_t n = set->n_all / IDLE_ROUND + IDLE_LEAST;
@@ -329,12 +333,6 @@ static void find_idle(struct clients *set, int64_t now_ms)
         if (idle)
             client_end_now(c, CLIENT_END_IDLE, "idle for too long (idle_timeout)");
     }
-}
-
-void client_on_tick(evutil_socket_t fd, short what, void *arg)
-{
-    (void)fd, (void)what;
-    find_idle(arg, clock_ms());
 }
 
 void client_on_watch(evutil_socket_t fd, short what, void *arg)

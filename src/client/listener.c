@@ -45,7 +45,7 @@ struct listeners {
     int reserve;        /* a descriptor to accept with when there is no other; -1: none */
     struct event pause; /* pending: nothing is accepted until it fires */
     int64_t paused_us;  /* when that began */
-    bool held;          /* listener_pause() */
+    bool held;          /* listener_hold() */
 };
 
 static int open_reserve(void)
@@ -76,19 +76,11 @@ static void on_pause_over(evutil_socket_t fd, short what, void *arg)
     arm_listeners(set);
 }
 
-static void rest(struct listeners *set)
-{
-    const struct timeval time = {.tv_usec = PAUSE_MS * 1000};
-
-    set->paused_us = clock_us();
-    event_add(&set->pause, &time);
-    arm_listeners(set);
-}
-
 /* Tells a peer that no descriptor is left, or no memory for it, and pauses. */
 static void refuse_without_fd(struct listeners *set, const struct listener *l, int err)
 {
     static const char text[] = "-ERR max number of clients reached\r\n";
+    static const struct timeval time = {.tv_usec = PAUSE_MS * 1000};
     static struct log_limit limit;
 
     stats.rejected_no_descriptor++;
@@ -105,7 +97,9 @@ static void refuse_without_fd(struct listeners *set, const struct listener *l, i
         }
         set->reserve = open_reserve();
     }
-    rest(set);
+    set->paused_us = clock_us();
+    event_add(&set->pause, &time);
+    arm_listeners(set);
 }
 
 /* Accepts one connection; returns false when there is no more for now. */
@@ -153,18 +147,15 @@ static void on_connection(evutil_socket_t fd, short what, void *arg)
 void listener_add(struct listeners *set, int fd, struct listener_speech speech,
                   const struct listener_file *file)
 {
-    struct sockaddr_storage addr = {0};
-    socklen_t len = sizeof addr;
     struct listener *l = util_alloc(sizeof *l);
-    char text[STREAM_ADDRESS_MAX] = "?";
+    char text[STREAM_ADDRESS_MAX];
 
     l->fd = fd;
     l->speech = speech;
     l->set = set;
     if (file)
         l->file = *file;
-    if (getsockname(fd, (struct sockaddr *)&addr, &len) == 0)
-        stream_address(text, (const struct sockaddr *)&addr, len);
+    stream_own_address(text, fd);
     snprintf(l->address, sizeof l->address, "%s%s", conf_listen_prefix(speech.tls, speech.proxy),
              text);
     event_assign(&l->readable, set->to.base, fd, EV_READ | EV_PERSIST, on_connection, l);
@@ -228,15 +219,9 @@ bool listener_has_tls(const struct listeners *set)
     return false;
 }
 
-void listener_pause(struct listeners *set)
+void listener_hold(struct listeners *set, bool held)
 {
-    set->held = true;
-    arm_listeners(set);
-}
-
-void listener_resume(struct listeners *set)
-{
-    set->held = false;
+    set->held = held;
     arm_listeners(set);
 }
 

@@ -34,9 +34,8 @@ int listener_open_all(struct listeners *, const struct conf_listens *, unsigned 
 /* Returns true when TLS is to be spoken on one of them. */
 bool listener_has_tls(const struct listeners *);
 
-/* Stop and restart accepting; connects meanwhile wait in the kernel. */
-void listener_pause(struct listeners *);
-void listener_resume(struct listeners *);
+/* Stops or restarts accepting; connects meanwhile wait in the kernel. */
+void listener_hold(struct listeners *, bool held);
 
 /* Closes them all, removes the files of Unix sockets, and frees; NULL is allowed. */
 void listener_free(struct listeners *);

@@ -144,14 +144,6 @@ int listener_open_list(struct listeners *set, const struct conf_listens *listens
 }
 
 #ifdef HAVE_LIBSYSTEMD
-static struct listener_speech speech_of(const char *name)
-{
-    bool both = strcmp(name, "proxy-tls") == 0;
-
-    return (struct listener_speech){.tls = both || strcmp(name, "tls") == 0,
-                                    .proxy = both || strcmp(name, "proxy") == 0};
-}
-
 int listener_take_passed(struct listeners *set, char *error, size_t error_size)
 {
     char **names = NULL;
@@ -173,7 +165,12 @@ int listener_take_passed(struct listeners *set, char *error, size_t error_size)
             break;
         }
         fcntl(fd, F_SETFL, flags | O_NONBLOCK);
-        listener_add(set, fd, speech_of(names ? names[i] : ""), NULL);
+        const char *name = names ? names[i] : "";
+        bool both = strcmp(name, "proxy-tls") == 0;
+        listener_add(set, fd,
+                     (struct listener_speech){.tls = both || strcmp(name, "tls") == 0,
+                                              .proxy = both || strcmp(name, "proxy") == 0},
+                     NULL);
     }
     for (int i = 0; names && names[i]; i++)
         free(names[i]);

@@ -6,11 +6,6 @@
 #include "base/hasher.h"
 #include "client/private.h"
 
-static void on_verdict(struct session *s)
-{
-    client_ready(client_of(s));
-}
-
 void client_login_arm(struct clients *set)
 {
     int64_t left_ms = login_next_ms();
@@ -39,7 +34,7 @@ void client_login_init(struct clients *set)
 {
     int fd = hasher_start();
 
-    login_init(on_verdict);
+    login_init(client_on_ready);
     event_assign(&set->login_due, set->base, -1, 0, on_due, set);
     event_assign(&set->login_done, set->base, fd, EV_READ | EV_PERSIST, on_due, set);
     if (fd >= 0)

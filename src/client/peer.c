@@ -104,12 +104,9 @@ void client_peer_leave(struct clients *set, struct client_peer *p)
 
 char *client_local_address(int fd)
 {
-    struct sockaddr_storage addr = {0};
-    socklen_t len = sizeof addr;
-    char text[STREAM_ADDRESS_MAX] = "?";
+    char text[STREAM_ADDRESS_MAX];
 
-    if (getsockname(fd, (struct sockaddr *)&addr, &len) == 0)
-        stream_address(text, (const struct sockaddr *)&addr, len);
+    stream_own_address(text, fd);
     return util_strdup(text);
 }
 

@@ -82,6 +82,7 @@ static inline struct client *client_of(struct session *s)
 
 /* Puts the client on the list of those that are flushed and looked at before this turn ends. */
 void client_ready(struct client *);
+void client_on_ready(struct session *); /* the same, for what tells of a session */
 /* Puts the client on the list of those that are looked at some times a second. */
 void client_watch(struct client *);
 

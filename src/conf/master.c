@@ -22,18 +22,13 @@ enum { REDIS_PORT = 6379, HOST_MAX = 253, ID_MAX = 128 };
 #define NAME_BYTES "abcdefghijklmnopqrstuvwxyz0123456789_-"
 #define HOST_BYTES "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_"
 
-static void free_secret(char *s)
-{
-    if (s != NULL)
-        explicit_bzero(s, strlen(s));
-    free(s);
-}
-
 void conf_address_fini(struct conf_master *m)
 {
     free(m->host);
     free(m->user);
-    free_secret(m->password);
+    if (m->password != NULL)
+        explicit_bzero(m->password, strlen(m->password));
+    free(m->password);
 }
 
 /* ---- its options ---- */

@@ -49,14 +49,6 @@ static void set_paused(struct http_conns *h, bool paused)
     evhttp_foreach_bound_socket(h->evhttp, pause_socket, h);
 }
 
-static bool conn_has_ended(const struct conn *c)
-{
-    bufferevent_event_cb on_event;
-
-    bufferevent_getcb(c->bev, NULL, NULL, &on_event, NULL);
-    return !on_event;
-}
-
 static void forget_conn(struct http_conns *h, struct conn *c)
 {
     TAILQ_REMOVE(&h->conns, c, link);
@@ -66,24 +58,22 @@ static void forget_conn(struct http_conns *h, struct conn *c)
     free(c);
 }
 
-static void cut_conn(struct conn *c)
-{
-    c->cut = true;
-    stats.http_connections_cut++;
-    shutdown(bufferevent_getfd(c->bev), SHUT_RDWR);
-}
-
 static void sweep_conns(struct http_conns *h)
 {
     int64_t now_ms = clock_ms(), limit_ms = h->paused ? HTTP_CROWDED_MS : HTTP_CONN_MS;
+    bufferevent_event_cb on_event;
     struct conn *c, *next;
 
     for (c = TAILQ_FIRST(&h->conns); c; c = next) {
         next = TAILQ_NEXT(c, link);
-        if (conn_has_ended(c))
+        bufferevent_getcb(c->bev, NULL, NULL, &on_event, NULL);
+        if (!on_event) {
             forget_conn(h, c);
-        else if (!c->cut && now_ms - c->since_ms >= limit_ms)
-            cut_conn(c);
+        } else if (!c->cut && now_ms - c->since_ms >= limit_ms) {
+            c->cut = true;
+            stats.http_connections_cut++;
+            shutdown(bufferevent_getfd(c->bev), SHUT_RDWR);
+        }
     }
     if (h->paused && h->n_conns < HTTP_CONNS_MAX)
         set_paused(h, false);

@@ -69,15 +69,6 @@ static void answer_readyz(struct answer *a)
         a->status = 503;
 }
 
-static void copy_samples(const struct http *h, struct http_view *view)
-{
-    uint64_t n = h->n_samples < HTTP_SAMPLES ? h->n_samples : HTTP_SAMPLES;
-
-    for (uint64_t i = 0; i < n; i++)
-        view->samples[i] = h->samples[(h->n_samples - n + i) % HTTP_SAMPLES];
-    view->n_samples = (size_t)n;
-}
-
 static void refuse_host(struct answer *a)
 {
     size_t len = a->host[0] == '[' ? strlen(a->host) : strcspn(a->host, ":");
@@ -92,9 +83,13 @@ static void refuse_host(struct answer *a)
 static void answer_status(struct answer *a)
 {
     struct http_view *view = util_alloc(sizeof *view);
+    const struct http *h = a->http;
+    uint64_t n = h->n_samples < HTTP_SAMPLES ? h->n_samples : HTTP_SAMPLES;
 
-    a->http->hooks.view(a->http->hooks.arg, view);
-    copy_samples(a->http, view);
+    h->hooks.view(h->hooks.arg, view);
+    for (uint64_t i = 0; i < n; i++)
+        view->samples[i] = h->samples[(h->n_samples - n + i) % HTTP_SAMPLES];
+    view->n_samples = (size_t)n;
     http_status(&a->body, view);
     free(view);
 }

@@ -439,3 +439,14 @@ void stream_address(char out[STREAM_ADDRESS_MAX], const struct sockaddr *addr, s
         unix_address(out, addr, len <= sizeof(struct sockaddr_un) ? len : 0);
     }
 }
+
+void stream_own_address(char out[STREAM_ADDRESS_MAX], int fd)
+{
+    struct sockaddr_storage addr = {0};
+    socklen_t len = sizeof addr;
+
+    if (getsockname(fd, (struct sockaddr *)&addr, &len) == 0)
+        stream_address(out, (const struct sockaddr *)&addr, len);
+    else
+        strcpy(out, "?");
+}

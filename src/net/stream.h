@@ -199,6 +199,8 @@ static inline bool stream_is_open(const struct stream *s)
  * a name. */
 enum { STREAM_ADDRESS_MAX = 128 };
 void stream_address(char out[STREAM_ADDRESS_MAX], const struct sockaddr *, socklen_t len);
+/* Writes the address that a socket is bound to. */
+void stream_own_address(char out[STREAM_ADDRESS_MAX], int fd);
 
 /* Listens on a numeric TCP address, or for "*" on all of both families: fds[0] is the socket of
  * IPv4 and fds[1] that of IPv6, -1 where there is none. A machine without IPv6 is an error only

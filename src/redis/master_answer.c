@@ -194,14 +194,6 @@ static bool read_heading(const struct reply *r, struct heading *out)
     return true;
 }
 
-static bool is_brief_answer(const struct master_batch *b, const struct heading *h)
-{
-    int64_t max = 0;
-    if (script_get(b->script)->floors)
-        max = MASTER_TOKEN_MAX - TAILQ_LAST(&b->calls, master_calls)->floor;
-    return script_get(b->script)->brief && h->above <= max;
-}
-
 /* Whether the reply is one that the script of this batch can give, and to this very call: one that
  * got lost on the way must not shift the answers of all that follow. */
 static bool is_answer(const struct master_batch *b, const struct reply *r, struct heading *h)
@@ -213,7 +205,10 @@ static bool is_answer(const struct master_batch *b, const struct reply *r, struc
     if (!read_heading(r, h) || h->number != b->number || h->time_ms < 1 || h->time_ms > TIME_MAX_MS)
         return false;
     if (h->brief)
-        return is_brief_answer(b, h);
+        return row->brief &&
+               h->above <= (row->floors
+                                ? MASTER_TOKEN_MAX - TAILQ_LAST(&b->calls, master_calls)->floor
+                                : 0);
     if (v->integer != n)
         return false;
     if (row->width == 0)
@@ -222,20 +217,6 @@ static bool is_answer(const struct master_batch *b, const struct reply *r, struc
 }
 
 /* ---- answers ---- */
-
-static void see_token(struct master *m, enum script script, const int64_t *values)
-{
-    if (values[1] > m->status.high && script_has_token(script, values[0]))
-        m->status.high = values[1];
-}
-
-/* Takes the text of an item whose reply goes on at *v. */
-static struct master_value take_text(const struct master *m, const struct reply_value **v)
-{
-    const struct reply_value *text = (*v)++;
-    return (struct master_value){
-        .is_text = true, .text = reply_text(&m->reply, text), .len = text->len};
-}
 
 static void answer_flat(struct master *m, struct master_batch *b, const struct heading *h,
                         int64_t now_ms)
@@ -253,10 +234,13 @@ static void answer_flat(struct master *m, struct master_batch *b, const struct h
     while ((call = TAILQ_FIRST(&b->calls)) != NULL) {
         for (int i = 0; i < width; i++)
             values[i] = h->brief ? same[i] : (v++)->integer;
-        if (row->texts && !h->brief)
-            text = take_text(m, &v);
+        if (row->texts && !h->brief) {
+            text.text = reply_text(&m->reply, v);
+            text.len = (v++)->len;
+        }
         values[1] += values[0] == CODE_YES ? call->floor : 0;
-        see_token(m, b->script, values);
+        if (values[1] > m->status.high && script_has_token(b->script, values[0]))
+            m->status.high = values[1];
         TAILQ_REMOVE(&b->calls, call, link);
         call->on_answer(call, &answer, now_ms);
     }

@@ -254,15 +254,6 @@ static bool has_window(const struct master *m, int64_t n_items)
     return m->n_before == 0 || m->n_before + n_items <= window * (1 + trips);
 }
 
-/* Rejects a batch that the server would refuse as late: its callers have had their verdict. */
-static void leave_out(struct master *m, struct master_batch *b)
-{
-    drop_items(b);
-    b->fate = MASTER_REJECTED;
-    TAILQ_INSERT_TAIL(&m->dead, b, link);
-    event_active(&m->turn, EV_TIMEOUT, 0);
-}
-
 static void write_waiting(struct master *m, int64_t now_ms)
 {
     struct master_batch *b;
@@ -275,10 +266,14 @@ static void write_waiting(struct master *m, int64_t now_ms)
     }
     while ((b = TAILQ_FIRST(&m->waiting)) != NULL && has_window(m, b->n_items)) {
         TAILQ_REMOVE(&m->waiting, b, link);
-        if (script_get(b->script)->deadline && now_ms > deadline_ms(m, b))
-            leave_out(m, b);
-        else
+        if (!script_get(b->script)->deadline || now_ms <= deadline_ms(m, b)) {
             write_batch(m, b, now_ms);
+        } else { /* the server would refuse it as late, and its callers have had their verdict */
+            drop_items(b);
+            b->fate = MASTER_REJECTED;
+            TAILQ_INSERT_TAIL(&m->dead, b, link);
+            event_active(&m->turn, EV_TIMEOUT, 0);
+        }
     }
 }
 

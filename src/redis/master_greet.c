@@ -54,18 +54,14 @@ int master_give_up(struct master *m, const char *what)
 
 /* ---- scripts ---- */
 
-static bool is_digest(const char *text, size_t len)
-{
-    return len == MASTER_DIGEST_LEN && strspn(text, "0123456789abcdef") == MASTER_DIGEST_LEN;
-}
-
 static int on_load(struct master *m)
 {
     const struct reply_value *v = m->reply.values;
 
     if (master_said_error(m))
         return master_give_up(m, "SCRIPT LOAD");
-    if (v->type != REPLY_TEXT || !is_digest(reply_text(&m->reply, v), v->len))
+    if (v->type != REPLY_TEXT || v->len != MASTER_DIGEST_LEN ||
+        strspn(reply_text(&m->reply, v), "0123456789abcdef") != MASTER_DIGEST_LEN)
         return -1;
     m->head_len[m->asked_script] =
         snprintf(m->head[m->asked_script], MASTER_HEAD_MAX, "$7\r\nEVALSHA\r\n$%d\r\n%s\r\n",
@@ -104,19 +100,11 @@ static int on_optional(struct master *m)
     return 0;
 }
 
-static void kill_old_link(struct master *m)
-{
-    char words[64];
-
-    snprintf(words, sizeof words, "CLIENT KILL ID %" PRId64, m->old_client_id);
-    master_ask_words(m, on_optional, words);
-    m->old_client_id = 0;
-}
-
 /* Decides by the facts of INFO how to go on: not at all, or by joining the master. */
 static void judge(struct master *m)
 {
     const struct master_facts *f = &m->facts;
+    char words[64];
 
     if (f->loading) {
         master_drop(m, "it is still loading its data");
@@ -126,19 +114,21 @@ static void judge(struct master *m)
         return;
     if (strcmp(m->run_id, f->run_id) == 0) {
         /* Keeps requests that are still in the buffers of the old link from being run. */
-        if (m->old_client_id > 0)
-            kill_old_link(m);
+        if (m->old_client_id > 0) {
+            snprintf(words, sizeof words, "CLIENT KILL ID %" PRId64, m->old_client_id);
+            master_ask_words(m, on_optional, words);
+        }
     } else {
         if (*m->run_id) {
             m->status.restarts++;
             log_warn(m->object, "restarted run_id=%s", f->run_id);
         }
         strcpy(m->run_id, f->run_id);
-        m->old_client_id = 0;
         m->stranger = false;
         m->clock.known = false;
         m->suspend_owed_ms = 0;
     }
+    m->old_client_id = 0;
     if (m->setup.on_look)
         master_look(m);
     else

@@ -12,14 +12,6 @@
 
 enum { OLDEST_MAJOR = 7 }; /* the first with SET NX GET and PEXPIRE GT, which the scripts use */
 
-static void copy_word(char *out, size_t size, const char *value, size_t len)
-{
-    if (len >= size)
-        len = 0; /* no run id, role... is so long: takes it for none */
-    memcpy(out, value, len);
-    out[len] = 0;
-}
-
 static void take_fact(struct master_facts *f, const char *key, size_t key_len, const char *value,
                       size_t len)
 {
@@ -45,8 +37,9 @@ static void take_fact(struct master_facts *f, const char *key, size_t key_len, c
             continue;
         if (known[i].flag)
             *known[i].flag = len == 1 && *value == '1';
-        else
-            copy_word(known[i].word, known[i].size, value, len);
+        else /* no run id, role... is too long for it: one that is counts as none */
+            snprintf(known[i].word, known[i].size, "%.*s", len < known[i].size ? (int)len : 0,
+                     value);
     }
 }
 

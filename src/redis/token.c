@@ -10,16 +10,6 @@ enum { TOKEN_SHIFT = 10 };
 
 /* ---- the clock ---- */
 
-static int64_t min(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t max(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 static int compare_times(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
@@ -43,14 +33,16 @@ void token_set_masters(struct token_clock *c, int64_t *times_ms, int n, int64_t 
         return;
     qsort(times_ms, (size_t)believed, sizeof times_ms[0], compare_times);
     c->masters_offset_ms = times_ms[(believed - 1) / 2] - now_ms;
-    c->most_offset_ms = max(c->most_offset_ms, c->masters_offset_ms);
+    if (c->masters_offset_ms > c->most_offset_ms)
+        c->most_offset_ms = c->masters_offset_ms;
 }
 
 static int64_t bounded_ms(const struct token_clock *c, int64_t now_ms)
 {
-    int64_t wall_ms = min(now_ms + c->wall_offset_ms, TOKEN_UNTIL_MS);
+    int64_t wall_ms = util_min(now_ms + c->wall_offset_ms, TOKEN_UNTIL_MS);
 
-    return c->has_masters ? min(wall_ms, now_ms + c->masters_offset_ms + TOKEN_AHEAD_MS) : wall_ms;
+    return c->has_masters ? util_min(wall_ms, now_ms + c->masters_offset_ms + TOKEN_AHEAD_MS)
+                          : wall_ms;
 }
 
 int64_t token_floor(struct token_clock *c, int64_t now_ms)
@@ -64,11 +56,11 @@ int64_t token_floor(struct token_clock *c, int64_t now_ms)
 int64_t token_base(struct token_clock *c, int64_t now_ms)
 {
     int64_t base = token_floor(c, now_ms), ahead_ms = 2 * (int64_t)TOKEN_AHEAD_MS;
-    int64_t offset_ms = min(c->most_offset_ms, c->masters_offset_ms + TOKEN_AHEAD_MS);
+    int64_t offset_ms = util_min(c->most_offset_ms, c->masters_offset_ms + TOKEN_AHEAD_MS);
 
     if (c->has_masters)
         token_saw(c, (now_ms + offset_ms + ahead_ms) << TOKEN_SHIFT);
-    return max(c->highest, base);
+    return c->highest > base ? c->highest : base;
 }
 
 void token_saw(struct token_clock *c, int64_t token)
@@ -106,6 +98,6 @@ bool token_grant(struct token_granted *granted, const char *name, size_t name_le
     int64_t *highest = &granted->highest[token_bucket(name, name_len)];
     if (token <= before)
         return false;
-    *highest = max(*highest, token);
+    *highest = token > *highest ? token : *highest;
     return true;
 }

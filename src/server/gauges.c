@@ -55,13 +55,14 @@ static void count_client(struct session *session, void *arg)
 static void gauge_clients(struct server *s, struct stats_gauges *g, int64_t now_ms)
 {
     struct census c = {.gauges = g, .now_ms = now_ms};
+    size_t n_strangers;
 
     g->lease_min_remaining_ms = g->longest_wait_ms = -1;
     client_each(s->clients, count_client, &c);
     if (c.looked_at > HOLDS_LOOKED_AT) /* INFO would hold up everybody */
         g->lease_min_remaining_ms = -1;
-    g->clients_connected = (int64_t)client_count(s->clients);
-    g->clients_unauthenticated = (int64_t)client_count_strangers(s->clients);
+    g->clients_connected = (int64_t)client_count(s->clients, &n_strangers);
+    g->clients_unauthenticated = (int64_t)n_strangers;
     g->max_clients = server_max_clients(&s->conf);
     g->pubsub_channels = pubsub_count_channels();
     g->pubsub_patterns = pubsub_count_patterns();

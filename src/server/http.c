@@ -185,12 +185,9 @@ static void fill_view(void *arg, struct http_view *view)
 
 static void add_socket(struct http *http, int fd)
 {
-    char where[STREAM_ADDRESS_MAX] = "?";
-    struct sockaddr_storage bound;
-    socklen_t len = sizeof bound;
+    char where[STREAM_ADDRESS_MAX];
 
-    if (getsockname(fd, (struct sockaddr *)&bound, &len) == 0)
-        stream_address(where, (struct sockaddr *)&bound, len);
+    stream_own_address(where, fd);
     http_listen(http, fd);
     log_info("http", "status page and metrics on http://%s/", where);
 }

@@ -72,7 +72,7 @@ void server_begin_to_accept(struct server *s)
     if (s->accept_ms == INT64_MAX)
         return;
     s->accept_ms = INT64_MAX;
-    listener_resume(s->listeners);
+    listener_hold(s->listeners, false);
 }
 
 static void run_periodic(struct server *s, int64_t now_ms)
@@ -92,21 +92,16 @@ static void run_periodic(struct server *s, int64_t now_ms)
         server_look_at_drain(s, now_ms);
 }
 
-static int64_t min_ms(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static int64_t next_ms(const struct server *s)
 {
-    int64_t next = min_ms(broker_next_ms(&s->broker), s->second_ms);
+    int64_t next = util_min(broker_next_ms(&s->broker), s->second_ms);
 
     if (s->n_asks_sent != s->broker.rounds.n_asks || pubsub_waits() || cmd_client_waits())
         return 0;
-    next = min_ms(next, min_ms(quarantine_next_ms(&s->quarantine), s->accept_ms));
+    next = util_min(next, util_min(quarantine_next_ms(&s->quarantine), s->accept_ms));
     if (s->watchdog_ms)
-        next = min_ms(next, s->watchdog_due_ms);
-    return s->phase == SERVER_DRAINS ? min_ms(next, s->drain_look_ms) : next;
+        next = util_min(next, s->watchdog_due_ms);
+    return s->phase == SERVER_DRAINS ? util_min(next, s->drain_look_ms) : next;
 }
 
 /* The timer is only set anew when it would come too late: one that comes early costs a turn in
@@ -169,7 +164,7 @@ static int64_t wait_for_events(struct server *s, int64_t due_ms)
  *    next turn then follows at once (next_ms). */
 void server_turn(struct server *s, int64_t due_ms)
 {
-    int64_t now_ms = wait_for_events(s, min_ms(due_ms, next_ms(s)));
+    int64_t now_ms = wait_for_events(s, util_min(due_ms, next_ms(s)));
 
     run_periodic(s, now_ms);
     broker_turn(&s->broker, now_ms);
@@ -317,7 +312,7 @@ struct server *server_new(const struct server_setup *setup, struct conf *conf, c
     server_use_tls(s, tls);
     /* Who comes now, on a port that systemd has kept open say, waits for the masters to join rather
      * than hear at once that there is no quorum. */
-    listener_pause(s->listeners);
+    listener_hold(s->listeners, true);
     s->accept_ms = clock_ms() + s->conf.lock.request_timeout_ms;
     return s;
 }

@@ -31,7 +31,7 @@ struct facts {
 
 struct login {
     TAILQ_ENTRY(login) link; /* queue, while its verdict is LOGIN_WAITS */
-    struct session *session;
+    struct session *session; /* NULL: it is asking itself */
     struct facts facts;
     enum login_verdict verdict;
     char hash[PASSWORD_HASH_MAX]; /* that the verdict was made with */
@@ -64,13 +64,6 @@ static struct user *user_of(const struct login *l)
 
 /* ---- tries ---- */
 
-static void get_facts(struct facts *f, const struct login_try *t)
-{
-    f->origin = t->origin;
-    f->key = penalty_key(t->origin, t->name, t->name_len);
-    user_digest(t->name, t->name_len, t->password, t->password_len, f->digest);
-}
-
 /* Returns a number that stands for this password and this hash: it changes when the user gets a new
  * password. */
 static uint64_t mark_of(const struct facts *f, const char *hash)
@@ -92,13 +85,12 @@ static void hold_against(const struct facts *f, const char *hash, int64_t now_ms
     penalty_add(f->key, mark_of(f, hash), now_ms);
 }
 
-static struct login *make(struct session *s, const struct login_try *t, const struct facts *f)
+static struct login *make(const struct login_try *t, const struct facts *f)
 {
     size_t most = HASHER_PASSWORD_MAX;
     size_t len = t->password_len < most ? t->password_len : most;
     struct login *l = util_alloc(sizeof *l + t->name_len + len);
 
-    l->session = s;
     l->facts = *f;
     l->name_len = t->name_len;
     l->password_len = len;
@@ -285,14 +277,16 @@ enum login_verdict login_ask(struct login **login, struct session *s, const stru
         *user = u;
         if (u && u->nopass)
             return LOGIN_RIGHT;
-        get_facts(&f, t);
+        f.origin = t->origin;
+        f.key = penalty_key(t->origin, t->name, t->name_len);
+        user_digest(t->name, t->name_len, t->password, t->password_len, f.digest);
         if (is_right_at_once(&f, u, now_ms))
             return LOGIN_RIGHT;
         if (u && u->known && !user_knows(u, f.digest) && !was_wrong(&f, u))
             penalty_count_guess(f.key, now_ms);
         if (is_crowded(t->origin))
             return LOGIN_CROWDED;
-        *login = make(NULL, t, &f);
+        *login = make(t, &f);
     }
     if ((*login)->verdict == LOGIN_WAITS)
         login_turn(now_ms);

@@ -25,20 +25,15 @@ enum {
 
 /* An immediate reply behind requests that are not finished. */
 struct held {
-    struct request request;
+    struct request request; /* first */
     size_t len;
     char *big; /* NULL: in small */
     char small[HELD_SMALL];
 };
 
-static struct held *held_of_request(struct request *r)
-{
-    return (struct held *)r; /* its first member */
-}
-
 static void held_write(struct request *r, struct resp_writer *w, int64_t now_ms)
 {
-    struct held *h = held_of_request(r);
+    struct held *h = (struct held *)r;
 
     (void)now_ms;
     r->session->held_len -= h->len;
@@ -47,7 +42,7 @@ static void held_write(struct request *r, struct resp_writer *w, int64_t now_ms)
 
 static void held_free(struct request *r)
 {
-    struct held *h = held_of_request(r);
+    struct held *h = (struct held *)r;
 
     free(h->big);
     pool_put(h, sizeof *h);

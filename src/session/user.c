@@ -89,22 +89,16 @@ static void mark_gone(struct user *u)
     user_unref(u);
 }
 
-static void draw_key(void)
-{
-    if (has_key)
-        return;
-    has_key = true;
-    util_random(digest_key, sizeof digest_key);
-    password_hash((const char *)digest_key, sizeof digest_key, nobodys_hash);
-}
-
 void users_configure(const struct conf *conf)
 {
     struct user *fresh[CONF_USERS_MAX] = {0}; /* gcc -O2 does not see that what is copied is set */
 
     generation++;
-    if (conf->user_count > 0)
-        draw_key();
+    if (conf->user_count > 0 && !has_key) {
+        has_key = true;
+        util_random(digest_key, sizeof digest_key);
+        password_hash((const char *)digest_key, sizeof digest_key, nobodys_hash);
+    }
     for (size_t i = 0; i < conf->user_count; i++) {
         const struct conf_user *c = &conf->users[i];
         fresh[i] = take_old(c->name);

@@ -43,18 +43,6 @@ static void info_counters(struct buf *out, enum stats_section section)
             buf_printf(out, "%s:%llu\r\n", row->field, (unsigned long long)stats_value(row));
 }
 
-static void info_gauges(struct buf *out, const struct stats_gauges *g)
-{
-    for (const struct stats_gauge_row *row = stats_gauge_rows; row->field; row++)
-        if (*row->name)
-            put_field_int(out, row->name, stats_gauge(g, row));
-}
-
-static int64_t holds(const struct stats_gauges *g)
-{
-    return g->locks_held_exclusive + g->locks_held_shared + g->locks_held_limited;
-}
-
 static void section_server(struct buf *out, const struct stats_gauges *g)
 {
     put_field(out, "redis_version", STATS_REDIS_VERSION);
@@ -256,8 +244,11 @@ static void info_masters(struct buf *out, const struct stats_gauges *g)
 
 static void section_holdfast(struct buf *out, const struct stats_gauges *g)
 {
-    info_gauges(out, g);
-    put_field_int(out, "locks_held", holds(g));
+    for (const struct stats_gauge_row *row = stats_gauge_rows; row->field; row++)
+        if (*row->name)
+            put_field_int(out, row->name, stats_gauge(g, row));
+    put_field_int(out, "locks_held",
+                  g->locks_held_exclusive + g->locks_held_shared + g->locks_held_limited);
     put_field_int(out, "masters", (int64_t)g->masters_len);
     info_masters(out, g);
     info_counters(out, STATS_SECTION_HOLDFAST);

@@ -56,12 +56,6 @@ static void metrics_hist(struct buf *out, const char *metric, const char *labels
 
 /* ---- from the list of counters ---- */
 
-static bool is_time(const char *field)
-{
-    size_t len = strlen(field);
-    return len > 5 && strcmp(field + len - 5, "_usec") == 0;
-}
-
 static void metrics_counters(struct buf *out)
 {
     const char *previous = "";
@@ -71,18 +65,11 @@ static void metrics_counters(struct buf *out)
             put_help(out, row->metric, "counter", row->help);
         previous = row->metric;
         int64_t value = (int64_t)stats_value(row);
-        if (is_time(row->field))
+        size_t len = strlen(row->field);
+        if (len > 5 && strcmp(row->field + len - 5, "_usec") == 0)
             put_sample_us(out, row->metric, row->labels, value);
         else
             put_sample(out, row->metric, row->labels, value);
-    }
-}
-
-static void metrics_hists(struct buf *out)
-{
-    for (const struct stats_hist_row *row = stats_hist_rows; row->field; row++) {
-        put_help(out, row->metric, "histogram", row->help);
-        metrics_hist(out, row->metric, "", stats_hist(row));
     }
 }
 
@@ -274,7 +261,10 @@ void stats_metrics(struct buf *out, const struct stats_gauges *gauges)
     metrics_gauges(out, gauges);
     metrics_masters(out, gauges);
     metrics_counters(out);
-    metrics_hists(out);
+    for (const struct stats_hist_row *row = stats_hist_rows; row->field; row++) {
+        put_help(out, row->metric, "histogram", row->help);
+        metrics_hist(out, row->metric, "", stats_hist(row));
+    }
     metrics_commands(out);
     metrics_errors(out);
 }

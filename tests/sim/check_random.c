@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "faults.h"
 #include "history.h"
 #include "world.h"
 
@@ -28,189 +28,10 @@ enum { RUN_MS = 20000, RUN_MAX_MS = 1600000, ENOUGH = 5, NAMES = 3 };
 
 static uint64_t seed;
 static struct {
-    int apps, names, ask_gap_ms, fault_gap_ms, fault_ms, force_per_mille;
-    bool restarts, jumps, pauses, kills, bad_net, refuses;
+    int apps, names, ask_gap_ms, force_per_mille;
+    struct faults_plan faults;
 } plan;
 static bool ending, overtime;
-
-/* ---- faults ---- */
-
-/* Each fault is begun, and undone some time later by an event of its own. */
-struct fault {
-    int kind, broker, server;
-};
-enum { CUT, STOP, KILL, BREAK, PAUSE, BROKER_KILL, NET, FLUSH, JUMP, REFUSE, FAULTS };
-
-static const char *const refusals[] = {
-    "OOM command not allowed when used memory > 'maxmemory'.",
-    "MISCONF Errors writing to the AOF file",
-    "READONLY You can't write against a read only replica.",
-    "LOADING Redis is loading the dataset in memory",
-    "BUSY Redis is busy running a script.",
-    "NOAUTH Authentication required.",
-};
-
-static bool may_lose_data(int except)
-{
-    int out = 0;
-    for (int i = 0; i < world.conf.n_servers; i++)
-        out += i != except && !(world.servers[i].up && fake_server_is_active(&world.servers[i]));
-    return out == 0 || world.conf.wall_skew_ms == 0;
-}
-
-static void undo(void *arg)
-{
-    struct fault *f = arg;
-    struct world_broker *wb = &world.brokers[f->broker];
-    struct fake_server *s = &world.servers[f->server];
-    switch (f->kind) {
-    case CUT:
-        if (wb->alive)
-            fake_master_cut(wb->masters[f->server], false);
-        break;
-    case STOP:
-        fake_server_stop(s, false);
-        break;
-    case KILL:
-        if (!s->up)
-            fake_server_start(s, sim_chance(300));
-        break;
-    case PAUSE:
-        if (wb->alive && wb->paused)
-            world_broker_pause(f->broker, false);
-        break;
-    case BROKER_KILL:
-        if (!wb->alive)
-            world_broker_start(f->broker);
-        break;
-    case NET:
-        fake_net.slow_per_mille = fake_net.loss_per_mille = fake_net.copy_per_mille = 0;
-        break;
-    case REFUSE:
-        s->refuses = NULL;
-        break;
-    default:
-        break;
-    }
-    log_trace("world", "fault %d of broker %d server %d is over", f->kind, f->broker, f->server);
-    history_faults--;
-    free(f);
-}
-
-/* Of one clock, or of all of them as when somebody sets the time. Smaller jumps pass as drift: see
- * master_clock.c */
-static void jump(struct fake_server *one)
-{
-    int64_t ms = sim_between(1000, 5000) * (sim_chance(500) ? 1 : -1);
-    bool all = sim_chance(300);
-    for (int i = 0; i < world.conf.n_servers; i++) {
-        if (all || one == &world.servers[i])
-            fake_server_jump(&world.servers[i], ms);
-    }
-    history_data_lost();
-}
-
-static void spoil_net(void)
-{
-    fake_net.slow_per_mille = (int)sim_random(200);
-    fake_net.slow_us = sim_between(1, 2 * world.conf.broker.request_timeout_ms) * 1000;
-    fake_net.loss_per_mille = (int)sim_random(30);
-    fake_net.copy_per_mille = (int)sim_random(100);
-    fake_net.copy_us = sim_between(1, 4 * world.conf.broker.request_timeout_ms) * 1000;
-}
-
-/* Can it be now, and may it be in this plan? */
-static bool is_possible(const struct fault *f)
-{
-    const struct world_broker *wb = &world.brokers[f->broker];
-    const struct fake_server *s = &world.servers[f->server];
-    switch (f->kind) {
-    case CUT:
-        return wb->alive && !fake_master_is_cut(wb->masters[f->server]);
-    case STOP:
-        return s->up && !s->stopped;
-    case KILL:
-    case FLUSH:
-        return plan.restarts && s->up && may_lose_data(f->server);
-    case BREAK:
-        return wb->alive;
-    case PAUSE:
-        return plan.pauses && wb->alive && !wb->paused;
-    case BROKER_KILL:
-        return plan.kills && wb->alive && !wb->paused;
-    case NET:
-        return plan.bad_net;
-    case JUMP:
-        return plan.jumps;
-    case REFUSE:
-        return plan.refuses && !s->refuses;
-    default:
-        return false;
-    }
-}
-
-static void begin_fault(const struct fault *f)
-{
-    struct master *m = world.brokers[f->broker].masters[f->server];
-    struct fake_server *s = &world.servers[f->server];
-    switch (f->kind) {
-    case CUT:
-        fake_master_cut(m, true);
-        break;
-    case STOP:
-        fake_server_stop(s, true);
-        break;
-    case KILL:
-        fake_server_kill(s);
-        history_data_lost();
-        break;
-    case FLUSH:
-        fake_server_flush(s);
-        history_data_lost();
-        break;
-    case BREAK:
-        fake_master_break(m);
-        break;
-    case PAUSE:
-        world_broker_pause(f->broker, true);
-        break;
-    case BROKER_KILL:
-        world_broker_kill(f->broker);
-        break;
-    case NET:
-        spoil_net();
-        break;
-    case JUMP:
-        jump(s);
-        break;
-    case REFUSE:
-        s->refuses = refusals[sim_random(sizeof refusals / sizeof refusals[0])];
-        break;
-    default:
-        break;
-    }
-}
-
-static void on_fault(void *arg)
-{
-    (void)arg;
-    if (ending)
-        return;
-    struct fault *f = malloc(sizeof *f);
-    *f = (struct fault){overtime ? BREAK : (int)sim_random(FAULTS),
-                        (int)sim_random(world.conf.n_brokers),
-                        (int)sim_random(world.conf.n_servers)};
-    if (is_possible(f)) {
-        begin_fault(f);
-        log_trace("world", "fault %d of broker %d server %d", f->kind, f->broker, f->server);
-        history_faults++;
-        int64_t ms = overtime ? plan.fault_gap_ms : sim_between(1, plan.fault_ms);
-        sim_at(sim_now_us() + ms * 1000, undo, f);
-    } else {
-        free(f);
-    }
-    sim_at(sim_now_us() + sim_between(1, 2 * plan.fault_gap_ms) * 1000, on_fault, NULL);
-}
 
 /* ---- applications ---- */
 
@@ -320,30 +141,20 @@ static void make_plan(struct world_conf *conf)
     plan.apps = (int)sim_between(2, WORLD_APPS);
     plan.names = (int)sim_between(1, NAMES);
     plan.ask_gap_ms = (int)sim_between(2, 300);
-    plan.fault_gap_ms = (int)sim_between(100, 3000);
-    plan.fault_ms = (int)sim_between(100, 6000);
-    plan.restarts = sim_chance(500);
-    plan.jumps = sim_chance(150);
-    plan.pauses = sim_chance(500);
+    plan.faults.gap_ms = (int)sim_between(100, 3000);
+    plan.faults.longest_ms = (int)sim_between(100, 6000);
+    plan.faults.restarts = sim_chance(500);
+    plan.faults.jumps = sim_chance(150);
+    plan.faults.pauses = sim_chance(500);
     /* a broker that has just started cannot know that a clock has jumped */
-    plan.kills = sim_chance(400) && !plan.jumps;
-    plan.refuses = sim_chance(300);
-    plan.bad_net = sim_chance(700);
+    plan.faults.kills = sim_chance(400) && !plan.faults.jumps;
+    plan.faults.refuses = sim_chance(300);
+    plan.faults.bad_net = sim_chance(700);
     plan.force_per_mille = sim_chance(150) ? 20 : 0;
-    conf->wall_skew_ms = plan.restarts ? 0 : sim_random(10000);
+    conf->wall_skew_ms = plan.faults.restarts ? 0 : sim_random(10000);
     fake_net = (struct fake_net){
         .latency_min_us = 50, .latency_max_us = sim_between(100, 5000), .copy_us = 1000000};
     sim_end();
-}
-
-static void heal(void)
-{
-    ending = true;
-    while (history_faults > 0)
-        world_run_ms(100);
-    fake_net.slow_per_mille = fake_net.loss_per_mille = fake_net.copy_per_mille = 0;
-    for (int i = 0; i < world.conf.n_servers; i++)
-        fake_server_set_drift(&world.servers[i], 0);
 }
 
 static bool is_quiet(void)
@@ -480,15 +291,18 @@ static int run_seed(void)
     world_settle();
     for (int i = 0; i < plan.apps; i++)
         sim_at(sim_now_us() + sim_random(100000), on_app, (void *)(intptr_t)i);
-    sim_at(sim_now_us(), on_fault, NULL);
+    faults_begin(&plan.faults);
     int64_t end_us = sim_now_us() + RUN_MS * 1000,
             last_us = sim_now_us() + (int64_t)RUN_MAX_MS * 1000;
     while (sim_now_us() < end_us ||
            (history_counts.faulty_grants < ENOUGH && sim_now_us() < last_us)) {
         world_run_ms(1000);
         overtime = sim_now_us() >= end_us;
+        if (overtime)
+            faults_go_easy();
     }
-    heal();
+    ending = true;
+    faults_end();
     world_settle();
     world_run_ms(1000);
     drain();

@@ -38,6 +38,7 @@ struct belief {
     int last_asker; /* application of the last one */
     int count;      /* how often it has locked; valid when certain */
     bool certain;
+    int64_t covered_us; /* drop-in: until then it is its own, without a token that it knows */
 };
 
 struct grant {
@@ -204,7 +205,7 @@ static void check_exclusion(struct name *n)
         return;
     for (int i = 0; i < n->n_beliefs; i++) {
         const struct belief *bl = &n->beliefs[i];
-        if (believes(bl))
+        if (believes(bl) || sim_now_us() < bl->covered_us)
             add_holder(&all, n, bl->owner, bl->token, "told");
     }
     for (int i = 0; i < world.conf.n_brokers; i++) {
@@ -502,6 +503,7 @@ static void end_force(struct name *n)
     for (int i = 0; i < n->n_beliefs; i++) {
         make_void(&n->beliefs[i], kept_token(n, &n->beliefs[i]));
         n->beliefs[i].certain = false;
+        n->beliefs[i].covered_us = 0;
     }
 }
 
@@ -597,6 +599,23 @@ void history_answered(struct world_app *app, const struct world_ask *ask, const 
     for (int i = 0; i < ask->n_names; i++)
         answered_of(name_of(ask->names[i]), app, ask, reply, tokens[i], validity_ms);
     history_counts.errors += reply[0] == '-' && strncmp(reply, "-NOTHELD", 8) != 0;
+}
+
+void history_covered(const char *name, const char *owner, int64_t asked_us, int64_t until_us)
+{
+    struct name *n = name_of(name);
+    if (is_forced(n) || asked_us <= n->forced_us)
+        return;
+    belief_of(n, owner)->covered_us = until_us;
+    history_counts.grants++;
+    history_counts.faulty_grants += history_faults > 0;
+    check_exclusion(n);
+}
+
+void history_uncovered(const char *name, const char *owner, int64_t until_us)
+{
+    struct belief *bl = belief_of(name_of(name), owner);
+    bl->covered_us = min(bl->covered_us, until_us);
 }
 
 void history_pushed(struct world_app *app, const char *push)

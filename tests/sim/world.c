@@ -20,6 +20,7 @@
 #include "command/command.h"
 #include "command/handlers.h"
 #include "history.h"
+#include "session/pubsub.h"
 #include "stats/stats.h"
 #include "wheel_check.h"
 
@@ -104,6 +105,21 @@ static void take_reply(struct world_app *app, const char *text)
     log_trace(app->owner, "app=%d %s -> %s", app->index, ask.text, text);
     history_answered(app, &ask, text);
     keep_text(app->replies, &app->n_replies, text);
+    if (world.conf.on_reply)
+        world.conf.on_reply(app, &ask, text);
+}
+
+static void take_push(struct world_app *app, const char *text)
+{
+    log_trace(app->owner, "app=%d push %s", app->index, text);
+    if (strncmp(text, "message ", 8) == 0) {
+        if (world.conf.on_message)
+            world.conf.on_message(app, text);
+        return;
+    }
+    history_pushed(app, text);
+    if (app->wants_renewed || strncmp(text, "renewed ", 8) != 0)
+        keep_text(app->pushes, &app->n_pushes, text);
 }
 
 static void read_out(struct world_app *app)
@@ -118,14 +134,10 @@ static void read_out(struct world_app *app)
         bool is_push = *p == '>';
         text[0] = '\0';
         p = words(p, text, sizeof text);
-        if (is_push) {
-            log_trace(app->owner, "app=%d push %s", app->index, text);
-            history_pushed(app, text);
-            if (app->wants_renewed || strncmp(text, "renewed ", 8) != 0)
-                keep_text(app->pushes, &app->n_pushes, text);
-        } else {
+        if (is_push)
+            take_push(app, text);
+        else
             take_reply(app, text);
-        }
     }
     buf_consume(&app->out, buf_len(&app->out));
 }
@@ -363,6 +375,7 @@ static void end_session(struct world_app *app, bool orderly)
     struct world_broker *wb = app->broker;
     int64_t now_ms = world_local_ms(wb);
     history_closing(app, orderly);
+    pubsub_leave(&app->session);
     broker_session_end(&wb->b, &app->session, orderly, now_ms);
     owner_unref(app->session.owner);
     app->session.owner = NULL;
@@ -371,6 +384,11 @@ static void end_session(struct world_app *app, bool orderly)
     app->out = (struct buf){0};
     app->connected = false;
     app->n_asks = app->n_run = 0;
+}
+
+void world_subscribe(int index, const char *channel)
+{
+    (void)pubsub_subscribe(&world.apps[index].session, channel, strlen(channel), false);
 }
 
 /* The broker sees it in a turn of its own: with a paused one it waits until then. */
@@ -437,6 +455,7 @@ static void turn(void *arg)
     quarantine_turn(&wb->quarantine, now_ms);
     rounds_set_wall(&wb->b.rounds, wall_epoch_ms + sim_now_us() / 1000 + wb->wall_skew_ms, now_ms);
     broker_turn(&wb->b, now_ms);
+    pubsub_turn(now_ms);
     asked = wb->b.rounds.n_asks;
     for (int i = 0; i < WORLD_APPS; i++) {
         struct world_app *app = &world.apps[i];

@@ -27,6 +27,9 @@ struct world_view {
     const char *slots;    /* as which masters they serve, "abd"; NULL: each by its own name */
 };
 
+struct world_app;
+struct world_ask;
+
 struct world_conf {
     uint64_t seed;
     int n_servers, n_brokers;
@@ -35,6 +38,9 @@ struct world_conf {
     int64_t wall_skew_ms;  /* how far apart the brokers' wall clocks may be */
     bool kinds;            /* readers and permits too; see world_kind() */
     struct world_view views[WORLD_BROKERS];
+    /* Each reply, and each message of a channel, as it comes; may be NULL. */
+    void (*on_reply)(struct world_app *, const struct world_ask *, const char *text);
+    void (*on_message)(struct world_app *, const char *text);
 };
 
 enum world_verb {
@@ -123,6 +129,7 @@ void world_say(int app, const char *fmt, ...) __attribute__((format(printf, 2, 3
 /* Gives a script a name: "EVAL <name> numkeys key... arg..." runs it. Both texts are lent. */
 void world_script(const char *name, const char *body);
 void world_close(int app, bool orderly);
+void world_subscribe(int app, const char *channel);
 /* The first reply that has not been looked at: "[token validity]", "nil", "1", "-NOTHELD ..."; ""
  * when there is none. */
 const char *world_reply(int app);

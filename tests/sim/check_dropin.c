@@ -39,6 +39,7 @@ static struct client {
     struct order *order;
     struct order_op *op; /* under way */
     int64_t quiet_until_ms;
+    int64_t relied_us[ORDER_NAMES]; /* until when it relied on them before `op` */
     bool lost; /* native: it has been told that a hold is lost, or may not have been */
 } clients[CLIENTS];
 
@@ -61,7 +62,14 @@ static int64_t now_ms(void)
 static bool takes(const struct order_op *op)
 {
     return op->verb == ORDER_TAKE || op->verb == ORDER_TAKE2 || op->verb == ORDER_EXTEND ||
-           op->verb == ORDER_ENTER;
+           op->verb == ORDER_ENTER || op->verb == ORDER_LEAVE;
+}
+
+/* By a command of Redis. */
+static bool changes_state(const struct client *c)
+{
+    const struct order_op *op = c->op;
+    return roles[c->index] != NATIVE && !order_only_looks(op) && op->verb != ORDER_FORCE;
 }
 
 static const char *name_in(const struct order *o, int i)
@@ -69,24 +77,27 @@ static const char *name_in(const struct order *o, int i)
     return names[o - orders][i];
 }
 
-/* Drop-in: what it relies on from now on, of each name of its request. */
-static void rely(const struct client *c, bool is_granted, int64_t until_us)
+static int64_t valid_ms(int64_t lease_ms)
+{
+    return quorum_validity_ms(lease_ms, 0, 0, world.conf.broker.drift_ppm);
+}
+
+/* Drop-in: what it relies on, of each name of its request: when it asks, when it is told that this
+ * is done, and when it is told that nothing was. */
+enum reliance { ASKS, IS_DONE, NOTHING_DONE };
+static void rely(struct client *c, enum reliance what)
 {
     const struct order_op *op = c->op;
+    int64_t begin_us = op->begin_ms * 1000, until_us = begin_us + valid_ms(op->lease_ms) * 1000;
     for (int i = 0; i < ORDER_NAMES; i++) {
         const char *name = name_in(c->order, i), *owner = world.apps[c->index].owner;
         if (!name || (i != op->name && !order_is_pair(op)))
             continue;
-        if (is_granted)
-            history_covered(name, owner, op->begin_ms * 1000, until_us);
+        if (what == ASKS)
+            c->relied_us[i] = history_uncovered(name, owner, order_ends(op) ? 0 : until_us);
         else
-            history_uncovered(name, owner, until_us);
+            history_covered(name, owner, begin_us, what == IS_DONE ? until_us : c->relied_us[i]);
     }
-}
-
-static int64_t valid_ms(int64_t lease_ms)
-{
-    return quorum_validity_ms(lease_ms, 0, 0, world.conf.broker.drift_ppm);
 }
 
 static enum order_verb draw_verb(enum role role)
@@ -122,8 +133,8 @@ static void begin_op(struct client *c)
                             .lease_ms = sim_between(300, plan.most_lease_ms)};
     c->order = o;
     c->op = op;
-    if (role != NATIVE && !order_only_looks(op) && !forces)
-        rely(c, false, order_ends(op) ? 0 : sim_now_us() + valid_ms(op->lease_ms) * 1000);
+    if (changes_state(c))
+        rely(c, ASKS);
     if (op->verb == ORDER_LOCK)
         c->lost = false;
     words_say(c->index, op, (int)(op - o->ops), name_in(o, op->name));
@@ -181,8 +192,10 @@ static void end_op(struct client *c, const char *text)
     if (op->heard > 0 && is_refused(op))
         history_fail("%d of client %d has published, and was not done: %s",
                      (int)(op - c->order->ops), op->client, text);
-    if (op->outcome == ORDER_KNOWN && op->result > 0 && (takes(op) || op->verb == ORDER_LEAVE))
-        rely(c, true, op->begin_ms * 1000 + valid_ms(op->lease_ms) * 1000);
+    if (op->outcome == ORDER_KNOWN && op->result > 0 && takes(op))
+        rely(c, IS_DONE);
+    else if (op->outcome == ORDER_NOT_DONE && changes_state(c))
+        rely(c, NOTHING_DONE);
     if (op->outcome == ORDER_UNKNOWN) /* too many of these are too wide */
         c->quiet_until_ms = now_ms() + sim_between(0, 600);
     n_known += op->outcome == ORDER_KNOWN;

@@ -612,10 +612,12 @@ void history_covered(const char *name, const char *owner, int64_t asked_us, int6
     check_exclusion(n);
 }
 
-void history_uncovered(const char *name, const char *owner, int64_t until_us)
+int64_t history_uncovered(const char *name, const char *owner, int64_t until_us)
 {
     struct belief *bl = belief_of(name_of(name), owner);
-    bl->covered_us = min(bl->covered_us, until_us);
+    int64_t was_us = bl->covered_us;
+    bl->covered_us = min(was_us, until_us);
+    return was_us;
 }
 
 void history_pushed(struct world_app *app, const char *push)

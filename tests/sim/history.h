@@ -42,9 +42,10 @@ void history_said(struct world_app *, struct world_ask *);
 void history_answered(struct world_app *, const struct world_ask *, const char *reply);
 void history_pushed(struct world_app *, const char *push);
 /* Drop-in: `owner` has been told that `name` is its own until then, when it had asked at
- * `asked_us`; or it relies on it no longer than that. FORCEUNLOCK ends that, too. */
+ * `asked_us`. FORCEUNLOCK ends that, too. */
 void history_covered(const char *name, const char *owner, int64_t asked_us, int64_t until_us);
-void history_uncovered(const char *name, const char *owner, int64_t until_us);
+/* It relies on it no longer than that. Returns until when it had. */
+int64_t history_uncovered(const char *name, const char *owner, int64_t until_us);
 /* Before broker_session_end(). */
 void history_closing(struct world_app *, bool orderly);
 /* Before the broker is gone. */

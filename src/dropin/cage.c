@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/pool.h"
 #include "base/util.h"
 
 /* The hook runs after so many instructions of Lua: after each one when texts are long, as each can
@@ -80,7 +81,7 @@ static void *allocate(void *arg, void *ptr, size_t old, size_t size)
 {
     struct cage *c = arg;
     if (size == 0) {
-        free(ptr);
+        pool_put(ptr, old);
         if (ptr)
             forget_table(c, old);
         c->fresh = 0;
@@ -102,7 +103,12 @@ static void *allocate(void *arg, void *ptr, size_t old, size_t size)
     c->longest_before = c->longest;
     if (!c->texts_are_noted && c->fresh > TEXT_HEADER)
         cage_note_text(c, c->fresh - TEXT_HEADER);
-    return util_realloc(ptr, size);
+    void *made = pool_get(size);
+    if (ptr) {
+        memcpy(made, ptr, old < size ? old : size);
+        pool_put(ptr, old);
+    }
+    return made;
 }
 
 /* ---- counting and refusing ---- */

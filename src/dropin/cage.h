@@ -25,6 +25,8 @@
  * time; nothing of a run is left to the next one. */
 
 #include <stddef.h>
+#include <stdint.h>
+#include <string.h>
 
 #include "dropin/store.h"
 #include "net/resp.h"
@@ -80,3 +82,10 @@ size_t cage_memory(const struct cage *);
 
 /* The name of a body: the SHA-1 of its bytes in lower case, and a NUL. */
 void cage_sha1(const char *body, size_t len, char out[CAGE_SHA1 + 1]);
+/* For tables of bodies: that is a hash already, as text. */
+static inline unsigned cage_sha1_hash(const char *sha1)
+{
+    uint64_t head;
+    memcpy(&head, sha1, sizeof head);
+    return (unsigned)(head * UINT64_C(0x9e3779b97f4a7c15) >> 32);
+}

@@ -114,7 +114,10 @@ const struct cage_body *cage_compile(struct cage *c, const char *body, size_t le
         cage_sha1(body, len, computed);
         sha1 = computed;
     }
-    HASH_FIND(hh, c->bodies, sha1, CAGE_SHA1, b);
+    unsigned hash = cage_sha1_hash(sha1);
+    HASH_FIND_BYHASHVALUE(hh, c->bodies, sha1, CAGE_SHA1, hash, b);
+    if (b && !b->hh.next) /* used last */
+        return b;
     if (b) {
         HASH_DEL(c->bodies, b);
     } else {
@@ -124,7 +127,7 @@ const struct cage_body *cage_compile(struct cage *c, const char *body, size_t le
             return NULL;
         b = keep_body(c, sha1, &s, c->used - used);
     }
-    HASH_ADD(hh, c->bodies, sha1, CAGE_SHA1, b); /* NOLINT(clang-analyzer-unix.Malloc): uthash */
+    HASH_ADD_BYHASHVALUE(hh, c->bodies, sha1, CAGE_SHA1, hash, b);
     return b;
 }
 

@@ -20,12 +20,15 @@ void ls_add_row(struct table *t, const struct locks_row *row)
 {
     const redisReply *holder = locks_holder(row->info);
     const char *owner = holder ? ask_text(holder, "owner") : locks_state(row->info);
+    const char *library = ask_text(holder, "library"); /* of who took it by commands of Redis */
     int64_t waiting = ask_int(row->info, "waiting"), holding = locks_holding(row->info);
     char text[24], kind[LOCKS_KIND_SIZE];
     table_add(t, TINT_NONE, row->name, strlen(row->name));
     table_addf(t, TINT_NONE, "%s", locks_kind(kind, row->info));
     if (holding > 1)
         table_addf(t, TINT_NONE, "%.200s and %lld more", owner, (long long)holding - 1);
+    else if (*library)
+        table_addf(t, TINT_NONE, "%.200s (%.64s)", owner, library);
     else
         table_add(t, holder ? TINT_NONE : TINT_DIM, owner, strlen(owner));
     if (!holder) {
@@ -60,6 +63,8 @@ static json_t *lock_json(const struct locks_row *row, bool names)
                                                ask_int(holder, "token"), "remaining_ms",
                                                ask_int(holder, "remaining_ms"), "elsewhere",
                                                locks_is_elsewhere(holder)));
+    if (holder && ask_get(holder, "library"))
+        json_object_set_new(lock, "library", text_json_str(ask_text(holder, "library")));
     if (holder && !locks_is_elsewhere(holder))
         json_object_update_new(lock, json_pack("{s:I, s:b}", "held_ms", ask_int(holder, "held_ms"),
                                                "watched", ask_int(holder, "watched") != 0));

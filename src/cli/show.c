@@ -77,6 +77,15 @@ __attribute__((format(printf, 4, 5))) static void put_line(struct buf *out, cons
     buf_printf(out, "\n");
 }
 
+/* Says who renews the lock. */
+static const char *renewal_of(const redisReply *h)
+{
+    if (locks_is_elsewhere(h))
+        return "";
+    return ask_int(h, "watched") ? ", watched: renewed while its connection lives"
+                                 : ", not renewed by the broker";
+}
+
 static void print_holder(const redisReply *h, struct buf *out, const struct screen *s)
 {
     char left[24], held[24];
@@ -85,9 +94,9 @@ static void print_holder(const redisReply *h, struct buf *out, const struct scre
     put_line(out, s, "holder", "%s", ask_text(h, "owner"));
     put_line(out, s, "token", "%lld", (long long)ask_int(h, "token"));
     put_line(out, s, "lease", "%s left%s", text_duration(left, ask_int(h, "remaining_ms")),
-             elsewhere               ? ""
-             : ask_int(h, "watched") ? ", watched: renewed while its connection lives"
-                                     : ", not renewed by the broker");
+             renewal_of(h));
+    if (*ask_text(h, "library"))
+        put_line(out, s, "library", "%s", ask_text(h, "library"));
     if (ask_int(h, "count") != 1)
         put_line(out, s, "count", "%lld", (long long)ask_int(h, "count"));
     text_duration(held, ask_int(h, "held_ms"));

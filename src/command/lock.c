@@ -30,19 +30,15 @@ static bool check_id(struct cmd_call *c, const char *what, const struct resp_arg
     return true;
 }
 
-/* Drop-in holds have an owner on the masters that tells them from those of LOCK. */
 static bool check_owner(struct cmd_call *c, const struct resp_arg *arg)
 {
-    static const char drop_in[] = "drop-in ";
-
     if (!check_id(c, "owner", arg, LOCK_OWNER_MAX))
         return false;
-    if (arg->len < sizeof drop_in - 1 || memcmp(arg->ptr, drop_in, sizeof drop_in - 1) != 0)
+    if (!owner_is_drop_in(arg->ptr, arg->len))
         return true;
-    cmd_reply_error(c,
-                    "ERR an owner must not begin with '%s', as those of locks that are taken by "
-                    "commands of Redis do; choose another one",
-                    drop_in);
+    cmd_reply_error(c, "ERR an owner must not begin with '" LOCK_DROP_IN
+                       "', as those of locks that are taken by commands of Redis do; choose "
+                       "another one");
     return false;
 }
 

@@ -1,7 +1,8 @@
 /*
  * LOCKS, WAITING and MASTERS: what this broker knows of all its locks, of who waits for them, and
- * of the servers that keep them. SCAN, DBSIZE and TYPE tell the same to the tools of Redis: each
- * lock is a key of the type "lock".
+ * of the servers that keep them. SCAN, DBSIZE and TYPE tell the same to the tools of Redis: what is
+ * held or waited for by LOCK is a key of the type "lock", and what commands of Redis hold, of the
+ * type that it would have there.
  */
 #include <stdio.h>
 
@@ -9,6 +10,8 @@
 #include "base/util.h"
 #include "command/handlers.h"
 #include "conf/conf.h"
+#include "dropin/call.h"
+#include "dropin/state.h"
 #include "lock/view.h"
 #include "session/user.h"
 
@@ -19,9 +22,13 @@
 enum { LIST_STEPS = 10000, BUCKET_STEPS = 5, NAME_STEPS = 3, MATCH_BYTES = 8 };
 enum { LIST_BYTES = 64 * 1024 };
 
+/* Which locks: those of LOCK, and those of commands of Redis that are a string, or a hash. */
+enum { LIST_NATIVE = 1, LIST_STRINGS = 2, LIST_HASHES = 4, LIST_ALL = 7 };
+
 struct listing {
     const struct user *user; /* NULL: all names are shown */
     struct glob *match;      /* NULL: all */
+    unsigned what;           /* of the locks */
     struct buf names;
     size_t count;
     int64_t steps; /* done */
@@ -46,11 +53,35 @@ static void list_lock(void *arg, const char *name, size_t len)
     listing->count++;
 }
 
+static void list_drop_in(void *arg, const struct dropin_hold *h)
+{
+    struct listing *listing = arg;
+    unsigned kind = state_is_hash(h->state, h->state_len) ? LIST_HASHES : LIST_STRINGS;
+    listing->steps += NAME_STEPS;
+    if ((listing->what & kind) && !view_has_lock(cmd_hooks()->broker, h->name, h->name_len))
+        list_lock(listing, h->name, h->name_len);
+}
+
+/* Lists a few locks more. First come those of LOCK, at even cursors, then the others. */
+static uint64_t list_some(struct listing *listing, uint64_t cursor, int64_t now_ms)
+{
+    const struct cmd_hooks *hooks = cmd_hooks();
+    uint64_t next = 0;
+    bool others = hooks->dropin != NULL && (listing->what & ~(unsigned)LIST_NATIVE) != 0;
+    if (cursor % 2 == 1)
+        next = others ? dropin_scan(hooks->dropin, cursor / 2, list_drop_in, listing, now_ms) : 0;
+    else if (listing->what & LIST_NATIVE)
+        next = view_scan(hooks->broker, cursor / 2, list_lock, listing);
+    if (next > 0)
+        return next * 2 + cursor % 2;
+    return cursor % 2 == 0 && others ? 1 : 0;
+}
+
 /* Lists locks from `cursor` on until there are enough; returns the next cursor. */
-static uint64_t list_locks(struct listing *listing, uint64_t cursor, int64_t count)
+static uint64_t list_locks(struct listing *listing, uint64_t cursor, int64_t count, int64_t now_ms)
 {
     do {
-        cursor = view_scan(cmd_hooks()->broker, cursor, list_lock, listing);
+        cursor = list_some(listing, cursor, now_ms);
         listing->steps += BUCKET_STEPS;
     } while (cursor && (int64_t)listing->count < count && listing->steps < LIST_STEPS &&
              buf_len(&listing->names) < LIST_BYTES);
@@ -93,13 +124,13 @@ static int read_options(struct cmd_call *c, int64_t *cursor, int64_t *count,
     return 0;
 }
 
-static void run_listing(struct cmd_call *c, const struct resp_arg *match, int64_t cursor,
-                        int64_t count)
+static void run_listing(struct cmd_call *c, unsigned what, const struct resp_arg *match,
+                        int64_t cursor, int64_t count)
 {
-    struct listing listing = {.user = users_active() ? c->session->user : NULL};
+    struct listing listing = {.user = users_active() ? c->session->user : NULL, .what = what};
     if (match && !(listing.match = cmd_glob(c, match)))
         return;
-    uint64_t next = list_locks(&listing, (uint64_t)cursor, count);
+    uint64_t next = list_locks(&listing, (uint64_t)cursor, count, c->now_ms);
     reply_listing(c, &listing, next);
     glob_free(listing.match);
     buf_fini(&listing.names);
@@ -110,7 +141,7 @@ void cmd_lock_list(struct cmd_call *c)
     const struct resp_arg *match = NULL;
     int64_t cursor = 0, count = 10;
     if (read_options(c, &cursor, &count, &match) == 0)
-        run_listing(c, match, cursor, count);
+        run_listing(c, LIST_ALL, match, cursor, count);
 }
 
 /* ---- as Redis tells of its keys ---- */
@@ -135,17 +166,19 @@ void cmd_lock_scan(struct cmd_call *c)
             return;
         }
     }
-    if (!type || cmd_word_is(type, "LOCK")) {
-        run_listing(c, match, cursor, count);
-        return;
-    }
-    struct listing none = {0};
-    reply_listing(c, &none, 0);
+    unsigned what = !type                         ? LIST_ALL
+                    : cmd_word_is(type, "LOCK")   ? LIST_NATIVE
+                    : cmd_word_is(type, "STRING") ? LIST_STRINGS
+                    : cmd_word_is(type, "HASH")   ? LIST_HASHES
+                                                  : 0;
+    run_listing(c, what, match, cursor, count);
 }
 
 void cmd_lock_count(struct cmd_call *c)
 {
-    cmd_reply_int(c, (int64_t)view_levels(cmd_hooks()->broker).n_names);
+    struct view_levels levels = view_levels(cmd_hooks()->broker);
+
+    cmd_reply_int(c, (int64_t)levels.n_names + levels.n_drop_in);
 }
 
 /* What is held or waited for here by LOCK is known; the masters are asked for what commands of

@@ -3,6 +3,8 @@
  * it is what is left then.
  */
 #include "command/handlers.h"
+#include "dropin/call.h"
+#include "dropin/state.h"
 #include "lock/broker.h"
 #include "lock/lock_info.h"
 #include "lock/multilock.h"
@@ -55,6 +57,37 @@ static void write_many(struct lock_request *r, struct resp_writer *w, int64_t no
     resp_int(w, until_ms - now_ms);
 }
 
+/* What commands of Redis have written there, and who, if that was a client of this broker. */
+static void write_drop_in_holder(const struct lock_info *info, const struct lock_info_holder *h,
+                                 struct resp_writer *w, int64_t now_ms)
+{
+    struct dropin_hold hold;
+    struct buf shown = {0};
+    bool here = cmd_hooks()->dropin &&
+                dropin_find_hold(cmd_hooks()->dropin, info->name, info->name_len, &hold, now_ms) &&
+                hold.token == h->token && hold.session_id != 0;
+    if (here)
+        state_show(hold.state, hold.state_len, &shown);
+    else
+        state_show(h->owner->text, h->owner->len, &shown);
+    resp_map(w, here ? 7 : 5);
+    resp_str(w, "owner");
+    resp_bulk(w, buf_head(&shown), buf_len(&shown));
+    resp_pair_int(w, "count", h->count);
+    resp_pair_int(w, "token", h->token);
+    resp_pair_int(w, "remaining_ms", h->left_ms);
+    if (here) {
+        resp_pair_int(w, "held_ms", hold.held_ms);
+        resp_pair_str(w, "library", hold.library);
+    }
+    resp_str(w, "connection");
+    if (here)
+        resp_int(w, (int64_t)hold.session_id);
+    else
+        resp_str(w, "elsewhere");
+    buf_fini(&shown);
+}
+
 static void write_holder(const struct lock_info_holder *h, struct resp_writer *w)
 {
     resp_map(w, h->here ? 7 : 5);
@@ -100,22 +133,38 @@ static void write_limit(const struct lock_info *info, struct resp_writer *w)
         resp_int(w, info->part.kind == LOCK_LIMIT ? info->part.limit : 1);
 }
 
-static void write_lock_info(const struct lock_request *r, struct resp_writer *w)
+static bool is_drop_in(const struct lock_info_holder *h)
+{
+    return owner_is_drop_in(h->owner->text, h->owner->len);
+}
+
+static void write_kind(const struct lock_info *info, struct resp_writer *w)
+{
+    if (!info->held)
+        resp_null(w);
+    else if (info->n_listed > 0 && is_drop_in(&info->listed[0]))
+        resp_str(w, "drop-in");
+    else
+        resp_str(w, kinds[info->part.kind]);
+}
+
+static void write_lock_info(const struct lock_request *r, struct resp_writer *w, int64_t now_ms)
 {
     const struct lock_info *info = r->info;
     resp_map(w, 7);
     resp_str(w, "kind");
-    if (info->held)
-        resp_str(w, kinds[info->part.kind]);
-    else
-        resp_null(w);
+    write_kind(info, w);
     resp_str(w, "limit");
     write_limit(info, w);
     resp_pair_int(w, "holding", info->n_holders);
     resp_str(w, "holders");
     resp_array(w, (size_t)info->n_listed);
-    for (int i = 0; i < info->n_listed; i++)
-        write_holder(&info->listed[i], w);
+    for (int i = 0; i < info->n_listed; i++) {
+        if (is_drop_in(&info->listed[i]))
+            write_drop_in_holder(info, &info->listed[i], w, now_ms);
+        else
+            write_holder(&info->listed[i], w);
+    }
     resp_pair_int(w, "waiting", info->n_waiters);
     resp_str(w, "waiters");
     resp_array(w, (size_t)info->n_waiters_listed);
@@ -143,7 +192,7 @@ static void on_write(struct request *base, struct resp_writer *w, int64_t now_ms
         write_many(r, w, now_ms);
         break;
     case RESULT_INFO:
-        write_lock_info(r, w);
+        write_lock_info(r, w, now_ms);
         break;
     case RESULT_NOT_HELD:
     case RESULT_ERROR:

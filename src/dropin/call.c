@@ -26,6 +26,7 @@ struct dropin *dropin_new(struct broker *b, const struct dropin_conf *conf)
     d->broker = b;
     d->tools.cage = cage_new(CAGE_BODIES);
     d->messages = messages_new(&(struct messages_setup){.rounds = &b->rounds, .broker = b->id});
+    memory_init(&d->memory, b);
     turns_init(&d->turns);
     TAILQ_INIT(&d->calls);
     TAILQ_INIT(&d->finished);
@@ -86,11 +87,9 @@ void dropin_free(struct dropin *d)
 
 struct dropin_figures dropin_figures(const struct dropin *d)
 {
-    struct dropin_figures f = d->figures;
-    f.n_scripts = HASH_COUNT(d->scripts.by_sha1);
-    f.script_bytes = d->scripts.bytes;
-    f.n_names = (uint32_t)d->memory.n_names;
-    return f;
+    return (struct dropin_figures){.n_scripts = HASH_COUNT(d->scripts.by_sha1),
+                                   .n_names = (uint32_t)d->memory.n_names,
+                                   .script_bytes = d->scripts.bytes};
 }
 
 struct messages *dropin_messages(struct dropin *d)

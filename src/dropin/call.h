@@ -132,15 +132,31 @@ void dropin_script_check(struct dropin *, const struct resp_arg *sha1, const str
 /* What clients publish, in scripts or otherwise, and who listens. */
 struct messages *dropin_messages(struct dropin *);
 
-/* ---- figures ---- */
+/* ---- what clients of this broker hold ---- */
 
+/* A lock whose last change this broker has made for a client, by a command of Redis. */
+struct dropin_hold {
+    const char *name; /* of the lock */
+    size_t name_len;
+    const char *state; /* what Redis would have there: state.h */
+    size_t state_len;
+    int64_t token;       /* fencing */
+    uint64_t session_id; /* of the connection that took it; 0: it was taken at another broker */
+    const char *library; /* of that connection: "redis-py 5.0.1"; "": it did not say */
+    int64_t held_ms, left_ms;
+};
+
+/* False: there is none. Texts are lent until the next turn of the loop. */
+bool dropin_find_hold(struct dropin *, const char *name, size_t len, struct dropin_hold *,
+                      int64_t now_ms);
+/* Goes through all of them in pieces, as view_scan() does. */
+typedef void (*dropin_hold_fn)(void *arg, const struct dropin_hold *);
+uint64_t dropin_scan(struct dropin *, uint64_t cursor, dropin_hold_fn each, void *arg,
+                     int64_t now_ms);
+
+/* What is kept now; what is counted stands in stats.h. */
 struct dropin_figures {
-    uint64_t calls, runs;        /* finished; runs of commands and scripts for them */
-    uint64_t exchanges;          /* asked of the masters */
-    uint64_t from_memory;        /* refused without asking */
-    uint64_t again;              /* TRYAGAIN */
-    uint64_t n_long;             /* locks written for longer than max_lease */
-    uint32_t n_scripts, n_names; /* kept now: scripts; names whose lock is remembered */
+    uint32_t n_scripts, n_names; /* scripts; names whose lock is remembered */
     size_t script_bytes;
 };
 struct dropin_figures dropin_figures(const struct dropin *);

@@ -11,6 +11,7 @@
 #include "lock/broker_state.h"
 #include "session/pubsub.h"
 #include "session/user.h"
+#include "stats/stats.h"
 
 /* It may be said of every call of a program: now and then is enough. */
 static void log_unpublished(const struct dropin_call *c, const struct resp_arg *channel)
@@ -70,7 +71,7 @@ static void finish_call(struct dropin_call *c)
     leave_lines(c);
     c->state = CALL_FINISHED;
     c->base.failed = !c->is_aborted && c->run.reply.nodes[0].kind == STORE_ERROR;
-    d->figures.calls++;
+    stats.drop_in_calls++;
     TAILQ_REMOVE(&d->calls, c, listed);
     TAILQ_INSERT_TAIL(&d->finished, c, listed);
 }

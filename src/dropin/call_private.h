@@ -31,7 +31,6 @@ struct dropin {
     TAILQ_HEAD(, check) checks; /* scripts that are tried over states of their keys */
     int n_checks;
     struct due check_due;
-    struct dropin_figures figures;
     bool closed;
 };
 

@@ -16,12 +16,15 @@
 #include "base/util.h"
 #include "dropin/call_private.h"
 #include "lock/broker_state.h"
+#include "stats/stats.h"
 
 /* How long a call pauses when votes were split: others that took part in that ask again too. */
 enum { PAUSE_MS = 2 };
 
 const char call_closed[] = "DRAINING this broker is going down: ask another one";
 static const char paused[] = "PAUSED no new locks are given until RESUME; nothing was taken";
+static const char full[] =
+    "LIMIT this broker has as many locks as are allowed (max_locks); nothing was taken";
 
 /* ---- runs ---- */
 
@@ -35,7 +38,7 @@ static void run_over_truths(struct dropin_call *c, char others, int64_t now_ms)
     run_job(&d->tools, &c->job, truths, others, &c->run, now_ms);
     for (int i = 0; i < c->job.n_names; i++)
         c->run.names[i].touched = c->run.names[i].touched || c->slots[i].watched;
-    d->figures.runs++;
+    stats.drop_in_runs++;
 }
 
 /* Somebody gets a lock who has not got it. */
@@ -48,12 +51,24 @@ static bool takes_free_lock(const struct dropin_call *c)
     return false;
 }
 
+/* One more lock would be held. */
+static bool adds_lock(const struct dropin_call *c)
+{
+    for (int i = 0; i < c->job.n_names; i++) {
+        if (c->run.names[i].what == EXCHANGE_NEW && c->slots[i].truth.kind == TRUTH_FREE)
+            return true;
+    }
+    return false;
+}
+
 /* Why no lock may be taken at all now; NULL: it may. */
 static const char *why_not_taken(const struct dropin_call *c)
 {
     const struct broker *b = c->dropin->broker;
     if (!takes_free_lock(c))
         return NULL;
+    if (broker_is_full(b) && adds_lock(c))
+        return full;
     return b->draining ? call_closed : b->paused ? paused : NULL;
 }
 
@@ -94,8 +109,8 @@ static bool is_refused_from_memory(struct dropin_call *c, int64_t now_ms)
     struct dropin *d = c->dropin;
     bool is_refused = !c->run.writes && job_wants_free(&c->job) &&
                       c->run.reply.nodes[0].kind != STORE_ERROR &&
-                      memory_is_sure(&d->memory, d->broker, &c->slots[0].lock, now_ms);
-    d->figures.from_memory += is_refused;
+                      memory_is_sure(&d->memory, &c->slots[0].lock, now_ms);
+    stats.drop_in_from_memory += is_refused;
     return is_refused;
 }
 
@@ -131,7 +146,7 @@ static void ask_masters_of_call(struct dropin_call *c, int64_t now_ms)
     c->asked_ms = now_ms;
     c->state = CALL_ASKS;
     c->asks++;
-    c->dropin->figures.exchanges++;
+    stats.drop_in_exchanges++;
     exchange_start(c->dropin->broker, c->items, c->n_items, on_exchanged, c, now_ms);
 }
 
@@ -177,7 +192,7 @@ static void try_again_later(struct dropin_call *c)
     static const char *const why[] = {"is being changed by others", "is waited for by others"};
     char *error = util_format("TRYAGAIN '%.*s' %s: nothing was done", (int)c->job.names[0].len,
                               c->job.names[0].ptr, why[c->asks == 0]);
-    c->dropin->figures.again++;
+    stats.drop_in_again++;
     call_fail(c, error);
     free(error);
 }
@@ -230,7 +245,7 @@ static void guess(struct dropin_call *c, int64_t now_ms)
 {
     struct dropin *d = c->dropin;
     for (int i = 0; i < c->job.n_names; i++) {
-        memory_guess(&d->memory, d->broker, &c->slots[i].lock, &c->slots[i].truth, now_ms);
+        memory_guess(&d->memory, &c->slots[i].lock, &c->slots[i].truth, now_ms);
         c->slots[i].is_told = false;
     }
 }
@@ -332,11 +347,12 @@ static bool refuse_as_held(struct dropin_call *c, int64_t now_ms)
 
 static void on_call_pause_over(struct broker *b, struct due *due, int64_t now_ms)
 {
+    (void)b;
     struct dropin_call *c = (struct dropin_call *)((char *)due - offsetof(struct dropin_call, due));
     struct dropin *d = c->dropin;
     for (int i = 0; i < c->job.n_names; i++) {
         if (c->slots[i].truth.kind == TRUTH_SPLIT)
-            memory_guess(&d->memory, b, &c->slots[i].lock, &c->slots[i].truth, now_ms);
+            memory_guess(&d->memory, &c->slots[i].lock, &c->slots[i].truth, now_ms);
         c->slots[i].is_told = false;
     }
     run_and_ask(c, now_ms);
@@ -377,14 +393,16 @@ static bool must_run_again(const struct dropin_call *c)
     return false;
 }
 
-static void note_taken(struct dropin_call *c)
+static void note_taken(struct dropin_call *c, int64_t now_ms)
 {
     struct dropin *d = c->dropin;
     for (int i = 0; i < c->job.n_names; i++) {
         if (c->run.names[i].what != EXCHANGE_NEW)
             continue;
         c->base.granted = true;
-        d->figures.n_long += c->run.names[i].lease_ms > d->broker->conf.max_lease_ms;
+        stats.drop_in_long += c->run.names[i].lease_ms > d->broker->conf.max_lease_ms;
+        if (c->base.session)
+            memory_note_taker(&d->memory, &c->slots[i].lock, c->base.session, now_ms);
     }
 }
 
@@ -396,7 +414,7 @@ static void on_confirmed(struct dropin_call *c, int64_t now_ms)
         run_and_ask(c, now_ms);
         return;
     }
-    note_taken(c);
+    note_taken(c, now_ms);
     call_finish_run(c, now_ms);
 }
 

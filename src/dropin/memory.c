@@ -1,4 +1,7 @@
-/* Truths by name, the one that was written last at the end of the table. */
+/*
+ * Truths by name, the one that was written last at the end of the table. Each is forgotten when its
+ * time is over; one that was put off meanwhile is looked at once more then.
+ */
 #include "dropin/memory.h"
 
 #include <string.h>
@@ -8,15 +11,30 @@
 #include "base/util.h"
 #include "lock/broker_state.h"
 #include "lock/hold.h"
+#include "lock/locktab.h"
+#include "session/session.h"
 
 struct known {
     UT_hash_handle hh;
+    struct due due; /* its time is over */
+    struct memory *memory;
     struct truth truth; /* DROPIN or NATIVE */
     int64_t since_ms;
-    size_t bytes; /* that it counts for */
+    bool is_held;                 /* by a client of this broker, by commands of Redis */
+    uint64_t session_id;          /* of who has taken it here; 0: nobody has */
+    int64_t held_since_ms;        /* here, */
+    char library[MEMORY_LIBRARY]; /* and by what program */
+    size_t bytes;                 /* that it counts for */
     size_t len;
     char name[];
 };
+
+/* "<broker>.<number>", of this broker. */
+static bool is_ours(const struct broker *b, const char *op)
+{
+    size_t len = strlen(b->id);
+    return strncmp(op, b->id, len) == 0 && op[len] == '.';
+}
 
 /* ---- the table ---- */
 
@@ -32,18 +50,32 @@ static void take_out(struct memory *m, struct known *k)
     HASH_DEL(m->by_name, k); /* NOLINT(clang-analyzer-unix.Malloc): uthash */
     m->n_names--;
     m->bytes -= k->bytes;
+    m->broker->n_drop_in -= k->is_held;
 }
 
 static void drop_truth(struct memory *m, struct known *k)
 {
     take_out(m, k);
+    due_cancel(&m->broker->due, &k->due);
     truth_fini(&k->truth);
     pool_put(k, sizeof *k + k->len);
 }
 
-static struct known *make_remembered(const struct locktab_name *name)
+/* Its time is over, or was over before it was put off. */
+static void on_known_due(struct broker *b, struct due *due, int64_t now_ms)
+{
+    struct known *k = (struct known *)((char *)due - offsetof(struct known, due));
+    if (k->truth.expires_ms > now_ms)
+        due_at(&b->due, &k->due, k->truth.expires_ms);
+    else
+        drop_truth(k->memory, k);
+}
+
+static struct known *make_remembered(struct memory *m, const struct locktab_name *name)
 {
     struct known *k = pool_get(sizeof *k + name->len);
+    k->memory = m;
+    k->due.fn = on_known_due;
     k->len = name->len;
     memcpy(k->name, name->text, name->len);
     return k;
@@ -52,12 +84,26 @@ static struct known *make_remembered(const struct locktab_name *name)
 static void put_truth_last(struct memory *m, struct known *k, unsigned hash, const struct truth *t,
                            int64_t since_ms)
 {
+    if (k->truth.kind != t->kind || strcmp(k->truth.birth, t->birth) != 0) {
+        k->session_id = 0;
+        k->held_since_ms = since_ms;
+        k->library[0] = '\0';
+    }
     truth_copy(&k->truth, t);
     k->since_ms = since_ms;
+    k->is_held = t->kind == TRUTH_DROPIN && is_ours(m->broker, t->op);
     k->bytes = sizeof *k + k->len + buf_len(&t->text);
     HASH_ADD_KEYPTR_BYHASHVALUE(hh, m->by_name, k->name, k->len, hash, k);
     m->n_names++;
     m->bytes += k->bytes;
+    m->broker->n_drop_in += k->is_held;
+    if (!wheel_armed(&k->due.entry) || k->due.entry.due_ms > t->expires_ms)
+        due_at(&m->broker->due, &k->due, t->expires_ms);
+}
+
+void memory_init(struct memory *m, struct broker *b)
+{
+    *m = (struct memory){.broker = b};
 }
 
 void memory_put(struct memory *m, const struct locktab_name *name, const struct truth *t,
@@ -71,8 +117,8 @@ void memory_put(struct memory *m, const struct locktab_name *name, const struct 
     }
     if (k)
         take_out(m, k);
-    put_truth_last(m, k ? k : make_remembered(name), name->hash, t, since_ms);
-    while (m->n_names > MEMORY_NAMES_MAX || m->bytes > MEMORY_BYTES_MAX)
+    put_truth_last(m, k ? k : make_remembered(m, name), name->hash, t, since_ms);
+    while (m->bytes > MEMORY_BYTES_MAX)
         drop_truth(m, m->by_name);
 }
 
@@ -128,9 +174,10 @@ static void guess_native(const struct broker *b, const struct hold *h, struct tr
     buf_append(&out->text, h->owner->text, h->owner->len);
 }
 
-void memory_guess(struct memory *m, struct broker *b, const struct locktab_name *name,
-                  struct truth *out, int64_t now_ms)
+void memory_guess(struct memory *m, const struct locktab_name *name, struct truth *out,
+                  int64_t now_ms)
 {
+    struct broker *b = m->broker;
     const struct known *k = find_valid(m, name, now_ms);
     const struct hold *h = find_local_hold(b, name);
     bool is_native = h && h->part.kind == LOCK_EXCLUSIVE && hold_is_valid(h, now_ms);
@@ -143,20 +190,79 @@ void memory_guess(struct memory *m, struct broker *b, const struct locktab_name 
         guess_native(b, h, out);
 }
 
-/* "<broker>.<number>", of this broker. */
-static bool is_ours(const struct broker *b, const char *op)
+bool memory_is_sure(struct memory *m, const struct locktab_name *name, int64_t now_ms)
 {
-    size_t len = strlen(b->id);
-    return strncmp(op, b->id, len) == 0 && op[len] == '.';
-}
-
-bool memory_is_sure(struct memory *m, struct broker *b, const struct locktab_name *name,
-                    int64_t now_ms)
-{
+    struct broker *b = m->broker;
     const struct hold *h = find_local_hold(b, name);
     if (h && h->deadline_ms > now_ms)
         return h->state == HOLD_LOST || broker_has_heard(b, h->seen_ms, now_ms);
     const struct known *k = find_valid(m, name, now_ms);
-    return k && k->truth.kind == TRUTH_DROPIN && is_ours(b, k->truth.op) &&
-           broker_has_heard(b, k->since_ms, now_ms);
+    return k && k->is_held && broker_has_heard(b, k->since_ms, now_ms);
+}
+
+/* ---- what clients of this broker hold ---- */
+
+/* Appends as much of it as there is room for. */
+static size_t add_word(char *out, size_t at, const char *word)
+{
+    size_t room = MEMORY_LIBRARY - 1 - at, len = strnlen(word, room);
+    memcpy(out + at, word, len);
+    return at + len;
+}
+
+static void write_library(char out[MEMORY_LIBRARY], const struct session *s)
+{
+    size_t at = add_word(out, 0, s->lib_name ? s->lib_name : "");
+    if (s->lib_ver)
+        at = add_word(out, add_word(out, at, at > 0 ? " " : ""), s->lib_ver);
+    out[at] = '\0';
+}
+
+void memory_note_taker(struct memory *m, const struct locktab_name *name, const struct session *s,
+                       int64_t now_ms)
+{
+    struct known *k = find_remembered(m, name);
+    if (!k)
+        return;
+    k->session_id = s->id;
+    k->held_since_ms = now_ms;
+    write_library(k->library, s);
+}
+
+static struct memory_hold hold_of_known(const struct known *k)
+{
+    return (struct memory_hold){.name = k->name,
+                                .len = k->len,
+                                .truth = &k->truth,
+                                .session_id = k->session_id,
+                                .held_since_ms = k->held_since_ms,
+                                .library = k->library};
+}
+
+bool memory_find_hold(struct memory *m, const char *name, size_t len, struct memory_hold *out,
+                      int64_t now_ms)
+{
+    const struct locktab_name hashed = locktab_name(name, len);
+    const struct known *k = find_valid(m, &hashed, now_ms);
+    if (!k || !k->is_held)
+        return false;
+    *out = hold_of_known(k);
+    return true;
+}
+
+uint64_t memory_scan(struct memory *m, uint64_t cursor, memory_hold_fn each, void *arg,
+                     int64_t now_ms)
+{
+    if (!m->by_name)
+        return 0;
+    UT_hash_table *table = m->by_name->hh.tbl;
+    size_t mask = table->num_buckets - 1;
+    UT_hash_handle *h = table->buckets[cursor & mask].hh_head;
+    for (; h; h = h->hh_next) {
+        const struct known *k = ELMT_FROM_HH(table, h);
+        struct memory_hold hold = hold_of_known(k);
+        if (k->is_held && k->truth.expires_ms > now_ms)
+            each(arg, &hold);
+    }
+    return locktab_next_cursor(cursor, mask);
 }

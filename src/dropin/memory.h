@@ -15,15 +15,18 @@
 struct broker;
 struct known;
 struct locktab_name;
+struct session;
 
 /* Beyond these the one that was not written for longest goes. */
-enum { MEMORY_NAMES_MAX = 65536, MEMORY_BYTES_MAX = 32 * 1024 * 1024 };
+enum { MEMORY_BYTES_MAX = 128 * 1024 * 1024, MEMORY_LIBRARY = 40 };
 
-/* All zero is an empty one. */
 struct memory {
+    struct broker *broker;
     struct known *by_name; /* in the order in which they were written */
     size_t n_names, bytes;
 };
+void memory_init(struct memory *, struct broker *);
+/* Forgets all. */
 void memory_fini(struct memory *);
 
 /* Notes what stands under a name; `since_ms`: a majority was asked then and has said so. Forgets
@@ -36,10 +39,33 @@ void memory_ended(struct memory *, const struct locktab_name *, const char *op, 
 
 /* Writes the best guess for a name (`out` has been initialised): DROPIN, NATIVE or FREE; never one
  * whose time is over. */
-void memory_guess(struct memory *, struct broker *, const struct locktab_name *, struct truth *out,
-                  int64_t now_ms);
+void memory_guess(struct memory *, const struct locktab_name *, struct truth *out, int64_t now_ms);
 
 /* True when the name is certainly held, so that who wants it free can be refused without asking the
  * masters: by a client of this broker, by LOCK or by an operation of this broker, and the broker
  * would have heard of anybody who took that away (broker_has_heard). */
-bool memory_is_sure(struct memory *, struct broker *, const struct locktab_name *, int64_t now_ms);
+bool memory_is_sure(struct memory *, const struct locktab_name *, int64_t now_ms);
+
+/* ---- what clients of this broker hold ---- */
+
+/* A lock whose last change this broker has made for a client, by a command of Redis. They are
+ * counted in broker->n_drop_in. */
+struct memory_hold {
+    const char *name;
+    size_t len;
+    const struct truth *truth;
+    uint64_t session_id; /* of the connection that took it; 0: it was taken at another broker */
+    int64_t held_since_ms;
+    const char *library; /* of that connection: "redis-py 5.0.1"; "": it did not say */
+};
+
+/* Notes that this connection has taken the lock that memory_put() has told of. */
+void memory_note_taker(struct memory *, const struct locktab_name *, const struct session *,
+                       int64_t now_ms);
+/* False: there is none. Texts are lent until the next change. */
+bool memory_find_hold(struct memory *, const char *name, size_t len, struct memory_hold *,
+                      int64_t now_ms);
+/* Goes through them in pieces, as view_scan() does. */
+typedef void (*memory_hold_fn)(void *arg, const struct memory_hold *);
+uint64_t memory_scan(struct memory *, uint64_t cursor, memory_hold_fn each, void *arg,
+                     int64_t now_ms);

@@ -4,9 +4,11 @@
 
 #include <string.h>
 
+#include "base/utf8.h"
 #include "base/util.h"
+#include "lock/lock.h"
 
-static const char prefix[] = "drop-in ";
+static const char prefix[] = LOCK_DROP_IN;
 
 /* "drop-in s t ": the prefix, the kind, whether it has a time to live. */
 enum { HEAD_LEN = sizeof prefix - 1 + 4, ITEM_DIGITS_MAX = 4 };
@@ -215,4 +217,58 @@ bool state_is_kept(const char *old, size_t old_len, const char *new, size_t new_
         return is_hash(a) && is_hash(b) && shares_a_field(a, b);
     const struct resp_arg values[] = {{a.p, (size_t)(a.end - a.p)}, {b.p, (size_t)(b.end - b.p)}};
     return same_bytes(&values[0], &values[1]);
+}
+
+/* ---- for people ---- */
+
+/* False: there was no room for all of it. */
+static bool show_bytes(struct buf *out, size_t most, const char *p, size_t len)
+{
+    char shown[UTF8_SHOWN_MAX];
+    size_t n;
+    for (const char *end = p + len; p < end;) {
+        if (buf_len(out) >= most)
+            return false;
+        p += utf8_show(p, (size_t)(end - p), shown, &n);
+        buf_append(out, shown, n);
+    }
+    return true;
+}
+
+/* "field: value, field: value" */
+static bool show_pairs(struct buf *out, size_t most, struct cursor c)
+{
+    struct resp_arg pair[2];
+    bool is_whole = true;
+    for (const char *first = c.p; c.p < c.end && is_whole;) {
+        const char *before = c.p == first ? "" : ", ";
+        is_whole = take_pair(&c, pair) && show_bytes(out, most, before, strlen(before)) &&
+                   show_bytes(out, most, pair[0].ptr, pair[0].len) &&
+                   show_bytes(out, most, ": ", 2) &&
+                   show_bytes(out, most, pair[1].ptr, pair[1].len);
+    }
+    return is_whole;
+}
+
+void state_show(const char *text, size_t len, struct buf *out)
+{
+    struct cursor c = cursor_of(text, len);
+    size_t most = buf_len(out) + STATE_SHOWN;
+    bool has_time, is_whole;
+    char kind = 's';
+    (void)take_head(&c, &kind, &has_time); /* else all of it is shown */
+    if (kind == 'h')
+        is_whole = show_pairs(out, most, c);
+    else
+        is_whole = show_bytes(out, most, c.p, (size_t)(c.end - c.p));
+    if (!is_whole)
+        buf_printf(out, "\342\200\246");
+}
+
+bool state_is_hash(const char *text, size_t len)
+{
+    struct cursor c = cursor_of(text, len);
+    bool has_time;
+    char kind;
+    return take_head(&c, &kind, &has_time) && kind == 'h';
 }

@@ -40,3 +40,10 @@ int state_write(struct keys *, int i, struct buf *out, struct state_found *);
  * a hash at least one of its fields. Else the lock goes to another holder. Texts that are no states
  * are not the same hold. */
 bool state_is_kept(const char *old, size_t old_len, const char *new, size_t new_len);
+
+/* Appends what people may be shown of a state, which may be cut short: the value of a string, or
+ * "field: value, ..." of a hash, as utf8.h shows bytes; some STATE_SHOWN bytes of it. */
+enum { STATE_SHOWN = 80 };
+void state_show(const char *text, size_t len, struct buf *out);
+/* Says whether a state, which may be cut short, is a hash. */
+bool state_is_hash(const char *text, size_t len);

@@ -70,6 +70,12 @@ function figure(of, ...children) {
 
 const lockCell = name => make('td', '', make('bdi', 'lock', name));
 
+/* Who has taken a lock by commands of Redis is not tied to it: the program, and what it has written there. */
+function programCell(row) {
+    return make('td', 'who', row.client ? `#${row.client} ` : '', make('bdi', '', row.library || 'commands of Redis'), ' ',
+        make('small', '', make('bdi', '', row.value)));
+}
+
 function clientCell(row) {
     const name = row.client_name ? [make('bdi', '', row.client_name), ' '] : [];
     return make('td', 'who', `#${row.client} `, ...name, make('small', '', row.address));
@@ -172,7 +178,7 @@ function showAll(s) {
     showRows('masters', s.masters, masterCells);
     showRows('waits', s.waits, w => [lockCell(w.lock), figure('for', ms(w.since_ms)), clientCell(w)]);
     showRows('holds', s.holds, h => [lockCell(h.lock), figure('for', ms(h.since_ms)), figure('lease', ms(h.left_ms)),
-        figure('waiting', count(h.waiting)), clientCell(h)]);
+        figure('waiting', count(h.waiting)), h.drop_in ? programCell(h) : clientCell(h)]);
     showRows('losses', s.losses, lossCells);
     showRows('times', Object.entries(s.times), timeCells);
     document.querySelector('main').hidden = false;

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/utf8.h"
 #include "base/util.h"
+#include "dropin/state.h"
 #include "stats/gauges.h"
 #include "stats/lostlog.h"
 #include "stats/stats.h"
@@ -78,17 +79,30 @@ static json_t *all_masters_json(const struct stats_gauges *g)
     return list;
 }
 
+/* Makes what commands of Redis have written there, as text. */
+static json_t *shown_state(const struct http_row *row)
+{
+    struct buf out = {0};
+
+    state_show(row->state, row->state_len, &out);
+    return take_text(&out);
+}
+
 static json_t *rows_json(const struct http_row *rows, size_t n)
 {
     json_t *list = json_array();
 
-    for (const struct http_row *row = rows; row < rows + n; row++)
-        json_array_append_new(list, json_pack("{s:o, s:I, s:I, s:i, s:I, s:o, s:o}", "lock",
-                                              shown_lock(row->name, row->name_len, row->name_len),
-                                              "since_ms", row->since_ms, "left_ms", row->left_ms,
-                                              "waiting", row->waiters, "client", row->client,
-                                              "client_name", shown_text(row->client_name),
-                                              "address", shown_text(row->peer)));
+    for (const struct http_row *row = rows; row < rows + n; row++) {
+        json_t *json = json_pack("{s:o, s:I, s:I, s:i, s:I, s:o, s:o, s:b}", "lock",
+                                 shown_lock(row->name, row->name_len, row->name_len), "since_ms",
+                                 row->since_ms, "left_ms", row->left_ms, "waiting", row->waiters,
+                                 "client", row->client, "client_name", shown_text(row->client_name),
+                                 "address", shown_text(row->peer), "drop_in", row->state != NULL);
+        if (row->state)
+            json_object_update_new(json, json_pack("{s:o, s:o}", "value", shown_state(row),
+                                                   "library", shown_text(row->library)));
+        json_array_append_new(list, json);
+    }
     return list;
 }
 
@@ -151,7 +165,8 @@ static json_t *figures_json(const struct http_view *v)
         int64_t value;
     } figures[] = {
         {"uptime_ms", g->uptime_ms},
-        {"held", g->locks_held_exclusive + g->locks_held_shared + g->locks_held_limited},
+        {"held", g->locks_held_exclusive + g->locks_held_shared + g->locks_held_limited +
+                     g->locks_held_drop_in},
         {"lease_min_remaining_ms", g->lease_min_remaining_ms},
         {"waiting", g->waiters},
         {"granted", (int64_t)stats.acquires_granted},

@@ -14,7 +14,7 @@ enum {
     HTTP_ROWS = 10     /* of the lists of waiters and of holds */
 };
 
-/* A hold of a client that is connected, or a request that waits. */
+/* A hold of a client that is connected, or by commands of Redis; or a request that waits. */
 struct http_row {
     const char *name; /* of the lock, no NUL behind it */
     size_t name_len;
@@ -23,6 +23,8 @@ struct http_row {
     int64_t since_ms;               /* held or waited for so long */
     int64_t left_ms;                /* holds: until its lease ends */
     uint32_t waiters;               /* holds: of this broker */
+    const char *state, *library;    /* holds by commands of Redis: see dropin_hold; else NULL */
+    size_t state_len;
 };
 
 struct http_sample {

@@ -42,11 +42,11 @@ static bool is_refused(struct broker *b, struct lock_request *r)
         finish_error(b, r,
                      "PAUSED no new locks are given until RESUME; '%s' was not taken (WAIT waits)",
                      l->name);
-    } else if (b->conf.max_locks > 0 && b->n_holds >= b->conf.max_locks && !lock_first_hold(l)) {
+    } else if (broker_is_full(b) && !lock_first_hold(l)) {
         stats.acquires_limit++;
         finish_error(b, r,
-                     "LIMIT this broker has %" PRIu32 " locks, no more are allowed (max_locks)",
-                     b->n_holds);
+                     "LIMIT this broker has %" PRIi64 " locks, no more are allowed (max_locks)",
+                     broker_n_locks(b));
     } else if (s && s->n_holds + wanted > b->conf.max_locks_per_client) {
         stats.acquires_limit++;
         finish_error(b, r,

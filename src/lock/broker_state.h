@@ -63,11 +63,22 @@ struct broker {
     uint32_t n_renewed;          /* of n_holds: hold_is_renewed() */
     uint32_t n_held[LOCK_KINDS]; /* of n_holds */
     uint32_t n_jeopardy;
+    uint32_t n_drop_in; /* beside n_holds: what commands of Redis hold (dropin/memory) */
 };
 
 static inline bool broker_has_one_master(const struct broker *b)
 {
     return b->rounds.n == 1;
+}
+/* How many locks its clients have, by LOCK and by commands of Redis. */
+static inline int64_t broker_n_locks(const struct broker *b)
+{
+    return (int64_t)b->n_holds + b->n_drop_in;
+}
+/* True when these are as many as are allowed (max_locks). */
+static inline bool broker_is_full(const struct broker *b)
+{
+    return b->conf.max_locks > 0 && broker_n_locks(b) >= b->conf.max_locks;
 }
 /* The broker that has asked this round. */
 struct broker *broker_of_round(const struct round *);

@@ -65,16 +65,17 @@ static void on_peek(struct round *round, int i, const struct master_answer *answ
         return;
     m->n_holds = v->integer;
     for (v++; end - v >= PEEK_FIELDS && m->n_seen < LOCK_INFO_HOLDERS; v += PEEK_FIELDS) {
+        size_t owner_len = v[PEEK_OWNER].len; /* of commands of Redis: cut */
         struct lock_info_seen seen = {.pttl_ms = v[PEEK_PTTL].integer,
                                       .token = v[PEEK_TOKEN].integer,
                                       .count = v[PEEK_COUNT].integer,
                                       .version = {v[PEEK_OF].integer, v[PEEK_NUMBER].integer}};
         if (!v[PEEK_OP].is_text || !v[PEEK_OWNER].is_text || !v[PEEK_PART].is_text ||
-            v[PEEK_OWNER].len == 0 || v[PEEK_OWNER].len > LOCK_OWNER_MAX ||
-            !parse_part(&v[PEEK_PART], &seen.part))
+            owner_len == 0 || !parse_part(&v[PEEK_PART], &seen.part))
             continue;
         seen.op = util_memdup(v[PEEK_OP].text, v[PEEK_OP].len);
-        seen.owner = owner_get(v[PEEK_OWNER].text, v[PEEK_OWNER].len);
+        seen.owner =
+            owner_get(v[PEEK_OWNER].text, owner_len < LOCK_OWNER_MAX ? owner_len : LOCK_OWNER_MAX);
         lock_info_saw(r->info, i, &seen);
     }
 }
@@ -290,8 +291,10 @@ static char *describe(const struct lock_info_master *m)
         return util_strdup("free");
     if (m->n_holds > 1)
         snprintf(more, sizeof more, "; %" PRId64 " holds in all", m->n_holds);
+    bool is_drop_in = owner_is_drop_in(first->owner->text, first->owner->len);
     snprintf(text, sizeof text, "held by %s under token %" PRId64 ", %" PRId64 " ms left%s",
-             first->owner->text, first->token, first->pttl_ms, more);
+             is_drop_in ? "commands of Redis" : first->owner->text, first->token, first->pttl_ms,
+             more);
     return util_strdup(text);
 }
 
@@ -309,6 +312,8 @@ static void on_info_peeked(struct round *round, void *arg, int64_t now_ms)
         m->text = m->answered ? describe(m) : util_strdup(text);
         most = m->n_holds > most ? m->n_holds : most;
     }
+    info->name = util_memdup(r->lock->name, r->lock->name_len);
+    info->name_len = r->lock->name_len;
     list_local(info, r->lock, now_ms);
     each_hold(info, add_elsewhere, &others);
     if (info->held && most > info->n_holders) /* more than a master lists */

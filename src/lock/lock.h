@@ -20,6 +20,7 @@
  */
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/queue.h>
 #include <uthash.h>
 
@@ -54,6 +55,14 @@ struct owner *owner_ref(struct owner *);
 void owner_unref(struct owner *); /* also NULL */
 /* Notes that a connection acts for the owner. */
 void owner_used(struct owner *, uint64_t session_id);
+/* What stands in the place of an owner where commands of Redis hold a lock begins so: behind it is
+ * what they have written there (dropin/state.h). No owner of LOCK does. */
+#define LOCK_DROP_IN "drop-in "
+static inline bool owner_is_drop_in(const char *text, size_t len)
+{
+    return len >= sizeof LOCK_DROP_IN - 1 &&
+           memcmp(text, LOCK_DROP_IN, sizeof LOCK_DROP_IN - 1) == 0;
+}
 static inline bool owner_same(const struct owner *a, const struct owner *b)
 {
     return a == b;

@@ -34,6 +34,7 @@ void lock_info_free(struct lock_info *info)
         owner_unref(info->waiters[i].owner);
     for (int i = 0; i < info->n_masters; i++)
         free_master(&info->masters[i]);
+    free(info->name);
     free(info);
 }
 

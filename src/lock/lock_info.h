@@ -46,6 +46,8 @@ struct lock_info_waiter {
 };
 
 struct lock_info {
+    char *name; /* of the lock; heap, NULL but in the answer to LOCKINFO */
+    size_t name_len;
     bool held;             /* else `part` means nothing */
     struct lock_part part; /* what it is in use as */
     int64_t n_holders;     /* as far as is known */

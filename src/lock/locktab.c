@@ -151,8 +151,7 @@ static uint64_t reverse(uint64_t v)
     return __builtin_bswap64(v);
 }
 
-/* Returns the next cursor: the number in the bits of `mask`, counted in the high bits first. */
-static uint64_t next_of(uint64_t cursor, size_t mask)
+uint64_t locktab_next_cursor(uint64_t cursor, size_t mask)
 {
     return reverse(reverse(cursor | ~(uint64_t)mask) + 1);
 }
@@ -174,7 +173,7 @@ uint64_t locktab_scan(struct locktab *t, uint64_t cursor, void (*each)(void *, s
         each_of(t, few[cursor & small], each, arg);
     do {
         each_of(t, many[cursor & large], each, arg);
-        cursor = next_of(cursor, large);
+        cursor = locktab_next_cursor(cursor, large);
     } while (cursor & (small ^ large));
     t->scanning = false;
     return cursor;

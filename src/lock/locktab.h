@@ -45,3 +45,6 @@ void locktab_drop(struct locktab *, struct lock *);
  * make others. */
 uint64_t locktab_scan(struct locktab *, uint64_t cursor, void (*each)(void *arg, struct lock *),
                       void *arg);
+/* Returns the cursor behind this one in a table of mask + 1 buckets: the number in the bits of
+ * `mask`, counted in the high bits first, so that a table may be resized between two calls. */
+uint64_t locktab_next_cursor(uint64_t cursor, size_t mask);

@@ -13,6 +13,7 @@ struct view_levels view_levels(const struct broker *b)
         .n_shared = b->n_held[LOCK_SHARED],
         .n_limited = b->n_held[LOCK_LIMIT],
         .n_holds = b->n_holds,
+        .n_drop_in = b->n_drop_in,
         .n_relied_on = b->n_renewed,
         .n_jeopardy = b->n_jeopardy,
         .n_waiters = b->n_waiters,
@@ -60,11 +61,24 @@ int64_t view_max_lease_ms(const struct broker *b)
 
 /* ---- locks ---- */
 
+/* The others are only asked about. */
+static bool is_used(const struct lock *l)
+{
+    return !LIST_EMPTY(&l->holds) || l->queue;
+}
+
 bool view_has_lock(struct broker *b, const char *name, size_t len)
 {
     const struct lock *l = locktab_find(&b->locks, name, len);
 
-    return l && (!LIST_EMPTY(&l->holds) || l->queue);
+    return l && is_used(l);
+}
+
+uint32_t view_n_waiters(struct broker *b, const char *name, size_t len)
+{
+    const struct lock *l = locktab_find(&b->locks, name, len);
+
+    return l && l->queue ? l->queue->n_waiters : 0;
 }
 
 bool view_is_held_by(struct broker *b, const char *name, size_t len, const struct session *s,
@@ -89,7 +103,8 @@ static void scan_one(void *arg, struct lock *l)
 {
     const struct scan *scan = arg;
 
-    scan->each(scan->arg, l->name, l->name_len);
+    if (is_used(l))
+        scan->each(scan->arg, l->name, l->name_len);
 }
 
 uint64_t view_scan(struct broker *b, uint64_t cursor, view_lock_fn each, void *arg)

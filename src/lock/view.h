@@ -19,6 +19,7 @@ struct session;
 struct view_levels {
     uint32_t n_exclusive, n_shared, n_limited; /* holds of clients of this broker, by kind */
     uint32_t n_holds;                          /* of all kinds */
+    uint32_t n_drop_in;                        /* taken here by commands of Redis, beside these */
     uint32_t n_relied_on;                      /* of them, watched, connected and not lost */
     uint32_t n_jeopardy;                       /* and those whose last renewal has failed */
     uint32_t n_waiters;                        /* requests that wait for a lock */
@@ -40,6 +41,8 @@ int64_t view_max_lease_ms(const struct broker *);
 /* ---- locks ---- */
 /* A client of this broker holds it or waits for it. */
 bool view_has_lock(struct broker *, const char *name, size_t len);
+/* How many requests of clients of this broker wait for it. */
+uint32_t view_n_waiters(struct broker *, const char *name, size_t len);
 /* True when this connection holds it: for the owner of this text, or for its own one if NULL. */
 bool view_is_held_by(struct broker *, const char *name, size_t len, const struct session *,
                      const char *owner, size_t owner_len);

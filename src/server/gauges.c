@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "client/listener.h"
+#include "dropin/call.h"
 #include "lock/view.h"
 #include "redis/quorum.h"
 #include "server/private.h"
@@ -136,9 +137,19 @@ static void gauge_locks(const struct broker *b, struct stats_gauges *g)
     g->locks_held_exclusive = levels.n_exclusive;
     g->locks_held_shared = levels.n_shared;
     g->locks_held_limited = levels.n_limited;
+    g->locks_held_drop_in = levels.n_drop_in;
     g->locks_names = (int64_t)levels.n_names;
     g->waiters = levels.n_waiters;
     g->memory_locks = levels.memory_bytes;
+}
+
+static void gauge_dropin(const struct dropin *dropin, struct stats_gauges *g)
+{
+    struct dropin_figures figures = dropin_figures(dropin);
+
+    g->drop_in_names = figures.n_names;
+    g->drop_in_scripts = figures.n_scripts;
+    g->drop_in_script_bytes = (int64_t)figures.script_bytes;
 }
 
 static struct stats_master stats_of_master(const struct view_master *seen)
@@ -213,5 +224,6 @@ void server_gauges(struct server *s, struct stats_gauges *out, int64_t now_ms)
     gauge_clients(s, out, now_ms);
     gauge_process(s, out, now_ms);
     gauge_locks(&s->broker, out);
+    gauge_dropin(s->dropin, out);
     gauge_masters(&s->broker, out, now_ms);
 }

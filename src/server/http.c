@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "dropin/call.h"
 #include "http/http.h"
 #include "lock/view.h"
 #include "net/stream.h"
@@ -82,7 +83,7 @@ static void levels(void *arg, uint32_t *held, uint32_t *waiting)
     const struct server *s = arg;
     struct view_levels levels = view_levels(&s->broker);
 
-    *held = levels.n_holds;
+    *held = levels.n_holds + levels.n_drop_in;
     *waiting = levels.n_waiters;
 }
 
@@ -152,6 +153,36 @@ static void show_client(struct session *session, void *arg)
         show_wait(l, r);
 }
 
+static void show_drop_in(void *arg, const struct dropin_hold *h)
+{
+    struct looking *l = arg;
+    const struct http_row row = {.name = h->name,
+                                 .name_len = h->name_len,
+                                 .client = h->session_id,
+                                 .since_ms = h->held_ms,
+                                 .left_ms = h->left_ms,
+                                 .state = h->state,
+                                 .state_len = h->state_len,
+                                 .library = h->library};
+
+    l->n_holds++;
+    insert(l->view->holds, &l->view->n_holds, &row);
+}
+
+/* Adds what commands of Redis hold. */
+static void show_all_drop_in(struct server *s, struct looking *l)
+{
+    uint64_t cursor = 0;
+
+    l->n_holds = 0;
+    do {
+        cursor = dropin_scan(s->dropin, cursor, show_drop_in, l, l->now_ms);
+    } while (cursor && l->n_holds < HOLDS_LOOKED_AT);
+    for (struct http_row *row = l->view->holds; row < l->view->holds + l->view->n_holds; row++)
+        if (row->state)
+            row->waiters = view_n_waiters(&s->broker, row->name, row->name_len);
+}
+
 static const char *notice_of(const struct server *s)
 {
     static char text[160];
@@ -179,6 +210,7 @@ static void fill_view(void *arg, struct http_view *view)
     view->now_ms = now_ms;
     view->n_jeopardy = view_levels(&s->broker).n_jeopardy;
     client_each(s->clients, show_client, &l);
+    show_all_drop_in(s, &l);
 }
 
 /* ---- start ---- */

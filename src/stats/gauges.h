@@ -35,6 +35,14 @@ enum stats_unit {
     X(locks_held_shared, ONE, "locks_held_shared", "holdfast_locks_held", "type=\"shared\"", "")   \
     X(locks_held_limited, ONE, "locks_held_limited", "holdfast_locks_held", "type=\"limited\"",    \
       "")                                                                                          \
+    X(locks_held_drop_in, ONE, "locks_held_drop_in", "holdfast_locks_held", "type=\"drop_in\"",    \
+      "")                                                                                          \
+    X(drop_in_names, ONE, "drop_in_names", "holdfast_drop_in_names", "",                           \
+      "Locks that commands of Redis hold, here or elsewhere, and this broker remembers.")          \
+    X(drop_in_scripts, ONE, "drop_in_scripts", "holdfast_drop_in_scripts", "",                     \
+      "Scripts kept for EVALSHA.")                                                                 \
+    X(drop_in_script_bytes, ONE, "drop_in_script_bytes", "holdfast_drop_in_script_bytes", "",      \
+      "Their bytes.")                                                                              \
     X(waiters, ONE, "waiters", "holdfast_lock_waiters", "", "Requests that wait for a lock.")      \
     X(longest_wait_ms, MS, "longest_wait_ms", "holdfast_lock_longest_wait_seconds", "",            \
       "How long the request that has waited longest for a lock has waited.")                       \

@@ -215,9 +215,10 @@ static void section_cluster(struct buf *out, const struct stats_gauges *g)
 
 static void section_keyspace(struct buf *out, const struct stats_gauges *g)
 {
-    if (g->locks_names > 0) /* as DBSIZE and SCAN count them */
-        buf_printf(out, "db0:keys=%lld,expires=%lld,avg_ttl=0\r\n", (long long)g->locks_names,
-                   (long long)g->locks_names);
+    long long n = g->locks_names + g->locks_held_drop_in; /* as DBSIZE and SCAN count them */
+
+    if (n > 0)
+        buf_printf(out, "db0:keys=%lld,expires=%lld,avg_ttl=0\r\n", n, n);
 }
 
 /* A name from the configuration must not look like the next field or line. */
@@ -248,7 +249,8 @@ static void section_holdfast(struct buf *out, const struct stats_gauges *g)
         if (*row->name)
             put_field_int(out, row->name, stats_gauge(g, row));
     put_field_int(out, "locks_held",
-                  g->locks_held_exclusive + g->locks_held_shared + g->locks_held_limited);
+                  g->locks_held_exclusive + g->locks_held_shared + g->locks_held_limited +
+                      g->locks_held_drop_in);
     put_field_int(out, "masters", (int64_t)g->masters_len);
     info_masters(out, g);
     info_counters(out, STATS_SECTION_HOLDFAST);

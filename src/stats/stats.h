@@ -92,6 +92,13 @@ struct stats_gauges;
     X(lost_left, "locks_lost", "reason=\"left\"", "")                                              \
     X(lost_forced, "locks_lost", "reason=\"forced\"", "")                                          \
     X(lost_pause, "locks_lost", "reason=\"pause\"", "")                                            \
+    X(drop_in_calls, "drop_in_calls", "", "Commands and scripts of Redis that locks answered.")    \
+    X(drop_in_runs, "drop_in_runs", "", "Runs for them; per call: 1 is best.")                     \
+    X(drop_in_exchanges, "drop_in_exchanges", "",                                                  \
+      "Questions put to the masters for them; per call: 1 is best.")                               \
+    X(drop_in_from_memory, "drop_in_from_memory", "", "Those of them refused without asking.")     \
+    X(drop_in_again, "drop_in_tryagain", "", "Those of them answered TRYAGAIN.")                   \
+    X(drop_in_long, "drop_in_long_holds", "", "Locks that they took for longer than max_lease.")   \
     X(renewals_ok, "lease_renewals", "outcome=\"ok\"", "Renewals of one hold, by outcome.")        \
     X(renewals_failed, "lease_renewals", "outcome=\"failed\"", "")                                 \
     X(renewals_lost, "lease_renewals", "outcome=\"lost\"", "")                                     \

@@ -14,6 +14,7 @@
 #include "lock/broker.h"
 #include "session/pubsub.h"
 #include "session/session.h"
+#include "stats/stats.h"
 #include "suite.h"
 
 enum { MAX_LEASE_MS = 60000, MAX_HOLD_MS = 86400000 };
@@ -422,7 +423,7 @@ START_TEST(four_runs_at_most)
     }
     assert_begins(0, "-TRYAGAIN 'x' ");
     assert_truth("x", "drop-in h t 2:me1:3"); /* nothing was done */
-    ck_assert_uint_eq(dropin_figures(dropins[0]).again, 1);
+    ck_assert_uint_eq(stats.drop_in_again, 1);
 }
 END_TEST
 
@@ -712,24 +713,24 @@ static uint8_t guessed(struct memory *m, const char *name)
 {
     struct truth t = {0};
     const struct locktab_name hashed = locktab_name(name, strlen(name));
-    memory_guess(m, &brokers[0], &hashed, &t, now_ms);
+    memory_guess(m, &hashed, &t, now_ms);
     truth_fini(&t);
     return t.kind;
 }
 
 START_TEST(memory_is_bounded)
 {
-    struct memory m = {0};
+    struct memory m;
     struct truth t = {0};
-    for (int i = 0; i < MEMORY_NAMES_MAX + 10; i++)
-        put_memory(&m, i, 10);
-    ck_assert_uint_eq(m.n_names, MEMORY_NAMES_MAX);
-    ck_assert_int_eq(guessed(&m, "9"), TRUTH_FREE);
-    ck_assert_int_eq(guessed(&m, "10"), TRUTH_DROPIN);
-    for (int i = 0; i < 9000; i++) {
+    int n = MEMORY_BYTES_MAX / DROPIN_STATE_MAX;
+    memory_init(&m, &brokers[0]);
+    for (int i = 0; i < n; i++) {
         put_memory(&m, i, DROPIN_STATE_MAX);
         ck_assert_uint_le(m.bytes, MEMORY_BYTES_MAX);
     }
+    ck_assert_uint_lt(m.n_names, n);
+    ck_assert_int_eq(guessed(&m, "0"), TRUTH_FREE);
+    ck_assert_int_eq(guessed(&m, "30000"), TRUTH_DROPIN);
     t = (struct truth){.kind = TRUTH_DROPIN, .op = "x.1"};
     t.expires_ms = now_ms;
     const struct locktab_name over = locktab_name("over", 4);
@@ -1049,11 +1050,11 @@ END_TEST
 START_TEST(long_times_are_counted)
 {
     assert_says(0, "SET x me NX PX 60000", "+OK\r\n");
-    ck_assert_uint_eq(dropin_figures(dropins[0]).n_long, 0);
+    ck_assert_uint_eq(stats.drop_in_long, 0);
     assert_says(0, "SET y me NX PX 60001", "+OK\r\n");
-    ck_assert_uint_eq(dropin_figures(dropins[0]).n_long, 1);
+    ck_assert_uint_eq(stats.drop_in_long, 1);
     assert_says(0, "SET y me NX PX 60001", "$-1\r\n");
-    ck_assert_uint_eq(dropin_figures(dropins[0]).n_long, 1);
+    ck_assert_uint_eq(stats.drop_in_long, 1);
     assert_says(0, "SET z me NX EXAT 2500000000", "+OK\r\n");
     assert_says(0, "EXPIRETIME z", ":2500000000\r\n");
 }

@@ -239,6 +239,34 @@ START_TEST(which_change_keeps_the_hold)
 }
 END_TEST
 
+static void assert_shown(const char *state, size_t len, const char *want)
+{
+    struct buf shown = {0};
+    state_show(state, len, &shown);
+    buf_append(&shown, "", 1);
+    ck_assert_str_eq(buf_head(&shown), want);
+    buf_fini(&shown);
+}
+
+START_TEST(people_are_shown_little_and_printable)
+{
+    static const char nul[] = "drop-in s t a\0b\r\n",
+                      hash[] = "drop-in h t 1:a1:27:c\033[31m\0012:zz";
+    char cut[200], long_text[200];
+    assert_shown("drop-in s - me", 14, "me");
+    assert_shown("drop-in s t ", 12, "");
+    assert_shown(nul, sizeof nul - 1, "a\\x00b\\x0d\\x0a");
+    assert_shown(hash, sizeof hash - 1, "a: 2, c\\x1b[31m\\x01: zz");
+    assert_shown("drop-in h t 1:a1:27:cc", 22, "a: 2\342\200\246"); /* cut short */
+    assert_shown("no state", 8, "no state");
+    memset(long_text, 'x', sizeof long_text);
+    memcpy(long_text, "drop-in s t ", 12);
+    snprintf(cut, sizeof cut, "%.80s\342\200\246", long_text + 12);
+    assert_shown(long_text, sizeof long_text, cut);
+    ck_assert(state_is_hash(hash, sizeof hash - 1) && !state_is_hash(nul, sizeof nul - 1));
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("state");
@@ -250,6 +278,7 @@ int main(void)
     tcase_add_test(t, any_bytes);
     tcase_add_test(t, the_bounds);
     tcase_add_test(t, which_change_keeps_the_hold);
+    tcase_add_test(t, people_are_shown_little_and_printable);
     suite_add_tcase(s, t);
     return suite_run(s);
 }

@@ -89,8 +89,8 @@ static bool is_answered(const struct dropin_call *c)
     return n <= 1 || c->at_once;
 }
 
-/* What of LOCK's readers and permits, and of what is no lock, is known cannot be asked for again.
- */
+/* What is known of LOCK's readers and permits, of what is no lock, and of programs that do not use
+ * holdfast cannot be asked for again. */
 static bool cannot_be_asked(const struct dropin_call *c)
 {
     for (int i = 0; i < c->job.n_names; i++) {
@@ -205,7 +205,8 @@ static void forget_ended(struct dropin_call *c, int64_t now_ms)
     static const struct truth nothing = {.kind = TRUTH_FREE};
     for (int i = 0; i < c->job.n_names; i++) {
         struct slot *slot = &c->slots[i];
-        bool ends = slot->truth.kind == TRUTH_DROPIN || slot->truth.kind == TRUTH_NATIVE;
+        bool ends = slot->truth.kind == TRUTH_DROPIN || slot->truth.kind == TRUTH_NATIVE ||
+                    slot->truth.kind == TRUTH_PLAIN;
         if (!ends || slot->truth.expires_ms > now_ms)
             continue;
         truth_copy(&slot->truth, &nothing);
@@ -230,12 +231,14 @@ static void run_and_ask(struct dropin_call *c, int64_t now_ms)
     }
     go(c);
     c->state = CALL_WAITS;
+    bool is_unaskable = cannot_be_asked(c);
     const char *why_not = why_not_taken(c);
     if (why_not)
         call_fail(c, why_not);
-    else if (is_answered(c) || cannot_be_asked(c) || is_refused_from_memory(c, now_ms))
+    else if (is_answered(c) || (is_unaskable && !c->run.writes) ||
+             is_refused_from_memory(c, now_ms))
         call_finish_run(c, now_ms);
-    else if (is_given_up(c, now_ms))
+    else if (is_unaskable || is_given_up(c, now_ms))
         try_again_later(c);
     else
         ask_masters_of_call(c, now_ms);

@@ -104,7 +104,8 @@ bool call_watch_guess(struct dropin_call *c, int64_t now_ms)
         if (!w)
             continue;
         bool is_over = w->truth.kind == TRUTH_DROPIN && w->truth.expires_ms <= now_ms;
-        if (w->truth.kind == TRUTH_UNKNOWN || is_over)
+        bool is_nameless = w->truth.kind != TRUTH_FREE && !w->truth.op[0]; /* unchanged? unknown */
+        if (is_nameless || is_over)
             return false;
         truth_copy(&c->slots[i].truth, &w->truth);
     }

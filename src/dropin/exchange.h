@@ -53,6 +53,7 @@ enum truth_kind {
     TRUTH_FREE,
     TRUTH_DROPIN,  /* text is a state (state.h) */
     TRUTH_NATIVE,  /* held by LOCK: text is the owner; "" for readers and permits */
+    TRUTH_PLAIN,   /* held by a program that does not use holdfast (R23): text is a state */
     TRUTH_FOREIGN, /* something that is no hold stands there */
     TRUTH_SPLIT,   /* no majority agrees: somebody has it or is about to, and nobody knows who */
 };

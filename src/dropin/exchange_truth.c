@@ -134,6 +134,10 @@ void exchange_note(struct exchange_part *p, int i, const struct master_answer *a
     case EXCHANGE_SHARED:
         set_kind(&said->truth, TRUTH_NATIVE);
         break;
+    case EXCHANGE_PLAIN:
+        set_kind(&said->truth, TRUTH_PLAIN);
+        buf_append(&said->truth.text, text->text, text->len);
+        break;
     case EXCHANGE_FOREIGN:
         set_kind(&said->truth, TRUTH_FOREIGN);
         break;

@@ -27,7 +27,7 @@ struct running {
     const struct truth *const *truths;
     struct run *run;
     bool unknown[KEYS_MAX]; /* what stands there is nothing of holdfast's */
-    bool has_native;        /* one of the locks was taken by LOCK */
+    bool has_guarded;       /* one of the locks was taken by LOCK */
     int64_t now_ms;
 };
 
@@ -87,13 +87,19 @@ static int suppose_truth(struct running *r, int i)
                : state_suppose(&tools->keys, i, t, tools->ahead_ms);
 }
 
+/* Only its holder ends or changes it, in another way than by commands of Redis. */
+static bool is_guarded(const struct truth *t)
+{
+    return t->kind == TRUTH_NATIVE || t->kind == TRUTH_PLAIN;
+}
+
 static void suppose_all(struct running *r, char others)
 {
     struct run_tools *t = r->tools;
     keys_begin(&t->keys, r->job->names, r->job->n_names, (r->now_ms + t->ahead_ms) * 1000);
     for (int i = 0; i < r->job->n_names; i++) {
         const struct truth *truth = r->truths[i];
-        r->has_native = r->has_native || truth->kind == TRUTH_NATIVE;
+        r->has_guarded = r->has_guarded || is_guarded(truth);
         if (truth->kind == TRUTH_SPLIT)
             suppose_others(&t->keys, i, others, r->now_ms + OTHERS_LEFT_MS, t->ahead_ms);
         else if (truth->kind == TRUTH_FOREIGN || suppose_truth(r, i) < 0)
@@ -108,19 +114,19 @@ static bool run_word_is(const struct resp_arg *word, const char *text)
     return word->len == strlen(text) && strncasecmp(word->ptr, text, word->len) == 0;
 }
 
-/* Returns which of the job's names is held by LOCK and this key; -1: it is not. */
-static int find_native_name(const struct running *r, const struct resp_arg *key)
+/* Returns which of the job's names is guarded and this key; -1: none. */
+static int find_guarded_name(const struct running *r, const struct resp_arg *key)
 {
     for (int i = 0; i < r->job->n_names; i++) {
         const struct resp_arg *name = &r->job->names[i];
-        if (r->truths[i]->kind == TRUTH_NATIVE && name->len == key->len &&
+        if (is_guarded(r->truths[i]) && name->len == key->len &&
             memcmp(name->ptr, key->ptr, key->len) == 0)
             return i;
     }
     return -1;
 }
 
-/* DEL and UNLINK of the keys that are not held by LOCK. */
+/* DEL and UNLINK of the keys that are not guarded. */
 static int delete_others(struct running *r, const struct store_command *command,
                          const struct resp_arg *argv, int argc, struct store_reply *out, char *why,
                          size_t size)
@@ -128,9 +134,9 @@ static int delete_others(struct running *r, const struct store_command *command,
     struct resp_arg *words = util_alloc((size_t)argc * sizeof *words);
     int n = 0, result = 0;
     for (int i = 0; i < argc; i++) {
-        int native = i > 0 ? find_native_name(r, &argv[i]) : -1;
-        if (native >= 0)
-            r->tools->keys.seen[native].is_read = true;
+        int guarded = i > 0 ? find_guarded_name(r, &argv[i]) : -1;
+        if (guarded >= 0)
+            r->tools->keys.seen[guarded].is_read = true;
         else
             words[n++] = argv[i];
     }
@@ -142,24 +148,38 @@ static int delete_others(struct running *r, const struct store_command *command,
     return result;
 }
 
-/* -1: a lock that was taken by LOCK has been written. */
-static int refuse_native_write(const struct running *r, char *why, size_t size)
+static void say_who_ends_it(const struct running *r, int i, char *why, size_t size)
+{
+    const struct truth *t = r->truths[i];
+    const struct resp_arg *name = &r->job->names[i];
+    int shown = (int)(name->len < 64 ? name->len : 64);
+    struct resp_arg holder = {buf_head(&t->text), buf_len(&t->text)};
+    if (t->kind == TRUTH_PLAIN) {
+        snprintf(why, size,
+                 "writes to '%.*s', which is held by a program that does not use holdfast: only "
+                 "that program ends it",
+                 shown, name->ptr);
+        return;
+    }
+    if (r->job->hides_owners)
+        holder = (struct resp_arg){"somebody", 8};
+    else if (holder.len == 0)
+        holder = (struct resp_arg){"readers or permits", 18};
+    snprintf(why, size,
+             "writes to '%.*s', which is held by LOCK, by %.*s: only UNLOCK and "
+             "FORCEUNLOCK end that",
+             shown, name->ptr, (int)holder.len, holder.ptr);
+}
+
+/* -1: a lock that commands of Redis must not change has been written. */
+static int refuse_guarded_write(const struct running *r, char *why, size_t size)
 {
     for (int i = 0; i < r->job->n_names; i++) {
         const struct truth *t = r->truths[i];
         const struct keys_seen *seen = &r->tools->keys.seen[i];
-        const struct resp_arg *name = &r->job->names[i];
-        if (t->kind != TRUTH_NATIVE || (!seen->wrote_value && !seen->wrote_time))
+        if (!is_guarded(t) || (!seen->wrote_value && !seen->wrote_time))
             continue;
-        struct resp_arg holder = {buf_head(&t->text), buf_len(&t->text)};
-        if (r->job->hides_owners)
-            holder = (struct resp_arg){"somebody", 8};
-        else if (holder.len == 0)
-            holder = (struct resp_arg){"readers or permits", 18};
-        snprintf(why, size,
-                 "writes to '%.*s', which is held by LOCK, by %.*s: only UNLOCK and "
-                 "FORCEUNLOCK end that",
-                 (int)(name->len < 64 ? name->len : 64), name->ptr, (int)holder.len, holder.ptr);
+        say_who_ends_it(r, i, why, size);
         return -1;
     }
     return 0;
@@ -188,11 +208,11 @@ static int on_script_call(void *arg, const struct resp_arg *argv, int argc, stru
         store_add_text(out, STORE_STATUS, "OK", 2);
         return 0;
     }
-    if (r->has_native && (traits & STORE_DELETES))
+    if (r->has_guarded && (traits & STORE_DELETES))
         result = delete_others(r, command, argv, argc, out, why, size);
     else
         result = keys_run(&r->tools->keys, command, argv, argc, out, why, size);
-    return result < 0 || !r->has_native ? result : refuse_native_write(r, why, size);
+    return result < 0 || !r->has_guarded ? result : refuse_guarded_write(r, why, size);
 }
 
 /* ---- the run ---- */

@@ -104,9 +104,9 @@ int state_suppose(struct keys *k, int i, const struct truth *t, int64_t ahead_ms
     struct cursor c = cursor_of(buf_head(&t->text), buf_len(&t->text));
     bool has_time = true;
     char kind = 's';
-    if (t->kind != TRUTH_DROPIN && t->kind != TRUTH_NATIVE)
+    if (t->kind != TRUTH_DROPIN && t->kind != TRUTH_NATIVE && t->kind != TRUTH_PLAIN)
         return 0;
-    if (t->kind == TRUTH_DROPIN && !take_head(&c, &kind, &has_time))
+    if (t->kind != TRUTH_NATIVE && !take_head(&c, &kind, &has_time))
         return -1;
     if (kind == 'h' && !is_hash(c))
         return -1;

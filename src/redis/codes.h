@@ -32,6 +32,7 @@ enum in_use_code {
 };
 
 enum exchange_code {
+    EXCHANGE_PLAIN = -5,      /* held by a program that does not use holdfast (R23) */
     EXCHANGE_ALL_NEEDED = -4, /* as expected, but another one of its group is not */
     EXCHANGE_FOREIGN = -3,    /* something else than a hold stands under its key */
     EXCHANGE_SHARED = -2,     /* readers or permits have it */

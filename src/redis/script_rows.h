@@ -9,8 +9,8 @@ SCRIPT(ACQUIRE, acquire, .items_max = ITEMS, .head = HEAD + 2, .args = 2, .width
        .code_min = ACQUIRE_ALL_NEEDED, .code_max = ACQUIRE_OTHER_PERMIT, .deadline = true,
        .gives_token = true, .floors = true, .brief = true)
 SCRIPT(EXCHANGE, exchange, .items_max = ITEMS, .head = HEAD + 2, .args = 3, .width = 3,
-       .code_min = EXCHANGE_ALL_NEEDED, .code_max = EXCHANGE_DONE, .deadline = true,
-       .gives_token = true, .floors = true, .texts = true, .brief = true)
+       .code_min = EXCHANGE_PLAIN, .code_max = EXCHANGE_DONE, .deadline = true, .gives_token = true,
+       .floors = true, .texts = true, .brief = true)
 SCRIPT(COMMIT, commit, .items_max = ITEMS, .head = HEAD, .args = 4, .width = 2,
        .code_min = COMMIT_MISSING, .code_max = COMMIT_LARGER, .deadline = true, .gives_token = true)
 SCRIPT(TAKEOVER, takeover, .items_max = ITEMS, .head = HEAD, .args = 7, .width = 8,

@@ -285,6 +285,14 @@ def test_what_readers_and_permits_have_had_is_free(client, other, name, how):
     assert client.cmd("SET", name, "v", "NX", "PX", 30000) == "OK"
 
 
+def test_a_script_that_has_looked_at_readers_takes_nothing_in_vain(client, other, name):
+    """Nobody can say that what it saw still stands when it takes the other one: it is not told that it has it."""
+    assert other.cmd("LOCK", name, "SHARED")
+    body = "if redis.call('exists', KEYS[1]) == 1 then redis.call('set', KEYS[2], 'v', 'px', 30000) end return 1"
+    assert client.err("EVAL", body, 2, name, name + ":2").code == "TRYAGAIN"
+    assert client.cmd("EXISTS", name + ":2") == 0
+
+
 def test_a_waiting_lock_gets_what_del_frees(client, other, name):
     client.cmd("SET", name, "v", "NX", "PX", 30000)
     other.send("LOCK", name, "WAIT", 20000)

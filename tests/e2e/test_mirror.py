@@ -103,7 +103,8 @@ def test_a_lock_that_is_renewed_keeps_old_programs_out(mirrored, clients):
         time.sleep(0.02)
     mirrored.broker.expect_status = None
     mirrored.broker.kill()
-    wait_for("the end of its time", lambda: mirrored.old_take("n", 60000) == ["OK"] * len(mirrored.masters), 3)
+    wait_for("the end of its time", lambda: mirrored.all("EXISTS", "n") == [0] * len(mirrored.masters), 5)
+    assert mirrored.old_take("n", 60000) == ["OK"] * len(mirrored.masters)
 
 
 # From old to new
@@ -118,8 +119,11 @@ def test_an_old_lock_keeps_new_programs_out(mirrored, clients):
     assert a.cmd("SET", "n", "mine", "NX", "PX", 5000) is None
     assert a.cmd("SET", "n", "mine", "NX", "PX", 5000) is None
     assert a.cmd("EVAL", COMPARE_AND_DELETE, 1, "n", "mine") == 0
+    assert a.cmd("GET", "n") == "old"
     assert 50000 < a.cmd("PTTL", "n") <= 60000
     assert a.cmd("DEL", "n") == 0
+    assert "held by a program that does not use holdfast" in str(a.err("PEXPIRE", "n", 1000))
+    assert "held by a program that does not use holdfast" in str(a.err("EVAL", COMPARE_AND_DELETE.replace("'del'", "'persist'"), 1, "n", "old"))
     waiting.send("LOCK", "n", "WAIT", 30000)
     b.send("LOCK", "n", "WAIT", 300)
     assert b.recv() is None
@@ -191,6 +195,29 @@ def test_brokers_must_all_mirror(make_redis, make_broker, clients):
     row = wait_for("the refusal", lambda: next((r for r in map(as_map, client.cmd("MASTERS")) if r["last_error"]), None))
     assert "mirror nothing here, yes there" in row["last_error"], row
     assert isinstance(client.err("LOCK", "n"), RespError)
+
+
+def test_an_old_lock_that_is_a_hash(mirrored, clients):
+    """Scripts find it as it is in Redis."""
+    a = clients(mirrored.broker)
+    for master in mirrored.masters:
+        master.cli("EVAL", REENTER, 1, "n", 60000, "you")
+    assert 50000 < a.cmd("EVAL", REENTER, 1, "n", 5000, "me") <= 60000
+    assert a.cmd("HGETALL", "n") == ["you", "1"]
+    assert a.cmd("TYPE", "n") == "hash"
+    assert a.cmd("LOCK", "n") is None
+    mirrored.all("DEL", "n")
+    assert a.cmd("EVAL", REENTER, 1, "n", 5000, "me") is None
+
+
+def test_a_watched_key_of_an_old_program(mirrored, clients):
+    a = clients(mirrored.broker)
+    assert mirrored.old_take("n", 60000)
+    assert a.cmd("WATCH", "n") == "OK"
+    mirrored.all("DEL", "n")
+    assert a.cmd("MULTI") == "OK"
+    assert a.cmd("GET", "n") == "QUEUED"
+    assert a.cmd("EXEC") is None
 
 
 # Both at once

@@ -35,6 +35,7 @@
 --          EXCHANGE_OTHER 0 left text      this hold stands there for so many ms; "": nothing does
 --          EXCHANGE_SHARED 0 left ""       readers or permits have it, for so many ms at most
 --          EXCHANGE_FOREIGN 0 left ""      the key is no lock; left 0: for ever
+--          EXCHANGE_PLAIN 0 left text      a plain key of somebody else is there (mirror.lua), which is this as a state
 --          EXCHANGE_GONE 0 0 ""            the operation of `hold` has ended
 --          EXCHANGE_ALL_NEEDED 0 left ""   as expected, but another item of the group is not
 -- Twice  the same operation again is answered alike and changes nothing. What was ended is not there any more.

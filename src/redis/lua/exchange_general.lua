@@ -3,6 +3,7 @@
 --@ rare.lua
 --@ call_up.lua
 --@ shares.lua
+--@ mirror mirror_state.lua
 local WISH = '^lease=(%d+) token=(%a+) tomb=(%d+) by=(%S+) as=(%a+) seq=(%S+) time=(%S) group=(%S+)$'
 
 -- Returns an item by the names of its fields.
@@ -42,7 +43,7 @@ end
 local function judge(x)
     local held = read(x.key)
     x.held = held
-    --@ mirror if plain[x.i].foreign and x.hold ~= '-' and x.as ~= 'back' then return EXCHANGE_SHARED end
+    --@ mirror if plain[x.i].foreign and x.hold ~= '-' and x.as ~= 'back' then return EXCHANGE_PLAIN end
     if held and not held.op then
         return EXCHANGE_FOREIGN
     elseif not held and rare and shares(x.key) > 0 then
@@ -151,7 +152,7 @@ end
 -- Returns for how long what stands in the way of an item does so, and what it is.
 local function obstacle(x)
     local left, text = 0, ''
-    --@ mirror if plain[x.i].foreign then return plain[x.i].foreign, '' end
+    --@ mirror if x.code == EXCHANGE_PLAIN then return plain[x.i].foreign, plain_state(plain[x.i]) end
     if x.code == EXCHANGE_SHARED then
         left = math.max(1, call('ZREVRANGE', x.key .. ':shares', 0, 0, 'WITHSCORES')[2] - now)
     elseif x.code ~= EXCHANGE_GONE and x.held then

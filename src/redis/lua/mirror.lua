@@ -48,7 +48,7 @@ end
 -- Returns what a hold is as a plain key: a string, or nil and a hash as a list.
 local function shown(hold)
     local owner = hold and hold:match(' owner=(.*)$')
-    local kind, content = (owner or ''):match('^drop%-in .-([sh]) [t%-] (.*)$')
+    local kind, content = (owner or ''):match('^drop%-in ([sh]) [t%-] (.*)$')
     if kind == 'h' then
         return nil, pairs_of(content)
     end
@@ -89,7 +89,8 @@ for i = 1, #KEYS do
         p.is_there = p.text or plain_call(p, 'EXISTS', p.name) == 1
         if p.is_there and not is_mine(p) then
             p.foreign, has_foreign = plain_call(p, 'PTTL', p.name), true
-            p.foreign = p.foreign < 0 and 86400000 or math.max(1, p.foreign) -- it stays until somebody deletes it
+            p.lasts = p.foreign < 0 -- until somebody deletes it
+            p.foreign = p.lasts and 86400000 or math.max(1, p.foreign)
         end
     end
     plain[i] = p or {}

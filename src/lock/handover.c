@@ -73,12 +73,12 @@ static void on_released(struct round *round, void *arg, int64_t now_ms)
 }
 
 /* True when the lock is to be released, so that the first one in the line is called up: others have
- * been passed over often or long enough, or order is strict. */
+ * been passed over often or long enough, or order is strict and it is not this one's turn. */
 static bool must_yield(const struct broker *b, const struct lock_queue *q,
                        const struct lock_request *first, int64_t now_ms)
 {
     if (first->fair)
-        return true;
+        return !first->turn;
     return q->line > 0 && q->passed > 0 &&
            (q->passed >= b->conf.handover_max_count ||
             now_ms - q->passed_since_ms >= b->conf.handover_max_time_ms);
@@ -154,6 +154,8 @@ void handover_pass_on(struct broker *b, struct lock *l, const struct ended_hold 
     bool lines_up = yields && yield(b, q, first, now_ms);
     if (!is_lapsing || releaser || yields)
         release(b, l, passed, lines_up, releaser, now_ms);
+    else if (first && first->lined)
+        tickets_call_next(b, l, now_ms); /* as a release would */
     if (!yields)
         ask_anew(b, l, now_ms);
 }

@@ -83,8 +83,8 @@ static void claim_granted(struct broker *b, struct lock *l, struct lock_request 
 static void keep_ticket(struct lock_queue *q, struct lock_request *r, const struct claim *c)
 {
     if (c->place.where && c->place.number && r) {
-        r->lined = true;
-        r->turn = false;
+        r->turn = r->turn && strcmp(c->place.where, "front") != 0;
+        r->lined = !r->turn;
     } else if (c->place.where && !c->place.number) {
         q->lined = strcmp(c->place.where, "keep") != 0 || c->line > 0;
         q->turn = q->turn && strcmp(c->place.where, "front") != 0;

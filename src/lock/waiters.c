@@ -65,29 +65,6 @@ void waiters_park(struct lock_queue *q)
         request_park(&first->base);
 }
 
-static void on_waiters_retry(struct broker *b, struct due *due, int64_t now_ms)
-{
-    struct lock_queue *q = (struct lock_queue *)((char *)due - offsetof(struct lock_queue, retry));
-    struct lock_request *head = TAILQ_FIRST(&q->waiters);
-    stats.retries++;
-    if (head)
-        waiters_run(b, head->lock, now_ms);
-}
-
-/* A dead holder calls nobody up: so the retry is there when the lease ends. */
-void waiters_retry_later(struct broker *b, struct lock_queue *q, int64_t pttl_ms, int64_t now_ms)
-{
-    int64_t step = RETRY_LINED_MS, jitter = RETRY_LINED_MS / 2;
-    if (q->hurry > 0) {
-        step = jitter = RETRY_TURN_MS << (WAITERS_HURRY - q->hurry--);
-    } else if (pttl_ms > 0 && pttl_ms < step) {
-        step = pttl_ms + 1;
-        jitter = RETRY_TURN_MS;
-    }
-    q->retry.fn = on_waiters_retry;
-    due_at(&b->due, &q->retry, now_ms + step + (int64_t)util_jitter(&b->rng, (uint64_t)jitter + 1));
-}
-
 /* ---- asking ---- */
 
 struct claim *waiters_new_claim(struct broker *b, struct lock *l, struct lock_request *r,
@@ -170,8 +147,38 @@ static void give_turn(struct broker *b, struct lock *l, struct lock_request *r)
     work_lock(&b->work, l, WORK_RUN);
 }
 
+/* FAIR: a place in the line is kept until the call. Only the agreed master knows whose turn it is,
+ * and the others would let anybody in. Asks all the same, and where it stands, when no call has
+ * come for long. */
+static bool waits_for_call(const struct lock_queue *q, const struct lock_request *r, bool is_retry)
+{
+    return r->lined && !q->turn && !is_retry;
+}
+
+/* Asks for one waiter, or lets it wait. As run_one(). */
+static bool ask_for(struct broker *b, struct lock *l, struct lock_request *r, bool is_retry,
+                    int64_t now_ms)
+{
+    struct lock_queue *q = l->queue;
+    bool is_set = wheel_armed(&q->retry.entry);
+    if (r->multilock) {
+        if (!is_set)
+            give_turn(b, l, r);
+        return false;
+    }
+    if (waits_for_call(q, r, is_retry)) {
+        if (!is_set)
+            waiters_retry_later(b, q, 0, now_ms);
+        waiters_refuse_tries(b, l, NULL, NULL);
+        return false;
+    }
+    return !is_set && q->n_claims < WAITERS_CLAIMS_MAX && waiters_claim(b, l, r, NULL, now_ms) &&
+           r->want.kind != LOCK_EXCLUSIVE;
+}
+
 /* Does what can be done for one waiter. False: nothing more is to be asked now. */
-static bool run_one(struct broker *b, struct lock *l, struct lock_request *r, int64_t now_ms)
+static bool run_one(struct broker *b, struct lock *l, struct lock_request *r, bool is_retry,
+                    int64_t now_ms)
 {
     struct lock_queue *q = l->queue;
     struct lock_part in_use;
@@ -206,17 +213,11 @@ static bool run_one(struct broker *b, struct lock *l, struct lock_request *r, in
         waiters_refuse_tries(b, l, NULL, NULL);
         return false;
     default:
-        if (r->multilock) {
-            if (!wheel_armed(&q->retry.entry))
-                give_turn(b, l, r);
-            return false;
-        }
-        return !wheel_armed(&q->retry.entry) && q->n_claims < WAITERS_CLAIMS_MAX &&
-               waiters_claim(b, l, r, NULL, now_ms) && r->want.kind != LOCK_EXCLUSIVE;
+        return ask_for(b, l, r, is_retry, now_ms);
     }
 }
 
-void waiters_run(struct broker *b, struct lock *l, int64_t now_ms)
+static void run(struct broker *b, struct lock *l, bool is_retry, int64_t now_ms)
 {
     struct lock_queue *q = l->queue;
     struct lock_request *r, *next;
@@ -226,12 +227,40 @@ void waiters_run(struct broker *b, struct lock *l, int64_t now_ms)
     q->running = true;
     for (r = TAILQ_FIRST(&q->waiters); r; r = next) {
         next = TAILQ_NEXT(r, queued); /* no step but the last one takes out another request */
-        if (!run_one(b, l, r, now_ms))
+        if (!run_one(b, l, r, is_retry, now_ms))
             break;
     }
     q->running = false;
     if (q->n_to_ask > 0)
         waiters_ask_owners(b, l, now_ms);
+}
+
+void waiters_run(struct broker *b, struct lock *l, int64_t now_ms)
+{
+    run(b, l, false, now_ms);
+}
+
+static void on_waiters_retry(struct broker *b, struct due *due, int64_t now_ms)
+{
+    struct lock_queue *q = (struct lock_queue *)((char *)due - offsetof(struct lock_queue, retry));
+    struct lock_request *head = TAILQ_FIRST(&q->waiters);
+    stats.retries++;
+    if (head)
+        run(b, head->lock, true, now_ms);
+}
+
+/* A dead holder calls nobody up: so the retry is there when the lease ends. */
+void waiters_retry_later(struct broker *b, struct lock_queue *q, int64_t pttl_ms, int64_t now_ms)
+{
+    int64_t step = RETRY_LINED_MS, jitter = RETRY_LINED_MS / 2;
+    if (q->hurry > 0) {
+        step = jitter = RETRY_TURN_MS << (WAITERS_HURRY - q->hurry--);
+    } else if (pttl_ms > 0 && pttl_ms < step) {
+        step = pttl_ms + 1;
+        jitter = RETRY_TURN_MS;
+    }
+    q->retry.fn = on_waiters_retry;
+    due_at(&b->due, &q->retry, now_ms + step + (int64_t)util_jitter(&b->rng, (uint64_t)jitter + 1));
 }
 
 static bool is_upgrade(const struct lock *l, const struct lock_request *r)
@@ -283,21 +312,20 @@ void waiters_join(struct broker *b, struct lock *l, struct lock_request *r, int6
     if (r->wait_until_ms && lock_first_hold(l) && is_deadlock(b, l, r))
         return;
     struct lock_queue *q = queue_get(l);
-    bool is_alone =
-        TAILQ_EMPTY(&q->waiters) && q->n_claims == 0 && !lock_first_hold(l) && !b->paused;
     get_in_line(b, l, r, false);
-    if (r->fair) {
+    if (r->fair)
         r->ticket = ++b->last_ticket;
-        r->lined = !is_alone && r->wait_until_ms;
-        if (r->lined)
-            tickets_join(b, l, r->ticket, now_ms);
-    }
     /* while a retry is set for those who stand before him, a waiter waits for it like them */
     if (r->wait_until_ms == 0)
         due_cancel(&b->due, &q->retry);
     waiters_run(b, l, now_ms);
-    if (r->place == PLACE_WAITING && (!r->claim || r->claim->takeover))
-        request_park(&r->base);
+    if (r->place != PLACE_WAITING || (r->claim && !r->claim->takeover))
+        return;
+    if (r->fair && r->wait_until_ms) { /* else its claim lines it up */
+        r->lined = true;
+        tickets_join(b, l, r->ticket, now_ms);
+    }
+    request_park(&r->base);
 }
 
 void waiters_wait(struct broker *b, struct lock *l, struct lock_request *r, bool at_head,
@@ -324,33 +352,43 @@ static struct lock_request *find_called(const struct lock_queue *q, uint64_t num
     return r;
 }
 
+/* It is not wanted here, or must not be taken: lines up anew when we go on. */
+static void give_turn_back(struct broker *b, struct lock *l, struct lock_request *r,
+                           uint64_t number, int64_t now_ms)
+{
+    if (r && number)
+        r->lined = false;
+    else if (r)
+        l->queue->lined = false;
+    if (number)
+        tickets_leave(b, l, number, now_ms);
+    else
+        tickets_call_next(b, l, now_ms);
+}
+
 void waiters_call(struct broker *b, struct lock *l, uint64_t number, int64_t now_ms)
 {
     struct lock_queue *q = l->queue;
     struct lock_request *r = q ? find_called(q, number) : NULL;
     struct lock_part in_use;
     stats.wakeups++;
-    if (r && b->paused) { /* others may take it; we line up anew when we go on */
-        if (number)
-            r->lined = false;
-        else
-            q->lined = false;
-    }
-    if (!r || lock_exclusive(l) || b->paused) {
-        if (!lock_exclusive(l)) /* else our own release will call up the next one */
-            tickets_call_next(b, l, now_ms);
+    if (!lock_exclusive(l) && (!r || b->paused)) {
+        give_turn_back(b, l, r, number, now_ms);
         return;
     }
-    q->hurry = WAITERS_HURRY;
-    due_cancel(&b->due, &q->retry);
-    if (number) {
+    if (r && number) {
         r->turn = true;
         r->lined = false;
-        if (!r->claim && !r->multilock && waiters_admits(l, r, &in_use) == WAITERS_MAY_ASK)
-            waiters_claim(b, l, r, NULL, now_ms);
-    } else {
+    }
+    if (!r || lock_exclusive(l)) /* its end here hands it over, or calls up the next one */
+        return;
+    q->hurry = WAITERS_HURRY;
+    due_cancel(&b->due, &q->retry);
+    if (!number) {
         q->turn = true;
         q->lined = false;
         waiters_run(b, l, now_ms);
+    } else if (!r->claim && !r->multilock && waiters_admits(l, r, &in_use) == WAITERS_MAY_ASK) {
+        waiters_claim(b, l, r, NULL, now_ms);
     }
 }

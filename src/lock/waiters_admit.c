@@ -56,7 +56,7 @@ enum waiters_admission waiters_holds_admit(const struct lock *l, const struct lo
 {
     const struct lock_queue *q = l->queue;
     const struct hold *alone = lock_exclusive(l);
-    bool is_lined = r->fair ? r->lined || r->turn : q->lined || q->turn;
+    bool is_lined = r->fair ? r->lined : q->lined;
     if (alone) {
         *in_use = alone->part;
         if (r->want.kind == LOCK_LIMIT)
@@ -73,7 +73,8 @@ enum waiters_admission waiters_holds_admit(const struct lock *l, const struct lo
         return share_count(l) < in_use->limit ? WAITERS_MAY_ASK : WAITERS_MUST_WAIT;
     if (r->want.kind == LOCK_SHARED || (share_count(l) == 1 && lock_share_of(l, r->owner)))
         return WAITERS_MAY_ASK;
-    /* once, for the place in the line: so that readers at other brokers see that he waits */
+    /* once, for the place in the line, and again when it was given up for a call: so that readers
+     * at other brokers see that he waits */
     return r->wait_until_ms && !is_lined ? WAITERS_MAY_ASK : WAITERS_MUST_WAIT;
 }
 

@@ -118,6 +118,114 @@ START_TEST(a_fair_reader_stays_behind_a_writer)
 }
 END_TEST
 
+/* ---- FAIR: the order of arrival, of writers and readers ---- */
+
+/* Kind and broker of each: the first has the lock, the others come one after the other. */
+static const char *const arrivals[] = {
+    "r0 w1 r0",       "r0 w0 r0",          "w0 r0 r0 w0",          "w0 r1 r1 w0 w1",
+    "w0 r0 w1 w0 w1", "r0 w1 r1 r0 w1",    "r1 w0 w0 r1",          "r0 r0 w1 w1 w0",
+    "w0 w1 r1 r1 w0", "r0 w1 r0 w1 r0 w1", "w1 r0 r1 r0 w0 r1 r0", "r0 r1 w0 r0 r1 w1 r1"};
+
+enum { ARRIVALS = sizeof arrivals / sizeof arrivals[0], PER_ARRIVAL = 3 };
+
+static bool is_mixed(void)
+{
+    int n_readers = 0, limit;
+    for (char owner[] = "a"; owner[0] <= 'z'; owner[0]++) {
+        n_readers += is_reader(owner);
+        if (world_kind(name, owner, &limit) && !is_reader(owner))
+            return false;
+    }
+    return n_readers >= WORLD_APPS && n_readers <= 26 - WORLD_APPS;
+}
+
+/* A lock that the judge knows as one of readers and writers. */
+static void begin_mixed(int n_servers, int n_brokers)
+{
+    story_begin(n_servers, n_brokers, "");
+    world.conf.kinds = true;
+    for (name[0] = 'a'; name[0] < 'z' && !is_mixed(); name[0]++) {
+    }
+}
+
+static void connect_one(int app, int broker, bool reads)
+{
+    static char owner[2];
+    if (app == 0)
+        owner[0] = 'a';
+    while (is_reader(owner) != reads)
+        owner[0]++;
+    world_connect(app, broker, owner);
+    owner[0]++;
+}
+
+static bool reads_as(const char *pattern, int app)
+{
+    return pattern[3 * app] == 'r';
+}
+
+/* Returns how many have come, the first of them has the lock. */
+static int arrive(int n_servers, const char *pattern)
+{
+    int n = ((int)strlen(pattern) + 1) / 3;
+    begin_mixed(n_servers, 2);
+    for (int app = 0; app < n; app++) {
+        bool reader = reads_as(pattern, app);
+        connect_one(app, pattern[3 * app + 1] - '0', reader);
+        world_say(app, "LOCK %s %s %s", name, reader ? "SHARED" : "", app > 0 ? "FAIR WAIT 0" : "");
+        world_run_ms(20);
+    }
+    return n;
+}
+
+/* These have it, those behind them do not; they give it back. */
+static void have_it_alone(int first, int end, int n)
+{
+    for (int app = first; app < end; app++) {
+        ck_assert_msg(world.apps[app].n_replies == 1, "%d waits while it is free", app);
+        (void)story_granted(app);
+    }
+    for (int app = end; app < n; app++)
+        ck_assert_msg(world.apps[app].n_replies == 0, "%d came in before %d", app, end);
+    for (int app = first; app < end; app++)
+        world_say(app, "UNLOCK %s", name);
+    world_run_ms(100);
+    for (int app = first; app < end; app++)
+        story_answers(app, "1");
+}
+
+/* And nobody waits while it is free. */
+START_TEST(fair_keeps_the_order_of_arrival)
+{
+    static const int n_servers[PER_ARRIVAL] = {1, 3, 5};
+    const char *pattern = arrivals[_i / PER_ARRIVAL];
+    int n = arrive(n_servers[_i % PER_ARRIVAL], pattern);
+    for (int first = 0, end; first < n; first = end) {
+        end = first + 1;
+        while (end < n && reads_as(pattern, first) && reads_as(pattern, end))
+            end++;
+        have_it_alone(first, end, n);
+    }
+    world_end();
+}
+END_TEST
+
+/* A lapse calls nobody up by itself. */
+START_TEST(fair_hears_of_a_lapse)
+{
+    begin_mixed(_i, 1);
+    connect_one(0, 0, true);
+    connect_one(1, 0, false);
+    world_say(0, "LOCK %s SHARED LEASE 1000", name);
+    world_run_ms(10);
+    (void)story_granted(0);
+    world_say(1, "LOCK %s FAIR WAIT 0", name);
+    world_run_ms(1050);
+    (void)story_granted(1);
+    world_end();
+}
+END_TEST
+
 /* ---- who has entered what belongs to another connection ---- */
 
 enum { OTHER = 1, STRANGER = 2 };
@@ -193,6 +301,9 @@ static Suite *waiting_suite(void)
     tcase_add_loop_test(c, a_fair_reader_gets_in_beside_a_reader, 3, 4);
     tcase_add_loop_test(c, a_fair_reader_stays_behind_a_writer, 1, 2);
     tcase_add_loop_test(c, a_fair_reader_stays_behind_a_writer, 3, 4);
+    tcase_add_loop_test(c, fair_keeps_the_order_of_arrival, 0, ARRIVALS * PER_ARRIVAL);
+    tcase_add_loop_test(c, fair_hears_of_a_lapse, 1, 2);
+    tcase_add_loop_test(c, fair_hears_of_a_lapse, 3, 4);
     tcase_add_loop_test(c, who_has_entered_is_told_when_it_is_released, 1, 2);
     tcase_add_loop_test(c, who_has_entered_is_told_when_it_is_released, 3, 4);
     tcase_add_loop_test(c, who_has_entered_is_told_when_it_lapses, 3, 4);

@@ -78,6 +78,15 @@ else
         end
     end
 
+    -- Among readers the last one makes room; the last but one does for a reader who waits to have the lock alone.
+    local function makes_room(key, part)
+        if not is_reader(part) then
+            return true
+        end
+        local live = shares(key)
+        return (live == 0 or live == 1 and call('EXISTS', key .. ':upgrade') == 1) and call('EXISTS', key) == 0
+    end
+
     -- Returns code and line.
     local function release(key, op, ticket, place, turn, part)
         forget_permit(key, part, op)
@@ -88,8 +97,7 @@ else
         if was_there and ticket ~= '-' then
             line_up(key, ticket, place)
         end
-        -- among readers the last but one makes room too: for a reader who wants the lock alone
-        local room = not is_reader(part) or shares(key) <= 1 and call('EXISTS', key) == 0
+        local room = makes_room(key, part)
         if turn ~= 'call' then
             return code, room and call('LLEN', key .. ':line') or 0
         elseif was_there and room then

@@ -299,6 +299,13 @@ static void judge_votes(struct exchange *x, int64_t now_ms)
         refuse_exchange(x, now_ms);
 }
 
+/* May a majority have done it, for all that is known (safety R21)? A look does nothing. */
+static bool may_be_confirmed(const struct exchange_part *p)
+{
+    return p->what != EXCHANGE_LOOK &&
+           exchange_count_may_have_done(p) >= quorum_need(p->exchange->broker->rounds.n);
+}
+
 static void on_exchange_asked(struct round *r, void *arg, int64_t now_ms)
 {
     struct exchange_part *p = arg;
@@ -309,7 +316,8 @@ static void on_exchange_asked(struct round *r, void *arg, int64_t now_ms)
         p->fence = quorum_token(&r->quorum);
     for (int i = 0; i < r->quorum.n; i++)
         p->said[i].is_unasked = r->votes[i].state == VOTE_UNSENT;
-    bool is_unknown = r->quorum.vetoed || round_answered(r) < quorum_need(r->quorum.n);
+    bool is_unknown =
+        r->quorum.vetoed || round_answered(r) < quorum_need(r->quorum.n) || may_be_confirmed(p);
     if (!p->won && is_unknown && !x->why)
         x->why = round_no_quorum(r, now_ms);
     if (--x->n_pending == 0)

@@ -159,22 +159,6 @@ void exchange_commit(struct exchange_part *p, round_fn fn, int64_t now_ms)
 
 /* ---- undone ---- */
 
-/* Returns whether master i has done it, or may have. */
-static bool may_have_done(const struct exchange_part *p, int i)
-{
-    const struct exchange_said *said = &p->said[i];
-    return said->kind == SAID_DONE || (said->kind == SAID_NOTHING && !said->is_unasked);
-}
-
-static bool may_be_done(const struct exchange_part *p)
-{
-    for (int i = 0; i < p->exchange->broker->rounds.n; i++) {
-        if (may_have_done(p, i))
-            return true;
-    }
-    return false;
-}
-
 static void release_op(struct exchange_part *p, const char *op, int64_t lease_ms, int64_t now_ms)
 {
     struct broker *b = p->exchange->broker;
@@ -223,7 +207,7 @@ void exchange_undo(struct exchange_part *p, bool pursues, int64_t now_ms)
 {
     int64_t left_ms = p->guess.expires_ms - now_ms;
     bool is_lone_end = p->what == EXCHANGE_END && p->exchange->n == 1;
-    if (p->what == EXCHANGE_LOOK || !may_be_done(p))
+    if (p->what == EXCHANGE_LOOK || exchange_count_may_have_done(p) == 0)
         return;
     if (is_lone_end && pursues && left_ms > 0)
         release_op(p, p->guess.op, left_ms, now_ms);
@@ -232,7 +216,7 @@ void exchange_undo(struct exchange_part *p, bool pursues, int64_t now_ms)
     if (is_lone_end || !is_held(&p->guess) || (p->what == EXCHANGE_END && left_ms <= 0))
         return;
     for (int i = 0; i < p->exchange->broker->rounds.n; i++) {
-        if (may_have_done(p, i))
+        if (exchange_may_have_done(p, i))
             put_back(p, i, now_ms);
     }
 }

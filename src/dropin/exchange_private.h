@@ -79,3 +79,6 @@ void exchange_result(const struct exchange_part *, struct truth *out);
 /* Count the masters that have done it, and those that say that something else stands there. */
 int exchange_count_done(const struct exchange_part *);
 int exchange_count_held(const struct exchange_part *);
+/* Master i has done it, or may have: it was asked, and has not said otherwise. */
+bool exchange_may_have_done(const struct exchange_part *, int i);
+int exchange_count_may_have_done(const struct exchange_part *);

@@ -169,6 +169,20 @@ int exchange_count_held(const struct exchange_part *p)
     return n;
 }
 
+bool exchange_may_have_done(const struct exchange_part *p, int i)
+{
+    const struct exchange_said *said = &p->said[i];
+    return said->kind == SAID_DONE || (said->kind == SAID_NOTHING && !said->is_unasked);
+}
+
+int exchange_count_may_have_done(const struct exchange_part *p)
+{
+    int n = 0;
+    for (int i = 0; i < p->exchange->broker->rounds.n; i++)
+        n += exchange_may_have_done(p, i);
+    return n;
+}
+
 /* ---- a majority ---- */
 
 static bool is_same_truth(const struct truth *a, const struct truth *b)

@@ -36,11 +36,11 @@ static struct order orders[ORDERS];
 
 static struct client {
     int index;
+    bool lost; /* native: it has been told that a hold is lost, or may not have been */
     struct order *order;
     struct order_op *op; /* under way */
     int64_t quiet_until_ms;
     int64_t relied_us[ORDER_NAMES]; /* until when it relied on them before `op` */
-    bool lost; /* native: it has been told that a hold is lost, or may not have been */
 } clients[CLIENTS];
 
 static uint64_t seed;

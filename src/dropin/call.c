@@ -51,6 +51,7 @@ void dropin_close(struct dropin *d, int64_t now_ms)
         if (c->state == CALL_WAITS || c->state == CALL_PAUSES)
             call_fail(c, call_closed);
     }
+    exchange_close(d->broker);
     broker_end(d->broker, now_ms);
     call_end_checks(d);
     call_tell_finished(d);
@@ -71,6 +72,7 @@ void dropin_free(struct dropin *d)
     if (!d)
         return;
     struct dropin_call *c;
+    exchange_close(d->broker);
     assert(TAILQ_EMPTY(&d->calls) && TAILQ_EMPTY(&d->finished));
     while ((c = TAILQ_FIRST(&d->spares))) {
         TAILQ_REMOVE(&d->spares, c, listed);

@@ -20,23 +20,7 @@
 /* Rounds of commit for one name: more are no race between brokers any more. */
 enum { COMMITS_MAX = 8 };
 
-/* The last change that was asked for of each lock, of those that are not over. */
-static struct exchange_part *last_changes;
-
 /* ---- its parts ---- */
-
-static void note_change(struct exchange_part *p)
-{
-    struct exchange_part *old;
-    if (p->what == EXCHANGE_LOOK)
-        return;
-    HASH_FIND_PTR(last_changes, &p->lock, old);
-    if (old) {
-        old->superseded = true;
-        HASH_DEL(last_changes, old);
-    }
-    HASH_ADD_PTR(last_changes, lock, p);
-}
 
 static void begin_part(struct exchange *x, struct exchange_part *p,
                        const struct exchange_item *item)
@@ -53,14 +37,13 @@ static void begin_part(struct exchange *x, struct exchange_part *p,
     buf_append(&p->text, item->text, item->len);
     broker_op_text(b, ++b->last_op, p->op);
     p->said = pool_get((size_t)b->rounds.n * sizeof *p->said);
-    note_change(p);
+    p->lock->n_changes += p->what != EXCHANGE_LOOK;
+    p->n_changes = p->lock->n_changes;
 }
 
 static void end_part(struct exchange_part *p)
 {
     struct broker *b = p->exchange->broker;
-    if (p->what != EXCHANGE_LOOK && !p->superseded)
-        HASH_DEL(last_changes, p);
     for (int i = 0; i < b->rounds.n; i++)
         truth_fini(&p->said[i].truth);
     pool_put(p->said, (size_t)b->rounds.n * sizeof *p->said);
@@ -100,6 +83,13 @@ static void call_up(struct exchange_part *p, int64_t now_ms)
         tickets_call(b, p->lock, agreed, now_ms);
 }
 
+/* Of what a majority has confirmed. */
+static void make_whole(struct exchange_part *p, int64_t now_ms)
+{
+    exchange_heal(p, now_ms);
+    exchange_repair_note(p, now_ms);
+}
+
 /* All masters have answered that ever will. */
 static void on_done(struct round *r, void *arg, int64_t now_ms)
 {
@@ -110,7 +100,7 @@ static void on_done(struct round *r, void *arg, int64_t now_ms)
     x->n_rounds--;
     call_up(p, now_ms);
     if (x->ended && x->confirmed)
-        exchange_heal(p, now_ms);
+        make_whole(p, now_ms);
     free_exchange_if_over(x);
 }
 
@@ -119,7 +109,7 @@ static void confirmed_part(struct exchange_part *p, int64_t now_ms)
     p->calls_up = p->what == EXCHANGE_END && !broker_has_one_master(p->exchange->broker);
     call_up(p, now_ms);
     if (!p->round)
-        exchange_heal(p, now_ms);
+        make_whole(p, now_ms);
 }
 
 /* ---- the end ---- */
@@ -197,8 +187,11 @@ static void confirm(struct exchange *x, int64_t now_ms)
         fail_exchange(x, now_ms);
         return;
     }
-    for (int i = 0; i < x->n; i++)
+    for (int i = 0; i < x->n; i++) {
         exchange_result(&x->parts[i], &x->items[i].truth);
+        if (x->parts[i].what == EXCHANGE_LOOK)
+            x->parts[i].guess.expires_ms = x->items[i].truth.expires_ms;
+    }
     end_exchange(x, EXCHANGE_CONFIRMED, NULL, now_ms);
 }
 

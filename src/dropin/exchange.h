@@ -34,6 +34,9 @@
  *   (R3). Neither is a vote. Confirmed versions of a hold never have the same number, so none is
  *   lost by it. Not once this
  *   broker has asked for another change there (R7); those of other brokers leave a tombstone.
+ * - Until it stands on all masters its broker looks at it again (exchange_repair.c). A look that is
+ *   confirmed makes good what it finds missing, by the same messages; but where nothing stands only
+ *   the broker that made the last change plants it: of an end of its own it leaves no tombstone.
  * - A copy of what created a hold that another broker has ended meets a tombstone, one of our own
  *   the number of a later call (R2). A master that has restarted has no vote (R5).
  */
@@ -102,3 +105,5 @@ typedef void (*exchange_fn)(struct exchange_item *items, int n, enum exchange_en
  * or by an earlier exchange), and the caller's to end. No name comes twice. */
 void exchange_start(struct broker *, struct exchange_item *items, int n, exchange_fn on_end,
                     void *arg, int64_t now_ms);
+/* Gives up what is still to be made whole. Before broker_fini(), and after it. */
+void exchange_close(struct broker *);

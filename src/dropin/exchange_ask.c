@@ -28,10 +28,15 @@ static const char *expected(const struct exchange_part *p)
     return is_held(&p->guess) ? p->guess.op : "free";
 }
 
-static bool is_of(const struct broker *b, const char *op)
+bool exchange_is_ours(const struct broker *b, const char *op)
 {
     size_t len = strlen(b->id);
     return strncmp(op, b->id, len) == 0 && op[len] == '.';
+}
+
+bool exchange_is_superseded(const struct exchange_part *p)
+{
+    return p->n_changes != p->lock->n_changes;
 }
 
 /* For how long the operation that was guessed is remembered as gone: that of another broker. An end
@@ -42,7 +47,7 @@ static int64_t exchange_tomb_ms(const struct exchange_part *p)
     if (p->what == EXCHANGE_LOOK || !is_held(&p->guess))
         return 0;
     bool may_come_back = p->what == EXCHANGE_END && p->exchange->n > 1;
-    return is_of(b, p->guess.op) && !may_come_back ? 0 : broker_tomb_ms(b);
+    return exchange_is_ours(b, p->guess.op) && !may_come_back ? 0 : broker_tomb_ms(b);
 }
 
 static struct args *begin_exchange_args(const struct exchange_part *p, int64_t now_ms)
@@ -65,12 +70,18 @@ static void write_version(char out[VERSION_MAX], int64_t token, int64_t number, 
         snprintf(out, VERSION_MAX, "%" PRId64, token);
 }
 
+/* Returns the number of the version of the hold that was guessed, once it is done. */
+static int64_t new_number(const struct exchange_part *p)
+{
+    return p->guess.number + (p->what == EXCHANGE_IN_PLACE);
+}
+
 static void write_new_version(const struct exchange_part *p, char out[VERSION_MAX])
 {
     if (p->what == EXCHANGE_NEW)
         write_version(out, p->floor, 0, p->op);
     else
-        write_version(out, p->guess.token, p->guess.number + 1, p->guess.birth);
+        write_version(out, p->guess.token, new_number(p), p->guess.birth);
 }
 
 static void write_hold(const char *op, int64_t fence, const char *version, int64_t lease_ms,
@@ -162,8 +173,11 @@ void exchange_commit(struct exchange_part *p, round_fn fn, int64_t now_ms)
 static void release_op(struct exchange_part *p, const char *op, int64_t lease_ms, int64_t now_ms)
 {
     struct broker *b = p->exchange->broker;
-    const struct release_what what = {
-        op, {LOCK_EXCLUSIVE, 0, 0}, NULL, lease_ms, is_of(b, op) ? RELEASE_ASKED : RELEASE_FOREIGN};
+    const struct release_what what = {op,
+                                      {LOCK_EXCLUSIVE, 0, 0},
+                                      NULL,
+                                      lease_ms,
+                                      exchange_is_ours(b, op) ? RELEASE_ASKED : RELEASE_FOREIGN};
     release_hold(b, p->lock, &what, NULL, NULL, NULL, now_ms);
 }
 
@@ -223,44 +237,81 @@ void exchange_undo(struct exchange_part *p, bool pursues, int64_t now_ms)
 
 /* ---- made good ---- */
 
-/* It stands there already in another form: what was guessed, or another version of the hold. That
- * an end arrives is seen to; another change is asked for again when it is seen to be missed. */
-static void heal_over(struct exchange_part *p, int i, int64_t left_ms, int64_t now_ms)
+/* Returns when it is over. */
+static int64_t over_ms(const struct exchange_part *p)
+{
+    bool is_kept = p->what == EXCHANGE_LOOK || p->what == EXCHANGE_END;
+    return is_kept ? p->guess.expires_ms : p->exchange->sent_ms + p->lease_ms;
+}
+
+static const char *op_of(const struct exchange_part *p)
+{
+    return p->what == EXCHANGE_LOOK ? p->guess.op : p->op;
+}
+
+static const struct buf *text_of(const struct exchange_part *p)
+{
+    return p->what == EXCHANGE_LOOK ? &p->guess.text : &p->text;
+}
+
+/* Writes what a majority has confirmed. */
+static void write_confirmed(const struct exchange_part *p, int64_t now_ms)
+{
+    char version[VERSION_MAX];
+    clear_text(&hold);
+    if (p->what == EXCHANGE_END) {
+        buf_append(&hold, "-", 1);
+        return;
+    }
+    write_new_version(p, version);
+    write_hold(op_of(p), p->fence, version, over_ms(p) - now_ms, text_of(p));
+}
+
+/* Puts what was confirmed over the hold of operation `expect`, or over versions of the same hold;
+ * `tomb_ms`: that operation is remembered as gone. That an end arrives is seen to; all else is
+ * asked for again as long as it is missing (exchange_repair.c). */
+static void heal_over(struct exchange_part *p, int i, const char *expect, int64_t tomb_ms,
+                      int64_t now_ms)
 {
     struct rounds *r = &p->exchange->broker->rounds;
     struct args *it = begin_exchange_args(p, now_ms);
-    write_new_hold(p, p->fence);
+    write_confirmed(p, now_ms);
     clear_text(&wish);
     buf_printf(&wish, "lease=%" PRId64 " token=kept tomb=%" PRId64 " by=%s as=heal seq=",
-               ends_there_ms(p, i, now_ms + left_ms, now_ms), exchange_tomb_ms(p), p->op);
+               ends_there_ms(p, i, over_ms(p), now_ms), tomb_ms, p->op);
     if (is_held(&p->guess))
-        buf_printf(&wish, "%" PRId64 ".%" PRId64 "/%s", p->guess.token,
-                   p->guess.number + (p->what == EXCHANGE_IN_PLACE), p->guess.birth);
+        buf_printf(&wish, "%" PRId64 ".%" PRId64 "/%s", p->guess.token, new_number(p),
+                   p->guess.birth);
     else
         buf_append(&wish, "-", 1);
     buf_printf(&wish, " time=- group=-");
-    args_str(it, expected(p));
+    args_str(it, expect);
     add_text(it, &hold);
     add_text(it, &wish);
     if (p->what == EXCHANGE_END)
-        round_owe(r, i, SCRIPT_EXCHANGE, it, left_ms, now_ms);
+        round_owe(r, i, SCRIPT_EXCHANGE, it, over_ms(p) - now_ms, now_ms);
     else
         round_tell(r, i, SCRIPT_EXCHANGE, it, now_ms);
 }
 
-static void plant_hold(struct exchange_part *p, int i, int64_t left_ms, int64_t now_ms)
+void exchange_heal_over_rival(struct exchange_part *p, int i, const char *op, int64_t now_ms)
+{
+    heal_over(p, i, op, broker_tomb_ms(p->exchange->broker), now_ms);
+}
+
+static void plant_hold(struct exchange_part *p, int i, int64_t now_ms)
 {
     struct rounds *r = &p->exchange->broker->rounds;
     struct args *it = args_begin(p->lock->name, p->lock->name_len);
     char counter[TOKEN_COUNTER_MAX + 1], version[VERSION_MAX];
     rounds_counter(r, p->lock->name, p->lock->name_len, counter);
     write_new_version(p, version);
-    args_str(it, p->op);
-    args_text(it, buf_head(&p->text), buf_len(&p->text));
+    args_str(it, op_of(p));
+    args_text(it, buf_head(text_of(p)), buf_len(text_of(p)));
     args_int(it, p->fence);
     args_int(it, 1);
     args_str(it, version);
-    args_int(it, left_ms);
+    args_int(it, over_ms(p) - now_ms);
     args_str(it, counter);
     args_str(it, "0");
     args_str(it, "-");
@@ -269,38 +320,60 @@ static void plant_hold(struct exchange_part *p, int i, int64_t left_ms, int64_t 
 
 /* A master that has not answered must still hear that this has ended, of which it can have no
  * earlier version. */
-static void owe(struct exchange_part *p, int i, int64_t left_ms, int64_t now_ms)
+static void owe_end(struct exchange_part *p, int i, int64_t now_ms)
 {
+    struct rounds *r = &p->exchange->broker->rounds;
     struct args *it = args_begin(p->lock->name, p->lock->name_len);
     clear_text(&wish);
     buf_printf(&wish, "%s tomb=%" PRId64 " ticket=- place=keep next=wait part=-", p->guess.op,
                exchange_tomb_ms(p));
     add_text(it, &wish);
-    round_owe(&p->exchange->broker->rounds, i, SCRIPT_RELEASE, it, left_ms, now_ms);
+    round_owe(r, i, SCRIPT_RELEASE, it, over_ms(p) - now_ms, now_ms);
 }
 
-static void heal_at(struct exchange_part *p, int i, int64_t left_ms, int64_t now_ms)
+static bool shows_nothing(const struct exchange_part *p, int i)
 {
     const struct exchange_said *said = &p->said[i];
-    bool is_free = said->kind == SAID_OTHER ? said->truth.kind == TRUTH_FREE
-                                            : said->kind == SAID_AS_GUESS && !is_held(&p->guess);
+    return said->kind == SAID_OTHER ? said->truth.kind == TRUTH_FREE
+                                    : said->kind == SAID_AS_GUESS && !is_held(&p->guess);
+}
+
+static void heal_change_at(struct exchange_part *p, int i, int64_t now_ms)
+{
+    const struct exchange_said *said = &p->said[i];
     bool is_silent = said->kind == SAID_NOTHING, ends = p->what == EXCHANGE_END;
     if (is_silent && ends && p->guess.number == 0)
-        owe(p, i, left_ms, now_ms);
-    else if ((is_silent || is_free) && !ends)
-        plant_hold(p, i, left_ms, now_ms);
+        owe_end(p, i, now_ms);
+    else if ((is_silent || shows_nothing(p, i)) && !ends)
+        plant_hold(p, i, now_ms);
     else if (is_silent || said->kind == SAID_AS_GUESS || is_held(&said->truth))
-        heal_over(p, i, left_ms, now_ms);
+        heal_over(p, i, expected(p), exchange_tomb_ms(p), now_ms);
+}
+
+/* A hold is planted only by the broker that has made its last change: only of that it is known that
+ * nothing of it comes behind its end (R2). A master that was not asked may be in quarantine. */
+static void heal_looked_at(struct exchange_part *p, int i, int64_t now_ms)
+{
+    const struct exchange_said *said = &p->said[i];
+    bool may_plant = exchange_is_ours(p->exchange->broker, p->guess.op);
+    if (said->kind == SAID_OTHER && is_held(&said->truth))
+        heal_over(p, i, expected(p), 0, now_ms);
+    else if (may_plant && (said->is_unasked || shows_nothing(p, i)))
+        plant_hold(p, i, now_ms);
 }
 
 void exchange_heal(struct exchange_part *p, int64_t now_ms)
 {
-    bool ends = p->what == EXCHANGE_END;
-    int64_t over_ms = ends ? p->guess.expires_ms : p->exchange->sent_ms + p->lease_ms;
-    if (p->what == EXCHANGE_LOOK || (p->superseded && !ends) || over_ms <= now_ms)
+    bool looks = p->what == EXCHANGE_LOOK;
+    if ((looks && p->guess.kind != TRUTH_DROPIN) || over_ms(p) <= now_ms ||
+        (exchange_is_superseded(p) && p->what != EXCHANGE_END))
         return;
     for (int i = 0; i < p->exchange->broker->rounds.n; i++) {
-        if (p->said[i].kind != SAID_DONE)
-            heal_at(p, i, over_ms - now_ms, now_ms);
+        if (p->said[i].kind == SAID_DONE)
+            continue;
+        if (looks)
+            heal_looked_at(p, i, now_ms);
+        else
+            heal_change_at(p, i, now_ms);
     }
 }

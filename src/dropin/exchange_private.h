@@ -1,8 +1,7 @@
 #pragma once
 /* Between the files of exchange: exchange.c leads it, exchange_ask.c says what the masters are
- * asked, exchange_truth.c reads what they have said. */
-#include <uthash.h>
-
+ * asked, exchange_truth.c reads what they have said, exchange_repair.c asks again where a hold is
+ * missing. */
 #include "dropin/exchange.h"
 #include "lock/broker_state.h"
 
@@ -31,9 +30,9 @@ struct exchange_part {
     uint8_t what; /* enum exchange_what */
     bool wants_time;
     bool won, agreed; /* its first round: by a majority; which gave one token */
-    bool superseded;  /* this broker has asked for another change there */
     bool calls_up;    /* of an end that is confirmed: the next in the line is still to be called */
     uint8_t commits;
+    uint32_t n_changes;         /* of the lock, with this one */
     char op[BROKER_OP_MAX + 1]; /* under which it is written; of an end: what its tombstone says */
     struct buf text;            /* the new state */
     int64_t lease_ms;
@@ -41,7 +40,6 @@ struct exchange_part {
     int64_t fence;              /* the token that it has got; of IN_PLACE: keeps */
     struct round *round;        /* NULL: all have answered */
     struct exchange_said *said; /* one a master */
-    UT_hash_handle hh;          /* in the table of the last change of each lock, by `lock` */
 };
 
 struct exchange {
@@ -65,8 +63,18 @@ struct round *exchange_ask(struct exchange_part *, round_fn, int64_t now_ms);
 void exchange_commit(struct exchange_part *, round_fn, int64_t now_ms);
 /* Undoes it where it has been done, or may have been. `pursues`: an end goes on instead. */
 void exchange_undo(struct exchange_part *, bool pursues, int64_t now_ms);
-/* Makes a confirmed change good where it was missed. */
+/* Makes what was confirmed good where it was missed: a change, or what was looked at. */
 void exchange_heal(struct exchange_part *, int64_t now_ms);
+/* Puts it over the hold of this operation, which is of nobody, at master i. */
+void exchange_heal_over_rival(struct exchange_part *, int i, const char *op, int64_t now_ms);
+/* Tells whether this broker has asked for another change there. */
+bool exchange_is_superseded(const struct exchange_part *);
+/* Tells whether an operation is of this broker. */
+bool exchange_is_ours(const struct broker *, const char *op);
+
+/* ---- exchange_repair.c ---- */
+/* Takes note of which masters have what was confirmed, when all have answered that ever will. */
+void exchange_repair_note(struct exchange_part *, int64_t now_ms);
 
 /* ---- exchange_truth.c ---- */
 /* Notes what master i has answered. */

@@ -163,6 +163,7 @@ struct lock {
     uint32_t hash;
     uint32_t refs;      /* requests and rounds under way that point here */
     uint32_t n_leaving; /* of its holds, those that are to be released */
+    uint32_t n_changes; /* drop-in: asked for so often while something referred to it */
     uint16_t name_len;
     uint8_t todo; /* what is to be done next: bits of work.h */
     char name[];  /* and a NUL */

@@ -415,22 +415,185 @@ START_TEST(an_earlier_version_ends_as_well)
     keep(0, does(0, EXCHANGE_IN_PLACE, &kept[0], "b"));
     world_run_ms(1000);
     fake_master_break(world.brokers[0].masters[2]);
-    if (_i) /* it is there again, and the answer says what it has */
-        story_cut(0, 2, false);
-    world_run_ms(3000);
-    ck_stands("b", "b", "a");
-    start_one(1, 0, EXCHANGE_END, &kept[0], NULL);
-    if (_i) {
-        world_run_ms(2);
-        story_cut(0, 2, true);
-        fake_master_break(world.brokers[0].masters[2]);
-    }
-    ends(1, EXCHANGE_CONFIRMED);
+    does(0, EXCHANGE_END, &kept[0], NULL);
     world_run_ms(1000);
     ck_stands("", "", "a");
     story_cut(0, 2, false);
     world_run_ms(3000);
     ck_stands("", "", "");
+    end();
+    drop_kept();
+}
+END_TEST
+
+/* ---- made whole ---- */
+
+/* Cut off from this master, and what was said to it is lost. */
+static void lose_link(int broker, int server)
+{
+    story_cut(broker, server, true);
+    fake_master_break(world.brokers[broker].masters[server]);
+}
+
+/* It is there for as long as it was asked for. */
+static void ck_lasts(int server, int64_t since_ms)
+{
+    int64_t left_ms = world_lock_at(server, "n")->left_ms,
+            passed_ms = sim_now_us() / 1000 - since_ms;
+    ck_assert_int_ge(left_ms, LEASE_MS - passed_ms - 20);
+    ck_assert_int_le(left_ms, LEASE_MS - passed_ms + 200);
+}
+
+/* The loser of a race has one master until it has undone it. */
+START_TEST(the_winner_gets_what_the_loser_had)
+{
+    begin(3, 2);
+    cut_all_but(1, 2, true);
+    story_cut(0, 2, true);
+    int64_t since_ms = sim_now_us() / 1000;
+    start_one(0, 0, EXCHANGE_NEW, NULL, "a");
+    start_one(1, 1, EXCHANGE_NEW, NULL, "b");
+    world_run_ms(20);
+    story_cut(0, 2, false);
+    story_cut(1, 2, true);
+    ends(0, EXCHANGE_CONFIRMED);
+    world_run_ms(1000);
+    ck_stands("a", "a", "b");
+    for (int i = 0; i < 3; i++)
+        story_cut(1, i, false);
+    world_run_ms(3000);
+    ck_stands("a", "a", "a");
+    ck_lasts(2, since_ms);
+    end();
+}
+END_TEST
+
+/* Taken, changed or handed over while a master could not be reached: it hears of it later. */
+START_TEST(what_a_master_missed_it_gets_later)
+{
+    static const enum exchange_what whats[] = {EXCHANGE_NEW, EXCHANGE_IN_PLACE, EXCHANGE_NEW};
+    begin(3, 1);
+    const struct truth *guess = _i == 0 ? NULL : keep(0, does(0, EXCHANGE_NEW, NULL, "a"));
+    lose_link(0, 2);
+    int64_t since_ms = sim_now_us() / 1000;
+    start_one(0, 0, whats[_i], guess, "b");
+    ends(0, EXCHANGE_CONFIRMED);
+    lose_link(0, 2);
+    world_run_ms(20000);
+    ck_stands("b", "b", _i == 0 ? "" : "a");
+    story_cut(0, 2, false);
+    world_run_ms(12000);
+    ck_stands("b", "b", "b");
+    ck_lasts(2, since_ms);
+    end();
+    drop_kept();
+}
+END_TEST
+
+/* What was missed has ended meanwhile, or is another: it does not come back. */
+START_TEST(what_has_ended_is_not_made_whole)
+{
+    begin(3, 2);
+    lose_link(0, 2);
+    keep(0, does(0, EXCHANGE_NEW, NULL, "a"));
+    lose_link(0, 2);
+    does(_i % 2, EXCHANGE_END, &kept[0], NULL);
+    if (_i > 1)
+        does(1, EXCHANGE_NEW, NULL, "b");
+    world_run_ms(5000);
+    story_cut(0, 2, false);
+    world_run_ms(12000);
+    if (_i > 1)
+        ck_stands("b", "b", "b");
+    else
+        ck_stands("", "", "");
+    end();
+    drop_kept();
+}
+END_TEST
+
+/* Its broker has died, a master has missed its last change, and somebody looks. */
+START_TEST(who_looks_makes_an_earlier_version_whole)
+{
+    begin(3, 2);
+    keep(0, does(0, EXCHANGE_NEW, NULL, "a"));
+    lose_link(0, 2);
+    keep(0, does(0, EXCHANGE_IN_PLACE, &kept[0], "b"));
+    world_broker_kill(0);
+    world_run_ms(1000);
+    ck_stands("b", "b", "a");
+    does(1, EXCHANGE_LOOK, &kept[0], NULL);
+    world_run_ms(20);
+    ck_stands("b", "b", "b");
+    ck_assert_str_eq(world_lock_at(2, "n")->op, kept[0].op);
+    end();
+    drop_kept();
+}
+END_TEST
+
+/* The same, of a master that has nothing: it is written anew, once its own broker has had the time
+ * to do it. */
+START_TEST(who_looks_writes_anew_what_is_left)
+{
+    begin(3, 2);
+    int64_t since_ms = sim_now_us() / 1000;
+    lose_link(0, 2);
+    keep(0, does(0, EXCHANGE_NEW, NULL, "a"));
+    world_broker_kill(0);
+    world_run_ms(1000);
+    does(1, EXCHANGE_LOOK, &kept[0], NULL);
+    world_run_ms(100);
+    ck_stands("a", "a", "");
+    world_run_ms(10000);
+    ck_stands("a", "a", "a");
+    ck_lasts(0, since_ms);
+    ck_lasts(2, since_ms);
+    end();
+    drop_kept();
+}
+END_TEST
+
+/* A look that no majority confirms makes nothing whole. */
+START_TEST(a_look_that_is_split_changes_nothing)
+{
+    begin(3, 3);
+    keep(0, does(0, EXCHANGE_NEW, NULL, "a"));
+    cut_all_but(0, 0, true);
+    cut_all_but(1, 1, true);
+    start_one(1, 0, EXCHANGE_IN_PLACE, &kept[0], "b");
+    start_one(2, 1, EXCHANGE_IN_PLACE, &kept[0], "c");
+    world_run_ms(20);
+    for (int i = 0; i < 2; i++) {
+        lose_link(i, 1 - i);
+        lose_link(i, 2);
+        world_broker_kill(i);
+    }
+    ck_stands("b", "c", "a");
+    start_one(3, 2, EXCHANGE_LOOK, &kept[0], NULL);
+    ck_truth(ends(3, EXCHANGE_REFUSED), TRUTH_SPLIT, NULL);
+    world_run_ms(12000);
+    ck_stands("b", "c", "a");
+    end();
+    drop_kept();
+}
+END_TEST
+
+/* What a dead broker should have ended is still there on one master: the next hold gets that one
+ * too, once it is certain that nobody can have it. */
+START_TEST(what_nobody_has_is_overwritten)
+{
+    begin(3, 2);
+    keep(0, does(0, EXCHANGE_NEW, NULL, "a"));
+    lose_link(0, 2);
+    does(0, EXCHANGE_END, &kept[0], NULL);
+    world_broker_kill(0);
+    world_run_ms(1000);
+    ck_stands("", "", "a");
+    does(1, EXCHANGE_NEW, NULL, "b");
+    world_run_ms(500);
+    ck_stands("b", "b", "a");
+    world_run_ms(12000);
+    ck_stands("b", "b", "b");
     end();
     drop_kept();
 }
@@ -774,7 +937,14 @@ static Suite *exchange_suite(void)
     tcase_add_test(c, a_minority_is_no_truth);
     tcase_add_test(c, a_master_is_silent);
     tcase_add_test(c, nothing_is_made_good_behind_its_end);
-    tcase_add_loop_test(c, an_earlier_version_ends_as_well, 0, 2);
+    tcase_add_test(c, an_earlier_version_ends_as_well);
+    tcase_add_test(c, the_winner_gets_what_the_loser_had);
+    tcase_add_loop_test(c, what_a_master_missed_it_gets_later, 0, 3);
+    tcase_add_loop_test(c, what_has_ended_is_not_made_whole, 0, 4);
+    tcase_add_test(c, who_looks_makes_an_earlier_version_whole);
+    tcase_add_test(c, who_looks_writes_anew_what_is_left);
+    tcase_add_test(c, a_look_that_is_split_changes_nothing);
+    tcase_add_test(c, what_nobody_has_is_overwritten);
     tcase_add_test(c, a_late_create_finds_the_way_shut);
     tcase_add_test(c, a_master_that_lost_its_data_gets_it_back);
     tcase_add_test(c, an_end_that_failed_goes_on);

@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+#include "stats/libraries.h"
+
 enum { LIB_INFO_MAX = 64 };
 
 /* What may stand in CLIENT LIST without breaking its fields: no space, no control byte. */
@@ -54,6 +56,14 @@ void cmd_client_getname(struct cmd_call *c)
         resp_null(w);
 }
 
+static void count_by_library(struct session *s, const struct resp_arg *name)
+{
+    uint8_t library = library_find(name->ptr, name->len);
+
+    library_move(s->library, library);
+    s->library = library;
+}
+
 void cmd_client_setinfo(struct cmd_call *c)
 {
     bool is_name = cmd_word_is(&c->argv[2], "LIB-NAME");
@@ -65,6 +75,8 @@ void cmd_client_setinfo(struct cmd_call *c)
                         is_name ? "lib-name" : "lib-ver");
     else {
         set_text(is_name ? &c->session->lib_name : &c->session->lib_ver, &c->argv[3]);
+        if (is_name)
+            count_by_library(c->session, &c->argv[3]);
         cmd_reply_ok(c);
     }
 }

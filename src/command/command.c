@@ -21,6 +21,7 @@
 #include "command/monitor.h"
 #include "command/slowlog.h"
 #include "session/pubsub.h"
+#include "stats/libraries.h"
 #include "stats/stats.h"
 
 enum {
@@ -311,7 +312,10 @@ bool cmd_dispatch(struct session *s, int argc, const struct resp_arg *argv, int6
     bool again = s->login != NULL;
 
     assert(argc > 0);
-    stats.total_commands_processed += !again;
+    if (!again) {
+        stats.total_commands_processed++;
+        library_count(s->library);
+    }
     charged = argc > USUAL_ARGS ? (argc - USUAL_ARGS) * ARG_INSTRUCTIONS : 0;
     run_call(&c, again, now_us);
     if (c.replied)

@@ -177,6 +177,7 @@ static void show_all_drop_in(struct server *s, struct looking *l)
     l->n_holds = 0;
     do {
         cursor = dropin_scan(s->dropin, cursor, show_drop_in, l, l->now_ms);
+        l->n_holds++; /* a bucket may have none */
     } while (cursor && l->n_holds < HOLDS_LOOKED_AT);
     for (struct http_row *row = l->view->holds; row < l->view->holds + l->view->n_holds; row++)
         if (row->state)

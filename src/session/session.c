@@ -17,6 +17,7 @@
 #include "base/util.h"
 #include "session/login.h"
 #include "session/user.h"
+#include "stats/libraries.h"
 
 enum {
     HELD_SMALL = 64,    /* bytes kept without a block of their own: nearly every immediate reply */
@@ -84,6 +85,7 @@ void session_init(struct session *s, uint64_t id, const struct session_events *e
         .created_ms = now_ms,
         .last_ms = now_ms,
     };
+    library_move(-1, s->library);
     TAILQ_INIT(&s->requests);
     TAILQ_INIT(&s->multilocks);
     LIST_INIT(&s->holds);
@@ -122,6 +124,7 @@ void session_fini(struct session *s, int64_t now_ms)
     user_unref(s->own_user);
     s->own_user = NULL;
     free(s->name);
+    library_move(s->library, -1);
     free(s->lib_name);
     free(s->lib_ver);
     buf_fini(&s->held);

@@ -102,6 +102,7 @@ struct session {
     char *name;                               /* CLIENT SETNAME; NULL: none */
     char *lib_name, *lib_ver;                 /* CLIENT SETINFO; NULL: none */
     int64_t created_ms, last_ms;
+    uint8_t library; /* what counts it by its lib_name, see stats/libraries.h */
     uint16_t last_cmd;
     uint8_t proto; /* 2 or 3 */
     uint8_t db;    /* SELECT; names of another one than 0 are other names, see command/names.c */

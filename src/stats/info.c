@@ -10,6 +10,7 @@
 #include <strings.h>
 
 #include "base/buf.h"
+#include "stats/libraries.h"
 
 typedef void (*section_fn)(struct buf *out, const struct stats_gauges *g);
 
@@ -243,6 +244,15 @@ static void info_masters(struct buf *out, const struct stats_gauges *g)
     }
 }
 
+static void info_libraries(struct buf *out)
+{
+    const struct library *l;
+
+    for (size_t i = 0; (l = library_row(i)); i++)
+        buf_printf(out, "library%zu:name=%s,connections=%lld,commands=%llu\r\n", i, l->name,
+                   (long long)l->connections, (unsigned long long)l->commands);
+}
+
 static void section_holdfast(struct buf *out, const struct stats_gauges *g)
 {
     for (const struct stats_gauge_row *row = stats_gauge_rows; row->field; row++)
@@ -253,6 +263,7 @@ static void section_holdfast(struct buf *out, const struct stats_gauges *g)
                       g->locks_held_drop_in);
     put_field_int(out, "masters", (int64_t)g->masters_len);
     info_masters(out, g);
+    info_libraries(out);
     info_counters(out, STATS_SECTION_HOLDFAST);
     for (const struct stats_hist_row *row = stats_hist_rows; row->field; row++) {
         const struct hist *hist = stats_hist(row);

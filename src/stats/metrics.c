@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "stats/libraries.h"
 
 /* Powers of two of a microsecond, which are ends of buckets in struct hist: 64 us to 36 minutes. */
 static const unsigned le_exponents[] = {6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16,
@@ -82,6 +83,22 @@ static void metrics_errors(struct buf *out)
     for (size_t i = 0; (error = stats_error_row(i)); i++)
         buf_printf(out, "%s{code=\"%s\"} %llu\n", metric, error->code,
                    (unsigned long long)error->count);
+}
+
+static void metrics_libraries(struct buf *out)
+{
+    static const char connections[] = "holdfast_library_connections";
+    static const char commands[] = "holdfast_library_commands_total";
+    const struct library *l;
+
+    put_help(out, connections, "gauge", "Connections, by client library.");
+    for (size_t i = 0; (l = library_row(i)); i++)
+        buf_printf(out, "%s{library=\"%s\"} %lld\n", connections, l->name,
+                   (long long)l->connections);
+    put_help(out, commands, "counter", "Requests, by client library.");
+    for (size_t i = 0; (l = library_row(i)); i++)
+        buf_printf(out, "%s{library=\"%s\"} %llu\n", commands, l->name,
+                   (unsigned long long)l->commands);
 }
 
 /* Commands that nobody has sent are left out: they would be most of the text. */
@@ -267,4 +284,5 @@ void stats_metrics(struct buf *out, const struct stats_gauges *gauges)
     }
     metrics_commands(out);
     metrics_errors(out);
+    metrics_libraries(out);
 }

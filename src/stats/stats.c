@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "stats/libraries.h"
+
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #else
@@ -152,6 +154,7 @@ void stats_reset(void)
     struct stats_command *command;
 
     memset(&stats, 0, sizeof stats);
+    libraries_reset();
     memset(errors + 1, 0, sizeof errors - sizeof errors[0]);
     errors[0].count = 0;
     errors_len = 1;

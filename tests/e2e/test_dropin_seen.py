@@ -213,3 +213,38 @@ def test_figures_of_calls(broker, taker):
     metrics = Http(broker).metrics()
     assert value(metrics, "holdfast_drop_in_calls_total") == 3 and value(metrics, "holdfast_locks_held", type="drop_in") == 1
     assert value(metrics, "holdfast_drop_in_scripts") == 1 and value(metrics, "holdfast_drop_in_names") == 1
+
+
+# Client libraries
+
+def libraries(broker):
+    rows = [value.split(",") for key, value in broker.info().items() if re.fullmatch(r"library\d+", key)]
+    maps = [dict(field.split("=", 1) for field in row) for row in rows]
+    return {row["name"]: (int(row["connections"]), int(row["commands"])) for row in maps}
+
+
+def test_connections_and_commands_by_library(broker, taker, clients):
+    other = clients(broker)
+    other.cmd("CONFIG", "RESETSTAT")
+    for name in ("go-redis(,go1.21.0)", 'a"b\\c,d=e'):
+        assert other.cmd("CLIENT", "SETINFO", "LIB-NAME", name) == "OK"
+    assert taker.cmd("SET", "job", "v", "NX", "PX", 60000) == "OK" and other.cmd("PING") == "PONG"
+    seen = libraries(broker)
+    assert seen["redis-py"] == (1, 1) and seen["a_b_c_d_e"] == (1, 1) and seen["go-redis"] == (0, 1)
+    assert seen["unknown"][0] >= 1
+    metrics = Http(broker).metrics()
+    assert value(metrics, "holdfast_library_connections", library="redis-py") == 1
+    assert value(metrics, "holdfast_library_commands_total", library="redis-py") == 1
+    taker.close()
+    wait_for("the end of the connection", lambda: libraries(broker)["redis-py"] == (0, 1))
+
+
+def test_libraries_are_bounded(broker, clients):
+    client = clients(broker)
+    for i in range(100):
+        assert client.cmd("CLIENT", "SETINFO", "LIB-NAME", "lib%d" % i) == "OK"
+    assert client.cmd("PING") == "PONG"
+    seen = libraries(broker)
+    assert len(seen) <= 34 and seen["other"][0] == 1 and seen["other"][1] >= 60
+    assert client.cmd("CLIENT", "SETINFO", "LIB-NAME", "lib3") == "OK"
+    assert libraries(broker)["lib3"][0] == 1 and libraries(broker)["other"][0] == 0

@@ -65,7 +65,7 @@ static bool copy_op(char out[DROPIN_OP_MAX + 1], const char *op, size_t len)
  * changed since it was taken. */
 static bool take_version(const char **text, const char *end, struct truth *out)
 {
-    size_t len;
+    size_t len = 0;
     const char *word = take_truth_word(text, end, "seq", &len);
     const char *slash = word ? memchr(word, '/', len) : NULL;
     strcpy(out->birth, out->op);

@@ -8,7 +8,8 @@
 Instructions do not depend on what else the machine does, as times do. The daemon runs twice with different
 numbers of requests, and the difference counts: start and end cancel out. These pairs are counted: a LOCK of a free
 lock with its UNLOCK; the same by commands of Redis, SET NX PX with DEL, or with the script that compares and deletes;
-and a hand-over, where a LOCK WAIT is served by the UNLOCK of another connection. Each is counted one by one, which is
+a hand-over, where a LOCK WAIT is served by the UNLOCK of another connection; and a LOCK with its UNLOCK once more, by a
+daemon that mirrors. Each is counted one by one, which is
 dominated by the turn of the loop (and in Redis by the script call), and 32 at a time: 32 free locks are asked for in
 one write, 32 hand-overs are from 32 connections to 32 others, as nothing is begun behind a LOCK WAIT on its
 connection. Figures depend on the compiler and its flags, or on the version of Redis:
@@ -123,7 +124,9 @@ def connections(proc, size):
         yield [stack.enter_context(proc.connect()) for _ in range(2 * size)]
 
 
-# The name of a way: what a round does, pairs a round, rounds that count.
+MIRROR = ("-o", "drop_in.mirror=yes")
+
+# The name of a way: what a round does, pairs a round, rounds that count; options of the daemon.
 WAYS = {
     "one by one": (free_locks, 1, 300),
     "32 at a time": (free_locks, 32, 100),
@@ -133,14 +136,20 @@ WAYS = {
     "SET and EVALSHA, 32 at a time": (set_and_compare, 32, 100),
     "hand-over, one by one": (hand_overs, 1, 300),
     "hand-over, 32 at a time": (hand_overs, 32, 100),
+    "mirror, one by one": (free_locks, 1, 300, MIRROR),
+    "mirror, 32 at a time": (free_locks, 32, 100, MIRROR),
 }
 
 
-def run(directory, redis, way, size, rounds):
+def make_daemon(directory, redis, args, wrapper=()):
+    return HoldfastProc(directory, {"a": redis.url}, {"lease": "30s", "request_timeout": "5s"}, args=args, wrapper=wrapper)
+
+
+def run(directory, redis, way, size, rounds, args):
     """Instructions of a daemon's whole life with so many rounds, and the file of callgrind."""
     out = os.path.join(directory, "callgrind.%s.%d.%d" % (way.__name__, size, rounds))
     wrapper = ["valgrind", "--tool=callgrind", "-q", "--callgrind-out-file=%s" % out]
-    proc = HoldfastProc(directory, {"a": redis.url}, {"lease": "30s", "request_timeout": "5s"}, wrapper=wrapper)
+    proc = make_daemon(directory, redis, args, wrapper)
     proc.start()
     with connections(proc, size) as clients:
         for i in range(rounds):
@@ -150,10 +159,10 @@ def run(directory, redis, way, size, rounds):
     return counted(out), out
 
 
-def count(directory, redis, way, size, rounds):
+def count(directory, redis, way, size, rounds, args=()):
     """Instructions of one pair. A busy machine cuts what was one write in two, which adds some."""
-    few, _ = run(directory, redis, way, size, WARM_UP)
-    many, out = run(directory, redis, way, size, WARM_UP + rounds)
+    few, _ = run(directory, redis, way, size, WARM_UP, args)
+    many, out = run(directory, redis, way, size, WARM_UP + rounds, args)
     return round((many - few) / (rounds * size)), out
 
 
@@ -168,12 +177,12 @@ def control(redis, what):
                    stderr=subprocess.DEVNULL)
 
 
-def count_redis(directory, way, size, rounds):
+def count_redis(directory, way, size, rounds, args=()):
     """Instructions of redis-server for one pair; counted while it runs, as its start takes long."""
     out = os.path.join(directory, "redis.%s.%d" % (way.__name__, size))
     wrapper = ["valgrind", "--tool=callgrind", "-q", "--callgrind-out-file=%s" % out]
     with RedisProc(wrapper=wrapper) as redis:
-        proc = HoldfastProc(directory, {"a": redis.url}, {"lease": "30s", "request_timeout": "5s"})
+        proc = make_daemon(directory, redis, args)
         proc.start()
         with connections(proc, size) as clients:
             for i in range(WARM_UP):

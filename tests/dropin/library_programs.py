@@ -48,7 +48,8 @@ def npm():
     node = HERE / "node"
     where = fetch("npm-locks", [node / "package.json", node / "package-lock.json"],
                   ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", "--legacy-peer-deps"])
-    shutil.copy(node / "locks.js", where)   # modules are looked for from where the program lies
+    for program in ("locks.js", "contend.js"):
+        shutil.copy(node / program, where)   # modules are looked for from where the program lies
     return ["node", where / "locks.js"]
 
 

@@ -5,7 +5,7 @@
 # registries, not only Debian's and npm's; DROPIN_SEED (1) and DROPIN_PROGRAMS (so many of each kind and arrangement).
 set -u
 E2E_DIR=$(cd "$(dirname "$0")" && pwd)
-files="test_same_replies.py test_libraries.py test_differential.py"
+files="test_same_replies.py test_libraries.py test_mirror.py test_differential.py"
 [ "${HOLDFAST_LIBRARIES:-}" != all ] || files="test_more_libraries.py $files test_own_tests.py"
 E2E_FILES=${E2E_FILES:-$files}
 E2E_RESULTS=${DROPIN_RESULTS:-$PWD}

@@ -182,11 +182,11 @@ static void release_op(struct exchange_part *p, const char *op, int64_t lease_ms
 }
 
 /* Returns when a hold that ends at this time of ours ends by the clock of master i: rather later
- * than sooner. */
+ * than sooner, but little, as it may be put back again and again. */
 static int64_t ends_there_ms(const struct exchange_part *p, int i, int64_t expires_ms,
                              int64_t now_ms)
 {
-    enum { CLOCK_ERROR_MS = 100 };
+    enum { CLOCK_ERROR_MS = 2 };
     struct rounds *r = &p->exchange->broker->rounds;
     return rounds_master_ms(r, i, expires_ms, now_ms) + CLOCK_ERROR_MS;
 }

@@ -149,7 +149,13 @@ static size_t run_commands(struct client *c, const char *data, size_t len, int64
         switch (resp_parse(&c->parser, &c->set->scratch, data + used, len - used, &n)) {
         case RESP_MORE:
             *partial = true;
-            return used;
+            return used + n;
+        case RESP_REFUSED:
+            cmd_refuse_request(&c->session, p->error);
+            used += n;
+            left--;
+            c->set->turn_left--;
+            continue;
         case RESP_ERROR:
             refuse_protocol(c);
             return used;

@@ -323,6 +323,17 @@ bool cmd_dispatch(struct session *s, int argc, const struct resp_arg *argv, int6
     return !c.waits_for_login;
 }
 
+void cmd_refuse_request(struct session *s, const char *why)
+{
+    struct cmd_call c = {.session = s};
+
+    stats.total_commands_processed++;
+    library_count(s->library);
+    cmd_multi_spoil(s);
+    cmd_reply_error(&c, "LIMIT the request was not run: %s", why);
+    session_reply_end(s);
+}
+
 int cmd_cost(void)
 {
     return charged > 0 ? 1 + (int)(charged / CMD_INSTRUCTIONS) : 1;

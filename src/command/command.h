@@ -135,6 +135,8 @@ enum { CMD_INSTRUCTIONS = 4000 };
  * again after it. */
 bool cmd_dispatch(struct session *, int argc, const struct resp_arg *argv, int64_t now_ms,
                   int64_t now_us);
+/* Answers a request that was too large to be read: `why` is the end of the error. */
+void cmd_refuse_request(struct session *, const char *why);
 /* Returns how many usual commands the last one counts for: 1, or more if it charged for more
  * (cmd_charge). */
 int cmd_cost(void);

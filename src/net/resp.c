@@ -60,6 +60,8 @@ static void parser_rewind(struct resp_parser *parser)
     parser->args_want = -1;
     parser->args_got = 0;
     parser->arg_len = -1;
+    parser->too_large = -1;
+    parser->dropped = 0;
 }
 
 void resp_parser_init(struct resp_parser *parser, const struct resp_limits *limits)
@@ -147,6 +149,32 @@ static enum resp_result read_multibulk_header(struct resp_parser *parser,
     return RESP_REQUEST;
 }
 
+/* What is too large of a stranger closes the connection. */
+static enum resp_result fail_too_large(struct resp_parser *parser, struct resp_scratch *scratch,
+                                       int64_t count)
+{
+    const struct resp_limits *limits = parser->limits;
+
+    if ((size_t)count > limits->max_arg_len)
+        return parser_fail(parser, scratch, "invalid bulk length: %lld is over %s%zu",
+                           (long long)count, LIMIT(limits, "max_arg_len"), limits->max_arg_len);
+    return parser_fail(parser, scratch, "too big request: over %s%zu", LIMIT(limits, "max_request"),
+                       limits->max_request_len);
+}
+
+static enum resp_result refuse_too_large(struct resp_parser *parser, struct resp_scratch *scratch,
+                                         int64_t count)
+{
+    const struct resp_limits *limits = parser->limits;
+
+    if ((size_t)count > limits->max_arg_len)
+        (void)parser_fail(parser, scratch, "an argument of %lld bytes is over max_arg_len %zu",
+                          (long long)count, limits->max_arg_len);
+    else
+        (void)parser_fail(parser, scratch, "it is over max_request %zu", limits->max_request_len);
+    return RESP_REFUSED;
+}
+
 static enum resp_result read_bulk_header(struct resp_parser *parser, struct resp_scratch *scratch,
                                          const char *p, size_t len)
 {
@@ -173,15 +201,28 @@ static enum resp_result read_bulk_header(struct resp_parser *parser, struct resp
     }
     if (count < 0)
         return parser_fail(parser, scratch, "invalid bulk length");
-    if ((size_t)count > limits->max_arg_len)
-        return parser_fail(parser, scratch, "invalid bulk length: %lld is over %s%zu",
-                           (long long)count, LIMIT(limits, "max_arg_len"), limits->max_arg_len);
-    if (parser->pos + used + (size_t)count + 2 > limits->max_request_len)
-        return parser_fail(parser, scratch, "too big request: over %s%zu",
-                           LIMIT(limits, "max_request"), limits->max_request_len);
+    size_t end = parser->dropped + parser->pos + used + (size_t)count + 2;
+    bool is_larger = (size_t)count > limits->max_arg_len || end > limits->max_request_len;
+    if (is_larger && limits->of_strangers)
+        return fail_too_large(parser, scratch, count);
+    if (is_larger && parser->too_large < 0)
+        parser->too_large = count;
+    if (is_larger && end > RESP_DROPPED_MAX)
+        return parser_fail(parser, scratch, "too big request: over %d bytes", RESP_DROPPED_MAX);
     parser->arg_len = count;
     parser->pos += used;
     return RESP_REQUEST;
+}
+
+/* Goes over what there is of an argument of a request that is too large. */
+static void drop_argument(struct resp_parser *parser, size_t len)
+{
+    size_t n = len - parser->pos;
+
+    if (n > (size_t)parser->arg_len)
+        n = (size_t)parser->arg_len;
+    parser->pos += n;
+    parser->arg_len -= (int64_t)n;
 }
 
 /* Reads on from pos to the end of the request. `note`: puts the arguments into the scratch. */
@@ -201,6 +242,8 @@ static enum resp_result parse_multibulk(struct resp_parser *parser, struct resp_
             if (result != RESP_REQUEST)
                 return result;
         }
+        if (parser->too_large >= 0)
+            drop_argument(parser, len);
         const char *arg = data + parser->pos;
         size_t arg_len = (size_t)parser->arg_len;
         if (len - parser->pos < arg_len + 2)
@@ -302,8 +345,11 @@ static enum resp_result split_line(struct resp_parser *parser, struct resp_scrat
             return parser_fail(parser, scratch, "unbalanced quotes in request");
         size_t arg_len = (size_t)(out - arg);
         if (arg_len > limits->max_arg_len)
-            return parser_fail(parser, scratch, "invalid inline argument: %zu bytes are over %s%zu",
-                               arg_len, LIMIT(limits, "max_arg_len"), limits->max_arg_len);
+            return limits->of_strangers
+                       ? parser_fail(parser, scratch,
+                                     "invalid inline argument: %zu bytes are over %s%zu", arg_len,
+                                     LIMIT(limits, "max_arg_len"), limits->max_arg_len)
+                       : refuse_too_large(parser, scratch, (int64_t)arg_len);
         scratch_put(scratch, parser->args_got++, arg, arg_len);
     }
     return RESP_REQUEST;
@@ -331,7 +377,7 @@ static enum resp_result parse_inline(struct resp_parser *parser, struct resp_scr
                            LIMIT(parser->limits, "max_inline"), max);
     parser->args_got = 0;
     enum resp_result result = split_line(parser, scratch, data, end);
-    if (result == RESP_REQUEST)
+    if (result != RESP_ERROR)
         parser->pos = (size_t)(lf - data) + 1;
     return result;
 }
@@ -351,15 +397,26 @@ enum resp_result resp_parse(struct resp_parser *parser, struct resp_scratch *scr
     if (len == 0)
         return RESP_MORE;
 
-    if (data[0] != '*') {
+    if (data[0] != '*' && parser->too_large < 0) {
         result = parse_inline(parser, scratch, data, len);
     } else {
         bool resumed = parser->pos > 0;
         result = parse_multibulk(parser, scratch, data, len, !resumed);
-        if (result == RESP_REQUEST && resumed) {
+        if (result == RESP_REQUEST && resumed && parser->too_large < 0) {
             parser_rewind(parser);
             result = parse_multibulk(parser, scratch, data, len, true);
         }
+        if (result == RESP_REQUEST && parser->too_large >= 0)
+            result = refuse_too_large(parser, scratch, parser->too_large);
+    }
+    if (result == RESP_MORE && parser->too_large >= 0) {
+        *consumed = parser->pos;
+        parser->dropped += parser->pos;
+        parser->pos = 0;
+    }
+    if (result == RESP_REFUSED) {
+        *consumed = parser->pos;
+        parser_rewind(parser);
     }
     if (result == RESP_REQUEST) {
         *consumed = parser->pos;

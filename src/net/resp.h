@@ -3,7 +3,8 @@
  * Requests: `*N\r\n$len\r\nbytes\r\n...` ("multibulk") and lines ("inline", for nc and telnet), as
  * in https://redis.io/docs/latest/develop/reference/protocol-spec/. Bytes come from strangers: all
  * that they can make grow has a limit, and what does not follow the protocol to the letter is an
- * error. */
+ * error. A request that is larger than the limits is dropped as it comes, none of it is kept, and
+ * the stream goes on behind it; but not of strangers, and not beyond RESP_DROPPED_MAX. */
 #pragma once
 
 #include <stdbool.h>
@@ -31,9 +32,12 @@ struct resp_limits {
     bool of_strangers;      /* those before authentication; else options, which errors name */
 };
 
+enum { RESP_DROPPED_MAX = 16 * 1024 * 1024 };
+
 enum resp_result {
-    RESP_MORE,    /* no whole request yet: call again with the same bytes and more */
+    RESP_MORE, /* no whole request yet: call again with the bytes that are not consumed, and more */
     RESP_REQUEST, /* argc and argv are set, consumed tells how many bytes were the request */
+    RESP_REFUSED, /* one that is too large has ended: error is set, the stream goes on behind it */
     RESP_ERROR    /* error is set; the stream cannot be followed any further: answer and close */
 };
 
@@ -55,25 +59,28 @@ struct resp_parser {
     struct resp_arg *argv; /* into data (multibulk) or into the scratch (inline) */
     int argc;
     int args_want;     /* of the multibulk request at hand; -1: its header is still to come */
-    const char *error; /* text after "ERR Protocol error: "; may quote any byte but NUL */
+    const char *error; /* of RESP_ERROR, behind "ERR Protocol error: "; may quote any byte but NUL;
+                          of RESP_REFUSED what is too large */
     const struct resp_limits *limits; /* the owner may point it to others */
     size_t pos;      /* everything before it has been checked: an offset into data */
     int64_t arg_len; /* of the argument that begins at pos; -1: its header is still to come */
     int args_got;
+    int64_t too_large; /* the argument that made it too large has so many bytes; -1: it is not */
+    size_t dropped;    /* bytes of a request that is too large, consumed by earlier calls */
 };
 
 /* Begins at the start of a stream; limits must outlive the parser. There is nothing to free. */
 void resp_parser_init(struct resp_parser *parser, const struct resp_limits *limits);
 
 /* Looks for one request at the start of data.
- * data must begin with the same unconsumed byte on each call until RESP_REQUEST (it may move in
- * memory). *consumed is set in each case, 0 unless RESP_REQUEST. argv is valid until the next call
- * with the same scratch and only while data is. A blank line, `*0` and `*-1` give RESP_REQUEST with
- * argc 0: skip it without an answer, as Redis does.
- * The result does not depend on how the bytes were cut into calls. Work over all calls for one
- * request is linear in its length. It never takes more than max_request_len + 32 bytes (or
- * max_inline_len + 2) to come to a result. After RESP_ERROR the same bytes give the same error
- * again; its text lives in the scratch. */
+ * data must begin with the first byte that was not consumed (it may move in memory). *consumed is
+ * set in each case; it is 0 with RESP_MORE unless the request is too large. argv is valid until the
+ * next call with the same scratch and only while data is. A blank line, `*0` and `*-1` give
+ * RESP_REQUEST with argc 0: skip it without an answer, as Redis does. The result does not depend on
+ * how the bytes were cut into calls. Work over all calls for one request is linear in its length.
+ * It never takes more than max_request_len + 32 bytes (or max_inline_len + 2) to come to a result.
+ * After RESP_ERROR the same bytes give the same error again; the text of this and of RESP_REFUSED
+ * lives in the scratch. */
 enum resp_result resp_parse(struct resp_parser *parser, struct resp_scratch *scratch,
                             const char *data, size_t len, size_t *consumed);
 

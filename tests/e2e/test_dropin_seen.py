@@ -248,3 +248,15 @@ def test_libraries_are_bounded(broker, clients):
     assert len(seen) <= 34 and seen["other"][0] == 1 and seen["other"][1] >= 60
     assert client.cmd("CLIENT", "SETINFO", "LIB-NAME", "lib3") == "OK"
     assert libraries(broker)["lib3"][0] == 1 and libraries(broker)["other"][0] == 0
+
+
+# Bounds
+
+def test_what_is_too_long_is_an_error_and_no_more(taker, name):
+    script = "return 1 --"
+    assert taker.cmd("EVAL", script + "x" * (16384 - len(script)), 0) == 1
+    for words in (("EVAL", script + "x" * 16384, 0), ("SCRIPT", "LOAD", "x" * 100000), ("SET", name, "v" * 20000, "NX"),
+                  ("SET", name, "v" * 1000000, "NX", "PX", 1000), ("SET", "k" * 600, "v", "NX"), ("SET", name, "v" * 5000, "NX")):
+        error = taker.err(*words)
+        assert error.code in ("ERR", "LIMIT") and re.search("16384|4096|512", str(error)), error
+    assert taker.cmd("EXISTS", name) == 0

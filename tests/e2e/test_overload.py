@@ -413,9 +413,7 @@ def test_requests_in_flight(make_broker, masters1, clients, name):
 
 @pytest.mark.parametrize("option, data, why", [
     ("max_request_args=80", b"*81\r\n", "over max_request_args 80"),
-    ("max_arg_len=1k", b"*2\r\n$4\r\nECHO\r\n$1025\r\n", "1025 is over max_arg_len 1024"),
-    ("max_arg_len=1k", b"ECHO " + b"x" * 1025 + b"\r\n", "1025 bytes are over max_arg_len 1024"),
-    ("max_request=4k max_arg_len=2k", b"*6\r\n" + b"$1000\r\n" + b"x" * 1000 + b"\r\n" + (b"$1000\r\n" + b"x" * 1000 + b"\r\n") * 4, "over max_request 4096"),
+    ("max_arg_len=1k", b"*2\r\n$4\r\nECHO\r\n$16777216\r\n", "over 16777216 bytes"),
     ("max_inline=1k", b"x" * 1100, "over max_inline 1024"),
 ], ids=lambda value: value.split("=")[0] if isinstance(value, str) and "=" in value else "")
 def test_requests_that_are_too_large(make_broker, masters1, clients, option, data, why):
@@ -425,6 +423,41 @@ def test_requests_that_are_too_large(make_broker, masters1, clients, option, dat
     answer = client.read_to_end()
     assert answer.startswith(b"-ERR Protocol error: ") and why.encode() in answer and answer.count(b"\n") == 1, answer
     assert info(other, "protocol_errors_resp") == [1]
+
+
+@pytest.mark.parametrize("option, data, why", [
+    ("max_arg_len=1k", encode("ECHO", "x" * 1025), "an argument of 1025 bytes is over max_arg_len 1024"),
+    ("max_arg_len=1k", b"ECHO " + b"x" * 1025 + b"\r\n", "an argument of 1025 bytes is over max_arg_len 1024"),
+    ("max_arg_len=1k", encode("ECHO", "x" * 3000000), "an argument of 3000000 bytes is over max_arg_len 1024"),
+    ("max_request=4k max_arg_len=2k", encode("MLOCK", 5, *["x" * 1000] * 5), "it is over max_request 4096"),
+], ids=lambda value: value.split("=")[0] if isinstance(value, str) and "=" in value else "")
+def test_the_connection_outlives_a_request_that_is_too_large(make_broker, masters1, clients, name, option, data, why):
+    broker = make_broker(masters1, args=[word for one in option.split() for word in ("-o", "limits." + one)])
+    client, other = clients(broker), clients(broker)
+    client.send("LOCK", name)
+    client.send_raw(data)
+    client.send("PING")
+    assert isinstance(client.recv(), list)
+    assert str(client.recv()) == "LIMIT the request was not run: " + why
+    assert client.recv() == "PONG" and client.cmd("UNLOCK", name) == 1
+    client.cmd("MULTI")
+    client.send_raw(data)
+    assert client.recv().code == "LIMIT"
+    assert client.err("EXEC").code == "EXECABORT"
+    assert info(other, "protocol_errors_resp") == [0]
+
+
+def test_what_is_dropped_takes_no_memory(make_broker, masters1, clients):
+    broker = make_broker(masters1)
+    client, other = clients(broker), clients(broker)
+    client.send_raw(b"*2\r\n$4\r\nECHO\r\n$15000000\r\n")
+    for _ in range(14):
+        client.send_raw(b"x" * 1000000)
+    line = [line for line in other.cmd("CLIENT", "LIST").splitlines() if " qbuf=" in line]
+    assert all(int(re.search(r" qbuf=(\d+)", one).group(1)) < 100000 for one in line)
+    client.send_raw(b"x" * 1000000 + b"\r\n")
+    assert "15000000" in str(client.recv())
+    assert client.cmd("PING") == "PONG"
 
 
 def test_idle_clients(make_broker, masters1, clients, name):

@@ -149,7 +149,7 @@ MALFORMED = {
     "signed count": b"*+1\r\n",
     "huge bulk": b"*1\r\n$4294967296\r\n",
     "large bulk": b"*1\r\n$536870912\r\n",
-    "bulk above the limit": b"*2\r\n$4\r\nECHO\r\n$1048577\r\n",
+    "bulk above all limits": b"*2\r\n$4\r\nECHO\r\n$16777217\r\n",
     "negative bulk": b"*1\r\n$-2\r\n",
     "null bulk": b"*1\r\n$-1\r\n",
     "bulk without a size": b"*1\r\n$\r\n",

@@ -166,8 +166,15 @@ static void run(struct fuzz_client *c)
     while (may_run(c) && buf_len(&c->in) > 0) {
         enum resp_result result =
             resp_parse(&c->parser, &scratch, buf_head(&c->in), buf_len(&c->in), &used);
+        if (result == RESP_MORE || result == RESP_REFUSED)
+            buf_consume(&c->in, used);
         if (result == RESP_MORE)
             return;
+        if (result == RESP_REFUSED) {
+            cmd_refuse_request(&c->s, c->parser.error);
+            c->asked++;
+            continue;
+        }
         if (result == RESP_ERROR) {
             c->refused = true;
             return;

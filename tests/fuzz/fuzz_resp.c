@@ -1,7 +1,8 @@
 /* Any bytes as a client's stream. Besides not crashing:
  * - whole, cut in pieces and byte by byte they give the same requests and the same error;
- * - each request keeps the limits, and written as a multibulk request it is parsed to itself; one
- *   that came as such is these very bytes, as there is one way only to write it;
+ * - each request keeps the limits (what is larger is dropped as it comes), and written as a
+ * multibulk request it is parsed to itself; one that came as such is these very bytes, as there is
+ * one way only to write it;
  * - an error reply that quotes an argument is one line.
  * The last two are asked of the whole stream only: cut in pieces it gives the same requests. */
 #include "net/resp.h"
@@ -96,13 +97,15 @@ static void run(const char *data, size_t size, size_t step, const struct resp_li
     enum resp_result result = RESP_MORE;
 
     resp_parser_init(&parser, limits);
-    while (result != RESP_ERROR && (have < size || result == RESP_REQUEST)) {
+    while (result != RESP_ERROR && (have < size || result != RESP_MORE)) {
         if (result == RESP_MORE)
             have = size - have < step ? size : have + step;
         size_t consumed;
         result = resp_parse(&parser, &scratch, data + at, have - at, &consumed);
         if (result == RESP_REQUEST)
             on_request(notes, &parser, data + at, consumed, step == size);
+        if (result == RESP_REFUSED)
+            buf_printf(notes, "-%s", parser.error);
         at += consumed;
     }
     if (result == RESP_ERROR)

@@ -14,8 +14,8 @@
 static const struct resp_limits limits = {
     .max_args = 8, .max_arg_len = 64, .max_request_len = 200, .max_inline_len = 80};
 
-/* want: the arguments, each in <>, bytes that are not printable as \xHH; or "error: " and the text;
- * or "more". */
+/* want: the arguments, each in <>, bytes that are not printable as \xHH; or "error: ", or
+ * "refused: ", and the text; or "more". */
 struct request_case {
     const char *bytes;
     size_t len;
@@ -87,7 +87,20 @@ static const struct request_case requests[] = {
     CASE("*1\r\n$4294967300\r\nPING\r\n", "error: invalid bulk length"),
     CASE("*1\r\n$18446744073709551620\r\nPING\r\n", "error: invalid bulk length"),
     CASE("*1\r\n$2222222222222222222222222222222", "error: too big bulk count string"),
-    CASE("*1\r\n$65\r\n", "error: invalid bulk length: 65 is over max_arg_len 64"),
+    /* too large, and gone over to its end */
+    CASE("*1\r\n$65\r\n", "more"),
+    CASE("*1\r\n$65\r\n" X60 "12345\r\n",
+         "refused: an argument of 65 bytes is over max_arg_len 64"),
+    CASE("*3\r\n$4\r\nECHO\r\n$66\r\n" X60 "123\r\n\0\r\n$70\r\n" X60 X10 "\r\n",
+         "refused: an argument of 66 bytes is over max_arg_len 64"),
+    CASE("*2\r\n$65\r\n" X60 "12345\r\n$0\r\n\r\n",
+         "refused: an argument of 65 bytes is over max_arg_len 64"),
+    CASE("*2\r\n$65\r\n" X60 "12345\r\n$16777216\r\n",
+         "error: too big request: over 16777216 bytes"),
+    CASE("*1\r\n$16777216\r\n", "error: too big request: over 16777216 bytes"),
+    CASE("*1\r\n$65\r\n" X60 "123456\r\n", "error: expected CR LF after 0 bytes of bulk"),
+    CASE("*2\r\n$65\r\n" X60 "12345\r\nPING\r\n", "error: expected '$', got 'P'"),
+    CASE("*2\r\n$65\r\n" X60 "12345\r\n$-1\r\n", "error: invalid bulk length"),
     CASE("*1\r\n$64\r\n" X60 "1234\r\n", "<" X60 "1234>"),
     CASE("*1\r\n$4\r\nPINGX\r\n", "error: expected CR LF after 4 bytes of bulk"),
     CASE("*1\r\n$4\r\nPING\n\n", "error: expected CR LF after 4 bytes of bulk"),
@@ -95,7 +108,7 @@ static const struct request_case requests[] = {
     CASE("*3\r\n$60\r\n" X60 "\r\n$60\r\n" X60 "\r\n$55\r\n" X10 X10 X10 X10 X10 "12345\r\n",
          "<" X60 "><" X60 "><" X10 X10 X10 X10 X10 "12345>"),
     CASE("*3\r\n$60\r\n" X60 "\r\n$60\r\n" X60 "\r\n$56\r\n" X10 X10 X10 X10 X10 "123456\r\n",
-         "error: too big request: over max_request 200"),
+         "refused: it is over max_request 200"),
     /* inline */
     CASE("PING\r\n", "<PING>"),
     CASE("PING\n", "<PING>"),
@@ -130,9 +143,8 @@ static const struct request_case requests[] = {
     CASE("\"\\x4\n", "error: unbalanced quotes in request"),
     CASE("'\\'\n", "error: unbalanced quotes in request"),
     CASE("a " X60 "1234\n", "<a><" X60 "1234>"),
-    CASE(X60 "12345\n", "error: invalid inline argument: 65 bytes are over max_arg_len 64"),
-    CASE("a \"" X60 "12345\" b\n",
-         "error: invalid inline argument: 65 bytes are over max_arg_len 64"),
+    CASE(X60 "12345\n", "refused: an argument of 65 bytes is over max_arg_len 64"),
+    CASE("a \"" X60 "12345\" b\n", "refused: an argument of 65 bytes is over max_arg_len 64"),
     CASE("'" X60 "\\'\\'z'\n", "<" X60 "''z>"), /* what counts is unescaped */
     CASE(X60 " 123456789" X10 "\r\n", "<" X60 "><123456789" X10 ">"),
     CASE(X60 " 123456789" X10 "\n", "<" X60 "><123456789" X10 ">"),
@@ -169,13 +181,17 @@ static enum resp_result feed(struct resp_parser *parser, const char *bytes, size
         strcpy(text, "more");
     if (result == RESP_ERROR)
         snprintf(text, sizeof text, "error: %s", parser->error);
+    if (result == RESP_REFUSED)
+        snprintf(text, sizeof text, "refused: %s", parser->error);
     for (int i = 0; result == RESP_REQUEST && i < parser->argc; i++) {
         strcat(text, "<");
         say_bytes(parser->argv[i].ptr, parser->argv[i].len);
         strcat(text, ">");
     }
     free(copy);
-    ck_assert_msg(result == RESP_REQUEST || *consumed == 0, "consumed without a request");
+    bool may_consume = result == RESP_REQUEST || result == RESP_REFUSED ||
+                       (result == RESP_MORE && parser->too_large >= 0);
+    ck_assert_msg(may_consume || *consumed == 0, "consumed without a request");
     return result;
 }
 
@@ -188,7 +204,7 @@ START_TEST(request_whole)
     resp_parser_init(&parser, &limits);
     enum resp_result result = feed(&parser, c->bytes, c->len, &consumed);
     ck_assert_str_eq(text, c->want);
-    if (result == RESP_REQUEST)
+    if (result == RESP_REQUEST || result == RESP_REFUSED)
         ck_assert_uint_eq(consumed, c->len);
     if (result == RESP_ERROR) { /* says so again */
         feed(&parser, c->bytes, c->len, &consumed);
@@ -202,15 +218,18 @@ END_TEST
 static void feed_in_steps(const struct request_case *c, size_t step, bool byte_by_byte)
 {
     struct resp_parser parser, other;
-    size_t consumed = 0;
+    size_t consumed = 0, at = 0;
     enum resp_result result = RESP_MORE;
 
     resp_parser_init(&parser, &limits);
     resp_parser_init(&other, &limits);
     for (size_t len = step; result == RESP_MORE; len = byte_by_byte ? len + 1 : c->len) {
-        result = feed(&parser, c->bytes, len, &consumed);
-        if (result == RESP_REQUEST)
-            ck_assert_uint_eq(consumed, len);
+        result = feed(&parser, c->bytes + at, len - at, &consumed);
+        at += consumed;
+        if (result == RESP_REQUEST || result == RESP_REFUSED)
+            ck_assert_uint_eq(at, len);
+        if (result == RESP_MORE && parser.too_large >= 0) /* none of it is kept */
+            ck_assert_uint_le(len - at, 32);
         if (result != RESP_MORE || len == c->len)
             break;
         size_t ignored;
@@ -250,7 +269,7 @@ START_TEST(request_pipelined)
     memcpy(bytes + c->len, "*1\r\n$4\r\nNEXT\r\n", 14);
     enum resp_result result = feed(&parser, bytes, c->len + 14, &consumed);
     ck_assert_str_eq(text, c->want);
-    if (result != RESP_REQUEST)
+    if (result != RESP_REQUEST && result != RESP_REFUSED)
         return;
     ck_assert_uint_eq(consumed, c->len);
     feed(&parser, bytes + consumed, 14, &consumed);
@@ -354,7 +373,7 @@ START_TEST(limits_change)
     ck_assert_str_eq(text, "more");
     parser.limits = &strict;
     feed(&parser, bytes, sizeof bytes - 1, &consumed);
-    ck_assert_str_eq(text, "error: invalid bulk length: 4 is over max_arg_len 2");
+    ck_assert_str_eq(text, "refused: an argument of 4 bytes is over max_arg_len 2");
 }
 END_TEST
 

@@ -307,6 +307,13 @@ static void get_in_line(struct broker *b, struct lock *l, struct lock_request *r
     }
 }
 
+/* Several who wait for permits may be called up at once: so their numbers are odd (call_up.lua). */
+static uint64_t new_ticket(struct broker *b, const struct lock_request *r)
+{
+    b->last_ticket += 2;
+    return b->last_ticket + (r->want.kind == LOCK_LIMIT);
+}
+
 void waiters_join(struct broker *b, struct lock *l, struct lock_request *r, int64_t now_ms)
 {
     if (r->wait_until_ms && lock_first_hold(l) && is_deadlock(b, l, r))
@@ -314,7 +321,7 @@ void waiters_join(struct broker *b, struct lock *l, struct lock_request *r, int6
     struct lock_queue *q = queue_get(l);
     get_in_line(b, l, r, false);
     if (r->fair)
-        r->ticket = ++b->last_ticket;
+        r->ticket = new_ticket(b, r);
     /* while a retry is set for those who stand before him, a waiter waits for it like them */
     if (r->wait_until_ms == 0)
         due_cancel(&b->due, &q->retry);

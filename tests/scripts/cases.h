@@ -502,6 +502,25 @@ static const struct script_case script_cases[] = {
         "release n - t1.1 0 place=tail,part=r:T -> 1 0",
         "LINE n -> b1 b1 turn:b1/1",
         "release n - t1.1 0 place=tail,next=wait,part=r:T -> 0 2"}},
+    {"while one has its turn nobody else is called up, but for permits", {
+        "LISTEN b1",
+        "line n - b1/q -> 1", "line n - b1/4 -> 2", "line n - b1/5 -> 3", "line n - b1/1z -> 4",
+        "pass n - - call -> 1", "LINE n -> b1/4 b1/5 b1/1z turn:b1/q",
+        "pass n - - call -> 1", "LINE n -> b1/4 b1/5 b1/1z turn:b1/q",
+        "pass n - b1/q call -> 1", "LINE n -> b1/5 b1/1z turn:b1/4",
+        "pass n - b1/4 call -> 1", "LINE n -> b1/1z turn:b1/5",
+        "pass n - b1/5 call -> 1", "LINE n -> turn:b1/1z"}},
+    {"permits have their turns at once", {
+        "LISTEN b1",
+        "line n - b1/1 -> 1", "line n - b1/3z -> 2",
+        "pass n - - call -> 1", "pass n - - call -> 1", "LINE n -> turn:b1/1 turn:b1/3z"}},
+    {"who was called up too early stands in the line until the next call", {
+        "LISTEN b1",
+        "line n - b1/q -> 1", "pass n - - call -> 1", "LINE n -> turn:b1/q",
+        "acquire n - c1.1 C 1000 51 7 - -> 1 51 0",
+        "acquire n - a1.1 A 1000 5 7 ticket=b1/q,place=front -> 0 ~1000 0",
+        "LINE n -> b1/q turn:b1/q",
+        "release n - c1.1 0 place=tail -> 1 0", "LINE n -> turn:b1/q"}},
     {"the last but one makes room for a reader who wants it alone", {
         "LISTEN b1",
         "acquire n,n,n - r1.1 R 1000 50 7 mode=s s1.1 S 1000 51 7 mode=s t1.1 T 1000 52 7 mode=s -> 1 50 0 1 51 0 1 52 0",

@@ -124,7 +124,8 @@ END_TEST
 static const char *const arrivals[] = {
     "r0 w1 r0",       "r0 w0 r0",          "w0 r0 r0 w0",          "w0 r1 r1 w0 w1",
     "w0 r0 w1 w0 w1", "r0 w1 r1 r0 w1",    "r1 w0 w0 r1",          "r0 r0 w1 w1 w0",
-    "w0 w1 r1 r1 w0", "r0 w1 r0 w1 r0 w1", "w1 r0 r1 r0 w0 r1 r0", "r0 r1 w0 r0 r1 w1 r1"};
+    "w0 w1 r1 r1 w0", "r0 w1 r0 w1 r0 w1", "w1 r0 r1 r0 w0 r1 r0", "r0 r1 w0 r0 r1 w1 r1",
+    "w1 r0 r1 w0",    "w0 w0 r1 r0 w1",    "w0 r0 w1 w0 w1",       "w1 r0 r1 w1 w0 r1 w0"};
 
 enum { ARRIVALS = sizeof arrivals / sizeof arrivals[0], PER_ARRIVAL = 3 };
 
@@ -205,6 +206,34 @@ START_TEST(fair_keeps_the_order_of_arrival)
         while (end < n && reads_as(pattern, first) && reads_as(pattern, end))
             end++;
         have_it_alone(first, end, n);
+    }
+    world_end();
+}
+END_TEST
+
+/* Each gives it back as soon as he has it, so that calls and releases meet on their way. */
+START_TEST(fair_keeps_the_order_of_those_who_are_quick)
+{
+    int64_t tokens[WORLD_APPS] = {0};
+    const char *pattern = arrivals[_i % ARRIVALS];
+    int n = arrive(_i / ARRIVALS % 2 ? 3 : 1, pattern), served = 0;
+    fake_net = (struct fake_net){.latency_min_us = 300, .latency_max_us = 1500 + 100 * _i};
+    for (int ms = 0; served < n; ms++) {
+        ck_assert_int_lt(ms, 300);
+        for (int app = 0; app < n; app++) {
+            if (tokens[app] > 0 || world.apps[app].n_replies == 0)
+                continue;
+            tokens[app] = story_granted(app);
+            served++;
+            world_say(app, "UNLOCK %s", name);
+        }
+        world_run_ms(1);
+    }
+    for (int app = 1; app < n; app++) {
+        for (int before = 0; before < app; before++)
+            ck_assert_msg(tokens[before] < tokens[app] ||
+                              (reads_as(pattern, before) && reads_as(pattern, app)),
+                          "%s: %d got in before %d", pattern, app, before);
     }
     world_end();
 }
@@ -302,6 +331,7 @@ static Suite *waiting_suite(void)
     tcase_add_loop_test(c, a_fair_reader_stays_behind_a_writer, 1, 2);
     tcase_add_loop_test(c, a_fair_reader_stays_behind_a_writer, 3, 4);
     tcase_add_loop_test(c, fair_keeps_the_order_of_arrival, 0, ARRIVALS * PER_ARRIVAL);
+    tcase_add_loop_test(c, fair_keeps_the_order_of_those_who_are_quick, 0, 4 * ARRIVALS);
     tcase_add_loop_test(c, fair_hears_of_a_lapse, 1, 2);
     tcase_add_loop_test(c, fair_hears_of_a_lapse, 3, 4);
     tcase_add_loop_test(c, who_has_entered_is_told_when_it_is_released, 1, 2);

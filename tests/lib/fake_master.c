@@ -485,13 +485,16 @@ static void set_int(struct fake_packet *p, int i, int64_t n)
     p->args[i] = util_strdup(text);
 }
 
-/* Calls are numbered in the order in which they leave. */
+/* Calls are numbered in the order in which they leave, by the time of the server: it forgets
+ * numbers by their age. */
 static void close_batch(struct master *m, struct batch **open)
 {
     struct batch *b = *open;
     if (!b)
         return;
-    set_int(b->packet, 1, ++m->last_call);
+    int64_t time_us = fake_server_time_ms(m->server) * 1000;
+    m->last_call = time_us > m->last_call ? time_us : m->last_call + 1;
+    set_int(b->packet, 1, m->last_call);
     if (script_get(b->script)->floors) {
         set_int(b->packet, 3, TAILQ_FIRST(&b->calls)->floor);
         set_int(b->packet, 4, TAILQ_LAST(&b->calls, call_list)->floor);

@@ -32,6 +32,9 @@ enum fake_mutation {
     FAKE_GROUP_IN_PARTS,  /* of an all-or-none group the free ones are taken */
     FAKE_GUESS_UNSEEN,    /* drop-in: what stands there need not be what was guessed */
     FAKE_ABSENT_IS_MET,   /* what is absent has missed a change */
+    FAKE_NUMBER_UNSEEN,   /* it need only have been written by the same broker */
+    FAKE_BACK_ANYWHERE,   /* what was ended comes back where it was not ended by this */
+    FAKE_HEALS_ANY,       /* a change goes over another hold than the one that it was made of */
     FAKE_LIVES_FORGOTTEN, /* nobody remembers that another server stood in for one */
     /* in the broker, not in the scripts: tests/sim/mutants.c */
     FAKE_QUORUM_OF_CONNECTED,
@@ -40,6 +43,11 @@ enum fake_mutation {
     FAKE_TOLD_LATE,
     FAKE_IDS_TWICE,
     FAKE_NO_UNDO,
+    FAKE_REPLY_OF_GUESS,     /* drop-in: the reply of a run that the masters have refused */
+    FAKE_PUBLISH_FIRST,      /* before they have confirmed it */
+    FAKE_NEVER_PUT_BACK,     /* what was refused stays where it was done */
+    FAKE_LATEST_IS_TRUTH,    /* the latest version of all when they are split */
+    FAKE_REFUSED_BY_ANSWERS, /* a majority has answered, and a majority may have done it */
     FAKE_MUTATIONS
 };
 extern enum fake_mutation fake_mutation; /* set before the first script runs */

@@ -334,6 +334,44 @@ START_TEST(no_majority)
 }
 END_TEST
 
+/* One has done it, one has not got the hold, of one nobody knows: a majority may have it. It is not
+ * done again, and nobody is told that nothing was done. */
+START_TEST(what_a_majority_may_have_done_has_failed)
+{
+    begin(3);
+    says(X, "SET n me NX PX 5000", "OK");
+    ck_assert(fake_server_lapse(&world.servers[1], "holdfast:{n}", "-"));
+    story_cut(0, 2, true);
+    world_say(X, "PEXPIRE n 300");
+    world_run_ms(story_conf.broker.request_timeout_ms * 2);
+    story_answers(X, "-NOQUORUM ");
+    story_cut(0, 2, false);
+    world_end();
+}
+END_TEST
+
+/* The time that was asked for in vain arrives late, and what puts it back behind it: the lock has
+ * been given back meanwhile, and stays free. */
+START_TEST(what_has_ended_is_not_put_back)
+{
+    begin(3);
+    says(X, "SET n me NX PX 5000", "OK");
+    story_cut(0, 0, true);
+    story_cut(0, 1, true);
+    world_say(X, "PEXPIRE n 4000");
+    world_run_ms(story_conf.broker.request_timeout_ms + 20);
+    story_answers(X, "-NOQUORUM ");
+    says(ELSEWHERE, "EVAL unlock 1 n me", "1");
+    story_cut(0, 0, false);
+    story_cut(0, 1, false);
+    world_run_ms(100);
+    ck_assert_int_eq(world_copies("n"), 0);
+    world_run_ms(1000);
+    says(ELSEWHERE, "GET n", "nil");
+    world_end();
+}
+END_TEST
+
 START_TEST(a_broker_that_dies_leaves_what_was_taken)
 {
     begin(_i);
@@ -490,6 +528,8 @@ int main(void)
     }
     tcase_add_test(t, a_master_that_is_silent);
     tcase_add_test(t, no_majority);
+    tcase_add_test(t, what_a_majority_may_have_done_has_failed);
+    tcase_add_test(t, what_has_ended_is_not_put_back);
     suite_add_tcase(s, t);
     return suite_run(s);
 }

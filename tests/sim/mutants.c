@@ -8,6 +8,9 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "dropin/call_private.h"
+#include "dropin/exchange_private.h"
+#include "dropin/messages.h"
 #include "fake_server.h"
 #include "lock/broker_state.h"
 #include "lock/release.h"
@@ -31,6 +34,20 @@ void __real_release_hold(struct broker *, struct lock *, const struct release_wh
                          const struct ticket_place *, round_fn fn, void *arg, int64_t now_ms);
 void __wrap_release_hold(struct broker *, struct lock *, const struct release_what *,
                          const struct ticket_place *, round_fn fn, void *arg, int64_t now_ms);
+void __real_exchange_start(struct broker *, struct exchange_item *, int n, exchange_fn, void *arg,
+                           int64_t now_ms);
+void __wrap_exchange_start(struct broker *, struct exchange_item *, int n, exchange_fn, void *arg,
+                           int64_t now_ms);
+void __real_run_job(struct run_tools *, const struct job *, const struct truth *const *truths,
+                    char others, struct run *, int64_t now_ms);
+void __wrap_run_job(struct run_tools *, const struct job *, const struct truth *const *truths,
+                    char others, struct run *, int64_t now_ms);
+void __real_exchange_undo(struct exchange_part *, bool pursues, int64_t now_ms);
+void __wrap_exchange_undo(struct exchange_part *, bool pursues, int64_t now_ms);
+void __real_exchange_judge(const struct exchange_part *, struct truth *);
+void __wrap_exchange_judge(const struct exchange_part *, struct truth *);
+int __real_exchange_count_may_have_done(const struct exchange_part *);
+int __wrap_exchange_count_may_have_done(const struct exchange_part *);
 
 /* A majority of those that could be asked. Every quorum is part of a round. */
 enum quorum_state __wrap_quorum_state(const struct quorum *q)
@@ -81,4 +98,74 @@ void __wrap_release_hold(struct broker *b, struct lock *l, const struct release_
 {
     if (fake_mutation != FAKE_NO_UNDO || fn)
         __real_release_hold(b, l, hold, place, fn, arg, now_ms);
+}
+
+/* ---- drop-in ---- */
+
+static exchange_fn on_end_of_guess;
+
+static void end_as_guessed(struct exchange_item *items, int n, enum exchange_end end,
+                           const char *reason, void *arg, int64_t now_ms)
+{
+    bool is_refused = end == EXCHANGE_REFUSED;
+    on_end_of_guess(items, n, is_refused ? EXCHANGE_CONFIRMED : end, reason, arg, now_ms);
+}
+
+/* A run is part of its call. */
+void __wrap_run_job(struct run_tools *tools, const struct job *job,
+                    const struct truth *const *truths, char others, struct run *run, int64_t now_ms)
+{
+    struct dropin_call *c = (struct dropin_call *)((char *)run - offsetof(struct dropin_call, run));
+    struct store_reply *p = &run->published;
+    __real_run_job(tools, job, truths, others, run, now_ms);
+    if (fake_mutation != FAKE_PUBLISH_FIRST)
+        return;
+    for (int i = 0; i + 1 < p->n_nodes; i += 2)
+        messages_publish(c->dropin->messages, store_text(p, &p->nodes[i]), p->nodes[i].len,
+                         store_text(p, &p->nodes[i + 1]), p->nodes[i + 1].len, now_ms);
+    store_reply_clear(p);
+}
+
+void __wrap_exchange_start(struct broker *b, struct exchange_item *items, int n, exchange_fn fn,
+                           void *arg, int64_t now_ms)
+{
+    if (fake_mutation == FAKE_REPLY_OF_GUESS) {
+        on_end_of_guess = fn;
+        fn = end_as_guessed;
+    }
+    __real_exchange_start(b, items, n, fn, arg, now_ms);
+}
+
+void __wrap_exchange_undo(struct exchange_part *p, bool pursues, int64_t now_ms)
+{
+    if (fake_mutation != FAKE_NEVER_PUT_BACK || pursues)
+        __real_exchange_undo(p, pursues, now_ms);
+}
+
+static bool is_later_truth(const struct truth *a, const struct truth *b)
+{
+    return a->token > b->token || (a->token == b->token && a->number > b->number);
+}
+
+void __wrap_exchange_judge(const struct exchange_part *p, struct truth *out)
+{
+    const struct truth *latest = NULL;
+    __real_exchange_judge(p, out);
+    if (fake_mutation != FAKE_LATEST_IS_TRUTH || out->kind != TRUTH_SPLIT)
+        return;
+    for (int i = 0; i < p->exchange->broker->rounds.n; i++) {
+        const struct truth *t = &p->said[i].truth;
+        if (p->said[i].kind == SAID_OTHER && t->kind == TRUTH_DROPIN &&
+            (!latest || is_later_truth(t, latest)))
+            latest = t;
+    }
+    if (latest)
+        truth_copy(out, latest);
+}
+
+/* Of several masters. */
+int __wrap_exchange_count_may_have_done(const struct exchange_part *p)
+{
+    int n = __real_exchange_count_may_have_done(p);
+    return fake_mutation == FAKE_REFUSED_BY_ANSWERS && n > 1 ? 1 : n;
 }

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { STALE_MS = 1200, SEEN = 1 << 19, POINTS_MAX = SEEN / 2 };
+enum { STALE_MS = 1200, SLOW_MS = 20, SEEN = 1 << 19, POINTS_MAX = SEEN / 2 };
 
 /* Who has a name: a client, or 0. */
 struct was {
@@ -226,6 +226,19 @@ static bool shares_name(const struct order_op *a, const struct order_op *b)
     return shares;
 }
 
+static bool is_refused_try(const struct order_op *op)
+{
+    bool takes = op->verb == ORDER_TAKE || op->verb == ORDER_TAKE2;
+    return (takes && op->result == 0) || (op->verb == ORDER_ENTER && op->result == -1);
+}
+
+/* On a minority: what has failed, or was refused by masters that were split or slow. */
+static bool leaves_something(const struct order_op *op)
+{
+    bool is_slow = op->end_ms - op->begin_ms >= SLOW_MS;
+    return op->outcome != ORDER_KNOWN || (is_refused_try(op) && is_slow);
+}
+
 /* Was somebody else's request under way, may it have left something on a minority, or was a hold
  * nearly over? Then the masters may be split, and what is split counts as somebody else's. */
 static bool may_be_split(const struct order_op *op, const struct point *at)
@@ -237,7 +250,7 @@ static bool may_be_split(const struct order_op *op, const struct point *at)
     }
     for (int i = 0; i < judged->n; i++) {
         const struct order_op *its = &judged->ops[i];
-        int64_t gone_ms = its->outcome == ORDER_KNOWN ? its->end_ms : its->left_ms;
+        int64_t gone_ms = leaves_something(its) ? its->left_ms : its->end_ms;
         if (its != op && !order_only_looks(its) && shares_name(its, op) &&
             its->begin_ms <= op->end_ms && gone_ms >= op->begin_ms)
             return true;
@@ -245,10 +258,17 @@ static bool may_be_split(const struct order_op *op, const struct point *at)
     return false;
 }
 
-static bool is_refused_try(const struct order_op *op)
+/* Its broker takes a hold for over a moment before the masters do. */
+static bool is_over_for_broker(const struct order_op *op, const struct point *at)
 {
-    bool takes = op->verb == ORDER_TAKE || op->verb == ORDER_TAKE2;
-    return (takes && op->result == 0) || (op->verb == ORDER_ENTER && op->result == -1);
+    const struct was *w = &at->names[op->name].now;
+    return op->verb == ORDER_UNLOCK && op->result < 0 && w->sure_ms <= op->end_ms;
+}
+
+/* May it be answered so, although it would be answered otherwise? Nothing is done then. */
+static bool may_be_refused(const struct order_op *op, const struct point *at)
+{
+    return is_over_for_broker(op, at) || (is_refused_try(op) && may_be_split(op, at));
 }
 
 /* What may be put back later: a hold that an op of unknown outcome has written, or an end of
@@ -280,7 +300,7 @@ static enum effect perform(int i, const struct point *at, struct point *after)
     *after = *at;
     if (run(op, after) != op->result && op->outcome == ORDER_KNOWN) {
         *after = *at;
-        return is_refused_try(op) && may_be_split(op, at) ? NO_EFFECT : NO_FIT;
+        return may_be_refused(op, at) ? NO_EFFECT : NO_FIT;
     }
     for (int k = 0; k < ORDER_NAMES; k++) {
         if (memcmp(&after->names[k].now, &at->names[k].now, sizeof at->names[k].now) == 0)

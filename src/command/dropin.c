@@ -22,8 +22,10 @@
 #include "stats/stats.h"
 
 enum {
-    NAME_INSTRUCTIONS = 20000,   /* of each name but the first: a guess, an item of the exchange */
-    SCRIPT_INSTRUCTIONS = 40000, /* of a usual script: a state, a run, an exchange */
+    NAME_INSTRUCTIONS = 20000,  /* of each name but the first: a guess, an item of the exchange */
+    SCRIPT_INSTRUCTIONS = 8000, /* of a usual script, more than of a plain command */
+    COMPILE_INSTRUCTIONS = 40000,
+    SHA1_INSTRUCTIONS = 20, /* of a byte of a body */
     USUAL_STEPS = 500,
     STEP_INSTRUCTIONS = 2000, /* of one step, when it is about long texts */
     CHECK_INSTRUCTIONS = 20000000
@@ -184,6 +186,7 @@ void cmd_dropin_eval(struct cmd_call *c)
 
     if (read_named_script(c, 2, &script) == 0)
         run_script(c, dropin_call_eval(cmd_hooks()->dropin, c->session->db, &c->said[1], &script));
+    cmd_charge(SHA1_INSTRUCTIONS * (int64_t)c->said[1].len);
 }
 
 void cmd_dropin_evalsha(struct cmd_call *c)
@@ -205,7 +208,7 @@ void cmd_dropin_script_load(struct cmd_call *c)
     store_reply_write(&reply, cmd_reply(c));
     c->failed = reply.nodes[0].kind == STORE_ERROR;
     store_reply_fini(&reply);
-    cmd_charge(SCRIPT_INSTRUCTIONS);
+    cmd_charge(COMPILE_INSTRUCTIONS);
 }
 
 void cmd_dropin_script_exists(struct cmd_call *c)

@@ -18,11 +18,10 @@ static void reply_string(struct store_run *run, const struct store_key *k)
         store_add_nil(run->out);
 }
 
-/* Whatever stood there, and its time to live, are gone. */
-static struct store_key *put_value(struct store_run *run, const struct resp_arg *name,
-                                   const struct resp_arg *value)
+/* Writes over `k`, what stands there; NULL: nothing. Its time to live is gone, too. */
+static struct store_key *put_over(struct store_run *run, struct store_key *k,
+                                  const struct resp_arg *name, const struct resp_arg *value)
 {
-    struct store_key *k = store_key_find(run, name);
     if (k) {
         store_value_fini(k);
         k->type = STORE_STRING;
@@ -33,6 +32,12 @@ static struct store_key *put_value(struct store_run *run, const struct resp_arg 
     k->expires_ms = INT64_MAX;
     store_wrote(run, name, true, true);
     return k;
+}
+
+static struct store_key *put_value(struct store_run *run, const struct resp_arg *name,
+                                   const struct resp_arg *value)
+{
+    return put_over(run, store_key_find(run, name), name, value);
 }
 
 static void put_text(struct store_run *run, struct store_key *k, const char *text, size_t len)
@@ -145,7 +150,7 @@ static void set(struct store_run *run)
         return;
     }
     int64_t kept_ms = k && (o.flags & KEEPTTL) ? k->expires_ms : INT64_MAX;
-    k = put_value(run, name, &run->argv[2]);
+    k = put_over(run, k, name, &run->argv[2]);
     k->expires_ms = o.time_at ? at_ms : kept_ms;
     if (!(o.flags & GET))
         store_ok(run);

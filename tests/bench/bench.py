@@ -20,7 +20,8 @@ import sys
 import time
 
 import plot
-from peers import LEASE_MS, Bench, Direct, Holdfast, Twemproxy, cpu_us, descriptors, machine, procs, rss_bytes
+from peers import (COMPARE_AND_DELETE, COMPARE_AND_EXTEND, LEASE_MS, TOKEN, Bench, Direct, Holdfast, RespClient,
+                   Twemproxy, cpu_us, descriptors, machine, procs, rss_bytes, set_nx)
 
 CONNS_IDLE = 50000
 LEASES, LEASE_CONNS = 1000000, 1000
@@ -59,6 +60,19 @@ class Row:
 
     def show_busy(self):
         return ", ".join("%.0f %%" % (100 * median(shares)) for shares in self.busy.values())
+
+
+def load_script(peer, text):
+    """Loads it by whatever serves at the port of a peer; its SHA-1."""
+    with RespClient(("127.0.0.1", peer.port)) as client:
+        return client.cmd("SCRIPT", "LOAD", text)
+
+
+def drop_in_figures(*brokers):
+    """Of all of them: calls of drop-in, questions put to the masters for them, calls refused without asking."""
+    infos = [broker.info() for broker in brokers]
+    return [sum(int(info[field]) for info in infos)
+            for field in ("drop_in_calls", "drop_in_exchanges", "drop_in_from_memory")]
 
 
 def children_s():
@@ -131,6 +145,68 @@ class Rows:
         return self.side_by_side(row, lambda peer: self.bench.load(
             peer.port, [peer.lock("bench:{name}"), peer.unlock("bench:{name}")], conns=200,
             seconds=self.seconds)["rate"])
+
+    def set_nx(self, conns, goal):
+        row = Row("SET NX PX, %d connections" % conns, "/s", [("direct", "min", goal)])
+        return self.side_by_side(row, lambda peer: self.bench.load(
+            peer.port, [set_nx("bench:{name}")], conns=conns, seconds=self.seconds)["rate"])
+
+    def drop_in_200(self):
+        return self.set_nx(200, 0.9)
+
+    def drop_in_1000(self):
+        return self.set_nx(1000, 0.9)
+
+    def drop_in_pipeline(self):
+        what = "SET NX PX, 50 connections, by redis-benchmark, pipeline of 16"
+        row = Row(what, "/s", [("direct", "min", 0.6)])
+        return self.side_by_side(row, lambda peer: self.rate(peer, what, set_nx(), 50, 16))
+
+    def drop_in_script(self):
+        """Of so many locks that are held, all are freed by the script that everybody frees them by."""
+        row = Row("EVALSHA of a compare-and-delete, 200 connections", "/s", [("direct", "min", 1.0)])
+        count = int(20000 * self.seconds)
+
+        def measure(peer):
+            sha1 = load_script(peer, COMPARE_AND_DELETE)
+            for command in set_nx("bench:{name}", 60000), ["EVALSHA", sha1, "1", "bench:{name}", TOKEN]:
+                run = self.bench.load(peer.port, [command], conns=200, seconds=60, rounds=count, counted=True)
+                assert run["nils"] == 0, "a lock was not free"
+            return run["rate"]
+        return self.side_by_side(row, measure)
+
+    def drop_in_trips(self):
+        """Clients of two brokers want the same names, two each: they take, look, extend, and free."""
+        row = Row("calls of drop-in answered in one round trip at most, clients of two brokers", "%",
+                  [(None, "min", 95)], 1)
+        one = Holdfast(self.bench.dir, name="one")
+        two = Holdfast(self.bench.dir, name="two", shared=one.urls)
+        try:
+            for _ in range(self.rounds):
+                before = drop_in_figures(one, two)
+                self.mix(one, two)
+                after = drop_in_figures(one, two)
+                calls, asked, unasked = (after[i] - before[i] for i in range(3))
+                row.add("holdfast", 100 * (1 - (asked - (calls - unasked)) / calls))
+        finally:
+            two.close()
+            one.close()
+        return [row]
+
+    def mix(self, one, two):
+        """At 20 connections of each broker, of which those with the same number want the same name."""
+        name, loads = "mix:{conn}", []
+        for broker in one, two:
+            owner = TOKEN + broker.proc.name
+            delete, extend = (load_script(broker, text) for text in (COMPARE_AND_DELETE, COMPARE_AND_EXTEND))
+            commands = [["SET", name, owner, "NX", "PX", "30000"], ["GET", name],
+                        ["EVALSHA", extend, "1", name, owner, "30000"], ["EVALSHA", delete, "1", name, owner]]
+            loads.append(procs.spawn(self.bench.load_argv(broker.port, commands, conns=20, seconds=self.seconds,
+                                                          rate=1000), stdout=subprocess.PIPE, universal_newlines=True))
+        for load in loads:
+            result = json.loads(load.communicate(timeout=60)[0])
+            if result["errors"]:
+                raise AssertionError(result["first_error"])
 
     def latency_one(self):
         row = Row("latency of one LOCK, one connection, median", "us", [("direct", "max", 1.35)])
@@ -322,7 +398,8 @@ class Rows:
         return json.loads(run.stdout)
 
 
-ROWS = ["lock_200", "lock_1000", "lock_pipeline", "pairs", "latency_one", "latency_tail", "masters", "refusal",
+ROWS = ["lock_200", "lock_1000", "lock_pipeline", "pairs", "drop_in_200", "drop_in_1000", "drop_in_pipeline",
+        "drop_in_script", "drop_in_trips", "latency_one", "latency_tail", "masters", "refusal",
         "ping", "hand_over", "flat", "idle_connections", "million"]
 LONG = ["flat", "million"]
 

@@ -19,9 +19,21 @@ sys.path.insert(0, os.path.join(HERE, "..", "lib"))
 import procs  # noqa: E402
 from holdfastproc import HoldfastProc  # noqa: E402
 from redisproc import RedisProc  # noqa: E402
+from respclient import RespClient  # noqa: E402
 
 LEASE_MS = 1000  # so short that a run sees as many leases end as begin
 NAME = "bench:__rand_int__:__rand_int__"   # so many that none comes twice: redis-benchmark ends at an error
+TOKEN = "6f5902ac237024bdd0c176cb93063dc4"
+COMPARE_AND_DELETE = """if redis.call("get",KEYS[1]) == ARGV[1] then
+    return redis.call("del",KEYS[1])
+else
+    return 0
+end"""
+COMPARE_AND_EXTEND = """if redis.call("get",KEYS[1]) == ARGV[1] then
+    return redis.call("pexpire",KEYS[1],ARGV[2])
+else
+    return 0
+end"""
 OPTIONS = {"lease": "30s", "max_lease": "60s", "min_validity": "50ms", "request_timeout": "2s",
            "quarantine": "off"}
 SECTIONS = "\n[limits]\nmax_clients = 100000\nmax_clients_per_address = 100000\nmax_locks = 2000000\n" \
@@ -94,6 +106,11 @@ def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+def set_nx(name=NAME, lease_ms=LEASE_MS):
+    """What most programs take a lock by, of whichever peer."""
+    return ["SET", name, TOKEN, "NX", "PX", str(lease_ms)]
 
 
 class Direct:

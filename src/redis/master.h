@@ -123,7 +123,8 @@ struct master_look {
     bool marked;                     /* brokers have joined this run of it */
     int64_t quarantine_left_ms;      /* as they have it */
     const char *settings;            /* as they have them; "": none yet */
-    const char *no_keys, *no_scripts, *no_channels; /* why these cannot be used; "": they can */
+    /* why these cannot be used; "": they can */
+    const char *no_keys, *no_plain_keys, *no_scripts, *no_channels;
 };
 
 struct master_setup {

@@ -111,6 +111,12 @@ static int on_scripts(struct master *m)
     return 0;
 }
 
+static int on_plain_keys(struct master *m)
+{
+    take_refusal(m, m->looking->no_plain_keys);
+    return 0;
+}
+
 static int on_channels(struct master *m)
 {
     take_refusal(m, m->looking->no_channels);
@@ -129,12 +135,15 @@ void master_look(struct master *m)
         .memory_max = bytes_from(f->memory_max),
         .settings = l->settings,
         .no_keys = l->no_keys,
+        .no_plain_keys = l->no_plain_keys,
         .no_scripts = l->no_scripts,
         .no_channels = l->no_channels,
     };
     m->looking = l;
     master_ask_words(m, on_fsync, "CONFIG GET appendfsync");
     master_ask_words(m, on_look_mark, "HMGET holdfast:master run_id state until settings");
+    if (m->setup.mirror) /* any key that is not one of brokers */
+        master_ask_words(m, on_plain_keys, "EXISTS lock");
     master_batch_add(m, on_scripts);
     request_strings(&m->out, 3, (const char *const[]){"EVAL", "return 1", "0"});
     /* To a channel that nobody listens to. */

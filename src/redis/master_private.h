@@ -68,8 +68,8 @@ struct master_looking {
     struct master_look found;
     int trips_left;
     int64_t end_ms; /* no more trips after it */
-    char settings[MASTER_SETTINGS_MAX], no_keys[REPLY_WORDS_MAX], no_scripts[REPLY_WORDS_MAX],
-        no_channels[REPLY_WORDS_MAX];
+    char settings[MASTER_SETTINGS_MAX], no_keys[REPLY_WORDS_MAX], no_plain_keys[REPLY_WORDS_MAX],
+        no_scripts[REPLY_WORDS_MAX], no_channels[REPLY_WORDS_MAX];
 };
 
 struct master {

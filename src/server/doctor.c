@@ -72,6 +72,10 @@ static void judge_rights(struct findings *f, const char *name, const struct mast
     if (*look->no_keys)
         add_finding(f, ERROR, name, "its user may not use the keys of brokers, holdfast:* (%s)",
                     look->no_keys);
+    if (*look->no_plain_keys)
+        add_finding(f, ERROR, name,
+                    "its user may not use all keys (~*), as mirror = yes needs (%s)",
+                    look->no_plain_keys);
     if (*look->no_scripts)
         add_finding(f, ERROR, name, "its user may not run scripts (%s)", look->no_scripts);
     if (*look->no_channels)
@@ -365,6 +369,7 @@ static void start_masters(struct looking *l, const struct conf *conf, struct evd
     const struct master_setup setup = {
         .base = l->base,
         .dns = dns,
+        .mirror = conf->mirror,
         .request_timeout_ms = conf->lock.request_timeout_ms,
         .max_lease_ms = conf->lock.max_lease_ms,
         .drift_ppm = conf->lock.drift_ppm,

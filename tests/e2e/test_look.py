@@ -20,11 +20,11 @@ OPTIONS = {"quarantine": "auto", "request_timeout": "250ms"}
 @pytest.fixture
 def look(tmp_path):
     """look(masters, ...): (status, lines that begin with error, warning or hint, the whole text)."""
-    def do(masters, **options):
+    def do(masters, args=(), **options):
         if not isinstance(masters, dict):
             masters = {m.name: m.url for m in masters}
         conf = write_config(tmp_path / "look.ini", masters, dict(OPTIONS, **options))
-        status, out, err = run("-tt", "-c", conf, deadline_s=40)
+        status, out, err = run("-tt", "-c", conf, *args, deadline_s=40)
         said = [line for line in out.splitlines() if re.match("(error|warning|hint) ", line)]
         return status, said, out + err
     return do
@@ -221,6 +221,17 @@ def test_what_a_user_may_not(look, make_redis):
         assert finding(said, severity, words, "NOPERM"), out
         assert status == (1 if severity == "error" else 0)
         assert ("unusable" in out) == (severity == "error")
+
+
+def test_a_broker_that_mirrors_needs_all_keys(look, make_redis):
+    server = make_redis("a", tcp=True)
+    masters = {"a": "redis://app:pw@127.0.0.1:%d" % server.port}
+    server.cli("ACL", "SETUSER", "app", "reset", "on", ">pw", "~holdfast:*", "&*", "+@all")
+    assert not finding(look(masters)[1], "error")
+    status, said, out = look(masters, args=("-o", "drop_in.mirror=yes"))
+    assert status == 1 and finding(said, "error", "may not use all keys (~*)", "NOPERM"), out
+    server.cli("ACL", "SETUSER", "app", "~*")
+    assert not finding(look(masters, args=("-o", "drop_in.mirror=yes"))[1], "error")
 
 
 def test_the_rights_that_the_manual_gives_are_enough(look, make_redis, make_broker, clients):

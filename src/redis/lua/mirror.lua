@@ -85,7 +85,8 @@ end
 for i = 1, #KEYS do
     local p = plain_of(KEYS[i])
     if p then
-        p.hold, p.text = call('MGET', p.key)[1], plain_call(p, 'MGET', p.name)[1]
+        p.hold, p.text = unpack(call('MGET', p.key, p.db and p.key or p.name))
+        p.text = p.db and plain_call(p, 'MGET', p.name)[1] or not p.db and p.text
         p.is_there = p.text or plain_call(p, 'EXISTS', p.name) == 1
         if p.is_there and not is_mine(p) then
             p.foreign, has_foreign = plain_call(p, 'PTTL', p.name), true

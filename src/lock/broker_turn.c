@@ -189,19 +189,13 @@ void broker_deliver(struct broker *b, int most, int64_t now_ms)
     }
 }
 
-/* What replies, and answers of the masters, have left to be done. */
-static void do_left_over(struct broker *b, int64_t now_ms)
-{
-    b->now_ms = now_ms;
-    if (work_is_done(&b->work))
-        return;
-    broker_begin(b, now_ms);
-    broker_end(b, now_ms);
-}
-
 void broker_turn(struct broker *b, int64_t now_ms)
 {
-    do_left_over(b, now_ms);
+    b->now_ms = now_ms;
+    if (!work_is_done(&b->work)) { /* replies, and answers of the masters, have left it */
+        broker_begin(b, now_ms);
+        broker_end(b, now_ms);
+    }
     (void)run_due(b, &b->due.first, RENEWALS_TURN, now_ms);
     (void)run_due(b, &b->due.usual, DUE_TURN, now_ms);
     release_some_left(b, now_ms);

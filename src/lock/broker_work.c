@@ -47,14 +47,6 @@ static void end_request(struct broker *b, struct lock_request *r, int64_t now_ms
         finish_made(r, now_ms);
 }
 
-/* It has been finished, but its reply could not say that it holds anything. */
-static void give_back_untold(struct lock_request *r, int64_t now_ms)
-{
-    multilock_give_back(r->multilock, now_ms);
-    multilock_free(r->multilock);
-    lock_request_free(r);
-}
-
 /* ---- holds ---- */
 
 static void pass_on(struct broker *b, struct hold *h, struct lock_request *releaser,
@@ -71,20 +63,6 @@ void broker_end_hold(struct broker *b, struct hold *h, struct lock_request *rele
     notify_released(h, now_ms);
     hold_end(b, h, HOLD_AFTER_NOTHING);
     pass_on(b, h, releaser, false, now_ms);
-}
-
-/* ---- locks ---- */
-
-/* Frees what nothing refers to any more. */
-static void drop_if_idle(struct broker *b, struct lock *l)
-{
-    if (l->refs > 0 || l->todo)
-        return;
-    if (l->queue && queue_is_over(l)) {
-        due_cancel(&b->due, &l->queue->retry);
-        queue_free(l);
-    }
-    locktab_drop(&b->locks, l);
 }
 
 /* ---- the list ---- */
@@ -111,16 +89,27 @@ static void end_lock_work(struct broker *b, struct lock *l, unsigned todo, int64
         waiters_run(b, l, now_ms);
     if (todo & WORK_UNDEFER)
         defer_ready(b, l);
-    drop_if_idle(b, l);
+    if (l->refs > 0 || l->todo)
+        return;
+    /* Nothing refers to it any more. */
+    if (l->queue && queue_is_over(l)) {
+        due_cancel(&b->due, &l->queue->retry);
+        queue_free(l);
+    }
+    locktab_drop(&b->locks, l);
 }
 
 /* A flow is entered here and left before the next item. */
 static void run_ready(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
-    if (r->untold)
-        give_back_untold(r, now_ms);
-    else
+    if (!r->untold) {
         broker_run(b, r, now_ms);
+        return;
+    }
+    /* It has been finished, but its reply could not say that it holds anything. */
+    multilock_give_back(r->multilock, now_ms);
+    multilock_free(r->multilock);
+    lock_request_free(r);
 }
 
 static void work_one(struct broker *b, enum work_kind kind, int64_t now_ms)

@@ -48,11 +48,6 @@ struct claim *claim_new(struct broker *b, struct lock *l, struct owner *owner, i
     return c;
 }
 
-static bool is_share(const struct claim *c)
-{
-    return c->part.kind != LOCK_EXCLUSIVE && !c->takeover;
-}
-
 static void end(struct claim *c, enum claim_end how, int64_t now_ms)
 {
     sm_move(states, &c->state, c->lock->name, how == CLAIM_GRANTED ? GRANTED : REFUSED);
@@ -62,7 +57,8 @@ static void end(struct claim *c, enum claim_end how, int64_t now_ms)
     work_look(&c->broker->work, l);
     c->end = how;
     hist_add(&stats.acquire_us, (now_ms - c->sent_ms) * 1000);
-    if (is_share(c)) /* it is a hold now, or others may ask for it at once */
+    if (c->part.kind != LOCK_EXCLUSIVE &&
+        !c->takeover) /* it is a hold now, or others may ask for it at once */
         share_asked(l, c->part);
     c->on_end(c, c->arg, now_ms);
     owner_unref(c->owner);
@@ -105,16 +101,6 @@ static void fail(struct claim *c, char *why, int64_t now_ms)
     end(c, CLAIM_FAILED, now_ms);
 }
 
-static void fail_late(struct claim *c, int64_t now_ms)
-{
-    stats.acquires_late++;
-    fail(c,
-         util_format("NOQUORUM the masters took %lld ms, less than min_validity of the lease would "
-                     "be left",
-                     (long long)(now_ms - c->sent_ms)),
-         now_ms);
-}
-
 static void fail_back(struct claim *c, int64_t token, int64_t now_ms)
 {
     stats.fence_regressions++;
@@ -136,7 +122,12 @@ static void grant(struct claim *c, struct round *r, int64_t token, int64_t now_m
     int64_t least = c->broker->conf.min_validity_ms;
     least = least < c->lease_ms / 3 ? least : c->lease_ms / 3;
     if (left < (c->takeover ? 1 : least)) {
-        fail_late(c, now_ms);
+        stats.acquires_late++;
+        fail(c,
+             util_format("NOQUORUM the masters took %lld ms, less than min_validity of the lease "
+                         "would be left",
+                         (long long)(now_ms - c->sent_ms)),
+             now_ms);
         return;
     }
     /* the last check of token.h */

@@ -14,16 +14,6 @@ struct lock_info *lock_info_new(int n_masters)
     return info;
 }
 
-static void free_master(struct lock_info_master *m)
-{
-    for (int i = 0; i < m->n_seen; i++) {
-        free(m->seen[i].op);
-        owner_unref(m->seen[i].owner);
-    }
-    free(m->seen);
-    free(m->text);
-}
-
 void lock_info_free(struct lock_info *info)
 {
     if (!info)
@@ -32,8 +22,15 @@ void lock_info_free(struct lock_info *info)
         owner_unref(info->listed[i].owner);
     for (int i = 0; i < info->n_waiters_listed; i++)
         owner_unref(info->waiters[i].owner);
-    for (int i = 0; i < info->n_masters; i++)
-        free_master(&info->masters[i]);
+    for (int i = 0; i < info->n_masters; i++) {
+        struct lock_info_master *m = &info->masters[i];
+        for (int j = 0; j < m->n_seen; j++) {
+            free(m->seen[j].op);
+            owner_unref(m->seen[j].owner);
+        }
+        free(m->seen);
+        free(m->text);
+    }
     free(info->name);
     free(info);
 }

@@ -182,19 +182,15 @@ void multilock_run_one(struct multilock_name *item, enum lock_verb verb)
     work_ready(&m->broker->work, r);
 }
 
-static void unlocks_over(struct multilock *m)
+static void unlock_over(struct multilock *m, const struct lock_request *r)
 {
+    m->request->count += r->result == RESULT_COUNT && r->count == 1;
+    if (m->pending > 0)
+        return;
     if (m->error)
         multilock_finish_error(m);
     else
         finish_count(m->broker, m->request, m->request->count);
-}
-
-static void unlock_over(struct multilock *m, const struct lock_request *r)
-{
-    m->request->count += r->result == RESULT_COUNT && r->count == 1;
-    if (m->pending == 0)
-        unlocks_over(m);
 }
 
 static void entry_over(struct multilock_name *item, struct lock_request *r, int64_t now_ms)

@@ -31,13 +31,12 @@ static void wait_at(struct multilock *m, struct multilock_name *item, int64_t no
 static void refused(struct multilock *m, struct multilock_name *item, int64_t now_ms)
 {
     struct lock_request *r = m->request;
-    if (m->error) {
+    if (m->error)
         multilock_finish_error(m);
-    } else if (!item || !r->wait_until_ms || !r->base.session || r->wait_until_ms <= now_ms) {
+    else if (!item || !r->wait_until_ms || !r->base.session || r->wait_until_ms <= now_ms)
         finish_not_granted(m->broker, r);
-    } else {
+    else
         wait_at(m, item, now_ms);
-    }
 }
 
 /* The first that was in the way; NULL: none. */
@@ -106,16 +105,11 @@ static void all_granted(struct multilock *m, int64_t now_ms)
     finish_as(m->broker, r, RESULT_MANY);
 }
 
-static void judge_again(struct multilock *m)
-{
-    for (int i = 0; i < m->n && !m->error; i++)
-        m->error = waiters_not_permitted(m->request, m->items[i].lock);
-}
-
 void multilock_claims_over(struct multilock *m, int64_t now_ms)
 {
     struct lock_request *r = m->request;
-    judge_again(m);
+    for (int i = 0; i < m->n && !m->error; i++)
+        m->error = waiters_not_permitted(r, m->items[i].lock);
     struct multilock_name *item = m->error ? NULL : find_refused(m);
     bool enters = false, all = true;
     for (int i = 0; i < m->n; i++) {

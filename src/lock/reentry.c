@@ -14,15 +14,6 @@
 #include "lock/renew.h"
 #include "stats/stats.h"
 
-/* The write is over; the hold may have ended meanwhile. */
-static void end_write(struct broker *b, struct lock_request *r)
-{
-    if (r->hold.hold)
-        r->hold.hold->busy = false;
-    hold_ref_clear(&r->hold);
-    queue_undefer(&b->work, r->lock);
-}
-
 static void set_count(struct hold *h, uint32_t count)
 {
     h->count = count;
@@ -98,7 +89,10 @@ static void conclude(struct round *round, struct lock_request *r, const char *wh
     bool ended = !h || !hold_is_valid(h, now_ms);
     if (won && !ended && !why)
         written(b, h, r, round, now_ms);
-    end_write(b, r);
+    if (r->hold.hold) /* it may have ended meanwhile */
+        r->hold.hold->busy = false;
+    hold_ref_clear(&r->hold);
+    queue_undefer(&b->work, r->lock);
     if (ended)
         finish_as(b, r, r->verb == VERB_LOCK ? RESULT_NOT_GRANTED : RESULT_NOT_HELD);
     else if (round_is_refused(round))

@@ -38,15 +38,6 @@ static struct hold_ids *end_old(struct broker *b, struct lock *l, struct claim *
     return ids;
 }
 
-static void go_on_with_hold(struct broker *b, struct claim *c, struct lock_request *r,
-                            int64_t now_ms)
-{
-    struct hold_ids *ids = end_old(b, c->lock, c, r->base.session, now_ms);
-    hold_start(b, c->lock, c, r, now_ms)->ids = ids;
-    r->goes_on = true;
-    work_ready(&b->work, r); /* UNLOCK: what it came for; RENEW: the lease begins now */
-}
-
 /* The masters know of no hold of this owner: answers the deferred requests of the owner that came
  * before the masters were asked, too. Later ones ask again: by then the owner may have got the lock
  * through another broker. */
@@ -75,7 +66,10 @@ static void on_taken_over(struct claim *c, void *arg, int64_t now_ms)
         r->hold.hold->busy = false;
     hold_ref_clear(&r->hold);
     if (c->end == CLAIM_GRANTED) {
-        go_on_with_hold(b, c, r, now_ms);
+        struct hold_ids *ids = end_old(b, l, c, r->base.session, now_ms);
+        hold_start(b, l, c, r, now_ms)->ids = ids;
+        r->goes_on = true;
+        work_ready(&b->work, r); /* UNLOCK: what it came for; RENEW: the lease begins now */
     } else if (c->end == CLAIM_FAILED) {
         stats.acquires_no_quorum++;
         if (r->missed) /* its hold here has ended */

@@ -95,13 +95,6 @@ static struct hold_check *check_new(struct hold *h)
     return check;
 }
 
-static void check_free(struct broker *b, struct hold_check *check)
-{
-    hold_ref_clear(&check->hold);
-    work_unref(&b->work, check->lock);
-    free(check);
-}
-
 /* Does the answer say whether the hold is there? */
 static bool judge_check(struct broker *b, struct hold *h, const struct round *round, int64_t now_ms)
 {
@@ -129,7 +122,9 @@ static void on_checked(struct round *round, void *arg, int64_t now_ms)
     else if (l->queue)
         not_known(b, l, round, now_ms);
     queue_undefer(&b->work, l);
-    check_free(b, check);
+    hold_ref_clear(&check->hold);
+    work_unref(&b->work, l);
+    free(check);
 }
 
 void waiters_check(struct broker *b, struct lock *l, const struct lock_request *r, int64_t now_ms)

@@ -7,6 +7,7 @@
 --@ shares.lua
 --@ older.lua
 --@ acquire_wish.lua
+--@ group.lua
 --@ acquire_turn.lua
 --@ acquire_exclusive.lua
 --@ acquire_reader.lua
@@ -40,24 +41,6 @@ local function judge(w)
     return code, value
 end
 
--- Judges item i and the others of its group, which stand behind it. Returns their wishes by their numbers.
-local function judge_group(i)
-    local first, wishes, size, may_take = wish_of(i), {}, 0, true
-    local w = first
-    repeat
-        wishes[i + size], size = w, size + 1
-        w.code, w.value = judge(w)
-        may_take = may_take and (w.code or ACQUIRE_TAKEN) == ACQUIRE_TAKEN
-        w = first.group ~= '-' and i + size <= n and wish_of(i + size)
-    until not w or w.group ~= first.group
-    if not may_take or first.group ~= '-' and size ~= tonumber(first.group:match('/(%d+)$')) then
-        for _, its in pairs(wishes) do
-            its.code, its.value = its.code or ACQUIRE_ALL_NEEDED, its.value or 0
-        end
-    end
-    return wishes
-end
-
 -- Takes an item that judge() has allowed.
 local function take(w)
     local kind = kind_of(w)
@@ -83,7 +66,7 @@ end
 
 local judged = {}
 return function(i)
-    judged = judged[i] and judged or judge_group(i)
+    judged = judged[i] and judged or judge_group(i, wish_of, judge, ACQUIRE_TAKEN, ACQUIRE_ALL_NEEDED)
     local w = judged[i]
     if not w.code then
         w.code, w.value = take(w)

@@ -3,6 +3,7 @@
 --@ rare.lua
 --@ call_up.lua
 --@ shares.lua
+--@ group.lua
 --@ mirror mirror_state.lua
 local WISH = '^lease=(%d+) token=(%a+) tomb=(%d+) by=(%S+) as=(%a+) seq=(%S+) time=(%S) group=(%S+)$'
 
@@ -131,24 +132,6 @@ local function perform(x)
     return value, left
 end
 
--- Judges item i and the others of its group, which stand behind it. Returns them by their numbers.
-local function judge_group(i)
-    local first, items, size, may_do = item_of(i), {}, 0, true
-    local x = first
-    repeat
-        items[i + size], size = x, size + 1
-        x.code = judge(x)
-        may_do = may_do and not x.code
-        x = first.group ~= '-' and i + size <= n and item_of(i + size)
-    until not x or x.group ~= first.group
-    if not may_do or first.group ~= '-' and size ~= tonumber(first.group:match('/(%d+)$')) then
-        for _, its in pairs(items) do
-            its.code = its.code or EXCHANGE_ALL_NEEDED
-        end
-    end
-    return items
-end
-
 -- Returns for how long what stands in the way of an item does so, and what it is.
 local function obstacle(x)
     local left, text = 0, ''
@@ -166,7 +149,7 @@ end
 
 local judged = {}
 return function(i)
-    judged = judged[i] and judged or judge_group(i)
+    judged = judged[i] and judged or judge_group(i, item_of, judge, EXCHANGE_DONE, EXCHANGE_ALL_NEEDED)
     local x = judged[i]
     if x.code then
         return x.code, 0, obstacle(x)

@@ -166,6 +166,8 @@ static size_t run_commands(struct client *c, const char *data, size_t len, int64
             refuse_http(c, now_us / 1000);
             return used;
         }
+        if (p->argc > 0 && c->session.patient)
+            cmd_hurry(&c->session, now_us / 1000);
         if (p->argc > 0 && (c->stall = (uint8_t)look_before(c, &p->argv[0])) != CLIENT_RUNS)
             return used;
         if (p->argc == 0) {

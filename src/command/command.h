@@ -149,6 +149,8 @@ bool cmd_must_wait(const struct session *, const struct resp_arg *word);
  * session_events.on_written. */
 void cmd_written(struct request *);
 
+/* Ends the wait of the only request of a session that is `patient`: it is about to run another. */
+void cmd_hurry(struct session *, int64_t now_ms);
 /* Returns whether commands of Redis are served on locks (dropin.c). */
 bool cmd_dropin_is_on(void);
 /* Ends MULTI and WATCH of a session (multi.c). */

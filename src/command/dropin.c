@@ -36,6 +36,11 @@ bool cmd_dropin_is_on(void)
     return cmd_hooks()->dropin != NULL && cmd_hooks()->conf->drop_in;
 }
 
+void cmd_hurry(struct session *s, int64_t now_ms)
+{
+    dropin_hurry(s, now_ms);
+}
+
 /* ---- replies ---- */
 
 /* Counts the error that a reply is, if it is one. */

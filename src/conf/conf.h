@@ -120,6 +120,7 @@ struct conf_lock {
     int64_t handover_max_time_ms; /* the same */
     int64_t max_locks;            /* of all owners; 0: no limit */
     int64_t max_locks_per_client, max_waiters_per_lock, max_waiters;
+    int64_t drop_in_patience_ms; /* how long a refused drop-in call waits for the lock */
     int64_t drop_in_max_hold_ms; /* what a drop-in lock without a time lives for */
 };
 

@@ -115,6 +115,8 @@ static const struct conf_option options[] = {
         yes_no_names, "serve the commands of Redis by which programs take locks")
     CONF_ROW(drop_in, max_hold, DURATION, lock.drop_in_max_hold_ms, "24h", MINUTE, 30 * DAY, LIVE,
         "how long a lock that such a command has taken without a time lives")
+    CONF_ROW(drop_in, patience, DURATION, lock.drop_in_patience_ms, "0", 0, MINUTE, LIVE,
+        "how long such a command that is refused waits for the lock before it says so")
     CONF_NAMED(drop_in, mirror, ENUM, mirror, "no", 0, 0, 0,
         yes_no_names, "locks are plain keys too, for programs that still talk to the masters")
 

@@ -32,6 +32,7 @@ struct dropin *dropin_new(struct broker *b, const struct dropin_conf *conf)
     TAILQ_INIT(&d->finished);
     TAILQ_INIT(&d->spares);
     TAILQ_INIT(&d->checks);
+    d->what_if.names = &d->what_if_name;
     dropin_configure(d, conf);
     return d;
 }
@@ -39,6 +40,7 @@ struct dropin *dropin_new(struct broker *b, const struct dropin_conf *conf)
 void dropin_configure(struct dropin *d, const struct dropin_conf *conf)
 {
     d->tools.max_hold_ms = conf->max_hold_ms;
+    d->patience_ms = conf->patience_ms;
 }
 
 void dropin_close(struct dropin *d, int64_t now_ms)
@@ -48,7 +50,7 @@ void dropin_close(struct dropin *d, int64_t now_ms)
     broker_begin(d->broker, now_ms);
     for (c = TAILQ_FIRST(&d->calls); c; c = next) {
         next = TAILQ_NEXT(c, listed);
-        if (c->state == CALL_WAITS || c->state == CALL_PAUSES)
+        if (c->state == CALL_WAITS || c->state == CALL_PAUSES || c->state == CALL_QUEUES)
             call_fail(c, call_closed);
     }
     exchange_close(d->broker);
@@ -83,6 +85,8 @@ void dropin_free(struct dropin *d)
     scripts_flush(&d->scripts);
     keys_fini(&d->tools.keys);
     cage_free(d->tools.cage);
+    run_fini(&d->what_if);
+    buf_fini(&d->what_if_name.text);
     messages_free(d->messages);
     free(d);
 }
@@ -197,6 +201,12 @@ struct dropin_call *dropin_call_of(struct request *r)
     return (struct dropin_call *)r; /* its first member */
 }
 
+void dropin_hurry(struct session *s, int64_t now_ms)
+{
+    s->patient = false;
+    call_hurry(dropin_call_of(TAILQ_FIRST(&s->requests)), now_ms);
+}
+
 void dropin_call_hide_owners(struct dropin_call *c)
 {
     c->job.hides_owners = true;
@@ -234,7 +244,8 @@ void dropin_call_write(const struct dropin_call *c, struct resp_writer *w)
 void dropin_call_abandon(struct dropin_call *c)
 {
     assert(c->state != CALL_FINISHED); /* it goes its way, and is freed when it ends */
-    (void)c;
+    if (c->place)
+        call_hurry(c, c->dropin->broker->now_ms);
 }
 
 const struct store_reply *dropin_reply(const struct dropin_call *c)

@@ -39,11 +39,13 @@ struct dropin_call;
 struct dropin_watch;
 struct messages;
 struct request;
+struct session;
 
 enum { DROPIN_ASKS = 4 };
 
 struct dropin_conf {
     int64_t max_hold_ms; /* of what is written without a time to live */
+    int64_t patience_ms; /* how long a call waits for a lock that it is refused; 0: not at all */
 };
 
 /* All of drop-in at one broker. */
@@ -100,6 +102,10 @@ int dropin_call_names(const struct dropin_call *);
 /* Runs it. It is in its session's queue, and ends by request_finish(), perhaps before this returns.
  */
 void dropin_submit(struct dropin_call *, int64_t now_ms);
+
+/* This session is `patient`: its only request is a call that waits for a lock before it says that
+ * it is refused. It waits no longer, as the session says something else. */
+void dropin_hurry(struct session *, int64_t now_ms);
 
 /* How many steps the last script took (cage_steps()): a part of what dropin_submit() costs. */
 long dropin_steps(const struct dropin *);

@@ -54,7 +54,7 @@ static void publish_all(struct dropin_call *c, int64_t now_ms)
     }
 }
 
-static void leave_lines(struct dropin_call *c)
+void call_leave_lines(struct dropin_call *c)
 {
     due_cancel(&c->dropin->broker->due, &c->due);
     for (int i = 0; c->slots && i < c->job.n_names; i++) {
@@ -68,7 +68,8 @@ static void finish_call(struct dropin_call *c)
 {
     struct dropin *d = c->dropin;
     assert(c->state != CALL_FINISHED && c->state != CALL_ASKS);
-    leave_lines(c);
+    call_leave_lines(c);
+    call_end_wait(c);
     c->state = CALL_FINISHED;
     c->base.failed = !c->is_aborted && c->run.reply.nodes[0].kind == STORE_ERROR;
     stats.drop_in_calls++;

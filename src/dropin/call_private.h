@@ -1,7 +1,7 @@
 #pragma once
 /* Between call.c (calls are made, their words and replies), call_run.c (their turns, runs and
- * exchanges), call_end.c (their ends), call_check.c (scripts that are new) and call_watch.c
- * (WATCH). */
+ * exchanges), call_end.c (their ends), call_check.c (scripts that are new), call_wait.c (patience)
+ * and call_watch.c (WATCH). */
 #include <sys/queue.h>
 
 #include "dropin/call.h"
@@ -32,6 +32,9 @@ struct dropin {
     int n_checks;
     struct due check_due;
     bool closed;
+    int64_t patience_ms;
+    struct run what_if; /* of call_wait.c */
+    struct run_name what_if_name;
 };
 
 /* A watched name. */
@@ -60,6 +63,7 @@ enum call_state {
     CALL_MADE,
     CALL_WAITS,  /* for its turn */
     CALL_ASKS,   /* an exchange is under way */
+    CALL_QUEUES, /* refused, it waits among LOCKs (call_wait.c) */
     CALL_PAUSES, /* votes were split: it asks again a moment later */
     CALL_FINISHED
 };
@@ -69,6 +73,7 @@ struct dropin_call {
     struct dropin *dropin;
     TAILQ_ENTRY(dropin_call) listed; /* in calls or finished */
     struct due due;                  /* end of a pause */
+    struct lock_request *place;      /* among LOCKs; NULL: it has not begun to wait there */
     struct user *user;               /* who asked, one reference; NULL: nobody */
     struct run run;                  /* the last one */
     struct dropin_watch *watch;      /* WATCH, EXEC: one reference; NULL: none */
@@ -84,6 +89,7 @@ struct dropin_call {
     bool writes;     /* a run over a guess wanted to write: waits until it is the first */
     bool doubted;    /* the end of a hold under one of its names was told meanwhile */
     bool at_once;    /* what was told was told of all names at once */
+    bool is_hurried; /* it waits there no longer */
     bool is_aborted; /* EXEC: a watched name is not as it was */
     int64_t submitted_ms, asked_ms;
     struct job job; /* last: job_clear() */
@@ -99,12 +105,15 @@ void call_make_slots(struct dropin_call *);
 extern const char call_closed[]; /* the error when the broker goes down */
 /* Begins: it waits for its turn in the lines of all its names. Inside a flow of the broker. */
 void call_begin(struct dropin_call *, int64_t now_ms);
+/* It has left its lines: begins anew, behind those who are there now. Inside a flow. */
+void call_start_again(struct dropin_call *, int64_t now_ms);
 /* Lets go on whoever may. Inside a flow. */
 void call_next(struct dropin *, int64_t now_ms);
 
 /* ---- call_end.c ---- */
 /* Finishes it with what its last run gave, and publishes what that was to publish. */
 void call_finish_run(struct dropin_call *, int64_t now_ms);
+void call_leave_lines(struct dropin_call *);
 /* Finishes it with this error. */
 void call_fail(struct dropin_call *, const char *error);
 /* EXEC: finishes it with nothing done, as a watched name is not as it was. */
@@ -117,6 +126,15 @@ void call_tell_finished(struct dropin *);
  * says for what it is refused. */
 void call_check_script(struct dropin *, const struct job *, int64_t now_ms);
 void call_end_checks(struct dropin *);
+
+/* ---- call_wait.c ---- */
+/* It is refused by what its last run gave. True: it waits for the lock before it says so. Inside a
+ * flow. */
+bool call_wait(struct dropin_call *, int64_t now_ms);
+/* Takes it out of the queue, if it is there. Inside a flow. */
+void call_end_wait(struct dropin_call *);
+/* It does not wait any longer. Not inside a flow. */
+void call_hurry(struct dropin_call *, int64_t now_ms);
 
 /* ---- call_watch.c ---- */
 /* EXEC: takes the watched truths as guesses. False: one of them cannot be true any more. */

@@ -21,6 +21,7 @@
 /* How long a call pauses when votes were split: others that took part in that ask again too. */
 enum { PAUSE_MS = 2 };
 
+static const struct truth nothing = {.kind = TRUTH_FREE};
 const char call_closed[] = "DRAINING this broker is going down: ask another one";
 static const char paused[] = "PAUSED no new locks are given until RESUME; nothing was taken";
 static const char full[] =
@@ -107,7 +108,7 @@ static bool cannot_be_asked(const struct dropin_call *c)
 static bool is_refused_from_memory(struct dropin_call *c, int64_t now_ms)
 {
     struct dropin *d = c->dropin;
-    bool is_refused = !c->run.writes && job_wants_free(&c->job) &&
+    bool is_refused = !c->run.writes && !c->place && job_wants_free(&c->job) &&
                       c->run.reply.nodes[0].kind != STORE_ERROR &&
                       memory_is_sure(&d->memory, &c->slots[0].lock, now_ms);
     stats.drop_in_from_memory += is_refused;
@@ -202,7 +203,6 @@ static void try_again_later(struct dropin_call *c)
  */
 static void forget_ended(struct dropin_call *c, int64_t now_ms)
 {
-    static const struct truth nothing = {.kind = TRUTH_FREE};
     for (int i = 0; i < c->job.n_names; i++) {
         struct slot *slot = &c->slots[i];
         bool ends = slot->truth.kind == TRUTH_DROPIN || slot->truth.kind == TRUTH_NATIVE ||
@@ -212,6 +212,12 @@ static void forget_ended(struct dropin_call *c, int64_t now_ms)
         truth_copy(&slot->truth, &nothing);
         slot->is_told = false;
     }
+}
+
+static void refuse_or_finish(struct dropin_call *c, int64_t now_ms)
+{
+    if (!call_wait(c, now_ms))
+        call_finish_run(c, now_ms);
 }
 
 /* Runs over the truths, and asks the masters whether they are true. */
@@ -237,7 +243,7 @@ static void run_and_ask(struct dropin_call *c, int64_t now_ms)
         call_fail(c, why_not);
     else if (is_answered(c) || (is_unaskable && !c->run.writes) ||
              is_refused_from_memory(c, now_ms))
-        call_finish_run(c, now_ms);
+        refuse_or_finish(c, now_ms);
     else if (is_unaskable || is_given_up(c, now_ms))
         try_again_later(c);
     else
@@ -248,7 +254,10 @@ static void guess(struct dropin_call *c, int64_t now_ms)
 {
     struct dropin *d = c->dropin;
     for (int i = 0; i < c->job.n_names; i++) {
-        memory_guess(&d->memory, &c->slots[i].lock, &c->slots[i].truth, now_ms);
+        if (c->place) /* it is its turn */
+            truth_copy(&c->slots[i].truth, &nothing);
+        else
+            memory_guess(&d->memory, &c->slots[i].lock, &c->slots[i].truth, now_ms);
         c->slots[i].is_told = false;
     }
 }
@@ -271,17 +280,30 @@ static void start(struct dropin_call *c, int64_t now_ms)
         run_and_ask(c, now_ms);
 }
 
-void call_begin(struct dropin_call *c, int64_t now_ms)
+static void join_lines(struct dropin_call *c, int64_t now_ms)
 {
-    struct dropin *d = c->dropin;
-    call_make_slots(c);
     c->state = CALL_WAITS;
     c->submitted_ms = now_ms;
     for (int i = 0; i < c->job.n_names; i++)
-        turns_join(&d->turns, &c->slots[i].seat, &c->slots[i].lock, c);
+        turns_join(&c->dropin->turns, &c->slots[i].seat, &c->slots[i].lock, c);
+}
+
+void call_begin(struct dropin_call *c, int64_t now_ms)
+{
+    call_make_slots(c);
+    join_lines(c, now_ms);
     if (c->job.is_multi && c->watch)
         call_watch_bind(c);
     start(c, now_ms);
+}
+
+void call_start_again(struct dropin_call *c, int64_t now_ms)
+{
+    struct dropin *d = c->dropin;
+    join_lines(c, now_ms);
+    start(c, now_ms);
+    call_next(d, now_ms);
+    call_tell_finished(d);
 }
 
 void call_next(struct dropin *d, int64_t now_ms)
@@ -381,7 +403,7 @@ static void on_refused(struct dropin_call *c, int64_t now_ms)
     else if (!is_given_up(c, now_ms))
         pause_call(c, now_ms);
     else if (refuse_as_held(c, now_ms))
-        call_finish_run(c, now_ms);
+        refuse_or_finish(c, now_ms);
     else
         try_again_later(c);
 }

@@ -143,7 +143,10 @@ void broker_run(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
     if (r->has_turn) {
         r->has_turn = false;
-        multilock_turn(r->multilock, now_ms);
+        if (r->outside.on_turn)
+            r->outside.on_turn(r->outside.arg, now_ms);
+        else
+            multilock_turn(r->multilock, now_ms);
         return;
     }
     if (is_of_nobody(r)) {

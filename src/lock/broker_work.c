@@ -29,12 +29,15 @@ static void finish_asked(struct broker *b, struct lock_request *r)
     request_finish(&r->base);
 }
 
-/* One that multilock has made. */
+/* One that multilock, or a room above, has made. */
 static void finish_made(struct lock_request *r, int64_t now_ms)
 {
+    struct waiter_outside outside = r->outside;
     if (r->item)
         multilock_one_over(r, now_ms);
     lock_request_free(r);
+    if (outside.on_over)
+        outside.on_over(outside.arg, now_ms);
 }
 
 static void end_request(struct broker *b, struct lock_request *r, int64_t now_ms)

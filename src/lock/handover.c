@@ -102,8 +102,9 @@ static bool yield(struct broker *b, struct lock_queue *q, const struct lock_requ
 static bool fits(const struct broker *b, const struct lock *l, const struct ended_hold *passed,
                  const struct lock_request *first)
 {
-    if (!first || first->multilock || b->paused || lock_exclusive(l) ||
-        waiters_owner_asks(l->queue, first->owner) || waiters_already_has(l, first))
+    if (!first || first->multilock || first->outside.on_turn || l->queue->outside || b->paused ||
+        lock_exclusive(l) || waiters_owner_asks(l->queue, first->owner) ||
+        waiters_already_has(l, first))
         return false;
     if (passed->part.kind == LOCK_LIMIT)
         return first->want.kind == LOCK_LIMIT && first->want.limit == passed->part.limit;

@@ -203,6 +203,13 @@ enum lock_place {
     PLACE_FINISHED, /* broker->work.finished: it has its result */
 };
 
+/* Somebody of a room above who waits in the queue, see waiters.h. */
+struct waiter_outside {
+    void (*on_turn)(void *arg, int64_t now_ms);
+    void (*on_over)(void *arg, int64_t now_ms);
+    void *arg;
+};
+
 struct lock_request {
     struct request base;   /* first */
     struct broker *broker; /* since broker_submit */
@@ -222,7 +229,7 @@ struct lock_request {
     uint8_t result;        /* enum lock_result */
     uint8_t place;         /* enum lock_place */
     bool tell;
-    bool has_turn;    /* MLOCK: it is ready because it is its turn in a queue */
+    bool has_turn;    /* MLOCK, outside: it is ready because it is its turn in a queue */
     bool untold;      /* MLOCK: the reply could not say that all are granted */
     bool goes_on;     /* it has begun: it waits for no other request of its owner any more */
     bool missed;      /* UNLOCK: what it gave back was not there */
@@ -245,7 +252,8 @@ struct lock_request {
     struct lock_info *info;      /* lock_info.h */
     struct multilock *multilock; /* MLOCK, MUNLOCK: the names; see multilock.h */
     struct multilock_name *item; /* one name's part of such a request, which hears of its end */
-    uint64_t by_session;         /* id of the session that has asked, also for others */
+    struct waiter_outside outside; /* on_turn NULL: it is a LOCK */
+    uint64_t by_session;           /* id of the session that has asked, also for others */
 };
 
 /* ---- moves ---- */

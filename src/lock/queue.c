@@ -22,7 +22,7 @@ bool queue_is_over(const struct lock *l)
 {
     const struct lock_queue *q = l->queue;
     return TAILQ_EMPTY(&q->waiters) && TAILQ_EMPTY(&q->deferred) && q->n_claims == 0 &&
-           (q->passed == 0 || LIST_EMPTY(&l->holds));
+           !q->outside && (q->passed == 0 || LIST_EMPTY(&l->holds));
 }
 
 void queue_free(struct lock *l)

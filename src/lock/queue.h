@@ -19,6 +19,7 @@ struct lock_queue {
     bool running;              /* waiters_run() is under way */
     LIST_HEAD(, claim) claims; /* under way: one, or several of readers or of permits */
     uint32_t n_claims;
+    struct lock_request *outside;  /* whose turn it is to ask by himself (waiters_outside.c) */
     bool takeover_waits;           /* until no claim is under way: no further one begins */
     struct lock_request *upgrader; /* a reader who waits to have the lock alone; NULL: none */
     struct due retry;              /* asks again, when it is held elsewhere */

@@ -135,12 +135,16 @@ void waiters_ask_owners(struct broker *b, struct lock *l, int64_t now_ms)
     }
 }
 
-/* Lets an MLOCK try. The queue is run again after that: it may have to wait here again, or
- * elsewhere. */
+/* Lets an MLOCK, or one of a room above, try. The queue is run again after that: it may have to
+ * wait here again, or elsewhere. */
 static void give_turn(struct broker *b, struct lock *l, struct lock_request *r)
 {
     if (r->want.kind != LOCK_EXCLUSIVE && !share_is_free(l, r->want))
         return; /* every permit is being asked for: their claims run the queue again */
+    if (r->outside.on_turn) {
+        waiters_give_outside(b, l, r);
+        return;
+    }
     waiters_remove(b, r);
     r->has_turn = true;
     work_ready(&b->work, r);
@@ -161,7 +165,7 @@ static bool ask_for(struct broker *b, struct lock *l, struct lock_request *r, bo
 {
     struct lock_queue *q = l->queue;
     bool is_set = wheel_armed(&q->retry.entry);
-    if (r->multilock) {
+    if (r->multilock || r->outside.on_turn) {
         if (!is_set)
             give_turn(b, l, r);
         return false;
@@ -221,7 +225,7 @@ static void run(struct broker *b, struct lock *l, bool is_retry, int64_t now_ms)
 {
     struct lock_queue *q = l->queue;
     struct lock_request *r, *next;
-    if (!q || b->paused)
+    if (!q || b->paused || q->outside)
         return;
     assert(!q->running);
     q->running = true;
@@ -272,6 +276,8 @@ static bool is_deadlock(struct broker *b, const struct lock *l, struct lock_requ
 {
     struct buf circle = {0};
     bool found = true;
+    if (r->outside.on_turn)
+        return false; /* what its connection holds is not known here */
     if (l->queue && l->queue->upgrader && is_upgrade(l, r))
         buf_printf(&circle,
                    "'%s' is read by both of you, and %s waits already to have it alone; release "
@@ -379,6 +385,12 @@ void waiters_call(struct broker *b, struct lock *l, uint64_t number, int64_t now
     struct lock_request *r = q ? find_called(q, number) : NULL;
     struct lock_part in_use;
     stats.wakeups++;
+    if (q && q->outside && !number) { /* who asks now gets it, or asks again soon */
+        q->hurry = WAITERS_HURRY;
+        q->turn = true;
+        q->lined = false;
+        return;
+    }
     if (!lock_exclusive(l) && (!r || b->paused)) {
         give_turn_back(b, l, r, number, now_ms);
         return;
@@ -395,7 +407,8 @@ void waiters_call(struct broker *b, struct lock *l, uint64_t number, int64_t now
         q->turn = true;
         q->lined = false;
         waiters_run(b, l, now_ms);
-    } else if (!r->claim && !r->multilock && waiters_admits(l, r, &in_use) == WAITERS_MAY_ASK) {
+    } else if (!r->claim && !r->multilock && !q->outside &&
+               waiters_admits(l, r, &in_use) == WAITERS_MAY_ASK) {
         waiters_claim(b, l, r, NULL, now_ms);
     }
 }

@@ -82,3 +82,19 @@ void waiters_doubt(struct broker *, struct lock *, int64_t now_ms);
 
 /* Ends up to `most` waiters with this error. Returns how many. */
 int waiters_turn_away(struct broker *, struct lock *, const char *error, int most);
+
+/* ---- for rooms above: who waits among LOCKs and asks the masters himself ----
+ *
+ * on_turn: it is his turn: nobody else in the queue asks until one of the functions below is
+ * called. on_over: he stands there no longer, as his time is over or the broker goes down, and his
+ * request is gone. Both run in a flow, or when one has returned, never inside these functions. */
+struct lock_request *waiters_join_outside(struct broker *, struct lock *,
+                                          const struct waiter_outside *, int64_t until_ms,
+                                          int64_t now_ms);
+/* At his turn he has found the lock held, for so long (0: it is not known): he waits on, before all
+ * others, unless his time is over (r->wait_until_ms, which the caller has looked at). */
+void waiters_outside_again(struct broker *, struct lock_request *, int64_t retry_ms,
+                           int64_t now_ms);
+/* He has it at his turn, or gives up, then or before: the request is gone, and on_over does not
+ * follow. */
+void waiters_outside_end(struct broker *, struct lock_request *, int64_t now_ms);

@@ -51,7 +51,7 @@ static void get_out_of_line(struct broker *b, struct lock_request *r)
     if (r->fair && (r->lined || r->turn))
         tickets_leave(b, l, r->ticket, b->now_ms);
     else if (TAILQ_EMPTY(&l->queue->waiters) && (l->queue->lined || l->queue->turn) &&
-             l->queue->n_claims == 0)
+             l->queue->n_claims == 0 && !l->queue->outside)
         tickets_leave(b, l, 0, b->now_ms);
 }
 

@@ -53,6 +53,8 @@ bool waiters_owner_asks(const struct lock_queue *, const struct owner *);
 struct lock_request *waiters_first(const struct lock_queue *);
 /* Takes a request out of the queue: it has its answer, or is about to get it. */
 void waiters_remove(struct broker *, struct lock_request *);
+/* Gives the turn to a request of a room above. */
+void waiters_give_outside(struct broker *, struct lock *, struct lock_request *);
 /* The end of its WAIT; for r->due. */
 void waiters_on_wait_over(struct broker *, struct due *, int64_t now_ms);
 /* Ends a request with nil, or with this error, and takes its ticket out of the line. */

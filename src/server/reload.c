@@ -109,7 +109,8 @@ static void apply_to_parts(struct server *s)
     struct conf_client limits = server_client_limits(&s->conf);
 
     server_set_log(s);
-    const struct dropin_conf dropin = {.max_hold_ms = s->conf.lock.drop_in_max_hold_ms};
+    const struct dropin_conf dropin = {.max_hold_ms = s->conf.lock.drop_in_max_hold_ms,
+                                       .patience_ms = s->conf.lock.drop_in_patience_ms};
 
     broker_configure(&s->broker, &s->conf.lock);
     dropin_configure(s->dropin, &dropin);

@@ -267,7 +267,8 @@ static void make_broker(struct server *s)
     util_random(&seed, sizeof seed);
     broker_init(&s->broker, &s->conf.lock, s->id, seed, s->start_ms);
     rounds_set_wall(&s->broker.rounds, s->start_wall_ms, s->start_ms);
-    const struct dropin_conf conf = {.max_hold_ms = s->conf.lock.drop_in_max_hold_ms};
+    const struct dropin_conf conf = {.max_hold_ms = s->conf.lock.drop_in_max_hold_ms,
+                                     .patience_ms = s->conf.lock.drop_in_patience_ms};
     s->dropin = dropin_new(&s->broker, &conf);
 }
 

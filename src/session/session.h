@@ -109,6 +109,7 @@ struct session {
     bool ready;    /* on_ready has been called, session_flush not yet */
     bool writing;  /* a reply is being written */
     bool closing;  /* no further command is run (QUIT, kill) */
+    bool patient;  /* its only request waits for a lock until something else is said */
     bool ended;    /* session_fini() runs: its requests are abandoned one after the other */
     bool monitor, no_evict, no_touch;
     bool multi; /* MULTI has been said: commands are queued until EXEC or DISCARD */

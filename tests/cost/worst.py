@@ -88,7 +88,7 @@ ROWS = {
     "script|exists": [["SCRIPT", "EXISTS"] + ["0" * 40] * 120], "script|flush": [["SCRIPT", "FLUSH"]],
     "script|help": [["SCRIPT", "HELP"]], "script|load": [["SCRIPT", "LOAD", SLOW]],
     "set": [["SET", LONG, BIG, "NX", "PX", "1000"]], "setnx": [["SETNX", LONG, BIG]], "strlen": [["STRLEN", LONG]],
-    "ttl": [["TTL", LONG]], "unlink": [["UNLINK"] + MANY[:16]], "unwatch": [["UNWATCH"]], "watch": [["WATCH"] + MANY[:16]],
+    "ttl": [["TTL", LONG]], "unlink": [["UNLINK"] + MANY[:16]], "unwatch": [["UNWATCH"]], "watch": [["WATCH"] + MANY[:16], ["WATCH"] + MANY],
     "echo": [["ECHO", "e" * 16000]], "exec": [["MULTI"]] + [["DEL"] + MANY[:16]] * 15 + [["EXEC"]],     # twice in a pipeline
     "forceunlock": [["FORCEUNLOCK", LONG + "-none"]],
     "hello": [["HELLO", "2", "SETNAME", "x" * 100]], "help": [["HELP"]],
@@ -266,6 +266,13 @@ def requests_at_once(state):
     receive_all(state, sent, EACH)
 
 
+def watches_at_once(state):
+    """Each connection watches as many names as it may, all in one moment."""
+    others = state.crowd[HOLDERS + LISTENERS + 3:]
+    at_once(state, {client: encode("WATCH", *["%s-%d" % (name, i) for name in MANY[:16]]) for i, client in enumerate(others)})
+    receive_all(state, others, 1)
+
+
 def bytes_at_once(state):
     """Halves of requests: there is nothing to run."""
     request = encode("PING", "p" * 16000)
@@ -376,7 +383,7 @@ def kill_all(state):
 
 
 # In this order: the last ones take the state apart.
-FLOWS = {"requests at once": requests_at_once, "bytes at once": bytes_at_once, "message to many": message_to_many,
+FLOWS = {"requests at once": requests_at_once, "watches at once": watches_at_once, "bytes at once": bytes_at_once, "message to many": message_to_many,
          "readers looked at": look_at_readers, "readers forced": force_readers, "pages": pages,
          "reload": reload, "readers let in": readers_let_in, "pause and resume": pause_and_resume,
          "holder leaves": leaving_holder, "holder resets": resetting_holder, "kill all": kill_all}

@@ -91,9 +91,11 @@ def set_and_compare(clients, number, size):
 
 
 def each(clients, requests):
-    """Sends one request on each connection."""
+    """Sends one request on each connection; the daemon, which stands still meanwhile, finds them all at once."""
+    clients[0].daemon.stop()
     for client, words in zip(clients, requests):
         ask(client, [words])
+    clients[0].daemon.cont()
 
 
 def take_each(clients, values):
@@ -121,7 +123,10 @@ def hand_overs(clients, number, size):
 def connections(proc, size):
     """For each of so many pairs, one connection that holds and one that waits."""
     with contextlib.ExitStack() as stack:
-        yield [stack.enter_context(proc.connect()) for _ in range(2 * size)]
+        clients = [stack.enter_context(proc.connect()) for _ in range(2 * size)]
+        for client in clients:
+            client.daemon = proc
+        yield clients
 
 
 MIRROR = ("-o", "drop_in.mirror=yes")

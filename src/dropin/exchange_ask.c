@@ -70,6 +70,21 @@ static void write_version(char out[VERSION_MAX], int64_t token, int64_t number, 
         snprintf(out, VERSION_MAX, "%" PRId64, token);
 }
 
+/* Returns the highest number of a version of the hold that was guessed, over which it is made
+ * good. What a look has seen may have been put back by now, and another version with its number
+ * been confirmed. */
+static int64_t missed_number(const struct exchange_part *p)
+{
+    switch ((enum exchange_what)p->what) {
+    case EXCHANGE_LOOK:
+        return p->guess.number - 1;
+    case EXCHANGE_IN_PLACE:
+        return p->guess.number + 1;
+    default:
+        return p->guess.number;
+    }
+}
+
 /* Returns the number of the version of the hold that was guessed, once it is done. */
 static int64_t new_number(const struct exchange_part *p)
 {
@@ -279,8 +294,8 @@ static void heal_over(struct exchange_part *p, int i, const char *expect, int64_
     clear_text(&wish);
     buf_printf(&wish, "lease=%" PRId64 " token=kept tomb=%" PRId64 " by=%s as=heal seq=",
                ends_there_ms(p, i, over_ms(p), now_ms), tomb_ms, p->op);
-    if (is_held(&p->guess))
-        buf_printf(&wish, "%" PRId64 ".%" PRId64 "/%s", p->guess.token, new_number(p),
+    if (is_held(&p->guess) && missed_number(p) >= 0)
+        buf_printf(&wish, "%" PRId64 ".%" PRId64 "/%s", p->guess.token, missed_number(p),
                    p->guess.birth);
     else
         buf_append(&wish, "-", 1);

@@ -217,12 +217,19 @@ static uint16_t find_lacking(const struct exchange_part *p, uint16_t before)
     return lacking;
 }
 
+/* True when master i shows what is neither ours nor an earlier version of it. */
+static bool shows_rival(const struct repair *e, const struct exchange_said *said)
+{
+    const struct truth *t = &said->truth;
+    return said->kind == SAID_OTHER && t->kind == TRUTH_DROPIN &&
+           (strcmp(t->birth, e->truth.birth) != 0 || t->number >= e->truth.number);
+}
+
 static void note_rival(struct repair *e, struct exchange_part *p, int i, int64_t now_ms)
 {
     const struct exchange_said *said = &p->said[i];
     struct rival *rival = &e->rivals[i];
-    bool is_rival = said->kind == SAID_OTHER && said->truth.kind == TRUTH_DROPIN &&
-                    strcmp(said->truth.birth, e->truth.birth) != 0;
+    bool is_rival = shows_rival(e, said);
     if (said->kind == SAID_NOTHING)
         return;
     if (is_rival && strcmp(said->truth.op, rival->op) == 0) {

@@ -34,6 +34,7 @@ enum fake_mutation {
     FAKE_ABSENT_IS_MET,   /* what is absent has missed a change */
     FAKE_NUMBER_UNSEEN,   /* it need only have been written by the same broker */
     FAKE_BACK_ANYWHERE,   /* what was ended comes back where it was not ended by this */
+    FAKE_FLOOR_IS_HOLD,   /* two holds that were asked for with the same floor are one */
     FAKE_HEALS_ANY,       /* a change goes over another hold than the one that it was made of */
     FAKE_LIVES_FORGOTTEN, /* nobody remembers that another server stood in for one */
     /* in the broker, not in the scripts: tests/sim/mutants.c */

@@ -61,6 +61,10 @@ int gone[3];   /* versions with a tombstone */
 
 /* Who looks */
 byte look_at, look_saw;
+byte whole;    /* what a look has confirmed last: made good at the third master, at any later time */
+byte third;    /* that master + 1 */
+byte over_one; /* another hold that stood there */
+int old_ones;  /* holds that nothing was on its way for when the look began */
 
 /* What is true: the last confirmed version, or a later one that somebody has seen */
 byte tip;
@@ -79,7 +83,11 @@ int before; /* asked before it */
 #endif
 
 /* ---- the rules ---- */
+#ifdef NO_IDENTITY /* two holds of the same floor are one */
+#define NOT_LATER(x, y) (number[x] <= number[y])
+#else
 #define NOT_LATER(x, y) (birth[x] == birth[y] && number[x] <= number[y])
+#endif
 #ifdef NO_OPERATION /* the same hold is good enough */
 #define MET(stands, g) (stands != 0 && birth[stands] == birth[g])
 #else
@@ -390,7 +398,11 @@ inline learn(b)
 #define IS_GONE(x, m) IN(gone[m], x)
 #endif
 #define WANTS(x, m) (!IS_GONE(x, m) && ((what[x] == TAKE && at[m] == 0) || (what[x] != TAKE && MET(at[m], parent[x]))))
+#ifdef OWN_END /* of what its own broker ends no tombstone is left: the numbers of its calls shut the way */
+#define BURIES(x) (what[x] == TAKE || what[x] == END -> 0 : BIT(parent[x]))
+#else
 #define BURIES(x) (what[x] == TAKE -> 0 : BIT(parent[x]))
+#endif
 #define WRITES(x) (what[x] == END -> 0 : x)
 #ifdef NO_ONCE /* a copy of a call is executed as the call was */
 #define FRESH(x, m) (!IN(undone[m], x))
@@ -511,12 +523,12 @@ inline serve(b, i, m)
 #define LOOK(m)
 #else
 #define LOOK(m)                                                                                                     \
-    :: d_step { look_at == 0 && VOTES(m) -> look_at = (m) + 1; look_saw = at[m]; tips[LOOKER] = BIT(tip) }          \
+    :: d_step { look_at == 0 && VOTES(m) -> look_at = (m) + 1; look_saw = at[m]; tips[LOOKER] = BIT(tip); BEGINS }  \
     :: d_step { look_at != 0 && look_at != (m) + 1 && VOTES(m) && LOOKS_SAME(at[m]) ->                              \
         look(look_saw, tips[LOOKER]);                                                                               \
-        memory[BROKERS - 1] = look_saw;                                                                             \
+        memory[BROKERS - 1] = look_saw; SEES_WHOLE(m)                                                                \
         look_at = 0; look_saw = 0; tips[LOOKER] = 0 }                                                               \
-    TAKE_LATEST(m)
+    TAKE_LATEST(m) MAKE_WHOLE(m)
 #ifdef NO_AGREEMENT /* of two versions of one hold the later one is taken for the truth, and for a vote */
 #define TAKE_LATEST(m)                                                                                              \
     :: d_step { look_at != 0 && look_at != (m) + 1 && at[m] != 0 && look_saw != 0 && at[m] != look_saw &&           \
@@ -527,6 +539,48 @@ inline serve(b, i, m)
 #define TAKE_LATEST(m)
 #endif
 #endif
+#ifdef LOOKS_HEAL
+#define SEES_WHOLE(m) sees_whole(m);
+#define MAKE_WHOLE(m)                                                                                               \
+    :: d_step { whole != 0 && third == (m) + 1 && at[m] != whole && !IS_GONE(whole, m) && !IN(over, whole) &&       \
+                    ((at[m] != 0 && IS_EARLIER(at[m], whole)) || LOOKER_PLANTS(m) || (at[m] != 0 && at[m] == over_one)) -> \
+        at[m] = whole }
+#else
+#define SEES_WHOLE(m)
+#define MAKE_WHOLE(m)
+#endif
+#ifdef NO_LESS /* also one of the same number: what a look has seen may have been put back */
+#define IS_EARLIER(x, y) NOT_LATER(x, y)
+#else
+#define IS_EARLIER(x, y) (NOT_LATER(x, y) && number[x] < number[y])
+#endif
+#ifdef NO_OWNER /* whoever looks plants what is absent, though its own broker may be ending it */
+#define LOOKER_PLANTS(m) (at[m] == 0)
+#else
+#define LOOKER_PLANTS(m) false
+#endif
+/* What else stands there, if nothing is on its way for it: none of it comes to a master that has not had it yet, and its broker
+ * waits for no answer. */
+#ifdef NO_WAITING /* it is overwritten at once */
+#define IS_OVER(x) true
+#else
+#define IS_OVER(x) (st[x] != ASKED && IN(served[0] & served[1] & served[2], x))
+#endif
+#ifdef OVERWRITES
+#define BEGINS old_ones = OLD_ONE(0) | OLD_ONE(1) | OLD_ONE(2)
+#define OLD_ONE(m) (at[m] != 0 && IS_OVER(at[m]) -> BIT(at[m]) : 0)
+#define IS_RIVAL(x, y) (x != 0 && x != y && !IS_EARLIER(x, y))
+#else
+#define BEGINS skip
+#define IS_RIVAL(x, y) false
+#endif
+inline sees_whole(m)
+{
+    whole = look_saw;
+    third = (whole != 0 -> 4 - (look_at - 1) - (m) : 0);
+    over_one = (whole != 0 && IS_RIVAL(at[third - 1], whole) && IN(old_ones, at[third - 1]) -> at[third - 1] : 0);
+    old_ones = 0
+}
 #ifdef NO_EXACT_LOOK /* an earlier version confirms it */
 #define LOOKS_SAME(x) (x == look_saw || (x != 0 && look_saw != 0 && NOT_LATER(x, look_saw)))
 #else
@@ -590,7 +644,8 @@ int w;
 #define LATER_ANSWER(i, j) false
 #define SWAP_MORE(i, j) skip
 #endif
-#define WEIGHT(m) (((ANSWER(0, m) << 7 | ANSWER(1, m)) << 4 | at[m]) << 1 | (look_at == (m) + 1))
+#define WEIGHT(m)                                                                                                   \
+    (((ANSWER(0, m) << 7 | ANSWER(1, m)) << 4 | at[m]) << 2 | (look_at == (m) + 1) << 1 | (third == (m) + 1))
 #define BEFORE(i, j)                                                                                                \
     (WEIGHT(i) > WEIGHT(j) ||                                                                                       \
      (WEIGHT(i) == WEIGHT(j) &&                                                                                     \
@@ -614,6 +669,11 @@ inline in_order(i, j)
         if
         :: look_at == (i) + 1 -> look_at = (j) + 1
         :: look_at == (j) + 1 -> look_at = (i) + 1
+        :: else
+        fi;
+        if
+        :: third == (i) + 1 -> third = (j) + 1
+        :: third == (j) + 1 -> third = (i) + 1
         :: else
         fi;
         w = 0

@@ -32,6 +32,10 @@ dropin-takes        -DFREE_FIRST -DFIRST=2 -DOTHERS=2 -DLOOKS           |
 dropin-take-end     -DFREE_FIRST -DFIRST=2 -DOTHERS=8 -DLOOKS           |
 dropin-twice        -DHELD_FIRST -DFIRST=4 -DOTHERS=2                   | -DEXCHANGES=2
 dropin-expiry       -DHELD_FIRST -DFIRST=4 -DOTHERS=2 -DEXPIRY          |
+dropin-looks-heal   -DHELD_FIRST -DFIRST=4 -DOTHERS=4 -DLOOKS -DLOOKS_HEAL |
+dropin-made-whole   -DHELD_FIRST -DFIRST=8 -DOTHERS=8 -DLOOKS -DLOOKS_HEAL -DOWN_END |
+dropin-overwritten  -DHELD_FIRST -DFIRST=16 -DOTHERS=2 -DLOOKS -DLOOKS_HEAL -DOVERWRITES |
+dropin-takes-whole  -DFREE_FIRST -DFIRST=2 -DOTHERS=2 -DLOOKS -DLOOKS_HEAL -DOVERWRITES |
 dropin-restart      -DHELD_FIRST -DFIRST=4 -DOTHERS=2 -DRESTART         |
 plant-prompt        -DTOP=3 -DSTART=0 -DRENEW -DEARLY=1 -DNO_LATE_ACQUIRE -DPROMPT -DNEWEST | -DTOP=4
 '
@@ -81,6 +85,10 @@ dropin-put-back-over-anything   -DHELD_FIRST -DFIRST=4 -DOTHERS=4 -DLOOKS -DNO_S
 dropin-heals-a-later-version    -DHELD_FIRST -DFIRST=4 -DOTHERS=4 -DLOOKS -DNO_HEAL_CONDITION -DNO_TOMBS | chain
 dropin-no-tombstone             -DHELD_FIRST -DFIRST=4 -DOTHERS=8 -DLOOKS -DPLANTING -DNO_TOMBS | chain
 dropin-look-at-an-earlier       -DHELD_FIRST -DFIRST=4 -DOTHERS=4 -DLOOKS -DNO_EXACT_LOOK | refused
+dropin-the-same-floor           -DHELD_FIRST -DFIRST=8 -DOTHERS=2 -DLOOKS -DLOOKS_HEAL -DNO_IDENTITY | covered
+dropin-heals-what-was-seen      -DHELD_FIRST -DFIRST=4 -DOTHERS=4 -DLOOKS -DLOOKS_HEAL -DNO_LESS | chain
+dropin-a-looker-plants          -DHELD_FIRST -DFIRST=8 -DOTHERS=8 -DLOOKS -DLOOKS_HEAL -DOWN_END -DNO_OWNER | chain
+dropin-overwritten-at-once      -DFREE_FIRST -DFIRST=2 -DOTHERS=2 -DLOOKS -DLOOKS_HEAL -DOVERWRITES -DNO_WAITING | covered
 dropin-a-call-twice             -DHELD_FIRST -DFIRST=4 -DOTHERS=8 -DLOOKS -DNO_ONCE | any
 dropin-no-quarantine            -DHELD_FIRST -DFIRST=4 -DOTHERS=2 -DRESTART -DNO_QUARANTINE | covered
 known-limit                     -DRENEW -DEARLY=1 -DNO_LATE_ACQUIRE -DNEWEST -DTOP=3 -DSTART=0 | newer

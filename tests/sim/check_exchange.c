@@ -531,6 +531,30 @@ START_TEST(who_looks_makes_an_earlier_version_whole)
 }
 END_TEST
 
+/* Another change of the same state is no earlier version, whoever looks: it may be confirmed yet.
+ */
+START_TEST(who_looks_overwrites_no_rival)
+{
+    begin(3, 3);
+    keep(0, does(0, EXCHANGE_NEW, NULL, "a"));
+    cut_all_but(1, 2, true);
+    story_cut(0, 2, true);
+    start_one(1, 1, EXCHANGE_IN_PLACE, &kept[0], "b");
+    world_run_ms(20);
+    lose_link(1, 2);
+    world_broker_kill(1);
+    keep(0, does(0, EXCHANGE_IN_PLACE, &kept[0], "c"));
+    lose_link(0, 2);
+    does(2, EXCHANGE_LOOK, &kept[0], NULL);
+    world_run_ms(200);
+    ck_stands("c", "c", "b");
+    world_run_ms(12000); /* now it is certain that it will not */
+    ck_stands("c", "c", "c");
+    end();
+    drop_kept();
+}
+END_TEST
+
 /* The same, of a master that has nothing: it is written anew, once its own broker has had the time
  * to do it. */
 START_TEST(who_looks_writes_anew_what_is_left)
@@ -942,6 +966,7 @@ static Suite *exchange_suite(void)
     tcase_add_loop_test(c, what_a_master_missed_it_gets_later, 0, 3);
     tcase_add_loop_test(c, what_has_ended_is_not_made_whole, 0, 4);
     tcase_add_test(c, who_looks_makes_an_earlier_version_whole);
+    tcase_add_test(c, who_looks_overwrites_no_rival);
     tcase_add_test(c, who_looks_writes_anew_what_is_left);
     tcase_add_test(c, a_look_that_is_split_changes_nothing);
     tcase_add_test(c, what_nobody_has_is_overwritten);

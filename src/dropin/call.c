@@ -124,6 +124,7 @@ void dropin_called(struct dropin *d, const char *text, size_t len)
         locktab_name(key + sizeof prefix - 1, key_len - sizeof prefix); /* less the closing brace */
     memory_ended(&d->memory, &name, text, (size_t)(space - text));
     turns_each(&d->turns, &name, doubt_call);
+    exchange_doubt(d->broker, text, (size_t)(space - text));
 }
 
 /* ---- calls ---- */

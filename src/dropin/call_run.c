@@ -29,14 +29,14 @@ static const char full[] =
 
 /* ---- runs ---- */
 
-static void run_over_truths(struct dropin_call *c, char others, int64_t now_ms)
+static void run_over_truths(struct dropin_call *c, int64_t now_ms)
 {
     struct dropin *d = c->dropin;
     const struct truth *truths[KEYS_MAX];
     for (int i = 0; i < c->job.n_names; i++)
         truths[i] = &c->slots[i].truth;
     d->tools.ahead_ms = d->broker->rounds.clock.wall_offset_ms;
-    run_job(&d->tools, &c->job, truths, others, &c->run, now_ms);
+    run_job(&d->tools, &c->job, truths, &c->run, now_ms);
     for (int i = 0; i < c->job.n_names; i++)
         c->run.names[i].touched = c->run.names[i].touched || c->slots[i].watched;
     stats.drop_in_runs++;
@@ -228,7 +228,7 @@ static void run_and_ask(struct dropin_call *c, int64_t now_ms)
         call_finish_aborted(c);
         return;
     }
-    run_over_truths(c, 's', now_ms);
+    run_over_truths(c, now_ms);
     if (c->run.writes &&
         !is_first_in_lines(c)) { /* only a run over a guess: its turn is still to come */
         c->writes = true;
@@ -353,7 +353,8 @@ static bool is_split(const struct dropin_call *c)
 }
 
 /* Somebody has what this call wanted to take, and nobody knows who: it is refused, if it is one
- * that takes what is free and leaves alone what is not. */
+ * that takes what is free and leaves alone what is not. A script may let its holder enter again:
+ * it is not told that somebody else has it. */
 static bool refuse_as_held(struct dropin_call *c, int64_t now_ms)
 {
     bool took = true;
@@ -362,11 +363,9 @@ static bool refuse_as_held(struct dropin_call *c, int64_t now_ms)
         took =
             took && (c->items[j].truth.kind != TRUTH_SPLIT || c->run.names[i].what == EXCHANGE_NEW);
     }
-    if (!took || !is_split(c))
+    if (!took || !is_split(c) || c->job.script)
         return false;
-    run_over_truths(c, 's', now_ms);
-    if (c->run.reply.nodes[0].kind == STORE_ERROR)
-        run_over_truths(c, 'h', now_ms);
+    run_over_truths(c, now_ms);
     return !c->run.writes && c->run.reply.nodes[0].kind != STORE_ERROR;
 }
 

@@ -20,6 +20,9 @@
 /* Rounds of commit for one name: more are no race between brokers any more. */
 enum { COMMITS_MAX = 8 };
 
+/* Those that have not ended, of all brokers. */
+static LIST_HEAD(, exchange) open_exchanges = LIST_HEAD_INITIALIZER(open_exchanges);
+
 /* ---- its parts ---- */
 
 static void begin_part(struct exchange *x, struct exchange_part *p,
@@ -118,6 +121,7 @@ static void end_exchange(struct exchange *x, enum exchange_end how, const char *
                          int64_t now_ms)
 {
     struct exchange_item *items = x->items;
+    LIST_REMOVE(x, open);
     x->ended = true;
     x->confirmed = how == EXCHANGE_CONFIRMED;
     x->items = NULL;
@@ -195,7 +199,7 @@ static void confirm(struct exchange *x, int64_t now_ms)
     end_exchange(x, EXCHANGE_CONFIRMED, NULL, now_ms);
 }
 
-/* ---- commit: the masters gave different tokens ---- */
+/* ---- commit: the masters gave different tokens, or something was taken from it ---- */
 
 static void on_fence_commit(struct round *r, void *arg, int64_t now_ms);
 
@@ -203,6 +207,7 @@ static void commit_fence(struct exchange_part *p, int64_t fence, int64_t now_ms)
 {
     p->fence = fence;
     p->commits++;
+    p->doubted = false;
     stats.fence_writebacks++;
     exchange_commit(p, on_fence_commit, now_ms);
 }
@@ -224,8 +229,9 @@ static void on_fence_commit(struct round *r, void *arg, int64_t now_ms)
     struct exchange *x = p->exchange;
     int64_t larger = larger_token(r);
     bool won = quorum_state(&r->quorum) == QUORUM_WON;
-    if (!won && larger > p->fence && p->commits < COMMITS_MAX) {
-        commit_fence(p, larger, now_ms);
+    bool is_again = won ? p->doubted : larger > p->fence;
+    if (is_again && p->commits < COMMITS_MAX) {
+        commit_fence(p, won ? p->fence : larger, now_ms);
         return;
     }
     if (!won && !x->why && round_is_refused(r))
@@ -243,17 +249,24 @@ static void on_fence_commit(struct round *r, void *arg, int64_t now_ms)
 
 /* ---- the first rounds ---- */
 
+/* Has a majority to say that the hold stands there still, with this token? */
+static bool must_be_committed(const struct exchange_part *p)
+{
+    bool stands = p->what == EXCHANGE_NEW || p->what == EXCHANGE_IN_PLACE;
+    return (p->what == EXCHANGE_NEW && !p->agreed) || (stands && p->doubted);
+}
+
 static void settle_tokens(struct exchange *x, int64_t now_ms)
 {
     for (int i = 0; i < x->n; i++)
-        x->n_pending += x->parts[i].what == EXCHANGE_NEW && !x->parts[i].agreed;
+        x->n_pending += must_be_committed(&x->parts[i]);
     if (x->n_pending == 0) {
         confirm(x, now_ms);
         return;
     }
     for (int i = 0; i < x->n; i++) {
         struct exchange_part *p = &x->parts[i];
-        if (p->what == EXCHANGE_NEW && !p->agreed)
+        if (must_be_committed(p))
             commit_fence(p, p->fence, now_ms);
     }
 }
@@ -330,6 +343,17 @@ static bool has_enough_votes(const struct round *r)
            (round_is_refused(r) && exchange_is_known(r->arg));
 }
 
+void exchange_doubt(struct broker *b, const char *op, size_t len)
+{
+    struct exchange *x;
+    LIST_FOREACH(x, &open_exchanges, open) {
+        for (int i = 0; i < x->n && x->broker == b; i++) {
+            struct exchange_part *p = &x->parts[i];
+            p->doubted = p->doubted || (strlen(p->op) == len && memcmp(p->op, op, len) == 0);
+        }
+    }
+}
+
 void exchange_start(struct broker *b, struct exchange_item *items, int n, exchange_fn on_end,
                     void *arg, int64_t now_ms)
 {
@@ -344,6 +368,7 @@ void exchange_start(struct broker *b, struct exchange_item *items, int n, exchan
                            .n_rounds = n,
                            .number = b->last_op + 1,
                            .sent_ms = now_ms};
+    LIST_INSERT_HEAD(&open_exchanges, x, open);
     for (int i = 0; i < n; i++) {
         assert(items[i].guess->kind != TRUTH_NATIVE || items[i].what == EXCHANGE_LOOK);
         begin_part(x, &x->parts[i], &items[i]);

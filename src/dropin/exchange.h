@@ -5,6 +5,7 @@
  * none is, and what really stands there is told.
  *
  *   exchange_start --> ASKED --a majority has done it, tokens differ--> COMMITTING --+
+ *                        |     or it was taken from a master meanwhile               |
  *                        |  \--a majority has done it-------------------------------+--> CONFIRMED
  *                        |                                                          |    made good
  *                        |                                                          |    where it
@@ -105,5 +106,8 @@ typedef void (*exchange_fn)(struct exchange_item *items, int n, enum exchange_en
  * or by an earlier exchange), and the caller's to end. No name comes twice. */
 void exchange_start(struct broker *, struct exchange_item *items, int n, exchange_fn on_end,
                     void *arg, int64_t now_ms);
+/* A master says that what this operation has put there was taken away: what is under way is
+ * confirmed only if a majority says then that it stands there. */
+void exchange_doubt(struct broker *, const char *op, size_t len);
 /* Gives up what is still to be made whole. Before broker_fini(), and after it. */
 void exchange_close(struct broker *);

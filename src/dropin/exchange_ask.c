@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/util.h"
 #include "dropin/exchange_private.h"
 #include "lock/release.h"
 #include "redis/args.h"
@@ -15,7 +16,19 @@ static struct buf hold, wish;
 
 static void clear_text(struct buf *b)
 {
-    buf_consume(b, buf_len(b));
+    buf_clear(b);
+}
+
+/* As buf_printf() would: these are in the way of every call. */
+static inline void put_text(struct buf *b, const char *text)
+{
+    buf_append(b, text, strlen(text));
+}
+
+static void put_number(struct buf *b, int64_t n)
+{
+    char digits[20]; /* never negative */
+    buf_append(b, digits, (size_t)(util_put_digits(digits, (uint64_t)n) - digits));
 }
 
 static bool is_held(const struct truth *t)
@@ -67,7 +80,7 @@ static void write_version(char out[VERSION_MAX], int64_t token, int64_t number, 
     if (number > 0)
         snprintf(out, VERSION_MAX, "%" PRId64 ".%" PRId64 "/%s", token, number, birth);
     else
-        snprintf(out, VERSION_MAX, "%" PRId64, token);
+        *util_put_digits(out, (uint64_t)token) = '\0';
 }
 
 /* Returns the highest number of a version of the hold that was guessed, over which it is made
@@ -103,9 +116,15 @@ static void write_hold(const char *op, int64_t fence, const char *version, int64
                        const struct buf *state)
 {
     clear_text(&hold);
-    buf_printf(&hold,
-               "op=%s token=%" PRId64 " count=1 seq=%s lease=%" PRId64 " end=0 taken=0 owner=", op,
-               fence, version, lease_ms);
+    put_text(&hold, "op=");
+    put_text(&hold, op);
+    put_text(&hold, " token=");
+    put_number(&hold, fence);
+    put_text(&hold, " count=1 seq=");
+    put_text(&hold, version);
+    put_text(&hold, " lease=");
+    put_number(&hold, lease_ms);
+    put_text(&hold, " end=0 taken=0 owner=");
     buf_append(&hold, buf_head(state), buf_len(state));
 }
 
@@ -141,9 +160,9 @@ static void write_wish(const struct exchange_part *p)
     clear_text(&wish);
     if (is_usual(p)) {
         if (p->what == EXCHANGE_NEW || p->what == EXCHANGE_IN_PLACE)
-            buf_printf(&wish, "%" PRId64, p->lease_ms);
-        else
-            buf_printf(&wish, "%s", p->wants_time ? "t" : "");
+            put_number(&wish, p->lease_ms);
+        else if (p->wants_time)
+            put_text(&wish, "t");
         return;
     }
     buf_printf(&wish,
@@ -197,11 +216,11 @@ static void release_op(struct exchange_part *p, const char *op, int64_t lease_ms
 }
 
 /* Returns when a hold that ends at this time of ours ends by the clock of master i: rather later
- * than sooner. */
+ * than sooner, but little, as it may be put back again and again. */
 static int64_t ends_there_ms(const struct exchange_part *p, int i, int64_t expires_ms,
                              int64_t now_ms)
 {
-    enum { CLOCK_ERROR_MS = 100 };
+    enum { CLOCK_ERROR_MS = 2 };
     struct rounds *r = &p->exchange->broker->rounds;
     return rounds_master_ms(r, i, expires_ms, now_ms) + CLOCK_ERROR_MS;
 }

@@ -2,6 +2,8 @@
 /* Between the files of exchange: exchange.c leads it, exchange_ask.c says what the masters are
  * asked, exchange_truth.c reads what they have said, exchange_repair.c asks again where a hold is
  * missing. */
+#include <sys/queue.h>
+
 #include "dropin/exchange.h"
 #include "lock/broker_state.h"
 
@@ -30,6 +32,7 @@ struct exchange_part {
     uint8_t what; /* enum exchange_what */
     bool wants_time;
     bool won, agreed; /* its first round: by a majority; which gave one token */
+    bool doubted;     /* exchange_doubt(), since the last round of commit was sent */
     bool calls_up;    /* of an end that is confirmed: the next in the line is still to be called */
     uint8_t commits;
     uint32_t n_changes;         /* of the lock, with this one */
@@ -43,6 +46,7 @@ struct exchange_part {
 };
 
 struct exchange {
+    LIST_ENTRY(exchange) open; /* until it has ended */
     struct broker *broker;
     struct exchange_item *items; /* the caller's; until on_end */
     exchange_fn on_end;

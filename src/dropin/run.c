@@ -54,15 +54,11 @@ static void clear_run(struct run *r, int n_names)
 
 /* ---- what is supposed ---- */
 
-static void suppose_others(struct keys *k, int i, char kind, int64_t expires_ms, int64_t ahead_ms)
+static void suppose_others(struct keys *k, int i, int64_t expires_ms, int64_t ahead_ms)
 {
-    static const char text[] = "drop-in s t somebody else",
-                      hash[] = "drop-in h t 13:somebody else1:1";
+    static const char text[] = "drop-in s t somebody else";
     struct truth others = {.kind = TRUTH_DROPIN, .expires_ms = expires_ms};
-    if (kind == 'h')
-        buf_append(&others.text, hash, sizeof hash - 1);
-    else
-        buf_append(&others.text, text, sizeof text - 1);
+    buf_append(&others.text, text, sizeof text - 1);
     (void)state_suppose(k, i, &others, ahead_ms);
     truth_fini(&others);
 }
@@ -93,7 +89,7 @@ static bool is_guarded(const struct truth *t)
     return t->kind == TRUTH_NATIVE || t->kind == TRUTH_PLAIN;
 }
 
-static void suppose_all(struct running *r, char others)
+static void suppose_all(struct running *r)
 {
     struct run_tools *t = r->tools;
     keys_begin(&t->keys, r->job->names, r->job->n_names, (r->now_ms + t->ahead_ms) * 1000);
@@ -101,7 +97,7 @@ static void suppose_all(struct running *r, char others)
         const struct truth *truth = r->truths[i];
         r->has_guarded = r->has_guarded || is_guarded(truth);
         if (truth->kind == TRUTH_SPLIT)
-            suppose_others(&t->keys, i, others, r->now_ms + OTHERS_LEFT_MS, t->ahead_ms);
+            suppose_others(&t->keys, i, r->now_ms + OTHERS_LEFT_MS, t->ahead_ms);
         else if (truth->kind == TRUTH_FOREIGN || suppose_truth(r, i) < 0)
             r->unknown[i] = true;
     }
@@ -356,12 +352,12 @@ static void refuse_unknown(struct running *r)
 }
 
 void run_job(struct run_tools *t, const struct job *job, const struct truth *const truths[],
-             char others, struct run *run, int64_t now_ms)
+             struct run *run, int64_t now_ms)
 {
     struct running r = {.tools = t, .job = job, .truths = truths, .run = run, .now_ms = now_ms};
     int result = 0;
     clear_run(run, job->n_names);
-    suppose_all(&r, others);
+    suppose_all(&r);
     if (job->is_watch)
         store_add_text(&run->reply, STORE_STATUS, "OK", 2);
     else

@@ -40,7 +40,7 @@ struct run_tools {
 };
 
 /* Runs the job over these truths, one for each of its names, at this time (BOOTTIME). A truth that
- * is SPLIT is taken as something of somebody else: of `others` kind, 's' or 'h'. The job must have
+ * is SPLIT is taken as a string of somebody else's. The job must have
  * no error. */
 void run_job(struct run_tools *, const struct job *, const struct truth *const truths[],
-             char others, struct run *, int64_t now_ms);
+             struct run *, int64_t now_ms);

@@ -63,7 +63,8 @@ static void on_peek(struct round *round, int i, const struct master_answer *answ
         round_set_aside(round, i);
     if (v == end)
         return;
-    m->n_holds = v->integer;
+    m->plain_ms = v->integer < 0 ? -v->integer : 0;
+    m->n_holds = v->integer < 0 ? 0 : v->integer;
     for (v++; end - v >= PEEK_FIELDS && m->n_seen < LOCK_INFO_HOLDERS; v += PEEK_FIELDS) {
         size_t owner_len = v[PEEK_OWNER].len; /* of commands of Redis: cut */
         struct lock_info_seen seen = {.pttl_ms = v[PEEK_PTTL].integer,
@@ -282,11 +283,33 @@ static const char *why_not(const struct round *round, int i, int64_t now_ms)
     return round->votes[i].open ? "timeout" : master_reason(rounds->masters[i], now_ms);
 }
 
+static const char plain_holder[] = "a program that does not use holdfast";
+
+/* Lists it if a majority of masters shows its plain key. */
+static void list_plain(struct lock_info *info)
+{
+    int64_t least_ms = INT64_MAX;
+    int n = 0;
+    for (int i = 0; i < info->n_masters; i++) {
+        int64_t ms = info->masters[i].plain_ms;
+        n += ms > 0;
+        least_ms = ms > 0 && ms < least_ms ? ms : least_ms;
+    }
+    if (info->held || n < quorum_need(info->n_masters))
+        return;
+    struct owner *owner = owner_get(plain_holder, sizeof plain_holder - 1);
+    struct lock_info_holder holder = {.owner = owner, .count = 1, .left_ms = least_ms};
+    list_holder(info, &holder, (struct lock_part){LOCK_EXCLUSIVE, 0, 0});
+    owner_unref(owner);
+}
+
 /* Returns "free", or who holds the lock on this master; heap. */
 static char *describe(const struct lock_info_master *m)
 {
     const struct lock_info_seen *first = m->seen;
     char text[LOCK_OWNER_MAX + 128], more[64] = "";
+    if (m->plain_ms)
+        return util_format("held by %s, %" PRId64 " ms left", plain_holder, m->plain_ms);
     if (m->n_seen == 0)
         return util_strdup("free");
     if (m->n_holds > 1)
@@ -316,6 +339,7 @@ static void on_info_peeked(struct round *round, void *arg, int64_t now_ms)
     info->name_len = r->lock->name_len;
     list_local(info, r->lock, now_ms);
     each_hold(info, add_elsewhere, &others);
+    list_plain(info);
     if (info->held && most > info->n_holders) /* more than a master lists */
         info->n_holders = most;
     add_waiters(info, r->lock, now_ms);

@@ -22,10 +22,11 @@ struct lock_info_seen {
 };
 
 struct lock_info_master {
-    bool answered;   /* what it does not show is not there */
-    char *text;      /* "free", "held by x under token 5, 20 ms left", or why there is no answer */
-    int64_t n_holds; /* there */
-    int n_seen;      /* the first of them */
+    bool answered;    /* what it does not show is not there */
+    char *text;       /* "free", "held by x under token 5, 20 ms left", or why there is no answer */
+    int64_t n_holds;  /* there */
+    int64_t plain_ms; /* for which a program that does not use holdfast has it (R23); 0: none has */
+    int n_seen;       /* the first of them */
     struct lock_info_seen *seen;
 };
 

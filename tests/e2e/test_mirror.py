@@ -124,6 +124,10 @@ def test_an_old_lock_keeps_new_programs_out(mirrored, clients):
     assert a.cmd("DEL", "n") == 0
     assert "held by a program that does not use holdfast" in str(a.err("PEXPIRE", "n", 1000))
     assert "held by a program that does not use holdfast" in str(a.err("EVAL", COMPARE_AND_DELETE.replace("'del'", "'persist'"), 1, "n", "old"))
+    info = as_map(a.cmd("LOCKINFO", "n"))
+    assert as_map(info["holders"][0])["owner"] == "a program that does not use holdfast", info
+    assert str(info["masters"]).count("held by a program that does not use holdfast") == len(mirrored.majority()), info
+    assert a.cmd("FORCEUNLOCK", "n") == 0
     waiting.send("LOCK", "n", "WAIT", 30000)
     b.send("LOCK", "n", "WAIT", 300)
     assert b.recv() is None

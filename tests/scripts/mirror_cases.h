@@ -53,6 +53,8 @@ static const struct script_case mirror_cases[] = {
         "REDIS RPUSH l a -> 1",
         "acquire n,h,l - x.1 X 1000 50 7 - x.2 X 1000 51 7 - x.3 X 1000 52 7 - -> 0 100 0 0 100 0 0 100 0",
         "exchange n - free look - - 5 7 t -> -5 0 86400000 drop-in_s_-_old",
+        "peek n,m - - - -> [-86400000] []",
+        "peek n - X -> []",
         "exchange h - free look - - 5 7 t -> -5 0 86400000 drop-in_h_-_1:f1:1",
         "exchange l - free look - - 5 7 t -> -5 0 86400000 drop-in_s_-_",
         "REDIS SETRANGE s 4090 x -> 4091",

@@ -822,6 +822,36 @@ START_TEST(who_waits_is_called_up)
 }
 END_TEST
 
+/* Somebody ends on one master what a slow one does only then: taken, or changed in place. */
+START_TEST(what_was_forced_is_not_confirmed)
+{
+    begin(3, 2);
+    const struct truth *guess = _i == 0 ? NULL : keep(0, does(0, EXCHANGE_NEW, NULL, "a"));
+    story_cut(0, 1, true);
+    story_cut(0, 2, true);
+    story_cut(1, 1, true);
+    start_one(1, 0, _i == 0 ? EXCHANGE_NEW : EXCHANGE_IN_PLACE, guess, "b");
+    world_run_ms(5);
+    const char *before = _i == 0 ? "" : "a";
+    ck_stands("b", before, before);
+    kept[1].kind = TRUTH_DROPIN;
+    strcpy(kept[1].op, world_lock_at(0, "n")->op);
+    start_one(2, 1, EXCHANGE_END, &kept[1], NULL);
+    world_run_ms(10);
+    ck_stands("", before, before);
+    story_cut(0, 1, false);
+    ends(1, EXCHANGE_FAILED);
+    story_cut(0, 2, false);
+    story_cut(1, 1, false);
+    world_run_ms(3000);
+    ck_assert_str_eq(stands(0), "");
+    ck_assert_str_ne(stands(1), "b");
+    ck_assert_str_eq(stands(2), before);
+    end();
+    drop_kept();
+}
+END_TEST
+
 /* Too late to be of use: it is not granted, and nothing of it is left. */
 START_TEST(what_comes_too_late_is_not_granted)
 {
@@ -979,6 +1009,7 @@ static Suite *exchange_suite(void)
     tcase_add_test(c, the_same_floor_makes_no_hold_the_same);
     tcase_add_test(c, native_locks_are_in_the_way);
     tcase_add_loop_test(c, who_waits_is_called_up, 0, 2);
+    tcase_add_loop_test(c, what_was_forced_is_not_confirmed, 0, 2);
     tcase_add_test(c, what_comes_too_late_is_not_granted);
     tcase_add_loop_test(c, many_at_once, 0, seeds ? atoi(seeds) : 10);
     suite_add_tcase(s, c);

@@ -67,40 +67,58 @@ if may_be_rare then
 end
 --@ mirror rare = rare or has_foreign
 
--- Nearly always an item is alone in its group and what is expected is there: served here, as in acquire.lua. All others are
--- served by general().
-local pcall, taken, changes, reply, general = redis.pcall, false, false, nil, nil
+-- Nearly always an item is alone in its group and what is expected is there: served here, as in acquire.lua; what stands there is
+-- asked for all items at once, and all that ends is ended at once, as each call of Redis takes its time. All others are served by
+-- general(), which goes on from what is written by then. (These locals, and no more for an item, as each takes its time too.)
+local pcall, find, taken, changes, reply, general = redis.pcall, string.find, false, false, nil, nil
+local usual, last, n_ended, texts, ended, lines, waiting, is_twice = rare and -1 or LEASE_DIGITS, HEAD, 0
 for i = 1, n do
-    local last = HEAD + WIDTH * i
-    local expect, hold, wish, code, value, left, text = ARGV[last - 2], ARGV[last - 1], ARGV[last], nil, 0, 0, ''
-    changes = changes or hold ~= ''
-    if not rare and #wish <= LEASE_DIGITS then
+    last = last + WIDTH
+    local hold, wish, done, left = ARGV[last - 1], ARGV[last], false, nil
+    if #wish <= usual then
         --@ exchange_usual.lua
     end
-    if not code then
-        if not general then
-            local function make_general()
-                --@ exchange_general.lua
+    if not done or reply then
+        local code, value, text = EXCHANGE_DONE, above or 0, ''
+        if not done and not left then
+            --@ exchange_end.lua
+            changes = changes or hold ~= ''
+            if not general then
+                local function make_general()
+                    --@ exchange_general.lua
+                end
+                general = make_general()
             end
-            general = make_general()
+            code, value, left, text = general(i)
+            texts, usual = nil, rare and -1 or usual
         end
-        code, value, left, text = general(i)
+        if not reply then
+            reply = {now, CALL}
+            for j = 1, i - 1 do
+                local at = 4 * j
+                reply[at - 1], reply[at], reply[at + 1], reply[at + 2] = EXCHANGE_DONE, above or 0, 0, ''
+            end
+        end
+        local at = 4 * i
+        reply[at - 1], reply[at], reply[at + 1], reply[at + 2] = code, value, left or 0, text
     end
-    if not reply and (general or left > 0) then
+end
+--@ exchange_end.lua
+if waiting then -- how many tickets stand in the line of what was ended, for a quorum
+    if not reply then
         reply = {now, CALL}
-        for j = 1, i - 1 do
-            local at = 4 * j
+        for i = 1, n do
+            local at = 4 * i
             reply[at - 1], reply[at], reply[at + 1], reply[at + 2] = EXCHANGE_DONE, above or 0, 0, ''
         end
     end
-    if reply then
-        local at = 4 * i
-        reply[at - 1], reply[at], reply[at + 1], reply[at + 2] = code, value, left, text
+    for i = 1, n do
+        reply[4 * i + 1] = waiting[KEYS[i]] or reply[4 * i + 1]
     end
 end
 
 -- From now on no copy of an earlier call of this broker changes anything. Comes behind all that is ended, as in release.lua.
-if changes then
+if changes or taken then
     --@ mirror mirror_end.lua
     if master[1] ~= READY and not may_be_rare and not rare then -- ready again (call.lua)
         call('HSET', 'holdfast:master', 'ready', READY)
@@ -110,5 +128,8 @@ if changes then
     else
         call('HSET', 'holdfast:master', LAST, ARGV[2], 'base', taken and base_after or base)
     end
+end
+if is_twice then
+    return redis.error_reply('TWICE a lock was ended twice in one call')
 end
 return reply or (above or 0) == 0 and BRIEF or BRIEF .. string.format(' %.0f', above)

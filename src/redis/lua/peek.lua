@@ -5,12 +5,14 @@
 --          owner   tells of the holds of this owner; "": of the first ones, whoever has them
 -- Reply  {time, call, item, ...}; an item is {} for none, else {n, pttl, op, owner, token, count, of, number, part, ...}: how
 --        many holds there are, and of the first of them (16, or fewer when many locks are asked for) eight values each; of
---        and number: the version of count (hold.lua); part: see shares.lua
+--        and number: the version of count (hold.lua); part: see shares.lua. Or {-ms}: somebody else's plain key stands there,
+--        for so long (mirror.lua)
 --@ now.lua
 --@ hold.lua
 --@ rare.lua
 --@ shares.lua
 --@ own.lua
+--@ mirror mirror.lua
 local HEAD, WIDTH, SHOWN = 3, 8, math.max(1, math.min(16, math.floor(128 / #KEYS)))
 local reply = {now, tonumber(ARGV[2])}
 
@@ -49,6 +51,7 @@ for i = 1, #KEYS do
             add(item, key, own(key, owner, 'n'))
         end
     end
+    --@ mirror if owner == '' and not item[1] and plain[i].foreign then item[1] = -plain[i].foreign end
     reply[#reply + 1] = item
 end
 return reply

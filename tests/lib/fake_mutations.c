@@ -61,6 +61,9 @@ static const char late[] = "now - ARGV[1] > 0 then";
 static const char others[] = "elseif mark[2] ~= SETTINGS then";
 static const char repeated[] = "if CALL - (master[2] or 0) < 0 then";
 
+static const char as_expected[] =
+    "not held or find(held, 'op=' .. expect .. ' ', 1, true) ~= 1 then";
+
 static const struct edit {
     enum fake_mutation mutation;
     enum script script;
@@ -125,11 +128,11 @@ static const struct edit {
     {FAKE_PERMIT_TWICE, SCRIPT_ACQUIRE, "if not held or replaces then", "if true then"},
     {FAKE_LIVES_FORGOTTEN, SCRIPT_JOIN, "number(heard) >= number(own) and heard ~= own", "false"},
     {FAKE_GROUP_IN_PARTS, SCRIPT_ACQUIRE, "if not may_take or", "if"},
-    {FAKE_GUESS_UNSEEN, SCRIPT_EXCHANGE, "if op ~= expect then", "if not op then"},
+    {FAKE_GUESS_UNSEEN, SCRIPT_EXCHANGE, as_expected, "not held then"},
     {FAKE_GUESS_UNSEEN, SCRIPT_EXCHANGE, "return (held and held.op or 'free') ~= x.expect",
      "return (held ~= nil) ~= (x.expect ~= 'free')"},
-    {FAKE_NUMBER_UNSEEN, SCRIPT_EXCHANGE, "if op ~= expect then",
-     "if not op or op:match('^[^.]*') ~= expect:match('^[^.]*') then"},
+    {FAKE_NUMBER_UNSEEN, SCRIPT_EXCHANGE, as_expected,
+     "not held or find(held, 'op=' .. expect:match('^[^.]*') .. '.', 1, true) ~= 1 then"},
     {FAKE_NUMBER_UNSEEN, SCRIPT_EXCHANGE, "return (held and held.op or 'free') ~= x.expect",
      "return (held and held.op or 'free'):match('^[^.]*') ~= x.expect:match('^[^.]*')"},
     {FAKE_BACK_ANYWHERE, SCRIPT_EXCHANGE, "not held and x.expect == 'free' and gone == x.by",

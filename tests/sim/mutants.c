@@ -34,20 +34,12 @@ void __real_release_hold(struct broker *, struct lock *, const struct release_wh
                          const struct ticket_place *, round_fn fn, void *arg, int64_t now_ms);
 void __wrap_release_hold(struct broker *, struct lock *, const struct release_what *,
                          const struct ticket_place *, round_fn fn, void *arg, int64_t now_ms);
-void __real_exchange_start(struct broker *, struct exchange_item *, int n, exchange_fn, void *arg,
-                           int64_t now_ms);
-void __wrap_exchange_start(struct broker *, struct exchange_item *, int n, exchange_fn, void *arg,
-                           int64_t now_ms);
-void __real_run_job(struct run_tools *, const struct job *, const struct truth *const *truths,
-                    char others, struct run *, int64_t now_ms);
-void __wrap_run_job(struct run_tools *, const struct job *, const struct truth *const *truths,
-                    char others, struct run *, int64_t now_ms);
-void __real_exchange_undo(struct exchange_part *, bool pursues, int64_t now_ms);
-void __wrap_exchange_undo(struct exchange_part *, bool pursues, int64_t now_ms);
-void __real_exchange_judge(const struct exchange_part *, struct truth *);
-void __wrap_exchange_judge(const struct exchange_part *, struct truth *);
-int __real_exchange_count_may_have_done(const struct exchange_part *);
-int __wrap_exchange_count_may_have_done(const struct exchange_part *);
+__typeof__(exchange_start) __real_exchange_start, __wrap_exchange_start;
+__typeof__(run_job) __real_run_job, __wrap_run_job;
+__typeof__(exchange_undo) __real_exchange_undo, __wrap_exchange_undo;
+__typeof__(exchange_judge) __real_exchange_judge, __wrap_exchange_judge;
+__typeof__(exchange_count_may_have_done) __real_exchange_count_may_have_done,
+    __wrap_exchange_count_may_have_done;
 
 /* A majority of those that could be asked. Every quorum is part of a round. */
 enum quorum_state __wrap_quorum_state(const struct quorum *q)
@@ -113,11 +105,11 @@ static void end_as_guessed(struct exchange_item *items, int n, enum exchange_end
 
 /* A run is part of its call. */
 void __wrap_run_job(struct run_tools *tools, const struct job *job,
-                    const struct truth *const *truths, char others, struct run *run, int64_t now_ms)
+                    const struct truth *const truths[], struct run *run, int64_t now_ms)
 {
     struct dropin_call *c = (struct dropin_call *)((char *)run - offsetof(struct dropin_call, run));
     struct store_reply *p = &run->published;
-    __real_run_job(tools, job, truths, others, run, now_ms);
+    __real_run_job(tools, job, truths, run, now_ms);
     if (fake_mutation != FAKE_PUBLISH_FIRST)
         return;
     for (int i = 0; i + 1 < p->n_nodes; i += 2)

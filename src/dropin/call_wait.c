@@ -26,7 +26,7 @@ static bool only_wants_lock(struct dropin_call *c, int64_t now_ms)
         return false;
     if (!c->job.script)
         return job_wants_free(&c->job);
-    run_job(&d->tools, &c->job, truths, 's', &d->what_if, now_ms);
+    run_job(&d->tools, &c->job, truths, &d->what_if, now_ms);
     return d->what_if.names[0].what == EXCHANGE_NEW &&
            d->what_if.reply.nodes[0].kind != STORE_ERROR;
 }

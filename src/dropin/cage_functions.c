@@ -159,8 +159,8 @@ void cage_functions_open(struct cage *c)
     lua_setfield(lua, -2, "redis");
     cage_set_meta(lua, "__index", cage_on_missing_global);
     lua_pushvalue(lua, -1);
-    lua_setfield(lua, LUA_REGISTRYINDEX, "globals"); /* for cage_set_words() */
-    cage_set_words(lua, "KEYS", NULL, 0);            /* so that no run makes their place */
+    c->globals = luaL_ref(lua, LUA_REGISTRYINDEX);
+    cage_set_words(lua, "KEYS", NULL, 0); /* so that no run makes their place */
     cage_set_words(lua, "ARGV", NULL, 0);
     cage_hide(lua);
     lua_replace(lua, LUA_GLOBALSINDEX);
@@ -174,7 +174,7 @@ void cage_set_words(lua_State *lua, const char *name, const struct resp_arg *wor
 {
     struct cage *c = cage_of(lua);
     c->texts_are_noted = true;
-    lua_getfield(lua, LUA_REGISTRYINDEX, "globals");
+    lua_rawgeti(lua, LUA_REGISTRYINDEX, c->globals);
     lua_createtable(lua, n, 0);
     for (int i = 0; i < n; i++) {
         cage_note_text(c, words[i].len);

@@ -35,6 +35,7 @@ struct cage {
     struct cage_body *bodies; /* that which was used last stands last */
     int bodies_max;
     size_t bodies_bytes;
+    int globals;                             /* the table of all globals in Lua's registry */
     lua_CFunction originals[CAGE_FUNCTIONS]; /* by row of cage_functions.c */
 
     size_t used, used_max; /* bytes; used_max: SIZE_MAX outside of runs */

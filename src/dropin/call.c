@@ -269,26 +269,18 @@ static void free_slots(struct dropin_call *c)
     free(c->run.names);
 }
 
-static struct buf emptied(struct buf b)
-{
-    buf_clear(&b);
-    return b;
-}
-
 /* Makes it as new, but for memory that the next one needs too. */
 static void recycle(struct dropin_call *c)
 {
     struct store_reply reply = c->run.reply;
-    struct buf told = emptied(c->one_item.truth.text), text = emptied(c->one_name.text);
-    struct buf truth = emptied(c->one_slot.truth.text);
     store_reply_fini(&c->run.published);
     job_clear(&c->job, SPARE_BYTES);
-    memset(c, 0, offsetof(struct dropin_call, job));
+    memset(c, 0, offsetof(struct dropin_call, one_slot));
     store_reply_clear(&reply);
     c->run.reply = reply;
-    c->one_item.truth.text = told;
-    c->one_name.text = text;
-    c->one_slot.truth.text = truth;
+    c->one_slot.truth.kind = c->one_item.truth.kind = TRUTH_UNKNOWN;
+    c->one_slot.watched = NULL;
+    c->one_slot.is_told = false;
 }
 
 /* Has it more memory than most calls need? */

@@ -79,9 +79,6 @@ struct dropin_call {
     struct dropin_watch *watch;      /* WATCH, EXEC: one reference; NULL: none */
     struct slot *slots;              /* one for each name of the job; NULL: it has not begun */
     struct exchange_item *items;     /* of the last exchange: the first n_items of as many */
-    struct slot one_slot;            /* where there is only one name */
-    struct exchange_item one_item;
-    struct run_name one_name;
     int n_items;
     uint8_t item_slot[KEYS_MAX]; /* the slot of each item */
     uint8_t state;               /* enum call_state */
@@ -92,7 +89,11 @@ struct dropin_call {
     bool is_hurried; /* it waits there no longer */
     bool is_aborted; /* EXEC: a watched name is not as it was */
     int64_t submitted_ms, asked_ms;
-    struct job job; /* last: job_clear() */
+    /* What follows is not cleared for the next call. */
+    struct slot one_slot; /* where there is only one name */
+    struct exchange_item one_item;
+    struct run_name one_name;
+    struct job job; /* job_clear() */
 };
 
 /* ---- call.c ---- */

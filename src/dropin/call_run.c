@@ -433,7 +433,8 @@ static void note_taken(struct dropin_call *c, int64_t now_ms)
 static void on_confirmed(struct dropin_call *c, int64_t now_ms)
 {
     bool is_again = must_run_again(c);
-    take_truths(c, true);
+    if (is_again || c->job.is_watch)
+        take_truths(c, true);
     if (is_again) {
         run_and_ask(c, now_ms);
         return;

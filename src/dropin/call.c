@@ -254,7 +254,7 @@ const struct store_reply *dropin_reply(const struct dropin_call *c)
     return c->is_aborted ? NULL : &c->run.reply;
 }
 
-/* Frees what it has of several names. */
+/* Frees the slots of a call about several names. */
 static void free_slots(struct dropin_call *c)
 {
     if (!c->slots || c->slots == &c->one_slot)
@@ -269,7 +269,7 @@ static void free_slots(struct dropin_call *c)
     free(c->run.names);
 }
 
-/* Makes it as new, but for memory that the next one needs too. */
+/* Clears a call for the next use; keeps the memory that the next one needs too. */
 static void recycle(struct dropin_call *c)
 {
     struct store_reply reply = c->run.reply;
@@ -283,7 +283,7 @@ static void recycle(struct dropin_call *c)
     c->one_slot.is_told = false;
 }
 
-/* Has it more memory than most calls need? */
+/* Returns whether the call has more memory than most calls need. */
 static bool is_large(const struct dropin_call *c)
 {
     return c->run.reply.cap > 64 || c->run.reply.texts.cap > SPARE_BYTES ||

@@ -13,7 +13,7 @@
 #include "session/user.h"
 #include "stats/stats.h"
 
-/* It may be said of every call of a program: now and then is enough. */
+/* Logs it now and then only, as it may be so with every call of a program. */
 static void log_unpublished(const struct dropin_call *c, const struct resp_arg *channel)
 {
     static struct log_limit limit;
@@ -27,7 +27,7 @@ static void log_unpublished(const struct dropin_call *c, const struct resp_arg *
              is_own ? "" : c->user->name, limit.swallowed);
 }
 
-/* Tells those who listen; returns how many clients of this broker. */
+/* Publishes a message; returns to how many clients of this broker. */
 static int64_t publish_one(const struct dropin_call *c, int i, int64_t now_ms)
 {
     const struct store_reply *p = &c->run.published;
@@ -63,7 +63,7 @@ void call_leave_lines(struct dropin_call *c)
     }
 }
 
-/* It has its reply, and has published what it was to publish. */
+/* Finishes a call that has its reply and has published. */
 static void finish_call(struct dropin_call *c)
 {
     struct dropin *d = c->dropin;

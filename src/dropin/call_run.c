@@ -42,7 +42,7 @@ static void run_over_truths(struct dropin_call *c, int64_t now_ms)
     stats.drop_in_runs++;
 }
 
-/* Somebody gets a lock who has not got it. */
+/* Returns whether the run takes a lock for somebody who does not hold it. */
 static bool takes_free_lock(const struct dropin_call *c)
 {
     for (int i = 0; i < c->job.n_names; i++) {
@@ -52,7 +52,7 @@ static bool takes_free_lock(const struct dropin_call *c)
     return false;
 }
 
-/* One more lock would be held. */
+/* Returns whether one more lock would be held after the run. */
 static bool adds_lock(const struct dropin_call *c)
 {
     for (int i = 0; i < c->job.n_names; i++) {
@@ -62,7 +62,7 @@ static bool adds_lock(const struct dropin_call *c)
     return false;
 }
 
-/* Why no lock may be taken at all now; NULL: it may. */
+/* Returns why no lock may be taken now (draining, paused, full); NULL: it may. */
 static const char *why_not_taken(const struct dropin_call *c)
 {
     const struct broker *b = c->dropin->broker;
@@ -73,8 +73,8 @@ static const char *why_not_taken(const struct dropin_call *c)
     return b->draining ? call_closed : b->paused ? paused : NULL;
 }
 
-/* True when the masters have nothing to say to the run: they have said it just now, of all that it
- * depends on at once; or it depends on nothing. */
+/* Returns whether the masters need not be asked about the run: they have just told, in one answer,
+ * all that it depends on; or it depends on nothing. */
 static bool is_answered(const struct dropin_call *c)
 {
     int n = 0;
@@ -104,7 +104,7 @@ static bool cannot_be_asked(const struct dropin_call *c)
     return false;
 }
 
-/* SET NX of a lock that this broker certainly holds for somebody. */
+/* Returns whether this is a SET NX of a lock that this broker certainly holds for somebody. */
 static bool is_refused_from_memory(struct dropin_call *c, int64_t now_ms)
 {
     struct dropin *d = c->dropin;
@@ -181,7 +181,8 @@ static void go(struct dropin_call *c)
 
 /* ---- the loop ---- */
 
-/* Is it not to be tried again? Who has asked must hear something in time. */
+/* Returns whether the call has been tried often or long enough: its client must get a reply in
+ * time. */
 static bool is_given_up(const struct dropin_call *c, int64_t now_ms)
 {
     return c->asks == DROPIN_ASKS ||
@@ -262,7 +263,7 @@ static void guess(struct dropin_call *c, int64_t now_ms)
     }
 }
 
-/* It waits, and nobody keeps it back any more, or so it seems. */
+/* Starts a waiting call if its turn has come in all its lines. */
 static void start(struct dropin_call *c, int64_t now_ms)
 {
     struct dropin *d = c->dropin;
@@ -315,7 +316,7 @@ void call_next(struct dropin *d, int64_t now_ms)
 
 /* ---- answers ---- */
 
-/* Memory learns what the masters have said, or that nobody knows. */
+/* Notes in memory what the masters have said; forgets the name where nobody knows. */
 static void remember_truth(struct dropin_call *c, enum exchange_end end)
 {
     struct memory *m = &c->dropin->memory;
@@ -329,7 +330,7 @@ static void remember_truth(struct dropin_call *c, enum exchange_end end)
     }
 }
 
-/* The truths of the next run are what the masters have said. */
+/* Takes what the masters have said as the truths of the next run. */
 static void take_truths(struct dropin_call *c, bool confirmed)
 {
     c->at_once = confirmed;
@@ -384,7 +385,7 @@ static void on_call_pause_over(struct broker *b, struct due *due, int64_t now_ms
     call_tell_finished(d);
 }
 
-/* The votes of the masters were split. */
+/* Lets a call pause whose votes were split. */
 static void pause_call(struct dropin_call *c, int64_t now_ms)
 {
     struct broker *b = c->dropin->broker;
@@ -407,7 +408,8 @@ static void on_refused(struct dropin_call *c, int64_t now_ms)
         try_again_later(c);
 }
 
-/* A look that has read a time: what it gives comes of the time that the masters say. */
+/* Returns whether the run is a look that has read a time: its reply must come of the time that the
+ * masters have told. */
 static bool must_run_again(const struct dropin_call *c)
 {
     for (int i = 0; i < c->job.n_names; i++) {

@@ -16,7 +16,8 @@
 #include "lock/queue.h"
 #include "lock/waiters.h"
 
-/* A run that would take the lock if it were free, and has done nothing as it is not. */
+/* Returns whether the run would have taken the lock if it were free, and has done nothing as it is
+ * not. */
 static bool only_wants_lock(struct dropin_call *c, int64_t now_ms)
 {
     struct dropin *d = c->dropin;
@@ -62,7 +63,7 @@ static void on_wait_over(void *call, int64_t now_ms)
     call_tell_finished(d);
 }
 
-/* For how long the lock is held, as far as that is known. */
+/* Returns for how long the lock is held, as far as that is known. */
 static int64_t held_ms(const struct dropin_call *c, int64_t now_ms)
 {
     const struct truth *t = &c->slots[0].truth;

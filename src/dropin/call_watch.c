@@ -35,8 +35,8 @@ static struct watched *find_watched(struct dropin_watch *w, const struct resp_ar
     return NULL;
 }
 
-/* Watches it from now on; a name that is watched already stays as it was seen first. False: too
- * many. */
+/* Watches a name from now on; one that is watched already stays as it was seen first. False: they
+ * are too many. */
 static bool watch(struct dropin_watch *w, const struct resp_arg *name, const struct resp_arg *lock)
 {
     if (find_watched(w, lock))

@@ -86,14 +86,14 @@ static void call_up(struct exchange_part *p, int64_t now_ms)
         tickets_call(b, p->lock, agreed, now_ms);
 }
 
-/* Of what a majority has confirmed. */
+/* Sees to it that what a majority has confirmed stands on all masters. */
 static void make_whole(struct exchange_part *p, int64_t now_ms)
 {
     exchange_heal(p, now_ms);
     exchange_repair_note(p, now_ms);
 }
 
-/* All masters have answered that ever will. */
+/* Ends the first round of a part: all masters have answered that ever will. */
 static void on_done(struct round *r, void *arg, int64_t now_ms)
 {
     struct exchange_part *p = arg;
@@ -135,7 +135,7 @@ static void end_exchange(struct exchange *x, enum exchange_end how, const char *
     free_exchange_if_over(x);
 }
 
-/* For x->why. */
+/* Fails the exchange for the reason x->why. */
 static void fail_exchange(struct exchange *x, int64_t now_ms)
 {
     end_exchange(x, EXCHANGE_FAILED, x->why, now_ms);
@@ -305,7 +305,8 @@ static void judge_votes(struct exchange *x, int64_t now_ms)
         refuse_exchange(x, now_ms);
 }
 
-/* May a majority have done it, for all that is known (safety R21)? A look does nothing. */
+/* Returns whether a majority may have done it, for all that is known (safety R21); never of a
+ * look. */
 static bool may_be_confirmed(const struct exchange_part *p)
 {
     return p->what != EXCHANGE_LOOK &&

@@ -52,8 +52,8 @@ bool exchange_is_superseded(const struct exchange_part *p)
     return p->n_changes != p->lock->n_changes;
 }
 
-/* For how long the operation that was guessed is remembered as gone: that of another broker. An end
- * of a group is remembered too, as it may have to be put back. */
+/* Returns for how long the masters remember the operation that was guessed as gone: that of
+ * another broker; or one that ends in a group, as it may have to be put back. */
 static int64_t exchange_tomb_ms(const struct exchange_part *p)
 {
     const struct broker *b = p->exchange->broker;
@@ -271,7 +271,7 @@ void exchange_undo(struct exchange_part *p, bool pursues, int64_t now_ms)
 
 /* ---- made good ---- */
 
-/* Returns when it is over. */
+/* Returns when what was confirmed is over by its time. */
 static int64_t over_ms(const struct exchange_part *p)
 {
     bool is_kept = p->what == EXCHANGE_LOOK || p->what == EXCHANGE_END;
@@ -288,7 +288,7 @@ static const struct buf *text_of(const struct exchange_part *p)
     return p->what == EXCHANGE_LOOK ? &p->guess.text : &p->text;
 }
 
-/* Writes what a majority has confirmed. */
+/* Writes the hold that a majority has confirmed; "-" when it has ended. */
 static void write_confirmed(const struct exchange_part *p, int64_t now_ms)
 {
     char version[VERSION_MAX];
@@ -352,8 +352,8 @@ static void plant_hold(struct exchange_part *p, int i, int64_t now_ms)
     round_tell(r, i, SCRIPT_PLANT, it, now_ms);
 }
 
-/* A master that has not answered must still hear that this has ended, of which it can have no
- * earlier version. */
+/* Owes a master that has not answered the release of what has ended; it can have no earlier
+ * version of it. */
 static void owe_end(struct exchange_part *p, int i, int64_t now_ms)
 {
     struct rounds *r = &p->exchange->broker->rounds;

@@ -26,7 +26,7 @@
 
 enum { REPAIRS_MAX = 10000, FIRST_PAUSE_MS = 100, PAUSE_MAX_MS = 5000, AWAY_MS = 1000 };
 
-/* A hold that is in the way. */
+/* A hold of nobody, at one master, in the way of the confirmed one. */
 struct rival {
     char op[DROPIN_OP_MAX + 1]; /* "": there is none */
     int64_t since_ms;
@@ -87,7 +87,7 @@ static void end_repair(struct repair *e)
 
 static void on_repair_due(struct broker *b, struct due *due, int64_t now_ms);
 
-/* NULL: there are so many that this one is left to the next one who asks for it. */
+/* Makes a repair; NULL: there are too many, so this hold is left to whoever looks at it next. */
 static struct repair *new_repair(const struct exchange_part *p)
 {
     if (HASH_COUNT(repairs) >= REPAIRS_MAX)
@@ -126,7 +126,7 @@ static void wait_longer(struct repair *e, int64_t now_ms)
     due_at(&e->broker->due, &e->due, now_ms + e->pause_ms);
 }
 
-/* Until the masters that lack it can be reached. */
+/* Waits until a master that lacks the hold can be reached. */
 static void wait_for_masters(struct repair *e, int64_t now_ms)
 {
     e->pause_ms = FIRST_PAUSE_MS;
@@ -156,7 +156,7 @@ static void on_repaired(struct exchange_item *items, int n, enum exchange_end en
         wait_longer(e, now_ms);
 }
 
-/* True when one that lacks it can be reached: in quarantine it may be planted. */
+/* Returns whether a master that lacks the hold can be reached: in quarantine it can be planted. */
 static bool can_be_reached(const struct repair *e, int64_t now_ms)
 {
     const struct rounds *r = &e->broker->rounds;
@@ -201,8 +201,8 @@ static void on_repair_due(struct broker *b, struct due *due, int64_t now_ms)
 
 /* ---- what the masters have said ---- */
 
-/* Returns the masters that lack it. One that has not answered is left as it was known: a look does
- * not tell, a change was missed. */
+/* Returns the masters that lack the hold. One that has not answered stays as it was known to a
+ * look; a change it has missed. */
 static uint16_t find_lacking(const struct exchange_part *p, uint16_t before)
 {
     bool looks = p->what == EXCHANGE_LOOK;
@@ -241,7 +241,7 @@ static void note_rival(struct repair *e, struct exchange_part *p, int i, int64_t
     rival->since_ms = now_ms;
 }
 
-/* Since when a master shows nothing, of what only its own broker may plant. */
+/* Notes since when a master shows nothing where only the hold's own broker may plant it. */
 static void note_absent(struct repair *e, const struct exchange_part *p, int64_t now_ms)
 {
     bool is_absent = false;

@@ -61,8 +61,8 @@ static bool copy_op(char out[DROPIN_OP_MAX + 1], const char *op, size_t len)
     return true;
 }
 
-/* "<token>", "<token>.<number>" or "<token>.<number>/<birth>": without it, the hold has not been
- * changed since it was taken. */
+/* Reads "<token>", "<token>.<number>" or "<token>.<number>/<birth>"; without a birth the hold has
+ * not been changed since it was taken. */
 static bool take_version(const char **text, const char *end, struct truth *out)
 {
     size_t len = 0;

@@ -26,7 +26,7 @@ static size_t bytes_of(const struct resp_arg *argv, int n)
     return bytes;
 }
 
-/* One block: words, commands, bytes. */
+/* Allocates the one block: words, commands, bytes. */
 static struct filling make_room(struct job *job, int n_commands, size_t n_words, size_t bytes)
 {
     size_t commands_at = n_words * sizeof(struct resp_arg);
@@ -76,7 +76,7 @@ static bool has_byte(const struct resp_arg *name, char c)
     return name->len > 0 && memchr(name->ptr, c, name->len);
 }
 
-/* As command/lock wants a name to be. */
+/* Refuses a name that command/lock would refuse. */
 static void check_name(struct job *job, const struct resp_arg *lock)
 {
     if (lock->len == 0 || lock->len > LOCK_NAME_MAX)

@@ -49,7 +49,7 @@ static int which_key(const struct keys *k, const struct resp_arg *name)
     return -1;
 }
 
-/* Writes a word of a stranger: as much of it as can be shown in a message. */
+/* Writes as much of a client's word as can be shown in a message. */
 static const char *shown_bytes(const struct resp_arg *word, char out[65])
 {
     size_t len = word->len < 64 ? word->len : 64;
@@ -156,7 +156,7 @@ static int refuse_unserved(const struct resp_arg *word, char *why, size_t size)
     return -1;
 }
 
-/* The keys of a command. */
+/* Finds the keys of a command and notes what it looks at; -1: `why` says what does not fit. */
 static int see_keys(struct keys *k, int traits, const struct resp_arg *argv, int argc, char *why,
                     size_t size)
 {

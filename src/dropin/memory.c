@@ -29,7 +29,7 @@ struct known {
     char name[];
 };
 
-/* "<broker>.<number>", of this broker. */
+/* Returns whether an operation, "<broker>.<number>", is of this broker. */
 static bool is_ours(const struct broker *b, const char *op)
 {
     size_t len = strlen(b->id);
@@ -61,7 +61,7 @@ static void drop_truth(struct memory *m, struct known *k)
     pool_put(k, sizeof *k + k->len);
 }
 
-/* Its time is over, or was over before it was put off. */
+/* Forgets a hold whose time is over; waits on if it has been renewed meanwhile. */
 static void on_known_due(struct broker *b, struct due *due, int64_t now_ms)
 {
     struct known *k = (struct known *)((char *)due - offsetof(struct known, due));
@@ -146,7 +146,7 @@ void memory_fini(struct memory *m)
 
 static const struct truth nothing = {.kind = TRUTH_FREE};
 
-/* What was confirmed last and is not over; NULL: nothing. */
+/* Returns what was confirmed last, if it is not over; NULL: nothing. */
 static struct known *find_valid(struct memory *m, const struct locktab_name *name, int64_t now_ms)
 {
     struct known *k = find_remembered(m, name);
@@ -157,7 +157,7 @@ static struct known *find_valid(struct memory *m, const struct locktab_name *nam
     return k;
 }
 
-/* The hold of a client of this broker, taken by LOCK; NULL: none. */
+/* Returns the hold that a client of this broker took by LOCK; NULL: none. */
 static const struct hold *find_local_hold(struct broker *b, const struct locktab_name *name)
 {
     const struct lock *l = locktab_find_name(&b->locks, name);
@@ -202,7 +202,7 @@ bool memory_is_sure(struct memory *m, const struct locktab_name *name, int64_t n
 
 /* ---- what clients of this broker hold ---- */
 
-/* Appends as much of it as there is room for. */
+/* Appends as much of the word as there is room for. */
 static size_t add_word(char *out, size_t at, const char *word)
 {
     size_t room = MEMORY_LIBRARY - 1 - at, len = strnlen(word, room);

@@ -63,7 +63,7 @@ static void suppose_others(struct keys *k, int i, int64_t expires_ms, int64_t ah
     truth_fini(&others);
 }
 
-/* What is held by LOCK, without its owner. */
+/* Supposes a lock that is held by LOCK without showing its owner. */
 static int suppose_hidden(struct keys *k, int i, int64_t expires_ms, int64_t ahead_ms)
 {
     static const char text[] = "held by LOCK";
@@ -83,7 +83,8 @@ static int suppose_truth(struct running *r, int i)
                : state_suppose(&tools->keys, i, t, tools->ahead_ms);
 }
 
-/* Only its holder ends or changes it, in another way than by commands of Redis. */
+/* Returns whether commands of Redis must leave it alone: its holder has it by LOCK, or on the
+ * masters themselves. */
 static bool is_guarded(const struct truth *t)
 {
     return t->kind == TRUTH_NATIVE || t->kind == TRUTH_PLAIN;
@@ -122,7 +123,7 @@ static int find_guarded_name(const struct running *r, const struct resp_arg *key
     return -1;
 }
 
-/* DEL and UNLINK of the keys that are not guarded. */
+/* Runs DEL or UNLINK of those keys that are not guarded. */
 static int delete_others(struct running *r, const struct store_command *command,
                          const struct resp_arg *argv, int argc, struct store_reply *out, char *why,
                          size_t size)
@@ -181,7 +182,7 @@ static int refuse_guarded_write(const struct running *r, char *why, size_t size)
     return 0;
 }
 
-/* A script may choose the database that it is in. */
+/* Returns whether a script's SELECT is of the database that it is in, which it may choose. */
 static bool selects_own(const struct running *r, const struct resp_arg *argv, int argc)
 {
     int64_t db;
@@ -189,7 +190,7 @@ static bool selects_own(const struct running *r, const struct resp_arg *argv, in
            util_parse_int(argv[1].ptr, argv[1].len, 0, INT_MAX, &db) == 0 && db == r->job->db;
 }
 
-/* As struct cage_job's call. */
+/* Runs a call of the script: struct cage_job's call. */
 static int on_script_call(void *arg, const struct resp_arg *argv, int argc, struct store_reply *out,
                           char *why, size_t size)
 {
@@ -264,7 +265,7 @@ static int64_t bounded(int64_t lease_ms)
     return lease_ms < 1 ? 1 : lease_ms > LEASE_MAX_MS ? LEASE_MAX_MS : lease_ms;
 }
 
-/* How long what was found is to stand with the masters. */
+/* Returns for how long what was found is to stand with the masters, in ms. */
 static int64_t lease_of(const struct running *r, int i, const struct state_found *found)
 {
     bool is_anew = r->truths[i]->kind != TRUTH_DROPIN || r->tools->keys.seen[i].wrote_time;
@@ -335,7 +336,7 @@ static void note_looks(struct running *r)
     }
 }
 
-/* Something else than a lock stands under a name that was touched. */
+/* Refuses a run that has touched a name under which something else than a lock stands. */
 static void refuse_unknown(struct running *r)
 {
     for (int i = 0; i < r->job->n_names; i++) {

@@ -13,7 +13,7 @@ static struct store_field *find_field(const struct store_key *k, const struct re
     return k ? (struct store_field *)store_table_find(&k->fields, name) : NULL;
 }
 
-/* True: it was not there. */
+/* Sets a field; returns true when it was not there. */
 static bool add_to_hash(struct store_key *k, const struct resp_arg *name,
                         const struct resp_arg *value)
 {
@@ -40,7 +40,8 @@ static bool drop_field(struct store_key *k, const struct resp_arg *name)
     return f != NULL;
 }
 
-/* Takes away the words from the third on; how many were there. The empty one goes. */
+/* Removes the fields that are the words from the third on, and the key when none is left; replies
+ * how many there were. */
 static void drop_all(struct store_run *run, enum store_type type)
 {
     bool wrong;

@@ -66,7 +66,8 @@ static bool parse_condition(struct store_run *run, int *flags)
     return false;
 }
 
-/* No time to live is longer than any. */
+/* Returns whether NX, XX, GT and LT allow the new time; no time to live counts as longer than any.
+ */
 static bool holds_key(const struct store_key *k, int flags, int64_t at_ms)
 {
     bool has_time = k->expires_ms != INT64_MAX;
@@ -126,7 +127,7 @@ static void persist(struct store_run *run)
     store_add_int(run->out, had_time);
 }
 
-/* Milliseconds, of which those that begin half a second count as a second. */
+/* Replies the time left; in seconds, half a second and more counts as one. */
 static void left(struct store_run *run, bool in_seconds, bool is_point)
 {
     const struct store_key *k = store_key_find(run, &run->argv[1]);

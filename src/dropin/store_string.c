@@ -18,7 +18,7 @@ static void reply_string(struct store_run *run, const struct store_key *k)
         store_add_nil(run->out);
 }
 
-/* Writes over `k`, what stands there; NULL: nothing. Its time to live is gone, too. */
+/* Replaces what stands there (`k`; NULL: nothing) and its time to live. */
 static struct store_key *put_over(struct store_run *run, struct store_key *k,
                                   const struct resp_arg *name, const struct resp_arg *value)
 {
@@ -77,7 +77,7 @@ static bool is_same_word(const struct resp_arg *a, const struct resp_arg *b)
     return a->len == b->len && strncasecmp(a->ptr, b->ptr, a->len) == 0;
 }
 
-/* The words from `i` on, of those in `allowed`. -1: the error has been added. */
+/* Parses the options from word `i` on, of those in `allowed`. -1: the error has been added. */
 static int parse_options(struct store_run *run, int i, int allowed, struct options *o)
 {
     static const struct {
@@ -191,7 +191,8 @@ static void get_string(struct store_run *run)
         reply_string(run, k);
 }
 
-/* DELEX and DELIFEQ, which Redis 7.0 does not have: as Redis 8.4 and Valkey 9 answer them. */
+/* Serves DELEX and DELIFEQ, which Redis 7.0 does not have, as Redis 8.4 and Valkey 9 answer them.
+ */
 static void drop_if(struct store_run *run, const struct resp_arg *word,
                     const struct resp_arg *value)
 {
@@ -393,7 +394,7 @@ static void length(struct store_run *run)
         store_add_int(run->out, k ? (int64_t)k->string.len : 0);
 }
 
-/* From one byte to another, both with it; negative: counted from the end. */
+/* Replies the bytes from one to another, both included; negative ones count from the end. */
 static void getrange(struct store_run *run)
 {
     int64_t from, to;

@@ -104,7 +104,7 @@ ROWS = {
     "monitor": [["MONITOR"]], "multi": [["MULTI"], ["DISCARD"]],
     "munlock": [["MUNLOCK", str(len(MANY))] + MANY + ["OWNER", "mine"]],
     "owner": [["OWNER", "o" * 256]], "pause": [["PAUSE"]], "ping": [["PING", "p" * 16000]],
-    "publish": [["PUBLISH", "crowd", "m" * 16000]],
+    "publish": [["PUBLISH", "crowd", "m" * 300], ["PUBLISH", WORD, "m" * 16000]],
     "psubscribe": [["PSUBSCRIBE"] + [WORD + str(i) for i in range(120)]],
     "pubsub|channels": [["PUBSUB", "CHANNELS", pattern] for pattern in COSTLY] + [["PUBSUB", "CHANNELS"]],
     "pubsub|help": [["PUBSUB", "HELP"]], "pubsub|numpat": [["PUBSUB", "NUMPAT"]],

@@ -111,6 +111,18 @@ void call_start_again(struct dropin_call *, int64_t now_ms);
 /* Lets go on whoever may. Inside a flow. */
 void call_next(struct dropin *, int64_t now_ms);
 
+/* ---- call_judge.c: of the last run ---- */
+/* Returns whether a name that was touched cannot be asked for again: readers and permits of LOCK,
+ * what is no lock, and what programs hold that do not use holdfast. */
+bool call_is_unaskable(const struct dropin_call *);
+/* Returns why no lock may be taken now (draining, paused, full); NULL: it may. */
+const char *call_why_not_taken(const struct dropin_call *);
+/* Returns whether the masters need not be asked about the run: they have just told, in one answer,
+ * all that it depends on; or it depends on nothing. */
+bool call_is_answered(const struct dropin_call *);
+/* Returns whether this is a SET NX of a lock that this broker certainly holds for somebody. */
+bool call_is_refused_from_memory(struct dropin_call *, int64_t now_ms);
+
 /* ---- call_end.c ---- */
 /* Finishes it with what its last run gave, and publishes what that was to publish. */
 void call_finish_run(struct dropin_call *, int64_t now_ms);

@@ -23,9 +23,6 @@ enum { PAUSE_MS = 2 };
 
 static const struct truth nothing = {.kind = TRUTH_FREE};
 const char call_closed[] = "DRAINING this broker is going down: ask another one";
-static const char paused[] = "PAUSED no new locks are given until RESUME; nothing was taken";
-static const char full[] =
-    "LIMIT this broker has as many locks as are allowed (max_locks); nothing was taken";
 
 /* ---- runs ---- */
 
@@ -40,79 +37,6 @@ static void run_over_truths(struct dropin_call *c, int64_t now_ms)
     for (int i = 0; i < c->job.n_names; i++)
         c->run.names[i].touched = c->run.names[i].touched || c->slots[i].watched;
     stats.drop_in_runs++;
-}
-
-/* Returns whether the run takes a lock for somebody who does not hold it. */
-static bool takes_free_lock(const struct dropin_call *c)
-{
-    for (int i = 0; i < c->job.n_names; i++) {
-        if (c->run.names[i].what == EXCHANGE_NEW)
-            return true;
-    }
-    return false;
-}
-
-/* Returns whether one more lock would be held after the run. */
-static bool adds_lock(const struct dropin_call *c)
-{
-    for (int i = 0; i < c->job.n_names; i++) {
-        if (c->run.names[i].what == EXCHANGE_NEW && c->slots[i].truth.kind == TRUTH_FREE)
-            return true;
-    }
-    return false;
-}
-
-/* Returns why no lock may be taken now (draining, paused, full); NULL: it may. */
-static const char *why_not_taken(const struct dropin_call *c)
-{
-    const struct broker *b = c->dropin->broker;
-    if (!takes_free_lock(c))
-        return NULL;
-    if (broker_is_full(b) && adds_lock(c))
-        return full;
-    return b->draining ? call_closed : b->paused ? paused : NULL;
-}
-
-/* Returns whether the masters need not be asked about the run: they have just told, in one answer,
- * all that it depends on; or it depends on nothing. */
-static bool is_answered(const struct dropin_call *c)
-{
-    int n = 0;
-    if (c->run.writes)
-        return false;
-    for (int i = 0; i < c->job.n_names; i++) {
-        if (!c->run.names[i].touched)
-            continue;
-        if (!c->slots[i].is_told)
-            return false;
-        n++;
-    }
-    return n <= 1 || c->at_once;
-}
-
-/* What is known of LOCK's readers and permits, of what is no lock, and of programs that do not use
- * holdfast cannot be asked for again. */
-static bool cannot_be_asked(const struct dropin_call *c)
-{
-    for (int i = 0; i < c->job.n_names; i++) {
-        const struct truth *t = &c->slots[i].truth;
-        bool is_askable = t->kind == TRUTH_FREE || t->kind == TRUTH_DROPIN ||
-                          (t->kind == TRUTH_NATIVE && t->op[0]);
-        if (c->run.names[i].touched && !is_askable)
-            return true;
-    }
-    return false;
-}
-
-/* Returns whether this is a SET NX of a lock that this broker certainly holds for somebody. */
-static bool is_refused_from_memory(struct dropin_call *c, int64_t now_ms)
-{
-    struct dropin *d = c->dropin;
-    bool is_refused = !c->run.writes && !c->place && job_wants_free(&c->job) &&
-                      c->run.reply.nodes[0].kind != STORE_ERROR &&
-                      memory_is_sure(&d->memory, &c->slots[0].lock, now_ms);
-    stats.drop_in_from_memory += is_refused;
-    return is_refused;
 }
 
 /* ---- exchanges ---- */
@@ -238,12 +162,12 @@ static void run_and_ask(struct dropin_call *c, int64_t now_ms)
     }
     go(c);
     c->state = CALL_WAITS;
-    bool is_unaskable = cannot_be_asked(c);
-    const char *why_not = why_not_taken(c);
+    bool is_unaskable = call_is_unaskable(c);
+    const char *why_not = call_why_not_taken(c);
     if (why_not)
         call_fail(c, why_not);
-    else if (is_answered(c) || (is_unaskable && !c->run.writes) ||
-             is_refused_from_memory(c, now_ms))
+    else if (call_is_answered(c) || (is_unaskable && !c->run.writes) ||
+             call_is_refused_from_memory(c, now_ms))
         refuse_or_finish(c, now_ms);
     else if (is_unaskable || is_given_up(c, now_ms))
         try_again_later(c);

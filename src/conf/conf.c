@@ -123,7 +123,8 @@ int conf_set(struct conf *conf, const char *name, const char *value, struct conf
 
     if (section != NULL && !conf_section_known(section))
         return conf_refuse(
-            err, "unknown section '%s' (known are holdfast, http, limits, masters, tls, users)",
+            err,
+            "unknown section '%s' (known are holdfast, drop_in, http, limits, masters, tls, users)",
             conf_printable(shown, sizeof(shown), section));
     return conf_set_at(conf, section, key, value, 0, err);
 }

@@ -124,10 +124,11 @@ static bool section_ok(struct load *load, const char *section)
     if (section[0] == '\0')
         load_fail(load, "a setting before the first [section]");
     else if (strncmp(load->bad_section, section, sizeof(load->bad_section) - 1) != 0)
-        load_fail(load,
-                  "unknown section [%s] (known are [holdfast], [http], [limits], [masters], [tls], "
-                  "[users])",
-                  shown);
+        load_fail(
+            load,
+            "unknown section [%s] (known are [holdfast], [drop_in], [http], [limits], [masters], "
+            "[tls], [users])",
+            shown);
     snprintf(load->bad_section, sizeof(load->bad_section), "%s", section);
     return false;
 }

@@ -73,11 +73,6 @@ void turns_join(struct turns *t, struct seat *s, const struct locktab_name *name
     TAILQ_INSERT_TAIL(&s->line->seats, s, next);
 }
 
-bool turns_is_first(const struct seat *s)
-{
-    return TAILQ_FIRST(&s->line->seats) == s;
-}
-
 bool turns_may_go(const struct seat *s, bool writes)
 {
     const struct seat *before = TAILQ_PREV(s, seats, next);

@@ -50,7 +50,6 @@ void turns_join(struct turns *, struct seat *, const struct locktab_name *, void
 bool turns_may_go(const struct seat *, bool writes);
 void turns_go(struct turns *, struct seat *, bool writes);
 void turns_wait(struct turns *, struct seat *);
-bool turns_is_first(const struct seat *);
 void turns_leave(struct turns *, struct seat *);
 
 /* Returns the next call that waits in a line where something has changed, and behind none that

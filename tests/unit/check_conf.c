@@ -244,7 +244,7 @@ START_TEST(unknown_options)
     expect_refused("", "", ": no such option");
     expect_refused(
         "limit.max_clients", "1",
-        "unknown section 'limit' (known are holdfast, http, limits, masters, tls, users)");
+        "unknown section 'limit' (known are holdfast, drop_in, http, limits, masters, tls, users)");
 }
 END_TEST
 
@@ -551,7 +551,7 @@ START_TEST(file_all_errors)
                   "x.ini:7: drift: '50%' is out of bounds (0% to 10%)\n"
                   "x.ini:9: max_lease: is set in line 8 already\n"
                   "x.ini:11: unknown section [limit] "
-                  "(known are [holdfast], [http], [limits], [masters], [tls], [users])\n"
+                  "(known are [holdfast], [drop_in], [http], [limits], [masters], [tls], [users])\n"
                   "x.ini:13: there is a [ without ]\n"
                   "x.ini:14: only a comment may follow a [section] in its line\n"
                   "x.ini:17: a: the port must be 1 to 65535\n"

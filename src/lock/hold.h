@@ -75,6 +75,11 @@ void hold_seen(struct hold *, const struct round *);
  * second. True for a lost one. */
 bool hold_is_fresh(const struct broker *, const struct hold *, const struct lock_request *,
                    int64_t now_ms);
+/* Returns whether a majority of masters has refused a write, so that the hold is lost. Never of a
+ * hold that a take-over of this broker has torn: what its holder was told still stands on some of
+ * them, and would be taken for a try that was given up if its owner asked anew (R2). It ends by its
+ * time, unless a take-over succeeds. */
+bool hold_is_refused(const struct hold *, const struct round *);
 /* Says why a majority of masters has refused a write: the owner has taken the hold elsewhere, or it
  * is gone. */
 enum lost_reason hold_why_gone(const struct round *);

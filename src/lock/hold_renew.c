@@ -109,9 +109,14 @@ enum lost_reason hold_why_gone(const struct round *r)
     return LOST_GONE;
 }
 
+bool hold_is_refused(const struct hold *h, const struct round *r)
+{
+    return round_is_refused(r) && !h->torn;
+}
+
 static void renewal_failed(struct broker *b, struct hold *h, const struct round *r, int64_t now_ms)
 {
-    if (round_is_refused(r)) {
+    if (hold_is_refused(h, r)) {
         stats.renewals_lost++;
         hold_lose(b, h, hold_why_gone(r), true, now_ms);
         return;
@@ -160,7 +165,7 @@ static void on_looked(struct round *r, void *arg, int64_t now_ms)
     struct broker *b = broker_of_round(r);
     if (h->busy || !hold_is_valid(h, now_ms))
         return;
-    if (round_is_refused(r))
+    if (hold_is_refused(h, r))
         hold_lose(b, h, hold_why_gone(r), true, now_ms);
     else if (quorum_state(&r->quorum) == QUORUM_WON)
         hold_seen(h, r);

@@ -136,6 +136,7 @@ struct hold {
     bool inherits : 1;  /* taken over: its holder may have been told more than we know */
     bool recounted : 1; /* count or version are not those with which the masters have begun */
     bool checked : 1;   /* the masters are being asked whether it is still there */
+    bool torn : 1;      /* a take-over by this broker has failed, and may have moved it on some */
     bool shortened : 1; /* some master may have it for longer than its holder was told */
     bool leaves : 1;    /* its connection has gone: it is on broker->leaving, to be released */
     struct lock_part part;

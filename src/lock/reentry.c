@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/util.h"
 #include "lock/broker_state.h"
 #include "lock/finish.h"
 #include "lock/hold.h"
@@ -95,7 +96,7 @@ static void conclude(struct round *round, struct lock_request *r, const char *wh
     queue_undefer(&b->work, r->lock);
     if (ended)
         finish_as(b, r, r->verb == VERB_LOCK ? RESULT_NOT_GRANTED : RESULT_NOT_HELD);
-    else if (round_is_refused(round))
+    else if (hold_is_refused(h, round))
         gone(b, h, r, round, now_ms);
     else if (why)
         no_quorum(b, r, h, why, won, now_ms);
@@ -121,12 +122,14 @@ static void on_written(struct round *round, void *arg, int64_t now_ms)
 {
     struct lock_request *r = arg;
     struct hold *h = r->hold.hold;
-    if (quorum_state(&round->quorum) == QUORUM_WON || round_is_refused(round) || !h ||
+    if (quorum_state(&round->quorum) == QUORUM_WON || !h || hold_is_refused(h, round) ||
         !hold_is_valid(h, now_ms)) {
         conclude(round, r, NULL, now_ms);
         return;
     }
-    r->text = round_no_quorum(round, now_ms);
+    r->text = round_is_refused(round)
+                  ? util_strdup("NOQUORUM a take-over that failed has left it on too few masters")
+                  : round_no_quorum(round, now_ms);
     if (!step_of(r)) {
         on_failed(round, r, now_ms);
         return;

@@ -62,8 +62,10 @@ static void on_taken_over(struct claim *c, void *arg, int64_t now_ms)
     struct broker *b = c->broker;
     struct lock *l = c->lock;
     r->claim = NULL;
-    if (r->hold.hold)
+    if (r->hold.hold) {
         r->hold.hold->busy = false;
+        r->hold.hold->torn |= c->end != CLAIM_GRANTED;
+    }
     hold_ref_clear(&r->hold);
     if (c->end == CLAIM_GRANTED) {
         struct hold_ids *ids = end_old(b, l, c, r->base.session, now_ms);

@@ -103,7 +103,7 @@ static bool judge_check(struct broker *b, struct hold *h, const struct round *ro
         hold_seen(h, round);
         return true;
     }
-    if (!round_is_refused(round) || h->busy || !hold_is_valid(h, now_ms))
+    if (!hold_is_refused(h, round) || h->busy || !hold_is_valid(h, now_ms))
         return false;
     hold_lose(b, h, hold_why_gone(round), true, now_ms);
     return true;

@@ -26,8 +26,6 @@ static void on_eof(void *arg)
     struct client *c = arg;
 
     c->eof = true;
-    if (c->session.patient)
-        cmd_hurry(&c->session, clock_ms());
     if (c->finishing) {
         if (c->shut)
             client_end_now(c, c->end, "");

@@ -218,6 +218,8 @@ static void settle_end(struct client *c)
     bool waits = session_is_blocked(
         s); /* its request waits for other owners for an unknown time, and the peer is gone */
 
+    if (s->patient)
+        cmd_hurry(&c->session, clock_ms()); /* answered in the next flush */
     if (!c->finishing) {
         bool answered =
             s->n_requests == 0 && !c->has_more && c->stall == CLIENT_RUNS && c->unsent == 0;

@@ -18,7 +18,8 @@
 #include "lock/broker_state.h"
 #include "stats/stats.h"
 
-/* How long a call pauses when votes were split: others that took part in that ask again too. */
+/* How long a call pauses when votes were split: others that took part in that ask again too; and
+ * when its lock is just ending: longer than the clocks differ in counting. */
 enum { PAUSE_MS = 2 };
 
 static const struct truth nothing = {.kind = TRUTH_FREE};
@@ -123,6 +124,13 @@ static void try_again_later(struct dropin_call *c)
     free(error);
 }
 
+/* Returns whether it is held, as was told, until a time that has passed. */
+static bool is_over(const struct truth *t, int64_t now_ms)
+{
+    bool ends = t->kind == TRUTH_DROPIN || t->kind == TRUTH_NATIVE || t->kind == TRUTH_PLAIN;
+    return ends && t->expires_ms <= now_ms;
+}
+
 /* What has ended since it was told, or may have, is guessed to be free: its masters say whether. A
  * run that takes what it finds free must never take it over from a hold that lasts a moment more.
  */
@@ -130,9 +138,7 @@ static void forget_ended(struct dropin_call *c, int64_t now_ms)
 {
     for (int i = 0; i < c->job.n_names; i++) {
         struct slot *slot = &c->slots[i];
-        bool ends = slot->truth.kind == TRUTH_DROPIN || slot->truth.kind == TRUTH_NATIVE ||
-                    slot->truth.kind == TRUTH_PLAIN;
-        if (!ends || slot->truth.expires_ms > now_ms)
+        if (!is_over(&slot->truth, now_ms))
             continue;
         truth_copy(&slot->truth, &nothing);
         slot->is_told = false;
@@ -277,6 +283,17 @@ static bool is_split(const struct dropin_call *c)
     return false;
 }
 
+/* Returns whether the masters still have a lock that is over by our clock: they count in whole
+ * milliseconds, too. */
+static bool is_ending(const struct dropin_call *c, int64_t now_ms)
+{
+    for (int i = 0; i < c->job.n_names; i++) {
+        if (c->slots[i].is_told && is_over(&c->slots[i].truth, now_ms))
+            return true;
+    }
+    return false;
+}
+
 /* Somebody has what this call wanted to take, and nobody knows who: it is refused, if it is one
  * that takes what is free and leaves alone what is not. A script may let its holder enter again:
  * it is not told that somebody else has it. */
@@ -309,7 +326,7 @@ static void on_call_pause_over(struct broker *b, struct due *due, int64_t now_ms
     call_tell_finished(d);
 }
 
-/* Lets a call pause whose votes were split. */
+/* Lets a call pause whose votes were split, or whose lock is just ending. */
 static void pause_call(struct dropin_call *c, int64_t now_ms)
 {
     struct broker *b = c->dropin->broker;
@@ -322,7 +339,7 @@ static void pause_call(struct dropin_call *c, int64_t now_ms)
 static void on_refused(struct dropin_call *c, int64_t now_ms)
 {
     take_truths(c, false);
-    if (!is_split(c))
+    if (!is_split(c) && !is_ending(c, now_ms))
         run_and_ask(c, now_ms);
     else if (!is_given_up(c, now_ms))
         pause_call(c, now_ms);
@@ -366,7 +383,10 @@ static void on_confirmed(struct dropin_call *c, int64_t now_ms)
         return;
     }
     note_taken(c, now_ms);
-    call_finish_run(c, now_ms);
+    if (c->run.writes)
+        call_finish_run(c, now_ms);
+    else
+        refuse_or_finish(c, now_ms);
 }
 
 static void on_exchanged(struct exchange_item *items, int n, enum exchange_end end,

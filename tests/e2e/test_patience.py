@@ -9,6 +9,7 @@ from procs import wait_for
 
 RELEASE = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end"
 TAKE = "if redis.call('set', KEYS[1], ARGV[1], 'nx', 'px', 30000) then return 1 end return redis.call('pttl', KEYS[1])"
+TAKE_OR_NOT = "if redis.call('exists', KEYS[1]) == 1 then return 0 end redis.call('set', KEYS[1], ARGV[1], 'px', 30000) return 1"
 
 
 @pytest.fixture
@@ -29,7 +30,8 @@ def waiting(broker, count):
 
 
 @pytest.mark.parametrize("words,reply", [(("SET", "{}", "w", "NX", "PX", 30000), "OK"), (("SETNX", "{}", "w"), 1),
-                                         (("EVAL", TAKE, 1, "{}", "w"), 1)], ids=["set", "setnx", "script"])
+                                         (("EVAL", TAKE, 1, "{}", "w"), 1),
+                                         (("EVAL", TAKE_OR_NOT, 1, "{}", "w"), 1)], ids=["set", "setnx", "script", "look"])
 @pytest.mark.parametrize("where", [0, 1], ids=["here", "elsewhere"])
 def test_what_is_refused_gets_the_lock_when_it_is_free(both, clients, name, words, reply, where):
     holder, waiter = clients(both[where]), clients(both[0])
@@ -124,6 +126,19 @@ def test_who_has_gone_waits_no_longer(both, clients, name):
     waiting(both[0], 1)
     waiter.close()
     waiting(both[0], 0)
+    assert holder.cmd("DEL", name) == 1
+    assert holder.cmd("GET", name) is None
+
+
+def test_who_is_killed_waits_no_longer(both, clients, name):
+    holder, waiter = clients(both[0]), clients(both[0])
+    number = waiter.cmd("CLIENT", "ID")
+    assert holder.cmd("SET", name, "v", "NX", "PX", 50000) == "OK"
+    waiter.send("SET", name, "w", "NX", "PX", 50000)
+    waiting(both[0], 1)
+    assert holder.cmd("CLIENT", "KILL", "ID", number) == 1
+    waiting(both[0], 0)
+    assert waiter.recv() is None
     assert holder.cmd("DEL", name) == 1
     assert holder.cmd("GET", name) is None
 

@@ -19,6 +19,7 @@ PASSWORD = "traffic"
 # name: (classes, names); the password of each is PASSWORD
 USERS = {"ops": ("lock drop-in inspect admin", None), "app": ("lock drop-in inspect", "[kd]*"), "eye": ("inspect", None)}
 CHANNELS = ["lost", "kept", "news"]     # kept: all users with names may use it; lost: nobody publishes there
+KEYS = ["d%d" % i for i in range(8)]    # of commands of Redis
 OWNERS = ["owner-%d" % i for i in range(12)]
 
 
@@ -225,7 +226,7 @@ class Maker:
 
     def key(self):
         """A name of its own for commands of Redis: their holds have no connection, so that the oracle knows nothing of them."""
-        return "d%d" % self.rng.randrange(8)
+        return self.rng.choice(KEYS)
 
     def value(self):
         return "v%d" % self.rng.randrange(3)
@@ -313,7 +314,7 @@ ENDING = ("NOTHELD", "NOQUORUM")
 HELP = Command(0.2, None, list_of(text))
 
 # Of commands of Redis on locks, ERR besides: a SET that takes the lock away.
-DROP_IN = ("NOQUORUM", "TRYAGAIN", "WRONGTYPE", "PAUSED", "ERR")
+DROP_IN = ("NOQUORUM", "TRYAGAIN", "WRONGTYPE", "PAUSED", "LIMIT", "ERR")
 BODY = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end"
 STATUS = one_of(nothing, text)
 

@@ -183,8 +183,9 @@ void cage_count_end(struct cage *c)
     c->taken = 0;
     if (c->used < c->collect_from)
         return;
-    if (lua_gc(c->lua, LUA_GCSTEP, kib) == 1) /* all has been looked at */
-        c->collect_from = 2 * c->used + CAGE_GARBAGE;
+    bool is_done = lua_gc(c->lua, LUA_GCSTEP, kib) == 1; /* all has been looked at */
+    /* What is made during a cycle outlives it: one that paused would find it all in use. */
+    c->collect_from = is_done ? 2 * c->used + CAGE_GARBAGE : 0;
     lua_gc(c->lua, LUA_GCSTOP, 0);
 }
 

@@ -1,6 +1,7 @@
 /* Any bytes as a client's script, over a lock that is held. Besides not crashing: a run ends within
  * its bounds, gives one reply or says why not, leaves memory as it was, and leaves nothing to the
  * next script. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,10 +16,16 @@ enum { MEMORY_MAX = 8 << 20 };
 static struct cage *cage;
 static struct keys keys;
 
-static void require(bool ok)
+/* Says what fails: it may depend on all inputs before, so that the last one alone does not show it.
+ */
+static void require(bool ok, const char *what, const struct buf *out)
 {
-    if (!ok)
-        abort();
+    if (ok)
+        return;
+    fprintf(stderr, "not so: %s; steps %ld, memory %zu, refusal \"%s\", reply \"%.*s\"\n", what,
+            cage_steps(cage), cage_memory(cage), cage_refusal(cage), (int)buf_len(out),
+            buf_head(out));
+    abort();
 }
 
 static int run(const char *body, size_t len, struct buf *out)
@@ -40,7 +47,8 @@ static int run(const char *body, size_t len, struct buf *out)
     keys_begin(&keys, names, 2, 1000000);
     keys_suppose(&keys, taken, 5, NULL);
     int result = cage_run(cage, &job, &reply);
-    require(result == 0 ? reply.n_nodes > 0 : *cage_refusal(cage) != '\0' && reply.n_nodes == 0);
+    require(result == 0 ? reply.n_nodes > 0 : *cage_refusal(cage) != '\0' && reply.n_nodes == 0,
+            "a run gives a reply or a refusal", out);
     if (result == 0)
         store_reply_write(&reply, &w);
     store_reply_fini(&reply);
@@ -57,12 +65,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!cage)
         cage = cage_new(8);
     run((const char *)data, size, &out);
-    require(cage_steps(cage) <= CAGE_STEPS);
-    require(cage_memory(cage) <= MEMORY_MAX);
+    require(cage_steps(cage) <= CAGE_STEPS, "steps within CAGE_STEPS", &out);
+    require(cage_memory(cage) <= MEMORY_MAX, "memory within MEMORY_MAX", &out);
     buf_consume(&out, buf_len(&out));
-    require(run(probe, sizeof probe - 1, &out) == 0);
+    require(run(probe, sizeof probe - 1, &out) == 0, "the probe is not refused", &out);
     require(buf_len(&out) == sizeof expected - 1 &&
-            memcmp(buf_head(&out), expected, sizeof expected - 1) == 0);
+                memcmp(buf_head(&out), expected, sizeof expected - 1) == 0,
+            "the probe's reply is as ever", &out);
     buf_fini(&out);
     return 0;
 }

@@ -123,6 +123,12 @@ static enum client_stall look_before(const struct client *c, const struct resp_a
     return CLIENT_RUNS;
 }
 
+static void take_from_turn(struct client *c, int *left, int cost)
+{
+    *left -= cost;
+    c->set->turn_left -= cost;
+}
+
 /* Runs the commands that may run, and returns how many bytes these were. Sets stall, has_more or
  * `partial` when some are left. */
 static size_t run_commands(struct client *c, const char *data, size_t len, int64_t now_us,
@@ -153,8 +159,7 @@ static size_t run_commands(struct client *c, const char *data, size_t len, int64
         case RESP_REFUSED:
             cmd_refuse_request(&c->session, p->error);
             used += n;
-            left--;
-            c->set->turn_left--;
+            take_from_turn(c, &left, 1);
             continue;
         case RESP_ERROR:
             refuse_protocol(c);
@@ -175,8 +180,7 @@ static size_t run_commands(struct client *c, const char *data, size_t len, int64
             continue;
         }
         bool waits = !cmd_dispatch(&c->session, p->argc, p->argv, now_us / 1000, now_us);
-        c->set->turn_left -= cmd_cost();
-        left -= cmd_cost();
+        take_from_turn(c, &left, cmd_cost());
         if (waits) {
             c->stall = CLIENT_LOGIN;
             client_login_arm(c->set);

@@ -13,7 +13,8 @@
 #include "dropin/probe.h"
 #include "lock/broker_state.h"
 
-/* LOT_STEPS: of the cage, after which the next states wait for the next millisecond. */
+/* CHECKS_MAX scripts are checked at a time; after LOT_STEPS of the cage the next states wait for
+ * the next millisecond. */
 enum { CHECKS_MAX = 32, LOT_STEPS = 300 };
 
 struct check {

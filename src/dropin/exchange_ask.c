@@ -41,12 +41,6 @@ static const char *expected(const struct exchange_part *p)
     return is_held(&p->guess) ? p->guess.op : "free";
 }
 
-bool exchange_is_ours(const struct broker *b, const char *op)
-{
-    size_t len = strlen(b->id);
-    return strncmp(op, b->id, len) == 0 && op[len] == '.';
-}
-
 bool exchange_is_superseded(const struct exchange_part *p)
 {
     return p->n_changes != p->lock->n_changes;
@@ -60,7 +54,7 @@ static int64_t exchange_tomb_ms(const struct exchange_part *p)
     if (p->what == EXCHANGE_LOOK || !is_held(&p->guess))
         return 0;
     bool may_come_back = p->what == EXCHANGE_END && p->exchange->n > 1;
-    return exchange_is_ours(b, p->guess.op) && !may_come_back ? 0 : broker_tomb_ms(b);
+    return broker_has_op(b, p->guess.op) && !may_come_back ? 0 : broker_tomb_ms(b);
 }
 
 static struct args *begin_exchange_args(const struct exchange_part *p, int64_t now_ms)
@@ -211,7 +205,7 @@ static void release_op(struct exchange_part *p, const char *op, int64_t lease_ms
                                       {LOCK_EXCLUSIVE, 0, 0},
                                       NULL,
                                       lease_ms,
-                                      exchange_is_ours(b, op) ? RELEASE_ASKED : RELEASE_FOREIGN};
+                                      broker_has_op(b, op) ? RELEASE_ASKED : RELEASE_FOREIGN};
     release_hold(b, p->lock, &what, NULL, NULL, NULL, now_ms);
 }
 
@@ -389,7 +383,7 @@ static void heal_change_at(struct exchange_part *p, int i, int64_t now_ms)
 static void heal_looked_at(struct exchange_part *p, int i, int64_t now_ms)
 {
     const struct exchange_said *said = &p->said[i];
-    bool may_plant = exchange_is_ours(p->exchange->broker, p->guess.op);
+    bool may_plant = broker_has_op(p->exchange->broker, p->guess.op);
     if (said->kind == SAID_OTHER && is_held(&said->truth))
         heal_over(p, i, expected(p), 0, now_ms);
     else if (may_plant && (said->is_unasked || shows_nothing(p, i)))

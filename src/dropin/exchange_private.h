@@ -73,8 +73,6 @@ void exchange_heal(struct exchange_part *, int64_t now_ms);
 void exchange_heal_over_rival(struct exchange_part *, int i, const char *op, int64_t now_ms);
 /* Tells whether this broker has asked for another change there. */
 bool exchange_is_superseded(const struct exchange_part *);
-/* Tells whether an operation is of this broker. */
-bool exchange_is_ours(const struct broker *, const char *op);
 
 /* ---- exchange_repair.c ---- */
 /* Takes note of which masters have what was confirmed, when all have answered that ever will. */

@@ -217,7 +217,7 @@ static uint16_t find_lacking(const struct exchange_part *p, uint16_t before)
     return lacking;
 }
 
-/* True when master i shows what is neither ours nor an earlier version of it. */
+/* Returns whether a master shows another hold, not the confirmed one or a version of it. */
 static bool shows_rival(const struct repair *e, const struct exchange_said *said)
 {
     const struct truth *t = &said->truth;
@@ -247,7 +247,7 @@ static void note_absent(struct repair *e, const struct exchange_part *p, int64_t
     bool is_absent = false;
     for (int i = 0; i < e->broker->rounds.n; i++)
         is_absent |= p->said[i].kind == SAID_OTHER && p->said[i].truth.kind == TRUTH_FREE;
-    if (!is_absent || exchange_is_ours(e->broker, e->truth.op))
+    if (!is_absent || broker_has_op(e->broker, e->truth.op))
         e->absent_ms = 0;
     else if (!e->absent_ms)
         e->absent_ms = now_ms;

@@ -44,7 +44,7 @@ static const char *take_truth_word(const char **text, const char *end, const cha
     return word;
 }
 
-static bool take_number(const char **text, const char *end, const char *name, int64_t *out)
+static bool take_truth_number(const char **text, const char *end, const char *name, int64_t *out)
 {
     size_t len;
     const char *word = take_truth_word(text, end, name, &len);
@@ -90,10 +90,12 @@ static void read_hold(const char *text, size_t text_len, struct truth *out)
     size_t len;
     set_kind(out, TRUTH_FOREIGN);
     op = take_truth_word(&text, end, "op", &len);
-    if (!copy_op(out->op, op, op ? len : 0) || !take_number(&text, end, "token", &out->fence) ||
-        !take_number(&text, end, "count", &any) || !take_version(&text, end, out) ||
-        !take_number(&text, end, "lease", &any) || !take_number(&text, end, "end", &any) ||
-        !take_number(&text, end, "taken", &any) || (size_t)(end - text) < sizeof owner - 1 ||
+    if (!copy_op(out->op, op, op ? len : 0) ||
+        !take_truth_number(&text, end, "token", &out->fence) ||
+        !take_truth_number(&text, end, "count", &any) || !take_version(&text, end, out) ||
+        !take_truth_number(&text, end, "lease", &any) ||
+        !take_truth_number(&text, end, "end", &any) ||
+        !take_truth_number(&text, end, "taken", &any) || (size_t)(end - text) < sizeof owner - 1 ||
         memcmp(text, owner, sizeof owner - 1) != 0) {
         set_kind(out, TRUTH_FOREIGN);
         return;

@@ -29,13 +29,6 @@ struct known {
     char name[];
 };
 
-/* Returns whether an operation, "<broker>.<number>", is of this broker. */
-static bool is_ours(const struct broker *b, const char *op)
-{
-    size_t len = strlen(b->id);
-    return strncmp(op, b->id, len) == 0 && op[len] == '.';
-}
-
 /* ---- the table ---- */
 
 static struct known *find_remembered(const struct memory *m, const struct locktab_name *name)
@@ -91,7 +84,7 @@ static void put_truth_last(struct memory *m, struct known *k, unsigned hash, con
     }
     truth_copy(&k->truth, t);
     k->since_ms = since_ms;
-    k->is_held = t->kind == TRUTH_DROPIN && is_ours(m->broker, t->op);
+    k->is_held = t->kind == TRUTH_DROPIN && broker_has_op(m->broker, t->op);
     k->bytes = sizeof *k + k->len + buf_len(&t->text);
     HASH_ADD_KEYPTR_BYHASHVALUE(hh, m->by_name, k->name, k->len, hash, k);
     m->n_names++;

@@ -62,7 +62,7 @@ struct memory_hold {
 /* Notes that this connection has taken the lock that memory_put() has told of. */
 void memory_note_taker(struct memory *, const struct locktab_name *, const struct session *,
                        int64_t now_ms);
-/* False: there is none. Texts are lent until the next change. */
+/* Finds a lock that is held so; false: it is not. Texts are lent until the next change. */
 bool memory_find_hold(struct memory *, const char *name, size_t len, struct memory_hold *,
                       int64_t now_ms);
 /* Goes through them in pieces, as view_scan() does. */

@@ -127,7 +127,7 @@ static bool is_first_time(struct peer *p, uint64_t number)
 }
 
 /* Reads a number that a blank ends, and moves behind that. -1: there is none. */
-static int take_number(const char **at, const char *end, int64_t *number)
+static int take_message_number(const char **at, const char *end, int64_t *number)
 {
     const char *blank = memchr(*at, ' ', (size_t)(end - *at));
     if (!blank || util_parse_int(*at, (size_t)(blank - *at), 0, INT64_MAX, number) != 0)
@@ -144,8 +144,9 @@ void messages_heard(struct messages *m, const char *text, size_t len, int64_t no
     if (id_len == 0 || id_len > MESSAGES_BROKER_MAX)
         return;
     at++;
-    if (take_number(&at, end, &number) != 0 || take_number(&at, end, &channel_len) != 0 ||
-        channel_len > end - at || pubsub_is_own(at, (size_t)channel_len))
+    if (take_message_number(&at, end, &number) != 0 ||
+        take_message_number(&at, end, &channel_len) != 0 || channel_len > end - at ||
+        pubsub_is_own(at, (size_t)channel_len))
         return;
     if (strlen(m->setup.broker) == id_len && memcmp(m->setup.broker, text, id_len) == 0)
         return; /* its own subscribers have it */

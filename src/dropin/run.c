@@ -168,7 +168,8 @@ static void say_who_ends_it(const struct running *r, int i, char *why, size_t si
              shown, name->ptr, (int)holder.len, holder.ptr);
 }
 
-/* -1: a lock that commands of Redis must not change has been written. */
+/* Refuses (-1, with the reason in `why`) a write to a lock that commands of Redis must not change.
+ */
 static int refuse_guarded_write(const struct running *r, char *why, size_t size)
 {
     for (int i = 0; i < r->job->n_names; i++) {

@@ -33,6 +33,12 @@ void broker_op_text(const struct broker *b, uint64_t op, char out[BROKER_OP_MAX 
     numbered(b, '.', op, out);
 }
 
+bool broker_has_op(const struct broker *b, const char *op)
+{
+    size_t len = strlen(b->id);
+    return strncmp(op, b->id, len) == 0 && op[len] == '.';
+}
+
 void broker_ticket_text(const struct broker *b, uint64_t number, char out[BROKER_TICKET_MAX + 1])
 {
     if (number)

@@ -84,6 +84,8 @@ static inline bool broker_is_full(const struct broker *b)
 struct broker *broker_of_round(const struct round *);
 /* Writes the id of an operation: "<broker>.<number>". */
 void broker_op_text(const struct broker *, uint64_t op, char out[BROKER_OP_MAX + 1]);
+/* Returns whether this id of an operation is of this broker. */
+bool broker_has_op(const struct broker *, const char *op);
 /* Writes a ticket: "<broker>", or "<broker>/<number>" for a number other than 0. */
 void broker_ticket_text(const struct broker *, uint64_t number, char out[BROKER_TICKET_MAX + 1]);
 /* Appends the part of a hold, the last argument of several scripts. */

@@ -5,7 +5,6 @@
  */
 #include "lock/inspect.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -283,8 +282,6 @@ static const char *why_not(const struct round *round, int i, int64_t now_ms)
     return round->votes[i].open ? "timeout" : master_reason(rounds->masters[i], now_ms);
 }
 
-static const char plain_holder[] = "a program that does not use holdfast";
-
 /* Lists it if a majority of masters shows its plain key. */
 static void list_plain(struct lock_info *info)
 {
@@ -297,28 +294,10 @@ static void list_plain(struct lock_info *info)
     }
     if (info->held || n < quorum_need(info->n_masters))
         return;
-    struct owner *owner = owner_get(plain_holder, sizeof plain_holder - 1);
+    struct owner *owner = owner_get(LOCK_INFO_PLAIN, sizeof LOCK_INFO_PLAIN - 1);
     struct lock_info_holder holder = {.owner = owner, .count = 1, .left_ms = least_ms};
     list_holder(info, &holder, (struct lock_part){LOCK_EXCLUSIVE, 0, 0});
     owner_unref(owner);
-}
-
-/* Returns "free", or who holds the lock on this master; heap. */
-static char *describe(const struct lock_info_master *m)
-{
-    const struct lock_info_seen *first = m->seen;
-    char text[LOCK_OWNER_MAX + 128], more[64] = "";
-    if (m->plain_ms)
-        return util_format("held by %s, %" PRId64 " ms left", plain_holder, m->plain_ms);
-    if (m->n_seen == 0)
-        return util_strdup("free");
-    if (m->n_holds > 1)
-        snprintf(more, sizeof more, "; %" PRId64 " holds in all", m->n_holds);
-    bool is_drop_in = owner_is_drop_in(first->owner->text, first->owner->len);
-    snprintf(text, sizeof text, "held by %s under token %" PRId64 ", %" PRId64 " ms left%s",
-             is_drop_in ? "commands of Redis" : first->owner->text, first->token, first->pttl_ms,
-             more);
-    return util_strdup(text);
 }
 
 static void on_info_peeked(struct round *round, void *arg, int64_t now_ms)
@@ -332,7 +311,7 @@ static void on_info_peeked(struct round *round, void *arg, int64_t now_ms)
         struct lock_info_master *m = &info->masters[i];
         char text[128];
         snprintf(text, sizeof text, "no answer: %s", m->answered ? "" : why_not(round, i, now_ms));
-        m->text = m->answered ? describe(m) : util_strdup(text);
+        m->text = m->answered ? lock_info_describe(m) : util_strdup(text);
         most = m->n_holds > most ? m->n_holds : most;
     }
     info->name = util_memdup(r->lock->name, r->lock->name_len);

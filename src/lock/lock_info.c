@@ -1,7 +1,10 @@
-/* Makes and frees the answer to LOCKINFO, and counts the masters that show a hold. */
+/* Makes and frees the answer to LOCKINFO, counts the masters that show a hold, and says for people
+ * what a master shows. */
 #include "lock/lock_info.h"
 
 #include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,4 +90,21 @@ bool lock_info_is_first(const struct lock_info *info, int i, int j)
             return false;
     }
     return true;
+}
+
+char *lock_info_describe(const struct lock_info_master *m)
+{
+    const struct lock_info_seen *first = m->seen;
+    char text[LOCK_OWNER_MAX + 128], more[64] = "";
+    if (m->plain_ms)
+        return util_format("held by %s, %" PRId64 " ms left", LOCK_INFO_PLAIN, m->plain_ms);
+    if (m->n_seen == 0)
+        return util_strdup("free");
+    if (m->n_holds > 1)
+        snprintf(more, sizeof more, "; %" PRId64 " holds in all", m->n_holds);
+    bool is_drop_in = owner_is_drop_in(first->owner->text, first->owner->len);
+    snprintf(text, sizeof text, "held by %s under token %" PRId64 ", %" PRId64 " ms left%s",
+             is_drop_in ? "commands of Redis" : first->owner->text, first->token, first->pttl_ms,
+             more);
+    return util_strdup(text);
 }

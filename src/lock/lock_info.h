@@ -61,6 +61,9 @@ struct lock_info {
     struct lock_info_master masters[];
 };
 
+/* What is said of a holder who has the lock on the masters themselves (R23). */
+#define LOCK_INFO_PLAIN "a program that does not use holdfast"
+
 struct lock_info *lock_info_new(int n_masters);
 void lock_info_free(struct lock_info *); /* also NULL */
 
@@ -74,5 +77,7 @@ bool lock_info_is_held(const struct lock_info *, const char *op);
 bool lock_info_may_hold(const struct lock_info *, const char *op);
 /* Returns this hold as the master shows it that has the latest version of its count; NULL: none. */
 const struct lock_info_seen *lock_info_latest(const struct lock_info *, const char *op);
+/* Returns for people what a master shows: "free", or who holds the lock there; heap. */
+char *lock_info_describe(const struct lock_info_master *);
 /* True when no master before master i shows its j-th hold. */
 bool lock_info_is_first(const struct lock_info *, int i, int j);

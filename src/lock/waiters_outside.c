@@ -37,7 +37,8 @@ struct lock_request *waiters_join_outside(struct broker *b, struct lock *l,
     return r;
 }
 
-/* Lines up before he asks: if he is refused, who frees the lock afterwards calls this broker up. */
+/* Gives a request from outside its turn. The broker lines up before it asks, so that whoever frees
+ * the lock after a refusal calls it up. */
 void waiters_give_outside(struct broker *b, struct lock *l, struct lock_request *r)
 {
     struct lock_queue *q = l->queue;
@@ -71,7 +72,7 @@ void waiters_outside_again(struct broker *b, struct lock_request *r, int64_t ret
     waiters_wait(b, l, r, true, retry_ms, now_ms);
 }
 
-/* Nobody else waits here: the ticket of this broker is of no use, or its turn is another one's. */
+/* Takes the ticket of this broker out of the line, or passes its turn on, if nobody waits here. */
 static void leave_line(struct broker *b, struct lock *l, int64_t now_ms)
 {
     struct lock_queue *q = l->queue;

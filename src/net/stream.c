@@ -12,16 +12,13 @@
  * served in a turn in stream_quota.c. */
 #include "net/stream.h"
 
-#include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "net/stream_private.h"
@@ -406,47 +403,4 @@ void stream_keepalive(struct stream *s, const struct stream_keepalive *k)
     }
     if (k->timeout_ms > 0)
         set_tcp(s->fd, TCP_USER_TIMEOUT, k->timeout_ms);
-}
-
-static void unix_address(char out[STREAM_ADDRESS_MAX], const struct sockaddr *addr, socklen_t len)
-{
-    const size_t head = offsetof(struct sockaddr_un, sun_path);
-    size_t path_len = len > head ? len - head : 0;
-    char path[sizeof(struct sockaddr_un)];
-
-    memcpy(path, (const char *)addr + head, path_len);
-    path[path_len] = 0;
-    if (path_len > 0 && path[0] == 0) /* the abstract name space, where names are not terminated */
-        path[0] = '@';
-    snprintf(out, STREAM_ADDRESS_MAX, "unix:%s", path);
-}
-
-void stream_address(char out[STREAM_ADDRESS_MAX], const struct sockaddr *addr, socklen_t len)
-{
-    struct sockaddr_storage any = {0};
-    char text[INET6_ADDRSTRLEN] = "?";
-
-    memcpy(&any, addr, len < sizeof any ? len : sizeof any);
-    if (any.ss_family == AF_INET) {
-        const struct sockaddr_in *in = (const struct sockaddr_in *)&any;
-        inet_ntop(AF_INET, &in->sin_addr, text, sizeof text);
-        snprintf(out, STREAM_ADDRESS_MAX, "%s:%u", text, (unsigned)ntohs(in->sin_port));
-    } else if (any.ss_family == AF_INET6) {
-        const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&any;
-        inet_ntop(AF_INET6, &in6->sin6_addr, text, sizeof text);
-        snprintf(out, STREAM_ADDRESS_MAX, "[%s]:%u", text, (unsigned)ntohs(in6->sin6_port));
-    } else {
-        unix_address(out, addr, len <= sizeof(struct sockaddr_un) ? len : 0);
-    }
-}
-
-void stream_own_address(char out[STREAM_ADDRESS_MAX], int fd)
-{
-    struct sockaddr_storage addr = {0};
-    socklen_t len = sizeof addr;
-
-    if (getsockname(fd, (struct sockaddr *)&addr, &len) == 0)
-        stream_address(out, (const struct sockaddr *)&addr, len);
-    else
-        strcpy(out, "?");
 }

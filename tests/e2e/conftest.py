@@ -164,6 +164,22 @@ def three(tmp_path_factory):
     yield from _shared(tmp_path_factory, 3)
 
 
+@pytest.fixture(params=["one", "three"])
+def setup(request):
+    """What is true of one master and of three."""
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+def client(setup, clients):
+    return clients(setup.broker)
+
+
+@pytest.fixture
+def other(setup, clients):
+    return clients(setup.broker)
+
+
 @pytest.fixture
 def masters1(make_redis):
     return [make_redis("a")]

@@ -63,11 +63,6 @@ class Raw:
         self.sock.close()
 
 
-@pytest.fixture(params=["one", "three"])
-def setup(request):
-    return request.getfixturevalue(request.param)
-
-
 @pytest.fixture(scope="module")
 def model():
     """A Redis of its own: SCRIPT FLUSH would hit the scripts of the broker on a master."""
@@ -175,16 +170,6 @@ def test_answers_as_redis_does(pair, story, name):
 
 
 # What Redis 7 does not have: the texts are those of Redis 8.4 and Valkey 9
-
-@pytest.fixture
-def client(setup, clients):
-    return clients(setup.broker)
-
-
-@pytest.fixture
-def other(setup, clients):
-    return clients(setup.broker)
-
 
 def test_conditional_commands(client, name):
     assert client.cmd("SET", name, "v", "IFEQ", "v", "PX", 30000) is None, "it never takes a free lock"

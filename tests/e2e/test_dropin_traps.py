@@ -14,21 +14,6 @@ redis.call('set', KEYS[2], ARGV[1], 'PX', 90000)
 return 1"""
 
 
-@pytest.fixture(params=["one", "three"])
-def setup(request):
-    return request.getfixturevalue(request.param)
-
-
-@pytest.fixture
-def client(setup, clients):
-    return clients(setup.broker)
-
-
-@pytest.fixture
-def other(setup, clients):
-    return clients(setup.broker)
-
-
 def time_left(master, name):
     with master.connect() as direct:
         return direct.cmd("PTTL", "holdfast:{%s}" % name)

@@ -9,18 +9,12 @@ import redis
 
 from procs import wait_for
 from respclient import RespError, as_map
+from test_dropin import COMPARE_AND_DELETE, REENTER
 
 MIRROR = ["-o", "drop_in.mirror=yes"]
 OPTIONS = {"lease": "1s", "max_lease": "10s"}
 SHARED = "holdfast: shared"
-COMPARE_AND_DELETE = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end"
 COMPARE_AND_EXTEND = COMPARE_AND_DELETE.replace("'del', KEYS[1]", "'pexpire', KEYS[1], ARGV[2]")
-REENTER = """if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[2]) == 1 then
-    redis.call('hincrby', KEYS[1], ARGV[2], 1)
-    redis.call('pexpire', KEYS[1], ARGV[1])
-    return nil
-end
-return redis.call('pttl', KEYS[1])"""
 
 
 class Mirrored:

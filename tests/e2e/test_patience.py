@@ -6,8 +6,8 @@ import time
 import pytest
 
 from procs import wait_for
+from test_dropin import COMPARE_AND_DELETE as RELEASE
 
-RELEASE = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end"
 TAKE = "if redis.call('set', KEYS[1], ARGV[1], 'nx', 'px', 30000) then return 1 end return redis.call('pttl', KEYS[1])"
 TAKE_OR_NOT = "if redis.call('exists', KEYS[1]) == 1 then return 0 end redis.call('set', KEYS[1], ARGV[1], 'px', 30000) return 1"
 

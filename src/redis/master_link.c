@@ -23,6 +23,7 @@
 enum {
     BACKOFF_FIRST_MS = 50,
     BACKOFF_MAX_MS = 2000,
+    RESTART_MS = 30000, /* so long after the end of a good link it may be back at any moment */
     REFUSED_FIRST_MS = 1000,
     REFUSED_MAX_MS = 10000,
     SETTLED_MS = 5000, /* a link that lived so long was a good one */
@@ -54,6 +55,12 @@ static int64_t doubled(int64_t *backoff_ms, int64_t first_ms, int64_t max_ms)
     if (*backoff_ms > max_ms)
         *backoff_ms = max_ms;
     return with_jitter(*backoff_ms);
+}
+
+/* Nobody gets a lock until a lone master that has restarted is seen: it is tried often at first. */
+static int64_t backoff_max_ms(const struct master *m, int64_t now_ms)
+{
+    return now_ms - m->lost_ms < RESTART_MS ? BACKOFF_FIRST_MS : BACKOFF_MAX_MS;
 }
 
 void master_link_close(struct master *m)
@@ -90,13 +97,16 @@ void master_drop(struct master *m, const char *fmt, ...)
     vsnprintf(m->error, sizeof m->error, fmt, ap);
     va_end(ap);
     m->silent = false;
-    if (m->opened_ms && now_ms - m->opened_ms > SETTLED_MS)
+    if (m->opened_ms && now_ms - m->opened_ms > SETTLED_MS) {
         m->down_backoff_ms = 0;
+        m->lost_ms = now_ms;
+    }
     say_trouble(m, was_in ? "link lost" : "cannot be used");
     m->status.reconnects += was_in;
     master_link_close(m);
     master_move(m, MASTER_DOWN);
-    set_link_timer(&m->retry, doubled(&m->down_backoff_ms, BACKOFF_FIRST_MS, BACKOFF_MAX_MS));
+    set_link_timer(&m->retry,
+                   doubled(&m->down_backoff_ms, BACKOFF_FIRST_MS, backoff_max_ms(m, now_ms)));
 }
 
 int master_refuse(struct master *m, const char *fmt, ...)
@@ -208,5 +218,6 @@ void master_link_init(struct master *m)
 
 void master_start(struct master *m)
 {
+    m->lost_ms = clock_ms();
     set_link_timer(&m->retry, 0);
 }

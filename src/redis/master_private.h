@@ -87,6 +87,7 @@ struct master {
     struct reply reply;
     struct event retry, tick, turn;
     int64_t started_ms, opened_ms, heard_ms, ticked_ms, judged_ms;
+    int64_t lost_ms; /* the end of the last link that was a good one, or the start */
     /* of the request whose reply is read now: when it left, when its reply came, its script */
     int64_t asked_us, heard_us;
     uint8_t asked_script;

@@ -1,4 +1,5 @@
-/* Connecting a stream: a name to addresses, and each address in turn until one answers.
+/* Connecting a stream: a name to addresses, and each address in turn until one answers, or all have
+ * had their time but the last, which may take as long as it likes.
  *
  * Owns the list of addresses while a connect is under way, and nothing after. Everything that can
  * fail is done from the loop (on_go), so that no callback of the owner runs inside
@@ -21,7 +22,10 @@
 #include "net/stream_private.h"
 #include "net/tls.h"
 
-enum { ADDRESSES_MAX = 8 };
+enum {
+    ADDRESSES_MAX = 8,
+    ADDRESS_MS = 250 /* for an answer, while there are further addresses */
+};
 
 struct address {
     struct sockaddr_storage addr;
@@ -89,11 +93,14 @@ static void on_looked_up(int result, struct evutil_addrinfo *list, void *arg)
         evutil_freeaddrinfo(list);
 }
 
-/* Tries one address after the other until a connect to one of them begins. */
+/* Tries one address after the other until a connect to one of them begins. Goes on to the next when
+ * that one does not answer soon. */
 static void dial_next(struct stream *s)
 {
+    static const struct timeval soon = {.tv_usec = ADDRESS_MS * 1000};
     struct stream_dial *d = s->dial;
 
+    event_del(&d->go);
     while (d->next < d->count) {
         const struct address *a = &d->address[d->next++];
         int fd = socket(a->addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -102,6 +109,8 @@ static void dial_next(struct stream *s)
             (connect(fd, (const struct sockaddr *)&a->addr, a->len) == 0 || errno == EINPROGRESS)) {
             stream_set_fd(s, fd);
             event_add(&s->writable, NULL); /* at once when it stands already */
+            if (d->next < d->count)
+                event_add(&d->go, &soon);
             return;
         }
         d->err = errno;
@@ -114,8 +123,11 @@ static void dial_next(struct stream *s)
 
 static void on_go(evutil_socket_t fd, short what, void *arg)
 {
+    struct stream *s = arg;
+
     (void)fd, (void)what;
-    dial_next(arg);
+    stream_drop_fd(s);
+    dial_next(s);
 }
 
 void stream_dial_answered(struct stream *s)

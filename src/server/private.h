@@ -3,11 +3,13 @@
  * Between the files of server: server.c (its parts, the loop), end.c (drain and end), masters.c
  * (the masters and readiness), reload.c (from the configuration to the parts), hooks.c (what
  * commands and clients ask of it), gauges.c (reads the gauges), http.c (what HTTP shows), tls.c
- * (its files for TLS), fds.c (how many descriptors there may be), files.c (what its user may read).
+ * (its files for TLS), fds.c (how many descriptors there may be), files.c (what its user may read),
+ * names.c (the resolver).
  */
 #include <event2/event_struct.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "client/client.h"
 #include "conf/conf.h"
@@ -32,6 +34,7 @@ struct server {
     struct conf conf; /* what is in force */
     struct event_base *base;
     struct evdns_base *dns;
+    struct stat resolv_conf, hosts; /* as last read */
     struct event timer, on_term, on_int, on_hup;
     int timer_fd;
     int64_t timer_ms; /* when it is set to ring; INT64_MAX: it is not */
@@ -71,7 +74,12 @@ struct server {
 void server_turn(struct server *, int64_t due_ms);
 /* Lets clients in, from the first time on. */
 void server_begin_to_accept(struct server *);
+
+/* ---- names.c ---- */
 struct evdns_base *server_make_dns(struct event_base *);
+/* Reads the files of the resolver again if they have changed since the last call; without a
+ * resolver it only notes what they are. */
+void server_look_at_names(struct server *);
 
 /* ---- end.c ---- */
 /* Begins to stop; `now`: without waiting for the holders. */

@@ -63,6 +63,7 @@ static void run_each_second(struct server *s, int64_t now_ms)
     messages_look(dropin_messages(s->dropin), now_ms);
     server_update_ready(s, now_ms);
     server_update_status(s, now_ms);
+    server_look_at_names(s);
     if (now_ms >= s->tls_look_ms)
         server_look_at_certificate(s, now_ms);
 }
@@ -194,19 +195,6 @@ static void on_event_log(int severity, const char *text)
         log_warn("libevent", "%s", text);
 }
 
-/* Without a name server the names of /etc/hosts are still there. */
-struct evdns_base *server_make_dns(struct event_base *base)
-{
-    struct evdns_base *dns =
-        evdns_base_new(base, EVDNS_BASE_INITIALIZE_NAMESERVERS | EVDNS_BASE_DISABLE_WHEN_INACTIVE);
-
-    if (!dns && (dns = evdns_base_new(base, EVDNS_BASE_DISABLE_WHEN_INACTIVE)))
-        evdns_base_load_hosts(dns, "/etc/hosts");
-    if (!dns)
-        util_die("cannot make a resolver of names");
-    return dns;
-}
-
 static void make_base(struct server *s)
 {
     struct event_config *config = event_config_new();
@@ -219,6 +207,7 @@ static void make_base(struct server *s)
     }
     if (!s->base)
         util_die("cannot make an event loop");
+    server_look_at_names(s); /* before they are read, so that no change between is missed */
     s->dns = server_make_dns(s->base);
 }
 

@@ -16,7 +16,8 @@ def find_server():
 
 
 class RedisProc:
-    def __init__(self, name="a", tcp=False, persist=False, args=(), password=None, wrapper=()):
+    def __init__(self, name="a", tcp=False, persist=False, args=(), password=None, wrapper=(), host="127.0.0.1",
+                 port=None):
         self.name = name
         self.persist = persist
         self.args = list(args)
@@ -28,13 +29,14 @@ class RedisProc:
         self.log = os.path.join(self.dir, "redis.log")
         self.tcp = tcp
         self.path = os.path.join(self.dir, "s")
-        self.port = None
+        self.host = host
+        self.port = port
         self.stopped = False
 
     @property
     def address(self):
         """What a client connects to: (host, port) or a path."""
-        return ("127.0.0.1", self.port) if self.tcp else self.path
+        return (self.host, self.port) if self.tcp else self.path
 
     @property
     def url(self):
@@ -45,7 +47,7 @@ class RedisProc:
         argv = [find_server() or "redis-server", "--dir", self.dir, "--logfile", self.log, "--save", "",
                 "--loglevel", "notice", "--enable-debug-command", "yes"]
         if self.tcp:
-            argv += ["--bind", "127.0.0.1", "--port", str(self.port)]
+            argv += ["--bind", self.host, "--port", str(self.port)]
         else:
             argv += ["--port", "0", "--unixsocket", self.path]
         if self.persist:
@@ -59,7 +61,7 @@ class RedisProc:
         for attempt in range(5):
             if self.tcp and (self.port is None or attempt > 0):
                 with socket.socket() as probe:
-                    probe.bind(("127.0.0.1", 0))
+                    probe.bind((self.host, 0))
                     self.port = probe.getsockname()[1]
             self.proc = procs.spawn(self._argv(), stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
             if procs.wait_for("redis-server %s" % self.name, self._up_or_dead, 15) == "up":

@@ -31,8 +31,21 @@ def history(*lines):
     return made
 
 
-def told(call, owner, token, validity_ms=1000, watched=1, client="c1", broker="A", took=0.001):
-    return "told %f %f %s %s n %s %d %d %d" % (call, call + took, client, broker, owner, token, validity_ms, watched)
+def told(call, owner, token, validity_ms=1000, watched=1, client="c1", broker="A", took=0.001, kind="alone"):
+    return "told %f %f %s %s n %s %d %d %d %s" % (call, call + took, client, broker, owner, token, validity_ms, watched,
+                                                  kind)
+
+
+def share(call, owner, token, *how):
+    return told(call, owner, token, *how, kind="shared")
+
+
+def permit(call, owner, token, *how):
+    return told(call, owner, token, *how, kind="permit")
+
+
+def drop_in(call, owner, **how):
+    return told(call, owner, 0, watched=0, kind="drop-in", **how)
 
 
 def verdict(made, floors=None):
@@ -63,12 +76,39 @@ def test_nothing_is_wrong_with_holds_one_after_the_other():
     ((told(1, "x", 10, 100), told(1.2, "y", 11, 100), told(1.5, "x", 10, 100)), "goes back"),
     ((told(1, "x", 5),), "earlier round"),
     ((told(1, "x", 10, 2000),), "above the lease"),
+    ((share(1, "x", 10), told(1.5, "y", 11)), "two holders"),
+    ((told(1, "x", 10), share(1.5, "y", 11)), "two holders"),
+    # the short one in between hides neither of the others
+    ((share(1, "x", 10), share(1.1, "y", 11, 200), told(1.5, "z", 12)), "two holders"),
+    ((share(1, "x", 11), "end 1.1 n x", share(1.2, "y", 10)), "goes back"),
+    ((permit(1, "x", 10), permit(1.1, "y", 11), permit(1.2, "z", 12)), "more than 2"),
+    ((permit(1, "x", 10), permit(1.1, "y", 11, 200), permit(1.2, "y", 11), permit(1.8, "z", 12)), "more than 2"),
+    ((drop_in(1, "x"), drop_in(1.5, "y")), "two holders"),
+    ((drop_in(1, "x"), told(1.5, "y", 11)), "two holders"),
+    ((told(1, "x", 11), drop_in(1.5, "y")), "two holders"),
     (("closed 1 2 c1 A",), "closed the connection"),
     (("wrong c1 does not like it",), "does not like it"),
 ])
 def test_the_checker_finds(lines, word):
     found = verdict(history(*lines), {"n": 5})
     assert found and any(word in line for line in found), found
+
+
+@pytest.mark.parametrize("lines", [
+    (share(1, "x", 10), share(1.1, "y", 11), share(1.2, "x", 10), "end 1.3 n x", "end 1.3 n y", told(1.4, "z", 12)),
+    (permit(1, "x", 10), permit(1.1, "y", 11), permit(1.2, "x", 10), "end 1.3 n y", permit(1.4, "z", 12)),
+    # of three that overlap one another in pairs only two are there at a time
+    (permit(1, "x", 10, 300), permit(1.1, "y", 11), permit(1.4, "z", 12)),
+    (drop_in(1, "x"), "end 1.5 n x", drop_in(1.6, "y"), "end 1.7 n y", told(1.8, "z", 12)),
+], ids=["readers", "permits", "permits in turn", "commands of Redis"])
+def test_nothing_is_wrong_with(lines):
+    assert not verdict(history(*lines))
+
+
+def test_the_time_of_commands_of_redis_counts_from_the_call():
+    """Asked at 1 and answered at 1.5: its client lets go at 2."""
+    assert not verdict(history(drop_in(1, "x", took=0.5), drop_in(2.1, "y")))
+    assert verdict(history(drop_in(1, "x", took=0.5), drop_in(1.9, "y")))
 
 
 def test_a_stop_in_the_middle_of_a_turn_blurs_the_deadline():

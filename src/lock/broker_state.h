@@ -12,6 +12,7 @@
 #include "lock/lock.h"
 #include "lock/locktab.h"
 #include "lock/work.h"
+#include "redis/life.h"
 #include "redis/round.h"
 
 enum { BROKER_ID_LEN = 13, BROKER_OP_MAX = BROKER_ID_LEN + 16, BROKER_TICKET_MAX = BROKER_OP_MAX };
@@ -22,6 +23,12 @@ enum { BROKER_MEMORY_MS = 1000 };
 struct broker_ear {
     int64_t since_ms; /* it has heard everything since then; INT64_MAX: it hears nothing */
     int64_t heard_ms; /* and up to then */
+};
+
+/* What is known of a master's life, see replant.h. */
+struct broker_replant {
+    struct life life; /* the last one that it was seen in */
+    bool quarantined;
 };
 
 /* What runs now. Flows are entered by broker_begin() or from the work list, never from one another,
@@ -35,7 +42,9 @@ enum broker_phase {
 struct broker {
     struct conf_lock conf; /* may be replaced at any time by broker_configure() */
     struct broker_ear ears[QUORUM_MASTERS_MAX];
-    struct due doubt; /* an ear has been deaf: those who wait for holds are looked at anew */
+    struct broker_replant replants[QUORUM_MASTERS_MAX];
+    int n_quarantined; /* of the masters */
+    struct due doubt;  /* an ear has been deaf: those who wait for holds are looked at anew */
     uint64_t doubt_cursor;
     struct rounds rounds;
     struct locktab locks;

@@ -12,6 +12,7 @@
 #include "lock/broker.h"
 #include "lock/broker_private.h"
 #include "lock/hold.h"
+#include "lock/replant.h"
 #include "lock/waiters.h"
 #include "stats/stats.h"
 
@@ -200,6 +201,7 @@ void broker_turn(struct broker *b, int64_t now_ms)
     (void)run_due(b, &b->due.usual, DUE_TURN, now_ms);
     release_some_left(b, now_ms);
     sweep_some(b, now_ms);
+    replant_turn(b, now_ms);
     round_expire(&b->rounds, now_ms);
     broker_deliver(b, VERDICTS_TURN, now_ms);
     rounds_send(&b->rounds, now_ms);
@@ -211,7 +213,9 @@ int64_t broker_next_ms(const struct broker *b)
     int64_t first_ms = wheel_next_ms(&b->due.first), usual_ms = wheel_next_ms(&b->due.usual);
     if (!work_is_done(&b->work) || b->sweeps || !LIST_EMPTY(&b->leaving))
         return 0;
+    int64_t plant_ms = replant_next_ms(b);
     next_ms = first_ms < next_ms ? first_ms : next_ms;
+    next_ms = plant_ms < next_ms ? plant_ms : next_ms;
     return usual_ms < next_ms ? usual_ms : next_ms;
 }
 

@@ -256,6 +256,7 @@ const struct master_status *master_status(struct master *m, int64_t now_ms)
     s->in_flight = (uint32_t)m->n_items;
     s->stalled = m->silent || master_is_stalled(m, now_ms * 1000);
     s->run_id = m->run_id;
+    s->life = m->own.text;
     s->version = m->facts.version;
     s->error = m->error[0] ? m->error : m->rival;
     return s;

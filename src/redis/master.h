@@ -113,6 +113,7 @@ struct master_status {
     int64_t high_asked_ms;      /* when the question that `high` answers was sent; 0: never */
     const struct hist *trip_us; /* from a request's leaving to its answer */
     const char *run_id, *version;
+    const char *life;  /* that it was joined in last (life.h); "": none yet */
     const char *error; /* last one, in words; "" */
 };
 

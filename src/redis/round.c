@@ -234,6 +234,36 @@ struct round *round_release(struct rounds *b, const struct args *it, int64_t lea
     return r;
 }
 
+/* ---- a master that has forgotten what it said ---- */
+
+/* Counts the votes again, as if this master had never answered. */
+static void forget_vote(struct round *r, int i)
+{
+    const struct quorum said = r->quorum;
+    struct vote *forgotten = &r->votes[i];
+    if (forgotten->state != VOTE_ANSWERED || !script_get(r->script)->deadline)
+        return;
+    forgotten->state = VOTE_UNKNOWN;
+    quorum_init(&r->quorum, said.n);
+    if (said.vetoed)
+        quorum_veto(&r->quorum);
+    for (int j = 0; j < said.n; j++) {
+        if (j != i && (said.yes >> j & 1))
+            quorum_yes(&r->quorum, j, r->votes[j].value);
+        else if (j == i || (said.no >> j & 1))
+            quorum_no(&r->quorum, j);
+    }
+}
+
+void round_new_life(struct rounds *b, int i)
+{
+    struct round_list *const undelivered[] = {&b->asked, &b->decided[true], &b->decided[false]};
+    struct round *r;
+    for (size_t k = 0; k < sizeof undelivered / sizeof undelivered[0]; k++)
+        TAILQ_FOREACH(r, undelivered[k], by_age)
+            forget_vote(r, i);
+}
+
 /* ---- one turn ---- */
 
 void round_deliver(struct rounds *b, bool of_renewal, int64_t now_ms)

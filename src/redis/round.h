@@ -118,6 +118,10 @@ void round_deliver(struct rounds *, bool of_renewal, int64_t now_ms);
  * nothing is under way. */
 int64_t round_next_ms(const struct rounds *);
 
+/* Master i has begun a new life: whatever it has said in the former one to a question whose verdict
+ * is still to be delivered is no vote any more (safety R14), but for releases. */
+void round_new_life(struct rounds *, int i);
+
 /* After rounds_close(). Decides what is still to be decided. True: there are verdicts to be
  * delivered, which may ask for more. */
 bool round_give_up(struct rounds *, int64_t now_ms);

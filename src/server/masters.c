@@ -15,6 +15,7 @@
 #include "base/util.h"
 #include "dropin/call.h"
 #include "dropin/messages.h"
+#include "lock/replant.h"
 #include "lock/view.h"
 #include "redis/master.h"
 #include "redis/settings.h"
@@ -35,6 +36,7 @@ static void on_state(void *arg, struct master *m, enum master_state old)
     (void)old;
     if (state == MASTER_ACTIVE || state == MASTER_QUARANTINE)
         rounds_master_back(&s->broker.rounds, master_index(m), now_ms);
+    replant_on_state(&s->broker, master_index(m), now_ms);
     quarantine_on_state(&s->quarantine);
     server_update_ready(s, now_ms);
 }

@@ -1187,6 +1187,7 @@ const struct master_status *master_status(struct master *m, int64_t now_ms)
     s->in_flight = (uint32_t)m->n_items;
     s->stalled = is_stalled(m);
     s->run_id = m->run_id;
+    s->life = m->own.text;
     s->version = "fake";
     s->error = m->error;
     return s;

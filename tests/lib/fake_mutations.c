@@ -47,6 +47,7 @@ const char *const fake_mutation_names[FAKE_MUTATIONS] = {
     [FAKE_TOLD_LATE] = "told when it is over",
     [FAKE_IDS_TWICE] = "operation ids used twice",
     [FAKE_NO_UNDO] = "nothing is undone",
+    [FAKE_FORMER_LIFE] = "votes of a former life count",
     [FAKE_REPLY_OF_GUESS] = "a reply made of the guess",
     [FAKE_PUBLISH_FIRST] = "published before it is confirmed",
     [FAKE_NEVER_PUT_BACK] = "what was refused is not put back",

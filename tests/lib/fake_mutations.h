@@ -44,6 +44,7 @@ enum fake_mutation {
     FAKE_TOLD_LATE,
     FAKE_IDS_TWICE,
     FAKE_NO_UNDO,
+    FAKE_FORMER_LIFE,        /* a master that has forgotten what it said is believed all the same */
     FAKE_REPLY_OF_GUESS,     /* drop-in: the reply of a run that the masters have refused */
     FAKE_PUBLISH_FIRST,      /* before they have confirmed it */
     FAKE_NEVER_PUT_BACK,     /* what was refused stays where it was done */

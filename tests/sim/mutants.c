@@ -34,6 +34,7 @@ void __real_release_hold(struct broker *, struct lock *, const struct release_wh
                          const struct ticket_place *, round_fn fn, void *arg, int64_t now_ms);
 void __wrap_release_hold(struct broker *, struct lock *, const struct release_what *,
                          const struct ticket_place *, round_fn fn, void *arg, int64_t now_ms);
+__typeof__(round_new_life) __real_round_new_life, __wrap_round_new_life;
 __typeof__(exchange_start) __real_exchange_start, __wrap_exchange_start;
 __typeof__(run_job) __real_run_job, __wrap_run_job;
 __typeof__(exchange_undo) __real_exchange_undo, __wrap_exchange_undo;
@@ -90,6 +91,13 @@ void __wrap_release_hold(struct broker *b, struct lock *l, const struct release_
 {
     if (fake_mutation != FAKE_NO_UNDO || fn)
         __real_release_hold(b, l, hold, place, fn, arg, now_ms);
+}
+
+/* What a master said in its former life is a vote. */
+void __wrap_round_new_life(struct rounds *b, int i)
+{
+    if (fake_mutation != FAKE_FORMER_LIFE)
+        __real_round_new_life(b, i);
 }
 
 /* ---- drop-in ---- */

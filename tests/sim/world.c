@@ -485,6 +485,7 @@ static void on_state(void *arg, struct master *m, enum master_state old)
     (void)old;
     if (state == MASTER_ACTIVE || state == MASTER_QUARANTINE)
         rounds_master_back(&wb->b.rounds, master_index(m), world_local_ms(wb));
+    replant_on_state(&wb->b, master_index(m), world_local_ms(wb));
     quarantine_on_state(&wb->quarantine);
 }
 

@@ -13,6 +13,7 @@
 #include "dropin/call.h"
 #include "fake_master.h"
 #include "lock/broker.h"
+#include "lock/replant.h"
 #include "redis/args.h"
 #include "redis/quarantine.h"
 #include "session/session.h"

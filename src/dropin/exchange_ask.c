@@ -148,21 +148,41 @@ static bool is_usual(const struct exchange_part *p)
            !(p->what == EXCHANGE_NEW && is_held(&p->guess));
 }
 
+static void write_usual_wish(const struct exchange_part *p)
+{
+    if (p->what == EXCHANGE_NEW) {
+        put_number(&wish, p->lease_ms);
+        return;
+    }
+    if (!is_held(&p->guess)) {
+        put_text(&wish, "free");
+        return;
+    }
+    if (p->what == EXCHANGE_IN_PLACE) {
+        put_text(&wish, "lease=");
+        put_number(&wish, p->lease_ms);
+        put_text(&wish, " ");
+    } else if (p->wants_time) {
+        put_text(&wish, "t ");
+    }
+    put_text(&wish, "op=");
+    put_text(&wish, p->guess.op);
+    put_text(&wish, " ");
+}
+
 static void write_wish(const struct exchange_part *p)
 {
     const struct exchange *x = p->exchange;
     clear_text(&wish);
     if (is_usual(p)) {
-        if (p->what == EXCHANGE_NEW || p->what == EXCHANGE_IN_PLACE)
-            put_number(&wish, p->lease_ms);
-        else if (p->wants_time)
-            put_text(&wish, "t");
+        write_usual_wish(p);
         return;
     }
     buf_printf(&wish,
-               "lease=%" PRId64 " token=%s tomb=%" PRId64 " by=%s as=vote seq=- time=%s group=",
-               p->lease_ms, p->what == EXCHANGE_NEW ? "new" : "kept", exchange_tomb_ms(p), p->op,
-               p->wants_time ? "t" : "-");
+               "expect=%s lease=%" PRId64 " token=%s tomb=%" PRId64
+               " by=%s as=vote seq=- time=%s group=",
+               expected(p), p->lease_ms, p->what == EXCHANGE_NEW ? "new" : "kept",
+               exchange_tomb_ms(p), p->op, p->wants_time ? "t" : "-");
     if (x->n > 1)
         buf_printf(&wish, "%s.%" PRIu64 "/%d", x->broker->id, x->number, x->n);
     else
@@ -177,7 +197,6 @@ struct round *exchange_ask(struct exchange_part *p, round_fn fn, int64_t now_ms)
     p->above = token_highest(&b->granted, p->lock->name, p->lock->name_len);
     write_new_hold(p, p->what == EXCHANGE_NEW ? p->floor : p->guess.fence);
     write_wish(p);
-    args_str(it, expected(p));
     add_text(it, &hold);
     add_text(it, &wish);
     return round_ask(&b->rounds, SCRIPT_EXCHANGE, it, false, fn, p, now_ms);
@@ -237,9 +256,10 @@ static void put_back(struct exchange_part *p, int i, int64_t now_ms)
         buf_append(&hold, "-", 1);
     }
     clear_text(&wish);
-    buf_printf(&wish, "lease=%" PRId64 " token=kept tomb=0 by=%s as=back seq=- time=- group=-",
+    buf_printf(&wish,
+               "expect=%s lease=%" PRId64 " token=kept tomb=0 by=%s as=back seq=- time=- group=-",
+               p->what == EXCHANGE_END ? "free" : p->op,
                ends_there_ms(p, i, old->expires_ms, now_ms), p->op);
-    args_str(it, p->what == EXCHANGE_END ? "free" : p->op);
     add_text(it, &hold);
     add_text(it, &wish);
     round_owe(&p->exchange->broker->rounds, i, SCRIPT_EXCHANGE, it, kept_ms, now_ms);
@@ -305,7 +325,8 @@ static void heal_over(struct exchange_part *p, int i, const char *expect, int64_
     struct args *it = begin_exchange_args(p, now_ms);
     write_confirmed(p, now_ms);
     clear_text(&wish);
-    buf_printf(&wish, "lease=%" PRId64 " token=kept tomb=%" PRId64 " by=%s as=heal seq=",
+    buf_printf(&wish,
+               "expect=%s lease=%" PRId64 " token=kept tomb=%" PRId64 " by=%s as=heal seq=", expect,
                ends_there_ms(p, i, over_ms(p), now_ms), tomb_ms, p->op);
     if (is_held(&p->guess) && missed_number(p) >= 0)
         buf_printf(&wish, "%" PRId64 ".%" PRId64 "/%s", p->guess.token, missed_number(p),
@@ -313,7 +334,6 @@ static void heal_over(struct exchange_part *p, int i, const char *expect, int64_
     else
         buf_append(&wish, "-", 1);
     buf_printf(&wish, " time=- group=-");
-    args_str(it, expect);
     add_text(it, &hold);
     add_text(it, &wish);
     if (p->what == EXCHANGE_END)

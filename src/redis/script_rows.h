@@ -8,7 +8,7 @@
 SCRIPT(ACQUIRE, acquire, .items_max = ITEMS, .head = HEAD + 2, .args = 2, .width = 3,
        .code_min = ACQUIRE_ALL_NEEDED, .code_max = ACQUIRE_OTHER_PERMIT, .deadline = true,
        .gives_token = true, .floors = true, .brief = true)
-SCRIPT(EXCHANGE, exchange, .items_max = ITEMS, .head = HEAD + 2, .args = 3, .width = 3,
+SCRIPT(EXCHANGE, exchange, .items_max = ITEMS, .head = HEAD + 2, .args = 2, .width = 3,
        .code_min = EXCHANGE_PLAIN, .code_max = EXCHANGE_DONE, .deadline = true, .gives_token = true,
        .floors = true, .texts = true, .brief = true)
 SCRIPT(COMMIT, commit, .items_max = ITEMS, .head = HEAD, .args = 4, .width = 2,

@@ -62,9 +62,6 @@ static const char late[] = "now - ARGV[1] > 0 then";
 static const char others[] = "elseif mark[2] ~= SETTINGS then";
 static const char repeated[] = "if CALL - (master[2] or 0) < 0 then";
 
-static const char as_expected[] =
-    "not held or find(held, 'op=' .. expect .. ' ', 1, true) ~= 1 then";
-
 static const struct edit {
     enum fake_mutation mutation;
     enum script script;
@@ -129,11 +126,17 @@ static const struct edit {
     {FAKE_PERMIT_TWICE, SCRIPT_ACQUIRE, "if not held or replaces then", "if true then"},
     {FAKE_LIVES_FORGOTTEN, SCRIPT_JOIN, "number(heard) >= number(own) and heard ~= own", "false"},
     {FAKE_GROUP_IN_PARTS, SCRIPT_ACQUIRE, "if not may_take or", "if"},
-    {FAKE_GUESS_UNSEEN, SCRIPT_EXCHANGE, as_expected, "not held then"},
+    {FAKE_GUESS_UNSEEN, SCRIPT_EXCHANGE, "held and find(held, wish, 1, true) == 1", "held"},
+    {FAKE_GUESS_UNSEEN, SCRIPT_EXCHANGE, "held and find(held, asks or wish, 1, true) == 1", "held"},
+    {FAKE_GUESS_UNSEEN, SCRIPT_EXCHANGE, "held and find(held, asks, 1, true) == 1", "held"},
     {FAKE_GUESS_UNSEEN, SCRIPT_EXCHANGE, "return (held and held.op or 'free') ~= x.expect",
      "return (held ~= nil) ~= (x.expect ~= 'free')"},
-    {FAKE_NUMBER_UNSEEN, SCRIPT_EXCHANGE, as_expected,
-     "not held or find(held, 'op=' .. expect:match('^[^.]*') .. '.', 1, true) ~= 1 then"},
+    {FAKE_NUMBER_UNSEEN, SCRIPT_EXCHANGE, "find(held, wish, 1, true)",
+     "find(held, wish:match('^op=[^.]*%.') or wish, 1, true)"},
+    {FAKE_NUMBER_UNSEEN, SCRIPT_EXCHANGE, "find(held, asks or wish, 1, true)",
+     "find(held, (asks or wish):match('^op=[^.]*%.') or wish, 1, true)"},
+    {FAKE_NUMBER_UNSEEN, SCRIPT_EXCHANGE, "find(held, asks, 1, true)",
+     "find(held, asks:match('^op=[^.]*%.'), 1, true)"},
     {FAKE_NUMBER_UNSEEN, SCRIPT_EXCHANGE, "return (held and held.op or 'free') ~= x.expect",
      "return (held and held.op or 'free'):match('^[^.]*') ~= x.expect:match('^[^.]*')"},
     {FAKE_BACK_ANYWHERE, SCRIPT_EXCHANGE, "not held and x.expect == 'free' and gone == x.by",

@@ -96,6 +96,18 @@ static void exchange_hold(struct exchange_args *a, char *const words[EXCHANGE_WO
                  (int)len, seq, words[3], words[2]);
 }
 
+static void exchange_usual_wish(struct exchange_args *a, char *const words[EXCHANGE_WORDS])
+{
+    const char *expect = words[0], *lease = words[3], *more = words[6];
+    bool is_written = strlen(a->hold) > 1, is_free = strcmp(expect, "free") == 0;
+    if (is_free)
+        snprintf(a->wish, sizeof a->wish, "%s", is_written ? lease : "free");
+    else if (is_written)
+        snprintf(a->wish, sizeof a->wish, "lease=%s op=%s ", lease, expect);
+    else
+        snprintf(a->wish, sizeof a->wish, "%sop=%s ", strcmp(more, "t") == 0 ? "t " : "", expect);
+}
+
 void exchange_args(struct exchange_args *a, char *const words[EXCHANGE_WORDS], int64_t now_ms)
 {
     const char *expect = words[0], *lease = words[3], *more = words[6];
@@ -108,19 +120,17 @@ void exchange_args(struct exchange_args *a, char *const words[EXCHANGE_WORDS], i
                                    {"group", "-"},
                                    {NULL, NULL}};
     exchange_hold(a, words);
-    if (strcmp(more, "t") == 0) {
-        snprintf(a->wish, sizeof a->wish, "t");
-    } else if (is_none(more) || (strncmp(more, "v=", 2) == 0 && !strchr(more, ','))) {
-        snprintf(a->wish, sizeof a->wish, "%s", is_none(lease) ? "" : lease);
+    if (is_none(more) || strcmp(more, "t") == 0 ||
+        (strncmp(more, "v=", 2) == 0 && !strchr(more, ','))) {
+        exchange_usual_wish(a, words);
     } else {
         bool is_late = strstr(more, "as=heal") || strstr(more, "as=back");
-        snprintf(a->wish, sizeof a->wish, "lease=%lld",
+        snprintf(a->wish, sizeof a->wish, "expect=%s lease=%lld", expect,
                  (long long)(is_none(lease) ? 0 : atoll(lease) + (is_late ? now_ms : 0)));
         add_fields(a->wish, sizeof a->wish, fields, more);
     }
     snprintf(a->counter, sizeof a->counter, "%s", words[5]);
-    a->list[0] = words[0];
-    a->list[1] = a->hold;
-    a->list[2] = a->wish;
+    a->list[0] = a->hold;
+    a->list[1] = a->wish;
     a->floor_value = atoll(words[4]);
 }

@@ -38,7 +38,7 @@ void acquire_args(struct acquire_args *, char *const words[ACQUIRE_WORDS]);
  * for; "v=<seq>": the version of the hold, if it is not its floor; else as above. now_ms: time of
  * the server.
  */
-enum { EXCHANGE_WORDS = 7, EXCHANGE_ARGS = 3 };
+enum { EXCHANGE_WORDS = 7, EXCHANGE_ARGS = 2 };
 
 struct exchange_args {
     char hold[640], wish[512], counter[24];

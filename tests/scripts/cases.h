@@ -1035,6 +1035,10 @@ static const struct script_case script_cases[] = {
         "exchange a,a - x.5 x.7 X 1000 60 base v=60.1 x.5 x.8 X 1000 61 base v=60.1 -> 1 3 0 - 0 0 ~1000 x.7/60.1/X",
         "exchange a,a - x.7 end - - 5 base - x.7 end - - 6 base - -> TWICE",
         "exchange a - free look - - 5 base - -> 1 58 0 -"}},
+    {"exchange: what a call has changed it does not end as what that was", {
+        "exchange a,b - free x.1 X 1000 50 base - free x.2 X 1000 51 base - -> 1 0 0 - 1 0 0 -",
+        "exchange b,a,a - x.2 end - - 52 base - x.1 x.3 Z 1000 50 base v=50.1 x.1 end - - 54 base - -> 1 0 0 - 1 0 0 - 0 0 ~1000 x.3/50.1/Z",
+        "STATE a -> Z x.3 50 1 50.1"}},
     {"exchange: lines of several that are ended at once", {
         "exchange a,b,c - free x.1 X 1000 50 7 - free x.2 X 1000 51 8 - free x.3 X 1000 52 8 - -> 1 0 0 - 1 0 0 - 1 0 0 -",
         "line b - b1/1 -> 1",

@@ -7,12 +7,15 @@
 -- it, which no other hold has. The token of a version is only a floor, and two brokers may have asked with the same one.
 --
 -- KEYS   one lock an item
--- ARGV   deadline call broker lowest highest, as acquire.lua; then an item: expect hold wish; then, for a quorum: counters,
---        one for each item, whether it takes a token or not
---          expect   "free": nothing stands there and nobody has a share; or an operation: a hold of that very operation
+-- ARGV   deadline call broker lowest highest, as acquire.lua; then an item: hold wish; then, for a quorum: counters, one for
+--        each item, whether it takes a token or not
 --          hold     "": it is only looked at; "-": it is ended; else what is to stand there
---          wish     the lease in ms, of a hold whose token is new if nothing was there and kept otherwise; "": none, "t": the
---                   time to live is asked for. Or all of these, as WISH below has them (exchange_general.lua):
+--          wish     what is expected, and what else there is to say. "free": nothing stands there and nobody has a share;
+--                   "op=<id> ", as a hold begins: a hold of that very operation; "t op=<id> ": its time to live is asked
+--                   for, too. Of a hold that is to be written: its lease in ms: nothing stands there, the token is new;
+--                   or "lease=<ms> op=<id> ": over that operation, whose token is kept. Or all of these, as WISH below has
+--                   them (exchange_general.lua):
+--            expect   "free", or an operation
 --            lease    ms; of "heal" and "back", which may come late, the time of this server at which it ends
 --            token    "new": raised as acquire.lua does; "kept": as it is there, or as `hold` says if that is higher
 --            tomb     ms for which the operation that was expected is remembered as gone, also where nothing was; its broker
@@ -43,7 +46,7 @@
 --@ vote.lua
 --@ ahead.lua
 --@ codes exchange
-local HEAD, WIDTH, LEASE_DIGITS = 5, 3, 13
+local HEAD, WIDTH, LEASE_DIGITS = 5, 2, 13
 local LOWEST, HIGHEST, n = ARGV[4], ARGV[5], #KEYS
 if HIGHEST - MOST_ASKED > 0 then
     return redis.error_reply(AHEAD)
@@ -71,11 +74,11 @@ end
 -- asked for all items at once, and all that ends is ended at once, as each call of Redis takes its time. All others are served by
 -- general(), which goes on from what is written by then. (These locals, and no more for an item, as each takes its time too.)
 local pcall, find, taken, changes, reply, general = redis.pcall, string.find, false, false, nil, nil
-local usual, last, n_ended, texts, ended, lines, waiting, is_twice = rare and -1 or LEASE_DIGITS, HEAD, 0
+local last, n_ended, texts, ended, lines, waiting, is_twice = HEAD, 0
 for i = 1, n do
     last = last + WIDTH
     local hold, wish, done, left = ARGV[last - 1], ARGV[last], false, nil
-    if #wish <= usual then
+    if not rare then
         --@ exchange_usual.lua
     end
     if not done or reply then
@@ -90,7 +93,7 @@ for i = 1, n do
                 general = make_general()
             end
             code, value, left, text = general(i)
-            texts, usual = nil, rare and -1 or usual
+            texts = nil
         end
         if not reply then
             reply = {now, CALL}
@@ -125,8 +128,10 @@ if changes or taken then
     end
     if names then
         call('HSET', 'holdfast:master', LAST, ARGV[2], unpack(counted))
+    elseif taken then
+        call('HSET', 'holdfast:master', LAST, ARGV[2], 'base', base_after)
     else
-        call('HSET', 'holdfast:master', LAST, ARGV[2], 'base', taken and base_after or base)
+        call('HSET', 'holdfast:master', LAST, ARGV[2])
     end
 end
 if is_twice then

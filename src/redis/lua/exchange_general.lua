@@ -5,17 +5,18 @@
 --@ shares.lua
 --@ group.lua
 --@ mirror mirror_state.lua
-local WISH = '^lease=(%d+) token=(%a+) tomb=(%d+) by=(%S+) as=(%a+) seq=(%S+) time=(%S) group=(%S+)$'
+local WISH = '^expect=(%S+) lease=(%d+) token=(%a+) tomb=(%d+) by=(%S+) as=(%a+) seq=(%S+) time=(%S) group=(%S+)$'
 
 -- Returns an item by the names of its fields.
 local function item_of(i)
     local last = HEAD + WIDTH * i
-    local x = {i = i, key = KEYS[i], expect = ARGV[last - 2], hold = ARGV[last - 1], lease = ARGV[last]}
-    if #x.lease <= LEASE_DIGITS then
+    local x, wish = {i = i, key = KEYS[i], hold = ARGV[last - 1]}, ARGV[last]
+    x.expect, x.lease, x.token, x.tomb, x.by, x.as, x.seq, x.time, x.group = wish:match(WISH)
+    if not x.as then
+        x.expect, x.lease, x.time = wish:match('op=(%S+) $') or 'free', wish:match('^lease=(%d+) ') or wish, wish:sub(1, 1)
         x.token = x.expect == 'free' and 'new' or 'kept'
-        x.tomb, x.by, x.as, x.seq, x.time, x.group = '0', '-', 'vote', '-', x.lease, '-'
+        x.tomb, x.by, x.as, x.seq, x.group = '0', '-', 'vote', '-', '-'
     else
-        x.lease, x.token, x.tomb, x.by, x.as, x.seq, x.time, x.group = x.lease:match(WISH)
         if x.as ~= 'vote' and x.hold ~= '-' then
             x.lease = x.lease - now
             x.hold = x.lease > 0 and x.hold or '-'

@@ -138,6 +138,11 @@ void stream_secure(struct stream *, struct ssl_ctx_st *, const char *name);
  * follows, never from inside this call. There is no time-out: who waits calls stream_close(). */
 void stream_connect(struct stream *, struct evdns_base *dns, const char *host, int port);
 
+/* Has the connect that has just been begun try the addresses of the name from the one behind this
+ * one on (in words, as of stream_peer_address), and this one last. A text that is none of them
+ * changes nothing. */
+void stream_begin_behind(struct stream *, const char *address);
+
 /* Sets keepalive and TCP_USER_TIMEOUT where the socket is TCP; harmless elsewhere. */
 void stream_keepalive(struct stream *, const struct stream_keepalive *);
 
@@ -199,8 +204,9 @@ static inline bool stream_is_open(const struct stream *s)
  * a name. */
 enum { STREAM_ADDRESS_MAX = 128 };
 void stream_address(char out[STREAM_ADDRESS_MAX], const struct sockaddr *, socklen_t len);
-/* Writes the address that a socket is bound to. */
+/* Write the address that a socket is bound to, and the one that it is connected to; "?": none. */
 void stream_own_address(char out[STREAM_ADDRESS_MAX], int fd);
+void stream_peer_address(char out[STREAM_ADDRESS_MAX], int fd);
 
 /* Listens on a numeric TCP address, or for "*" on all of both families: fds[0] is the socket of
  * IPv4 and fds[1] that of IPv6, -1 where there is none. A machine without IPv6 is an error only

@@ -41,13 +41,24 @@ void stream_address(char out[STREAM_ADDRESS_MAX], const struct sockaddr *addr, s
     }
 }
 
-void stream_own_address(char out[STREAM_ADDRESS_MAX], int fd)
+static void address_of(char out[STREAM_ADDRESS_MAX], int fd,
+                       int (*ask)(int, struct sockaddr *, socklen_t *))
 {
     struct sockaddr_storage addr = {0};
     socklen_t len = sizeof addr;
 
-    if (getsockname(fd, (struct sockaddr *)&addr, &len) == 0)
+    if (ask(fd, (struct sockaddr *)&addr, &len) == 0)
         stream_address(out, (const struct sockaddr *)&addr, len);
     else
         strcpy(out, "?");
+}
+
+void stream_own_address(char out[STREAM_ADDRESS_MAX], int fd)
+{
+    address_of(out, fd, getsockname);
+}
+
+void stream_peer_address(char out[STREAM_ADDRESS_MAX], int fd)
+{
+    address_of(out, fd, getpeername);
 }

@@ -38,8 +38,9 @@ struct stream_dial {
     struct event go;
     struct address address[ADDRESSES_MAX];
     int count, next;
-    int err;          /* of the last address, or why there is none */
-    const char *text; /* the same when it is no errno */
+    char behind[STREAM_ADDRESS_MAX]; /* the address that is the last to be tried */
+    int err;                         /* of the last address, or why there is none */
+    const char *text;                /* the same when it is no errno */
 };
 
 static void add_address(struct stream_dial *d, const void *addr, size_t len)
@@ -121,12 +122,36 @@ static void dial_next(struct stream *s)
     stream_fail(s, STREAM_END_ERROR, err, d->text ? d->text : strerror(err));
 }
 
+static void turn_addresses(struct stream_dial *d)
+{
+    char text[STREAM_ADDRESS_MAX];
+    struct address was[ADDRESSES_MAX];
+    int last = 0;
+
+    memcpy(was, d->address, sizeof was);
+    while (last < d->count) {
+        stream_address(text, (const struct sockaddr *)&was[last].addr, was[last].len);
+        if (strcmp(text, d->behind) == 0)
+            break;
+        last++;
+    }
+    for (int i = 0; last < d->count && i < d->count; i++)
+        d->address[i] = was[(last + 1 + i) % d->count];
+}
+
+void stream_begin_behind(struct stream *s, const char *address)
+{
+    snprintf(s->dial->behind, sizeof s->dial->behind, "%s", address);
+}
+
 static void on_go(evutil_socket_t fd, short what, void *arg)
 {
     struct stream *s = arg;
 
     (void)fd, (void)what;
     stream_drop_fd(s);
+    if (s->dial->next == 0)
+        turn_addresses(s->dial);
     dial_next(s);
 }
 

@@ -329,6 +329,7 @@ void master_probe(struct master *m)
     static const char *const words[] = {"HMGET", "holdfast:master", "run_id", "state", "settings"};
 
     master_ask_words(m, master_on_time, "TIME");
+    master_ask_role(m);
     master_batch_add(m, on_mark);
     request_array(&m->out, 5 + master_count_lives(m));
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)

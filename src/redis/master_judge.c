@@ -28,6 +28,8 @@ static void take_fact(struct master_facts *f, const char *key, size_t key_len, c
         {"used_memory", f->memory_used, sizeof f->memory_used, NULL},
         {"maxmemory", f->memory_max, sizeof f->memory_max, NULL},
         {"second_repl_offset", f->promoted, sizeof f->promoted, NULL},
+        {"master_host", f->leader, sizeof f->leader, NULL},
+        {"master_port", f->leader_port, sizeof f->leader_port, NULL},
         {"loading", NULL, 0, &f->loading},
         {"aof_enabled", NULL, 0, &f->aof},
         {"cluster_enabled", NULL, 0, &f->cluster},
@@ -67,6 +69,28 @@ static bool is_plain(const char *word)
     return *word != 0;
 }
 
+/* Looks soon for another server there: after a failover the name of the master leads to the new one
+ * in a moment. */
+static int refuse_no_master(struct master *m)
+{
+    const struct master_facts *f = &m->facts;
+    char words[REPLY_WORDS_MAX];
+
+    m->refused_backoff_ms = 0;
+    stream_peer_address(m->passed_over, m->stream.fd);
+    if (strcmp(f->role, "slave") != 0) {
+        reply_words(words, sizeof words, f->role, strlen(f->role));
+        return master_refuse(m, "it is a %s and no master: name a master in [masters]", words);
+    }
+    if (!f->leader[0])
+        return master_refuse(m, "it is a replica and no master: name its master in [masters]");
+    reply_words(words, sizeof words, f->leader, strlen(f->leader));
+    return master_refuse(m,
+                         "it is a replica and no master: name its master, %s port %d, in "
+                         "[masters], or a name that leads to whichever is the master",
+                         words, atoi(f->leader_port));
+}
+
 int master_judge(struct master *m)
 {
     const struct master_facts *f = &m->facts;
@@ -79,12 +103,8 @@ int master_judge(struct master *m)
         return master_refuse(m, "its version %s is too old: Redis %d.0 or newer is needed", words,
                              OLDEST_MAJOR);
     }
-    if (strcmp(f->role, "master") != 0) {
-        bool replica = strcmp(f->role, "slave") == 0;
-        reply_words(words, sizeof words, f->role, strlen(f->role));
-        return master_refuse(m, "it is a %s and no master: name its master in [masters]",
-                             replica ? "replica" : words);
-    }
+    if (strcmp(f->role, "master") != 0)
+        return refuse_no_master(m);
     if (f->cluster)
         return master_refuse(
             m, "it is part of a Redis Cluster: name a server of its own in [masters]");
@@ -123,4 +143,28 @@ static int on_review(struct master *m)
 void master_review(struct master *m)
 {
     master_ask_words(m, on_review, "INFO server replication memory cluster");
+}
+
+static int on_role(struct master *m)
+{
+    const struct reply_value *v = m->reply.values;
+    struct master_facts now = {0};
+
+    if (!master_is_joined(m) || v->type != REPLY_TEXT)
+        return 0;
+    master_take_info(&now, reply_text(&m->reply, v), v->len);
+    if (strcmp(now.role, "master") == 0 && strcmp(now.promoted, m->facts.promoted) != 0) {
+        master_greet_again(m);
+    } else if (*now.role && strcmp(now.role, "master") != 0) {
+        strcpy(m->facts.role, now.role);
+        strcpy(m->facts.leader, now.leader);
+        strcpy(m->facts.leader_port, now.leader_port);
+        (void)master_judge(m);
+    }
+    return 0;
+}
+
+void master_ask_role(struct master *m)
+{
+    master_ask_words(m, on_role, "INFO replication");
 }

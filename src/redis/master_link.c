@@ -172,6 +172,7 @@ static void on_retry(evutil_socket_t fd, short what, void *arg)
         return;
     }
     stream_connect(&m->stream, m->setup.dns, m->host, m->is_unix ? 0 : m->port);
+    stream_begin_behind(&m->stream, m->passed_over);
 }
 
 static void look_after(struct master *m, int64_t now_ms)

@@ -60,6 +60,7 @@ struct master_facts {
     char policy[32];
     char memory_used[24], memory_max[24];
     char promoted[24]; /* second_repl_offset: where it ended to be a replica; "-1": never */
+    char leader[256], leader_port[8]; /* of a replica: its master */
     bool loading, aof, cluster;
 };
 
@@ -75,7 +76,8 @@ struct master_looking {
 struct master {
     struct master_setup setup;
     int index, port, db;
-    bool is_unix, secure;                       /* secure: rediss:// */
+    bool is_unix, secure;                 /* secure: rediss:// */
+    char passed_over[STREAM_ADDRESS_MAX]; /* of the addresses of its name: a replica is there */
     char *name, *slot, *host, *user, *password; /* slot: its name at all brokers */
     struct ssl_ctx_st *tls;                     /* NULL: not secure, or its files are not good */
     char *server_name;
@@ -226,6 +228,8 @@ void master_take_info(struct master_facts *, const char *text, size_t len);
 int master_judge(struct master *);
 /* Asks for the facts that may change during a link, and judges again. */
 void master_review(struct master *);
+/* Asks whether it still is a master, and refuses it if not. */
+void master_ask_role(struct master *);
 
 /* ---- master_look.c ---- */
 /* Tries what INFO does not tell of a server that could be used, and tells setup.on_look. */

@@ -1,6 +1,7 @@
-"""Redis as it is deployed: names that move."""
+"""Redis as it is deployed: names that move, replicas."""
 
 import os
+import re
 import socket
 
 import pytest
@@ -128,3 +129,69 @@ def test_files_of_names_that_change(make_names, with_files, make_redis, make_bro
     broker.wait_log("master a: cannot be used: ")
     (tmp_path / by).write_text(names.line if by == "resolv.conf" else "127.0.0.1 localhost redis.test\n")
     wait_for_lock(clients(broker), "x")
+
+
+# ---- replicas ----
+
+AT_ONCE = ["--repl-diskless-sync-delay", "0"]
+
+
+def follow(replica, master):
+    replica.cli("REPLICAOF", *map(str, master.address))
+    wait_for("the replica", lambda: "master_link_status:up" in replica.cli("INFO", "replication"))
+
+
+def test_a_replica_is_refused_with_the_name_of_its_master(make_redis, make_broker):
+    master, replica = make_redis("a", tcp=True, args=AT_ONCE), make_redis("b", tcp=True)
+    follow(replica, master)
+    broker = make_broker([replica], ready=False)
+    words = "it is a replica and no master: name its master, 127.0.0.1 port %d, in [masters]" % master.port
+    broker.wait_log("master b: refused: " + re.escape(words))
+    with broker.connect() as client:
+        row = client.cmd("MASTERS")[0]
+        assert words in row[row.index("last_error") + 1]
+
+
+def test_a_master_that_becomes_a_replica_is_dropped_at_once(make_redis, make_proxy, make_broker):
+    """Also while nothing is asked of it: by the next look, of which there are two in a second."""
+    other, master = make_redis("other", tcp=True), make_redis("a", tcp=True)
+    proxy = make_proxy(master.address)
+    broker = make_broker({"a": proxy.url})
+    looks = proxy.on("count", lambda r: r.name == "hmget", times=None)
+    looks.wait()
+    master.cli("REPLICAOF", *map(str, other.address))
+    so_far = len(looks.hits)
+    broker.wait_log("master a: refused: it is a replica")
+    assert len(looks.hits) <= so_far + 2
+
+
+def test_a_failover_of_a_name(make_names, with_files, make_pair, make_broker, clients):
+    """The old master stays where it was, as a replica, and the name moves late."""
+    names = make_names({"redis.test": ["127.0.0.2"]})
+    first, second = make_pair(args=AT_ONCE)
+    follow(second, first)
+    broker = make_broker({"a": "redis://redis.test:%d" % first.port}, wrapper=with_files(names.line))
+    client = clients(broker)
+    assert client.cmd("LOCK", "before")
+    second.cli("REPLICAOF", "NO", "ONE")
+    first.cli("REPLICAOF", *map(str, second.address))
+    broker.wait_log("master a: refused: it is a replica")
+    names.answers["redis.test"] = ["127.0.0.3"]
+    wait_for_lock(client, "after")
+    broker.wait_log("active .*run_id=%s" % second.run_id())
+    second.cli("REPLICAOF", *map(str, first.address))
+    first.cli("REPLICAOF", "NO", "ONE")
+    names.answers["redis.test"] = ["127.0.0.2"]
+    wait_for_lock(client, "after that")
+    broker.wait_log("active .*run_id=%s" % first.run_id())
+
+
+def test_a_name_of_a_master_and_its_replicas(make_names, with_files, make_redis, make_broker, clients):
+    """As that of all pods of a service. The name server tells them in the same order each time."""
+    names = make_names({"redis.test": ["127.0.0.2", "127.0.0.3", "127.0.0.4"]})
+    master = make_redis("m", tcp=True, host="127.0.0.4", args=AT_ONCE)
+    for host in "127.0.0.2", "127.0.0.3":
+        follow(make_redis(host, tcp=True, host=host, port=master.port), master)
+    broker = make_broker({"a": "redis://redis.test:%d" % master.port}, wrapper=with_files(names.line))
+    assert clients(broker).cmd("LOCK", "x")
+    assert master.keys("{x}")

@@ -54,6 +54,7 @@ void dropin_close(struct dropin *d, int64_t now_ms)
             call_fail(c, call_closed);
     }
     exchange_close(d->broker);
+    memory_close(&d->memory);
     broker_end(d->broker, now_ms);
     call_end_checks(d);
     call_tell_finished(d);
@@ -80,8 +81,6 @@ void dropin_free(struct dropin *d)
         TAILQ_REMOVE(&d->spares, c, listed);
         free_all(c);
     }
-    turns_fini(&d->turns);
-    memory_fini(&d->memory);
     scripts_flush(&d->scripts);
     keys_fini(&d->tools.keys);
     cage_free(d->tools.cage);
@@ -94,7 +93,7 @@ void dropin_free(struct dropin *d)
 struct dropin_figures dropin_figures(const struct dropin *d)
 {
     return (struct dropin_figures){.n_scripts = HASH_COUNT(d->scripts.by_sha1),
-                                   .n_names = (uint32_t)d->memory.n_names,
+                                   .n_names = d->broker->n_remembered,
                                    .script_bytes = d->scripts.bytes};
 }
 
@@ -122,8 +121,11 @@ void dropin_called(struct dropin *d, const char *text, size_t len)
         return;
     const struct locktab_name name =
         locktab_name(key + sizeof prefix - 1, key_len - sizeof prefix); /* less the closing brace */
-    memory_ended(&d->memory, &name, text, (size_t)(space - text));
-    turns_each(&d->turns, &name, doubt_call);
+    struct spot *s = spot_find(d->broker, &name);
+    if (s) {
+        turns_each(s, doubt_call);
+        memory_ended(s, text, (size_t)(space - text));
+    }
     exchange_doubt(d->broker, text, (size_t)(space - text));
 }
 
@@ -149,7 +151,7 @@ void call_make_slots(struct dropin_call *c)
     c->items = n > 1 ? util_alloc(n * sizeof *c->items) : &c->one_item;
     c->run.names = n > 1 ? util_alloc(n * sizeof *c->run.names) : &c->one_name;
     for (size_t i = 0; i < n; i++)
-        c->slots[i].lock = locktab_name(c->job.locks[i].ptr, c->job.locks[i].len);
+        c->slots[i].name = locktab_name(c->job.locks[i].ptr, c->job.locks[i].len);
 }
 
 struct dropin_call *dropin_call_command(struct dropin *d, int db,

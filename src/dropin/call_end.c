@@ -58,8 +58,11 @@ void call_leave_lines(struct dropin_call *c)
 {
     due_cancel(&c->dropin->broker->due, &c->due);
     for (int i = 0; c->slots && i < c->job.n_names; i++) {
-        if (c->slots[i].seat.line)
-            turns_leave(&c->dropin->turns, &c->slots[i].seat);
+        struct spot *s = c->slots[i].seat.spot;
+        if (!s)
+            continue;
+        turns_leave(&c->dropin->turns, &c->slots[i].seat);
+        spot_leave(c->dropin->broker, s);
     }
 }
 

@@ -70,7 +70,7 @@ bool call_is_refused_from_memory(struct dropin_call *c, int64_t now_ms)
     struct dropin *d = c->dropin;
     bool is_refused = !c->run.writes && !c->place && job_wants_free(&c->job) &&
                       c->run.reply.nodes[0].kind != STORE_ERROR &&
-                      memory_is_sure(&d->memory, &c->slots[0].lock, now_ms);
+                      memory_is_sure(&d->memory, c->slots[0].seat.spot, now_ms);
     stats.drop_in_from_memory += is_refused;
     return is_refused;
 }

@@ -52,9 +52,9 @@ struct dropin_watch {
 
 /* One name of a call. */
 struct slot {
-    struct locktab_name lock;
-    struct truth truth; /* over which it runs */
-    struct seat seat;
+    struct locktab_name name;
+    struct truth truth;      /* over which it runs */
+    struct seat seat;        /* and the spot */
     struct watched *watched; /* EXEC: as what it must be found; NULL: not watched */
     bool is_told;            /* the truth was told by a majority in the last exchange */
 };

@@ -47,10 +47,9 @@ static void on_exchanged(struct exchange_item *items, int n, enum exchange_end, 
 
 static void fill_item(struct dropin_call *c, int i)
 {
-    struct broker *b = c->dropin->broker;
     const struct run_name *name = &c->run.names[i];
     struct exchange_item *item = &c->items[c->n_items];
-    item->lock = locktab_get_name(&b->locks, &c->slots[i].lock);
+    item->lock = c->slots[i].seat.spot->lock;
     item->guess = &c->slots[i].truth;
     item->what = (enum exchange_what)name->what;
     item->text = buf_head(&name->text);
@@ -188,7 +187,7 @@ static void guess(struct dropin_call *c, int64_t now_ms)
         if (c->place) /* it is its turn */
             truth_copy(&c->slots[i].truth, &nothing);
         else
-            memory_guess(&d->memory, &c->slots[i].lock, &c->slots[i].truth, now_ms);
+            memory_guess(&d->memory, c->slots[i].seat.spot, &c->slots[i].truth, now_ms);
         c->slots[i].is_told = false;
     }
 }
@@ -216,7 +215,7 @@ static void join_lines(struct dropin_call *c, int64_t now_ms)
     c->state = CALL_WAITS;
     c->submitted_ms = now_ms;
     for (int i = 0; i < c->job.n_names; i++)
-        turns_join(&c->dropin->turns, &c->slots[i].seat, &c->slots[i].lock, c);
+        turns_join(&c->slots[i].seat, spot_get(c->dropin->broker, &c->slots[i].name), c);
 }
 
 void call_begin(struct dropin_call *c, int64_t now_ms)
@@ -251,12 +250,12 @@ static void remember_truth(struct dropin_call *c, enum exchange_end end)
 {
     struct memory *m = &c->dropin->memory;
     for (int j = 0; j < c->n_items; j++) {
-        const struct locktab_name *lock = &c->slots[c->item_slot[j]].lock;
+        struct spot *s = c->slots[c->item_slot[j]].seat.spot;
         const struct truth *t = &c->items[j].truth;
         if (end == EXCHANGE_FAILED || c->doubted)
-            memory_forget(m, lock);
+            memory_forget(s);
         else
-            memory_put(m, lock, t, c->asked_ms);
+            memory_put(m, s, t, c->asked_ms);
     }
 }
 
@@ -318,7 +317,7 @@ static void on_call_pause_over(struct broker *b, struct due *due, int64_t now_ms
     struct dropin *d = c->dropin;
     for (int i = 0; i < c->job.n_names; i++) {
         if (c->slots[i].truth.kind == TRUTH_SPLIT)
-            memory_guess(&d->memory, &c->slots[i].lock, &c->slots[i].truth, now_ms);
+            memory_guess(&d->memory, c->slots[i].seat.spot, &c->slots[i].truth, now_ms);
         c->slots[i].is_told = false;
     }
     run_and_ask(c, now_ms);
@@ -369,7 +368,7 @@ static void note_taken(struct dropin_call *c, int64_t now_ms)
         c->base.granted = true;
         stats.drop_in_long += c->run.names[i].lease_ms > d->broker->conf.max_lease_ms;
         if (c->base.session)
-            memory_note_taker(&d->memory, &c->slots[i].lock, c->base.session, now_ms);
+            memory_note_taker(c->slots[i].seat.spot, c->base.session, now_ms);
     }
 }
 

@@ -74,7 +74,7 @@ static int64_t held_ms(const struct dropin_call *c, int64_t now_ms)
 bool call_wait(struct dropin_call *c, int64_t now_ms)
 {
     struct broker *b = c->dropin->broker;
-    const struct locktab_name *name = &c->slots[0].lock;
+    const struct locktab_name *name = &c->slots[0].name;
     const struct waiter_outside outside = {on_turn, on_wait_over, c};
     if (c->place ? !may_wait_on(c, now_ms) : !may_wait(c, now_ms))
         return false;

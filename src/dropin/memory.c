@@ -1,160 +1,117 @@
 /*
- * Truths by name, the one that was written last at the end of the table. Each is forgotten when its
+ * Truths at spots, the one that was written last at the end of the list. Each is forgotten when its
  * time is over; one that was put off meanwhile is looked at once more then.
  */
 #include "dropin/memory.h"
 
 #include <string.h>
-#include <uthash.h>
 
-#include "base/pool.h"
 #include "base/util.h"
 #include "lock/broker_state.h"
 #include "lock/hold.h"
 #include "lock/locktab.h"
 #include "session/session.h"
 
-struct known {
-    UT_hash_handle hh;
-    struct due due; /* its time is over */
-    struct memory *memory;
-    struct truth truth; /* DROPIN or NATIVE */
-    int64_t since_ms;
-    bool is_held;                 /* by a client of this broker, by commands of Redis */
-    uint64_t session_id;          /* of who has taken it here; 0: nobody has */
-    int64_t held_since_ms;        /* here, */
-    char library[MEMORY_LIBRARY]; /* and by what program */
-    size_t bytes;                 /* that it counts for */
-    size_t len;
-    char name[];
-};
+/* ---- the list ---- */
 
-/* ---- the table ---- */
-
-static struct known *find_remembered(const struct memory *m, const struct locktab_name *name)
+static void take_out(struct spot *s)
 {
-    struct known *k;
-    HASH_FIND_BYHASHVALUE(hh, m->by_name, name->text, name->len, name->hash, k);
-    return k;
+    struct memory *m = s->memory;
+    TAILQ_REMOVE(&m->known, s, known);
+    m->bytes -= s->bytes;
+    m->broker->n_remembered--;
+    m->broker->n_drop_in -= s->is_held;
 }
 
-static void take_out(struct memory *m, struct known *k)
+static void drop_truth(struct spot *s)
 {
-    HASH_DEL(m->by_name, k); /* NOLINT(clang-analyzer-unix.Malloc): uthash */
-    m->n_names--;
-    m->bytes -= k->bytes;
-    m->broker->n_drop_in -= k->is_held;
-}
-
-static void drop_truth(struct memory *m, struct known *k)
-{
-    take_out(m, k);
-    due_cancel(&m->broker->due, &k->due);
-    truth_fini(&k->truth);
-    pool_put(k, sizeof *k + k->len);
+    struct broker *b = s->memory->broker;
+    take_out(s);
+    due_cancel(&b->due, &s->due);
+    s->is_known = s->is_held = false;
+    spot_leave(b, s);
 }
 
 /* Forgets a hold whose time is over; waits on if it has been renewed meanwhile. */
 static void on_known_due(struct broker *b, struct due *due, int64_t now_ms)
 {
-    struct known *k = (struct known *)((char *)due - offsetof(struct known, due));
-    if (k->truth.expires_ms > now_ms)
-        due_at(&b->due, &k->due, k->truth.expires_ms);
+    struct spot *s = (struct spot *)((char *)due - offsetof(struct spot, due));
+    if (s->truth.expires_ms > now_ms)
+        due_at(&b->due, &s->due, s->truth.expires_ms);
     else
-        drop_truth(k->memory, k);
+        drop_truth(s);
 }
 
-static struct known *make_remembered(struct memory *m, const struct locktab_name *name)
-{
-    struct known *k = pool_get(sizeof *k + name->len);
-    k->memory = m;
-    k->due.fn = on_known_due;
-    k->len = name->len;
-    memcpy(k->name, name->text, name->len);
-    return k;
-}
-
-static void put_truth_last(struct memory *m, struct known *k, unsigned hash, const struct truth *t,
+static void put_truth_last(struct memory *m, struct spot *s, const struct truth *t,
                            int64_t since_ms)
 {
-    if (k->truth.kind != t->kind || strcmp(k->truth.birth, t->birth) != 0) {
-        k->session_id = 0;
-        k->held_since_ms = since_ms;
-        k->library[0] = '\0';
+    if (!s->is_known || s->truth.kind != t->kind || strcmp(s->truth.birth, t->birth) != 0) {
+        s->session_id = 0;
+        s->held_since_ms = since_ms;
+        s->library[0] = '\0';
     }
-    truth_copy(&k->truth, t);
-    k->since_ms = since_ms;
-    k->is_held = t->kind == TRUTH_DROPIN && broker_has_op(m->broker, t->op);
-    k->bytes = sizeof *k + k->len + buf_len(&t->text);
-    HASH_ADD_KEYPTR_BYHASHVALUE(hh, m->by_name, k->name, k->len, hash, k);
-    m->n_names++;
-    m->bytes += k->bytes;
-    m->broker->n_drop_in += k->is_held;
-    if (!wheel_armed(&k->due.entry) || k->due.entry.due_ms > t->expires_ms)
-        due_at(&m->broker->due, &k->due, t->expires_ms);
+    truth_copy(&s->truth, t);
+    s->memory = m;
+    s->is_known = true;
+    s->since_ms = since_ms;
+    s->is_held = t->kind == TRUTH_DROPIN && broker_has_op(m->broker, t->op);
+    s->bytes = sizeof *s + s->lock->name_len + buf_len(&t->text);
+    TAILQ_INSERT_TAIL(&m->known, s, known);
+    m->bytes += s->bytes;
+    m->broker->n_remembered++;
+    m->broker->n_drop_in += s->is_held;
+    s->due.fn = on_known_due;
+    if (!wheel_armed(&s->due.entry) || s->due.entry.due_ms > t->expires_ms)
+        due_at(&m->broker->due, &s->due, t->expires_ms);
 }
 
 void memory_init(struct memory *m, struct broker *b)
 {
     *m = (struct memory){.broker = b};
+    TAILQ_INIT(&m->known);
 }
 
-void memory_put(struct memory *m, const struct locktab_name *name, const struct truth *t,
-                int64_t since_ms)
+void memory_put(struct memory *m, struct spot *s, const struct truth *t, int64_t since_ms)
 {
-    struct known *k = find_remembered(m, name);
-    if (!t->op[0]) { /* also of readers and permits: nobody says when the last of them has ended */
-        if (k)
-            drop_truth(m, k);
+    /* also of readers and permits: nobody says when the last of them has ended */
+    if (!t->op[0] || m->is_closed) {
+        memory_forget(s);
         return;
     }
-    if (k)
-        take_out(m, k);
-    put_truth_last(m, k ? k : make_remembered(m, name), name->hash, t, since_ms);
+    if (s->is_known)
+        take_out(s);
+    put_truth_last(m, s, t, since_ms);
     while (m->bytes > MEMORY_BYTES_MAX)
-        drop_truth(m, m->by_name);
+        drop_truth(TAILQ_FIRST(&m->known));
 }
 
-void memory_forget(struct memory *m, const struct locktab_name *name)
+void memory_forget(struct spot *s)
 {
-    struct known *k = find_remembered(m, name);
-    if (k)
-        drop_truth(m, k);
+    if (s->is_known)
+        drop_truth(s);
 }
 
-void memory_ended(struct memory *m, const struct locktab_name *name, const char *op, size_t op_len)
+void memory_ended(struct spot *s, const char *op, size_t op_len)
 {
-    struct known *k = find_remembered(m, name);
-    if (k && strlen(k->truth.op) == op_len && memcmp(k->truth.op, op, op_len) == 0)
-        drop_truth(m, k);
+    if (s->is_known && strlen(s->truth.op) == op_len && memcmp(s->truth.op, op, op_len) == 0)
+        drop_truth(s);
 }
 
-void memory_fini(struct memory *m)
+void memory_close(struct memory *m)
 {
-    while (m->by_name)
-        drop_truth(m, m->by_name); /* NOLINT(clang-analyzer-unix.Malloc): uthash */
+    m->is_closed = true;
+    while (!TAILQ_EMPTY(&m->known))
+        drop_truth(TAILQ_FIRST(&m->known));
 }
 
 /* ---- what is known ---- */
 
 static const struct truth nothing = {.kind = TRUTH_FREE};
 
-/* Returns what was confirmed last, if it is not over; NULL: nothing. */
-static struct known *find_valid(struct memory *m, const struct locktab_name *name, int64_t now_ms)
+/* Returns whether what was confirmed last is known, and is not over. */
+static bool knows(const struct spot *s, int64_t now_ms)
 {
-    struct known *k = find_remembered(m, name);
-    if (k && k->truth.expires_ms <= now_ms) {
-        drop_truth(m, k);
-        return NULL;
-    }
-    return k;
-}
-
-/* Returns the hold that a client of this broker took by LOCK; NULL: none. */
-static const struct hold *find_local_hold(struct broker *b, const struct locktab_name *name)
-{
-    const struct lock *l = locktab_find_name(&b->locks, name);
-    return l ? lock_first_hold(l) : NULL;
+    return s->is_known && s->truth.expires_ms > now_ms;
 }
 
 static void guess_native(const struct broker *b, const struct hold *h, struct truth *out)
@@ -167,30 +124,25 @@ static void guess_native(const struct broker *b, const struct hold *h, struct tr
     buf_append(&out->text, h->owner->text, h->owner->len);
 }
 
-void memory_guess(struct memory *m, const struct locktab_name *name, struct truth *out,
-                  int64_t now_ms)
+void memory_guess(const struct memory *m, const struct spot *s, struct truth *out, int64_t now_ms)
 {
-    struct broker *b = m->broker;
-    const struct known *k = find_valid(m, name, now_ms);
-    const struct hold *h = find_local_hold(b, name);
+    const struct hold *h = lock_first_hold(s->lock);
     bool is_native = h && h->part.kind == LOCK_EXCLUSIVE && hold_is_valid(h, now_ms);
-    if (k && !is_native) {
-        truth_copy(out, &k->truth);
+    if (knows(s, now_ms) && !is_native) {
+        truth_copy(out, &s->truth);
         return;
     }
     truth_copy(out, &nothing);
     if (is_native)
-        guess_native(b, h, out);
+        guess_native(m->broker, h, out);
 }
 
-bool memory_is_sure(struct memory *m, const struct locktab_name *name, int64_t now_ms)
+bool memory_is_sure(const struct memory *m, const struct spot *s, int64_t now_ms)
 {
-    struct broker *b = m->broker;
-    const struct hold *h = find_local_hold(b, name);
+    const struct hold *h = lock_first_hold(s->lock);
     if (h && h->deadline_ms > now_ms)
-        return h->state == HOLD_LOST || broker_has_heard(b, h->seen_ms, now_ms);
-    const struct known *k = find_valid(m, name, now_ms);
-    return k && k->is_held && broker_has_heard(b, k->since_ms, now_ms);
+        return h->state == HOLD_LOST || broker_has_heard(m->broker, h->seen_ms, now_ms);
+    return knows(s, now_ms) && s->is_held && broker_has_heard(m->broker, s->since_ms, now_ms);
 }
 
 /* ---- what clients of this broker hold ---- */
@@ -198,12 +150,12 @@ bool memory_is_sure(struct memory *m, const struct locktab_name *name, int64_t n
 /* Appends as much of the word as there is room for. */
 static size_t add_word(char *out, size_t at, const char *word)
 {
-    size_t room = MEMORY_LIBRARY - 1 - at, len = strnlen(word, room);
+    size_t room = SPOT_LIBRARY - 1 - at, len = strnlen(word, room);
     memcpy(out + at, word, len);
     return at + len;
 }
 
-static void write_library(char out[MEMORY_LIBRARY], const struct session *s)
+static void write_library(char out[SPOT_LIBRARY], const struct session *s)
 {
     size_t at = add_word(out, 0, s->lib_name ? s->lib_name : "");
     if (s->lib_ver)
@@ -211,51 +163,59 @@ static void write_library(char out[MEMORY_LIBRARY], const struct session *s)
     out[at] = '\0';
 }
 
-void memory_note_taker(struct memory *m, const struct locktab_name *name, const struct session *s,
-                       int64_t now_ms)
+void memory_note_taker(struct spot *s, const struct session *session, int64_t now_ms)
 {
-    struct known *k = find_remembered(m, name);
-    if (!k)
+    if (!s->is_known)
         return;
-    k->session_id = s->id;
-    k->held_since_ms = now_ms;
-    write_library(k->library, s);
+    s->session_id = session->id;
+    s->held_since_ms = now_ms;
+    write_library(s->library, session);
 }
 
-static struct memory_hold hold_of_known(const struct known *k)
+static bool is_held_still(const struct spot *s, int64_t now_ms)
 {
-    return (struct memory_hold){.name = k->name,
-                                .len = k->len,
-                                .truth = &k->truth,
-                                .session_id = k->session_id,
-                                .held_since_ms = k->held_since_ms,
-                                .library = k->library};
+    return s && s->is_held && knows(s, now_ms);
+}
+
+static struct memory_hold hold_at(const struct spot *s)
+{
+    return (struct memory_hold){.name = s->lock->name,
+                                .len = s->lock->name_len,
+                                .truth = &s->truth,
+                                .session_id = s->session_id,
+                                .held_since_ms = s->held_since_ms,
+                                .library = s->library};
 }
 
 bool memory_find_hold(struct memory *m, const char *name, size_t len, struct memory_hold *out,
                       int64_t now_ms)
 {
     const struct locktab_name hashed = locktab_name(name, len);
-    const struct known *k = find_valid(m, &hashed, now_ms);
-    if (!k || !k->is_held)
+    const struct spot *s = spot_find(m->broker, &hashed);
+    if (!is_held_still(s, now_ms))
         return false;
-    *out = hold_of_known(k);
+    *out = hold_at(s);
     return true;
+}
+
+struct memory_scan {
+    memory_hold_fn each;
+    void *arg;
+    int64_t now_ms;
+};
+
+static void scan_spot(void *arg, struct lock *l)
+{
+    const struct memory_scan *scan = arg;
+    if (!is_held_still(l->spot, scan->now_ms))
+        return;
+    const struct memory_hold hold = hold_at(l->spot);
+    scan->each(scan->arg, &hold);
 }
 
 uint64_t memory_scan(struct memory *m, uint64_t cursor, memory_hold_fn each, void *arg,
                      int64_t now_ms)
 {
-    if (!m->by_name)
-        return 0;
-    UT_hash_table *table = m->by_name->hh.tbl;
-    size_t mask = table->num_buckets - 1;
-    UT_hash_handle *h = table->buckets[cursor & mask].hh_head;
-    for (; h; h = h->hh_next) {
-        const struct known *k = ELMT_FROM_HH(table, h);
-        struct memory_hold hold = hold_of_known(k);
-        if (k->is_held && k->truth.expires_ms > now_ms)
-            each(arg, &hold);
-    }
-    return locktab_next_cursor(cursor, mask);
+    struct memory_scan scan = {each, arg, now_ms};
+    return locktab_scan(&m->broker->locks, cursor, scan_spot, &scan);
 }

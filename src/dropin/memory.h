@@ -1,8 +1,9 @@
 #pragma once
 /*
- * memory: what this broker knows of locks by their names: truths that the masters have confirmed,
- * and what its own clients hold by LOCK. It is where guesses come from: a wrong one costs a round
- * to the masters, nothing else. A refusal from memory is another matter: see memory_is_sure().
+ * memory: what this broker knows of locks, each at its spot: truths that the masters have
+ * confirmed, and what its own clients hold by LOCK. It is where guesses come from: a wrong one
+ * costs a round to the masters, nothing else. A refusal from memory is another matter: see
+ * memory_is_sure().
  *
  * What is free is not kept: whatever is not known is guessed to be free.
  */
@@ -11,40 +12,39 @@
 #include <stdint.h>
 
 #include "dropin/exchange.h"
+#include "dropin/spot.h"
 
-struct broker;
-struct known;
-struct locktab_name;
 struct session;
 
 /* Beyond these the one that was not written for longest goes. */
-enum { MEMORY_BYTES_MAX = 128 * 1024 * 1024, MEMORY_LIBRARY = 40 };
+enum { MEMORY_BYTES_MAX = 128 * 1024 * 1024 };
 
 struct memory {
     struct broker *broker;
-    struct known *by_name; /* in the order in which they were written */
-    size_t n_names, bytes;
+    TAILQ_HEAD(, spot) known; /* in the order in which they were written */
+    size_t bytes;
+    bool is_closed;
 };
 void memory_init(struct memory *, struct broker *);
-/* Forgets all. */
-void memory_fini(struct memory *);
+/* Forgets all, and remembers nothing any more. */
+void memory_close(struct memory *);
 
-/* Notes what stands under a name; `since_ms`: a majority was asked then and has said so. Forgets
- * what was known when this is nothing that a later call could guess (free, foreign, split). */
-void memory_put(struct memory *, const struct locktab_name *, const struct truth *,
-                int64_t since_ms);
-void memory_forget(struct memory *, const struct locktab_name *);
-/* The hold of this operation has ended: forgets the name if that is what is known of it. */
-void memory_ended(struct memory *, const struct locktab_name *, const char *op, size_t op_len);
+/* Notes what stands at a spot that a call is about; `since_ms`: a majority was asked then and has
+ * said so. Forgets what was known when this is nothing that a later call could guess (free,
+ * foreign, split). */
+void memory_put(struct memory *, struct spot *, const struct truth *, int64_t since_ms);
+void memory_forget(struct spot *);
+/* The hold of this operation has ended: forgets it if that is what is known. */
+void memory_ended(struct spot *, const char *op, size_t op_len);
 
-/* Writes the best guess for a name (`out` has been initialised): DROPIN, NATIVE or FREE; never one
+/* Writes the best guess (`out` has been initialised): DROPIN, NATIVE or FREE; never one
  * whose time is over. */
-void memory_guess(struct memory *, const struct locktab_name *, struct truth *out, int64_t now_ms);
+void memory_guess(const struct memory *, const struct spot *, struct truth *out, int64_t now_ms);
 
-/* True when the name is certainly held, so that who wants it free can be refused without asking the
+/* True when the lock is certainly held, so that who wants it free can be refused without asking the
  * masters: by a client of this broker, by LOCK or by an operation of this broker, and the broker
  * would have heard of anybody who took that away (broker_has_heard). */
-bool memory_is_sure(struct memory *, const struct locktab_name *, int64_t now_ms);
+bool memory_is_sure(const struct memory *, const struct spot *, int64_t now_ms);
 
 /* ---- what clients of this broker hold ---- */
 
@@ -60,8 +60,7 @@ struct memory_hold {
 };
 
 /* Notes that this connection has taken the lock that memory_put() has told of. */
-void memory_note_taker(struct memory *, const struct locktab_name *, const struct session *,
-                       int64_t now_ms);
+void memory_note_taker(struct spot *, const struct session *, int64_t now_ms);
 /* Finds a lock that is held so; false: it is not. Texts are lent until the next change. */
 bool memory_find_hold(struct memory *, const char *name, size_t len, struct memory_hold *,
                       int64_t now_ms);

@@ -1,76 +1,31 @@
-/* Lines by name. A line is freed when its last seat is left; it is listed whenever the
- * next one behind may be let go. */
+/* A line is listed whenever the next one behind may be let go. */
 #include "dropin/turns.h"
-
-#include <assert.h>
-#include <string.h>
-
-#include "base/pool.h"
-#include "lock/locktab.h"
-
-static struct turn_line *add_line(struct turns *t, const struct locktab_name *name)
-{
-    struct turn_line *line = pool_get(sizeof *line + name->len);
-    TAILQ_INIT(&line->seats);
-    line->len = name->len;
-    memcpy(line->name, name->text, name->len);
-    HASH_ADD_KEYPTR_BYHASHVALUE(hh, t->by_name, line->name, line->len, name->hash, line);
-    return line;
-}
-
-static void drop_line(struct turns *t, struct turn_line *line)
-{
-    HASH_DEL(t->by_name, line); /* NOLINT(clang-analyzer-unix.Malloc): uthash */
-    pool_put(line, sizeof *line + line->len);
-}
 
 void turns_init(struct turns *t)
 {
-    const struct locktab_name none = {"", 0, 0};
-    t->by_name = NULL;
     TAILQ_INIT(&t->lines);
-    (void)add_line(t, &none); /* of no name: an empty table would be made anew for each call */
 }
 
-void turns_fini(struct turns *t)
-{
-    drop_line(t, t->by_name);
-    assert(!t->by_name); /* no seat is left */
-}
-
-static struct turn_line *find_line(struct turns *t, const struct locktab_name *name)
-{
-    struct turn_line *line;
-    HASH_FIND_BYHASHVALUE(hh, t->by_name, name->text, name->len, name->hash, line);
-    return line;
-}
-
-static struct turn_line *get_line(struct turns *t, const struct locktab_name *name)
-{
-    struct turn_line *line = find_line(t, name);
-    return line ? line : add_line(t, name);
-}
-
-static void list_line(struct turns *t, struct turn_line *line)
+static void list_line(struct turns *t, struct spot *line)
 {
     if (!line->is_listed)
         TAILQ_INSERT_TAIL(&t->lines, line, looked_at);
     line->is_listed = true;
 }
 
-static void unlist_line(struct turns *t, struct turn_line *line)
+static void unlist_line(struct turns *t, struct spot *line)
 {
     if (line->is_listed)
         TAILQ_REMOVE(&t->lines, line, looked_at);
     line->is_listed = false;
 }
 
-void turns_join(struct turns *t, struct seat *s, const struct locktab_name *name, void *call)
+void turns_join(struct seat *s, struct spot *spot, void *call)
 {
-    s->line = get_line(t, name);
+    s->spot = spot;
     s->call = call;
     s->under_way = s->writes = false;
-    TAILQ_INSERT_TAIL(&s->line->seats, s, next);
+    TAILQ_INSERT_TAIL(&spot->seats, s, next);
 }
 
 bool turns_may_go(const struct seat *s, bool writes)
@@ -90,31 +45,29 @@ void turns_go(struct turns *t, struct seat *s, bool writes)
     s->under_way = true;
     s->writes = writes;
     if (!writes)
-        list_line(t, s->line);
+        list_line(t, s->spot);
 }
 
 void turns_wait(struct turns *t, struct seat *s)
 {
     s->under_way = s->writes = false;
-    list_line(t, s->line);
+    list_line(t, s->spot);
 }
 
 void turns_leave(struct turns *t, struct seat *s)
 {
-    struct turn_line *line = s->line;
+    struct spot *line = s->spot;
     TAILQ_REMOVE(&line->seats, s, next);
-    s->line = NULL;
-    if (!TAILQ_EMPTY(&line->seats)) {
+    s->spot = NULL;
+    if (TAILQ_EMPTY(&line->seats))
+        unlist_line(t, line);
+    else
         list_line(t, line);
-        return;
-    }
-    unlist_line(t, line);
-    drop_line(t, line);
 }
 
 void *turns_next(struct turns *t)
 {
-    struct turn_line *line;
+    struct spot *line;
     while ((line = TAILQ_FIRST(&t->lines))) {
         struct seat *s = TAILQ_FIRST(&line->seats);
         while (s && s->under_way && !s->writes)
@@ -126,12 +79,9 @@ void *turns_next(struct turns *t)
     return NULL;
 }
 
-void turns_each(struct turns *t, const struct locktab_name *name, void (*each)(void *call))
+void turns_each(const struct spot *spot, void (*each)(void *call))
 {
-    struct turn_line *line = find_line(t, name);
-    struct seat *s;
-    if (!line)
-        return;
-    TAILQ_FOREACH(s, &line->seats, next)
+    const struct seat *s;
+    TAILQ_FOREACH(s, &spot->seats, next)
         each(s->call);
 }

@@ -72,7 +72,8 @@ struct broker {
     uint32_t n_renewed;          /* of n_holds: hold_is_renewed() */
     uint32_t n_held[LOCK_KINDS]; /* of n_holds */
     uint32_t n_jeopardy;
-    uint32_t n_drop_in; /* beside n_holds: what commands of Redis hold (dropin/memory) */
+    uint32_t n_drop_in;    /* beside n_holds: what commands of Redis hold (dropin/memory) */
+    uint32_t n_remembered; /* locks of which dropin/memory knows: those among them */
 };
 
 static inline bool broker_has_one_master(const struct broker *b)

@@ -64,7 +64,7 @@ void owner_used(struct owner *o, uint64_t session_id)
 
 bool lock_is_idle(const struct lock *l)
 {
-    return LIST_EMPTY(&l->holds) && !l->queue && !l->shares && l->refs == 0;
+    return LIST_EMPTY(&l->holds) && !l->queue && !l->shares && !l->spot && l->refs == 0;
 }
 
 void lock_add_hold(struct lock *l, struct hold *h)

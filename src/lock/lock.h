@@ -37,6 +37,7 @@ struct lock_queue;
 struct lock_request;
 struct multilock;
 struct shares;
+struct spot;
 
 enum { LOCK_NAME_MAX = 512, LOCK_OWNER_MAX = 256 };
 
@@ -160,6 +161,7 @@ struct lock {
     LIST_HEAD(, hold) holds;  /* an exclusive one first */
     struct lock_queue *queue; /* queue.h; NULL: nobody waits and nothing is under way */
     struct shares *shares;    /* readers and permits (lock_share.h); NULL: none */
+    struct spot *spot;        /* what the room above keeps here (dropin/spot.h); NULL: nothing */
     STAILQ_ENTRY(lock) work;  /* in broker->work.locks while todo is not 0 */
     uint32_t hash;
     uint32_t refs;      /* requests and rounds under way that point here */

@@ -17,7 +17,7 @@ struct view_levels view_levels(const struct broker *b)
         .n_relied_on = b->n_renewed,
         .n_jeopardy = b->n_jeopardy,
         .n_waiters = b->n_waiters,
-        .n_names = b->locks.count,
+        .n_names = b->locks.count - b->n_remembered,
         .memory_bytes =
             (int64_t)(b->locks.count * sizeof(struct lock) + b->n_holds * sizeof(struct hold) +
                       b->n_waiters * sizeof(struct lock_request)),

@@ -23,7 +23,8 @@ struct view_levels {
     uint32_t n_relied_on;                      /* of them, watched, connected and not lost */
     uint32_t n_jeopardy;                       /* and those whose last renewal has failed */
     uint32_t n_waiters;                        /* requests that wait for a lock */
-    size_t n_names;                            /* locks with a hold or a waiter here */
+    size_t n_names;                            /* locks with a hold or a waiter here; none of those
+                                                * that drop-in remembers */
     int64_t memory_bytes;                      /* of locks, holds and waiters, about */
 };
 struct view_levels view_levels(const struct broker *);

@@ -698,14 +698,19 @@ START_TEST(the_end_of_a_hold_is_told_before_it_is_confirmed)
 }
 END_TEST
 
-static void put_memory(struct memory *m, int i, size_t bytes)
+static struct spot *spot_of(const char *name)
+{
+    const struct locktab_name hashed = locktab_name(name, strlen(name));
+    return spot_get(&brokers[0], &hashed);
+}
+
+static void put_memory(struct memory *m, unsigned i, size_t bytes)
 {
     char name[16], *text = util_alloc(bytes);
     struct truth t = {.kind = TRUTH_DROPIN, .op = "x.1", .expires_ms = INT64_MAX};
-    snprintf(name, sizeof name, "%d", i);
+    snprintf(name, sizeof name, "%u", i);
     buf_append(&t.text, text, bytes);
-    const struct locktab_name hashed = locktab_name(name, strlen(name));
-    memory_put(m, &hashed, &t, 0);
+    memory_put(m, spot_of(name), &t, 0);
     truth_fini(&t);
     free(text);
 }
@@ -713,9 +718,9 @@ static void put_memory(struct memory *m, int i, size_t bytes)
 static uint8_t guessed(struct memory *m, const char *name)
 {
     struct truth t = {0};
-    const struct locktab_name hashed = locktab_name(name, strlen(name));
-    memory_guess(m, &hashed, &t, now_ms);
+    memory_guess(m, spot_of(name), &t, now_ms);
     truth_fini(&t);
+    spot_leave(&brokers[0], spot_of(name));
     return t.kind;
 }
 
@@ -723,21 +728,20 @@ START_TEST(memory_is_bounded)
 {
     struct memory m;
     struct truth t = {0};
-    int n = MEMORY_BYTES_MAX / DROPIN_STATE_MAX;
+    uint32_t n = MEMORY_BYTES_MAX / DROPIN_STATE_MAX;
     memory_init(&m, &brokers[0]);
-    for (int i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         put_memory(&m, i, DROPIN_STATE_MAX);
         ck_assert_uint_le(m.bytes, MEMORY_BYTES_MAX);
     }
-    ck_assert_uint_lt(m.n_names, n);
+    ck_assert_uint_lt(brokers[0].n_remembered, n);
     ck_assert_int_eq(guessed(&m, "0"), TRUTH_FREE);
     ck_assert_int_eq(guessed(&m, "30000"), TRUTH_DROPIN);
     t = (struct truth){.kind = TRUTH_DROPIN, .op = "x.1"};
     t.expires_ms = now_ms;
-    const struct locktab_name over = locktab_name("over", 4);
-    memory_put(&m, &over, &t, 0);
+    memory_put(&m, spot_of("over"), &t, 0);
     ck_assert_int_eq(guessed(&m, "over"), TRUTH_FREE);
-    memory_fini(&m);
+    memory_close(&m);
     ck_assert_uint_eq(m.bytes, 0);
 }
 END_TEST

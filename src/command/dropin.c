@@ -23,9 +23,10 @@
 
 enum {
     NAME_INSTRUCTIONS = 20000,  /* of each name but the first: a guess, an item of the exchange */
-    SCRIPT_INSTRUCTIONS = 8000, /* of a usual script, more than of a plain command */
+    SCRIPT_INSTRUCTIONS = 8000, /* of a usual script, more than of a plain command or a short one */
     COMPILE_INSTRUCTIONS = 40000,
     SHA1_INSTRUCTIONS = 20, /* of a byte of a body */
+    SHORT_STEPS = 200, /* a compare-and-delete takes some 120 */
     USUAL_STEPS = 500,
     STEP_INSTRUCTIONS = 2000, /* of one step, when it is about long texts */
     CHECK_INSTRUCTIONS = 20000000
@@ -180,7 +181,8 @@ static void run_script(struct cmd_call *c, struct dropin_call *call)
 {
     cmd_dropin_ask(c, call);
     long steps = dropin_steps(cmd_hooks()->dropin);
-    cmd_charge(SCRIPT_INSTRUCTIONS);
+    if (steps > SHORT_STEPS)
+        cmd_charge(SCRIPT_INSTRUCTIONS);
     if (steps > USUAL_STEPS)
         cmd_charge(steps * (int64_t)STEP_INSTRUCTIONS);
 }

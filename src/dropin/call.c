@@ -280,7 +280,8 @@ static void recycle(struct dropin_call *c)
     memset(c, 0, offsetof(struct dropin_call, one_slot));
     store_reply_clear(&reply);
     c->run.reply = reply;
-    c->one_slot.truth.kind = c->one_item.truth.kind = TRUTH_UNKNOWN;
+    truth_set(&c->one_slot.truth, TRUTH_UNKNOWN);
+    truth_set(&c->one_item.truth, TRUTH_UNKNOWN);
     c->one_slot.watched = NULL;
     c->one_slot.is_told = false;
 }
@@ -289,8 +290,7 @@ static void recycle(struct dropin_call *c)
 static bool is_large(const struct dropin_call *c)
 {
     return c->run.reply.cap > 64 || c->run.reply.texts.cap > SPARE_BYTES ||
-           c->one_item.truth.text.cap > SPARE_BYTES || c->one_name.text.cap > SPARE_BYTES ||
-           c->one_slot.truth.text.cap > SPARE_BYTES;
+           c->one_name.text.cap > SPARE_BYTES;
 }
 
 void dropin_call_free(struct dropin_call *c)

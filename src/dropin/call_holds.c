@@ -5,8 +5,8 @@ static struct dropin_hold shown_hold(const struct memory_hold *h, int64_t now_ms
 {
     return (struct dropin_hold){.name = h->name,
                                 .name_len = h->len,
-                                .state = buf_head(&h->truth->text),
-                                .state_len = buf_len(&h->truth->text),
+                                .state = truth_bytes(h->truth),
+                                .state_len = truth_len(h->truth),
                                 .token = h->truth->fence,
                                 .session_id = h->session_id,
                                 .library = h->library,

@@ -22,7 +22,6 @@
  * when its lock is just ending: longer than the clocks differ in counting. */
 enum { PAUSE_MS = 2 };
 
-static const struct truth nothing = {.kind = TRUTH_FREE};
 const char call_closed[] = "DRAINING this broker is going down: ask another one";
 
 /* ---- runs ---- */
@@ -139,7 +138,7 @@ static void forget_ended(struct dropin_call *c, int64_t now_ms)
         struct slot *slot = &c->slots[i];
         if (!is_over(&slot->truth, now_ms))
             continue;
-        truth_copy(&slot->truth, &nothing);
+        truth_set(&slot->truth, TRUTH_FREE);
         slot->is_told = false;
     }
 }
@@ -185,7 +184,7 @@ static void guess(struct dropin_call *c, int64_t now_ms)
     struct dropin *d = c->dropin;
     for (int i = 0; i < c->job.n_names; i++) {
         if (c->place) /* it is its turn */
-            truth_copy(&c->slots[i].truth, &nothing);
+            truth_set(&c->slots[i].truth, TRUTH_FREE);
         else
             memory_guess(&d->memory, c->slots[i].seat.spot, &c->slots[i].truth, now_ms);
         c->slots[i].is_told = false;

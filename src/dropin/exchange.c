@@ -30,6 +30,7 @@ static void begin_part(struct exchange *x, struct exchange_part *p,
 {
     struct broker *b = x->broker;
     p->exchange = x;
+    p->said = (struct exchange_said *)(x->parts + x->n) + (p - x->parts) * b->rounds.n;
     p->lock = item->lock;
     work_ref(p->lock);
     truth_copy(&p->guess, item->guess);
@@ -37,9 +38,10 @@ static void begin_part(struct exchange *x, struct exchange_part *p,
     p->wants_time = item->wants_time && item->what == EXCHANGE_LOOK;
     p->lease_ms = item->lease_ms;
     p->fence = item->guess->fence;
-    buf_append(&p->text, item->text, item->len);
-    broker_op_text(b, ++b->last_op, p->op);
-    p->said = pool_get((size_t)b->rounds.n * sizeof *p->said);
+    p->text = truth_text_new(item->text, item->len);
+    p->op_number = ++b->last_op;
+    if (p->what == EXCHANGE_NEW || p->what == EXCHANGE_IN_PLACE)
+        exchange_name_op(p);
     p->lock->n_changes += p->what != EXCHANGE_LOOK;
     p->n_changes = p->lock->n_changes;
 }
@@ -48,16 +50,16 @@ static void end_part(struct exchange_part *p)
 {
     struct broker *b = p->exchange->broker;
     for (int i = 0; i < b->rounds.n; i++)
-        truth_fini(&p->said[i].truth);
-    pool_put(p->said, (size_t)b->rounds.n * sizeof *p->said);
+        exchange_forget(&p->said[i]);
     truth_fini(&p->guess);
-    buf_fini(&p->text);
+    truth_text_unref(p->text);
     work_unref(&b->work, p->lock);
 }
 
-static size_t exchange_size(int n)
+static size_t exchange_size(const struct broker *b, int n)
 {
-    return sizeof(struct exchange) + (size_t)n * sizeof(struct exchange_part);
+    size_t said = (size_t)b->rounds.n * sizeof(struct exchange_said);
+    return sizeof(struct exchange) + (size_t)n * (sizeof(struct exchange_part) + said);
 }
 
 static void free_exchange_if_over(struct exchange *x)
@@ -67,7 +69,7 @@ static void free_exchange_if_over(struct exchange *x)
     for (int i = 0; i < x->n; i++)
         end_part(&x->parts[i]);
     free(x->why);
-    pool_put(x, exchange_size(x->n));
+    pool_put(x, exchange_size(x->broker, x->n));
 }
 
 /* ---- what follows a confirmation ---- */
@@ -89,7 +91,8 @@ static void call_up(struct exchange_part *p, int64_t now_ms)
 /* Sees to it that what a majority has confirmed stands on all masters. */
 static void make_whole(struct exchange_part *p, int64_t now_ms)
 {
-    exchange_heal(p, now_ms);
+    if (exchange_count_done(p) < p->exchange->broker->rounds.n)
+        exchange_heal(p, now_ms);
     exchange_repair_note(p, now_ms);
 }
 
@@ -358,17 +361,15 @@ void exchange_doubt(struct broker *b, const char *op, size_t len)
 void exchange_start(struct broker *b, struct exchange_item *items, int n, exchange_fn on_end,
                     void *arg, int64_t now_ms)
 {
-    struct exchange *x = pool_get(exchange_size(n));
+    struct exchange *x = pool_get(exchange_size(b, n));
     assert(n > 0 && n <= DROPIN_KEYS_MAX);
-    *x = (struct exchange){.broker = b,
-                           .items = items,
-                           .on_end = on_end,
-                           .arg = arg,
-                           .n = n,
-                           .n_pending = n,
-                           .n_rounds = n,
-                           .number = b->last_op + 1,
-                           .sent_ms = now_ms};
+    x->broker = b;
+    x->items = items;
+    x->on_end = on_end;
+    x->arg = arg;
+    x->n = x->n_pending = x->n_rounds = n;
+    x->number = b->last_op + 1;
+    x->sent_ms = now_ms;
     LIST_INSERT_HEAD(&open_exchanges, x, open);
     for (int i = 0; i < n; i++) {
         assert(items[i].guess->kind != TRUTH_NATIVE || items[i].what == EXCHANGE_LOOK);

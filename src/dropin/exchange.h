@@ -44,36 +44,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/buf.h"
+#include "dropin/truth.h"
 
 struct broker;
 struct lock;
 
-enum { DROPIN_KEYS_MAX = 16, DROPIN_STATE_MAX = 4096, DROPIN_OP_MAX = 63 };
-
-/* What is known to stand under a name. */
-enum truth_kind {
-    TRUTH_UNKNOWN,
-    TRUTH_FREE,
-    TRUTH_DROPIN,  /* text is a state (state.h) */
-    TRUTH_NATIVE,  /* held by LOCK: text is the owner; "" for readers and permits */
-    TRUTH_PLAIN,   /* held by a program that does not use holdfast (R23): text is a state */
-    TRUTH_FOREIGN, /* something that is no hold stands there */
-    TRUTH_SPLIT,   /* no majority agrees: somebody has it or is about to, and nobody knows who */
-};
-
-struct truth {
-    uint8_t kind;                  /* enum truth_kind */
-    char op[DROPIN_OP_MAX + 1];    /* of whichever broker; "" unless DROPIN or NATIVE */
-    int64_t token, number;         /* of its version: see lua/hold.lua */
-    char birth[DROPIN_OP_MAX + 1]; /* the operation that took it: no other hold has it */
-    int64_t fence;                 /* its fencing token */
-    int64_t expires_ms;            /* by our clock (BOOTTIME): the least that a majority says */
-    struct buf text;               /* any bytes */
-};
-/* `to` has been initialised, by zeros. */
-void truth_copy(struct truth *to, const struct truth *from);
-void truth_fini(struct truth *);
+enum { DROPIN_KEYS_MAX = 16 };
 
 enum exchange_what { EXCHANGE_LOOK, EXCHANGE_END, EXCHANGE_IN_PLACE, EXCHANGE_NEW };
 

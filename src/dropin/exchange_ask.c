@@ -41,6 +41,12 @@ static const char *expected(const struct exchange_part *p)
     return is_held(&p->guess) ? p->guess.op : "free";
 }
 
+void exchange_name_op(struct exchange_part *p)
+{
+    if (!p->op[0])
+        broker_op_text(p->exchange->broker, p->op_number, p->op);
+}
+
 bool exchange_is_superseded(const struct exchange_part *p)
 {
     return p->n_changes != p->lock->n_changes;
@@ -107,7 +113,7 @@ static void write_new_version(const struct exchange_part *p, char out[VERSION_MA
 }
 
 static void write_hold(const char *op, int64_t fence, const char *version, int64_t lease_ms,
-                       const struct buf *state)
+                       const struct truth_text *state)
 {
     clear_text(&hold);
     put_text(&hold, "op=");
@@ -119,7 +125,8 @@ static void write_hold(const char *op, int64_t fence, const char *version, int64
     put_text(&hold, " lease=");
     put_number(&hold, lease_ms);
     put_text(&hold, " end=0 taken=0 owner=");
-    buf_append(&hold, buf_head(state), buf_len(state));
+    if (state)
+        buf_append(&hold, state->bytes, state->len);
 }
 
 /* Writes the hold as it stands when this is done: "" for a look, "-" for an end. */
@@ -131,7 +138,7 @@ static void write_new_hold(const struct exchange_part *p, int64_t fence)
         buf_append(&hold, "-", 1);
     } else if (p->what != EXCHANGE_LOOK) {
         write_new_version(p, version);
-        write_hold(p->op, fence, version, p->lease_ms, &p->text);
+        write_hold(p->op, fence, version, p->lease_ms, p->text);
     }
 }
 
@@ -194,7 +201,10 @@ struct round *exchange_ask(struct exchange_part *p, round_fn fn, int64_t now_ms)
     struct broker *b = p->exchange->broker;
     struct args *it = begin_exchange_args(p, now_ms);
     p->floor = it->floor;
-    p->above = token_highest(&b->granted, p->lock->name, p->lock->name_len);
+    if (p->what == EXCHANGE_NEW)
+        p->above = token_highest(&b->granted, p->lock->name, p->lock->name_len);
+    if (!is_usual(p))
+        exchange_name_op(p);
     write_new_hold(p, p->what == EXCHANGE_NEW ? p->floor : p->guess.fence);
     write_wish(p);
     add_text(it, &hold);
@@ -250,7 +260,7 @@ static void put_back(struct exchange_part *p, int i, int64_t now_ms)
     int64_t kept_ms = left_ms > p->lease_ms ? left_ms : p->lease_ms;
     if (left_ms > 0) {
         write_version(version, old->token, old->number, old->birth);
-        write_hold(old->op, old->fence, version, left_ms, &old->text);
+        write_hold(old->op, old->fence, version, left_ms, old->text);
     } else {
         clear_text(&hold);
         buf_append(&hold, "-", 1);
@@ -271,6 +281,7 @@ void exchange_undo(struct exchange_part *p, bool pursues, int64_t now_ms)
     bool is_lone_end = p->what == EXCHANGE_END && p->exchange->n == 1;
     if (p->what == EXCHANGE_LOOK || exchange_count_may_have_done(p) == 0)
         return;
+    exchange_name_op(p);
     if (is_lone_end && pursues && left_ms > 0)
         release_op(p, p->guess.op, left_ms, now_ms);
     else if (p->what == EXCHANGE_NEW && !is_held(&p->guess))
@@ -297,9 +308,9 @@ static const char *op_of(const struct exchange_part *p)
     return p->what == EXCHANGE_LOOK ? p->guess.op : p->op;
 }
 
-static const struct buf *text_of(const struct exchange_part *p)
+static const struct truth_text *text_of(const struct exchange_part *p)
 {
-    return p->what == EXCHANGE_LOOK ? &p->guess.text : &p->text;
+    return p->what == EXCHANGE_LOOK ? p->guess.text : p->text;
 }
 
 /* Writes the hold that a majority has confirmed; "-" when it has ended. */
@@ -344,6 +355,7 @@ static void heal_over(struct exchange_part *p, int i, const char *expect, int64_
 
 void exchange_heal_over_rival(struct exchange_part *p, int i, const char *op, int64_t now_ms)
 {
+    exchange_name_op(p);
     heal_over(p, i, op, broker_tomb_ms(p->exchange->broker), now_ms);
 }
 
@@ -351,11 +363,12 @@ static void plant_hold(struct exchange_part *p, int i, int64_t now_ms)
 {
     struct rounds *r = &p->exchange->broker->rounds;
     struct args *it = args_begin(p->lock->name, p->lock->name_len);
+    const struct truth_text *state = text_of(p);
     char counter[TOKEN_COUNTER_MAX + 1], version[VERSION_MAX];
     rounds_counter(r, p->lock->name, p->lock->name_len, counter);
     write_new_version(p, version);
     args_str(it, op_of(p));
-    args_text(it, buf_head(text_of(p)), buf_len(text_of(p)));
+    args_text(it, state ? state->bytes : "", state ? state->len : 0);
     args_int(it, p->fence);
     args_int(it, 1);
     args_str(it, version);
@@ -382,7 +395,7 @@ static void owe_end(struct exchange_part *p, int i, int64_t now_ms)
 static bool shows_nothing(const struct exchange_part *p, int i)
 {
     const struct exchange_said *said = &p->said[i];
-    return said->kind == SAID_OTHER ? said->truth.kind == TRUTH_FREE
+    return said->kind == SAID_OTHER ? said->truth->kind == TRUTH_FREE
                                     : said->kind == SAID_AS_GUESS && !is_held(&p->guess);
 }
 
@@ -394,7 +407,7 @@ static void heal_change_at(struct exchange_part *p, int i, int64_t now_ms)
         owe_end(p, i, now_ms);
     else if ((is_silent || shows_nothing(p, i)) && !ends)
         plant_hold(p, i, now_ms);
-    else if (is_silent || said->kind == SAID_AS_GUESS || is_held(&said->truth))
+    else if (is_silent || said->kind == SAID_AS_GUESS || is_held(said->truth))
         heal_over(p, i, expected(p), exchange_tomb_ms(p), now_ms);
 }
 
@@ -404,7 +417,7 @@ static void heal_looked_at(struct exchange_part *p, int i, int64_t now_ms)
 {
     const struct exchange_said *said = &p->said[i];
     bool may_plant = broker_has_op(p->exchange->broker, p->guess.op);
-    if (said->kind == SAID_OTHER && is_held(&said->truth))
+    if (said->kind == SAID_OTHER && is_held(said->truth))
         heal_over(p, i, expected(p), 0, now_ms);
     else if (may_plant && (said->is_unasked || shows_nothing(p, i)))
         plant_hold(p, i, now_ms);
@@ -416,6 +429,7 @@ void exchange_heal(struct exchange_part *p, int64_t now_ms)
     if ((looks && p->guess.kind != TRUTH_DROPIN) || over_ms(p) <= now_ms ||
         (exchange_is_superseded(p) && p->what != EXCHANGE_END))
         return;
+    exchange_name_op(p);
     for (int i = 0; i < p->exchange->broker->rounds.n; i++) {
         if (p->said[i].kind == SAID_DONE)
             continue;

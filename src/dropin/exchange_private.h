@@ -11,11 +11,11 @@ struct exchange;
 
 /* What one master has said of one name. */
 struct exchange_said {
-    uint8_t kind;       /* enum exchange_said_kind */
-    bool is_unasked;    /* NOTHING: it certainly has not heard of it */
-    int64_t left_ms;    /* time to live, if it was asked for */
-    int64_t line;       /* of an end: tickets in the line */
-    struct truth truth; /* SAID_OTHER: kind FREE, DROPIN, NATIVE or FOREIGN */
+    uint8_t kind;        /* enum exchange_said_kind */
+    bool is_unasked;     /* NOTHING: it certainly has not heard of it */
+    int64_t left_ms;     /* time to live, if it was asked for */
+    int64_t line;        /* of an end: tickets in the line */
+    struct truth *truth; /* SAID_OTHER: what stands there, pooled; else NULL */
 };
 enum exchange_said_kind {
     SAID_NOTHING,  /* not yet, or it could not be asked, or it may have done it */
@@ -35,14 +35,16 @@ struct exchange_part {
     bool doubted;     /* exchange_doubt(), since the last round of commit was sent */
     bool calls_up;    /* of an end that is confirmed: the next in the line is still to be called */
     uint8_t commits;
-    uint32_t n_changes;         /* of the lock, with this one */
-    char op[BROKER_OP_MAX + 1]; /* under which it is written; of an end: what its tombstone says */
-    struct buf text;            /* the new state */
+    uint32_t n_changes; /* of the lock, with this one */
+    uint64_t op_number;
+    char op[BROKER_OP_MAX + 1]; /* under which it is written; of an end: what its tombstone says.
+                                 * "": nobody has asked for it yet (exchange_name_op) */
+    struct truth_text *text;    /* the new state; NULL: none */
     int64_t lease_ms;
     int64_t floor, above;       /* token asked for; highest one granted here when it was */
     int64_t fence;              /* the token that it has got; of IN_PLACE: keeps */
     struct round *round;        /* NULL: all have answered */
-    struct exchange_said *said; /* one a master */
+    struct exchange_said *said; /* one a master; they stand behind the parts */
 };
 
 struct exchange {
@@ -62,6 +64,8 @@ struct exchange {
 };
 
 /* ---- exchange_ask.c ---- */
+/* Writes its operation as text, if that has not been done: most ends and looks do without. */
+void exchange_name_op(struct exchange_part *);
 /* Ask a round of exchange.lua for this name, or a round of commit.lua for its `fence`. */
 struct round *exchange_ask(struct exchange_part *, round_fn, int64_t now_ms);
 void exchange_commit(struct exchange_part *, round_fn, int64_t now_ms);
@@ -79,6 +83,8 @@ bool exchange_is_superseded(const struct exchange_part *);
 void exchange_repair_note(struct exchange_part *, int64_t now_ms);
 
 /* ---- exchange_truth.c ---- */
+/* Forgets what a master has said. */
+void exchange_forget(struct exchange_said *);
 /* Notes what master i has answered. */
 void exchange_note(struct exchange_part *, int i, const struct master_answer *);
 /* Tells whether a majority says one thing; writes what it says, or SPLIT. */

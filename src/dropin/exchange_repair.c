@@ -179,8 +179,8 @@ static void ask_again(struct repair *e, int64_t now_ms)
     e->item = (struct exchange_item){.lock = locktab_get(&b->locks, name, e->name_len),
                                      .guess = &e->truth,
                                      .what = is_left ? EXCHANGE_IN_PLACE : EXCHANGE_LOOK,
-                                     .text = buf_head(&e->truth.text),
-                                     .len = buf_len(&e->truth.text),
+                                     .text = truth_bytes(&e->truth),
+                                     .len = truth_len(&e->truth),
                                      .lease_ms = e->truth.expires_ms - now_ms,
                                      .truth = told};
     e->asks = true;
@@ -220,7 +220,7 @@ static uint16_t find_lacking(const struct exchange_part *p, uint16_t before)
 /* Returns whether a master shows another hold, not the confirmed one or a version of it. */
 static bool shows_rival(const struct repair *e, const struct exchange_said *said)
 {
-    const struct truth *t = &said->truth;
+    const struct truth *t = said->truth;
     return said->kind == SAID_OTHER && t->kind == TRUTH_DROPIN &&
            (strcmp(t->birth, e->truth.birth) != 0 || t->number >= e->truth.number);
 }
@@ -232,12 +232,12 @@ static void note_rival(struct repair *e, struct exchange_part *p, int i, int64_t
     bool is_rival = shows_rival(e, said);
     if (said->kind == SAID_NOTHING)
         return;
-    if (is_rival && strcmp(said->truth.op, rival->op) == 0) {
+    if (is_rival && strcmp(said->truth->op, rival->op) == 0) {
         if (now_ms - rival->since_ms >= broker_tomb_ms(e->broker))
             exchange_heal_over_rival(p, i, rival->op, now_ms);
         return;
     }
-    strcpy(rival->op, is_rival ? said->truth.op : "");
+    strcpy(rival->op, is_rival ? said->truth->op : "");
     rival->since_ms = now_ms;
 }
 
@@ -246,7 +246,7 @@ static void note_absent(struct repair *e, const struct exchange_part *p, int64_t
 {
     bool is_absent = false;
     for (int i = 0; i < e->broker->rounds.n; i++)
-        is_absent |= p->said[i].kind == SAID_OTHER && p->said[i].truth.kind == TRUTH_FREE;
+        is_absent |= p->said[i].kind == SAID_OTHER && p->said[i].truth->kind == TRUTH_FREE;
     if (!is_absent || broker_has_op(e->broker, e->truth.op))
         e->absent_ms = 0;
     else if (!e->absent_ms)
@@ -255,6 +255,8 @@ static void note_absent(struct repair *e, const struct exchange_part *p, int64_t
 
 void exchange_repair_note(struct exchange_part *p, int64_t now_ms)
 {
+    if (!repairs && exchange_count_done(p) == p->exchange->broker->rounds.n)
+        return;
     struct repair *e = find_repair(p);
     uint16_t lacking = find_lacking(p, e ? e->lacking : 0);
     bool is_hold =

@@ -3,30 +3,9 @@
  */
 #include <string.h>
 
+#include "base/pool.h"
 #include "base/util.h"
 #include "dropin/exchange_private.h"
-
-void truth_copy(struct truth *to, const struct truth *from)
-{
-    struct buf text = to->text;
-    if (to == from)
-        return;
-    *to = *from;
-    to->text = text;
-    buf_clear(&to->text);
-    buf_append(&to->text, buf_head(&from->text), buf_len(&from->text));
-}
-
-void truth_fini(struct truth *t)
-{
-    buf_fini(&t->text);
-}
-
-static void set_kind(struct truth *t, enum truth_kind kind)
-{
-    const struct truth none = {.kind = (uint8_t)kind};
-    truth_copy(t, &none);
-}
 
 /* ---- holds as text (lua/hold.lua) ---- */
 
@@ -88,7 +67,7 @@ static void read_hold(const char *text, size_t text_len, struct truth *out)
     const char *end = text + text_len, *op;
     int64_t any;
     size_t len;
-    set_kind(out, TRUTH_FOREIGN);
+    truth_set(out, TRUTH_FOREIGN);
     op = take_truth_word(&text, end, "op", &len);
     if (!copy_op(out->op, op, op ? len : 0) ||
         !take_truth_number(&text, end, "token", &out->fence) ||
@@ -97,54 +76,72 @@ static void read_hold(const char *text, size_t text_len, struct truth *out)
         !take_truth_number(&text, end, "end", &any) ||
         !take_truth_number(&text, end, "taken", &any) || (size_t)(end - text) < sizeof owner - 1 ||
         memcmp(text, owner, sizeof owner - 1) != 0) {
-        set_kind(out, TRUTH_FOREIGN);
+        truth_set(out, TRUTH_FOREIGN);
         return;
     }
     text += sizeof owner - 1;
     len = (size_t)(end - text);
     bool is_state = len >= sizeof prefix - 1 && memcmp(text, prefix, sizeof prefix - 1) == 0;
     out->kind = is_state ? TRUTH_DROPIN : TRUTH_NATIVE;
-    buf_append(&out->text, text, len);
+    truth_set_text(out, text, len);
 }
 
 /* ---- one master ---- */
 
-void exchange_note(struct exchange_part *p, int i, const struct master_answer *answer)
+void exchange_forget(struct exchange_said *said)
 {
-    const struct master_value *text = answer->item_text;
-    struct exchange_said *said = &p->said[i];
-    int64_t left_ms = answer->values[2];
-    said->kind = SAID_OTHER;
-    said->left_ms = left_ms;
-    switch ((enum exchange_code)answer->values[0]) {
-    case EXCHANGE_DONE:
-        said->kind = SAID_DONE;
-        said->line = p->what == EXCHANGE_END ? left_ms : 0;
-        break;
-    case EXCHANGE_ALL_NEEDED:
-        said->kind = SAID_AS_GUESS;
-        break;
+    if (!said->truth)
+        return;
+    truth_fini(said->truth);
+    pool_put(said->truth, sizeof *said->truth);
+    said->truth = NULL;
+}
+
+/* Writes what a master says that stands there. */
+static void read_other(enum exchange_code code, const struct master_value *text, struct truth *out)
+{
+    switch (code) {
     case EXCHANGE_OTHER:
         if (text->len > 0)
-            read_hold(text->text, text->len, &said->truth);
+            read_hold(text->text, text->len, out);
         else
-            set_kind(&said->truth, TRUTH_FREE);
+            truth_set(out, TRUTH_FREE);
         break;
     case EXCHANGE_GONE: /* taken from us: nothing of it is there, and never will be */
-        set_kind(&said->truth, TRUTH_FREE);
+        truth_set(out, TRUTH_FREE);
         break;
     case EXCHANGE_SHARED:
-        set_kind(&said->truth, TRUTH_NATIVE);
+        truth_set(out, TRUTH_NATIVE);
         break;
     case EXCHANGE_PLAIN:
-        set_kind(&said->truth, TRUTH_PLAIN);
-        buf_append(&said->truth.text, text->text, text->len);
+        truth_set(out, TRUTH_PLAIN);
+        truth_set_text(out, text->text, text->len);
         break;
-    case EXCHANGE_FOREIGN:
-        set_kind(&said->truth, TRUTH_FOREIGN);
+    default:
+        truth_set(out, TRUTH_FOREIGN);
         break;
     }
-    said->truth.expires_ms = p->exchange->sent_ms + left_ms;
+}
+
+void exchange_note(struct exchange_part *p, int i, const struct master_answer *answer)
+{
+    enum exchange_code code = (enum exchange_code)answer->values[0];
+    struct exchange_said *said = &p->said[i];
+    said->left_ms = answer->values[2];
+    if (code == EXCHANGE_DONE) {
+        said->kind = SAID_DONE;
+        said->line = p->what == EXCHANGE_END ? said->left_ms : 0;
+        return;
+    }
+    if (code == EXCHANGE_ALL_NEEDED) {
+        said->kind = SAID_AS_GUESS;
+        return;
+    }
+    said->kind = SAID_OTHER;
+    if (!said->truth)
+        said->truth = pool_get(sizeof *said->truth);
+    read_other(code, answer->item_text, said->truth);
+    said->truth->expires_ms = p->exchange->sent_ms + said->left_ms;
 }
 
 /* Returns what stood under the name at master i when it answered; NULL: it has not. */
@@ -152,7 +149,7 @@ static const struct truth *told_by(const struct exchange_part *p, int i)
 {
     if (p->said[i].kind == SAID_NOTHING)
         return NULL;
-    return p->said[i].kind == SAID_OTHER ? &p->said[i].truth : &p->guess;
+    return p->said[i].kind == SAID_OTHER ? p->said[i].truth : &p->guess;
 }
 
 int exchange_count_done(const struct exchange_part *p)
@@ -167,7 +164,7 @@ int exchange_count_held(const struct exchange_part *p)
 {
     int n = 0;
     for (int i = 0; i < p->exchange->broker->rounds.n; i++)
-        n += p->said[i].kind == SAID_OTHER && p->said[i].truth.kind != TRUTH_FREE;
+        n += p->said[i].kind == SAID_OTHER && p->said[i].truth->kind != TRUTH_FREE;
     return n;
 }
 
@@ -240,7 +237,7 @@ void exchange_judge(const struct exchange_part *p, struct truth *out)
 {
     int i = find_majority(p);
     if (i < 0) {
-        set_kind(out, TRUTH_SPLIT);
+        truth_set(out, TRUTH_SPLIT);
         return;
     }
     const struct truth *t = told_by(p, i), *other;
@@ -256,7 +253,7 @@ void exchange_judge(const struct exchange_part *p, struct truth *out)
 void exchange_result(const struct exchange_part *p, struct truth *out)
 {
     if (p->what == EXCHANGE_END) {
-        set_kind(out, TRUTH_FREE);
+        truth_set(out, TRUTH_FREE);
         return;
     }
     if (p->what == EXCHANGE_LOOK) {
@@ -272,6 +269,6 @@ void exchange_result(const struct exchange_part *p, struct truth *out)
     out->number = is_new ? 0 : p->guess.number + 1;
     out->fence = p->fence;
     out->expires_ms = p->exchange->sent_ms + p->lease_ms;
-    buf_clear(&out->text);
-    buf_append(&out->text, buf_head(&p->text), buf_len(&p->text));
+    truth_text_unref(out->text);
+    out->text = truth_text_ref(p->text);
 }

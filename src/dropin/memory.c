@@ -55,7 +55,7 @@ static void put_truth_last(struct memory *m, struct spot *s, const struct truth 
     s->is_known = true;
     s->since_ms = since_ms;
     s->is_held = t->kind == TRUTH_DROPIN && broker_has_op(m->broker, t->op);
-    s->bytes = sizeof *s + s->lock->name_len + buf_len(&t->text);
+    s->bytes = sizeof *s + s->lock->name_len + truth_len(t);
     TAILQ_INSERT_TAIL(&m->known, s, known);
     m->bytes += s->bytes;
     m->broker->n_remembered++;
@@ -106,8 +106,6 @@ void memory_close(struct memory *m)
 
 /* ---- what is known ---- */
 
-static const struct truth nothing = {.kind = TRUTH_FREE};
-
 /* Returns whether what was confirmed last is known, and is not over. */
 static bool knows(const struct spot *s, int64_t now_ms)
 {
@@ -121,7 +119,7 @@ static void guess_native(const struct broker *b, const struct hold *h, struct tr
     out->token = out->fence = h->token;
     out->number = h->seq;
     out->expires_ms = h->deadline_ms;
-    buf_append(&out->text, h->owner->text, h->owner->len);
+    truth_set_text(out, h->owner->text, h->owner->len);
 }
 
 void memory_guess(const struct memory *m, const struct spot *s, struct truth *out, int64_t now_ms)
@@ -132,7 +130,7 @@ void memory_guess(const struct memory *m, const struct spot *s, struct truth *ou
         truth_copy(out, &s->truth);
         return;
     }
-    truth_copy(out, &nothing);
+    truth_set(out, TRUTH_FREE);
     if (is_native)
         guess_native(m->broker, h, out);
 }

@@ -58,7 +58,7 @@ static void suppose_others(struct keys *k, int i, int64_t expires_ms, int64_t ah
 {
     static const char text[] = "drop-in s t somebody else";
     struct truth others = {.kind = TRUTH_DROPIN, .expires_ms = expires_ms};
-    buf_append(&others.text, text, sizeof text - 1);
+    truth_set_text(&others, text, sizeof text - 1);
     (void)state_suppose(k, i, &others, ahead_ms);
     truth_fini(&others);
 }
@@ -68,7 +68,7 @@ static int suppose_hidden(struct keys *k, int i, int64_t expires_ms, int64_t ahe
 {
     static const char text[] = "held by LOCK";
     struct truth hidden = {.kind = TRUTH_NATIVE, .expires_ms = expires_ms};
-    buf_append(&hidden.text, text, sizeof text - 1);
+    truth_set_text(&hidden, text, sizeof text - 1);
     int result = state_suppose(k, i, &hidden, ahead_ms);
     truth_fini(&hidden);
     return result;
@@ -150,7 +150,7 @@ static void say_who_ends_it(const struct running *r, int i, char *why, size_t si
     const struct truth *t = r->truths[i];
     const struct resp_arg *name = &r->job->names[i];
     int shown = (int)(name->len < 64 ? name->len : 64);
-    struct resp_arg holder = {buf_head(&t->text), buf_len(&t->text)};
+    struct resp_arg holder = {truth_bytes(t), truth_len(t)};
     if (t->kind == TRUTH_PLAIN) {
         snprintf(why, size,
                  "writes to '%.*s', which is held by a program that does not use holdfast: only "
@@ -288,8 +288,8 @@ static int judge_write(struct running *r, int i)
         name->what = was_there ? EXCHANGE_END : EXCHANGE_LOOK;
         return 0;
     }
-    bool is_kept = was_there && state_is_kept(buf_head(&t->text), buf_len(&t->text),
-                                              buf_head(&name->text), buf_len(&name->text));
+    bool is_kept = was_there && state_is_kept(truth_bytes(t), truth_len(t), buf_head(&name->text),
+                                              buf_len(&name->text));
     name->what = is_kept ? EXCHANGE_IN_PLACE : EXCHANGE_NEW;
     name->lease_ms = lease_of(r, i, &found);
     return 0;

@@ -101,7 +101,7 @@ static void suppose_hash(struct keys *k, int i, struct cursor c)
 
 int state_suppose(struct keys *k, int i, const struct truth *t, int64_t ahead_ms)
 {
-    struct cursor c = cursor_of(buf_head(&t->text), buf_len(&t->text));
+    struct cursor c = cursor_of(truth_bytes(t), truth_len(t));
     bool has_time = true;
     char kind = 's';
     if (t->kind != TRUTH_DROPIN && t->kind != TRUTH_NATIVE && t->kind != TRUTH_PLAIN)

@@ -30,20 +30,6 @@ static int n_asked, n_ops;
 
 /* ---- truths ---- */
 
-void truth_fini(struct truth *t)
-{
-    buf_fini(&t->text);
-}
-
-void truth_copy(struct truth *to, const struct truth *from)
-{
-    struct buf text = to->text;
-    *to = *from;
-    buf_consume(&text, buf_len(&text));
-    buf_append(&text, buf_head(&from->text), buf_len(&from->text));
-    to->text = text;
-}
-
 static struct truth *stand_of(const char *name)
 {
     struct stand *s = stands;
@@ -80,7 +66,7 @@ void fake_put(const char *name, enum truth_kind kind, const char *text, int64_t 
     t->kind = (uint8_t)kind;
     t->expires_ms = expires_ms;
     snprintf(t->op, sizeof t->op, "other.%d", ++n_ops);
-    buf_append(&t->text, text, strlen(text));
+    truth_set_text(t, text, strlen(text));
 }
 
 void fake_end(const char *name)
@@ -185,7 +171,7 @@ static void do_item(struct broker *b, const struct exchange_item *item, int64_t 
     t->kind = TRUTH_DROPIN;
     t->expires_ms = now_ms + item->lease_ms;
     broker_op_text(b, ++b->last_op, t->op);
-    buf_append(&t->text, item->text, item->len);
+    truth_set_text(t, item->text, item->len);
 }
 
 static void end(struct asked *a, enum exchange_end how, const char *reason, int64_t now_ms)

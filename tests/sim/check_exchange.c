@@ -130,9 +130,9 @@ static void ck_truth(const struct truth *t, enum truth_kind kind, const char *st
 {
     ck_assert_int_eq(t->kind, kind);
     if (kind == TRUTH_DROPIN)
-        ck_assert_msg(buf_len(&t->text) == 12 + strlen(state) &&
-                          memcmp(buf_head(&t->text) + 12, state, strlen(state)) == 0,
-                      "%.*s", (int)buf_len(&t->text), buf_head(&t->text));
+        ck_assert_msg(truth_len(t) == 12 + strlen(state) &&
+                          memcmp(t->text->bytes + 12, state, strlen(state)) == 0,
+                      "%.*s", (int)truth_len(t), truth_bytes(t));
 }
 
 /* What stands at this master under `n`: the state, or "". */
@@ -792,7 +792,7 @@ START_TEST(native_locks_are_in_the_way)
     start_one(1, 1, EXCHANGE_NEW, NULL, "a");
     const struct truth *t = ends(1, EXCHANGE_REFUSED);
     ck_assert_int_eq(t->kind, TRUTH_NATIVE);
-    ck_assert_msg(buf_len(&t->text) == 1 && *buf_head(&t->text) == 'x', "not its owner");
+    ck_assert_msg(truth_len(t) == 1 && *truth_bytes(t) == 'x', "not its owner");
     keep(0, t);
     ck_assert_int_eq(does(1, EXCHANGE_LOOK, &kept[0], NULL)->kind, TRUTH_NATIVE);
     story_frees(0);

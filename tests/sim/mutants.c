@@ -154,7 +154,7 @@ void __wrap_exchange_judge(const struct exchange_part *p, struct truth *out)
     if (fake_mutation != FAKE_LATEST_IS_TRUTH || out->kind != TRUTH_SPLIT)
         return;
     for (int i = 0; i < p->exchange->broker->rounds.n; i++) {
-        const struct truth *t = &p->said[i].truth;
+        const struct truth *t = p->said[i].truth;
         if (p->said[i].kind == SAID_OTHER && t->kind == TRUTH_DROPIN &&
             (!latest || is_later_truth(t, latest)))
             latest = t;

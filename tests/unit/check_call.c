@@ -210,8 +210,8 @@ static void assert_truth(const char *name, const char *text)
         ck_assert_int_eq(t->kind, TRUTH_FREE);
         return;
     }
-    ck_assert_uint_eq(buf_len(&t->text), strlen(text));
-    ck_assert(memcmp(buf_head(&t->text), text, strlen(text)) == 0);
+    ck_assert_uint_eq(truth_len(t), strlen(text));
+    ck_assert(memcmp(truth_bytes(t), text, strlen(text)) == 0);
 }
 
 static const char unlock_body[] = "if redis.call('get', KEYS[1]) == ARGV[1] then "
@@ -709,7 +709,7 @@ static void put_memory(struct memory *m, unsigned i, size_t bytes)
     char name[16], *text = util_alloc(bytes);
     struct truth t = {.kind = TRUTH_DROPIN, .op = "x.1", .expires_ms = INT64_MAX};
     snprintf(name, sizeof name, "%u", i);
-    buf_append(&t.text, text, bytes);
+    truth_set_text(&t, text, bytes);
     memory_put(m, spot_of(name), &t, 0);
     truth_fini(&t);
     free(text);

@@ -66,9 +66,9 @@ static void assert_written(const char *expected)
 static int suppose(enum truth_kind kind, const char *state, size_t len, int64_t expires_ms)
 {
     struct truth t = {.kind = (uint8_t)kind, .expires_ms = expires_ms};
-    buf_append(&t.text, state, len);
+    truth_set_text(&t, state, len);
     int result = state_suppose(&keys, 0, &t, AHEAD_MS);
-    buf_fini(&t.text);
+    truth_fini(&t);
     return result;
 }
 

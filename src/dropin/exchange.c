@@ -34,6 +34,7 @@ static void begin_part(struct exchange *x, struct exchange_part *p,
     p->lock = item->lock;
     work_ref(p->lock);
     truth_copy(&p->guess, item->guess);
+    p->guess_is_own = broker_has_op(b, p->guess.op);
     p->what = (uint8_t)item->what;
     p->wants_time = item->wants_time && item->what == EXCHANGE_LOOK;
     p->lease_ms = item->lease_ms;

@@ -56,11 +56,10 @@ bool exchange_is_superseded(const struct exchange_part *p)
  * another broker; or one that ends in a group, as it may have to be put back. */
 static int64_t exchange_tomb_ms(const struct exchange_part *p)
 {
-    const struct broker *b = p->exchange->broker;
     if (p->what == EXCHANGE_LOOK || !is_held(&p->guess))
         return 0;
     bool may_come_back = p->what == EXCHANGE_END && p->exchange->n > 1;
-    return broker_has_op(b, p->guess.op) && !may_come_back ? 0 : broker_tomb_ms(b);
+    return p->guess_is_own && !may_come_back ? 0 : broker_tomb_ms(p->exchange->broker);
 }
 
 static struct args *begin_exchange_args(const struct exchange_part *p, int64_t now_ms)
@@ -81,6 +80,13 @@ static void write_version(char out[VERSION_MAX], int64_t token, int64_t number, 
         snprintf(out, VERSION_MAX, "%" PRId64 ".%" PRId64 "/%s", token, number, birth);
     else
         *util_put_digits(out, (uint64_t)token) = '\0';
+}
+
+enum { FENCE_MAX = 20 + 1 };
+
+static void write_fence(char out[FENCE_MAX], int64_t fence)
+{
+    *util_put_digits(out, (uint64_t)fence) = '\0';
 }
 
 /* Returns the highest number of a version of the hold that was guessed, over which it is made
@@ -112,33 +118,38 @@ static void write_new_version(const struct exchange_part *p, char out[VERSION_MA
         write_version(out, p->guess.token, new_number(p), p->guess.birth);
 }
 
-static void write_hold(const char *op, int64_t fence, const char *version, int64_t lease_ms,
+/* Bytes of a hold beside its state: two numbers, an operation, a version, and what stands between.
+ */
+enum { HOLD_HEAD_MAX = 2 * 20 + DROPIN_OP_MAX + VERSION_MAX + 64 };
+
+static void write_hold(const char *op, const char *fence, const char *version, int64_t lease_ms,
                        const struct truth_text *state)
 {
     clear_text(&hold);
-    put_text(&hold, "op=");
-    put_text(&hold, op);
-    put_text(&hold, " token=");
-    put_number(&hold, fence);
-    put_text(&hold, " count=1 seq=");
-    put_text(&hold, version);
-    put_text(&hold, " lease=");
-    put_number(&hold, lease_ms);
-    put_text(&hold, " end=0 taken=0 owner=");
+    char *head = buf_reserve(&hold, HOLD_HEAD_MAX), *p = head;
+    p = stpcpy(stpcpy(p, "op="), op);
+    p = stpcpy(stpcpy(p, " token="), fence);
+    p = stpcpy(stpcpy(p, " count=1 seq="), version);
+    p = util_put_digits(stpcpy(p, " lease="), (uint64_t)lease_ms);
+    p = stpcpy(p, " end=0 taken=0 owner=");
+    buf_commit(&hold, (size_t)(p - head));
     if (state)
         buf_append(&hold, state->bytes, state->len);
 }
 
 /* Writes the hold as it stands when this is done: "" for a look, "-" for an end. */
-static void write_new_hold(const struct exchange_part *p, int64_t fence)
+static void write_new_hold(const struct exchange_part *p)
 {
-    char version[VERSION_MAX];
+    char version[VERSION_MAX], fence[FENCE_MAX];
     clear_text(&hold);
     if (p->what == EXCHANGE_END) {
         buf_append(&hold, "-", 1);
     } else if (p->what != EXCHANGE_LOOK) {
         write_new_version(p, version);
-        write_hold(p->op, fence, version, p->lease_ms, p->text);
+        if (p->what == EXCHANGE_IN_PLACE)
+            write_fence(fence, p->guess.fence);
+        /* A new one asks for the floor, which is its version too. */
+        write_hold(p->op, p->what == EXCHANGE_NEW ? version : fence, version, p->lease_ms, p->text);
     }
 }
 
@@ -205,7 +216,7 @@ struct round *exchange_ask(struct exchange_part *p, round_fn fn, int64_t now_ms)
         p->above = token_highest(&b->granted, p->lock->name, p->lock->name_len);
     if (!is_usual(p))
         exchange_name_op(p);
-    write_new_hold(p, p->what == EXCHANGE_NEW ? p->floor : p->guess.fence);
+    write_new_hold(p);
     write_wish(p);
     add_text(it, &hold);
     add_text(it, &wish);
@@ -255,12 +266,13 @@ static void put_back(struct exchange_part *p, int i, int64_t now_ms)
     struct args *it = begin_exchange_args(p, now_ms);
     it->undoes = true;
     const struct truth *old = &p->guess;
-    char version[VERSION_MAX];
+    char version[VERSION_MAX], fence[FENCE_MAX];
     int64_t left_ms = old->expires_ms - now_ms;
     int64_t kept_ms = left_ms > p->lease_ms ? left_ms : p->lease_ms;
     if (left_ms > 0) {
         write_version(version, old->token, old->number, old->birth);
-        write_hold(old->op, old->fence, version, left_ms, old->text);
+        write_fence(fence, old->fence);
+        write_hold(old->op, fence, version, left_ms, old->text);
     } else {
         clear_text(&hold);
         buf_append(&hold, "-", 1);
@@ -316,14 +328,15 @@ static const struct truth_text *text_of(const struct exchange_part *p)
 /* Writes the hold that a majority has confirmed; "-" when it has ended. */
 static void write_confirmed(const struct exchange_part *p, int64_t now_ms)
 {
-    char version[VERSION_MAX];
+    char version[VERSION_MAX], fence[FENCE_MAX];
     clear_text(&hold);
     if (p->what == EXCHANGE_END) {
         buf_append(&hold, "-", 1);
         return;
     }
     write_new_version(p, version);
-    write_hold(op_of(p), p->fence, version, over_ms(p) - now_ms, text_of(p));
+    write_fence(fence, p->fence);
+    write_hold(op_of(p), fence, version, over_ms(p) - now_ms, text_of(p));
 }
 
 /* Puts what was confirmed over the hold of operation `expect`, or over versions of the same hold;

@@ -31,9 +31,10 @@ struct exchange_part {
     struct truth guess;
     uint8_t what; /* enum exchange_what */
     bool wants_time;
-    bool won, agreed; /* its first round: by a majority; which gave one token */
-    bool doubted;     /* exchange_doubt(), since the last round of commit was sent */
-    bool calls_up;    /* of an end that is confirmed: the next in the line is still to be called */
+    bool guess_is_own; /* this broker has made its last change */
+    bool won, agreed;  /* its first round: by a majority; which gave one token */
+    bool doubted;      /* exchange_doubt(), since the last round of commit was sent */
+    bool calls_up;     /* of an end that is confirmed: the next in the line is still to be called */
     uint8_t commits;
     uint32_t n_changes; /* of the lock, with this one */
     uint64_t op_number;

@@ -29,24 +29,26 @@ void handover_not_there(struct broker *b, struct lock_request *r)
     work_ready(&b->work, r);
 }
 
-/* True when a master had the hold until now. Or when a majority may have had it: masters in
- * quarantine have forgotten it, and none of them has another operation in its place, as they would
- * if its owner had taken it to another broker. No master that has confirmed this release can get it
- * back (safety R2), and nobody gets the lock before a lease is over (R5). */
+/* True when a master had the hold until now, unless a majority has another operation: then that
+ * master is one to which a take-over by its owner has not come yet. Or when a majority may have had
+ * it: masters in quarantine have forgotten it, and none of them has another operation in its place,
+ * as they would if its owner had taken it to another broker. No master that has confirmed this
+ * release can get it back (safety R2), and nobody gets the lock before a lease is over (R5). */
 static bool was_there(const struct round *round, int64_t now_ms)
 {
-    int n = round->quorum.n, may_have = n;
-    bool is_elsewhere = false;
+    int n = round->quorum.n, may_have = n, others = 0;
+    bool has_ended = false;
     for (int i = 0; i < n; i++) {
         const struct vote *v = &round->votes[i];
         if (v->state != VOTE_ANSWERED)
             continue;
-        if (v->code == RELEASE_ENDED)
-            return true;
-        is_elsewhere |= v->code == RELEASE_OTHER;
+        has_ended |= v->code == RELEASE_ENDED;
+        others += v->code == RELEASE_OTHER;
         may_have -= !round_may_forget(round, i, now_ms);
     }
-    return !is_elsewhere && may_have >= quorum_need(n);
+    if (has_ended)
+        return others < quorum_need(n);
+    return !others && may_have >= quorum_need(n);
 }
 
 void handover_not_confirmed(struct broker *b, struct lock_request *r, const char *why)

@@ -61,6 +61,20 @@ static void add_release(struct args *it, struct broker *b, const struct lock *l,
     args_text(it, buf_head(&what), buf_len(&what));
 }
 
+/* What of several masters has ended is the hold that was to be ended, unless its owner has taken it
+ * elsewhere meanwhile: then some have it under another operation, and the others are waited for. */
+static bool is_clear(const struct round *r)
+{
+    int ended = 0, other = 0;
+    for (int i = 0; i < r->quorum.n; i++) {
+        const struct vote *v = &r->votes[i];
+        ended += v->state == VOTE_ANSWERED && v->code == RELEASE_ENDED;
+        other += v->state == VOTE_ANSWERED && v->code == RELEASE_OTHER;
+    }
+    bool is_known = !ended || !other || other >= quorum_need(r->quorum.n);
+    return quorum_state(&r->quorum) == QUORUM_WON && is_known;
+}
+
 void release_hold(struct broker *b, struct lock *l, const struct release_what *hold,
                   const struct ticket_place *place, round_fn fn, void *arg, int64_t now_ms)
 {
@@ -75,6 +89,7 @@ void release_hold(struct broker *b, struct lock *l, const struct release_what *h
         add_release(it, b, l, hold, place, calls && broker_has_one_master(b) ? "call" : "wait",
                     now_ms);
     struct round *r = round_release(&b->rounds, it, hold->lease_ms, fn, arg, now_ms);
+    r->is_enough = is_clear;
     if (!calls || broker_has_one_master(b))
         return;
     work_ref(l);

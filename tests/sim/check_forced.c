@@ -491,6 +491,29 @@ START_TEST(an_unlock_comes_before_the_next_lock)
 }
 END_TEST
 
+/* A take-over that has not come to one of the masters yet leaves the former hold there. To end that
+ * one is not to end what the owner has by then. */
+START_TEST(an_unlock_beside_a_take_over_ends_the_hold)
+{
+    story_begin(3, 2, "xx");
+    story_gets(0, "LOCK n LEASE 6000");
+    story_cut(1, 2, true);
+    world_say(1, "RENEW n LEASE 6000");
+    story_run_there();
+    world_say(0, "UNLOCK n");
+    world_run_ms(100);
+    story_granted(1);
+    story_answers(0, "1");
+    world_say(0, "HOLDS n");
+    world_run_ms(20);
+    story_answers(0, "0");
+    story_cut(1, 2, false);
+    world_run_ms(100);
+    ck_assert_int_eq(world_copies("n"), 0);
+    world_end();
+}
+END_TEST
+
 /* A hold that UNLOCK has taken over, as it was entered twice, lasts for what was told, and not for
  * ever: it is watched when its owner says RENEW, which comes before what was left of its lease is
  * over. */
@@ -964,6 +987,7 @@ static Suite *forced_suite(void)
     tcase_add_test(c, a_late_take_over_is_old);
     tcase_add_test(c, an_unlock_comes_before_the_next);
     tcase_add_loop_test(c, an_unlock_comes_before_the_next_lock, 0, 2);
+    tcase_add_test(c, an_unlock_beside_a_take_over_ends_the_hold);
     tcase_add_loop_test(c, what_unlock_takes_over_lasts_and_can_be_renewed, 0, 2);
     tcase_add_test(c, a_renewal_creates_nothing);
     tcase_add_test(c, not_held_needs_a_majority);

@@ -258,7 +258,7 @@ const struct master_status *master_status(struct master *m, int64_t now_ms)
     s->run_id = m->run_id;
     s->life = m->own.text;
     s->version = m->facts.version;
-    s->error = m->error[0] ? m->error : m->rival;
+    s->error = m->error[0] ? m->error : m->rival[0] ? m->rival : m->unchecked;
     return s;
 }
 

@@ -114,18 +114,20 @@ struct master_status {
     const struct hist *trip_us; /* from a request's leaving to its answer */
     const char *run_id, *version;
     const char *life;  /* that it was joined in last (life.h); "": none yet */
-    const char *error; /* last one, in words; "" */
+    const char *error; /* the last one, or what cannot be checked there, in words; "" */
 };
 
 /* What a look at a server has found, beyond its status. The master owns the texts. */
 struct master_look {
     bool aof, fsync_always;          /* it persists; and each write before it answers */
+    bool fsync_known;                /* else CONFIG is forbidden */
     int64_t memory_used, memory_max; /* bytes; memory_max 0: no limit */
     bool marked;                     /* brokers have joined this run of it */
     int64_t quarantine_left_ms;      /* as they have it */
     const char *settings;            /* as they have them; "": none yet */
     /* why these cannot be used; "": they can */
     const char *no_keys, *no_plain_keys, *no_scripts, *no_channels;
+    const char *unchecked; /* what it does not tell; "": nothing */
 };
 
 struct master_setup {

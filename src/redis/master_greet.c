@@ -2,7 +2,8 @@
  * Who a master is, whether it may be used, and how it is joined.
  *
  *   greet:        AUTH, SELECT, CLIENT...; then as greet_again
- *   greet_again:  INFO -> judge -> CLIENT KILL the old link, SCRIPT LOAD all -> join
+ *   greet_again:  INFO -> what it does not tell -> judge -> CLIENT KILL the old link, SCRIPT LOAD
+ * all -> join
  *
  * greet begins a link; greet_again is for when the data or scripts of the server are gone. Knows
  * the texts of Redis' answers to these; nothing about items. What INFO must say for a master to be
@@ -47,6 +48,11 @@ int master_give_up(struct master *m, const char *what)
     else if (begins(text, "WRONGPASS") || begins(text, "ERR invalid password"))
         master_refuse(m, "it does not accept the password: set the right one in [masters] (%s)",
                       words);
+    else if (begins(text, "NOPERM"))
+        master_refuse(m, "its user may not use %s: holdfast.ini(5) lists what it needs (%s)", what,
+                      words);
+    else if (begins(text, "ERR unknown command"))
+        master_refuse(m, "%s is disabled or renamed there, and brokers need it (%s)", what, words);
     else
         master_refuse(m, "%s failed: %s", what, words);
     return 0;
@@ -112,6 +118,7 @@ static void judge(struct master *m)
     }
     if (master_judge(m) != 0)
         return;
+    master_note_unchecked(m);
     if (strcmp(m->run_id, f->run_id) == 0) {
         /* Keeps requests that are still in the buffers of the old link from being run. */
         if (m->old_client_id > 0) {
@@ -135,17 +142,42 @@ static void judge(struct master *m)
         load_scripts(m);
 }
 
+int master_take_facts(struct master *m)
+{
+    m->judged_ms = m->heard_ms;
+    judge(m);
+    return 0;
+}
+
+/* CONFIG is often forbidden: then the policy is not known. */
+static int on_policy(struct master *m)
+{
+    const struct reply *r = &m->reply;
+    struct master_facts *f = &m->facts;
+
+    if (r->values[0].type == REPLY_ARRAY && r->count == 3 && r->values[2].type == REPLY_TEXT &&
+        r->values[2].len < sizeof f->policy)
+        strcpy(f->policy, reply_text(r, &r->values[2]));
+    return *f->run_id ? master_take_facts(m) : 0;
+}
+
 static int on_info(struct master *m)
 {
     const struct reply_value *v = m->reply.values;
+    const struct master_facts *f = &m->facts;
 
     if (master_said_error(m))
         return master_give_up(m, "INFO");
     if (v->type != REPLY_TEXT)
         return -1;
     master_take_info(&m->facts, reply_text(&m->reply, v), v->len);
-    m->judged_ms = m->heard_ms;
-    judge(m);
+    if (*f->policy && *f->run_id)
+        return master_take_facts(m);
+    if (!*f->policy)
+        master_ask_words(m, on_policy, "CONFIG GET maxmemory-policy");
+    if (!*f->run_id)
+        master_find_run(m);
+    master_flush(m, m->heard_ms);
     return 0;
 }
 

@@ -30,6 +30,7 @@ static void take_fact(struct master_facts *f, const char *key, size_t key_len, c
         {"second_repl_offset", f->promoted, sizeof f->promoted, NULL},
         {"master_host", f->leader, sizeof f->leader, NULL},
         {"master_port", f->leader_port, sizeof f->leader_port, NULL},
+        {"uptime_in_seconds", f->uptime, sizeof f->uptime, NULL},
         {"loading", NULL, 0, &f->loading},
         {"aof_enabled", NULL, 0, &f->aof},
         {"cluster_enabled", NULL, 0, &f->cluster},
@@ -96,6 +97,9 @@ int master_judge(struct master *m)
     const struct master_facts *f = &m->facts;
     char words[REPLY_WORDS_MAX];
 
+    if (!*f->version || !*f->role)
+        return master_refuse(m, "its INFO gives no %s: is it a Redis server?",
+                             *f->version ? "role" : "redis_version");
     if (!is_plain(f->run_id))
         return master_refuse(m, "its INFO gives no usable run_id: is it a Redis server?");
     if (atoi(f->version) < OLDEST_MAJOR) {
@@ -108,7 +112,7 @@ int master_judge(struct master *m)
     if (f->cluster)
         return master_refuse(
             m, "it is part of a Redis Cluster: name a server of its own in [masters]");
-    if (strcmp(f->policy, "noeviction") != 0) {
+    if (*f->policy && strcmp(f->policy, "noeviction") != 0) {
         reply_words(words, sizeof words, f->policy, strlen(f->policy));
         return master_refuse(m, "it may evict locks (maxmemory-policy is %s): set it to noeviction",
                              words);
@@ -120,6 +124,34 @@ int master_judge(struct master *m)
     return 0;
 }
 
+void master_note_unchecked(struct master *m)
+{
+    const struct master_facts *f = &m->facts;
+    const struct {
+        bool is_hidden;
+        const char *words;
+    } facts[] = {
+        {!*f->policy && strcmp(f->memory_max, "0") != 0,
+         ", maxmemory_policy (with any but noeviction it may evict locks)"},
+        {f->is_named, ", run_id (SCRIPT FLUSH counts as a restart)"},
+        {!*f->promoted, ", second_repl_offset (a failover there and back goes unnoticed)"},
+    };
+    struct buf text = {0};
+
+    for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++)
+        if (facts[i].is_hidden)
+            buf_append(&text, facts[i].words, strlen(facts[i].words));
+    char was[MASTER_UNCHECKED_MAX];
+    strcpy(was, m->unchecked);
+    m->unchecked[0] = 0;
+    if (buf_len(&text) > 0)
+        snprintf(m->unchecked, sizeof m->unchecked, "it does not tell its %.*s",
+                 (int)buf_len(&text) - 2, buf_head(&text) + 2);
+    buf_fini(&text);
+    if (*m->unchecked && strcmp(was, m->unchecked) != 0)
+        log_warn(m->object, "cannot be checked: %s", m->unchecked);
+}
+
 static int on_review(struct master *m)
 {
     const struct reply_value *v = m->reply.values;
@@ -129,6 +161,12 @@ static int on_review(struct master *m)
     if (!master_is_joined(m) || v->type != REPLY_TEXT)
         return 0;
     master_take_info(&now, reply_text(&m->reply, v), v->len);
+    if (!*now.policy) /* CONFIG may have told it */
+        strcpy(now.policy, m->facts.policy);
+    if (m->facts.is_named && !*now.run_id) {
+        strcpy(now.run_id, m->run_id);
+        now.is_named = true;
+    }
     if (!*now.run_id)
         return 0;
     if (strcmp(now.run_id, m->run_id) != 0 || strcmp(now.promoted, m->facts.promoted) != 0) {

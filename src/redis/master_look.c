@@ -36,6 +36,7 @@ static int on_fsync(struct master *m)
 {
     const struct reply *r = &m->reply;
 
+    m->looking->found.fsync_known = r->values[0].type == REPLY_ARRAY;
     m->looking->found.fsync_always = m->facts.aof && r->values[0].type == REPLY_ARRAY &&
                                      r->count == 3 && reply_is_text(r, &r->values[2], "always");
     return 0;
@@ -138,6 +139,7 @@ void master_look(struct master *m)
         .no_plain_keys = l->no_plain_keys,
         .no_scripts = l->no_scripts,
         .no_channels = l->no_channels,
+        .unchecked = m->unchecked,
     };
     m->looking = l;
     master_ask_words(m, on_fsync, "CONFIG GET appendfsync");

@@ -1,7 +1,8 @@
 #pragma once
 /*
  * Between the files of master: master.c (its life), master_link.c (its link), master_greet.c (who
- * it is, scripts), master_judge.c (whether it may be used), master_join.c (quarantine),
+ * it is, scripts), master_run.c (which run of it, without a run id), master_judge.c (whether it may
+ * be used), master_join.c (quarantine),
  * master_life.c (whether another server has served in its place),
  * master_ask.c (items), master_answer.c (replies), master_clock.c (its time and ours),
  * master_look.c (only looking).
@@ -25,6 +26,7 @@ enum {
     MASTER_DIGEST_LEN = 40,
     MASTER_HEAD_MAX = 80, /* "$7 EVALSHA $40 digest" */
     MASTER_ERROR_MAX = 400,
+    MASTER_UNCHECKED_MAX = 296,
     MASTER_SETTINGS_MAX = 4096,    /* of another broker's, as people may see them */
     MASTER_NESTED_MAX = 1 + 8 * 16 /* peek: a count, and eight values of each hold that it shows */
 };
@@ -61,6 +63,8 @@ struct master_facts {
     char memory_used[24], memory_max[24];
     char promoted[24]; /* second_repl_offset: where it ended to be a replica; "-1": never */
     char leader[256], leader_port[8]; /* of a replica: its master */
+    char uptime[12], now[12];         /* in seconds; its time is asked for where it has no run_id */
+    bool is_named; /* its INFO gives no run_id: it is one that brokers have made (master_run.c) */
     bool loading, aof, cluster;
 };
 
@@ -76,12 +80,13 @@ struct master_looking {
 struct master {
     struct master_setup setup;
     int index, port, db;
-    bool is_unix, secure;                 /* secure: rediss:// */
-    char passed_over[STREAM_ADDRESS_MAX]; /* of the addresses of its name: a replica is there */
+    bool is_unix, secure;                       /* secure: rediss:// */
     char *name, *slot, *host, *user, *password; /* slot: its name at all brokers */
     struct ssl_ctx_st *tls;                     /* NULL: not secure, or its files are not good */
     char *server_name;
     char object[48], address[300];
+    char passed_over[STREAM_ADDRESS_MAX]; /* of the addresses of its name: a replica is there */
+    char unchecked[MASTER_UNCHECKED_MAX]; /* what it does not tell, in words; "": nothing */
 
     uint8_t state, reported; /* enum master_state; what on_state has been told */
     struct stream stream;
@@ -187,6 +192,13 @@ int master_give_up(struct master *, const char *what);
 /* Asks by a request of words without spaces. */
 void master_ask_words(struct master *, master_reply_fn, const char *words);
 
+/* Goes on with the greeting when all facts are there. Returns 0. */
+int master_take_facts(struct master *);
+
+/* ---- master_run.c ---- */
+/* Asks for a name for its run, facts.run_id, and then calls master_take_facts(). */
+void master_find_run(struct master *);
+
 /* ---- master_join.c ---- */
 void master_join(struct master *);
 void master_probe(struct master *);
@@ -226,6 +238,8 @@ void master_heed_lives(struct master *);
 void master_take_info(struct master_facts *, const char *text, size_t len);
 /* Refuses it, with the reason, and returns -1 when its facts say that it must not be used. */
 int master_judge(struct master *);
+/* Notes, and logs if it is new, what it must be trusted in because it does not tell. */
+void master_note_unchecked(struct master *);
 /* Asks for the facts that may change during a link, and judges again. */
 void master_review(struct master *);
 /* Asks whether it still is a master, and refuses it if not. */

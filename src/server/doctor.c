@@ -182,6 +182,8 @@ static void judge_master(struct findings *f, const struct doctor_seen *seen)
         return;
     }
     judge_rights(f, name, &seen->look);
+    if (*seen->look.unchecked)
+        add_finding(f, WARNING, name, "cannot be checked: %s", seen->look.unchecked);
     judge_settings(f, name, &seen->look);
     judge_memory(f, name, &seen->look);
     judge_latency(f, name, seen->status.trip_us);
@@ -204,7 +206,10 @@ static const char *state_of(const struct doctor_seen *seen, bool usable)
 static void fill_row(char cells[COLUMNS][CELL_MAX], const struct doctor_seen *seen, bool usable)
 {
     const struct hist *trips = seen->status.trip_us;
-    const char *persists = seen->look.fsync_always ? "each write" : seen->look.aof ? "late" : "no";
+    const char *persists = !seen->look.aof           ? "no"
+                           : seen->look.fsync_always ? "each write"
+                           : seen->look.fsync_known  ? "late"
+                                                     : "yes";
 
     snprintf(cells[0], CELL_MAX, "%s", seen->conf->name);
     snprintf(cells[1], CELL_MAX, "%s", seen->status.address);

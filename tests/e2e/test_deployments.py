@@ -1,4 +1,4 @@
-"""Redis as it is deployed: names that move, replicas."""
+"""Redis as it is deployed: names that move, replicas, servers that hide or forbid something."""
 
 import os
 import re
@@ -7,7 +7,9 @@ import socket
 import pytest
 
 from dnsserver import AAAA, DnsServer
+from holdfastproc import run, write_config
 from procs import wait_for
+from respclient import RespClient
 
 # ---- names ----
 
@@ -195,3 +197,160 @@ def test_a_name_of_a_master_and_its_replicas(make_names, with_files, make_redis,
     broker = make_broker({"a": "redis://redis.test:%d" % master.port}, wrapper=with_files(names.line))
     assert clients(broker).cmd("LOCK", "x")
     assert master.keys("{x}")
+
+
+# ---- what is hidden or forbidden ----
+
+NO_CONFIG = ["--rename-command", "CONFIG", ""]
+
+
+@pytest.fixture
+def make_hiding(make_redis, make_proxy):
+    """make_hiding(["run_id"], ...): a server, and a proxy whose INFO leaves these out."""
+    def make(hidden, name="a", server=None, **kwargs):
+        server = server or make_redis(name, **kwargs)
+        proxy = make_proxy(server.address)
+
+        def edit(raw):
+            lines = [line for line in raw.partition(b"\r\n")[2][:-2].split(b"\r\n")
+                     if line.partition(b":")[0].decode() not in hidden]
+            text = b"\r\n".join(lines)
+            return b"$%d\r\n%s\r\n" % (len(text), text)
+        proxy.on("edit_reply", lambda r: r.name == "info", times=None, value=edit)
+        return server, proxy
+    return make
+
+
+def look(tmp_path, url):
+    status, out, err = run("-tt", "-c", write_config(tmp_path / "look.ini", {"a": url}), deadline_s=40)
+    return status, out + err
+
+
+def shown(broker, field):
+    with broker.connect() as client:
+        row = client.cmd("MASTERS")[0]
+    return row[row.index(field) + 1]
+
+
+def test_config_is_disabled(make_redis, make_broker, clients, tmp_path):
+    server = make_redis("a", persist=True, args=NO_CONFIG)
+    broker = make_broker([server])
+    assert clients(broker).cmd("LOCK", "x")
+    assert shown(broker, "last_error") == ""
+    status, out = look(tmp_path, server.url)
+    assert status == 0 and "cannot be checked" not in out
+    assert re.search(r"(?m)^a .* yes +[\d.]+ ", out), "it persists, and when is not known"
+
+
+@pytest.mark.parametrize("args", [[], NO_CONFIG])
+def test_info_tells_no_policy(make_hiding, make_broker, clients, tmp_path, args):
+    """CONFIG is asked for it; without that it is served, and people are told."""
+    hidden = ["maxmemory_policy", "maxmemory"]
+    server, proxy = make_hiding(hidden, args=args)
+    broker = make_broker({"a": proxy.url})
+    assert clients(broker).cmd("LOCK", "x")
+    said = shown(broker, "last_error"), look(tmp_path, proxy.url)[1], broker.log_text()
+    words = "it does not tell its maxmemory_policy (with any but noeviction it may evict locks)"
+    assert [words in text for text in said] == [bool(args)] * 3
+    _, evicts = make_hiding(hidden, name="b", args=["--maxmemory-policy", "allkeys-lru"] + args)
+    two = make_broker({"a": evicts.url}, ready=bool(args))
+    if not args:
+        two.wait_log("refused: it may evict locks .maxmemory-policy is allkeys-lru")
+
+
+def test_info_is_forbidden(make_redis, make_broker, tmp_path):
+    server = make_redis("a", tcp=True, args=["--rename-command", "INFO", ""])
+    make_broker([server], ready=False).wait_log("refused: INFO is disabled or renamed there")
+    server = make_redis("b", tcp=True)
+    server.cli("ACL", "SETUSER", "app", "on", ">pw", "~*", "&*", "+@all", "-info")
+    status, out = look(tmp_path, "redis://app:pw@127.0.0.1:%d" % server.port)
+    assert status == 1 and "a: its user may not use INFO: holdfast.ini(5) lists what it needs" in out
+
+
+@pytest.fixture
+def trusted(make_broker, clients):
+    """trusted(url): a broker with a quarantine that only TRUST ends, and has ended."""
+    def make(url):
+        broker = make_broker({"a": url}, ready=False, options={"quarantine": "1h"})
+        broker.wait_log("master a: in quarantine for")
+        assert clients(broker).cmd("MASTER", "a", "TRUST") == "OK"
+        broker.wait_masters()
+        return broker
+    return make
+
+
+def restarts(broker):
+    return shown(broker, "restarts"), shown(broker, "state")
+
+
+def test_no_run_id(make_hiding, trusted, make_broker, clients, tmp_path):
+    """All brokers know the run by the same name, also over other links."""
+    server, proxy = make_hiding(["run_id"])
+    broker = trusted(proxy.url)
+    assert clients(broker).cmd("LOCK", "x", "LEASE", 60000)
+    two = make_broker({"a": proxy.url}, options={"quarantine": "1h"})
+    for one in broker, two:
+        assert "run_id (SCRIPT FLUSH counts as a restart)" in shown(one, "last_error")
+    before = [one.log_size() for one in (broker, two)]
+    server.cli("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+    for one, since in zip((broker, two), before):
+        one.wait_log("master a: active", since=since)
+        assert restarts(one) == (0, "active")
+    status, out = look(tmp_path, proxy.url)
+    assert "run_id" in out and "no broker has used it" not in out
+
+
+def test_no_run_id_and_a_restart(make_hiding, trusted):
+    """Its data come back, and its mark with them."""
+    server, proxy = make_hiding(["run_id"], persist=True)
+    broker = trusted(proxy.url)
+    since = broker.log_size()
+    server.restart()
+    broker.wait_log("master a: restarted", since=since)
+    broker.wait_log("master a: in quarantine for", since=since)
+    assert restarts(broker) == (1, "quarantine")
+    assert server.cli("HGET", "holdfast:master", "state") == "quarantine"
+
+
+def test_no_run_id_and_scripts_that_outlive_a_restart(make_hiding, trusted):
+    """No Redis does so; what stands in its place may. Its uptime tells."""
+    server, proxy = make_hiding(["run_id"], persist=True)
+    broker = trusted(proxy.url)
+    run_name = server.cli("HGET", "holdfast:master", "run_id")
+    texts = [r.args[2] for r in proxy.requests if r.name == "script" and r.args[1].upper() == b"LOAD"]
+    wait_for("a later second", lambda: int(server.cli("TIME")[0]) > int(run_name.partition("t")[2]) + 2)
+    since = broker.log_size()
+    proxy.refuse()
+    server.restart()
+    for text in texts:
+        server.cli("SCRIPT", "LOAD", text)
+    proxy.refuse(False)
+    broker.wait_log("master a: in quarantine for", since=since)
+    assert server.cli("HGET", "holdfast:master", "run_id") != run_name
+
+
+def test_no_run_id_and_no_scripts(make_hiding, trusted, clients):
+    _, proxy = make_hiding(["run_id"])
+    broker = trusted(proxy.url)
+    since = broker.log_size()
+    with RespClient(proxy.upstream) as client:
+        client.cmd("SCRIPT", "FLUSH")
+    clients(broker).send("LOCK", "x")
+    broker.wait_log("master a: in quarantine for", since=since)
+
+
+def test_no_run_id_and_brokers_that_come_at_once(make_hiding, make_broker, clients):
+    """Each makes a name for the run; they agree in the end."""
+    _, proxy = make_hiding(["run_id"])
+    held = proxy.on("hold_reply", lambda r: r.name == "hget", times=3)
+    brokers = [make_broker({"a": proxy.url}, ready=False) for _ in range(3)]
+    held.wait(3)
+    held.release()
+    for n, broker in enumerate(brokers):
+        wait_for_lock(clients(broker), "x%d" % n)
+
+
+def test_no_run_id_and_one_server_twice(make_hiding, make_broker):
+    server, proxy = make_hiding(["run_id"])
+    broker = make_broker({"a": proxy.url, "b": make_hiding(["run_id"], server=server)[1].url}, ready=False)
+    broker.wait_log("refused: it is the same server as master")

@@ -10,7 +10,7 @@ in order in each direction, as on a real connection: what is dropped takes every
     rule.wait()
 
 Actions on a request: delay_request, hold_request, drop_request, duplicate, replay_later, replace,
-cut_before. On its reply: delay_reply, hold_reply, drop_reply, skip_reply, replace_reply, cut_after (the
+cut_before. On its reply: delay_reply, hold_reply, drop_reply, skip_reply, replace_reply, edit_reply, cut_after (the
 master has run it, the reply is lost), cut_after_reply. None of these: count.
 """
 
@@ -26,7 +26,7 @@ from respclient import Incomplete, ProtocolViolation, parse
 
 ON_REQUEST = {"delay_request", "hold_request", "drop_request", "duplicate", "replay_later", "replace",
               "cut_before"}
-ON_REPLY = {"delay_reply", "hold_reply", "drop_reply", "skip_reply", "replace_reply", "cut_after",
+ON_REPLY = {"delay_reply", "hold_reply", "drop_reply", "skip_reply", "replace_reply", "edit_reply", "cut_after",
             "cut_after_reply"}
 PUBSUB = {"subscribe", "psubscribe", "unsubscribe", "punsubscribe", "ssubscribe", "sunsubscribe", "monitor"}
 
@@ -259,6 +259,8 @@ class _Conn:
             self.cut()
         elif action == "replace_reply":
             self._answer(rule.value)
+        elif action == "edit_reply":
+            self._answer(rule.value(raw))
         elif action != "skip_reply":
             self._answer(raw)
             if action == "cut_after_reply":

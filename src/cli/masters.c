@@ -12,6 +12,21 @@ static const struct table_column columns[] = {
     {"CLOCK", true, false},   {"IN FLIGHT", true, false},  {"RESTARTS", true, false},
     {"ADDRESS", false, true}, {"LAST ERROR", false, true}, {NULL, false, false}};
 
+/* Writes what the Sentinels of each master say that is found by some. */
+static void put_sentinels(struct buf *out, const redisReply *masters)
+{
+    for (size_t i = 0; i < ask_count(masters); i++) {
+        const redisReply *m = masters->element[i];
+        const char *name = ask_text(m, "name"), *words = ask_text(m, "sentinels");
+        if (!*words)
+            continue;
+        text_put(out, name, strlen(name), 0);
+        buf_printf(out, ": ");
+        text_put(out, words, strlen(words), 0);
+        buf_printf(out, "\n");
+    }
+}
+
 static void add_state_cell(struct table *t, const redisReply *m)
 {
     const char *state = ask_text(m, "state");
@@ -64,6 +79,8 @@ static void masters_json(const redisReply *masters, struct buf *out)
             json_object_set_new(master, texts[k], text_json_str(ask_text(m, texts[k])));
         for (size_t k = 0; k < sizeof numbers / sizeof numbers[0]; k++)
             json_object_set_new(master, numbers[k], json_integer(ask_int(m, numbers[k])));
+        if (*ask_text(m, "sentinels"))
+            json_object_set_new(master, "sentinels", text_json_str(ask_text(m, "sentinels")));
         json_array_append_new(list, master);
     }
     text_put_json(out, list);
@@ -84,6 +101,7 @@ int masters_main(int argc, char **argv)
     } else {
         masters_table(&t, masters);
         table_print(&t, &out, &screen, -1);
+        put_sentinels(&out, masters);
         table_fini(&t);
     }
     text_flush(&out);

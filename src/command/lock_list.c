@@ -275,11 +275,11 @@ static const char *new_locks(const struct broker *b, const struct view_master *m
 }
 
 static void write_master(struct resp_writer *w, const struct broker *b,
-                         const struct view_master *seen)
+                         const struct view_master *seen, const char *sentinels)
 {
     const struct master_status *m = seen->status;
 
-    resp_map(w, 11);
+    resp_map(w, 11 + (sentinels != NULL));
     resp_pair_str(w, "name", m->name);
     resp_pair_str(w, "address", m->address);
     resp_pair_str(w, "state", master_status_name(m));
@@ -291,6 +291,8 @@ static void write_master(struct resp_writer *w, const struct broker *b,
     resp_pair_int(w, "restarts", m->restarts);
     resp_pair_str(w, "redis_version", m->version);
     resp_pair_str(w, "last_error", m->error);
+    if (sentinels)
+        resp_pair_str(w, "sentinels", sentinels);
 }
 
 void cmd_lock_masters(struct cmd_call *c)
@@ -301,6 +303,6 @@ void cmd_lock_masters(struct cmd_call *c)
     resp_array(w, (size_t)n);
     for (int i = 0; i < n; i++) {
         struct view_master seen = view_master(b, i, c->now_ms);
-        write_master(w, b, &seen);
+        write_master(w, b, &seen, view_master_sentinels(b, i, c->now_ms));
     }
 }

@@ -187,6 +187,34 @@ static void check_http(struct check *check)
     }
 }
 
+static void check_sentinels(struct check *check, const struct conf_master *m)
+{
+    bool tls =
+        m->sentinel_ca || m->sentinel_certificate || m->sentinel_key || m->sentinel_server_name;
+    bool any = tls || m->has_login || m->sentinel_password_file || m->sentinel_password_credential;
+    struct conf_sentinel sentinels[CONF_SENTINELS_MAX];
+
+    if (!m->by_sentinels) {
+        if (any)
+            say_finding(check, FAIL, m->line[0],
+                        "%s: has options for Sentinels but no sentinel:// address", m->name);
+        return;
+    }
+    if (tls && !m->sentinel_tls)
+        say_finding(check, FAIL, m->line[0],
+                    "%s: has options for TLS to Sentinels but no sentinels:// address", m->name);
+    if (m->sentinel_key && !m->sentinel_certificate)
+        say_finding(check, FAIL, m->line[0], "%s.sentinel_key: has no certificate", m->name);
+    if (m->sentinel_user && !m->sentinel_password)
+        say_finding(check, FAIL, m->line[0], "%s: has a user for Sentinels but no password",
+                    m->name);
+    int n = conf_sentinels(m, sentinels);
+    if (n < 3)
+        say_finding(check, WARN, m->line[0],
+                    "%s: with %d Sentinel%s the loss of one stops all locks there: name three",
+                    m->name, n, n == 1 ? "" : "s");
+}
+
 static void check_master(struct check *check, size_t index)
 {
     const struct conf_master *m = &check->conf->masters[index];
@@ -196,13 +224,14 @@ static void check_master(struct check *check, size_t index)
                     m->name);
         return;
     }
+    check_sentinels(check, m);
     if (m->user != NULL && m->password == NULL)
         say_finding(check, FAIL, m->line[0], "%s: has a user but no password", m->name);
     if (m->key != NULL && m->certificate == NULL)
         say_finding(check, FAIL, m->line[0], "%s.key: has no certificate", m->name);
     if (!m->tls && (m->ca != NULL || m->certificate != NULL || m->server_name != NULL))
-        say_finding(check, FAIL, m->line[0], "%s: has options for TLS but no rediss:// address",
-                    m->name);
+        say_finding(check, FAIL, m->line[0], "%s: has options for TLS but no rediss:// %s", m->name,
+                    m->by_sentinels ? "in its option .master" : "address");
     for (size_t i = 0; i < index; i++) {
         const struct conf_master *other = &check->conf->masters[i];
         if (conf_master_same_address(m, other))

@@ -225,12 +225,16 @@ char *conf_master_identity(const struct conf_master *m)
 
     if (m->id)
         buf_printf(&text, "%s", m->id);
+    else if (m->by_sentinels)
+        buf_printf(&text, "sentinel:%s/%d", m->host, m->db);
     else if (m->is_unix)
         buf_printf(&text, "unix:%s/%d", m->host, m->db);
     else
         buf_printf(&text, "%s:%d/%d", m->host, m->port, m->db);
     char *copy = util_memdup(buf_head(&text), buf_len(&text));
     buf_fini(&text);
+    for (char *p = copy; m->by_sentinels && (p = strchr(p, ',')) != NULL;)
+        *p = '+'; /* commas stand between masters */
     return copy;
 }
 

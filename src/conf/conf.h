@@ -27,7 +27,9 @@ enum {
     CONF_USERS_MAX = 256,       /* users in one configuration */
     CONF_USER_NAME_MAX = 60,    /* bytes of a user's name */
     CONF_USER_KEYS = 5,         /* options of a user, its password first */
-    CONF_MASTER_KEYS = 8,       /* options of a master, its address first */
+    CONF_MASTER_KEYS = 15,      /* options of a master, its address first */
+    CONF_SENTINELS_MAX = 15,    /* of one master */
+    CONF_HOST_MAX = 253,        /* bytes of the name of a host */
     CONF_LISTEN_MAX = 16,       /* addresses in one list */
     CONF_FILE_MAX = 1024 * 1024 /* bytes of a configuration file */
 };
@@ -69,7 +71,8 @@ struct conf_listens {
     size_t count;
 };
 
-/* A master.  host is a name or an address without brackets, or, when is_unix, an absolute path.
+/* A master.  host is a name or an address without brackets, or, when is_unix, an absolute path, or,
+ * when by_sentinels, "host:port,host:port/name" (conf_sentinels), and port is 0.
  * user, password: NULL when there is none; the password is there after conf_read_secrets(). */
 struct conf_master {
     char *name;
@@ -86,7 +89,18 @@ struct conf_master {
     char *ca, *certificate, *key; /* paths, see credential_expand() */
     char *server_name;            /* in place of host */
     int db;
+    /* How to log in to the Sentinels that name it; all above is about the server that they name. */
+    bool by_sentinels, sentinel_tls;
+    bool has_login; /* tls, user, password and db come from the option .master */
+    char *sentinel_user, *sentinel_password;
+    char *sentinel_password_file, *sentinel_password_credential;
+    char *sentinel_ca, *sentinel_certificate, *sentinel_key, *sentinel_server_name;
     int line[CONF_MASTER_KEYS]; /* in the file; 0: not from the file */
+};
+
+struct conf_sentinel {
+    char host[CONF_HOST_MAX + 1];
+    int port;
 };
 
 /* Classes of commands that a user may run. */
@@ -142,9 +156,10 @@ struct conf {
     struct conf_client client;
     /* [holdfast] */
     struct conf_listens listen;
-    int64_t unix_socket_mode; /* permission bits */
-    int protected_mode;       /* 0, 1 */
-    int64_t quarantine_ms;    /* or CONF_QUARANTINE_AUTO, CONF_QUARANTINE_OFF */
+    int64_t unix_socket_mode;    /* permission bits */
+    int protected_mode;          /* 0, 1 */
+    int64_t quarantine_ms;       /* or CONF_QUARANTINE_AUTO, CONF_QUARANTINE_OFF */
+    int64_t sentinel_timeout_ms; /* how long the word of Sentinels counts */
     int64_t drain_timeout_ms;
     int64_t pause_limit_ms;
     int log_level;    /* enum log_level */
@@ -248,7 +263,7 @@ void conf_take_logins(struct conf *dst, const struct conf *src);
 int conf_address_set(struct conf_master *m, const char *text, int port,
                      struct conf_error *err) MUST_CHECK;
 
-/* Frees what conf_address_set() has made; the password is wiped. */
+/* Frees what conf_address_set() has made; passwords are wiped. */
 void conf_address_fini(struct conf_master *m);
 
 /* ---- setting ---- */
@@ -306,6 +321,11 @@ size_t conf_get(const struct conf *conf, const struct glob *const *globs, size_t
  * other locks. Where the way there differs from broker to broker (a Unix socket here, TCP there),
  * its `id` says that it is the same. Heap, the caller frees it. */
 char *conf_master_identity(const struct conf_master *);
+
+/* Returns the number of Sentinels of a master that is found by them, and writes them, sorted. */
+int conf_sentinels(const struct conf_master *, struct conf_sentinel out[CONF_SENTINELS_MAX]);
+/* Returns the name that they have for it. */
+const char *conf_sentinels_call_it(const struct conf_master *);
 
 struct conf_change {
     const char *name;

@@ -8,6 +8,7 @@
  * value.c  one value of a type: text to field and back
  * listen.c the addresses to listen on
  * master.c the masters: addresses, secrets
+ * address.c addresses of masters and Sentinels
  * user.c   the users: hashes of passwords, what they may do */
 #pragma once
 
@@ -17,6 +18,7 @@ enum { CONF_VALUE_MAX = 2048 }; /* bytes of any value as text, with the NUL */
 
 #define CONF_MASTERS_SECTION "masters"
 #define CONF_USERS_SECTION "users"
+#define CONF_HOST_BYTES "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_"
 
 /* ---- conf.c ---- */
 
@@ -88,11 +90,21 @@ bool conf_users_same(const struct conf *a, const struct conf *b);
 int conf_master_set(struct conf *conf, const char *key, const char *value, int line,
                     struct conf_error *err) MUST_CHECK;
 
-/* Writes the address as a URL, with its password as ***. */
-void conf_master_format(const struct conf_master *m, char out[CONF_VALUE_MAX]);
-
 bool conf_master_same_address(const struct conf_master *a, const struct conf_master *b);
 bool conf_master_same_id(const struct conf_master *a, const struct conf_master *b); /* or none */
 /* Returns true when user, password and the files for TLS are the same. */
 bool conf_master_same_login(const struct conf_master *a, const struct conf_master *b);
 void conf_masters_copy(struct conf *dst, const struct conf *src);
+
+/* ---- address.c ---- */
+
+/* Returns true for sentinel:// and sentinels://. */
+bool conf_is_sentinels_url(const char *text);
+/* Reads such a URL into host and the login to Sentinels. -1: m is as it was. */
+int conf_sentinels_set(struct conf_master *m, const char *text, struct conf_error *err) MUST_CHECK;
+/* Reads redis://[user[:password]@][/db], or rediss://: the login to a master that Sentinels name.
+ */
+int conf_login_set(struct conf_master *m, const char *text, struct conf_error *err) MUST_CHECK;
+
+/* Writes the address as a URL, with its password as ***. */
+void conf_master_format(const struct conf_master *m, char out[CONF_VALUE_MAX]);

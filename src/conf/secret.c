@@ -27,7 +27,14 @@ static int secret_accept(char *data, size_t len, struct conf_error *err)
     return 0;
 }
 
-static int secret_read(struct conf_master *m, const char *path, struct conf_error *err)
+/* A password and where it is to come from. */
+struct secret {
+    const char *prefix; /* of its options */
+    const char *file, *credential;
+    char **password;
+};
+
+static int secret_read(const struct secret *s, const char *path, struct conf_error *err)
 {
     struct stat st;
     size_t len;
@@ -41,56 +48,66 @@ static int secret_read(struct conf_master *m, const char *path, struct conf_erro
         return -1;
     rc = secret_accept(data, len, err);
     if (rc == 0)
-        m->password = util_strdup(data);
+        *s->password = util_strdup(data);
     explicit_bzero(data, len);
     free(data);
     return rc;
 }
 
-/* Reads the password of one master. -1: `line` says what is wrong, with the name of the master. */
-static int master_read_secret(struct conf_master *m, struct conf_error *line, bool *warn)
+/* Reads one password of a master. -1: `line` says what is wrong, with the name of the master. */
+static int master_read_secret(const struct conf_master *m, const struct secret *s,
+                              struct conf_error *line, bool *warn)
 {
-    const char *key = m->password_credential != NULL ? "password_credential" : "password_file";
+    const char *key = s->credential != NULL ? "password_credential" : "password_file";
     struct conf_error err;
     char path[PATH_ROOM], shown[160];
     struct stat st;
 
-    if (m->password != NULL || (m->password_file != NULL && m->password_credential != NULL))
+    if (*s->password != NULL || (s->file != NULL && s->credential != NULL))
         return conf_refuse(line,
-                           "%s: has more than one password (address, password_file, "
-                           "password_credential: only one)",
-                           m->name);
-    const char *why = m->password_credential
-                          ? credential_path(m->password_credential, path, sizeof(path))
-                          : credential_expand(m->password_file, path, sizeof(path));
+                           "%s: has more than one password (address, %spassword_file, "
+                           "%spassword_credential: only one)",
+                           m->name, s->prefix, s->prefix);
+    const char *why = s->credential ? credential_path(s->credential, path, sizeof(path))
+                                    : credential_expand(s->file, path, sizeof(path));
     if (why)
-        return conf_refuse(line, "%s.%s: %.300s", m->name, key, why);
+        return conf_refuse(line, "%s.%s%s: %.300s", m->name, s->prefix, key, why);
     conf_printable(shown, sizeof(shown), path);
-    if (secret_read(m, path, &err) != 0)
-        return conf_refuse(line, "%s.%s: %s %.200s", m->name, key, shown, err.text);
+    if (secret_read(s, path, &err) != 0)
+        return conf_refuse(line, "%s.%s%s: %s %.200s", m->name, s->prefix, key, shown, err.text);
     *warn = stat(path, &st) == 0 && (st.st_mode & S_IROTH) != 0;
     if (*warn)
-        conf_refuse(line, "%s.%s: %s is readable by everybody on this machine", m->name, key,
-                    shown);
+        conf_refuse(line, "%s.%s%s: %s is readable by everybody on this machine", m->name,
+                    s->prefix, key, shown);
     return 0;
+}
+
+static int read_reported(const struct conf_master *m, const struct secret *s, conf_report_fn report,
+                         void *arg)
+{
+    struct conf_error line;
+    bool warn = false;
+
+    if (s->file == NULL && s->credential == NULL)
+        return 0;
+    int rc = master_read_secret(m, s, &line, &warn);
+    if (rc != 0 || warn)
+        report(arg, warn, line.text);
+    return rc;
 }
 
 int conf_read_secrets(struct conf *conf, conf_report_fn report, void *arg)
 {
-    int rc = 0;
+    int failed = 0;
 
     for (size_t i = 0; i < conf->master_count; i++) {
         struct conf_master *m = &conf->masters[i];
-        struct conf_error line;
-        bool warn = false;
-        if (m->password_file == NULL && m->password_credential == NULL)
-            continue;
-        if (master_read_secret(m, &line, &warn) != 0) {
-            rc = -1;
-            report(arg, false, line.text);
-        } else if (warn) {
-            report(arg, true, line.text);
-        }
+        const struct secret of_master = {"", m->password_file, m->password_credential,
+                                         &m->password},
+                            of_sentinels = {"sentinel_", m->sentinel_password_file,
+                                            m->sentinel_password_credential, &m->sentinel_password};
+        failed += read_reported(m, &of_master, report, arg) != 0;
+        failed += read_reported(m, &of_sentinels, report, arg) != 0;
     }
-    return rc;
+    return failed > 0 ? -1 : 0;
 }

@@ -96,6 +96,8 @@ static const struct conf_option options[] = {
         on_disconnect_names, "what becomes of watched locks when their connection ends")
     CONF_NAMED(holdfast, on_lost, ENUM, lock.on_lost, "notify", 0, 0, LIVE,
         on_lost_names, "what happens to the connection of a holder whose lock is lost")
+    CONF_ROW(holdfast, sentinel_timeout, DURATION, sentinel_timeout_ms, "5s", 500, MINUTE, 0,
+        "how long a master counts after a majority of its Sentinels has named it")
     CONF_ROW(holdfast, drain_timeout, DURATION, drain_timeout_ms, "30s", 0, DAY, LIVE,
         "how long a stopping broker waits for its holders")
     CONF_ROW(holdfast, pause_limit, DURATION, pause_limit_ms, "1s", 10, MINUTE, LIVE,

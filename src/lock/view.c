@@ -157,6 +157,11 @@ struct view_master view_master(const struct broker *b, int i, int64_t now_ms)
     };
 }
 
+const char *view_master_sentinels(const struct broker *b, int i, int64_t now_ms)
+{
+    return master_sentinels(b->rounds.masters[i], now_ms);
+}
+
 const char *view_master_reason(const struct broker *b, int i, int64_t now_ms)
 {
     return master_reason(b->rounds.masters[i], now_ms);

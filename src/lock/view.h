@@ -73,6 +73,8 @@ struct view_master {
 int view_n_masters(const struct broker *);
 const char *view_master_name(const struct broker *, int i);
 struct view_master view_master(const struct broker *, int i, int64_t now_ms);
+/* What its Sentinels say (master_sentinels); NULL: it is not found by any. */
+const char *view_master_sentinels(const struct broker *, int i, int64_t now_ms);
 /* Why it does not vote, in a few words (master_reason). */
 const char *view_master_reason(const struct broker *, int i, int64_t now_ms);
 /* How many vote, and whether that is enough for a lock. */

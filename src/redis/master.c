@@ -121,9 +121,17 @@ struct ssl_ctx_st *master_tls_new(const struct conf_master *m, char *error, size
     return tls_client_new(&files, error, error_size);
 }
 
-const char *master_tls_name(const struct conf_master *m)
+const char *master_tls_name(const char *configured, const char *host)
 {
-    return m->server_name ? m->server_name : m->host;
+    return configured ? configured : host ? host : "";
+}
+
+void master_secure(struct master *m)
+{
+    free(m->server_name);
+    m->server_name = util_strdup(master_tls_name(m->tls_name, m->host));
+    if (m->tls)
+        stream_secure(&m->stream, m->tls, m->server_name);
 }
 
 /* Makes the TLS context anew, because the files may be others under the same names. */
@@ -140,9 +148,9 @@ static void set_tls(struct master *m, const struct conf_master *conf)
     }
     tls_context_free(m->tls);
     m->tls = fresh;
-    free(m->server_name);
-    m->server_name = util_strdup(master_tls_name(conf));
-    stream_secure(&m->stream, m->tls, m->server_name);
+    free(m->tls_name);
+    m->tls_name = util_strdup(conf->server_name);
+    master_secure(m);
 }
 
 struct master *master_new(const struct master_setup *setup, const struct conf_master *conf,
@@ -154,17 +162,15 @@ struct master *master_new(const struct master_setup *setup, const struct conf_ma
     m->index = index;
     m->name = util_strdup(conf->name);
     m->slot = conf_master_identity(conf);
-    m->host = util_strdup(conf->host);
-    m->port = conf->port;
     m->db = conf->db;
     m->is_unix = conf->is_unix;
+    m->named_until_ms = INT64_MAX;
     set_secret(m, conf);
     snprintf(m->object, sizeof m->object, "master %s", m->name);
-    if (m->is_unix)
-        snprintf(m->address, sizeof m->address, "unix:%s", m->host);
+    if (conf->by_sentinels)
+        master_find(m, conf);
     else
-        snprintf(m->address, sizeof m->address, strchr(m->host, ':') ? "[%s]:%d" : "%s:%d", m->host,
-                 m->port);
+        master_set_address(m, conf->host, conf->port);
     TAILQ_INIT(&m->renewals);
     TAILQ_INIT(&m->waiting);
     TAILQ_INIT(&m->unsent);
@@ -190,13 +196,17 @@ void master_configure(struct master *m, const struct master_setup *setup,
     m->setup.dns = old.dns;
     m->setup.arg = old.arg;
     m->setup.on_state = old.on_state;
+    m->setup.on_moved = old.on_moved;
     set_secret(m, conf);
     set_tls(m, conf);
+    if (m->sentinels)
+        sentinels_configure(m->sentinels, conf);
 }
 
 void master_free(struct master *m)
 {
     assert(!m->in_calls);
+    sentinels_free(m->sentinels);
     snprintf(m->error, sizeof m->error, "shutting down");
     master_link_close(m);
     m->state = MASTER_DOWN;
@@ -213,6 +223,7 @@ void master_free(struct master *m)
     free(m->password);
     tls_context_free(m->tls);
     free(m->server_name);
+    free(m->tls_name);
     free(m->looking);
     free(m);
 }
@@ -288,7 +299,7 @@ const char *master_reason(struct master *m, int64_t now_ms)
         return m->reason;
     case MASTER_DOWN:
     case MASTER_CONNECTING:
-        return "down";
+        return m->host ? "down" : "no majority of its Sentinels names it";
     default:
         return "joining";
     }

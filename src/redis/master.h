@@ -15,7 +15,8 @@
  *   both -> JOINING                  it stands otherwise than was known here
  *   both -> GREETING                 its data or scripts are gone
  *   GREETING and later -> REFUSED    it must not be used; tried again, which leads to LOADING
- *   all others -> DOWN               link lost: backs off, then CONNECTING
+ *   all others -> DOWN               link lost: backs off, then CONNECTING; or, where Sentinels
+ *                                    tell its address: they name another server, or none
  *
  * This header is the seam of the tests: tests/lib/fake_master.c implements it in virtual time.
  */
@@ -136,12 +137,13 @@ struct master_setup {
     int64_t request_timeout_ms;
     int64_t quarantine_ms; /* after a restart; -1: by itself (max_lease and drift), 0: off */
     int64_t max_lease_ms, drift_ppm;
-    const char *broker;      /* its id: no other broker has it */
-    const char *settings;    /* what all brokers must agree on: see settings.h */
-    bool mirror;             /* holds are plain keys too (R23); stands in `settings` */
-    int64_t max_reply;       /* bytes; a longer one ends the link */
-    int64_t max_in_flight;   /* items; more are turned away */
-    const char *client_name; /* CLIENT SETNAME: people see who is connected */
+    int64_t sentinel_timeout_ms; /* a master that Sentinels name counts for so long after it */
+    const char *broker;          /* its id: no other broker has it */
+    const char *settings;        /* what all brokers must agree on: see settings.h */
+    bool mirror;                 /* holds are plain keys too (R23); stands in `settings` */
+    int64_t max_reply;           /* bytes; a longer one ends the link */
+    int64_t max_in_flight;       /* items; more are turned away */
+    const char *client_name;     /* CLIENT SETNAME: people see who is connected */
     /* Hears that the state has changed. Never runs inside a call of this header. */
     void (*on_state)(void *arg, struct master *, enum master_state old);
     /* Hears of a server that is only looked at; NULL: the server is to be used. The master connects
@@ -149,6 +151,9 @@ struct master_setup {
      * stays GREETING, and this runs once a link. It may call nothing of this header but
      * master_status(). */
     void (*on_look)(void *arg, struct master *, const struct master_look *);
+    /* Hears that a master that is found by Sentinels is at another address; host NULL: at none. May
+     * be NULL. It may call nothing of this header but master_index(). */
+    void (*on_moved)(void *arg, struct master *, const char *host, int port);
     void *arg;
 };
 
@@ -156,14 +161,14 @@ struct master_setup {
  * (tls_client_new). */
 struct ssl_ctx_st *master_tls_new(const struct conf_master *, char *error,
                                   size_t error_size) MUST_CHECK;
-/* Returns the name that its certificate must be for. */
-const char *master_tls_name(const struct conf_master *);
+/* Returns the name that its certificate must be for; either may be NULL. */
+const char *master_tls_name(const char *configured, const char *host);
 
 /* Returns a new master, DOWN. Copies `conf` whole and `setup` without its strings, which must live
  * on. Masters that share setup.arg are one set: no two of them may be the same server. */
 struct master *master_new(const struct master_setup *setup, const struct conf_master *conf,
                           int index);
-/* Closes the link and frees the master. Answers items under way inside this call and calls nothing
+/* Closes the links and frees the master. Answers items under way inside this call and calls nothing
  * afterwards. Never from a callback of this master. */
 void master_free(struct master *);
 /* Takes what a reload has changed: limits and times at once; user, password and files for TLS (read
@@ -221,6 +226,9 @@ const struct master_status *master_status(struct master *, int64_t now_ms);
 /* Returns in a few words why it does not vote now: "down", "stalled", "quarantined 12s". */
 const char *master_reason(struct master *, int64_t now_ms);
 const char *master_state_name(enum master_state);
+/* Returns what its Sentinels say, for people; NULL: it is not found by Sentinels. The text lives
+ * until the next call. */
+const char *master_sentinels(struct master *, int64_t now_ms);
 /* Returns "stalled" for a master that is, else the name of its state: for people. */
 static inline const char *master_status_name(const struct master_status *s)
 {

@@ -343,6 +343,10 @@ size_t master_on_bytes(void *arg, const char *data, size_t len)
     int64_t now_us = clock_us(), now_ms = now_us / 1000;
     enum reply_result result = REPLY_MORE;
 
+    if (now_ms >= m->named_until_ms) { /* what a server that may be replaced says counts nothing */
+        master_lose_name(m);
+        return len;
+    }
     m->heard_ms = now_ms;
     m->silent = false;
     for (size_t done = 0, n; done < len && m->links == links; done += n) {

@@ -20,9 +20,16 @@ int64_t master_quarantine_ms(const struct master *m)
 {
     const struct master_setup *s = &m->setup;
 
-    if (s->quarantine_ms >= 0)
-        return s->quarantine_ms;
-    return s->max_lease_ms + s->max_lease_ms * s->drift_ppm / 1000000 + 1000;
+    /* So long a broker that is cut off, together with the server that was the master, may use it.
+     */
+    int64_t longer_ms = m->sentinels ? s->sentinel_timeout_ms : 0;
+
+    if (s->quarantine_ms == 0)
+        return 0;
+    if (s->quarantine_ms > 0)
+        return s->quarantine_ms + longer_ms;
+    longer_ms += s->max_lease_ms;
+    return longer_ms + longer_ms * s->drift_ppm / 1000000 + 1000;
 }
 
 static void put_call(struct master *m, enum script script, int n_args)

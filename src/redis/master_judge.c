@@ -77,6 +77,10 @@ static int refuse_no_master(struct master *m)
     const struct master_facts *f = &m->facts;
     char words[REPLY_WORDS_MAX];
 
+    if (m->sentinels) { /* which passes by itself */
+        master_drop(m, "it is no master, though its Sentinels name it");
+        return -1;
+    }
     m->refused_backoff_ms = 0;
     stream_peer_address(m->passed_over, m->stream.fd);
     if (strcmp(f->role, "slave") != 0) {

@@ -29,6 +29,7 @@ enum {
     SETTLED_MS = 5000, /* a link that lived so long was a good one */
     PROBE_MS = 500,    /* well below what a quarantine is longer than max_lease: master_life.c */
     REVIEW_MS = 5000,
+    NAMELESS_MS = 250,
     KEEPALIVE_MS = 15000,
     STREAM_KEEP = 64 * 1024
 };
@@ -157,11 +158,25 @@ static const struct stream_events stream_events = {
     .on_end = on_end,
 };
 
+/* Says what is missing once all its Sentinels had the time to say a word. */
+static void wait_for_name(struct master *m)
+{
+    set_link_timer(&m->retry, NAMELESS_MS);
+    if (!sentinels_have_spoken(m->sentinels))
+        return;
+    snprintf(m->error, sizeof m->error, "no majority of its Sentinels names a server");
+    say_trouble(m, "cannot be used");
+}
+
 static void on_retry(evutil_socket_t fd, short what, void *arg)
 {
     struct master *m = arg;
 
     (void)fd, (void)what;
+    if (!m->host) {
+        wait_for_name(m);
+        return;
+    }
     m->started_ms = m->ticked_ms = clock_ms();
     m->opened_ms = 0;
     if (m->state == MASTER_DOWN)
@@ -180,7 +195,9 @@ static void look_after(struct master *m, int64_t now_ms)
     const struct master_batch *oldest = TAILQ_FIRST(&m->sent);
     bool is_in = master_is_joined(m);
 
-    if (!stream_is_open(&m->stream)) {
+    if (now_ms >= m->named_until_ms) {
+        master_lose_name(m);
+    } else if (!stream_is_open(&m->stream)) {
         if (now_ms - m->started_ms > connect_timeout_ms(m))
             master_drop(m, "no connection within %" PRId64 " ms", connect_timeout_ms(m));
     } else if (oldest && now_ms - oldest->sent_us / 1000 > master_patience_ms(m)) {

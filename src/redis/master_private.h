@@ -5,7 +5,7 @@
  * be used), master_join.c (quarantine),
  * master_life.c (whether another server has served in its place),
  * master_ask.c (items), master_answer.c (replies), master_clock.c (its time and ours),
- * master_look.c (only looking).
+ * master_look.c (only looking), master_found.c (found by Sentinels).
  */
 #include <event2/event_struct.h>
 
@@ -16,6 +16,7 @@
 #include "net/stream.h"
 #include "redis/life.h"
 #include "redis/master.h"
+#include "redis/sentinel.h"
 #include "redis/settings.h"
 #include "redis/skew.h"
 #include "stats/stats.h"
@@ -83,7 +84,10 @@ struct master {
     bool is_unix, secure;                       /* secure: rediss:// */
     char *name, *slot, *host, *user, *password; /* slot: its name at all brokers */
     struct ssl_ctx_st *tls;                     /* NULL: not secure, or its files are not good */
-    char *server_name;
+    char *server_name, *tls_name;               /* in its certificate; as configured, or NULL */
+    struct sentinels *sentinels; /* NULL: its address is in the configuration; else host is NULL
+                                  * while they name none */
+    int64_t named_until_ms;      /* it counts before this time; INT64_MAX: for ever */
     char object[48], address[300];
     char passed_over[STREAM_ADDRESS_MAX]; /* of the addresses of its name: a replica is there */
     char unchecked[MASTER_UNCHECKED_MAX]; /* what it does not tell, in words; "": nothing */
@@ -161,6 +165,8 @@ static inline int64_t master_patience_ms(const struct master *m)
     return ms < 3000 ? 3000 : ms;
 }
 
+/* Prepares the stream for TLS, if it is to be used, to the host that it has now. */
+void master_secure(struct master *);
 static inline bool master_said_error(const struct master *m)
 {
     return m->reply.values[0].type == REPLY_ERROR;
@@ -244,6 +250,14 @@ void master_note_unchecked(struct master *);
 void master_review(struct master *);
 /* Asks whether it still is a master, and refuses it if not. */
 void master_ask_role(struct master *);
+
+/* ---- master_found.c ---- */
+/* Begins to ask the Sentinels of a master that is found by them. */
+void master_find(struct master *, const struct conf_master *);
+/* Takes this address; NULL: none. */
+void master_set_address(struct master *, const char *host, int port);
+/* Leaves the server, as no majority has named it for too long. */
+void master_lose_name(struct master *);
 
 /* ---- master_look.c ---- */
 /* Tries what INFO does not tell of a server that could be used, and tells setup.on_look. */

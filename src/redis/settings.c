@@ -32,6 +32,14 @@ static void put_quarantine(struct buf *text, int64_t ms)
         buf_printf(text, "%" PRId64, ms);
 }
 
+static bool is_any_by_sentinels(const struct conf *conf)
+{
+    for (size_t i = 0; i < conf->master_count; i++)
+        if (conf->masters[i].by_sentinels)
+            return true;
+    return false;
+}
+
 /* Sorted: the order in the file is each broker's own. */
 char *settings_text(const struct conf *conf)
 {
@@ -53,6 +61,8 @@ char *settings_text(const struct conf *conf)
     }
     if (conf->mirror) /* without it the text is that of brokers that do not know of it */
         buf_printf(&text, " mirror=yes");
+    if (is_any_by_sentinels(conf)) /* likewise */
+        buf_printf(&text, " sentinel_timeout=%" PRId64, conf->sentinel_timeout_ms);
     char *settings = util_memdup(buf_head(&text), buf_len(&text));
     buf_fini(&text);
     return settings;

@@ -30,6 +30,7 @@ struct subscriber {
     bool secure;
     struct ssl_ctx_st *tls; /* NULL: not secure, or its files are not good */
     char *name, *host, *user, *password, *channel, *server_name;
+    char *tls_name; /* as configured; NULL: the host */
     char said[sizeof MASTER_SAID_CHANNEL + 12];
     bool listens; /* to that channel: asked for, if there is a link */
     struct stream stream;
@@ -203,10 +204,18 @@ static void on_subscriber_retry(evutil_socket_t fd, short what, void *arg)
 {
     struct subscriber *w = arg;
     (void)fd, (void)what;
-    if (w->secure && !w->tls)
+    if (!w->host || (w->secure && !w->tls))
         retry_later(w);
     else
         stream_connect(&w->stream, w->setup.dns, w->host, w->port);
+}
+
+static void secure_subscriber(struct subscriber *w)
+{
+    free(w->server_name);
+    w->server_name = util_strdup(master_tls_name(w->tls_name, w->host));
+    if (w->tls)
+        stream_secure(&w->stream, w->tls, w->server_name);
 }
 
 void subscriber_configure(struct subscriber *w, const struct conf_master *conf)
@@ -222,9 +231,20 @@ void subscriber_configure(struct subscriber *w, const struct conf_master *conf)
         return;
     tls_context_free(w->tls);
     w->tls = fresh;
-    free(w->server_name);
-    w->server_name = util_strdup(master_tls_name(conf));
-    stream_secure(&w->stream, w->tls, w->server_name);
+    free(w->tls_name);
+    w->tls_name = util_strdup(conf->server_name);
+    secure_subscriber(w);
+}
+
+void subscriber_move(struct subscriber *w, const char *host, int port)
+{
+    free(w->host);
+    w->host = util_strdup(host);
+    w->port = port;
+    secure_subscriber(w);
+    retry_later(w);
+    if (host)
+        event_active(&w->retry, EV_TIMEOUT, 0);
 }
 
 struct subscriber *subscriber_new(const struct subscriber_setup *setup,
@@ -235,7 +255,7 @@ struct subscriber *subscriber_new(const struct subscriber_setup *setup,
     w->index = index;
     w->port = conf->is_unix ? 0 : conf->port;
     w->name = util_strdup(conf->name);
-    w->host = util_strdup(conf->host);
+    w->host = conf->by_sentinels ? NULL : util_strdup(conf->host);
     w->channel = util_strdup(setup->channel);
     snprintf(w->said, sizeof w->said, MASTER_SAID_CHANNEL, conf->db);
     w->secure = conf->tls;
@@ -263,5 +283,6 @@ void subscriber_free(struct subscriber *w)
     free(w->channel);
     tls_context_free(w->tls);
     free(w->server_name);
+    free(w->tls_name);
     free(w);
 }

@@ -44,4 +44,7 @@ struct subscriber *subscriber_new(const struct subscriber_setup *, const struct 
 void subscriber_configure(struct subscriber *, const struct conf_master *conf);
 /* Listens to what brokers say to one another, or no longer. It does not at first. */
 void subscriber_listen(struct subscriber *, bool on);
+/* Connects there from now on: where Sentinels tell its address (conf.by_sentinels) there is none
+ * before. NULL: there is none. */
+void subscriber_move(struct subscriber *, const char *host, int port);
 void subscriber_free(struct subscriber *); /* also NULL */

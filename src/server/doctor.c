@@ -110,11 +110,25 @@ static void judge_memory(struct findings *f, const char *name, const struct mast
                     "%" PRId64 " %% of its maxmemory are used: at 100 it grants no lock", percent);
 }
 
+static void tell_sentinels(struct findings *f, const struct doctor_seen *seen)
+{
+    const char *words = master_sentinels(seen->master, clock_ms());
+
+    if (words)
+        add_finding(f, HINT, seen->conf->name, "its Sentinels: %s", words);
+}
+
 static int64_t quarantine_ms(const struct conf *c)
 {
+    int64_t longer_ms = 0;
+
+    for (size_t i = 0; i < c->master_count; i++)
+        if (c->masters[i].by_sentinels)
+            longer_ms = c->sentinel_timeout_ms;
     if (c->quarantine_ms != CONF_QUARANTINE_AUTO)
-        return c->quarantine_ms;
-    return c->lock.max_lease_ms + c->lock.max_lease_ms * c->lock.drift_ppm / 1000000 + 1000;
+        return c->quarantine_ms == 0 ? 0 : c->quarantine_ms + longer_ms;
+    longer_ms += c->lock.max_lease_ms;
+    return longer_ms + longer_ms * c->lock.drift_ppm / 1000000 + 1000;
 }
 
 static void judge_restart(struct findings *f, const char *name, const struct master_look *look)
@@ -175,6 +189,7 @@ static void judge_master(struct findings *f, const struct doctor_seen *seen)
 {
     const char *name = seen->conf->name;
 
+    tell_sentinels(f, seen);
     if (!seen->good) {
         bool told = seen->status.state == MASTER_REFUSED || strncmp(seen->error, "it ", 3) == 0;
         add_finding(f, ERROR, name, "%s%s%s", told ? "" : "cannot be reached: ", seen->error,
@@ -378,6 +393,7 @@ static void start_masters(struct looking *l, const struct conf *conf, struct evd
         .request_timeout_ms = conf->lock.request_timeout_ms,
         .max_lease_ms = conf->lock.max_lease_ms,
         .drift_ppm = conf->lock.drift_ppm,
+        .sentinel_timeout_ms = conf->sentinel_timeout_ms,
         .max_reply = LOOK_REPLY_MAX,
         .max_in_flight = LOOK_IN_FLIGHT,
         .client_name = "holdfastd-tt",

@@ -51,7 +51,11 @@ static void try_master(struct trying *t, const struct conf_master *m)
     } files[] = {{"password_file", m->password_file},
                  {"ca", m->ca},
                  {"certificate", m->certificate},
-                 {"key", m->key}};
+                 {"key", m->key},
+                 {"sentinel_password_file", m->sentinel_password_file},
+                 {"sentinel_ca", m->sentinel_ca},
+                 {"sentinel_certificate", m->sentinel_certificate},
+                 {"sentinel_key", m->sentinel_key}};
     char what[300];
 
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {

@@ -41,6 +41,13 @@ static void on_state(void *arg, struct master *m, enum master_state old)
     server_update_ready(s, now_ms);
 }
 
+static void on_moved(void *arg, struct master *m, const char *host, int port)
+{
+    struct server *s = arg;
+
+    subscriber_move(s->subscribers[master_index(m)], host, port);
+}
+
 static struct master_setup setup_of(struct server *s)
 {
     return (struct master_setup){
@@ -50,6 +57,7 @@ static struct master_setup setup_of(struct server *s)
         .quarantine_ms = s->conf.quarantine_ms == CONF_QUARANTINE_AUTO ? -1 : s->conf.quarantine_ms,
         .max_lease_ms = s->conf.lock.max_lease_ms,
         .drift_ppm = s->conf.lock.drift_ppm,
+        .sentinel_timeout_ms = s->conf.sentinel_timeout_ms,
         .broker = s->id,
         .settings = s->settings,
         .mirror = s->conf.mirror,
@@ -57,6 +65,7 @@ static struct master_setup setup_of(struct server *s)
         .max_in_flight = s->conf.max_master_inflight,
         .client_name = s->client_name,
         .on_state = on_state,
+        .on_moved = on_moved,
         .arg = s,
     };
 }

@@ -14,6 +14,7 @@
 #include "base/util.h"
 #include "client/listener.h"
 #include "net/tls.h"
+#include "redis/sentinel.h"
 #include "server/private.h"
 
 enum { DAY_S = 24 * 60 * 60, LOOK_EVERY_MS = DAY_S * 1000 };
@@ -24,14 +25,18 @@ static int check_masters(const struct conf *conf, char *error, size_t error_size
 
     for (size_t i = 0; i < conf->master_count; i++) {
         const struct conf_master *m = &conf->masters[i];
-        struct ssl_ctx_st *context;
-        if (!m->tls)
+        struct ssl_ctx_st *of_master = NULL, *of_sentinels = NULL;
+        const char *bad = NULL;
+        if (m->tls && !(of_master = master_tls_new(m, why, sizeof why)))
+            bad = "";
+        else if (m->sentinel_tls && !(of_sentinels = sentinels_tls_new(m, why, sizeof why)))
+            bad = "sentinel_";
+        tls_context_free(of_master);
+        tls_context_free(of_sentinels);
+        if (!bad)
             continue;
-        if (!(context = master_tls_new(m, why, sizeof why))) {
-            snprintf(error, error_size, "masters: %s.%s", m->name, why);
-            return -1;
-        }
-        tls_context_free(context);
+        snprintf(error, error_size, "masters: %s.%s%s", m->name, bad, why);
+        return -1;
     }
     return 0;
 }

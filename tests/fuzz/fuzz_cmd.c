@@ -431,7 +431,7 @@ static void begin(bool users)
                                  .broker = "fuzz",
                                  .settings = "fuzz",
                                  .on_state = on_state};
-    struct fake_link link = {0, NULL, channel, wake, on_call, NULL};
+    struct fake_link link = {.channel = channel, .wake = wake, .on_call = on_call};
     master = fake_master_new(&setup, &server, 0, &link);
     rounds_add_master(&broker.rounds, master, "a");
     master_start(master);

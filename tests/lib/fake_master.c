@@ -87,6 +87,8 @@ struct master {
     int64_t backoff_ms, opened_us, heard_us, quarantine_end_us, offset_us;
     struct life own, newest; /* as in master_life.c */
     bool has_news;
+    struct fake_ear ear;       /* where link.sentinels */
+    struct fake_server *named; /* likewise; NULL: none */
     struct skew clock;
     int64_t suspend_owed_us; /* as in master_clock.c */
     int n_items;
@@ -435,6 +437,11 @@ void fake_master_cut(struct master *m, bool cut)
     }
 }
 
+struct fake_ear *fake_master_ear(struct master *m)
+{
+    return &m->ear;
+}
+
 bool fake_master_is_cut(const struct master *m)
 {
     return m->cut;
@@ -613,9 +620,14 @@ static void greet(struct master *m)
 static int64_t quarantine_ms(const struct master *m)
 {
     const struct master_setup *s = &m->setup;
-    return s->quarantine_ms >= 0
-               ? s->quarantine_ms
-               : s->max_lease_ms + s->max_lease_ms * s->drift_ppm / 1000000 + 1000;
+    int64_t longer_ms = m->link.sentinels ? m->link.sentinels->timeout_ms : 0;
+
+    if (fake_mutation == FAKE_PROMOTED_IS_RESTARTED)
+        longer_ms = 0;
+    if (s->quarantine_ms >= 0)
+        return s->quarantine_ms > 0 ? s->quarantine_ms + longer_ms : 0;
+    longer_ms += s->max_lease_ms;
+    return longer_ms + longer_ms * s->drift_ppm / 1000000 + 1000;
 }
 
 /* Join says all that one can ask for, and its repeat changes nothing. */
@@ -989,6 +1001,10 @@ static void deliver_dead(struct master *m, int64_t now_ms)
 void fake_master_pump(struct master *m, int64_t now_ms)
 {
     struct fake_packet *p;
+    if (m->link.sentinels && m->state != MASTER_DOWN && fake_ear_is_over(&m->ear)) {
+        m->named = NULL;
+        drop_link(m, "no majority of its Sentinels names it");
+    }
     while ((p = TAILQ_FIRST(&m->inbox))) {
         TAILQ_REMOVE(&m->inbox, p, link);
         m->heard_us = sim_now_us();
@@ -1024,7 +1040,9 @@ static void on_retry(void *arg)
     struct master *m = arg;
     m->retry = NULL;
     m->server = m->home->instead ? m->home->instead : m->home;
-    if (!m->server->up || m->cut) {
+    if (m->link.sentinels)
+        m->server = m->named;
+    if (!m->server || !m->server->up || m->cut) {
         m->backoff_ms = m->backoff_ms * 2 < BACKOFF_MAX_MS ? m->backoff_ms * 2 : BACKOFF_MAX_MS;
         m->retry = sim_at(sim_now_us() + sim_between(m->backoff_ms / 2, m->backoff_ms) * 1000,
                           on_retry, m);
@@ -1042,6 +1060,20 @@ static void on_retry(void *arg)
     if (m->state != MASTER_REFUSED)
         move(m, MASTER_CONNECTING);
     greet(m);
+}
+
+/* As on_sentinels_word() of master_found.c. */
+static void on_ear_word(void *arg)
+{
+    struct master *m = arg;
+    struct fake_server *named = fake_ear_named(&m->ear);
+    if (named == m->named)
+        return;
+    m->named = named;
+    if (m->state != MASTER_DOWN)
+        drop_link(m, "its Sentinels name another server now");
+    sim_cancel(m->retry);
+    m->retry = sim_at(sim_now_us(), on_retry, m);
 }
 
 /* Everything unanswered waits in `dead`. */
@@ -1117,12 +1149,17 @@ struct master *fake_master_new(const struct master_setup *setup, struct fake_ser
 
 void master_start(struct master *m)
 {
+    m->ear = (struct fake_ear){.local_us = m->link.local_us, .on_word = on_ear_word, .arg = m};
+    if (m->link.sentinels)
+        fake_ear_open(&m->ear, m->link.sentinels);
     m->retry = sim_at(sim_now_us(), on_retry, m);
 }
 
 void master_free(struct master *m)
 {
     struct fake_packet *p;
+    if (m->link.sentinels)
+        fake_ear_close(&m->ear);
     close_link(m);
     m->state = MASTER_DOWN;
     deliver_dead(m, local_ms(m));
@@ -1208,6 +1245,12 @@ const char *master_reason(struct master *m, int64_t now_ms)
     default:
         return "joining";
     }
+}
+
+const char *master_sentinels(struct master *m, int64_t now_ms)
+{
+    (void)m, (void)now_ms;
+    return NULL;
 }
 
 const char *master_state_name(enum master_state state)

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "fake_sentinels.h"
 #include "fake_server.h"
 #include "redis/master.h"
 
@@ -28,9 +29,10 @@ extern struct fake_net fake_net;
 
 /* What only the fake has to know of the broker whose link it is. */
 struct fake_link {
-    int64_t local_us;     /* what its clock shows beyond sim_now_us() */
-    const char *slot;     /* as which master it serves; NULL: its own name */
-    const char *channel;  /* on which it hears that it is its turn; NULL: it does not listen */
+    int64_t local_us;    /* what its clock shows beyond sim_now_us() */
+    const char *slot;    /* as which master it serves; NULL: its own name */
+    const char *channel; /* on which it hears that it is its turn; NULL: it does not listen */
+    struct fake_sentinels *sentinels; /* it is where they say; NULL: at its home */
     void (*wake)(void *); /* there is something for fake_master_pump(); may only take note of it */
     void (*on_call)(void *, int index, const char *text, size_t len); /* from fake_master_pump() */
     void *arg;
@@ -51,6 +53,8 @@ void fake_master_deafen(struct master *, bool deaf);
  * in order. */
 void fake_master_cut(struct master *, bool cut);
 bool fake_master_is_cut(const struct master *);
+/* Its ear for its Sentinels. */
+struct fake_ear *fake_master_ear(struct master *);
 /* The link breaks, as by a reset somewhere on the way. */
 void fake_master_break(struct master *);
 

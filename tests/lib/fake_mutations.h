@@ -37,6 +37,9 @@ enum fake_mutation {
     FAKE_FLOOR_IS_HOLD,   /* two holds that were asked for with the same floor are one */
     FAKE_HEALS_ANY,       /* a change goes over another hold than the one that it was made of */
     FAKE_LIVES_FORGOTTEN, /* nobody remembers that another server stood in for one */
+    /* in what is known of Sentinels: fake_sentinels.c, fake_master.c */
+    FAKE_WORDS_FOR_EVER,        /* a master counts however long nobody has named it */
+    FAKE_PROMOTED_IS_RESTARTED, /* its quarantine is no longer than that of a restarted one */
     /* in the broker, not in the scripts: tests/sim/mutants.c */
     FAKE_QUORUM_OF_CONNECTED,
     FAKE_NO_COMMIT,

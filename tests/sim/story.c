@@ -31,15 +31,30 @@ void story_begin_as(int n_servers, const struct world_view *views, int n_views, 
     world_connect(0, 0, owner);
 }
 
-void story_begin(int n_servers, int n_brokers, const char *owners)
+static void begin_with(int n_brokers, const char *owners)
 {
-    conf_begin(n_servers, n_brokers);
     world_begin(&story_conf);
+    if (story_conf.sentinels)
+        fake_sentinels_name(story_conf.sentinels, &world.servers[0]);
     world_settle();
     for (int i = 0; owners[i]; i++) {
         char owner[2] = {owners[i]};
         world_connect(i, i < n_brokers ? i : n_brokers - 1, owner);
     }
+}
+
+void story_begin(int n_servers, int n_brokers, const char *owners)
+{
+    conf_begin(n_servers, n_brokers);
+    begin_with(n_brokers, owners);
+}
+
+void story_begin_found(int n_servers, int n_brokers, struct fake_sentinels *sentinels,
+                       const char *owners)
+{
+    conf_begin(n_servers, n_brokers);
+    story_conf.sentinels = sentinels;
+    begin_with(n_brokers, owners);
 }
 
 void story_cut(int broker, int server, bool cut)

@@ -535,6 +535,7 @@ void world_broker_start(int index)
         int n = wb->n_masters++;
         char slot[2] = {view->slots ? view->slots[n] : '\0'};
         link.slot = view->slots ? slot : NULL;
+        link.sentinels = i == 0 ? conf->sentinels : NULL;
         wb->masters[n] = fake_master_new(&setup, server, n, &link);
         rounds_add_master(&wb->b.rounds, wb->masters[n], master_name(wb->masters[n]));
         master_start(wb->masters[n]);

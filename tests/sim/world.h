@@ -35,9 +35,10 @@ struct world_conf {
     uint64_t seed;
     int n_servers, n_brokers;
     struct conf_lock broker;
-    int64_t quarantine_ms; /* as in struct master_setup */
-    int64_t wall_skew_ms;  /* how far apart the brokers' wall clocks may be */
-    bool kinds;            /* readers and permits too; see world_kind() */
+    int64_t quarantine_ms;            /* as in struct master_setup */
+    struct fake_sentinels *sentinels; /* of the first master; NULL: it is at its home */
+    int64_t wall_skew_ms;             /* how far apart the brokers' wall clocks may be */
+    bool kinds;                       /* readers and permits too; see world_kind() */
     struct world_view views[WORLD_BROKERS];
     /* Each reply, and each message of a channel, as it comes; may be NULL. */
     void (*on_reply)(struct world_app *, const struct world_ask *, const char *text);

@@ -448,7 +448,8 @@ START_TEST(masters_bad)
     expect_refused(
         "masters.a.port", "1",
         "a.port: a master has only .id, .password_file, .password_credential, .ca, .certificate, "
-        ".key and .server_name");
+        ".key and .server_name, and one that is found by Sentinels .master and these with "
+        ".sentinel_ in front");
     expect_refused("masters.a.password_file", "secret",
                    "a.password_file: must be an absolute path, or begin with %d/ for a "
                    "credential");

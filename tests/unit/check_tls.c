@@ -460,11 +460,9 @@ END_TEST
 
 START_TEST(the_name_of_a_master)
 {
-    char host[] = "h", name[] = "n";
-
-    ck_assert_str_eq(master_tls_name(&(struct conf_master){.host = host}), "h");
-    ck_assert_str_eq(master_tls_name(&(struct conf_master){.host = host, .server_name = name}),
-                     "n");
+    ck_assert_str_eq(master_tls_name(NULL, "h"), "h");
+    ck_assert_str_eq(master_tls_name("n", "h"), "n");
+    ck_assert_str_eq(master_tls_name(NULL, NULL), ""); /* Sentinels name none */
 }
 END_TEST
 

@@ -1,0 +1,165 @@
+/* Masters that are found by Sentinels, as stories in virtual time (safety R17): who is cut off from
+ * the Sentinels together with the old master stops in time, and the new one gives nothing away
+ * before that. */
+#include <check.h>
+#include <string.h>
+
+#include "story.h"
+#include "suite.h"
+
+enum { TIMEOUT_MS = 2000, QUARANTINE_MS = 8000 + 40 + 1000 }; /* max_lease and the timeout; drift */
+
+static struct fake_sentinels sentinels;
+static struct fake_server spare;
+
+static void begin(int n_servers, const char *owners)
+{
+    sentinels = (struct fake_sentinels){.timeout_ms = TIMEOUT_MS};
+    LIST_INIT(&sentinels.ears);
+    story_begin_found(n_servers, 2, &sentinels, owners);
+    fake_server_init(&spare, "spare");
+}
+
+static void end(void)
+{
+    fake_server_kill(&spare);
+    world_end();
+    fake_server_fini(&spare);
+}
+
+/* Broker 0 and the first server on one side, all others on the other. */
+static void cut_off(void)
+{
+    fake_master_ear(world.brokers[0].masters[0])->deaf = 7;
+    story_cut(1, 0, true);
+    for (int i = 1; i < world.brokers[0].n_masters; i++)
+        story_cut(0, i, true);
+}
+
+static bool is_told_lost(int app)
+{
+    for (const char *push = world_push(app); *push; push = world_push(app))
+        if (strncmp(push, "lost ", 5) == 0)
+            return true;
+    return false;
+}
+
+static void promote(void)
+{
+    story_cut(1, 0, false);
+    fake_sentinels_name(&sentinels, &spare);
+}
+
+/* The hold that broker 0 keeps alive ends in time for the one that broker 1 gives by the new
+ * master: the judge sees that these do not meet. */
+START_TEST(who_is_cut_off_with_the_old_master_stops)
+{
+    begin(1, "xy");
+    int64_t token = story_gets(0, "LOCK n");
+    cut_off();
+    promote();
+    world_say(1, "LOCK n WAIT 60000");
+    world_run_ms(TIMEOUT_MS + 200);
+    ck_assert_int_eq(story_state(1, 0), MASTER_QUARANTINE);
+    world_run_ms(QUARANTINE_MS + 3000 - TIMEOUT_MS);
+    ck_assert(is_told_lost(0));
+    ck_assert_int_gt(story_granted(1), token);
+    end();
+}
+END_TEST
+
+/* What it grants last, with the longest lease, is over before the new master gives anything. */
+START_TEST(the_last_grant_by_the_old_master_is_waited_for)
+{
+    begin(1, "xy");
+    cut_off();
+    promote();
+    world_say(1, "LOCK n WAIT 60000");
+    world_run_ms(TIMEOUT_MS - 500);
+    story_gets(0, "LOCK n LEASE 6000");
+    world_run_ms(5500); /* the lease that was told is running */
+    story_answers(1, "");
+    world_run_ms(QUARANTINE_MS);
+    ck_assert_int_gt(story_granted(1), 0);
+    end();
+}
+END_TEST
+
+/* Of the words of one Sentinel nothing follows, whichever side it is on. */
+START_TEST(one_sentinel_is_no_majority)
+{
+    begin(1, "x");
+    fake_sentinel_names(&sentinels, 0, &spare);
+    world_run_ms(3 * TIMEOUT_MS);
+    ck_assert_int_eq(story_state(0, 0), MASTER_ACTIVE);
+    fake_master_ear(world.brokers[0].masters[0])->deaf =
+        4; /* one of the two that name the old one */
+    world_run_ms(3 * TIMEOUT_MS);
+    ck_assert_int_ne(story_state(0, 0), MASTER_ACTIVE);
+    ck_assert_int_eq(story_state(1, 0), MASTER_ACTIVE);
+    fake_master_ear(world.brokers[0].masters[0])->deaf = 0;
+    world_run_ms(1000);
+    ck_assert_int_eq(story_state(0, 0), MASTER_ACTIVE);
+    end();
+}
+END_TEST
+
+/* All Sentinels are away for a moment: nothing is lost, and no quarantine is owed, as it is the
+ * same run of the same server. */
+START_TEST(a_short_silence_costs_nothing)
+{
+    begin(_i, "x");
+    int64_t token = story_gets(0, "LOCK n");
+    for (int i = 0; i < 2; i++)
+        fake_master_ear(world.brokers[i].masters[0])->deaf = 7;
+    world_run_ms(TIMEOUT_MS + 500);
+    ck_assert_int_ne(story_state(0, 0), MASTER_ACTIVE);
+    for (int i = 0; i < 2; i++)
+        fake_master_ear(world.brokers[i].masters[0])->deaf = 0;
+    world_run_ms(1000);
+    ck_assert_int_eq(story_state(0, 0), MASTER_ACTIVE);
+    ck_assert_int_eq(story_gets(0, "RENEW n"), token);
+    ck_assert(!is_told_lost(0));
+    end();
+}
+END_TEST
+
+/* Of three masters one fails over: it has no vote meanwhile, and the lock is planted there. */
+START_TEST(one_of_three_fails_over)
+{
+    begin(3, "xy");
+    int64_t token = story_gets(0, "LOCK n");
+    fake_server_kill(&world.servers[0]);
+    fake_sentinels_name(&sentinels, &spare);
+    world_run_ms(1000);
+    ck_assert_int_eq(story_state(0, 0), MASTER_QUARANTINE);
+    ck_assert_int_eq(story_state(1, 0), MASTER_QUARANTINE);
+    world_say(1, "LOCK n");
+    world_run_ms(1500);
+    story_answers(1, "nil");
+    world_settle();
+    ck_assert_int_eq(story_gets(0, "RENEW n"), token);
+    story_frees(0);
+    ck_assert_int_gt(story_gets(1, "LOCK n"), token);
+    end();
+}
+END_TEST
+
+static Suite *sentinel_suite(void)
+{
+    Suite *s = suite_create("sentinel");
+    TCase *c = tcase_create("sentinel");
+    tcase_set_timeout(c, 60);
+    tcase_add_test(c, who_is_cut_off_with_the_old_master_stops);
+    tcase_add_test(c, the_last_grant_by_the_old_master_is_waited_for);
+    tcase_add_test(c, one_sentinel_is_no_majority);
+    tcase_add_loop_test(c, a_short_silence_costs_nothing, 1, 4);
+    tcase_add_test(c, one_of_three_fails_over);
+    suite_add_tcase(s, c);
+    return s;
+}
+
+int main(void)
+{
+    return suite_run(sentinel_suite());
+}

@@ -275,7 +275,8 @@ static void free_slots(struct dropin_call *c)
 static void recycle(struct dropin_call *c)
 {
     struct store_reply reply = c->run.reply;
-    store_reply_fini(&c->run.published);
+    if (c->run.published.cap > 0)
+        store_reply_fini(&c->run.published);
     job_clear(&c->job, SPARE_BYTES);
     memset(c, 0, offsetof(struct dropin_call, one_slot));
     store_reply_clear(&reply);

@@ -34,7 +34,7 @@ static void begin_part(struct exchange *x, struct exchange_part *p,
     p->lock = item->lock;
     work_ref(p->lock);
     truth_copy(&p->guess, item->guess);
-    p->guess_is_own = broker_has_op(b, p->guess.op);
+    p->guess_is_own = p->guess.op[0] && broker_has_op(b, p->guess.op);
     p->what = (uint8_t)item->what;
     p->wants_time = item->wants_time && item->what == EXCHANGE_LOOK;
     p->lease_ms = item->lease_ms;
@@ -377,7 +377,8 @@ void exchange_start(struct broker *b, struct exchange_item *items, int n, exchan
         begin_part(x, &x->parts[i], &items[i]);
         (void)rounds_resend(&b->rounds, items[i].lock->name, items[i].lock->name_len, now_ms);
     }
-    round_together(&b->rounds, SCRIPT_EXCHANGE, n, now_ms);
+    if (n > 1)
+        round_together(&b->rounds, SCRIPT_EXCHANGE, n, now_ms);
     for (int i = 0; i < n; i++) {
         struct round *r = exchange_ask(&x->parts[i], on_exchange_asked, now_ms);
         x->parts[i].round = r;

@@ -58,13 +58,21 @@ void store_table_drop(struct store_table *t, struct store_entry *e)
 
 struct store_bytes store_bytes_of(const struct resp_arg *arg)
 {
-    return (struct store_bytes){util_memdup(arg->ptr, arg->len), arg->len};
+    struct store_bytes b = {pool_get(arg->len), arg->len};
+    if (arg->len)
+        memcpy(b.ptr, arg->ptr, arg->len);
+    return b;
+}
+
+void store_bytes_fini(struct store_bytes *b)
+{
+    pool_put(b->ptr, b->len);
 }
 
 void store_field_drop(struct store_table *t, struct store_field *f)
 {
     store_table_drop(t, &f->entry);
-    free(f->value.ptr);
+    store_bytes_fini(&f->value);
     pool_put(f, sizeof *f + f->entry.len);
 }
 
@@ -83,7 +91,7 @@ void store_value_fini(struct store_key *k)
 {
     switch ((enum store_type)k->type) {
     case STORE_STRING:
-        free(k->string.ptr);
+        store_bytes_fini(&k->string);
         break;
     case STORE_HASH:
     case STORE_SET:
@@ -92,7 +100,7 @@ void store_value_fini(struct store_key *k)
         break;
     case STORE_LIST:
         for (size_t i = 0; i < k->list.n; i++)
-            free(k->list.items[i].ptr);
+            store_bytes_fini(&k->list.items[i]);
         free(k->list.items);
         break;
     case STORE_ZSET:
@@ -216,12 +224,31 @@ void store_learn(const struct store_command *table)
     index_table(table);
 }
 
+/* The commands that were found last, by the words as they were said. */
+static struct {
+    const struct store_command *command; /* NULL: none yet */
+    size_t len;
+    char word[NAME_MAX_];
+} recent[16];
+
 const struct store_command *store_find(const struct resp_arg *word)
 {
+    enum { RECENT = sizeof recent / sizeof recent[0] };
+    if (word->len == 0 || word->len >= NAME_MAX_)
+        return NULL;
+    size_t at = (word->len * 5 + (unsigned char)word->ptr[0]) % RECENT;
+    if (recent[at].command && recent[at].len == word->len &&
+        memcmp(recent[at].word, word->ptr, word->len) == 0)
+        return recent[at].command;
     if (!by_name)
         index_commands();
-    const struct named *n = word->len < NAME_MAX_ ? find_named(word->ptr, word->len) : NULL;
-    return n ? n->command : NULL;
+    const struct named *n = find_named(word->ptr, word->len);
+    if (!n)
+        return NULL;
+    recent[at].command = n->command;
+    recent[at].len = word->len;
+    memcpy(recent[at].word, word->ptr, word->len);
+    return n->command;
 }
 
 int store_traits(const struct store_command *c)
@@ -269,7 +296,7 @@ void store_put_string(struct store *s, const struct resp_arg *name, const struct
 {
     struct store_run run = {.store = s, .now_ms = s->now_us / 1000};
     struct store_key *k = store_key_make(&run, name, STORE_STRING);
-    free(k->string.ptr);
+    store_bytes_fini(&k->string);
     k->string = store_bytes_of(value);
 }
 

@@ -26,7 +26,7 @@ static bool add_to_hash(struct store_key *k, const struct resp_arg *name,
         store_table_add(&k->fields, &f->entry);
     }
     if (value) {
-        free(f->value.ptr);
+        store_bytes_fini(&f->value);
         f->value = store_bytes_of(value);
     }
     return is_new;

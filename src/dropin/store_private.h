@@ -11,10 +11,11 @@
 #include "dropin/store.h"
 
 struct store_bytes {
-    char *ptr; /* heap; never NULL */
+    char *ptr; /* of the pool; never NULL */
     size_t len;
 };
 struct store_bytes store_bytes_of(const struct resp_arg *); /* a copy */
+void store_bytes_fini(struct store_bytes *);                /* also all zero */
 
 /* First member of what stands in a struct store_table. */
 struct store_entry {
@@ -93,10 +94,18 @@ void store_value_fini(struct store_key *);
 
 /* ---- arguments ---- */
 
-/* Is this the word, in any case? */
+/* Is this the word, in any case? `word` is in capitals. Most are of two letters: no function is
+ * called for them. */
 static inline bool store_is(const struct resp_arg *arg, const char *word)
 {
-    return strlen(word) == arg->len && strncasecmp(arg->ptr, word, arg->len) == 0;
+    if (strlen(word) != arg->len)
+        return false;
+    for (size_t i = 0; i < arg->len; i++) {
+        char c = arg->ptr[i];
+        if ((c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c) != word[i])
+            return false;
+    }
+    return true;
 }
 /* Strict decimal numbers, as string2ll() of Redis. False: it is none. */
 bool store_int(const struct resp_arg *, int64_t *out);

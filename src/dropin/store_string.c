@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/pool.h"
 #include "base/util.h"
 
 enum { NX = 1, XX = 2, KEEPTTL = 4, GET = 8, PERSIST = 16, IF = 32 };
@@ -43,8 +44,8 @@ static struct store_key *put_value(struct store_run *run, const struct resp_arg 
 static void put_text(struct store_run *run, struct store_key *k, const char *text, size_t len)
 {
     store_wrote(run, &run->argv[1], true, false);
-    free(k->string.ptr);
-    k->string = (struct store_bytes){util_memdup(text, len), len};
+    store_bytes_fini(&k->string);
+    k->string = store_bytes_of(&(struct resp_arg){text, len});
 }
 
 static bool is_time_option(const struct resp_arg *word)
@@ -72,37 +73,43 @@ static bool meets(const struct store_key *k, const struct resp_arg *word,
     return store_is(word, "IFNE") ? !same : same;
 }
 
-static bool is_same_word(const struct resp_arg *a, const struct resp_arg *b)
+/* Returns which flag of a SET or GETEX a word is, and which ones it excludes; 0: it is none. */
+static int read_flag(const struct resp_arg *word, int *excludes)
 {
-    return a->len == b->len && strncasecmp(a->ptr, b->ptr, a->len) == 0;
+    *excludes = 0;
+    if (store_is(word, "GET"))
+        return GET;
+    if (store_is(word, "NX")) {
+        *excludes = XX | IF;
+        return NX;
+    }
+    if (store_is(word, "XX")) {
+        *excludes = NX | IF;
+        return XX;
+    }
+    if (store_is(word, "KEEPTTL")) {
+        *excludes = PERSIST;
+        return KEEPTTL;
+    }
+    if (!store_is(word, "PERSIST"))
+        return 0;
+    *excludes = KEEPTTL;
+    return PERSIST;
 }
 
 /* Parses the options from word `i` on, of those in `allowed`. -1: the error has been added. */
 static int parse_options(struct store_run *run, int i, int allowed, struct options *o)
 {
-    static const struct {
-        struct resp_arg word;
-        int flag, excludes;
-    } words[] = {{{"NX", 2}, NX, XX | IF},
-                 {{"XX", 2}, XX, NX | IF},
-                 {{"GET", 3}, GET, 0},
-                 {{"KEEPTTL", 7}, KEEPTTL, PERSIST},
-                 {{"PERSIST", 7}, PERSIST, KEEPTTL}};
     *o = (struct options){0, 0, 0};
     for (; i < run->argc; i++) {
-        int flag = 0, excludes = 0;
+        int excludes;
         if ((allowed & IF) && !(o->flags & (NX | XX | IF)) && i + 1 < run->argc &&
             is_condition(&run->argv[i])) {
             o->flags |= IF;
             o->if_at = i++;
             continue;
         }
-        for (size_t j = 0; j < sizeof words / sizeof words[0]; j++) {
-            if (is_same_word(&run->argv[i], &words[j].word)) {
-                flag = words[j].flag & allowed;
-                excludes = words[j].excludes;
-            }
-        }
+        int flag = read_flag(&run->argv[i], &excludes) & allowed;
         bool is_ttl = flag == KEEPTTL || flag == PERSIST;
         if (flag && !(o->flags & excludes) && !(is_ttl && o->time_at)) {
             o->flags |= flag;
@@ -378,10 +385,14 @@ static void append_to_string(struct store_run *run)
     struct store_key *k = store_key_make(run, &run->argv[1], STORE_STRING);
     if (!k)
         return;
-    k->string.ptr = util_realloc(k->string.ptr, k->string.len + more->len + 1);
+    size_t len = k->string.len;
+    struct store_bytes all = {pool_get(len + more->len), len + more->len};
+    if (len)
+        memcpy(all.ptr, k->string.ptr, len);
     if (more->len)
-        memcpy(k->string.ptr + k->string.len, more->ptr, more->len);
-    k->string.len += more->len;
+        memcpy(all.ptr + len, more->ptr, more->len);
+    store_bytes_fini(&k->string);
+    k->string = all;
     store_wrote(run, &run->argv[1], true, false);
     store_add_int(run->out, (int64_t)k->string.len);
 }

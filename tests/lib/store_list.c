@@ -20,7 +20,7 @@ static void insert(struct store_key *k, size_t at, const struct resp_arg *value)
 /* The empty list stays: the caller drops the key. */
 static void take_out(struct store_key *k, size_t at)
 {
-    free(k->list.items[at].ptr);
+    store_bytes_fini(&k->list.items[at]);
     k->list.n--;
     memmove(k->list.items + at, k->list.items + at + 1, (k->list.n - at) * sizeof *k->list.items);
 }

@@ -98,6 +98,26 @@ static void check_sizes(struct check *check)
         say_pair(check, FAIL, "max_arg_len", "must not be larger than", "max_request", "");
 }
 
+static bool lists_name(const char *list, const char *name)
+{
+    size_t len;
+
+    for (const char *p = list; *(p += strspn(p, CONF_HOSTS_BETWEEN)) != '\0'; p += len) {
+        len = strcspn(p, CONF_HOSTS_BETWEEN);
+        if (strlen(name) == len && memcmp(p, name, len) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void check_brokers(struct check *check)
+{
+    const struct conf *c = check->conf;
+
+    if (c->brokers != NULL && (c->name == NULL || !lists_name(c->brokers, c->name)))
+        say_pair(check, FAIL, "name", "must be one of those in", "brokers", "");
+}
+
 static bool is_loopback(const struct conf_listen *l)
 {
     return l->is_unix || strncmp(l->host, "127.", 4) == 0 || strcmp(l->host, "::1") == 0;
@@ -264,6 +284,7 @@ int conf_check(const struct conf *conf, bool masters_optional, conf_report_fn re
 
     check_times(&check);
     check_sizes(&check);
+    check_brokers(&check);
     check_exposure(&check);
     check_users(&check);
     check_tls(&check);

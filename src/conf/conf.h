@@ -30,6 +30,8 @@ enum {
     CONF_MASTER_KEYS = 15,      /* options of a master, its address first */
     CONF_SENTINELS_MAX = 15,    /* of one master */
     CONF_HOST_MAX = 253,        /* bytes of the name of a host */
+    CONF_BROKERS_MAX = 16,      /* brokers in one list */
+    CONF_BROKER_NAME_MAX = 32,  /* bytes of a broker's name */
     CONF_LISTEN_MAX = 16,       /* addresses in one list */
     CONF_FILE_MAX = 1024 * 1024 /* bytes of a configuration file */
 };
@@ -162,6 +164,8 @@ struct conf {
     int64_t sentinel_timeout_ms; /* how long the word of Sentinels counts */
     int64_t drain_timeout_ms;
     int64_t pause_limit_ms;
+    char *name;       /* of this broker; NULL: none */
+    char *brokers;    /* names of all, with CONF_HOSTS_BETWEEN between them; NULL: no list */
     int log_level;    /* enum log_level */
     int log;          /* enum conf_log */
     int log_facility; /* LOG_DAEMON... of <syslog.h> */
@@ -204,6 +208,7 @@ enum conf_type {
     CONF_MODE,     /* octal permission bits */
     CONF_ENUM,
     CONF_PATH,  /* absolute, or %d/ and the name of a credential, or none */
+    CONF_NAMES, /* of brokers, separated by spaces or commas, or none */
     CONF_HOSTS, /* names separated by spaces or commas, or none */
     CONF_LISTEN /* addresses separated by spaces or commas; a name stands for none */
 };

@@ -58,7 +58,7 @@ void conf_value_format(const struct conf *conf, const struct conf_option *opt,
 /* Returns 0 when the text is fit for a CONF_PATH; "none" is no path here. */
 int conf_path_check(const char *text, struct conf_error *err) MUST_CHECK;
 
-/* Copy, and free, what the fields of type CONF_PATH and CONF_HOSTS point to. */
+/* Copy, and free, what the fields of type CONF_PATH, CONF_NAMES and CONF_HOSTS point to. */
 void conf_texts_copy(struct conf *conf);
 void conf_texts_fini(struct conf *conf);
 

@@ -92,6 +92,10 @@ static const struct conf_option options[] = {
         "how long a master may take to answer")
     CONF_NAMED(holdfast, quarantine, DURATION, quarantine_ms, "auto", SECOND, DAY, 0,
         quarantine_names, "how long a restarted master is kept out")
+    CONF_ROW(holdfast, name, NAMES, name, "broker", 0, 0, 0,
+        "name of this broker, the same for the process that takes its place")
+    CONF_ROW(holdfast, brokers, NAMES, brokers, "none", 0, 0, 0,
+        "names of all brokers in front of these masters")
     CONF_NAMED(holdfast, on_disconnect, ENUM, lock.on_disconnect, "auto", 0, 0, LIVE,
         on_disconnect_names, "what becomes of watched locks when their connection ends")
     CONF_NAMED(holdfast, on_lost, ENUM, lock.on_lost, "notify", 0, 0, LIVE,

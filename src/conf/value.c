@@ -149,6 +149,7 @@ static const struct {
     [CONF_MODE] = {"mode", parse_mode, format_mode, "is not a mode (try 0660)"},
     [CONF_ENUM] = {.name = "word"},
     [CONF_PATH] = {.name = "path"},
+    [CONF_NAMES] = {.name = "names"},
     [CONF_HOSTS] = {.name = "names"},
     [CONF_LISTEN] = {.name = "addresses"},
 };
@@ -249,7 +250,7 @@ int conf_path_check(const char *text, struct conf_error *err)
 
 static bool is_text_type(const struct conf_option *opt)
 {
-    return opt->type == CONF_PATH || opt->type == CONF_HOSTS;
+    return opt->type == CONF_PATH || opt->type == CONF_HOSTS || opt->type == CONF_NAMES;
 }
 
 /* Checks names as in DNS, or "*" for any of them. */
@@ -266,13 +267,32 @@ static int hosts_check(const char *text, struct conf_error *err)
                : conf_refuse(err, "must be names of hosts without ports, *, or none");
 }
 
+/* Checks names of brokers. */
+static int names_check(const char *text, struct conf_error *err)
+{
+    size_t count = 0, len;
+
+    for (const char *p = text; *(p += strspn(p, CONF_HOSTS_BETWEEN)) != '\0'; p += len) {
+        len = strcspn(p, CONF_HOSTS_BETWEEN);
+        if (strspn(p, "abcdefghijklmnopqrstuvwxyz0123456789_-") < len || len > CONF_BROKER_NAME_MAX)
+            return conf_refuse(err, "must be names of a-z, 0-9, _ and -, up to %d bytes, or none",
+                               CONF_BROKER_NAME_MAX);
+        count++;
+    }
+    if (count == 0 || count > CONF_BROKERS_MAX)
+        return conf_refuse(err, "must be 1 to %d names, or none", CONF_BROKERS_MAX);
+    return 0;
+}
+
 static int text_set(struct conf *conf, const struct conf_option *opt, const char *text,
                     struct conf_error *err)
 {
     char **field = field_of(conf, opt);
     bool none = strcmp(text, "none") == 0;
 
-    if (!none && (opt->type == CONF_PATH ? conf_path_check : hosts_check)(text, err) != 0)
+    if (!none && (opt->type == CONF_PATH    ? conf_path_check
+                  : opt->type == CONF_NAMES ? names_check
+                                            : hosts_check)(text, err) != 0)
         return -1;
     free(*field);
     *field = none ? NULL : util_strdup(text);

@@ -269,6 +269,9 @@ const struct master_status *master_status(struct master *m, int64_t now_ms)
     s->run_id = m->run_id;
     s->life = m->own.text;
     s->version = m->facts.version;
+    s->place = &m->place;
+    s->roll_veto = m->roll_veto;
+    s->roll_missing = m->roll_missing;
     s->error = m->error[0] ? m->error : m->rival[0] ? m->rival : m->unchecked;
     return s;
 }

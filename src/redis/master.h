@@ -34,6 +34,7 @@ struct event_base;
 struct evdns_base;
 struct hist;
 struct master;
+struct place;
 
 enum master_state {
     MASTER_DOWN,       /* no link; the next try is set */
@@ -114,8 +115,12 @@ struct master_status {
     int64_t high_asked_ms;      /* when the question that `high` answers was sent; 0: never */
     const struct hist *trip_us; /* from a request's leaving to its answer */
     const char *run_id, *version;
-    const char *life;  /* that it was joined in last (life.h); "": none yet */
-    const char *error; /* the last one, or what cannot be checked there, in words; "" */
+    const char *life;          /* that it was joined in last (life.h); "": none yet */
+    const struct place *place; /* of this broker's name there */
+    const char *roll_veto;    /* why this quarantine ends by its time only; "": by roll call, too */
+    bool has_left;            /* it has taken MASTER_LEAVES */
+    const char *roll_missing; /* brokers that have not signed, with commas between */
+    const char *error;        /* the last one, or what cannot be checked there, in words; "" */
 };
 
 /* What a look at a server has found, beyond its status. The master owns the texts. */
@@ -140,10 +145,12 @@ struct master_setup {
     int64_t sentinel_timeout_ms; /* a master that Sentinels name counts for so long after it */
     const char *broker;          /* its id: no other broker has it */
     const char *settings;        /* what all brokers must agree on: see settings.h */
-    bool mirror;                 /* holds are plain keys too (R23); stands in `settings` */
-    int64_t max_reply;           /* bytes; a longer one ends the link */
-    int64_t max_in_flight;       /* items; more are turned away */
-    const char *client_name;     /* CLIENT SETNAME: people see who is connected */
+    const char *broker_name;     /* of each process that takes the place of the one before, too */
+    const char *brokers;   /* the names of all, of `settings`, with commas between; NULL: no list */
+    bool mirror;           /* holds are plain keys too (R23); stands in `settings` */
+    int64_t max_reply;     /* bytes; a longer one ends the link */
+    int64_t max_in_flight; /* items; more are turned away */
+    const char *client_name; /* CLIENT SETNAME: people see who is connected */
     /* Hears that the state has changed. Never runs inside a call of this header. */
     void (*on_state)(void *arg, struct master *, enum master_state old);
     /* Hears of a server that is only looked at; NULL: the server is to be used. The master connects
@@ -213,6 +220,14 @@ void master_activate(struct master *, int64_t base, bool force);
 /* Begins the quarantine that it is in anew, for all brokers. Does nothing in other states. */
 void master_prolong(struct master *);
 
+enum master_roll { MASTER_IS_HERE, MASTER_SIGNS, MASTER_LEAVES };
+/* Says under the name of this broker that it is here; in quarantine, that it signs; or that nothing
+ * comes from it any more (lua/roll.lua, which tells of token and left_ms). Its answer sets
+ * status.place and so on. Does nothing where there is no list of brokers, or the master is not
+ * joined. The master says by itself that this broker is here: behind each join, and twice a second.
+ */
+void master_roll(struct master *, enum master_roll, int64_t token, int64_t left_ms);
+
 /* Puts the settings of this broker in force on this master, as an administrator has said: it
  * refuses brokers with other settings from now on. Tries a master again that is refused for its
  * settings. */
@@ -233,6 +248,11 @@ const char *master_sentinels(struct master *, int64_t now_ms);
 static inline const char *master_status_name(const struct master_status *s)
 {
     return s->stalled ? "stalled" : master_state_name(s->state);
+}
+
+static inline bool master_state_is_joined(enum master_state s)
+{
+    return s == MASTER_QUARANTINE || s == MASTER_ACTIVE;
 }
 
 static inline bool master_state_votes(enum master_state s)

@@ -32,7 +32,7 @@ int64_t master_quarantine_ms(const struct master *m)
     return longer_ms + longer_ms * s->drift_ppm / 1000000 + 1000;
 }
 
-static void put_call(struct master *m, enum script script, int n_args)
+void master_put_call(struct master *m, enum script script, int n_args)
 {
     request_array(&m->out, 3 + n_args);
     buf_append(&m->out, m->head[script], (size_t)m->head_len[script]);
@@ -40,8 +40,7 @@ static void put_call(struct master *m, enum script script, int n_args)
     request_str(&m->out, m->run_id);
 }
 
-/* Returns whether the reply is an array of these types (i: integer, t: text) and `more` values. */
-static bool is_row(const struct reply *r, const char *types, int more)
+bool master_is_row(const struct reply *r, const char *types, int more)
 {
     if (r->values[0].type != REPLY_ARRAY || r->count != 1 + (int)strlen(types) + more)
         return false;
@@ -51,9 +50,7 @@ static bool is_row(const struct reply *r, const char *types, int more)
     return true;
 }
 
-/* Moves the master to the state that join.lua or activate.lua has answered. Returns -1 when that is
- * no state. */
-static int take_state(struct master *m, const struct reply_value *state, int64_t left_ms)
+int master_take_state(struct master *m, const struct reply_value *state, int64_t left_ms)
 {
     if (reply_is_text(&m->reply, state, "active")) {
         master_move(m, MASTER_ACTIVE);
@@ -81,10 +78,15 @@ static int on_activate(struct master *m)
         master_greet_again(m);
         return 0;
     }
-    if (!is_row(r, "iti", 0) || take_state(m, &r->values[2], r->values[3].integer) != 0)
+    if (!master_is_row(r, "iti", 0) ||
+        master_take_state(m, &r->values[2], r->values[3].integer) != 0)
         return -1;
-    if (m->state == MASTER_ACTIVE && master_life_is_over(m)) /* as was heard since it was asked */
+    if (m->state != MASTER_ACTIVE)
+        return 0;
+    if (master_life_is_over(m)) /* as was heard since it was asked */
         master_join(m);
+    else
+        master_roll_here(m);
     return 0;
 }
 
@@ -98,7 +100,7 @@ void master_activate(struct master *m, int64_t base, bool force)
         return;
     }
     master_batch_add(m, on_activate);
-    put_call(m, SCRIPT_ACTIVATE, 4);
+    master_put_call(m, SCRIPT_ACTIVATE, 4);
     request_int(&m->out, base);
     request_int(&m->out, force ? 1 : 0);
     request_text(&m->out, m->digest, SETTINGS_DIGEST_LEN);
@@ -125,7 +127,7 @@ void master_suspend(struct master *m)
     if (m->state == MASTER_ACTIVE)
         master_move(m, MASTER_QUARANTINE);
     master_batch_add(m, on_suspend);
-    put_call(m, SCRIPT_SUSPEND, 2);
+    master_put_call(m, SCRIPT_SUSPEND, 2);
     request_int(&m->out, ms);
     master_flush(m, m->heard_ms);
 }
@@ -178,7 +180,7 @@ static bool is_join_answer(struct master *m)
 {
     const struct reply *r = &m->reply;
 
-    return is_row(r, "ititi", master_count_lives(m)) && r->values[5].integer >= 0 &&
+    return master_is_row(r, "ititi", master_count_lives(m)) && r->values[5].integer >= 0 &&
            r->values[5].integer <= MASTER_TOKEN_MAX && master_are_lives(m, &r->values[6]);
 }
 
@@ -194,7 +196,7 @@ static void ask_join(struct master *m, master_reply_fn on_reply)
     const char *settings = m->setup.settings ? m->setup.settings : "";
 
     master_batch_add(m, on_reply);
-    put_call(m, SCRIPT_JOIN, 6 + 2 * master_count_lives(m));
+    master_put_call(m, SCRIPT_JOIN, 6 + 2 * master_count_lives(m));
     request_int(&m->out, master_quarantine_ms(m));
     request_str(&m->out, settings);
     request_int(&m->out, m->adopt ? 1 : 0);
@@ -232,8 +234,10 @@ static int on_join(struct master *m)
         ask_join(m, on_join);
         return 0;
     }
-    if (take_state(m, &r->values[2], r->values[3].integer) != 0)
+    if (master_take_state(m, &r->values[2], r->values[3].integer) != 0)
         return -1;
+    m->roll_veto[0] = m->roll_missing[0] = 0;
+    master_roll_here(m); /* before anything that is asked on this link */
     master_suspend(m);
     master_spread_lives(m);
     return 0;
@@ -293,7 +297,7 @@ int master_on_time(struct master *m)
 
     if (master_said_error(m))
         return 0;
-    if (!is_row(r, "tt", 0) ||
+    if (!master_is_row(r, "tt", 0) ||
         util_parse_int(reply_text(r, &r->values[1]), r->values[1].len, 1, SECONDS_MAX, &s) != 0 ||
         util_parse_int(reply_text(r, &r->values[2]), r->values[2].len, 0, 999999, &us) != 0)
         return -1;
@@ -343,5 +347,6 @@ void master_probe(struct master *m)
         request_str(&m->out, words[i]);
     master_put_life_fields(m);
     m->probing = true;
+    master_roll_here(m);
     master_flush(m, m->heard_ms);
 }

@@ -66,6 +66,8 @@ static int64_t backoff_max_ms(const struct master *m, int64_t now_ms)
 
 void master_link_close(struct master *m)
 {
+    if (master_is_joined(m))
+        place_broke(&m->place, clock_ms());
     m->links++;
     stream_close(&m->stream);
     event_del(&m->tick);

@@ -3,7 +3,7 @@
  * Between the files of master: master.c (its life), master_link.c (its link), master_greet.c (who
  * it is, scripts), master_run.c (which run of it, without a run id), master_judge.c (whether it may
  * be used), master_join.c (quarantine),
- * master_life.c (whether another server has served in its place),
+ * master_life.c (whether another server has served in its place), master_roll.c (the roll call),
  * master_ask.c (items), master_answer.c (replies), master_clock.c (its time and ours),
  * master_look.c (only looking), master_found.c (found by Sentinels).
  */
@@ -16,6 +16,7 @@
 #include "net/stream.h"
 #include "redis/life.h"
 #include "redis/master.h"
+#include "redis/place.h"
 #include "redis/sentinel.h"
 #include "redis/settings.h"
 #include "redis/skew.h"
@@ -121,7 +122,10 @@ struct master {
     int64_t quarantine_end_ms;
     struct life own, newest; /* that it was joined in; of its slot, that anybody has told */
     struct life told;        /* the newest, when the last join was sent */
-    char rival[256];         /* another server that was found in its place; "": none */
+    bool leaves;             /* MASTER_LEAVES has been said */
+    struct place place;      /* of this broker's name there */
+    char roll_veto[80], roll_missing[160];
+    char rival[256]; /* another server that was found in its place; "": none */
     int64_t probed_ms;
 
     struct master_batch *renewing, *early, *open; /* take more items of their script; NULL: none */
@@ -215,6 +219,17 @@ void master_disagree(struct master *, const char *how);
 void master_suspend(struct master *);
 /* Returns how long a quarantine lasts: longer than any lease that it may have forgotten. */
 int64_t master_quarantine_ms(const struct master *);
+
+/* Begins a call of a script without items with so many arguments, the run id first. */
+void master_put_call(struct master *, enum script, int n_args);
+/* Tells whether the reply is an array of these types (i: integer, t: text) and `more` values. */
+bool master_is_row(const struct reply *, const char *types, int more);
+/* Moves the master to the state that a script has answered. Returns -1 when that is no state. */
+int master_take_state(struct master *, const struct reply_value *state, int64_t left_ms);
+
+/* ---- master_roll.c ---- */
+/* Says that this broker is here, if there is a list of brokers. */
+void master_roll_here(struct master *);
 
 /* ---- master_life.c ---- */
 /* Writes the last arguments of a join: each master of the set, this one first, and its newest

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/util.h"
 #include "redis/master.h"
 #include "redis/round.h"
 
@@ -154,8 +155,11 @@ void quarantine_turn(struct quarantine *r, int64_t now_ms)
         const struct master_status *s = master_status(r->rounds->masters[i], now_ms);
         if (s->state != MASTER_QUARANTINE) {
             *rm = (struct quarantine_master){0};
+            rollcall_over(&r->roll, i);
             continue;
         }
+        if (rollcall_is_on(&r->roll))
+            next_ms = util_min(next_ms, rollcall_turn(&r->roll, i, now_ms));
         if (s->quarantine_left_ms > 0 && !rm->trusted) {
             *rm = (struct quarantine_master){0};
         } else {
@@ -185,6 +189,12 @@ const char *quarantine_trust(struct quarantine *r, const char *name, int64_t now
     return "there is no master of this name";
 }
 
+void quarantine_set_done(struct quarantine *r, int i, bool done)
+{
+    if (rollcall_set_done(&r->roll, i, done))
+        r->next_ms = 0;
+}
+
 void quarantine_on_state(struct quarantine *r)
 {
     r->next_ms = 0;
@@ -198,4 +208,5 @@ int64_t quarantine_next_ms(const struct quarantine *r)
 void quarantine_init(struct quarantine *r, struct rounds *b)
 {
     *r = (struct quarantine){.rounds = b};
+    rollcall_init(&r->roll, b);
 }

@@ -24,6 +24,8 @@
  * anew when the settings have been adopted: only what was granted before that can still be held, by
  * brokers that are refused from then on.
  *
+ * Beside this, all brokers together may end a quarantine earlier, by roll call (rollcall.h).
+ *
  * The master itself has the last word about the time (activate.lua), so that a broker whose clock
  * runs fast cannot end a quarantine early. Several brokers may do this side by side: the first
  * one's base counts, and each is good.
@@ -32,6 +34,7 @@
 #include <stdint.h>
 
 #include "redis/quorum.h"
+#include "redis/rollcall.h"
 
 struct rounds;
 
@@ -45,6 +48,7 @@ struct quarantine_master {
 
 struct quarantine {
     struct rounds *rounds;
+    struct rollcall roll;
     int64_t next_ms; /* INT64_MAX: no master is in quarantine */
     bool vetoed;
     struct quarantine_master masters[QUORUM_MASTERS_MAX];
@@ -52,6 +56,10 @@ struct quarantine {
 
 /* The rounds have all its masters, and outlive it. */
 void quarantine_init(struct quarantine *, struct rounds *);
+
+/* Whether all that this broker remembers stands on master i now (replant_is_done); before each
+ * turn, for a master in quarantine. */
+void quarantine_set_done(struct quarantine *, int i, bool done);
 
 /* The state of a master has changed: everything is looked at in the next turn. */
 void quarantine_on_state(struct quarantine *);

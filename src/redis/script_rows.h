@@ -28,4 +28,5 @@ SCRIPT(PEEK, peek, .items_max = ITEMS, .head = HEAD, .args = 1, .any_counts = tr
 SCRIPT(JOIN, join, .items_max = 0)
 SCRIPT(ACTIVATE, activate, .items_max = 0)
 SCRIPT(SUSPEND, suspend, .items_max = 0)
+SCRIPT(ROLL, roll, .items_max = 0)
 #undef SCRIPT

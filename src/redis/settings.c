@@ -40,6 +40,33 @@ static bool is_any_by_sentinels(const struct conf *conf)
     return false;
 }
 
+char *settings_brokers(const struct conf *conf)
+{
+    char *copy = util_strdup(conf->brokers), *names[CONF_BROKERS_MAX], *rest = copy, *name;
+    size_t n = 0;
+    struct buf text = {0};
+
+    while (rest && (name = strsep(&rest, CONF_HOSTS_BETWEEN)) != NULL)
+        if (*name && n < CONF_BROKERS_MAX)
+            names[n++] = name;
+    qsort(names, n, sizeof names[0], compare_texts);
+    for (size_t i = 0; i < n; i++)
+        if (i == 0 || strcmp(names[i], names[i - 1]) != 0)
+            buf_printf(&text, "%s%s", i > 0 ? "," : "", names[i]);
+    char *brokers = n > 0 ? util_memdup(buf_head(&text), buf_len(&text)) : NULL;
+    buf_fini(&text);
+    free(copy);
+    return brokers;
+}
+
+static void put_brokers(struct buf *text, const struct conf *conf)
+{
+    char *brokers = settings_brokers(conf);
+
+    buf_printf(text, " brokers=%s", brokers);
+    free(brokers);
+}
+
 /* Sorted: the order in the file is each broker's own. */
 char *settings_text(const struct conf *conf)
 {
@@ -63,6 +90,8 @@ char *settings_text(const struct conf *conf)
         buf_printf(&text, " mirror=yes");
     if (is_any_by_sentinels(conf)) /* likewise */
         buf_printf(&text, " sentinel_timeout=%" PRId64, conf->sentinel_timeout_ms);
+    if (conf->brokers)
+        put_brokers(&text, conf);
     char *settings = util_memdup(buf_head(&text), buf_len(&text));
     buf_fini(&text);
     return settings;

@@ -16,6 +16,9 @@ enum { SETTINGS_DIGEST_LEN = 16, SETTINGS_WORDS_MAX = 240 };
 /* Returns the text of this configuration, which the caller frees. It does not depend on the order
  * of the masters. */
 char *settings_text(const struct conf *);
+/* Returns the names of all brokers, sorted, with commas between, which the caller frees; NULL: this
+ * configuration has no list. */
+char *settings_brokers(const struct conf *);
 /* Writes a digest of the text: letters and digits. */
 void settings_digest(const char *text, char out[SETTINGS_DIGEST_LEN + 1]);
 /* Writes in words in which values `ours` differs from `theirs`: "max_lease 59000 here, 60000

@@ -97,3 +97,27 @@ void server_end_clients(struct server *s)
     client_fini(s->clients);
     s->clients = NULL;
 }
+
+static bool has_left(const struct server *s, int64_t now_ms)
+{
+    for (int i = 0; i < view_n_masters(&s->broker); i++) {
+        const struct master_status *m = view_master(&s->broker, i, now_ms).status;
+        if (master_state_is_joined(m->state) && !m->has_left)
+            return false;
+    }
+    return true;
+}
+
+void server_leave(struct server *s)
+{
+    int64_t now_ms = clock_ms(), end_ms = now_ms + s->conf.lock.request_timeout_ms;
+    struct view_levels levels = view_levels(&s->broker);
+
+    if (!s->brokers || view_is_asking(&s->broker))
+        return;
+    rollcall_leave(&s->quarantine.roll, levels.n_holds + levels.n_drop_in > 0, now_ms);
+    while (!has_left(s, now_ms) && now_ms < end_ms) {
+        server_turn(s, end_ms);
+        now_ms = clock_ms();
+    }
+}

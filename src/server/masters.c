@@ -60,6 +60,8 @@ static struct master_setup setup_of(struct server *s)
         .sentinel_timeout_ms = s->conf.sentinel_timeout_ms,
         .broker = s->id,
         .settings = s->settings,
+        .broker_name = s->conf.name,
+        .brokers = s->brokers,
         .mirror = s->conf.mirror,
         .max_reply = s->conf.max_master_reply,
         .max_in_flight = s->conf.max_master_inflight,
@@ -132,6 +134,7 @@ void server_start_masters(struct server *s)
     struct rounds *b = &s->broker.rounds;
 
     s->settings = settings_text(&s->conf);
+    s->brokers = settings_brokers(&s->conf);
     struct master_setup setup = setup_of(s);
     for (size_t i = 0; i < s->conf.master_count; i++) {
         char *identity = conf_master_identity(&s->conf.masters[i]);
@@ -162,6 +165,37 @@ void server_free_masters(struct server *s)
         subscriber_free(s->subscribers[i]);
         master_free(b->masters[i]);
     }
+}
+
+/* ---- quarantines ---- */
+
+/* A broker that is cut off goes on with a master that Sentinels have left, until their word is over
+ * (R17). */
+void server_begin_roll_call(struct server *s)
+{
+    int64_t longest_ms = s->conf.lock.max_lease_ms;
+
+    if (!s->brokers)
+        return;
+    for (size_t i = 0; i < s->conf.master_count; i++)
+        if (s->conf.masters[i].by_sentinels)
+            longest_ms = s->conf.lock.max_lease_ms + s->conf.sentinel_timeout_ms;
+    rollcall_begin(&s->quarantine.roll, longest_ms, s->conf.lock.drift_ppm);
+}
+
+void server_look_at_quarantines(struct server *s, int64_t now_ms)
+{
+    struct broker *b = &s->broker;
+    struct quarantine *q = &s->quarantine;
+    bool is_on = rollcall_is_on(&q->roll);
+
+    for (int i = 0; i < b->rounds.n && is_on; i++) {
+        if (master_status(b->rounds.masters[i], now_ms)->state == MASTER_QUARANTINE)
+            quarantine_set_done(q, i, replant_is_done(b, i, now_ms));
+    }
+    if (is_on && b->exchanged_ms)
+        rollcall_set_unsure(&q->roll, b->n_drop_in > 0 ? now_ms : b->exchanged_ms);
+    quarantine_turn(q, now_ms);
 }
 
 /* ---- readiness ---- */

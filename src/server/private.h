@@ -40,6 +40,7 @@ struct server {
     int64_t timer_ms; /* when it is set to ring; INT64_MAX: it is not */
 
     char id[BROKER_ID_LEN + 1];
+    char *brokers;  /* names of all brokers, with commas between; NULL: no list */
     char *settings; /* what all brokers in front of these masters must agree on */
     char client_name[BROKER_ID_LEN + 16];
     struct broker broker;
@@ -89,11 +90,18 @@ void server_look_at_drain(struct server *, int64_t now_ms);
 void server_end_clients(struct server *);
 /* Gives releases and undos that are under way the time to arrive. */
 void server_send_owed(struct server *);
+/* Tells the masters that nothing comes from this broker any more (safety R15); last of all. */
+void server_leave(struct server *);
 
 /* ---- masters.c ---- */
 void server_start_masters(struct server *);
 void server_configure_masters(struct server *);
 void server_free_masters(struct server *);
+/* Where there is a list of brokers, quarantines may end by roll call. */
+void server_begin_roll_call(struct server *);
+/* Ends quarantines (redis/quarantine), by what stands on the masters of what this broker remembers.
+ */
+void server_look_at_quarantines(struct server *, int64_t now_ms);
 /* While all masters have much to do for us, waits a moment for one of them to answer. What clients
  * say meanwhile would only queue up there; read later, it is read in larger lots, and takes fewer
  * turns, wake-ups and calls. */

@@ -82,7 +82,7 @@ static void run_periodic(struct server *s, int64_t now_ms)
         server_log_ready(s, now_ms); /* nothing changes, which would be logged, when none comes */
         server_begin_to_accept(s);
     }
-    quarantine_turn(&s->quarantine, now_ms);
+    server_look_at_quarantines(s, now_ms);
     if (now_ms >= s->second_ms)
         run_each_second(s, now_ms);
     if (s->watchdog_ms && now_ms >= s->watchdog_due_ms) {
@@ -288,6 +288,7 @@ struct server *server_new(const struct server_setup *setup, struct conf *conf, c
     s->listeners = listener_new(s->base, client_accept, s->clients);
     server_start_masters(s);
     quarantine_init(&s->quarantine, &s->broker.rounds);
+    server_begin_roll_call(s);
     log_info("server", "holdfastd %s broker=%s pid=%ld masters=%zu", stats_version(), s->id,
              (long)getpid(), s->conf.master_count);
     /* Last: whoever connects from now on is served. */
@@ -318,6 +319,7 @@ void server_free(struct server *s)
     s->http = NULL;
     server_end_clients(s);
     server_send_owed(s);
+    server_leave(s);
     rounds_close(&s->broker.rounds);
     server_free_masters(s);
     dropin_close(s->dropin, clock_ms());
@@ -343,6 +345,7 @@ void server_free(struct server *s)
     users_fini();
     tls_context_free(s->tls);
     free(s->settings);
+    free(s->brokers);
     free(s);
 }
 

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "redis/life.h"
+#include "redis/place.h"
 #include "redis/settings.h"
 #include "redis/skew.h"
 #include "sim_time.h"
@@ -32,7 +33,7 @@ enum {
     REFUSED_MS = 1000
 };
 
-enum packet_kind { HELLO, JOIN, HIGH, PROBE, ACTIVATE, SUSPEND, ITEMS, BREAK, CALL };
+enum packet_kind { HELLO, JOIN, HIGH, PROBE, ACTIVATE, SUSPEND, ROLL, ITEMS, BREAK, CALL };
 
 struct fake_conn {
     LIST_ENTRY(fake_conn) of_server;
@@ -94,7 +95,9 @@ struct master {
     int n_items;
     char run_id[FAKE_RUN_ID_LEN + 1], name[16], error[96], reason[48];
     char digest[SETTINGS_DIGEST_LEN + 1], disagreement[128]; /* as in master_private.h */
-    bool adopt, probing;
+    struct place place;                                      /* as in master_roll.c */
+    char roll_veto[80], roll_missing[160];
+    bool adopt, probing, leaves;
     int64_t probed_us;
     struct master_status status;
 };
@@ -104,6 +107,7 @@ static LIST_HEAD(, master) masters = LIST_HEAD_INITIALIZER(masters);
 static void drop_link(struct master *m, const char *why);
 static void close_link(struct master *m);
 static bool life_is_over(const struct master *m);
+static void join(struct master *m);
 static void on_retry(void *arg);
 static void arrive(void *arg);
 static void arrive_back(void *arg);
@@ -659,6 +663,30 @@ static void join(struct master *m)
     ask_how(m, JOIN);
 }
 
+void master_roll(struct master *m, enum master_roll what, int64_t token, int64_t left_ms)
+{
+    static const char *const words[] = {"here", "sign", "leave"};
+    bool is_in = m->state == MASTER_ACTIVE || m->state == MASTER_QUARANTINE;
+    if (!m->setup.brokers || !is_in || m->leaves)
+        return;
+    if (what == MASTER_SIGNS && life_is_over(m)) {
+        join(m);
+        return;
+    }
+    m->leaves = what == MASTER_LEAVES;
+    struct batch *b = ask_self(m, ROLL, SCRIPT_ROLL);
+    const char *const texts[] = {
+        m->run_id, m->name, m->own.text, m->digest, m->setup.broker_name, m->setup.broker};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        push_arg(b->packet, texts[i]);
+    push_int(b->packet, m->last_call);
+    push_arg(b->packet, words[what]);
+    push_int(b->packet, token);
+    push_int(b->packet, left_ms);
+    push_arg(b->packet, m->setup.brokers);
+    master_flush(m, 0);
+}
+
 static void probe(struct master *m)
 {
     struct batch *b = ask_self(m, PROBE, SCRIPT_JOIN);
@@ -670,6 +698,7 @@ static void probe(struct master *m)
     }
     m->probing = true;
     m->probed_us = sim_now_us();
+    master_roll(m, MASTER_IS_HERE, 0, 0);
     master_flush(m, 0);
 }
 
@@ -899,6 +928,31 @@ static bool agrees(struct master *m, const struct fake_reply *r)
     return false;
 }
 
+static void take_roll(struct master *m, const struct batch *b, const struct fake_reply *r)
+{
+    if (m->leaves)
+        return;
+    if (m->state != MASTER_ACTIVE && m->state != MASTER_QUARANTINE)
+        return;
+    const struct fake_value *v = r->values;
+    struct place_told told = {.record = v[2].text,
+                              .len = strlen(v[2].text),
+                              .is_active = strcmp(v[0].text, "active") == 0,
+                              .asked_ms = (b->sent_us + m->link.local_us) / 1000,
+                              .heard_ms = local_ms(m)};
+    bool is_record = place_take(&m->place, m->setup.broker, &told, &m->own);
+    assert(is_record);
+    (void)is_record;
+    snprintf(m->roll_veto, sizeof m->roll_veto, "%s", v[3].text);
+    snprintf(m->roll_missing, sizeof m->roll_missing, "%s", v[4].text);
+    if (m->state == MASTER_QUARANTINE)
+        take_state(m, r);
+    else if (!told.is_active)
+        join(m);
+    if (m->state == MASTER_ACTIVE && life_is_over(m))
+        join(m);
+}
+
 static void take_greeting(struct master *m, const struct batch *b, const struct fake_packet *p)
 {
     m->probing &= b->kind != PROBE;
@@ -914,7 +968,8 @@ static void take_greeting(struct master *m, const struct batch *b, const struct 
         return;
     }
     if (p->reply.error[0]) {
-        if (b->kind == JOIN)
+        if (b->kind == JOIN || (b->kind == ROLL && strncmp(p->reply.error, "STRANGER", 8) != 0 &&
+                                strncmp(p->reply.error, "SETTINGS", 8) != 0))
             drop_link(m, p->reply.error);
         else
             take_error(m, p->reply.error);
@@ -925,7 +980,9 @@ static void take_greeting(struct master *m, const struct batch *b, const struct 
     (void)take_time(m, b, &p->reply);
     if (b->kind == SUSPEND)
         m->suspend_owed_us = 0;
-    if (b->kind == HIGH || b->kind == PROBE) {
+    if (b->kind == ROLL) {
+        take_roll(m, b, &p->reply);
+    } else if (b->kind == HIGH || b->kind == PROBE) {
         take_how(m, b->kind, &p->reply, b->sent_us);
     } else if (b->kind == JOIN || m->state == MASTER_QUARANTINE) {
         if (b->kind == JOIN) {
@@ -937,6 +994,12 @@ static void take_greeting(struct master *m, const struct batch *b, const struct 
             return;
         }
         take_state(m, &p->reply);
+        if (b->kind == JOIN) {
+            m->roll_veto[0] = m->roll_missing[0] = '\0';
+            master_roll(m, MASTER_IS_HERE, 0, 0);
+        }
+        if (b->kind == ACTIVATE && m->state == MASTER_ACTIVE)
+            master_roll(m, MASTER_IS_HERE, 0, 0);
         if (life_is_over(m))
             end_life(m);
         spread_lives(m);
@@ -1087,6 +1150,8 @@ static void bury(struct master *m)
 static void close_link(struct master *m)
 {
     m->probing = false;
+    if (m->state == MASTER_ACTIVE || m->state == MASTER_QUARANTINE)
+        place_broke(&m->place, local_ms(m));
     bury(m);
     sim_cancel(m->tick);
     m->tick = NULL;
@@ -1225,6 +1290,9 @@ const struct master_status *master_status(struct master *m, int64_t now_ms)
     s->stalled = is_stalled(m);
     s->run_id = m->run_id;
     s->life = m->own.text;
+    s->place = &m->place;
+    s->roll_veto = m->roll_veto;
+    s->roll_missing = m->roll_missing;
     s->version = "fake";
     s->error = m->error;
     return s;

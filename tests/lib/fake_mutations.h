@@ -37,6 +37,9 @@ enum fake_mutation {
     FAKE_FLOOR_IS_HOLD,   /* two holds that were asked for with the same floor are one */
     FAKE_HEALS_ANY,       /* a change goes over another hold than the one that it was made of */
     FAKE_LIVES_FORGOTTEN, /* nobody remembers that another server stood in for one */
+    FAKE_ONE_UNSIGNED,    /* a quarantine ends though one broker has not signed */
+    FAKE_NO_HIGHEST,      /* ... and tokens go on from anywhere */
+    FAKE_NAME_TWICE,      /* who had a name before goes on */
     /* in what is known of Sentinels: fake_sentinels.c, fake_master.c */
     FAKE_WORDS_FOR_EVER,        /* a master counts however long nobody has named it */
     FAKE_PROMOTED_IS_RESTARTED, /* its quarantine is no longer than that of a restarted one */
@@ -47,6 +50,8 @@ enum fake_mutation {
     FAKE_TOLD_LATE,
     FAKE_IDS_TWICE,
     FAKE_NO_UNDO,
+    FAKE_SIGNS_FIRST,        /* before what it remembers has been planted */
+    FAKE_SHORT_MEMORY,       /* though it has just begun */
     FAKE_FORMER_LIFE,        /* a master that has forgotten what it said is believed all the same */
     FAKE_REPLY_OF_GUESS,     /* drop-in: the reply of a run that the masters have refused */
     FAKE_PUBLISH_FIRST,      /* before they have confirmed it */

@@ -555,6 +555,27 @@ static int add_digest(char **args, int n)
     return n + 1;
 }
 
+/* The digest of a roll call stands behind the life. */
+static int add_roll_digest(char **args, int n)
+{
+    for (int i = n; i > 3; i--)
+        args[i] = args[i - 1];
+    args[3] = settings;
+    return n + 1;
+}
+
+/* Takes the time out of the record that roll.lua has answered, behind its last "_". */
+static void hide_time(char *out)
+{
+    char *record = strchr(out, ' ');
+    record = record ? strchr(record + 1, ' ') : NULL;
+    char *end = record ? strchr(record + 1, ' ') : NULL, *time = end;
+    while (time > record && *time != '_')
+        time--;
+    if (time > record)
+        memmove(time, end, strlen(end) + 1);
+}
+
 /* script names deadline args... */
 static void run_script(const struct side *s, enum script script, char **w, int n, char *out)
 {
@@ -589,7 +610,7 @@ static void run_script(const struct side *s, enum script script, char **w, int n
         }
         n_args++;
     }
-    for (int i = 0; script == SCRIPT_JOIN && i < n_args; i++) {
+    for (int i = 0; (script == SCRIPT_JOIN || script == SCRIPT_ROLL) && i < n_args; i++) {
         for (char *p = strchr(args[i], '_'); p; p = strchr(p, '_'))
             *p = ' ';
     }
@@ -599,6 +620,8 @@ static void run_script(const struct side *s, enum script script, char **w, int n
         n_args = add_digest(args, n_args);
     else if (script == SCRIPT_ACTIVATE)
         args[n_args++] = settings;
+    else if (script == SCRIPT_ROLL)
+        n_args = add_roll_digest(args, n_args);
     if (script == SCRIPT_ACQUIRE)
         acquire(s, n_keys, key_list, args, out);
     else if (script == SCRIPT_EXCHANGE)
@@ -609,6 +632,8 @@ static void run_script(const struct side *s, enum script script, char **w, int n
         renew(s, n_keys, key_list, args, out);
     else
         s->eval(script, n_keys, key_list, n_args, args, out);
+    if (script == SCRIPT_ROLL)
+        hide_time(out);
 }
 
 void side_step(const struct side *s, const char *line, char out[SIDE_TEXT])

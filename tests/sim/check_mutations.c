@@ -21,10 +21,10 @@ struct finder {
     const char *name;
     bool by_chance;
 };
-static const struct finder native[] = {{"check_forced", false},   {"check_renew", false},
-                                       {"check_restart", false},  {"check_outage", false},
-                                       {"check_settings", false}, {"check_sentinel", false},
-                                       {"check_random", true},    {NULL, false}};
+static const struct finder native[] = {
+    {"check_forced", false},   {"check_renew", false},    {"check_restart", false},
+    {"check_outage", false},   {"check_settings", false}, {"check_sentinel", false},
+    {"check_rollcall", false}, {"check_random", true},    {NULL, false}};
 static const struct finder drop_in[] = {
     {"check_exchange", false}, {"check_call", false}, {"check_dropin", true}, {NULL, false}};
 static char directory[1000];

@@ -15,6 +15,8 @@
 #include "lock/broker_state.h"
 #include "lock/release.h"
 #include "lock/renew.h"
+#include "lock/replant.h"
+#include "redis/place.h"
 #include "redis/quorum.h"
 #include "redis/round.h"
 
@@ -41,6 +43,19 @@ __typeof__(exchange_undo) __real_exchange_undo, __wrap_exchange_undo;
 __typeof__(exchange_judge) __real_exchange_judge, __wrap_exchange_judge;
 __typeof__(exchange_count_may_have_done) __real_exchange_count_may_have_done,
     __wrap_exchange_count_may_have_done;
+
+__typeof__(replant_is_done) __real_replant_is_done, __wrap_replant_is_done;
+__typeof__(place_complete_ms) __real_place_complete_ms, __wrap_place_complete_ms;
+
+bool __wrap_replant_is_done(const struct broker *b, int i, int64_t now_ms)
+{
+    return fake_mutation == FAKE_SIGNS_FIRST || __real_replant_is_done(b, i, now_ms);
+}
+
+int64_t __wrap_place_complete_ms(const struct place *p, int64_t memory_ms)
+{
+    return fake_mutation == FAKE_SHORT_MEMORY ? 0 : __real_place_complete_ms(p, memory_ms);
+}
 
 /* A majority of those that could be asked. Every quorum is part of a round. */
 enum quorum_state __wrap_quorum_state(const struct quorum *q)

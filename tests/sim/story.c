@@ -8,6 +8,7 @@
 #include <string.h>
 
 struct world_conf story_conf;
+static const char *brokers, *broker_names[WORLD_BROKERS];
 
 static void conf_begin(int n_servers, int n_brokers)
 {
@@ -16,7 +17,16 @@ static void conf_begin(int n_servers, int n_brokers)
     world_defaults(&story_conf, 1);
     story_conf.n_servers = n_servers;
     story_conf.n_brokers = n_brokers;
+    story_conf.brokers = brokers;
+    memcpy(story_conf.names, broker_names, sizeof story_conf.names);
     fake_net = (struct fake_net){.latency_min_us = 1000, .latency_max_us = 1000};
+}
+
+void story_list(const char *list, const char *const *names)
+{
+    brokers = list;
+    for (int i = 0; i < WORLD_BROKERS; i++)
+        broker_names[i] = names ? names[i] : NULL;
 }
 
 void story_begin_as(int n_servers, const struct world_view *views, int n_views, const char *owners)

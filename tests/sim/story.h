@@ -9,6 +9,9 @@
 
 extern struct world_conf story_conf; /* of the world that story_begin() has made */
 
+/* The worlds of the stories that follow have a list of brokers (safety R15); names: NULL, or one
+ * for each broker. */
+void story_list(const char *brokers, const char *const *names);
 /* A world with these, all masters active; SIM_MUTATION as in check_random.c. For each letter of
  * `owners` there is an application of this owner: the first at broker 0, the second at broker 1,
  * and so on; where there are not so many, at the last one. */

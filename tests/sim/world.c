@@ -20,6 +20,7 @@
 #include "command/command.h"
 #include "command/handlers.h"
 #include "history.h"
+#include "lock/replant.h"
 #include "session/pubsub.h"
 #include "stats/stats.h"
 #include "wheel_check.h"
@@ -436,6 +437,18 @@ static void listen(struct world_broker *wb, int i, int64_t now_ms)
         broker_listens(&wb->b, i, since_ms, now_ms, now_ms);
 }
 
+static void look_at_quarantine(struct world_broker *wb, int64_t now_ms)
+{
+    for (int i = 0; i < wb->n_masters; i++) {
+        if (master_status(wb->masters[i], now_ms)->state == MASTER_QUARANTINE)
+            quarantine_set_done(&wb->quarantine, i, replant_is_done(&wb->b, i, now_ms));
+    }
+    if (wb->b.exchanged_ms)
+        rollcall_set_unsure(&wb->quarantine.roll,
+                            wb->b.n_drop_in > 0 ? now_ms : wb->b.exchanged_ms);
+    quarantine_turn(&wb->quarantine, now_ms);
+}
+
 static void turn(void *arg)
 {
     struct world_broker *wb = arg;
@@ -452,7 +465,7 @@ static void turn(void *arg)
     }
     if (now_ms - wb->expected_ms > PAUSE_LIMIT_MS)
         broker_check_promises(&wb->b, now_ms);
-    quarantine_turn(&wb->quarantine, now_ms);
+    look_at_quarantine(wb, now_ms);
     rounds_set_wall(&wb->b.rounds, wall_epoch_ms + sim_now_us() / 1000 + wb->wall_skew_ms, now_ms);
     broker_turn(&wb->b, now_ms);
     pubsub_turn(now_ms);
@@ -509,6 +522,9 @@ void world_broker_start(int index)
     wb->local_us = sim_random(1000000) * 1000;
     wb->wall_skew_ms = sim_between(-conf->wall_skew_ms / 2, conf->wall_skew_ms / 2);
     snprintf(id, sizeof id, "b%d", world.n_brokers_made++);
+    snprintf(wb->name, sizeof wb->name, "b%d", index);
+    if (conf->names[index])
+        snprintf(wb->name, sizeof wb->name, "%s", conf->names[index]);
     int64_t now_ms = world_local_ms(wb);
     broker_init(&wb->b, &conf->broker, id, (uint64_t)sim_random(INT64_MAX), now_ms);
     rounds_set_wall(&wb->b.rounds, wall_epoch_ms + sim_now_us() / 1000 + wb->wall_skew_ms, now_ms);
@@ -520,6 +536,8 @@ void world_broker_start(int index)
         .drift_ppm = conf->broker.drift_ppm,
         .broker = wb->b.id,
         .settings = view->settings ? view->settings : "sim",
+        .broker_name = wb->name,
+        .brokers = conf->brokers,
         .on_state = on_state,
         .arg = wb,
     };
@@ -541,6 +559,8 @@ void world_broker_start(int index)
         master_start(wb->masters[n]);
     }
     quarantine_init(&wb->quarantine, &wb->b.rounds);
+    if (conf->brokers)
+        rollcall_begin(&wb->quarantine.roll, conf->broker.max_lease_ms, conf->broker.drift_ppm);
     wb->dropin = dropin_new(&wb->b, &(struct dropin_conf){.max_hold_ms = 86400000});
     wb->expected_ms = now_ms;
     wake(wb);
@@ -565,6 +585,20 @@ void world_broker_kill(int index)
     sim_cancel(wb->turn);
     sim_cancel(wb->timer);
     wb->alive = false;
+}
+
+void world_broker_leave(int index)
+{
+    struct world_broker *wb = &world.brokers[index];
+    log_trace("world", "broker %d leaves", index);
+    for (int i = 0; i < WORLD_APPS; i++) {
+        if (world.apps[i].connected && world.apps[i].broker == wb)
+            world_close(i, true);
+    }
+    world_run_ms(world.conf.broker.request_timeout_ms);
+    rollcall_leave(&wb->quarantine.roll, wb->b.n_holds + wb->b.n_drop_in > 0, world_local_ms(wb));
+    world_run_ms(world.conf.broker.request_timeout_ms);
+    world_broker_kill(index);
 }
 
 void world_broker_pause(int index, bool paused)

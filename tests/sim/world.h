@@ -38,6 +38,8 @@ struct world_conf {
     int64_t quarantine_ms;            /* as in struct master_setup */
     struct fake_sentinels *sentinels; /* of the first master; NULL: it is at its home */
     int64_t wall_skew_ms;             /* how far apart the brokers' wall clocks may be */
+    const char *brokers;              /* the names of all, "b0,b1"; NULL: no roll call */
+    const char *names[WORLD_BROKERS]; /* NULL: "b" and the index */
     bool kinds;                       /* readers and permits too; see world_kind() */
     struct world_view views[WORLD_BROKERS];
     /* Each reply, and each message of a channel, as it comes; may be NULL. */
@@ -101,7 +103,7 @@ struct world_broker {
     int n_masters;
     int64_t local_us, wall_skew_ms, expected_ms;
     int64_t heard_ms[WORLD_SERVERS]; /* when its ear was last proved to be open */
-    char channel[48];
+    char channel[48], name[8];
     struct sim_event *turn, *timer;
 };
 
@@ -140,6 +142,7 @@ const char *world_push(int app);
 
 /* ---- brokers ---- */
 void world_broker_kill(int broker);
+void world_broker_leave(int broker); /* ends cleanly */
 void world_broker_start(int broker); /* a new one, in the place of one that was killed */
 void world_broker_pause(int broker, bool paused);
 /* It has been asked for something outside of its turn. */

@@ -759,6 +759,11 @@ START_TEST(cross_checks)
                  "x.ini:2: lease (1m30s) must not be longer than max_lease (1m)\n");
     expect_check("[holdfast]\nmax_lease=20s" ONE_MASTER, -1,
                  "x.ini:2: lease (30s) must not be longer than max_lease (20s)\n");
+    expect_check("[holdfast]\nbrokers=a, broker" ONE_MASTER, 0, "");
+    expect_check("[holdfast]\nname=c\nbrokers=a b" ONE_MASTER, -1,
+                 "x.ini:2: name (c) must be one of those in brokers (a b)\n");
+    expect_check("[holdfast]\nbrokers=a b" ONE_MASTER, -1,
+                 "x.ini:2: name (broker) must be one of those in brokers (a b)\n");
     expect_check("[holdfast]\nmin_validity=10s" ONE_MASTER, -1,
                  "x.ini:2: min_validity (10s) must be shorter than a third of lease (30s)\n");
     expect_check("[holdfast]\nmin_validity=9999ms" ONE_MASTER, 0, "");
@@ -1058,7 +1063,7 @@ static void option_facts(const struct conf_option *opt, char *out, size_t size)
 {
     char min[CONF_VALUE_MAX], max[CONF_VALUE_MAX], names[256] = "";
     bool numeric = opt->type != CONF_ENUM && opt->type != CONF_LISTEN && opt->type != CONF_PATH &&
-                   opt->type != CONF_HOSTS;
+                   opt->type != CONF_HOSTS && opt->type != CONF_NAMES;
     struct conf conf;
 
     conf_init(&conf);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "redis/master.h"
+#include "redis/place.h"
 #include "redis/round.h"
 #include "suite.h"
 
@@ -21,6 +22,10 @@ struct master {
     bool forced;
     int prolonged;
     const char *disagrees;
+    struct place place;
+    int rolls;
+    enum master_roll what; /* the last time */
+    int64_t token;
 };
 
 static struct master masters[MASTERS];
@@ -55,6 +60,14 @@ const char *master_disagrees(const struct master *m)
 void master_prolong(struct master *m)
 {
     m->prolonged++;
+}
+
+void master_roll(struct master *m, enum master_roll what, int64_t token, int64_t left_ms)
+{
+    (void)left_ms;
+    m->rolls++;
+    m->what = what;
+    m->token = token;
 }
 
 void master_ask_high(struct master *m)
@@ -433,6 +446,161 @@ START_TEST(trust_after_a_veto)
 }
 END_TEST
 
+/* ---- the roll call ---- */
+
+enum { MEMORY_MS = 1000 + 5 + 1000 };
+
+/* With a list of brokers; this one has had its place at all masters since so long. */
+static void begin_roll(int n, int64_t since_ms)
+{
+    begin(n);
+    rollcall_begin(&quarantine.roll, 1000, 5000);
+    for (int i = 0; i < n; i++) {
+        struct master_status *s = &masters[i].status;
+        s->place = &masters[i].place;
+        s->life = "1 x";
+        s->roll_veto = s->roll_missing = "";
+        masters[i].place = (struct place){.is_ours = true,
+                                          .life = {"1 x"},
+                                          .since_ms = now_ms - since_ms,
+                                          .whole_ms = now_ms - since_ms,
+                                          .asked_ms = now_ms,
+                                          .left_ms = -1};
+    }
+}
+
+/* It has begun another life, in which it has told that the place is still ours. */
+static void lose(int i)
+{
+    put_in_quarantine(i, 60000);
+    masters[i].status.life = "2 y";
+    strcpy(masters[i].place.life.text, "2 y");
+    masters[i].place.joined_ms = masters[i].place.asked_ms = now_ms;
+    masters[i].what = MASTER_IS_HERE;
+}
+
+static bool signs(int i, int64_t within_ms)
+{
+    quarantine_set_done(&quarantine, i, true);
+    pass(within_ms);
+    return masters[i].what == MASTER_SIGNS;
+}
+
+START_TEST(signs_when_all_is_there)
+{
+    begin_roll(1, MEMORY_MS);
+    lose(0);
+    pass(500);
+    ck_assert_int_eq(masters[0].what, MASTER_IS_HERE);
+    says(0, (int64_t)1 << 50, 1);
+    ck_assert(signs(0, 100));
+    ck_assert_int_eq(masters[0].token, (int64_t)1 << 50);
+    ck_assert_int_eq(masters[0].activated, 0);
+    finish();
+}
+END_TEST
+
+START_TEST(signs_not_with_a_short_memory)
+{
+    begin_roll(1, MEMORY_MS - 1000);
+    lose(0);
+    ck_assert(!signs(0, 900));
+    ck_assert(signs(0, 500));
+    finish();
+}
+END_TEST
+
+/* The one before has left: it knew for how long somebody could rely on it. */
+START_TEST(signs_after_a_clean_leave)
+{
+    begin_roll(1, 100);
+    masters[0].place.left_ms = _i;
+    masters[0].place.token = (int64_t)1 << 51;
+    lose(0);
+    ck_assert_int_eq(signs(0, 300), _i == 0);
+    if (_i == 0)
+        ck_assert_int_eq(masters[0].token, (int64_t)1 << 51);
+    finish();
+}
+END_TEST
+
+/* It has come to it only in this life. */
+START_TEST(signs_not_as_a_stranger)
+{
+    begin_roll(1, MEMORY_MS);
+    lose(0);
+    masters[0].place.whole_ms = INT64_MAX;
+    ck_assert(!signs(0, 5000));
+    finish();
+}
+END_TEST
+
+START_TEST(signs_not_without_its_name)
+{
+    begin_roll(3, MEMORY_MS);
+    lose(0);
+    masters[2].place.is_lost = true;
+    masters[1].place.asked_ms = masters[2].place.asked_ms = now_ms;
+    ck_assert(!signs(0, 5000));
+    finish();
+}
+END_TEST
+
+/* The others are asked whether the name is still ours, and two of three have to say so. */
+START_TEST(signs_when_the_others_have_said_so)
+{
+    begin_roll(3, MEMORY_MS);
+    now_ms += 100;
+    lose(0);
+    ck_assert(!signs(0, 500));
+    ck_assert_int_gt(masters[1].rolls, 0);
+    masters[1].place.asked_ms = now_ms;
+    ck_assert(!signs(0, 500));
+    masters[2].place.asked_ms = now_ms;
+    ck_assert(signs(0, 500));
+    finish();
+}
+END_TEST
+
+/* One is down, which may know of another process; or it has been lost, too. */
+START_TEST(signs_when_nobody_may_know_better)
+{
+    begin_roll(3, MEMORY_MS);
+    now_ms += 100;
+    lose(0);
+    put(1, MASTER_DOWN);
+    masters[2].place.asked_ms = now_ms;
+    ck_assert(!signs(0, 500));
+    lose(1);
+    ck_assert(signs(0, 500));
+    ck_assert_int_eq(masters[1].what, MASTER_IS_HERE);
+    masters[2].place.asked_ms = now_ms;
+    ck_assert(signs(1, 500));
+    finish();
+}
+END_TEST
+
+START_TEST(signs_not_what_only_masters_remember)
+{
+    begin_roll(1, MEMORY_MS);
+    lose(0);
+    rollcall_set_unsure(&quarantine.roll, now_ms);
+    ck_assert(!signs(0, MEMORY_MS - 200));
+    ck_assert(signs(0, 500));
+    finish();
+}
+END_TEST
+
+START_TEST(signs_not_against_a_veto)
+{
+    begin_roll(1, MEMORY_MS);
+    lose(0);
+    masters[0].status.roll_veto = "two brokers have the name b";
+    ck_assert(!signs(0, 5000));
+    finish();
+}
+END_TEST
+
 static Suite *quarantine_suite(void)
 {
     Suite *s = suite_create("quarantine");
@@ -453,6 +621,16 @@ static Suite *quarantine_suite(void)
     tcase_add_test(c, trust_does_not_wait_for_other_quarantines);
     tcase_add_test(c, a_veto_keeps_all_in_quarantine);
     tcase_add_test(c, trust_after_a_veto);
+    tcase_add_test(c, signs_when_all_is_there);
+    tcase_add_test(c, signs_not_with_a_short_memory);
+    tcase_add_loop_test(c, signs_after_a_clean_leave, 0, 1);
+    tcase_add_loop_test(c, signs_after_a_clean_leave, 900, 901);
+    tcase_add_test(c, signs_not_as_a_stranger);
+    tcase_add_test(c, signs_not_without_its_name);
+    tcase_add_test(c, signs_when_the_others_have_said_so);
+    tcase_add_test(c, signs_when_nobody_may_know_better);
+    tcase_add_test(c, signs_not_what_only_masters_remember);
+    tcase_add_test(c, signs_not_against_a_veto);
     suite_add_tcase(s, c);
     return s;
 }

@@ -39,6 +39,12 @@ START_TEST(the_text)
     char *text = settings_text(&conf);
     ck_assert_ptr_nonnull(strstr(text, "sock/0 mirror=yes"));
     free(text);
+    static char brokers[] = "b, c,a b";
+    conf.mirror = false;
+    conf.brokers = brokers;
+    text = settings_text(&conf);
+    ck_assert_ptr_nonnull(strstr(text, "sock/0 brokers=a,b,c"));
+    free(text);
 }
 END_TEST
 

@@ -7,6 +7,7 @@
 -- Reply  {time, state, left}
 -- Twice  a repeat changes nothing, and base never goes back.
 --@ now.lua
+--@ end_quarantine.lua
 local RUN, BASE, FORCE, DIGEST = ARGV[1], tonumber(ARGV[2]), ARGV[3] == '1', ARGV[4]
 local mark = redis.call('HMGET', 'holdfast:master', 'run_id', 'state', 'until', 'base', 'digest')
 local run_id, state, till, base, digest = unpack(mark)
@@ -20,10 +21,7 @@ if state ~= 'active' then
     left = FORCE and 0 or math.max(0, tonumber(till) - now)
     if left == 0 then
         state = 'active'
-        redis.call('HSET', 'holdfast:master', 'state', state)
-        if BASE > (tonumber(base) or 0) then
-            redis.call('HSET', 'holdfast:master', 'base', ARGV[2])
-        end
+        end_quarantine(BASE, base)
     end
 end
 return {now, state, left}

@@ -40,7 +40,7 @@ local MOST, AHEAD_MS = 9007199254740992, 7200000
 
 local run_id, state, till, settings, promoted = unpack(
     redis.call('HMGET', 'holdfast:master', 'run_id', 'state', 'until', 'settings', 'promoted'))
-local high, lives, lost = 0, {}, {}
+local high, lives, lost, roll = 0, {}, {}, {}
 local all = redis.call('HGETALL', 'holdfast:master')
 for i = 1, #all, 2 do
     local field, value = all[i], all[i + 1]
@@ -53,6 +53,8 @@ for i = 1, #all, 2 do
         redis.call('HDEL', 'holdfast:master', field)
     elseif field:match('^life:') then
         lives[field] = value
+    elseif field == 'veto' or field:match('^broker:') or field:match('^left:') or field:match('^sign:') then
+        roll[#roll + 1] = field
     end
 end
 
@@ -103,7 +105,15 @@ local function write(...)
     settings = SETTINGS
 end
 
+-- Forgets what brokers have said under their names (roll.lua): to another life, or under another list of them.
+local function clear_roll()
+    for i = 1, #roll do
+        redis.call('HDEL', 'holdfast:master', roll[i])
+    end
+end
+
 if was_another then
+    clear_roll()
     local ends = now + QUARANTINE
     if state == 'quarantine' then -- of the run before
         ends = math.max(ends, tonumber(till))
@@ -112,7 +122,11 @@ if was_another then
     write('run_id', RUN, 'state', state, 'until', string.format('%.0f', till), 'about', ABOUT, 'promoted', PROMOTED)
     set_life(OWN, string.format('%.0f ', math.max(number(own), number(heard)) + 1) .. RUN)
 elseif FORCE and settings ~= SETTINGS then
+    clear_roll()
     write()
+    if state ~= 'active' then
+        redis.call('HSET', 'holdfast:master', 'veto', 'its settings are new')
+    end
 end
 local left = state ~= 'active' and math.max(0, tonumber(till) - now) or 0
 local reply = {now, state, left, settings, high}

@@ -17,5 +17,6 @@ if state ~= 'active' then
 end
 -- HDEL comes first: behind it a full server takes the mark as well.
 redis.call('HDEL', 'holdfast:master', 'ready')
-redis.call('HSET', 'holdfast:master', 'state', 'quarantine', 'until', string.format('%.0f', till))
+redis.call('HSET', 'holdfast:master', 'state', 'quarantine', 'until', string.format('%.0f', till),
+    'veto', 'its clock has jumped, or brokers disagreed') -- keys have gone that no broker puts back (roll.lua)
 return {now, 'quarantine', till - now}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks the models of the protocol (locks.pml, permits.pml, calls.pml, dropin.pml, README.md): each configuration must be searched to its end
+# Checks the models of the protocol (locks.pml, permits.pml, calls.pml, dropin.pml, outage.pml, README.md): each configuration must be searched to its end
 # without an error, and with a rule taken out the error must be found.
 # usage: run.sh [WORD]    only the lines with this word in their name
 # MODEL_FULL=1: larger bounds (some minutes, up to 6 GB). MODEL_JOBS: how many at a time.
@@ -38,6 +38,18 @@ dropin-overwritten  -DHELD_FIRST -DFIRST=16 -DOTHERS=2 -DLOOKS -DLOOKS_HEAL -DOV
 dropin-takes-whole  -DFREE_FIRST -DFIRST=2 -DOTHERS=2 -DLOOKS -DLOOKS_HEAL -DOVERWRITES |
 dropin-restart      -DHELD_FIRST -DFIRST=4 -DOTHERS=2 -DRESTART         |
 plant-prompt        -DTOP=3 -DSTART=0 -DRENEW -DEARLY=1 -DNO_LATE_ACQUIRE -DPROMPT -DNEWEST | -DTOP=4
+outage              -DRESTARTS=2 -DRENEWED=3 -DCOPIES=1                 | -DBROKERS=3 -DCRASHES=1
+outage-crash        -DRESTARTS=1 -DRENEWED=3 -DBROKERS=3 -DCRASHES=1    | -DRESTARTS=2
+outage-without-list -DRESTARTS=2 -DRENEWED=3 -DCOPIES=1 -DCRASHES=1 -DLIST=0 | -DBROKERS=3
+outage-three        -DMASTERS=3 -DOPS=2                                 | -DSTART=1 -DRESTARTS=2
+outage-three-spread -DMASTERS=3 -DOPS=2 -DSTART=1 -DLIST=0              | -DRESTARTS=2
+outage-three-copies -DMASTERS=3 -DOPS=2 -DCOPIES=1                      | -DSTART=1
+outage-three-crash  -DMASTERS=3 -DOPS=2 -DCRASHES=1 -DRENEWED=1         | -DSTART=1
+outage-takeover     -DTAKEOVER -DPROMPT -DBROKERS=3 -DCRASHES=1         | -DRESTARTS=2 -DCOPIES=1
+outage-takeover-three -DMASTERS=3 -DOPS=2 -DTAKEOVER -DPROMPT           | -DSTART=1
+outage-takeover-no-count -DTAKEOVER -DNO_COUNT -DRESTARTS=2 -DRENEWED=7 -DBROKERS=3 |
+outage-takeover-stays -DTAKEOVER -DTAKEN_STAYS -DRESTARTS=2 -DRENEWED=7 -DBROKERS=3 -DCRASHES=1 -DLIST=0 |
+outage-force        -DFORCE -DPROMPT -DOPS=2 -DRESTARTS=2 -DBROKERS=3 -DCRASHES=1 | -DOPS=3 -DCRASHES=0
 '
 
 # name, what to define, and the property that must fail
@@ -91,6 +103,24 @@ dropin-a-looker-plants          -DHELD_FIRST -DFIRST=8 -DOTHERS=8 -DLOOKS -DLOOK
 dropin-overwritten-at-once      -DFREE_FIRST -DFIRST=2 -DOTHERS=2 -DLOOKS -DLOOKS_HEAL -DOVERWRITES -DNO_WAITING | covered
 dropin-a-call-twice             -DHELD_FIRST -DFIRST=4 -DOTHERS=8 -DLOOKS -DNO_ONCE | any
 dropin-no-quarantine            -DHELD_FIRST -DFIRST=4 -DOTHERS=2 -DRESTART -DNO_QUARANTINE | covered
+outage-planted-takes-part-in-claims -DMASTERS=3 -DOPS=2 -DNO_QUARANTINE_FOR_CLAIMS  | any
+outage-planted-counts-at-once   -DMASTERS=3 -DOPS=2 -DSTART=1 -DNO_V                | exclusion
+outage-former-votes             -DMASTERS=3 -DOPS=2 -DSTART=1 -DNO_DISCARD_OF_VOTES | kept
+outage-former-renewals          -DMASTERS=3 -DOPS=2 -DSTART=1 -DNO_DISCARD_OF_RENEWALS | kept
+outage-copy-stays               -DOPS=2 -DCOPIES=1 -DNO_PLANT_OVER_A_COPY             | kept
+outage-copy-wins                -DMASTERS=3 -DOPS=2 -DCOPIES=1 -DNO_STALE_LOSES     | sound
+outage-taken-over-and-signed    -DTAKEOVER -DPROMPT -DNO_END_BY_NEWER               | exclusion
+outage-newer-is-replaced        -DTAKEOVER -DPROMPT -DNO_NEWER_WINS                 | exclusion
+outage-shorter-when-replaced    -DTAKEOVER -DPROMPT -DNO_LONGER_TIME                | exclusion
+outage-no-grave                 -DTAKEOVER -DPROMPT -DBROKERS=3 -DCRASHES=1 -DNO_GRAVES | rival
+outage-no-grave-of-the-forced   -DFORCE -DPROMPT -DOPS=2 -DBROKERS=3 -DCRASHES=1 -DNO_GRAVES | rival
+outage-no-highest-token         -DOPS=2 -DNO_HIGHEST_TOKEN                          | order
+outage-signature-missing        -DRENEWED=3 -DLIST=1                                | any
+outage-signed-before-planting   -DOPS=2 -DNO_PLANT_BEFORE_SIGNING                   | kept
+outage-short-memory             -DOPS=2 -DCRASHES=1 -DNO_LONG_MEMORY                | exclusion
+outage-short-memory-of-tokens   -DOPS=2 -DCRASHES=1 -DNO_REGISTRATION               | order
+outage-limit-takeover           -DTAKEOVER                                          | rival
+outage-limit-both-are-dead      -DTAKEOVER -DPROMPT -DBROKERS=3 -DCRASHES=2         | rival
 known-limit                     -DRENEW -DEARLY=1 -DNO_LATE_ACQUIRE -DNEWEST -DTOP=3 -DSTART=0 | newer
 known-limit-foreign-loses       -DRENEW -DEARLY=1 -DNO_LATE_ACQUIRE -DNEWEST -DTOP=3 -DSTART=0 -DFOREIGN_LOSES | newer
 '
@@ -110,6 +140,8 @@ property_of() {
     *published*) echo published ;;
     dropin:*']!=3)'*) echo refused ;;
     dropin:*']==3)'*) echo left ;;
+    outage:*has_moved*) echo sound ;;
+    outage:*quarantine*) echo kept ;;
     *given*) echo unique ;;
     *begun*) echo began-later ;;
     *'>hi)'*) echo order ;;
@@ -126,7 +158,7 @@ property_of() {
 one() {
     local level=-O2 kind=$1 name=$2 expected=$4 dir=$work/$1.$2 memory=2000 options=(-E -m100000 -w22) defines said verdict=FAILED
     local model=locks
-    case $name in permits* | calls* | dropin*) model=${name%%-*} ;; esac
+    case $name in permits* | calls* | dropin* | outage*) model=${name%%-*} ;; esac
     read -r -a defines <<<"$3"
     [ "${MODEL_FULL-}" != 1 ] || memory=6000
     [ "$kind" = configuration ] || level=-O1 # what takes longest is to compile it

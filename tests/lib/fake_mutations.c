@@ -141,7 +141,7 @@ static const struct edit {
     {FAKE_GROUP_IN_PARTS, SCRIPT_ACQUIRE, "if not may_take or", "if"},
     {FAKE_GUESS_UNSEEN, SCRIPT_EXCHANGE, "held and find(held, wish, 1, true) == 1", "held"},
     {FAKE_GUESS_UNSEEN, SCRIPT_EXCHANGE, "held and find(held, asks or wish, 1, true) == 1", "held"},
-    {FAKE_GUESS_UNSEEN, SCRIPT_EXCHANGE, "held and find(held, asks, 1, true) == 1", "held"},
+    {FAKE_GUESS_UNSEEN, SCRIPT_EXCHANGE, "lease and held and find(held, asks, 1, true) == 1", "held"},
     {FAKE_GUESS_UNSEEN, SCRIPT_EXCHANGE, "return (held and held.op or 'free') ~= x.expect",
      "return (held ~= nil) ~= (x.expect ~= 'free')"},
     {FAKE_NUMBER_UNSEEN, SCRIPT_EXCHANGE, "find(held, wish, 1, true)",

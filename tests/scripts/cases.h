@@ -1103,7 +1103,12 @@ static const struct script_case script_cases[] = {
     {"exchange: what a call has changed it does not end as what that was", {
         "exchange a,b - free x.1 X 1000 50 base - free x.2 X 1000 51 base - -> 1 0 0 - 1 0 0 -",
         "exchange b,a,a - x.2 end - - 52 base - x.1 x.3 Z 1000 50 base v=50.1 x.1 end - - 54 base - -> 1 0 0 - 1 0 0 - 0 0 ~1000 x.3/50.1/Z",
-        "STATE a -> Z x.3 50 1 50.1"}},
+        "STATE a -> Z x.3 50 1 50.1",
+        "exchange a,b,a - x.3 end - - 53 base - free look - - 54 base - x.3 x.4 Z 1000 50 base v=50.2 -> 1 0 0 - 1 0 0 - 0 0 0 -",
+        "STATE a -> free",
+        "exchange a,b - free x.5 X 1000 60 base - free x.6 X 1000 61 base - -> 1 0 0 - 1 0 0 -",
+        "exchange a,b,a,a - x.5 end - - 62 base - x.9 look - - 63 base - free x.7 X 1000 64 base - x.5 end - - 65 base - -> 1 0 0 - 0 0 ~1000 x.6/61/X 1 0 0 - 0 0 ~1000 x.7/64/X",
+        "STATE a -> X x.7 64 1 64"}},
     {"exchange: lines of several that are ended at once", {
         "exchange a,b,c - free x.1 X 1000 50 7 - free x.2 X 1000 51 8 - free x.3 X 1000 52 8 - -> 1 0 0 - 1 0 0 - 1 0 0 -",
         "line b - b1/1 -> 1",

@@ -45,7 +45,7 @@
 --@ call.lua
 --@ vote.lua
 --@ ahead.lua
---@ codes exchange
+--@ codes EXCHANGE_DONE
 local HEAD, WIDTH, LEASE_DIGITS = 5, 2, 13
 local LOWEST, HIGHEST, n = ARGV[4], ARGV[5], #KEYS
 if HIGHEST - MOST_ASKED > 0 then
@@ -72,20 +72,20 @@ end
 
 -- Nearly always an item is alone in its group and what is expected is there: served here, as in acquire.lua; what stands there is
 -- asked for all items at once, and all that ends is ended at once, as each call of Redis takes its time. All others are served by
--- general(), which goes on from what is written by then. (These locals, and no more for an item, as each takes its time too.)
-local pcall, find, taken, changes, reply, general = redis.pcall, string.find, false, false, nil, nil
-local last, n_ended, texts, ended, lines, waiting, is_twice = HEAD, 0
+-- general(), which goes on from what is written by then. What has been written since it was asked for is in `stale`. (These
+-- locals, and no more for an item, as each takes its time too.)
+local pcall, find, last, n_ended = redis.pcall, string.find, HEAD, 0
+local taken, changes, reply, general, texts, stale, ended, lines, waiting, is_twice
 for i = 1, n do
+    local hold, wish, done, left = ARGV[last + 1], ARGV[last + 2]
     last = last + WIDTH
-    local hold, wish, done, left = ARGV[last - 1], ARGV[last], false, nil
     if not rare then
         --@ exchange_usual.lua
     end
-    if not done or reply then
+    if not done then
         local code, value, text = EXCHANGE_DONE, above or 0, ''
-        if not done and not left then
-            --@ exchange_end.lua
-            changes = changes or hold ~= ''
+        if not left then
+            --@ exchange_flush.lua
             if not general then
                 local function make_general()
                     --@ exchange_general.lua
@@ -93,30 +93,23 @@ for i = 1, n do
                 general = make_general()
             end
             code, value, left, text = general(i)
-            texts = nil
-        end
-        if not reply then
-            reply = {now, CALL}
-            for j = 1, i - 1 do
-                local at = 4 * j
-                reply[at - 1], reply[at], reply[at + 1], reply[at + 2] = EXCHANGE_DONE, above or 0, 0, ''
-            end
+            changes, stale = changes or hold ~= '', stale or {}
+            stale[KEYS[i]] = true
         end
         local at = 4 * i
-        reply[at - 1], reply[at], reply[at + 1], reply[at + 2] = code, value, left or 0, text
+        reply = reply or {now, CALL}
+        reply[at - 1], reply[at], reply[at + 1], reply[at + 2] = code, value, left, text
     end
 end
 --@ exchange_end.lua
-if waiting then -- how many tickets stand in the line of what was ended, for a quorum
-    if not reply then
-        reply = {now, CALL}
-        for i = 1, n do
-            local at = 4 * i
+if reply or waiting then -- waiting: how many tickets stand in the line of what was ended, for a quorum
+    reply = reply or {now, CALL}
+    for i = 1, n do
+        local at = 4 * i
+        if not reply[at] then
             reply[at - 1], reply[at], reply[at + 1], reply[at + 2] = EXCHANGE_DONE, above or 0, 0, ''
         end
-    end
-    for i = 1, n do
-        reply[4 * i + 1] = waiting[KEYS[i]] or reply[4 * i + 1]
+        reply[at + 1] = waiting and waiting[KEYS[i]] or reply[at + 1]
     end
 end
 

@@ -4,6 +4,7 @@
 --@ call_up.lua
 --@ shares.lua
 --@ group.lua
+--@ codes exchange
 --@ mirror mirror_state.lua
 local WISH = '^expect=(%S+) lease=(%d+) token=(%a+) tomb=(%d+) by=(%S+) as=(%a+) seq=(%S+) time=(%S) group=(%S+)$'
 

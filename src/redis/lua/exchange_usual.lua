@@ -1,13 +1,17 @@
 -- exchange_usual: part of exchange.lua: serves item i when what is expected is there, and nothing else is to be minded.
 if hold == '-' then
-    texts = texts or call('MGET', unpack(KEYS))
-    local held = texts[i]
-    if held and find(held, wish, 1, true) == 1 then
+    if not texts then
+        texts = call('MGET', unpack(KEYS))
+    end
+    local held, key = texts[i], KEYS[i]
+    if held and find(held, wish, 1, true) == 1 and not (stale and stale[key]) then
         if n_ended == 0 then
             changes, ended, lines = true, {}, {}
         end
-        done, n_ended = true, n_ended + 1
-        ended[n_ended], lines[n_ended] = KEYS[i], KEYS[i] .. ':line'
+        done = true
+        n_ended = n_ended + 1
+        ended[n_ended] = key
+        lines[n_ended] = key .. ':line'
     end
 elseif hold == '' then
     if wish == 'free' then
@@ -15,20 +19,19 @@ elseif hold == '' then
     else
         texts = texts or call('MGET', unpack(KEYS))
         local held, asks = texts[i], wish:match('^t (op=%S+ )$')
-        done = held and find(held, asks or wish, 1, true) == 1
-        if done and asks then
-            done, left = false, math.max(0, call('PTTL', KEYS[i]))
+        if held and find(held, asks or wish, 1, true) == 1 and not (stale and stale[KEYS[i]]) then
+            done, left = not asks, asks and math.max(0, call('PTTL', KEYS[i]))
         end
     end
 elseif #wish > LEASE_DIGITS then
     local lease, asks = wish:match('^lease=(%d+) (op=%S+ )$')
-    if lease then
-        --@ exchange_end.lua
-        local held = call('MGET', KEYS[i])[1]
-        if held and find(held, asks, 1, true) == 1 and hold:match(TOKEN) == held:match(TOKEN) then
-            done = pcall('SET', KEYS[i], hold, 'PX', lease).ok
-            changes, texts = changes or done, nil
-        end
+    texts = texts or call('MGET', unpack(KEYS))
+    --@ exchange_flush.lua
+    local held, key = texts[i], KEYS[i]
+    if lease and held and find(held, asks, 1, true) == 1 and not (stale and stale[key]) and
+        hold:match(TOKEN) == held:match(TOKEN) and pcall('SET', key, hold, 'PX', lease).ok then
+        done, changes, stale = true, true, stale or {}
+        stale[key] = true
     end
 elseif above then
     if raise then

@@ -54,6 +54,8 @@ if master[1] ~= READY and not may_be_rare then -- ready again (call.lua)
 end
 
 --@ mirror mirror.lua
+local TOKEN, names = ' token=(%d+) ', ARGV[HEAD + WIDTH * n + 1]
+local base, above, base_after, raise, count, counter_of, last_of, counted -- the last: counter, token, counter, token, ...
 --@ acquire_token.lua
 
 -- Has one of these operations ended, or has somebody a share of one of these locks? Nearly always not; then nothing here

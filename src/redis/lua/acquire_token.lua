@@ -1,12 +1,11 @@
--- acquire_token: part of acquire.lua: how far the token of each item is above its floor.
+-- acquire_token: part of acquire.lua and exchange.lua, which declare what it sets: how far the token of each item is above its
+-- floor. `names` are those of the counters.
 --
 -- A token is at least the floor, and above all that its counter and `base` have counted. The floors of a call ascend. One
 -- master alone has one counter: there all tokens of a call are above their floors by the same, `above`, and the counter goes
 -- to the last of them, whether it was given or not. For a quorum each item has its counter. Nearly always all floors are above
 -- all counters: `above` is 0. When it is nil, each item is so far above its floor as its own counter demands.
-local TOKEN = ' token=(%d+) '
-local base, names, above, base_after = master[3] or '0', ARGV[HEAD + WIDTH * n + 1], 0, HIGHEST
-local raise, count, counter_of, last_of, counted -- the last: counter, token, counter, token, ...
+base, above, base_after = master[3] or '0', 0, HIGHEST
 if names then
     counter_of, last_of, counted = {}, {}, {}
     for name in names:gmatch('%S+') do

@@ -53,7 +53,8 @@ if HIGHEST - MOST_ASKED > 0 then
 end
 
 --@ mirror mirror.lua
---@ acquire_token.lua
+local TOKEN, names = ' token=(%d+) ', ARGV[HEAD + WIDTH * n + 1]
+local base, above, base_after, raise, count, counter_of, last_of, counted -- the last: counter, token, counter, token, ...
 
 -- Has one of these operations ended, or has somebody a share of one of these locks? As in acquire.lua.
 local rare = false
@@ -72,8 +73,8 @@ end
 
 -- Nearly always an item is alone in its group and what is expected is there: served here, as in acquire.lua; what stands there is
 -- asked for all items at once, and all that ends is ended at once, as each call of Redis takes its time. All others are served by
--- general(), which goes on from what is written by then. What has been written since it was asked for is in `stale`. (These
--- locals, and no more for an item, as each takes its time too.)
+-- general(), which goes on from what is written by then. What has been written since it was asked for is in `stale`; tokens are
+-- looked at by the first item that may need one. (These locals, and no more for an item, as each takes its time too.)
 local pcall, find, last, n_ended = redis.pcall, string.find, HEAD, 0
 local taken, changes, reply, general, texts, stale, ended, lines, waiting, is_twice
 for i = 1, n do
@@ -83,9 +84,12 @@ for i = 1, n do
         --@ exchange_usual.lua
     end
     if not done then
-        local code, value, text = EXCHANGE_DONE, above or 0, ''
+        local code, value, text = EXCHANGE_DONE, 0, ''
         if not left then
             --@ exchange_flush.lua
+            if not base then
+                --@ acquire_token.lua
+            end
             if not general then
                 local function make_general()
                     --@ exchange_general.lua
@@ -119,7 +123,7 @@ if changes or taken then
     if master[1] ~= READY and not may_be_rare and not rare then -- ready again (call.lua)
         call('HSET', 'holdfast:master', 'ready', READY)
     end
-    if names then
+    if counted then
         call('HSET', 'holdfast:master', LAST, ARGV[2], unpack(counted))
     elseif taken then
         call('HSET', 'holdfast:master', LAST, ARGV[2], 'base', base_after)

@@ -33,11 +33,14 @@ elseif #wish > LEASE_DIGITS then
         done, changes, stale = true, true, stale or {}
         stale[key] = true
     end
-elseif above then
-    if raise then
+else
+    if not base then
+        --@ acquire_token.lua
+    end
+    if raise and above then
         hold = raise(hold, above)
     end
-    if not pcall('SET', KEYS[i], hold, 'NX', 'GET', 'PX', wish) then
+    if above and not pcall('SET', KEYS[i], hold, 'NX', 'GET', 'PX', wish) then
         done, taken = true, true
         if names then
             count(i, hold)

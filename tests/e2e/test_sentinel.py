@@ -5,9 +5,12 @@ import time
 
 import pytest
 
+from holdfastproc import run, write_config
 from procs import wait_for
-from respclient import as_map
-from sentinelproc import Watched
+from respclient import RespError, as_map
+from sentinelproc import Watched, url_of
+from test_cli import cli
+from test_tls import Authority, client_context
 
 OPTIONS = {"quarantine": "1s", "max_lease": "3s", "sentinel_timeout": "2s"}
 
@@ -41,22 +44,27 @@ def wait_active(client, server, deadline_s=20):
     wait_for("the master at %d to be used" % server.port, is_active, deadline_s)
 
 
-def test_found(watched, make_broker, clients, name):
-    broker = make_broker({"a": watched.url}, options=OPTIONS)
-    client = clients(broker)
-    wait_active(client, watched.servers[0])
-    assert client.cmd("LOCK", name, "LEASE", 2000)[0] > 0
-    row = state_of(client)
-    for s in watched.sentinels:
-        assert "%s names 127.0.0.1:%d" % (s.address, watched.servers[0].port) in row["sentinels"], row
+@pytest.fixture
+def follow(make_broker, clients):
+    """follow(url, ...): a broker whose master has not forgotten anything, and a connection to it."""
+    def do(url, ready=True, **kwargs):
+        kwargs["options"] = dict(OPTIONS, **kwargs.get("options", {}))
+        broker = make_broker({"a": url}, ready=False, **kwargs)
+        client = clients(broker)
+        if ready:
+            wait_for("the master to be joined", lambda: state_of(client)["state"] in ("quarantine", "active"))
+            if state_of(client)["state"] == "quarantine":
+                client.cmd("MASTER", "a", "TRUST")
+            wait_for("the master to vote", lambda: state_of(client)["state"] == "active")
+        return broker, client
+    yield do
 
 
 @pytest.mark.parametrize("how", ["stop", "kill", "failover"])
-def test_failover(watched, make_broker, clients, name, how):
+def test_failover(watched, follow, name, how):
     """A lock that is held goes on, and nobody else has it, until its time is over."""
-    brokers = [make_broker({"a": watched.url}, options=OPTIONS) for _ in range(2)]
+    (one, holder), (two, other) = follow(watched.url), follow(watched.url)
     old = watched.servers[0]
-    holder, other = map(clients, brokers)
     token = holder.cmd("LOCK", name)[0]
     if how == "failover":
         new = watched.failover()
@@ -67,5 +75,160 @@ def test_failover(watched, make_broker, clients, name, how):
         wait_active(client, new)
     reply = other.cmd("LOCK", name + ":2", "WAIT", 10000, "LEASE", 1000)
     assert reply[0] > token
-    for broker in brokers:
+    for broker in one, two:
         broker.wait_log(r"a majority of its Sentinels names 127\.0\.0\.1:%d" % new.port)
+
+
+def test_what_each_sentinel_says(watched, follow, name):
+    """Each Sentinel's word is in the log, in MASTERS, in `holdfast masters` and in -tt."""
+    broker, client = follow(watched.url)
+    new = watched.failover()
+    wait_active(client, new)
+    for s in watched.sentinels:
+        broker.wait_log("Sentinel %s names 127.0.0.1:%d" % (s.address, new.port))
+        words = "%s names 127.0.0.1:%d" % (s.address, new.port)
+        wait_for("its word", lambda: words in state_of(client)["sentinels"])
+        assert words in cli(broker, "masters")[1]
+        assert words in cli(broker, "masters", "--json")[1]
+    assert client.cmd("LOCK", name, "WAIT", 10000)[0] > 0
+
+
+def test_a_look(watched, tmp_path):
+    lost = watched.sentinels[2]
+    lost.kill()
+    conf = write_config(tmp_path / "look.ini", {"a": watched.url}, OPTIONS)
+    status, out, err = run("-tt", "-c", conf, deadline_s=40)
+    assert status == 0, out + err
+    for s in watched.sentinels[:2]:
+        assert "%s names 127.0.0.1:%d" % (s.address, watched.servers[0].port) in out
+    assert re.search(r"hint +a: its Sentinels: .*%s: " % lost.address, out), out
+    watched.sentinels[1].kill()
+    status, out, _ = run("-tt", "-c", conf, deadline_s=40)
+    assert status == 1
+    assert re.search("error +a: .*no majority of its Sentinels names a server", out), out
+
+
+def test_the_old_one_comes_back_as_a_master(make_watched, follow, name):
+    """Nobody goes back to it, whatever it says of itself, until Sentinels name it."""
+    watched = make_watched(stubborn=True)
+    (_, holder), (_, other) = follow(watched.url), follow(watched.url)
+    old = watched.servers[0]
+    holder.cmd("LOCK", name, "LEASE", 3000)
+    old.stop()
+    new = watched.wait_moved(old)
+    old.cont()
+    assert "role:master" in old.cli("INFO", "replication")
+    for client in holder, other:
+        wait_active(client, new)
+    reply = other.cmd("LOCK", name, "WAIT", 20000)
+    assert reply[0] > 0
+    assert holder.cmd("LOCK", name) is None
+    assert not old.hold("holdfast:{%s}" % name) or old.hold("holdfast:{%s}" % name)["op"] != new.hold(
+        "holdfast:{%s}" % name)["op"]
+    assert {state_of(c)["address"] for c in (holder, other)} == {"127.0.0.1:%d" % new.port}
+
+
+def test_cut_off_with_the_old_master(make_watched, follow, make_proxy, clients, name):
+    """Broker x hears no Sentinel any more and still has the old master, which is one; y has followed to the new
+    one. x keeps its lock for a while, stops in time, and only then y gives it to somebody else."""
+    watched = make_watched(stubborn=True)
+    old = watched.servers[0]
+    proxies = [make_proxy(("127.0.0.1", s.port), tcp=True) for s in watched.sentinels]
+    options = {"sentinel_timeout": "6s", "max_lease": "5s", "lease": "5s", "quarantine": "5s"}
+    x, _ = follow(url_of(["%s:%d" % p.address for p in proxies]), options=options)
+    _, other = follow(watched.url, options=options)
+    holder = clients(x, resp3=True, tell=True)
+    assert holder.cmd("LOCK", name)[0] > 0
+    for p in proxies:
+        p.blackhole()
+    deaf = time.monotonic()
+    old.stop()
+    watched.wait_moved(old)
+    old.cont()
+    wait_for("y to follow", lambda: state_of(other)["address"] != "127.0.0.1:%d" % old.port)
+    other.send("LOCK", name, "WAIT", 30000)
+    wait_for("x to stop", lambda: state_of(clients(x))["address"] != "127.0.0.1:%d" % old.port, 20)
+    assert time.monotonic() < deaf + 6 + 1.5
+    with pytest.raises(RespError, match="NOQUORUM.*Sentinels"):
+        clients(x).cmd("LOCK", name + ":2")
+    holder.wait_push("lost", 15)
+    lost = time.monotonic()
+    assert other.recv()[0] > 0
+    assert time.monotonic() > lost
+
+
+def test_all_sentinels_are_gone(watched, follow, name):
+    """No lock is had, in words; when they are back it goes on at once, as it is the same run of the same server."""
+    broker, client = follow(watched.url)
+    wait_active(client, watched.servers[0])
+    for s in watched.sentinels:
+        s.kill()
+    wait_for("the end of their word", lambda: state_of(client)["state"] == "down", 15)
+    with pytest.raises(RespError, match="NOQUORUM.*a: no majority of its Sentinels names it"):
+        client.cmd("LOCK", name)
+    broker.wait_log("no majority of its Sentinels has named 127.0.0.1:%d within 2s" % watched.servers[0].port)
+    restarts = state_of(client)["restarts"]
+    since = broker.log_size()
+    for s in watched.sentinels:
+        s.again()
+    wait_active(client, watched.servers[0])
+    assert client.cmd("LOCK", name)[0] > 0
+    assert state_of(client)["restarts"] == restarts
+    assert "in quarantine" not in broker.log_text(since)
+
+
+def test_replicas_that_lag(watched, follow, clients, name):
+    """The one that is promoted has never heard of the lock: nobody gets it before its time is over."""
+    broker, holder = follow(watched.url)
+    other = clients(broker)
+    old = watched.servers[0]
+    wait_active(holder, old)
+    for replica in watched.servers[1:]:
+        replica.stop()
+    told = holder.cmd("LOCK", name, "LEASE", 3000)
+    granted = time.monotonic()
+    old.kill()
+    for replica in watched.servers[1:]:
+        replica.cont()
+    new = watched.wait_moved(old)
+    wait_active(other, new)
+    reply = other.cmd("LOCK", name, "WAIT", 20000)
+    assert reply[0] > told[0]
+    assert time.monotonic() - granted >= told[1] / 1000
+
+
+def test_passwords(make_watched, follow, name):
+    """A user of its own for the Sentinels, with the rights that the manual names, and another for the master."""
+    rights = "+auth +subscribe +unsubscribe +sentinel|get-master-addr-by-name &+switch-master"
+    watched = make_watched(password="of-master", login=("among-them",), sentinel_lines=[
+        "requirepass among-them", "sentinel sentinel-pass among-them", "sentinel auth-pass mymaster of-master",
+        "user watcher on >of-watcher resetchannels -@all " + rights])
+    addresses = [s.address for s in watched.sentinels]
+    good = ["-o", "masters.a.master=redis://:of-master@"]
+    _, client = follow(url_of(addresses, "sentinel://watcher:of-watcher@"), args=good)
+    new = watched.failover()
+    wait_active(client, new)
+    assert client.cmd("LOCK", name, "WAIT", 10000)[0] > 0
+    wrong, _ = follow(url_of(addresses, "sentinel://watcher:wrong@"), args=good, ready=False)
+    wrong.wait_log("Sentinel .*: it refuses: WRONGPASS")
+    wrong.wait_log("no majority of its Sentinels names a server")
+    none, _ = follow(url_of(addresses, "sentinel://watcher:of-watcher@"), ready=False)
+    none.wait_log("it asks for a password")
+
+
+def test_tls(make_watched, follow, name, tmp_path):
+    """TLS to both: Sentinels by one authority, servers by another."""
+    ca = Authority(tmp_path)
+    cert, key = ca.issue("both")
+    files = ["tls-cert-file " + cert, "tls-key-file " + key, "tls-ca-cert-file " + ca.cert,
+             "tls-auth-clients no", "tls-replication yes"]
+    args = [word for line in files for word in ("--" + line).split(" ", 1)]
+    watched = make_watched(redis_args=args, sentinel_lines=files, context=client_context(ca))
+    address = url_of([s.address for s in watched.sentinels], "sentinels://")
+    options = ["-o", "masters.a.sentinel_ca=" + ca.cert, "-o", "masters.a.master=rediss://"]
+    _, client = follow(address, args=options + ["-o", "masters.a.ca=" + ca.cert])
+    new = watched.failover()
+    wait_active(client, new)
+    assert client.cmd("LOCK", name, "WAIT", 10000)[0] > 0
+    strange, _ = follow(address, args=options, ready=False)
+    strange.wait_log("master a: cannot be used: .*certificate")

@@ -100,6 +100,10 @@ class TlsServer(RedisProc):
         return client
 
 
+def url_of(addresses, login=""):
+    return "%s%s/%s" % (login or "sentinel://", ",".join(addresses), NAME)
+
+
 def free_ports(n):
     probes = [socket.socket() for _ in range(n)]
     for probe in probes:
@@ -113,8 +117,10 @@ def free_ports(n):
 class Watched:
     """A master, two replicas and three Sentinels. Servers are told apart by their ports."""
 
-    def __init__(self, redis_args=(), sentinel_lines=(), password=None, login=None, context=None):
+    def __init__(self, redis_args=(), sentinel_lines=(), password=None, login=None, context=None, stubborn=False):
+        """stubborn: the first server cannot be made a replica, so that it comes back as a master."""
         self.servers = []
+        self.stubborn = stubborn
         self.redis_args, self.password, self.context = list(redis_args), password, context
         self.sentinels = [SentinelProc(port, sentinel_lines, login, context) for port in free_ports(3)]
 
@@ -131,6 +137,8 @@ class Watched:
             args = list(self.redis_args) + ["--repl-diskless-sync-delay", "0"]
             if self.password:
                 args += ["--masterauth", self.password]
+            if not self.servers and self.stubborn:
+                args += ["--rename-command", "SLAVEOF", "", "--rename-command", "REPLICAOF", ""]
             if self.servers:
                 args += ["--replicaof", "127.0.0.1 %d" % self.servers[0].port]
             kwargs = {"args": args, "password": self.password}
@@ -155,7 +163,7 @@ class Watched:
 
     @property
     def url(self):
-        return "sentinel://%s/%s" % (",".join(s.address for s in self.sentinels), NAME)
+        return url_of([s.address for s in self.sentinels])
 
     def server(self, port):
         return next(s for s in self.servers if s.port == port)

@@ -1,6 +1,7 @@
 /* All words of a job are copied at once, into one block. */
 #include "dropin/job.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,12 +19,15 @@ struct filling {
     char *text;
 };
 
+/* Returns how many bytes these words take, with what stands between them: they are copied at once.
+ */
 static size_t bytes_of(const struct resp_arg *argv, int n)
 {
-    size_t bytes = 0;
-    for (int i = 0; i < n; i++)
-        bytes += argv[i].len;
-    return bytes;
+    if (n == 0)
+        return 0;
+    const struct resp_arg *last = &argv[n - 1];
+    assert(last->ptr + last->len >= argv[0].ptr);
+    return (size_t)(last->ptr + last->len - argv[0].ptr);
 }
 
 /* Allocates the one block: words, commands, bytes. */
@@ -46,12 +50,12 @@ static struct filling make_room(struct job *job, int n_commands, size_t n_words,
 static struct resp_arg *fill(struct filling *f, const struct resp_arg *argv, int n)
 {
     struct resp_arg *first = f->word;
-    for (int i = 0; i < n; i++) {
-        if (argv[i].len)
-            memcpy(f->text, argv[i].ptr, argv[i].len);
-        *f->word++ = (struct resp_arg){f->text, argv[i].len};
-        f->text += argv[i].len;
-    }
+    size_t bytes = bytes_of(argv, n);
+    for (int i = 0; i < n; i++)
+        *f->word++ = (struct resp_arg){f->text + (argv[i].ptr - argv[0].ptr), argv[i].len};
+    if (bytes)
+        memcpy(f->text, argv[0].ptr, bytes);
+    f->text += bytes;
     return first;
 }
 

@@ -9,7 +9,9 @@
 
 struct script_body;
 
-/* ---- what is asked for; the words are lent ---- */
+/* ---- what is asked for; the words are lent. Those of a command, the keys of a script and its
+ * arguments stand in one block of memory each, in their order, as the parser has them (resp.h) ----
+ */
 
 /* A plain command. Its keys are the words first_key, first_key + key_step, ..., n_keys of them. */
 struct dropin_command {

@@ -56,7 +56,7 @@ void resp_scratch_fini(struct resp_scratch *scratch);
 
 /* One connection's place in its stream. The first three are the result, the rest is resp's own. */
 struct resp_parser {
-    struct resp_arg *argv; /* into data (multibulk) or into the scratch (inline) */
+    struct resp_arg *argv; /* into data (multibulk) or into the scratch (inline), in this order */
     int argc;
     int args_want;     /* of the multibulk request at hand; -1: its header is still to come */
     const char *error; /* of RESP_ERROR, behind "ERR Protocol error: "; may quote any byte but NUL;

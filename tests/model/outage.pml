@@ -10,6 +10,7 @@
  * those up to over[o] have ended, and only then may a key that was written for them expire.
  *
  * Parts (-D): RENEWED=mask of operations   TAKEOVER (operation 1, of 0)   FORCE (of 0)   CRASHES=1   LIST=mask of brokers
+ * PROMOTION (one master, two brokers: another server becomes the master, and broker 0 is cut off together with the old one)
  * A rule that is taken out: NO_..., see there.
  */
 #ifndef MASTERS
@@ -49,7 +50,11 @@
 #define MAX2(a, b) ((a) > (b) -> (a) : (b))
 #define AT(o, m) ((o) * MASTERS + (m))
 /* Operation 0 is broker 0's, the next one broker 1's, and so is the third unless there is a third broker. */
+#ifdef PROMOTION
+#define BROKER(o) ((o) == 1 -> 1 : 0)
+#else
 #define BROKER(o) ((o) < BROKERS -> (o) : BROKERS - 1)
+#endif
 #ifdef TAKEOVER
 #define SAME_OWNER(a, b) ((a) < 2 && (b) < 2)
 #else
@@ -177,7 +182,7 @@ inline confirmed(o)
 #define ANY_FOREIGN(o) (FOREIGN(o, 0) || FOREIGN(o, 1) || FOREIGN(o, 2))
 #define STANDING(o) (STANDS(o, 0) + STANDS(o, 1) + STANDS(o, 2))
 #endif
-#ifdef ENDS_FOR_OTHERS
+#if defined(ENDS_FOR_OTHERS) || defined(PROMOTION)
 #define KEPT(o)
 #else
 #define KEPT(o) :: LIVES(o) && !ANY_FOREIGN(o) && STANDING(o) < NEED -> assert(STANDING(o) >= NEED) /* kept */
@@ -349,6 +354,8 @@ inline go_on_to_commit(o)
 #define COUNTS(m) true
 #elif defined(PROMPT) /* assumed: all brokers that live have come by then */
 #define COUNTS(m) (!quarantine[m] || (!OLD_CLAIMS(m) && ALL_READY(m)))
+#elif defined(PROMOTION) && !defined(NO_S_BEFORE_COUNTING) /* and S after it nobody is granted by the former master */
+#define COUNTS(m) (!quarantine[m] || (!OLD_CLAIMS(m) && IS_STOPPED))
 #else
 #define COUNTS(m) (!quarantine[m] || !OLD_CLAIMS(m))
 #endif
@@ -489,7 +496,7 @@ inline plant(o, m)
 #endif
 #define JOINING(b, m)                                                                                               \
     :: d_step { !HAS(knows[m], b) ->                                                                                \
-        SET(knows[m], b);                                                                                           \
+        SET(knows[m], b); LEAVE_THE_OLD(b);                                                                         \
         FOR_OPS(if :: BROKER(j) == b && HAS(old[m], j) -> DISCARD(j, m) :: else fi;                                 \
                 if :: BROKER(j) == b && HAS(old_yes[m], j) -> DISCARD_YES(j, m) :: else fi) }
 
@@ -528,6 +535,68 @@ inline new_life(m)
 #define COPYING(m)
 #endif
 
+/* ---- a replica is promoted, and broker 0 cannot hear of it (safety R17) ---- */
+
+#ifdef PROMOTION
+bit cut_off; /* it goes on with the old server, which is as it was */
+byte key_there, tok_there, upto_there, cnt_there;
+
+#define PROMOTING                                                                                                   \
+    :: d_step { restarts > 0 && st[0] != IDLE && !cut_off && !quarantine[0] ->                                      \
+        cut_off = 1; key_there = key[0]; tok_there = tok[0]; upto_there = upto[0]; cnt_there = cnt[0];              \
+        new_life(0) }                                                                                               \
+    :: d_step { restarts > 0 && st[0] != IDLE && !cut_off && !quarantine[0] ->                                      \
+        cut_off = 1; key_there = key[0]; tok_there = tok[0]; upto_there = upto[0]; cnt_there = cnt[0];              \
+        free(0); cnt[0] = 0; new_life(0) }                                                                          \
+    STOPPING
+#ifdef NO_LONGER_QUARANTINE /* it lasts for what was promised before the promotion */
+#define WAIT_FOR_THE_LAST skip
+#define IS_STOPPED true
+#else
+#define WAIT_FOR_THE_LAST FOR_OPS(out[AT(j, 0)] = sent[j])
+#define IS_STOPPED (!cut_off)
+#endif
+#ifdef NO_STOP /* it goes on although no majority of the Sentinels has named the old server */
+byte stopped;
+#define STOPPING :: d_step { cut_off && !stopped -> stopped = 1; WAIT_FOR_THE_LAST }
+#undef IS_STOPPED
+#define IS_STOPPED (!cut_off || stopped)
+#else
+/* S after the last word of a majority of the Sentinels for the old server. */
+#define STOPPING                                                                                                    \
+    :: d_step { cut_off ->                                                                                          \
+        forget_the_old(); WAIT_FOR_THE_LAST;                                                                        \
+        if :: st[0] != ENDED -> forget_votes(0) :: else fi;                                                         \
+        if :: st[2] != ENDED -> forget_votes(2) :: else fi }
+#endif
+inline forget_the_old()
+{
+    cut_off = 0; key_there = 0; tok_there = 0; upto_there = 0; cnt_there = 0
+}
+#define LEAVE_THE_OLD(b)                                                                                            \
+    if                                                                                                              \
+    :: b == 0 && cut_off ->                                                                                         \
+        WAIT_FOR_THE_LAST; forget_the_old();                                                                        \
+        if :: st[0] != ENDED -> forget_votes(0) :: else fi;                                                         \
+        if :: st[2] != ENDED -> forget_votes(2) :: else fi                                                          \
+    :: else                                                                                                         \
+    fi
+/* What broker 0 asks, the old server does. */
+#define THERE(o)                                                                                                    \
+    :: d_step { cut_off && st[o] == ASKING && vote[o] == 0 && key_there == 0 && over[o] < 1 ->                      \
+        cnt_there++; key_there = o + 1; tok_there = cnt_there; upto_there = 1; vote[o] = cnt_there;                 \
+        CLEAR(asked[0], o) }                                                                                        \
+    :: d_step { cut_off && HAS(RENEWED, o) && LIVES(o) && told[o] < sent[o] && key_there == o + 1 &&                \
+                !HAS(yes[0], o) -> upto_there = sent[o]; SET(yes[0], o) }                                           \
+    :: d_step { cut_off && key_there == o + 1 && (st[o] == ENDED || over[o] >= upto_there) ->                       \
+        key_there = 0; tok_there = 0; upto_there = 0 }
+#define SERVES_ON THERE(0) THERE(2) :: d_step { cut_off && key_there == 2 && (st[1] == ENDED || over[1] >= upto_there) ->    \
+        key_there = 0; tok_there = 0; upto_there = 0 }
+#else
+#define LEAVE_THE_OLD(b) skip
+#define IS_STOPPED true
+#endif
+
 /* A quarantine that lasts until every promise is over that was out when it began (safety R5). */
 #define IS_OVER(o, m) (st[o] == ENDED || over[o] >= out[AT(o, m)])
 #if OPS == 2
@@ -551,7 +620,7 @@ inline open(m, floor)
     cnt[m] = MAX2(cnt[m], floor);
     quarantine[m] = 0; signatures[m] = 0; base[m] = 0; fresh[m] = 0
 }
-#define OPENING(m) :: d_step { quarantine[m] && ALL_OVER(m) && MAY_OPEN(m) -> x = FLOOR(m); open(m, x); x = 0 }
+#define OPENING(m) :: d_step { quarantine[m] && IS_STOPPED && ALL_OVER(m) && MAY_OPEN(m) -> x = FLOOR(m); open(m, x); x = 0 }
 
 /* ---- roll call ---- */
 
@@ -698,6 +767,9 @@ inline nothing_is_left()
     FOR_MASTERS(key[i] = 0; tok[i] = 0; upto[i] = 0; cnt[i] = 0; quarantine[i] = 0; fresh[i] = 0; knows[i] = 0;
                 signatures[i] = 0; base[i] = 0; asked[i] = 0; planted[i] = 0);
     high[0] = 0; high[1] = 0; high[BROKERS - 1] = 0; hi = 0; restarts = 0;
+#ifdef PROMOTION
+    forget_the_old();
+#endif
     NO_CRASHES
 }
 
@@ -792,6 +864,10 @@ active proctype protocol()
 #endif
         ALL_MASTERS
         ALL_CRASH
+#ifdef PROMOTION
+        PROMOTING
+        SERVES_ON
+#endif
         fi;
         d_step {
             tidy_operation(0); tidy_operation(1); tidy_master(0);

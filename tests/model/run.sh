@@ -50,6 +50,8 @@ outage-takeover-three -DMASTERS=3 -DOPS=2 -DTAKEOVER -DPROMPT           | -DSTAR
 outage-takeover-no-count -DTAKEOVER -DNO_COUNT -DRESTARTS=2 -DRENEWED=7 -DBROKERS=3 |
 outage-takeover-stays -DTAKEOVER -DTAKEN_STAYS -DRESTARTS=2 -DRENEWED=7 -DBROKERS=3 -DCRASHES=1 -DLIST=0 |
 outage-force        -DFORCE -DPROMPT -DOPS=2 -DRESTARTS=2 -DBROKERS=3 -DCRASHES=1 | -DOPS=3 -DCRASHES=0
+outage-promotion    -DPROMOTION -DRENEWED=7 -DRESTARTS=2                | -DCOPIES=1
+outage-promotion-no-list -DPROMOTION -DRENEWED=7 -DRESTARTS=2 -DLIST=0  | -DCOPIES=1 -DCRASHES=1
 '
 
 # name, what to define, and the property that must fail
@@ -119,6 +121,9 @@ outage-signature-missing        -DRENEWED=3 -DLIST=1                            
 outage-signed-before-planting   -DOPS=2 -DNO_PLANT_BEFORE_SIGNING                   | kept
 outage-short-memory             -DOPS=2 -DCRASHES=1 -DNO_LONG_MEMORY                | exclusion
 outage-short-memory-of-tokens   -DOPS=2 -DCRASHES=1 -DNO_REGISTRATION               | order
+outage-promoted-opens-too-soon  -DPROMOTION -DRENEWED=2 -DNO_LONGER_QUARANTINE      | exclusion
+outage-promoted-counts-too-soon -DPROMOTION -DRENEWED=2 -DNO_S_BEFORE_COUNTING      | exclusion
+outage-cut-off-goes-on          -DPROMOTION -DRENEWED=2 -DNO_STOP                   | exclusion
 outage-limit-takeover           -DTAKEOVER                                          | rival
 outage-limit-both-are-dead      -DTAKEOVER -DPROMPT -DBROKERS=3 -DCRASHES=2         | rival
 known-limit                     -DRENEW -DEARLY=1 -DNO_LATE_ACQUIRE -DNEWEST -DTOP=3 -DSTART=0 | newer

@@ -35,9 +35,11 @@ static void add_state_cell(struct table *t, const redisReply *m)
     enum tint tint = strcmp(state, "down") == 0 || strcmp(state, "refused") == 0 ? TINT_BAD
                      : strcmp(state, "active") == 0 && !paused                   ? TINT_GOOD
                                                                                  : TINT_WARN;
+    const char *missing = ask_text(m, "missing");
     char text[24];
     if (left_ms > 0)
-        table_addf(t, tint, "%s %s", state, text_duration(text, left_ms));
+        table_addf(t, tint, "%s %s%s%s", state, text_duration(text, left_ms),
+                   *missing ? ", waits for " : "", missing);
     else
         table_addf(t, tint, "%s%s", state, paused ? ", paused" : "");
 }
@@ -67,8 +69,9 @@ void masters_table(struct table *t, const redisReply *masters)
 
 static void masters_json(const redisReply *masters, struct buf *out)
 {
-    static const char *const texts[] = {"name",      "address",       "state",
-                                        "new_locks", "redis_version", "last_error"};
+    static const char *const texts[] = {"name",         "address",       "state",
+                                        "new_locks",    "missing",       "signed",
+                                        "no_roll_call", "redis_version", "last_error"};
     static const char *const numbers[] = {"quarantine_left_ms", "latency_us", "clock_offset_ms",
                                           "in_flight", "restarts"};
     json_t *list = json_array();

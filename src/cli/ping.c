@@ -41,13 +41,15 @@ static void put_reasons(const redisReply *masters, struct buf *out)
     for (size_t i = 0; i < ask_count(masters); i++) {
         const redisReply *m = masters->element[i];
         const char *state = ask_text(m, "state"), *error = ask_text(m, "last_error");
+        const char *missing = ask_text(m, "missing");
         int64_t left_ms = ask_int(m, "quarantine_left_ms");
         char text[24];
         if (strcmp(state, "active") == 0)
             continue;
         buf_printf(out, "  %s: %s", ask_text(m, "name"), state);
         if (left_ms > 0)
-            buf_printf(out, " %s", text_duration(text, left_ms));
+            buf_printf(out, " %s%s%s", text_duration(text, left_ms), *missing ? ", waits for " : "",
+                       missing);
         buf_printf(out, *error ? ": " : "\n");
         if (*error) {
             text_put(out, error, strlen(error), 0);

@@ -279,15 +279,15 @@ static void write_master(struct resp_writer *w, const struct broker *b,
 {
     const struct master_status *m = seen->status;
 
-    bool is_out = m->state == MASTER_QUARANTINE;
-    resp_map(w, 13 + (sentinels != NULL));
+    resp_map(w, 14 + (sentinels != NULL));
     resp_pair_str(w, "name", m->name);
     resp_pair_str(w, "address", m->address);
     resp_pair_str(w, "state", master_status_name(m));
     resp_pair_str(w, "new_locks", new_locks(b, seen));
     resp_pair_int(w, "quarantine_left_ms", m->quarantine_left_ms);
-    resp_pair_str(w, "missing", is_out ? m->roll_missing : "");
-    resp_pair_str(w, "no_roll_call", is_out ? m->roll_veto : "");
+    resp_pair_str(w, "missing", m->roll_missing);
+    resp_pair_str(w, "signed", m->roll_signed);
+    resp_pair_str(w, "no_roll_call", m->roll_veto);
     resp_pair_int(w, "latency_us", m->latency_us);
     resp_pair_int(w, "clock_offset_ms", seen->clock_offset_ms);
     resp_pair_int(w, "in_flight", m->in_flight);

@@ -138,7 +138,8 @@ function showFigures(s) {
     show('jeopardy', s.jeopardy ? `${count(s.jeopardy)} in jeopardy now` : 'none in jeopardy');
     show('clients', count(s.clients));
     show('max-clients', `of at most ${count(s.max_clients)}`);
-    show('votes', `${s.voting} of ${s.masters.length} vote, a lock needs ${s.quorum}`);
+    show('votes', `${s.voting} of ${s.masters.length} vote, a lock needs ${s.quorum}` +
+        (s.roll_call_memory_left_ms ? `; this broker cannot sign for ${ms(s.roll_call_memory_left_ms)}` : ''));
     Object.entries(s.curves).forEach(([id, samples]) => showCurve(id, samples));
 }
 
@@ -148,6 +149,9 @@ function masterCells(m) {
         make('td', '', make('bdi', 'lock', m.name), make('small', '', make('bdi', '', m.address))),
         make('td', '', make('span', colour, make('i', 'dot'), m.state),
             m.quarantine_ms > 0 ? ` for ${ms(m.quarantine_ms)}` : '',
+            m.missing ? make('small', '', `waits for ${m.missing}`) : '',
+            m.signed ? make('small', '', `signed by ${m.signed}`) : '',
+            m.unsigned_why ? make('small', '', `not by this broker: ${m.unsigned_why}`) : '',
             m.up || !m.error ? '' : make('small', '', m.error)),
         figure('answers in', m.up ? us(m.latency_us) : DASH), figure('in flight', count(m.in_flight)),
         figure('clock', `${m.clock_offset_ms < 0 ? '' : '+'}${m.clock_offset_ms}\u00a0ms`),

@@ -70,6 +70,10 @@ static json_t *all_masters_json(const struct stats_gauges *g)
                                    "address", shown_text(m->address), "state", shown_text(m->state),
                                    "error", shown_text(m->error), "up", m->up);
         json_object_update_new(master,
+                               json_pack("{s:o, s:o, s:o}", "missing", shown_text(m->missing),
+                                         "signed", shown_text(m->signed_by), "unsigned_why",
+                                         shown_text(m->unsigned_why)));
+        json_object_update_new(master,
                                json_pack("{s:I, s:I, s:I, s:I, s:I}", "quarantine_ms",
                                          m->quarantine_remaining_ms, "latency_us", m->latency_us,
                                          "clock_offset_ms", m->clock_offset_ms, "in_flight",
@@ -179,6 +183,8 @@ static json_t *figures_json(const struct http_view *v)
         {"max_clients", g->max_clients},
         {"voting", g->quorum_available},
         {"quorum", g->quorum_required},
+        {"roll_call", g->roll_call},
+        {"roll_call_memory_left_ms", g->roll_call_memory_left_ms},
     };
     json_t *json = json_object();
 

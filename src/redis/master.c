@@ -271,7 +271,9 @@ const struct master_status *master_status(struct master *m, int64_t now_ms)
     s->version = m->facts.version;
     s->place = &m->place;
     s->roll_veto = m->roll_veto;
-    s->roll_missing = m->roll_missing;
+    bool is_called = m->state == MASTER_QUARANTINE && !m->roll_veto[0];
+    s->roll_missing = is_called ? m->roll_missing : "";
+    s->roll_signed = is_called ? m->roll_signed : "";
     s->error = m->error[0] ? m->error : m->rival[0] ? m->rival : m->unchecked;
     return s;
 }
@@ -292,7 +294,9 @@ const char *master_reason(struct master *m, int64_t now_ms)
     case MASTER_QUARANTINE:
         util_format_duration(left, sizeof left,
                              (quarantine_left_ms(m, now_ms) + 999) / 1000 * 1000);
-        snprintf(m->reason, sizeof m->reason, "quarantined %s", left);
+        snprintf(m->reason, sizeof m->reason, "quarantined %s%s%.160s", left,
+                 m->roll_missing[0] && !m->roll_veto[0] ? ", waits for " : "",
+                 m->roll_veto[0] ? "" : m->roll_missing);
         return m->reason;
     case MASTER_REFUSED:
         if (!m->disagreement[0])

@@ -117,10 +117,12 @@ struct master_status {
     const char *run_id, *version;
     const char *life;          /* that it was joined in last (life.h); "": none yet */
     const struct place *place; /* of this broker's name there */
-    const char *roll_veto;    /* why this quarantine ends by its time only; "": by roll call, too */
-    bool has_left;            /* it has taken MASTER_LEAVES */
-    const char *roll_missing; /* brokers that have not signed, with commas between */
-    const char *error;        /* the last one, or what cannot be checked there, in words; "" */
+    const char *roll_veto; /* why this quarantine ends by its time only; "": by roll call, too */
+    bool has_left;         /* it has taken MASTER_LEAVES */
+    /* In quarantine, brokers that have not signed and that have, as the master said last, with
+     * commas between; both "" without a roll call. */
+    const char *roll_missing, *roll_signed;
+    const char *error; /* the last one, or what cannot be checked there, in words; "" */
 };
 
 /* What a look at a server has found, beyond its status. The master owns the texts. */

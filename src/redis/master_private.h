@@ -29,6 +29,7 @@ enum {
     MASTER_HEAD_MAX = 80, /* "$7 EVALSHA $40 digest" */
     MASTER_ERROR_MAX = 400,
     MASTER_UNCHECKED_MAX = 296,
+    MASTER_NAMES_MAX = 16 * 33,    /* of brokers, with commas between */
     MASTER_SETTINGS_MAX = 4096,    /* of another broker's, as people may see them */
     MASTER_NESTED_MAX = 1 + 8 * 16 /* peek: a count, and eight values of each hold that it shows */
 };
@@ -124,7 +125,7 @@ struct master {
     struct life told;        /* the newest, when the last join was sent */
     bool leaves;             /* MASTER_LEAVES has been said */
     struct place place;      /* of this broker's name there */
-    char roll_veto[80], roll_missing[160];
+    char roll_veto[80], roll_missing[MASTER_NAMES_MAX], roll_signed[MASTER_NAMES_MAX];
     char rival[256]; /* another server that was found in its place; "": none */
     int64_t probed_ms;
 
@@ -147,7 +148,7 @@ struct master {
     struct log_limit jump_limit;
     struct master_status status; /* its counters are the only ones */
     char error[MASTER_ERROR_MAX], logged[MASTER_ERROR_MAX], loss[MASTER_ERROR_MAX];
-    char reason[160];
+    char reason[256];
     char refusal[80]; /* the last error of a script that nothing here follows from */
     int64_t refusal_ms;
     struct log_limit refusal_log;

@@ -33,6 +33,30 @@ static int give_up(struct master *m)
     return 0;
 }
 
+static bool is_among(const char *names, const char *name, size_t len)
+{
+    for (; *names; names += strcspn(names, ","), names += *names == ',') {
+        if (strcspn(names, ",") == len && memcmp(names, name, len) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Of the names of all brokers keeps those that are not missing, as far as there is room. */
+static void note_signed(struct master *m)
+{
+    size_t used = 0;
+
+    m->roll_signed[0] = 0;
+    for (const char *name = m->setup.brokers; *name; name += *name == ',') {
+        size_t len = strcspn(name, ",");
+        if (!is_among(m->roll_missing, name, len) && used + len + 2 < sizeof m->roll_signed)
+            used += (size_t)snprintf(m->roll_signed + used, sizeof m->roll_signed - used, "%s%.*s",
+                                     used ? "," : "", (int)len, name);
+        name += len;
+    }
+}
+
 /* Takes the reply {time, state, left, record, veto, missing}. */
 static int on_roll(struct master *m)
 {
@@ -60,6 +84,7 @@ static int on_roll(struct master *m)
                   m->setup.broker_name);
     copy_text(m, 5, m->roll_veto, sizeof m->roll_veto);
     copy_text(m, 6, m->roll_missing, sizeof m->roll_missing);
+    note_signed(m);
     if (m->state == MASTER_ACTIVE && !told.is_active) {
         master_join(m);
         return 0;

@@ -163,6 +163,8 @@ static struct stats_master stats_of_master(const struct view_master *seen)
         .error = m->error,
         .up = seen->votes,
         .quarantine_remaining_ms = m->quarantine_left_ms,
+        .missing = m->roll_missing,
+        .signed_by = m->roll_signed,
         .clock_offset_ms = seen->clock_offset_ms,
         .latency_us = m->latency_us,
         .inflight = m->in_flight,
@@ -177,8 +179,9 @@ static struct stats_master stats_of_master(const struct view_master *seen)
     };
 }
 
-static void gauge_masters(const struct broker *b, struct stats_gauges *g, int64_t now_ms)
+static void gauge_masters(const struct server *s, struct stats_gauges *g, int64_t now_ms)
 {
+    const struct broker *b = &s->broker;
     int n = view_n_masters(b);
 
     _Static_assert((int)STATS_MASTERS_MAX == (int)CONF_MASTERS_MAX, "room for all masters");
@@ -186,9 +189,13 @@ static void gauge_masters(const struct broker *b, struct stats_gauges *g, int64_
         struct view_master seen = view_master(b, i, now_ms);
         g->quorum_available += seen.votes;
         g->masters[i] = stats_of_master(&seen);
+        g->masters[i].unsigned_why = server_unsigned_why(s, i, now_ms);
     }
     g->quorum_required = quorum_need(n);
     g->masters_len = (size_t)n;
+    g->roll_call = rollcall_is_on(&s->quarantine.roll);
+    if (g->roll_call)
+        g->roll_call_memory_left_ms = rollcall_memory_left_ms(&s->quarantine.roll, now_ms);
 }
 
 /* Returns the port of the first TCP address; 0: there is none. */
@@ -225,5 +232,5 @@ void server_gauges(struct server *s, struct stats_gauges *out, int64_t now_ms)
     gauge_process(s, out, now_ms);
     gauge_locks(&s->broker, out);
     gauge_dropin(s->dropin, out);
-    gauge_masters(&s->broker, out, now_ms);
+    gauge_masters(s, out, now_ms);
 }

@@ -39,14 +39,40 @@ static void put_check(struct buf *out, bool good, const char *what, const char *
     buf_printf(out, "[%c]%s: %s\n", good ? '+' : '-', what, text);
 }
 
-static void put_master_check(const struct broker *b, int i, struct buf *out, int64_t now_ms)
+/* why: this broker has not signed; "": it has, or there is no roll call. */
+static void put_master_check(const struct broker *b, int i, const char *why, struct buf *out,
+                             int64_t now_ms)
 {
     struct view_master seen = view_master(b, i, now_ms);
     const struct master_status *m = seen.status;
 
-    buf_printf(out, "[%c]master %s: %s%s%s\n", seen.votes ? '+' : '-', m->name,
+    buf_printf(out, "[%c]master %s: %s%s%s", seen.votes ? '+' : '-', m->name,
                seen.votes ? "votes" : view_master_reason(b, i, now_ms),
                !seen.votes && m->error[0] ? ": " : "", seen.votes ? "" : m->error);
+    if (m->roll_signed[0])
+        buf_printf(out, "; signed by %s", m->roll_signed);
+    if (why[0])
+        buf_printf(out, "; not by this broker: %s", why);
+    buf_append(out, "\n", 1);
+}
+
+/* What a restart of a master would cost now. */
+static void put_memory(const struct server *s, struct buf *out, int64_t now_ms)
+{
+    const struct rollcall *roll = &s->quarantine.roll;
+    char left[48];
+
+    if (!rollcall_is_on(roll))
+        return;
+    int64_t left_ms = rollcall_memory_left_ms(roll, now_ms);
+    util_format_duration(left, sizeof left, (left_ms + 999) / 1000 * 1000);
+    if (left_ms > 0)
+        buf_printf(out,
+                   "[-]roll call: this broker cannot sign for %s more: until then a quarantine "
+                   "lasts to its end\n",
+                   left);
+    else
+        buf_printf(out, "[+]roll call: this broker can sign\n");
 }
 
 static void put_checks(struct server *s, struct buf *out, bool ready, int64_t now_ms)
@@ -59,7 +85,8 @@ static void put_checks(struct server *s, struct buf *out, bool ready, int64_t no
     const char *veto = view_veto(b);
     put_check(out, s->ready, "quorum", s->ready ? "there" : veto ? veto : "missing");
     for (int i = 0; i < view_n_masters(b); i++)
-        put_master_check(b, i, out, now_ms);
+        put_master_check(b, i, server_unsigned_why(s, i, now_ms), out, now_ms);
+    put_memory(s, out, now_ms);
     buf_printf(out, "readyz check %s\n", ready ? "passed" : "failed");
 }
 

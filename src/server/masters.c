@@ -198,6 +198,17 @@ void server_look_at_quarantines(struct server *s, int64_t now_ms)
     quarantine_turn(q, now_ms);
 }
 
+const char *server_unsigned_why(const struct server *s, int i, int64_t now_ms)
+{
+    const struct rollcall *roll = &s->quarantine.roll;
+    const struct master_status *m = view_master(&s->broker, i, now_ms).status;
+
+    if (m->state != MASTER_QUARANTINE || !rollcall_is_on(roll))
+        return "";
+    const char *why = rollcall_why_not(roll, i, now_ms);
+    return why ? why : "";
+}
+
 /* ---- readiness ---- */
 
 /* "2 of 3 masters (c: down)" */

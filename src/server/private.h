@@ -102,6 +102,9 @@ void server_begin_roll_call(struct server *);
 /* Ends quarantines (redis/quarantine), by what stands on the masters of what this broker remembers.
  */
 void server_look_at_quarantines(struct server *, int64_t now_ms);
+/* Returns why master i, which is in quarantine, does not have the signature of this broker; "": it
+ * has, or there is no roll call. */
+const char *server_unsigned_why(const struct server *, int i, int64_t now_ms);
 /* While all masters have much to do for us, waits a moment for one of them to answer. What clients
  * say meanwhile would only queue up there; read later, it is read in larger lots, and takes fewer
  * turns, wake-ups and calls. */

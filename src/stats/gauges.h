@@ -28,6 +28,11 @@ enum stats_unit {
       "Votes that a lock needs.")                                                                  \
     X(quorum_available, ONE, "quorum_available", "holdfast_quorum_available", "",                  \
       "Masters whose votes count now.")                                                            \
+    X(roll_call, ONE, "roll_call", "holdfast_roll_call", "",                                       \
+      "There is a list of brokers, whose signatures end a quarantine.")                            \
+    X(roll_call_memory_left_ms, MS, "roll_call_memory_left_ms",                                    \
+      "holdfast_roll_call_memory_left_seconds", "",                                                \
+      "Until this broker could sign if a master came back empty; 0: at once.")                     \
     X(locks_names, ONE, "lock_names", "holdfast_lock_names", "",                                   \
       "Names with a holder or a waiter here.")                                                     \
     X(locks_held_exclusive, ONE, "", "holdfast_locks_held", "type=\"exclusive\"",                  \
@@ -72,7 +77,7 @@ enum stats_unit {
     X(open_fds, ONE, "", "process_open_fds", "", "Open file descriptors.")                         \
     X(max_fds, ONE, "", "process_max_fds", "", "Limit of file descriptors.")
 
-enum { STATS_MASTERS_MAX = 15 };
+enum { STATS_MASTERS_MAX = 15, STATS_BROKER_MAX = 64 /* bytes of its name */ };
 
 /* One master as texts and status page show it; all but the name may be 0. */
 struct stats_master {
@@ -81,6 +86,9 @@ struct stats_master {
     const char *error; /* the last one, or why it does not vote */
     bool up;           /* connected and its votes count */
     int64_t quarantine_remaining_ms;
+    /* Of its quarantine: brokers that have not signed, and that have, with commas between; why this
+     * one has not, or why there is no roll call. */
+    const char *missing, *signed_by, *unsigned_why;
     int64_t clock_offset_ms;
     int64_t latency_us;
     uint64_t inflight; /* requests sent and not answered */

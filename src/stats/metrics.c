@@ -261,6 +261,34 @@ static void put_master_requests(struct buf *out, const struct stats_gauges *g)
     }
 }
 
+/* Puts a sample for each of some names, with commas between. */
+static void put_signatures(struct buf *out, const char *metric, const char *master,
+                           const char *names, bool is_missing)
+{
+    char name[STATS_BROKER_MAX + 1];
+
+    for (; names && *names; names += strcspn(names, ","), names += *names == ',') {
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(names, ","), names);
+        buf_printf(out, "%s{", metric);
+        put_escaped_label(out, "node", master);
+        buf_append(out, ",", 1);
+        put_escaped_label(out, "broker", name);
+        buf_printf(out, "} %d\n", is_missing);
+    }
+}
+
+static void put_roll_calls(struct buf *out, const struct stats_gauges *g)
+{
+    static const char metric[] = "holdfast_backend_roll_call_missing";
+
+    put_help(out, metric, "gauge", "In quarantine: 1 for a broker that has not signed yet.");
+    for (size_t i = 0; i < g->masters_len; i++) {
+        const struct stats_master *m = &g->masters[i];
+        put_signatures(out, metric, m->name, m->missing, true);
+        put_signatures(out, metric, m->name, m->signed_by, false);
+    }
+}
+
 static void metrics_masters(struct buf *out, const struct stats_gauges *g)
 {
     put_master_states(out, g);
@@ -269,6 +297,7 @@ static void metrics_masters(struct buf *out, const struct stats_gauges *g)
         for (size_t i = 0; i < g->masters_len; i++)
             put_master_sample(out, &master_rows[r], &g->masters[i]);
     }
+    put_roll_calls(out, g);
     put_master_requests(out, g);
 }
 

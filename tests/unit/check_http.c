@@ -258,10 +258,21 @@ START_TEST(status_with_everything_evil)
 {
     gauges = (struct stats_gauges){.masters_len = 2, .quorum_available = 1, .ready = true};
     view = (struct http_view){.now_ms = 100000, .status = evil, .notice = evil};
-    gauges.masters[0] = (struct stats_master){
-        .name = evil, .address = evil, .state = "active", .error = evil, .up = true};
-    gauges.masters[1] =
-        (struct stats_master){.name = evil, .address = evil, .state = "down", .error = evil};
+    gauges.masters[0] = (struct stats_master){.name = evil,
+                                              .address = evil,
+                                              .state = "active",
+                                              .error = evil,
+                                              .up = true,
+                                              .missing = evil,
+                                              .signed_by = evil,
+                                              .unsigned_why = evil};
+    gauges.masters[1] = (struct stats_master){.name = evil,
+                                              .address = evil,
+                                              .state = "down",
+                                              .error = evil,
+                                              .missing = evil,
+                                              .signed_by = evil,
+                                              .unsigned_why = evil};
     for (view.n_waits = 0; view.n_waits < HTTP_ROWS; view.n_waits++)
         view.waits[view.n_waits] = evil_row(evil, strlen(evil));
     for (view.n_holds = 0; view.n_holds < HTTP_ROWS; view.n_holds++)
@@ -281,6 +292,9 @@ START_TEST(status_with_everything_evil)
         expect_tame("masters", i, "name");
         expect_tame("masters", i, "address");
         expect_tame("masters", i, "error");
+        expect_tame("masters", i, "missing");
+        expect_tame("masters", i, "signed");
+        expect_tame("masters", i, "unsigned_why");
     }
     expect_length("waits", HTTP_ROWS);
     expect_length("holds", HTTP_ROWS);

@@ -30,6 +30,8 @@ static const struct stats_master masters[] = {
     {.name = "b\"\\\n{} 1",
      .state = "quarantined",
      .quarantine_remaining_ms = 12345,
+     .missing = "east,w\"",
+     .signed_by = "north",
      .restarts = 2},
 };
 
@@ -522,6 +524,14 @@ START_TEST(metrics_are_well_formed)
     ASSERT_LINE(text, "holdfast_backend_up{node=\"b\\\"\\\\\\n{} 1\"} 0");
     ASSERT_LINE(text, "holdfast_backend_state{node=\"a\",state=\"active\"} 1");
     ASSERT_LINE(text, "holdfast_backend_clock_offset_seconds{node=\"a\"} -1.500");
+    static const char missing[] =
+        "holdfast_backend_roll_call_missing{node=\"b\\\"\\\\\\n{} 1\",broker=";
+    for (int i = 0; i < 3; i++) {
+        char line[128];
+        static const char *const rows[] = {"\"east\"} 1", "\"w\\\"\"} 1", "\"north\"} 0"};
+        snprintf(line, sizeof line, "%s%s", missing, rows[i]);
+        ASSERT_LINE(text, line);
+    }
     ASSERT_LINE(text, "holdfast_backend_requests_total{node=\"a\",outcome=\"ok\"} 7");
     ASSERT_LINE(text, "holdfast_backend_request_duration_seconds_count{node=\"a\"} 1");
     ASSERT_LINE(text, "holdfast_locks_held{type=\"exclusive\"} 11");

@@ -26,7 +26,7 @@ enum {
     SCRIPT_INSTRUCTIONS = 8000, /* of a usual script, more than of a plain command or a short one */
     COMPILE_INSTRUCTIONS = 40000,
     SHA1_INSTRUCTIONS = 20, /* of a byte of a body */
-    SHORT_STEPS = 200,      /* a compare-and-delete takes some 120 */
+    SHORT_STEPS = 128,      /* a compare-and-delete takes some 80 */
     USUAL_STEPS = 500,
     STEP_INSTRUCTIONS = 2000, /* of one step, when it is about long texts */
     CHECK_INSTRUCTIONS = 20000000

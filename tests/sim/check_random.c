@@ -39,7 +39,8 @@ static void connect_somewhere(int index)
 {
     int broker = (int)sim_random(world.conf.n_brokers);
     char owner[8];
-    if (!world.brokers[broker].alive || world.brokers[broker].paused)
+    const struct world_broker *wb = &world.brokers[broker];
+    if (!wb->alive || wb->paused || wb->leaves)
         return;
     snprintf(owner, sizeof owner, "o%d", (int)sim_random(100) < 15 ? 0 : index);
     world_connect(index, broker, owner);
@@ -138,6 +139,8 @@ static void make_plan(struct world_conf *conf)
     conf->broker.on_lost = sim_chance(200) ? CONF_LOST_CLOSE : CONF_LOST_NOTIFY;
     conf->broker.handover_max_count = sim_between(0, 4);
     conf->kinds = seed % 2 == 0;
+    if (seed % 3 == 0)
+        conf->brokers = conf->n_brokers == 1 ? "b0" : conf->n_brokers == 2 ? "b0,b1" : "b0,b1,b2";
     plan.apps = (int)sim_between(2, WORLD_APPS);
     plan.names = (int)sim_between(1, NAMES);
     plan.ask_gap_ms = (int)sim_between(2, 300);

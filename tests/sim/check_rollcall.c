@@ -56,6 +56,13 @@ static void stays_out(int server, int64_t ms)
     }
 }
 
+static void leave(int broker)
+{
+    world_broker_leave(broker);
+    while (world.brokers[broker].alive)
+        world_run_ms(1);
+}
+
 static int64_t granted_soon(int app, const char *words)
 {
     world_say(app, "%s", words);
@@ -218,7 +225,7 @@ START_TEST(restarted_cleanly)
     begin(1, 2, "x", "b0,b1");
     story_gets(0, "LOCK n LEASE 6000");
     story_frees(0);
-    world_broker_leave(0);
+    leave(0);
     world_broker_start(0);
     world_run_ms(500);
     restart(0);
@@ -234,7 +241,7 @@ START_TEST(restarted_with_leases)
 {
     begin(1, 1, "x", "b0");
     story_gets(0, "LOCK n LEASE 6000");
-    world_broker_leave(0);
+    leave(0);
     world_broker_start(0);
     world_run_ms(500);
     restart(0);
@@ -252,7 +259,7 @@ START_TEST(killed_and_then_restarted_cleanly)
     world_broker_kill(0);
     world_broker_start(0);
     world_run_ms(200);
-    world_broker_leave(0);
+    leave(0);
     world_broker_start(0);
     world_run_ms(200);
     restart(0);
@@ -458,7 +465,7 @@ START_TEST(the_highest_token_of_one_that_left)
     set_wall_ahead(0, 50 * 60000);
     int64_t token = story_gets(0, "LOCK n");
     story_frees(0);
-    world_broker_leave(0);
+    leave(0);
     world_broker_start(0);
     world.brokers[0].wall_skew_ms = 0;
     world_run_ms(500);

@@ -78,6 +78,8 @@ static void undo(void *arg)
             world_broker_pause(f->broker, false);
         break;
     case BROKER_KILL:
+        if (wb->alive && wb->leaves)
+            world_broker_kill(f->broker);
         if (!wb->alive)
             world_broker_start(f->broker);
         break;
@@ -135,7 +137,7 @@ static bool is_possible(const struct fault *f)
     case PAUSE:
         return plan.pauses && wb->alive && !wb->paused;
     case BROKER_KILL:
-        return plan.kills && wb->alive && !wb->paused;
+        return plan.kills && wb->alive && !wb->paused && !wb->leaves;
     case NET:
         return plan.bad_net;
     case JUMP:
@@ -172,7 +174,10 @@ static void begin_fault(const struct fault *f)
         world_broker_pause(f->broker, true);
         break;
     case BROKER_KILL:
-        world_broker_kill(f->broker);
+        if (world.conf.brokers && sim_chance(500))
+            world_broker_leave(f->broker);
+        else
+            world_broker_kill(f->broker);
         break;
     case NET:
         spoil_net();

@@ -21,6 +21,7 @@
 #include "command/handlers.h"
 #include "history.h"
 #include "lock/replant.h"
+#include "lock/view.h"
 #include "session/pubsub.h"
 #include "stats/stats.h"
 #include "wheel_check.h"
@@ -521,7 +522,8 @@ void world_broker_start(int index)
     wb->alive = true;
     wb->local_us = sim_random(1000000) * 1000;
     wb->wall_skew_ms = sim_between(-conf->wall_skew_ms / 2, conf->wall_skew_ms / 2);
-    snprintf(id, sizeof id, "b%d", world.n_brokers_made++);
+    wb->n_made = world.n_brokers_made++;
+    snprintf(id, sizeof id, "b%d", wb->n_made);
     snprintf(wb->name, sizeof wb->name, "b%d", index);
     if (conf->names[index])
         snprintf(wb->name, sizeof wb->name, "%s", conf->names[index]);
@@ -587,18 +589,44 @@ void world_broker_kill(int index)
     wb->alive = false;
 }
 
+/* The broker that leaves, unless it has been killed meanwhile. */
+static struct world_broker *find_leaving(const void *arg)
+{
+    for (int i = 0; i < WORLD_BROKERS; i++) {
+        struct world_broker *wb = &world.brokers[i];
+        if (wb->alive && wb->leaves && !wb->paused && wb->n_made == (intptr_t)arg)
+            return wb;
+    }
+    return NULL;
+}
+
+static void end_leaving(void *arg)
+{
+    struct world_broker *wb = find_leaving(arg);
+    if (wb)
+        world_broker_kill(wb->index);
+}
+
+static void say_leaving(void *arg)
+{
+    struct world_broker *wb = find_leaving(arg);
+    if (wb && !view_is_asking(&wb->b))
+        rollcall_leave(&wb->quarantine.roll, wb->b.n_holds + wb->b.n_drop_in > 0,
+                       world_local_ms(wb));
+}
+
 void world_broker_leave(int index)
 {
     struct world_broker *wb = &world.brokers[index];
+    int64_t step_us = world.conf.broker.request_timeout_ms * 1000;
     log_trace("world", "broker %d leaves", index);
+    wb->leaves = true;
     for (int i = 0; i < WORLD_APPS; i++) {
         if (world.apps[i].connected && world.apps[i].broker == wb)
             world_close(i, true);
     }
-    world_run_ms(world.conf.broker.request_timeout_ms);
-    rollcall_leave(&wb->quarantine.roll, wb->b.n_holds + wb->b.n_drop_in > 0, world_local_ms(wb));
-    world_run_ms(world.conf.broker.request_timeout_ms);
-    world_broker_kill(index);
+    sim_at(sim_now_us() + step_us, say_leaving, (void *)(intptr_t)wb->n_made);
+    sim_at(sim_now_us() + 2 * step_us, end_leaving, (void *)(intptr_t)wb->n_made);
 }
 
 void world_broker_pause(int index, bool paused)

@@ -94,8 +94,8 @@ struct world_app {
 };
 
 struct world_broker {
-    int index;
-    bool alive, paused;
+    int index, n_made;
+    bool alive, paused, leaves;
     struct broker b;
     struct dropin *dropin;
     struct quarantine quarantine;
@@ -142,7 +142,7 @@ const char *world_push(int app);
 
 /* ---- brokers ---- */
 void world_broker_kill(int broker);
-void world_broker_leave(int broker); /* ends cleanly */
+void world_broker_leave(int broker); /* takes nobody any more, and ends cleanly in a moment */
 void world_broker_start(int broker); /* a new one, in the place of one that was killed */
 void world_broker_pause(int broker, bool paused);
 /* It has been asked for something outside of its turn. */

@@ -1,6 +1,8 @@
 /* The roll call (safety R15) as stories in virtual time: when all brokers have signed, a master
  * that has forgotten everything is active at once; when one is missing, or in doubt, it is not. */
 #include <check.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "story.h"
 #include "suite.h"
@@ -163,9 +165,10 @@ START_TEST(one_missing)
     stays_out(0, QUARANTINE_MS - 100);
     (void)becomes_active_us(0, 3000);
     world_run_ms(500);
-    story_pushed(0, "jeopardy n");
-    story_pushed(0, "safe n");
-    story_pushed(0, "");
+    char last[WORLD_TEXT] = "";
+    for (const char *push = world_push(0); *push; push = world_push(0))
+        snprintf(last, sizeof last, "%s", push);
+    ck_assert_msg(strncmp(last, "safe n", 6) == 0, "'%s'", last);
     ck_assert_int_eq(story_gets(0, "RENEW n"), token);
     world_end();
 }

@@ -120,10 +120,10 @@ struct master {
     bool stranger; /* a script has found the mark missing */
     bool has_news; /* the other masters have to hear of its new life */
     bool probing;
+    bool leaves; /* MASTER_LEAVES has been said */
     int64_t quarantine_end_ms;
     struct life own, newest; /* that it was joined in; of its slot, that anybody has told */
     struct life told;        /* the newest, when the last join was sent */
-    bool leaves;             /* MASTER_LEAVES has been said */
     struct place place;      /* of this broker's name there */
     char roll_veto[80], roll_missing[MASTER_NAMES_MAX], roll_signed[MASTER_NAMES_MAX];
     char rival[256]; /* another server that was found in its place; "": none */

@@ -101,10 +101,10 @@ struct master {
     struct event retry, tick, turn;
     int64_t started_ms, opened_ms, heard_ms, ticked_ms, judged_ms;
     int64_t lost_ms; /* the end of the last link that was a good one, or the start */
+    int64_t down_backoff_ms, refused_backoff_ms;
     /* of the request whose reply is read now: when it left, when its reply came, its script */
     int64_t asked_us, heard_us;
     uint8_t asked_script;
-    int64_t down_backoff_ms, refused_backoff_ms;
     bool silent;   /* a link was given up as it did not answer, and it has not answered since */
     bool joined;   /* this link has sent scripts */
     bool in_calls; /* on_answer or on_state is running */
@@ -124,7 +124,6 @@ struct master {
     int64_t quarantine_end_ms;
     struct life own, newest; /* that it was joined in; of its slot, that anybody has told */
     struct life told;        /* the newest, when the last join was sent */
-    struct place place;      /* of this broker's name there */
     char roll_veto[80], roll_missing[MASTER_NAMES_MAX], roll_signed[MASTER_NAMES_MAX];
     char rival[256]; /* another server that was found in its place; "": none */
     int64_t probed_ms;
@@ -140,6 +139,7 @@ struct master {
     int64_t last_number;         /* of a call with items */
     int64_t n_items;             /* of all batches but the spare ones */
 
+    struct place place; /* of this broker's name there */
     struct skew clock;
     int64_t
         suspend_owed_ms; /* until then, for a jump of its clock, unless it has confirmed; 0: none */

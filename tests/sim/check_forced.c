@@ -278,7 +278,7 @@ START_TEST(a_commit_after_a_restart_is_none)
     story_restart_empty(0);
     world_run_ms(1500);
     story_cut(0, 1, false);
-    world_run_ms(20);
+    world_run_ms(9000);
     const char *reply = world_reply(0);
     ck_assert_msg(*reply == '-', "granted by a commit on a master that has forgotten: %s", reply);
     world_end();

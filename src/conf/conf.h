@@ -129,7 +129,7 @@ struct conf_user {
 struct conf_lock {
     int64_t lease_ms, max_lease_ms, min_validity_ms;
     int64_t drift_ppm;
-    int64_t request_timeout_ms;
+    int64_t request_timeout_ms, claim_timeout_ms;
     int on_disconnect;            /* enum conf_on_disconnect */
     int on_lost;                  /* enum conf_on_lost */
     int64_t handover_max_count;   /* in a row within this broker while others wait */

@@ -90,6 +90,8 @@ static const struct conf_option options[] = {
         "how much the rates of two clocks may differ")
     CONF_ROW(holdfast, request_timeout, DURATION, lock.request_timeout_ms, "500ms", 5, MINUTE, LIVE,
         "how long a master may take to answer")
+    CONF_ROW(holdfast, claim_timeout, DURATION, lock.claim_timeout_ms, "2s", 10, MINUTE, 0,
+        "within what time masters must have agreed on who gets a lock")
     CONF_NAMED(holdfast, quarantine, DURATION, quarantine_ms, "auto", SECOND, DAY, 0,
         quarantine_names, "how long a restarted master is kept out")
     CONF_ROW(holdfast, name, NAMES, name, "broker", 0, 0, 0,

@@ -185,10 +185,21 @@ static char *note_token(struct exchange_part *p)
                        (long long)p->fence, (long long)p->above);
 }
 
+/* What is exchanged is held for a max_lease, as far as a quarantine knows, and a claim_timeout goes
+ * by until it is confirmed (R14). */
+static void note_exchange(struct broker *b, int64_t now_ms)
+{
+    int64_t most_ms = b->conf.max_lease_ms + b->conf.claim_timeout_ms;
+    b->exchanges_until_ms = now_ms + quorum_lease_ms(most_ms, b->conf.drift_ppm);
+}
+
 static void confirm(struct exchange *x, int64_t now_ms)
 {
     const struct exchange_part *late = late_part(x, now_ms);
-    if (late)
+    if (now_ms - x->sent_ms > x->broker->conf.claim_timeout_ms) /* R14, as in claim.c */
+        x->why = util_format("NOQUORUM the masters took %lld ms, longer than claim_timeout",
+                             (long long)(now_ms - x->sent_ms));
+    else if (late)
         x->why = util_format("NOQUORUM the masters took %lld ms of a time to live of %lld ms",
                              (long long)(now_ms - x->sent_ms), (long long)late->lease_ms);
     for (int i = 0; i < x->n && !x->why; i++)
@@ -374,6 +385,7 @@ void exchange_start(struct broker *b, struct exchange_item *items, int n, exchan
     x->number = b->last_op + 1;
     x->sent_ms = now_ms;
     LIST_INSERT_HEAD(&open_exchanges, x, open);
+    note_exchange(b, now_ms);
     for (int i = 0; i < n; i++) {
         assert(items[i].guess->kind != TRUTH_NATIVE || items[i].what == EXCHANGE_LOOK);
         begin_part(x, &x->parts[i], &items[i]);

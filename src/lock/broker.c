@@ -19,6 +19,7 @@
 #include "lock/multilock.h"
 #include "lock/queue.h"
 #include "lock/reentry.h"
+#include "lock/replant.h"
 #include "lock/takeover.h"
 #include "lock/waiters.h"
 #include "stats/stats.h"
@@ -251,6 +252,7 @@ void broker_init(struct broker *b, const struct conf_lock *conf, const char *id,
         b->ears[i].since_ms = INT64_MAX;
     locktab_init(&b->locks);
     work_init(&b->work);
+    replant_init(b);
     wheel_init(&b->due.first, now_ms);
     wheel_init(&b->due.usual, now_ms);
     LIST_INIT(&b->leaving);
@@ -283,6 +285,7 @@ void broker_fini(struct broker *b, int64_t now_ms)
     broker_begin(b, now_ms);
     broker_end(b, now_ms); /* what no reply could say is given back */
     end_rounds(b, now_ms);
+    replant_fini(b);
     while (b->locks.count > 0) {
         broker_begin(b, now_ms);
         cursor = locktab_scan(&b->locks, cursor, forget_lock, b);

@@ -25,10 +25,23 @@ struct broker_ear {
     int64_t heard_ms; /* and up to then */
 };
 
-/* What is known of a master's life, see replant.h. */
+/* See replant.h, which has the drawing of these states. */
+enum replant_state { REPLANT_IDLE, REPLANT_SWEEPING, REPLANT_PAUSED, REPLANT_FINISHED };
+struct replant_call;
+STAILQ_HEAD(replant_calls, replant_call);
+
+/* What is known of a master's life, and what is planted there. */
 struct broker_replant {
     struct life life; /* the last one that it was seen in */
     bool quarantined;
+    uint8_t state;  /* enum replant_state */
+    bool seen_all;  /* SWEEPING: no lock is left to be looked at */
+    bool again;     /* SWEEPING: one was not planted, all are gone through once more */
+    uint32_t sweep; /* answers of earlier ones count for nothing */
+    int n_open;     /* plants under way */
+    uint64_t cursor;
+    int64_t resume_ms;             /* PAUSED */
+    struct replant_calls answered; /* in this turn */
 };
 
 /* What runs now. Flows are entered by broker_begin() or from the work list, never from one another,
@@ -43,8 +56,11 @@ struct broker {
     struct conf_lock conf; /* may be replaced at any time by broker_configure() */
     struct broker_ear ears[QUORUM_MASTERS_MAX];
     struct broker_replant replants[QUORUM_MASTERS_MAX];
-    int n_quarantined; /* of the masters */
-    struct due doubt;  /* an ear has been deaf: those who wait for holds are looked at anew */
+    int n_quarantined;          /* of the masters */
+    int n_plants;               /* of replants, under way or answered */
+    int64_t exchanges_until_ms; /* drop-in: what was exchanged may be held until then, and is not
+                                 * remembered here */
+    struct due doubt; /* an ear has been deaf: those who wait for holds are looked at anew */
     uint64_t doubt_cursor;
     struct rounds rounds;
     struct locktab locks;

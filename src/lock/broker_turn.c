@@ -201,7 +201,11 @@ void broker_turn(struct broker *b, int64_t now_ms)
     (void)run_due(b, &b->due.usual, DUE_TURN, now_ms);
     release_some_left(b, now_ms);
     sweep_some(b, now_ms);
-    replant_turn(b, now_ms);
+    if (replant_has_turn(b)) {
+        broker_begin(b, now_ms);
+        replant_turn(b, now_ms);
+        broker_end(b, now_ms);
+    }
     round_expire(&b->rounds, now_ms);
     broker_deliver(b, VERDICTS_TURN, now_ms);
     rounds_send(&b->rounds, now_ms);

@@ -121,6 +121,15 @@ static void grant(struct claim *c, struct round *r, int64_t token, int64_t now_m
     int64_t left = quorum_validity_ms(lease_ms, c->sent_ms, now_ms, c->broker->conf.drift_ppm);
     int64_t least = c->broker->conf.min_validity_ms;
     least = least < c->lease_ms / 3 ? least : c->lease_ms / 3;
+    if (now_ms - c->sent_ms > c->broker->conf.claim_timeout_ms) {
+        /* a master that has begun a new life meanwhile may count others' holds by now (R14) */
+        stats.acquires_late++;
+        fail(c,
+             util_format("NOQUORUM the masters took %lld ms, longer than claim_timeout",
+                         (long long)(now_ms - c->sent_ms)),
+             now_ms);
+        return;
+    }
     if (left < (c->takeover ? 1 : least)) {
         stats.acquires_late++;
         fail(c,

@@ -23,5 +23,8 @@ void hold_renew(struct broker *, struct hold *, int64_t now_ms);
 /* Asks whether and where a hold that is not renewed stands; it is planted where it is missing when
  * all have answered. */
 void hold_look(struct broker *, struct hold *, int64_t now_ms);
+/* Returns the arguments of plant.lua and replant.lua, in memory that is used again: the hold as it
+ * is, for all the time that its holder has been told. */
+struct args *hold_plant_args(struct broker *, const struct hold *, int64_t now_ms);
 /* Ignores what its last round still answers. */
 void hold_forget_open(struct hold *);

@@ -5,7 +5,8 @@
  *
  * Invariants: a hold's promise (deadline_ms) only ever comes from a majority that confirmed the
  * very same hold in one round, counted from before that round was sent. A planted key is no vote
- * (R3). h->open is the last round about the hold, until its last answer.
+ * (R3), but one that has stood in quarantine for long enough (R14). h->open is the last round about
+ * the hold, until its last answer.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -72,6 +73,7 @@ struct round *hold_write(struct broker *b, struct hold *h, int64_t lease_ms, rou
     it->renewal = fn == on_renewed; /* of the watchdog: what clients ask for waits in its order */
     struct round *r = round_ask(&b->rounds, SCRIPT_RENEW, it, false, fn, arg, now_ms);
     r->lease_ms = (uint32_t)lease_ms;
+    r->takes_planted = h->deadline_ms - now_ms < h->lease_ms / 3;
     return r;
 }
 
@@ -228,7 +230,7 @@ static int64_t plant_lease_ms(const struct broker *b, const struct hold *h, int6
     return hold_is_renewed(h) && lease_ms > told_ms ? lease_ms : told_ms;
 }
 
-static void plant(struct broker *b, struct hold *h, int i, int64_t now_ms)
+struct args *hold_plant_args(struct broker *b, const struct hold *h, int64_t now_ms)
 {
     char op[BROKER_OP_MAX + 1], counter[TOKEN_COUNTER_MAX + 1];
     char version[VERSION_MAX];
@@ -243,9 +245,19 @@ static void plant(struct broker *b, struct hold *h, int i, int64_t now_ms)
     args_int(it, plant_lease_ms(b, h, now_ms));
     rounds_counter(&b->rounds, l->name, l->name_len, counter);
     args_str(it, counter);
-    args_int(it, h->end_ms == INT64_MAX ? 0 : h->end_ms - now_ms);
+    args_int(it, h->end_ms == INT64_MAX ? 0 : h->end_ms > now_ms ? h->end_ms - now_ms : 1);
     broker_add_part(it, h->part, h->owner);
-    round_tell(&b->rounds, i, SCRIPT_PLANT, it, now_ms);
+    return it;
+}
+
+/* Tells whether a master in quarantine lacks the hold, as far as this round can say. */
+static bool is_forgotten(struct broker *b, const struct round *r, int i, int64_t now_ms)
+{
+    const struct vote *v = &r->votes[i];
+    bool is_planted =
+        r->script == SCRIPT_RENEW && (v->code == RENEW_EARLY || v->code == RENEW_PLANTED);
+    return v->state == VOTE_UNSENT && !is_planted &&
+           master_status(b->rounds.masters[i], now_ms)->state == MASTER_QUARANTINE;
 }
 
 /* Everybody has answered a round that was won: the hold goes where it is missing. Where somebody
@@ -273,10 +285,11 @@ static void on_all_answered(struct round *r, void *arg, int64_t now_ms)
         const struct vote *v = &r->votes[i];
         bool missing =
             r->script == SCRIPT_RENEW && v->state == VOTE_ANSWERED && v->code == RENEW_MISSING;
-        bool quarantined = v->state == VOTE_UNSENT &&
-                           master_status(b->rounds.masters[i], now_ms)->state == MASTER_QUARANTINE;
-        if (missing || quarantined)
-            plant(b, h, i, now_ms);
+        bool forgotten = is_forgotten(b, r, i, now_ms);
+        enum script script =
+            forgotten && b->replants[i].state != REPLANT_IDLE ? SCRIPT_REPLANT : SCRIPT_PLANT;
+        if (missing || forgotten)
+            round_tell(&b->rounds, i, script, hold_plant_args(b, h, now_ms), now_ms);
     }
 }
 

@@ -1,32 +1,160 @@
-/* What this broker knows of the lives of its masters, and what follows from a new one: see
- * replant.h. */
+/*
+ * One sweep for each master: a cursor over the table of locks, and the plants under way. A plant
+ * refers to its hold until it is answered. What answers mean is done in the turn, where holds may
+ * end.
+ *
+ * Invariant: a sweep that has been FINISHED went over all locks after the votes of the former life
+ * were void, and each hold that it found was planted, or has ended. What was granted or prolonged
+ * since then has a majority without these votes.
+ */
 #include "lock/replant.h"
 
 #include <string.h>
 
+#include "base/pool.h"
 #include "lock/broker_state.h"
+#include "lock/hold_private.h"
+#include "redis/undelivered.h"
 
-static bool is_joined(enum master_state state)
+/* Plants under way to one master: grants and renewals wait behind them for some milliseconds. And
+ * what one turn does at most. */
+enum { OPEN_MAX = 256, PLANTS_TURN = 128, BUCKETS_TURN = 4096, PAUSE_MS = 50 };
+
+/* One plant under way. */
+struct replant_call {
+    struct master_call call; /* first */
+    STAILQ_ENTRY(replant_call) link;
+    struct broker *broker;
+    struct hold_ref ref;
+    uint32_t sweep;
+    uint8_t master;
+    int8_t code; /* enum replant_code; -1: not answered */
+};
+
+/* ---- one plant ---- */
+
+static void on_planted(struct master_call *call, const struct master_answer *answer, int64_t now_ms)
 {
-    return state == MASTER_ACTIVE || state == MASTER_QUARANTINE;
+    struct replant_call *c = (struct replant_call *)call;
+    (void)now_ms;
+    c->code = answer->result == MASTER_ANSWERED ? (int8_t)answer->values[0] : -1;
+    STAILQ_INSERT_TAIL(&c->broker->replants[c->master].answered, c, link);
 }
 
-static void begin_life(struct broker *b, int i, const char *life)
+/* Plants one hold, if its holder may rely on it still. Returns -1 when the master takes no more. */
+static int plant(struct broker *b, int i, struct hold *h, int64_t now_ms)
+{
+    struct broker_replant *r = &b->replants[i];
+    struct master_item item;
+    if (now_ms > h->deadline_ms)
+        return 0;
+    struct replant_call *c = pool_get(sizeof *c);
+    c->call.on_answer = on_planted;
+    c->broker = b;
+    c->master = (uint8_t)i;
+    c->sweep = r->sweep;
+    args_bytes(hold_plant_args(b, h, now_ms), &item);
+    if (rounds_veto(&b->rounds) ||
+        master_ask(b->rounds.masters[i], SCRIPT_REPLANT, &item, &c->call, now_ms) != 0) {
+        pool_put(c, sizeof *c);
+        return -1;
+    }
+    hold_ref_set(&c->ref, h);
+    r->n_open++;
+    b->n_plants++;
+    return 0;
+}
+
+/* Does what the answers to the plants mean. */
+static void take_answers(struct broker *b, int i, int64_t now_ms)
+{
+    struct broker_replant *r = &b->replants[i];
+    struct replant_call *c;
+    while ((c = STAILQ_FIRST(&r->answered))) {
+        struct hold *h = c->ref.hold;
+        STAILQ_REMOVE_HEAD(&r->answered, link);
+        hold_ref_clear(&c->ref);
+        r->n_open--;
+        b->n_plants--;
+        if (c->sweep == r->sweep && c->code == REPLANT_NONE)
+            r->state = REPLANT_IDLE; /* its quarantine is over, or was none of a new life */
+        else if (c->sweep == r->sweep && c->code == REPLANT_NEWER && h)
+            hold_moved(b, h, LOST_MOVED, now_ms);
+        else if (c->code != REPLANT_THERE && h)
+            r->again = true;
+        pool_put(c, sizeof *c);
+    }
+}
+
+/* ---- the sweep ---- */
+
+struct sweeper {
+    struct broker *b;
+    int i;
+    int left; /* plants of this turn */
+    int64_t now_ms;
+};
+
+static void plant_lock(void *arg, struct lock *l)
+{
+    struct sweeper *s = arg;
+    struct hold *h;
+    LIST_FOREACH(h, &l->holds, of_lock) {
+        s->left--;
+        s->b->replants[s->i].again |= plant(s->b, s->i, h, s->now_ms) != 0;
+    }
+}
+
+static void begin_sweep(struct broker_replant *r)
+{
+    r->state = REPLANT_SWEEPING;
+    r->sweep++;
+    r->seen_all = r->again = false;
+    r->cursor = 0;
+}
+
+static void sweep(struct broker *b, int i, int64_t now_ms)
+{
+    struct broker_replant *r = &b->replants[i];
+    struct sweeper s = {b, i, PLANTS_TURN, now_ms};
+    for (int n = 0; n < BUCKETS_TURN && !r->seen_all && !r->again; n++) {
+        if (s.left <= 0 || r->n_open >= OPEN_MAX)
+            return;
+        r->cursor = locktab_scan(&b->locks, r->cursor, plant_lock, &s);
+        r->seen_all = r->cursor == 0;
+    }
+    if (r->n_open > 0 || (!r->seen_all && !r->again))
+        return;
+    r->state = r->again ? REPLANT_PAUSED : REPLANT_FINISHED;
+    r->resume_ms = now_ms + PAUSE_MS;
+}
+
+/* ---- lives ---- */
+
+static void begin_life(struct broker *b, int i, const struct master_status *s)
 {
     struct broker_replant *r = &b->replants[i];
     round_new_life(&b->rounds, i);
-    strcpy(r->life.text, life);
+    strcpy(r->life.text, s->life);
+    r->state = REPLANT_IDLE;
+    if (s->state == MASTER_QUARANTINE)
+        begin_sweep(r);
 }
 
 static void look(struct broker *b, int i, int64_t now_ms)
 {
     const struct master_status *s = master_status(b->rounds.masters[i], now_ms);
     struct broker_replant *r = &b->replants[i];
+    bool is_joined = s->state == MASTER_ACTIVE || s->state == MASTER_QUARANTINE;
     b->n_quarantined -= r->quarantined;
     r->quarantined = s->state == MASTER_QUARANTINE;
     b->n_quarantined += r->quarantined;
-    if (is_joined(s->state) && strcmp(s->life, r->life.text) != 0)
-        begin_life(b, i, s->life);
+    if (is_joined && strcmp(s->life, r->life.text) != 0)
+        begin_life(b, i, s);
+    else if (s->state == MASTER_ACTIVE)
+        r->state = REPLANT_IDLE;
+    else if (!r->quarantined && r->state == REPLANT_SWEEPING)
+        r->state = REPLANT_PAUSED;
 }
 
 void replant_on_state(struct broker *b, int i, int64_t now_ms)
@@ -34,29 +162,72 @@ void replant_on_state(struct broker *b, int i, int64_t now_ms)
     look(b, i, now_ms);
 }
 
+/* ---- the turn ---- */
+
 /* A server that loses its data in quarantine goes on in another life and in the same state. */
+static void turn_of(struct broker *b, int i, int64_t now_ms)
+{
+    struct broker_replant *r = &b->replants[i];
+    take_answers(b, i, now_ms);
+    if (!r->quarantined)
+        return;
+    look(b, i, now_ms);
+    if (r->quarantined && r->state == REPLANT_PAUSED && now_ms >= r->resume_ms)
+        begin_sweep(r);
+    if (r->quarantined && r->state == REPLANT_SWEEPING)
+        sweep(b, i, now_ms);
+}
+
 void replant_turn(struct broker *b, int64_t now_ms)
 {
-    for (int i = 0; b->n_quarantined > 0 && i < b->rounds.n; i++) {
-        if (b->replants[i].quarantined)
-            look(b, i, now_ms);
+    for (int i = 0; i < b->rounds.n && !b->rounds.closed; i++)
+        turn_of(b, i, now_ms);
+}
+
+void replant_fini(struct broker *b)
+{
+    struct replant_call *c;
+    for (int i = 0; i < QUORUM_MASTERS_MAX; i++) {
+        while ((c = STAILQ_FIRST(&b->replants[i].answered))) {
+            STAILQ_REMOVE_HEAD(&b->replants[i].answered, link);
+            hold_ref_clear(&c->ref);
+            pool_put(c, sizeof *c);
+        }
     }
+}
+
+void replant_init(struct broker *b)
+{
+    for (int i = 0; i < QUORUM_MASTERS_MAX; i++)
+        STAILQ_INIT(&b->replants[i].answered);
 }
 
 int64_t replant_next_ms(const struct broker *b)
 {
-    (void)b;
-    return INT64_MAX;
+    int64_t next_ms = INT64_MAX;
+    for (int i = 0; b->n_quarantined > 0 && i < b->rounds.n; i++) {
+        const struct broker_replant *r = &b->replants[i];
+        bool sweeps = r->state == REPLANT_SWEEPING && !r->seen_all && !r->again;
+        if (!r->quarantined)
+            continue;
+        if (!STAILQ_EMPTY(&r->answered) || (sweeps && r->n_open < OPEN_MAX))
+            return 0;
+        if (r->state == REPLANT_PAUSED && r->resume_ms < next_ms)
+            next_ms = r->resume_ms;
+    }
+    return next_ms;
 }
 
 bool replant_is_done(const struct broker *b, int i, int64_t now_ms)
 {
-    (void)b, (void)i, (void)now_ms;
-    return false;
+    const struct broker_replant *r = &b->replants[i];
+    const struct master_status *s = master_status(b->rounds.masters[i], now_ms);
+    return r->state == REPLANT_FINISHED && r->n_open == 0 && s->state == MASTER_QUARANTINE &&
+           strcmp(s->life, r->life.text) == 0 && undelivered_is_empty(b->rounds.undelivered[i]) &&
+           now_ms >= b->exchanges_until_ms;
 }
 
 int64_t replant_left(const struct broker *b, int i)
 {
-    (void)b, (void)i;
-    return 0;
+    return b->replants[i].n_open;
 }

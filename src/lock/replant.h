@@ -8,7 +8,7 @@
  *
  *           another life,              all locks seen,
  *           in quarantine              all plants answered
- *     NONE --------------> SWEEPING <---------------------> DONE
+ *     IDLE --------------> SWEEPING <-----------------> FINISHED
  *      ^                    ^    |        another life        |
  *      |      after a moment|    | a plant was not answered,  |
  *      |                    |    v or was turned away         |
@@ -28,13 +28,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct broker;
+#include "lock/broker_state.h"
 
 /* Master i has been joined, or has gone: whenever its state changes. */
 void replant_on_state(struct broker *, int i, int64_t now_ms);
-/* Plants some, and looks whether a master in quarantine has begun another life. Costs nothing while
- * none is in quarantine. */
+/* Plants some, and looks whether a master in quarantine has begun another life. */
 void replant_turn(struct broker *, int64_t now_ms);
+/* Tells whether there can be anything for replant_turn(): nearly never. */
+static inline bool replant_has_turn(const struct broker *b)
+{
+    return b->n_quarantined > 0 || b->n_plants > 0;
+}
+void replant_init(struct broker *);
+/* After the masters have been freed. */
+void replant_fini(struct broker *);
 /* Nothing is to be done before this time. */
 int64_t replant_next_ms(const struct broker *);
 

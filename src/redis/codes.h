@@ -61,15 +61,25 @@ enum share_code {
 };
 
 enum renew_code {
-    RENEW_MOVED = -2, /* taken over under another operation */
-    RENEW_OTHER = -1, /* held under another operation */
+    RENEW_FORGOTTEN = -4, /* in quarantine, and not planted in this life */
+    RENEW_EARLY = -3,     /* planted in this life, too short a time ago */
+    RENEW_MOVED = -2,     /* taken over under another operation */
+    RENEW_OTHER = -1,     /* held under another operation */
     RENEW_MISSING = 0,
     RENEW_HELD = 1,
+    RENEW_PLANTED = 2, /* in quarantine, and planted in this life */
 };
 
 enum plant_code {
     PLANT_REFUSED = 0, /* somebody has it, or the operation has ended */
     PLANT_THERE = 1,
+};
+
+enum replant_code {
+    REPLANT_REFUSED = 0, /* the operation has ended, or the key is no lock */
+    REPLANT_THERE = 1,
+    REPLANT_NEWER = 2, /* somebody has it who was planted in this life, by a later token */
+    REPLANT_NONE = 3,  /* no new life has begun, or its quarantine is over */
 };
 
 enum release_code {

@@ -198,7 +198,7 @@ const char *master_disagrees(const struct master *);
 
 /* Asks for one item. Returns 0 when on_answer will run, -1 when the item cannot be sent: nothing
  * will happen, and master_reason says why. Copies what `item` points to. Takes in QUARANTINE only
- * plant and scripts without a deadline, from a stalled master only release and what undoes. */
+ * what script_runs_in_quarantine() says, from a stalled master only release and what undoes. */
 int master_ask(struct master *, enum script, const struct master_item *item,
                struct master_call *call, int64_t now_ms);
 

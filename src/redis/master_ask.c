@@ -137,9 +137,8 @@ bool master_is_stalled(const struct master *m, int64_t now_us)
 
 static bool takes(struct master *m, enum script script, bool undoes, int64_t now_ms)
 {
-    bool anyway = script == SCRIPT_PLANT || !script_get(script)->deadline;
-
-    if (m->state != MASTER_ACTIVE && !(m->state == MASTER_QUARANTINE && anyway))
+    if (m->state != MASTER_ACTIVE &&
+        !(m->state == MASTER_QUARANTINE && script_runs_in_quarantine(script)))
         return false;
     if (m->n_items >= m->setup.max_in_flight)
         return false;

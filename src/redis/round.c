@@ -95,6 +95,73 @@ static void take_values(struct round *r, struct vote *v, const struct master_ans
         rounds_saw_token(r->rounds, v->value);
 }
 
+/* A vote that says yes or no, and stands. */
+static void count_vote(struct round *r, struct vote *v)
+{
+    if (is_yes(r, v))
+        quorum_yes(&r->quorum, v->index, v->value);
+    else
+        quorum_no(&r->quorum, v->index);
+}
+
+/* Counts the votes again, as if this master had never answered. */
+static void forget_vote(struct round *r, int i)
+{
+    const struct quorum said = r->quorum;
+    struct vote *forgotten = &r->votes[i];
+    if (forgotten->state != VOTE_ANSWERED || !script_get(r->script)->deadline)
+        return;
+    forgotten->state = VOTE_UNKNOWN;
+    quorum_init(&r->quorum, said.n);
+    if (said.vetoed)
+        quorum_veto(&r->quorum);
+    for (int j = 0; j < said.n; j++) {
+        if (j != i && (said.yes >> j & 1))
+            quorum_yes(&r->quorum, j, r->votes[j].value);
+        else if (j == i || (said.no >> j & 1))
+            quorum_no(&r->quorum, j);
+    }
+}
+
+/* Somebody else has it on an active master: he may have a majority by what those in quarantine have
+ * forgotten, so nothing planted there counts beside that. */
+static void dispute(struct round *r)
+{
+    r->disputed = true;
+    for (int i = 0; i < r->quorum.n; i++) {
+        if (r->votes[i].code == RENEW_PLANTED)
+            forget_vote(r, i);
+    }
+}
+
+/* A renewal by a master in quarantine (safety R14). Where what was planted is a vote, all the
+ * others are heard first: one may dispute it. */
+static void count_renewal(struct round *r, struct vote *v)
+{
+    switch ((enum renew_code)v->code) {
+    case RENEW_PLANTED:
+        if (r->takes_planted && !r->disputed) {
+            r->all = true;
+            quorum_yes(&r->quorum, v->index, 0);
+            return;
+        }
+        break;
+    case RENEW_EARLY:
+    case RENEW_FORGOTTEN:
+        break;
+    case RENEW_OTHER:
+    case RENEW_MOVED:
+        dispute(r);
+        count_vote(r, v);
+        return;
+    default:
+        count_vote(r, v);
+        return;
+    }
+    v->state = VOTE_UNSENT;
+    quorum_no(&r->quorum, v->index);
+}
+
 static void on_answer(struct master_call *call, const struct master_answer *answer, int64_t now_ms)
 {
     struct vote *v = (struct vote *)call;
@@ -103,10 +170,10 @@ static void on_answer(struct master_call *call, const struct master_answer *answ
     r->n_open--;
     if (answer->result == MASTER_ANSWERED) {
         take_values(r, v, answer);
-        if (is_yes(r, v))
-            quorum_yes(&r->quorum, v->index, v->value);
+        if (r->script == SCRIPT_RENEW && v->code != RENEW_HELD)
+            count_renewal(r, v);
         else
-            quorum_no(&r->quorum, v->index);
+            count_vote(r, v);
     } else {
         v->state = answer->result == MASTER_REJECTED ? VOTE_UNSENT : VOTE_UNKNOWN;
         quorum_no(&r->quorum, v->index);
@@ -181,7 +248,7 @@ static void on_errand(struct master_call *call, const struct master_answer *answ
     const struct errand *e = (const struct errand *)call;
     bool answered = answer->result == MASTER_ANSWERED;
     (void)now_ms;
-    if (e->script == SCRIPT_PLANT) {
+    if (e->script == SCRIPT_PLANT || e->script == SCRIPT_REPLANT) {
         bool planted = answered && answer->values[0] == PLANT_THERE;
         stats.heals_planted += planted;
         stats.heals_refused += !planted;
@@ -235,25 +302,6 @@ struct round *round_release(struct rounds *b, const struct args *it, int64_t lea
 }
 
 /* ---- a master that has forgotten what it said ---- */
-
-/* Counts the votes again, as if this master had never answered. */
-static void forget_vote(struct round *r, int i)
-{
-    const struct quorum said = r->quorum;
-    struct vote *forgotten = &r->votes[i];
-    if (forgotten->state != VOTE_ANSWERED || !script_get(r->script)->deadline)
-        return;
-    forgotten->state = VOTE_UNKNOWN;
-    quorum_init(&r->quorum, said.n);
-    if (said.vetoed)
-        quorum_veto(&r->quorum);
-    for (int j = 0; j < said.n; j++) {
-        if (j != i && (said.yes >> j & 1))
-            quorum_yes(&r->quorum, j, r->votes[j].value);
-        else if (j == i || (said.no >> j & 1))
-            quorum_no(&r->quorum, j);
-    }
-}
 
 void round_new_life(struct rounds *b, int i)
 {

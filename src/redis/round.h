@@ -79,6 +79,8 @@ struct round {
     bool all;   /* decided only when everybody has answered, or at the time-out */
     bool first; /* a renewal of the watchdog: goes before others */
     bool decided, queued;
+    bool takes_planted; /* the asker's, of a renewal: what was planted in quarantine is a vote */
+    bool disputed;      /* an active master has said that somebody else has it */
     int64_t sent_ms, timeout_ms;
     struct quorum quorum;
     int n_open;

@@ -52,6 +52,14 @@ static inline bool script_has_token(enum script script, int64_t code)
            (code == CODE_YES || (script == SCRIPT_COMMIT && code == COMMIT_LARGER));
 }
 
+/* Tells whether it is for masters in quarantine too: what plants, renews (safety R14), ends, or
+ * only looks. */
+static inline bool script_runs_in_quarantine(enum script script)
+{
+    return script == SCRIPT_PLANT || script == SCRIPT_REPLANT || script == SCRIPT_RENEW ||
+           !script_get(script)->deadline;
+}
+
 /* Returns the text to load on the master with this run_id (safety R5): in another run of the server
  * it has another digest and cannot run. `settings` is the digest of the broker's (R6), which the
  * script compares with the digest of those in force. mirror_db: the database of the master that

@@ -16,9 +16,11 @@ SCRIPT(COMMIT, commit, .items_max = ITEMS, .head = HEAD, .args = 4, .width = 2,
 SCRIPT(TAKEOVER, takeover, .items_max = ITEMS, .head = HEAD, .args = 7, .width = 8,
        .code_min = TAKEOVER_GONE, .code_max = TAKEOVER_TAKEN, .deadline = true, .gives_token = true)
 SCRIPT(RENEW, renew, .items_max = ITEMS_LIGHT, .head = HEAD, .args = 2, .width = 1,
-       .code_min = RENEW_MOVED, .code_max = RENEW_HELD, .deadline = true, .brief = true)
+       .code_min = RENEW_FORGOTTEN, .code_max = RENEW_PLANTED, .deadline = true, .brief = true)
 SCRIPT(PLANT, plant, .items_max = ITEMS, .head = HEAD, .args = 9, .width = 1,
        .code_min = PLANT_REFUSED, .code_max = PLANT_THERE, .deadline = true)
+SCRIPT(REPLANT, replant, .items_max = ITEMS, .head = HEAD, .args = 9, .width = 1,
+       .code_min = REPLANT_REFUSED, .code_max = REPLANT_NONE, .deadline = true)
 SCRIPT(RELEASE, release, .items_max = ITEMS_LIGHT, .head = HEAD, .args = 1, .width = 2,
        .code_min = RELEASE_OTHER, .code_max = RELEASE_ENDED, .any_counts = true, .brief = true)
 SCRIPT(LINE, line, .items_max = ITEMS, .head = HEAD, .args = 1, .width = 1, .code_max = INT32_MAX)

@@ -81,7 +81,7 @@ char *settings_text(const struct conf *conf)
                "max_lease=%" PRId64 " drift=%" PRId64 " quarantine=", conf->lock.max_lease_ms,
                conf->lock.drift_ppm);
     put_quarantine(&text, conf->quarantine_ms);
-    buf_printf(&text, " masters=");
+    buf_printf(&text, " claim_timeout=%" PRId64 " masters=", conf->lock.claim_timeout_ms);
     for (size_t i = 0; i < n; i++) {
         buf_printf(&text, "%s%s", i > 0 ? "," : "", masters[i]);
         free(masters[i]);

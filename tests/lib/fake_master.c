@@ -531,7 +531,7 @@ static bool is_stalled(const struct master *m)
 
 static bool takes(struct master *m, enum script script, bool undoes)
 {
-    bool anyway = script == SCRIPT_PLANT || !script_get(script)->deadline;
+    bool anyway = script_runs_in_quarantine(script);
     if (m->state != MASTER_ACTIVE && !(m->state == MASTER_QUARANTINE && anyway))
         return false;
     return script == SCRIPT_RELEASE || undoes || !is_stalled(m);

@@ -36,6 +36,11 @@ enum fake_mutation {
     FAKE_BACK_ANYWHERE,   /* what was ended comes back where it was not ended by this */
     FAKE_FLOOR_IS_HOLD,   /* two holds that were asked for with the same floor are one */
     FAKE_HEALS_ANY,       /* a change goes over another hold than the one that it was made of */
+    FAKE_PLANTED_COUNTS,  /* what was planted in quarantine is a vote at once */
+    FAKE_PLANT_STAYS,     /* what an old copy has of it is left as it is */
+    FAKE_COPY_WINS,       /* what an old copy has of others beats it */
+    FAKE_OLDER_WINS,      /* of two that were planted the later to come wins */
+    FAKE_PLANT_SHORTENS,  /* what replaces another one has its own time only */
     FAKE_LIVES_FORGOTTEN, /* nobody remembers that another server stood in for one */
     FAKE_ONE_UNSIGNED,    /* a quarantine ends though one broker has not signed */
     FAKE_NO_HIGHEST,      /* ... and tokens go on from anywhere */

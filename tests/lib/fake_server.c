@@ -233,6 +233,18 @@ bool fake_server_prolong(struct fake_server *s, const char *key, int64_t ms)
     return number(run(s, 3, "PEXPIRE", key, left)) == 1;
 }
 
+void fake_server_set_hold(struct fake_server *s, const char *key, const char *op, const char *owner,
+                          int64_t token, int64_t lease_ms)
+{
+    char text[256], left[24];
+    snprintf(text, sizeof text,
+             "op=%s token=%" PRId64 " count=1 seq=%" PRId64 " lease=%" PRId64
+             " end=0 taken=0 owner=%s",
+             op, token, token, lease_ms, owner);
+    snprintf(left, sizeof left, "%" PRId64, lease_ms);
+    run(s, 5, "SET", key, text, "PX", left);
+}
+
 void fake_server_set_foreign(struct fake_server *s, const char *key)
 {
     run(s, 3, "SET", key, "text");

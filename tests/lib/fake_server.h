@@ -68,6 +68,9 @@ bool fake_server_is_gone(struct fake_server *, const char *key, const char *op);
 /* Its time to live is over at once, or lasts so much longer. False: it is not there. */
 bool fake_server_lapse(struct fake_server *, const char *key, const char *part);
 bool fake_server_prolong(struct fake_server *, const char *key, int64_t ms);
+/* A hold stands there, as if an acquire had written it. */
+void fake_server_set_hold(struct fake_server *, const char *key, const char *op, const char *owner,
+                          int64_t token, int64_t lease_ms);
 /* Some other program writes a string there. */
 void fake_server_set_foreign(struct fake_server *, const char *key);
 /* All holds, with all shares; `first`, when not NULL, gets the first of them. */

@@ -610,7 +610,8 @@ static void run_script(const struct side *s, enum script script, char **w, int n
         }
         n_args++;
     }
-    for (int i = 0; (script == SCRIPT_JOIN || script == SCRIPT_ROLL) && i < n_args; i++) {
+    int lives = script == SCRIPT_JOIN ? 5 : script == SCRIPT_ROLL ? 0 : n_args;
+    for (int i = lives; i < n_args; i++) {
         for (char *p = strchr(args[i], '_'); p; p = strchr(p, '_'))
             *p = ' ';
     }

@@ -134,6 +134,7 @@ static void make_plan(struct world_conf *conf)
     conf->broker.lease_ms = sim_between(400, 3000);
     conf->broker.max_lease_ms = conf->broker.lease_ms * 2;
     conf->broker.request_timeout_ms = sim_between(30, 250);
+    conf->broker.claim_timeout_ms = sim_between(100, conf->broker.lease_ms / 3 + 100);
     conf->broker.min_validity_ms = sim_between(0, 100);
     conf->broker.on_disconnect = (enum conf_on_disconnect)sim_random(3);
     conf->broker.on_lost = sim_chance(200) ? CONF_LOST_CLOSE : CONF_LOST_NOTIFY;

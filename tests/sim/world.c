@@ -531,13 +531,16 @@ void world_broker_start(int index)
     broker_init(&wb->b, &conf->broker, id, (uint64_t)sim_random(INT64_MAX), now_ms);
     rounds_set_wall(&wb->b.rounds, wall_epoch_ms + sim_now_us() / 1000 + wb->wall_skew_ms, now_ms);
     broker_channel(&wb->b, wb->channel, sizeof wb->channel);
+    static char settings[64]; /* the same for all of them */
+    snprintf(settings, sizeof settings, "sim drift=%" PRId64 " claim_timeout=%" PRId64,
+             conf->broker.drift_ppm, conf->broker.claim_timeout_ms);
     struct master_setup setup = {
         .request_timeout_ms = conf->broker.request_timeout_ms,
         .quarantine_ms = conf->quarantine_ms,
         .max_lease_ms = conf->broker.max_lease_ms,
         .drift_ppm = conf->broker.drift_ppm,
         .broker = wb->b.id,
-        .settings = view->settings ? view->settings : "sim",
+        .settings = view->settings ? view->settings : settings,
         .broker_name = wb->name,
         .brokers = conf->brokers,
         .on_state = on_state,
@@ -659,6 +662,7 @@ void world_defaults(struct world_conf *conf, uint64_t seed)
                 .min_validity_ms = 100,
                 .drift_ppm = 5000,
                 .request_timeout_ms = 200,
+                .claim_timeout_ms = 500,
                 .handover_max_count = 16,
                 .handover_max_time_ms = 100,
                 .max_locks_per_client = 100,

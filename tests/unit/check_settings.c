@@ -16,7 +16,9 @@ START_TEST(the_text)
     struct conf_master masters[] = {{.name = name, .host = host, .port = 6379, .db = 2},
                                     {.name = name, .host = path, .is_unix = true},
                                     {.name = name, .host = host, .port = 1, .id = id}};
-    struct conf conf = {.lock = {.max_lease_ms = 60000, .drift_ppm = 5000}, .master_count = 3};
+    struct conf conf = {
+        .lock = {.max_lease_ms = 60000, .drift_ppm = 5000, .claim_timeout_ms = 2000},
+        .master_count = 3};
 
     conf.masters = masters;
     static const struct {
@@ -29,7 +31,7 @@ START_TEST(the_text)
         conf.quarantine_ms = quarantines[i].ms;
         char *text = settings_text(&conf);
         snprintf(expected, sizeof expected,
-                 "max_lease=60000 drift=5000 quarantine=%s "
+                 "max_lease=60000 drift=5000 quarantine=%s claim_timeout=2000 "
                  "masters=disk-7,h:6379/2,unix:/run/r.sock/0",
                  quarantines[i].text);
         ck_assert_str_eq(text, expected);

@@ -115,12 +115,16 @@ end
 if was_another then
     clear_roll()
     local ends = now + QUARANTINE
+    redis.call('DEL', 'holdfast:planted')
     if state == 'quarantine' then -- of the run before
         ends = math.max(ends, tonumber(till))
     end
     state, till = ends > now and 'quarantine' or 'active', ends
     write('run_id', RUN, 'state', state, 'until', string.format('%.0f', till), 'about', ABOUT, 'promoted', PROMOTED)
     set_life(OWN, string.format('%.0f ', math.max(number(own), number(heard)) + 1) .. RUN)
+    if state == 'quarantine' then
+        redis.call('HSET', 'holdfast:planted', 'since', string.format('%.0f', now)) -- replant.lua
+    end
 elseif FORCE and settings ~= SETTINGS then
     clear_roll()
     write()

@@ -13,9 +13,13 @@
 --          RENEW_MISSING  not there
 --          RENEW_OTHER    held under another operation
 --          RENEW_MOVED    its owner has taken it over under another operation
+--        in quarantine:
+--          RENEW_PLANTED    held under op, which was planted in this life; a vote, unless an active server says that somebody
+--                           else has it
+--          RENEW_EARLY      likewise, and extended; no vote yet: this server may have voted for somebody else before
+--          RENEW_FORGOTTEN  op was not planted in this life
 -- Twice  the same again changes nothing but the time to live.
 --@ call.lua
---@ vote.lua
 --@ mirror mirror.lua
 --@ codes renew
 local HEAD, WIDTH, OPERATION = 3, 2, '^op=(%S+) ' -- the last as in hold.lua, which the usual way does without
@@ -23,6 +27,9 @@ local general -- made when it is needed: to make functions takes longer than to 
 
 local texts = call('MGET', unpack(KEYS))
 local reply, all = {now, CALL}, true
+if state ~= 'active' then
+    texts = {} -- no item goes the usual way
+end
 for i = 1, #KEYS do
     local text, what, lease = texts[i], ARGV[HEAD + WIDTH * i - 1], ARGV[HEAD + WIDTH * i]
     local code = RENEW_HELD

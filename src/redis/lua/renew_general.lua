@@ -14,13 +14,8 @@ local function recount(hold, held, lease, count, seq)
     end
 end
 
-local function is_later(seq, other)
-    local token, number = version(seq)
-    local other_token, other_number = version(other)
-    return token > other_token or token == other_token and number > other_number
-end
-
-return function(key, what, lease)
+--@ later.lua
+local function renew(key, what, lease)
     local op, count, seq, part = what:match(WHAT)
     if not op then
         op, part = what, '-'
@@ -45,4 +40,25 @@ return function(key, what, lease)
         enter_share(key, part, held.owner, lease, newer)
     end
     return RENEW_HELD
+end
+
+if state == 'active' then
+    return renew
+end
+
+-- In quarantine (safety R14): from when on what was planted in this life counts. By then no claim is undecided any more
+-- (claim_timeout, which all brokers share) for which this server may have voted before it forgot.
+local PLANTED = 'holdfast:planted'
+local since, settings = call('HGET', PLANTED, 'since'), call('HGET', 'holdfast:master', 'settings') or ''
+local claim_ms, drift = settings:match('claim_timeout=(%d+)'), settings:match('drift=(%d+)')
+local counts = since and claim_ms and drift and now - since > claim_ms + claim_ms * drift / 1000000 + 2
+
+return function(key, what, lease)
+    local op, _, _, part = what:match(WHAT)
+    if not since or call('HGET', PLANTED, hold_key(key, part or '-')) ~= (op or what) then
+        return RENEW_FORGOTTEN
+    elseif renew(key, what, lease) ~= RENEW_HELD then
+        return RENEW_FORGOTTEN
+    end
+    return counts and RENEW_PLANTED or RENEW_EARLY
 end

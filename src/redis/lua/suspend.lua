@@ -19,4 +19,7 @@ end
 redis.call('HDEL', 'holdfast:master', 'ready')
 redis.call('HSET', 'holdfast:master', 'state', 'quarantine', 'until', string.format('%.0f', till),
     'veto', 'its clock has jumped, or brokers disagreed') -- keys have gone that no broker puts back (roll.lua)
+if redis.call('EXISTS', 'holdfast:planted') == 1 then
+    redis.call('HSET', 'holdfast:planted', 'since', string.format('%.0f', now))
+end
 return {now, 'quarantine', till - now}

@@ -1,0 +1,128 @@
+-- replant: puts a hold that a broker remembers on this server, which may have forgotten it: a new life has begun, and is in
+-- quarantine (safety R14). Asks for no majority elsewhere, and its answer is never a vote. What others have put here in this
+-- life, and is newer, stays.
+--
+-- The hash holdfast:planted is there only while this can be (join.lua, activate.lua). It has for each lock of which something
+-- was planted in this life: <key>: operation of the exclusive hold, "" if there was none; <key>:<share>: operation of the share.
+-- Whatever else stands is of a former life, and loses.
+--
+-- KEYS   one lock an item
+-- ARGV   deadline call broker; then an item: op owner token count seq lease counter maxhold part, as in plant.lua
+-- Reply  {time, call, code, ...}:
+--          REPLANT_THERE     planted, or there already: for `lease` ms at least, and for no less than what it replaces
+--          REPLANT_NEWER     somebody has it who was planted in this life, by a later token
+--          REPLANT_REFUSED   op has a tombstone here, or the key is no lock
+--          REPLANT_NONE      nothing is forgotten here: no life has begun, or its quarantine is over
+-- Twice  the same op again writes its count only if that is of a later version, and never shortens its time.
+--@ call.lua
+--@ hold.lua
+--@ rare.lua
+--@ shares.lua
+--@ counter.lua
+--@ later.lua
+--@ mirror mirror.lua
+--@ codes replant
+local HEAD, WIDTH, PLANTED = 3, 9, 'holdfast:planted'
+local may_plant = state ~= 'active' and call('EXISTS', PLANTED) == 1
+
+-- Ends all that a former life has left of a lock, before the first hold of it is planted.
+local function clear(key)
+    for _, part in ipairs(call('ZRANGE', key .. ':shares', 0, -1)) do
+        forget_permit(key, part)
+        call('DEL', hold_key(key, part))
+    end
+    call('DEL', key, key .. ':shares', key .. ':upgrade')
+    call('HSET', PLANTED, key, '')
+end
+
+-- Can these two be held at the same time?
+local function go_together(part, owner, other, other_owner)
+    if part == other or part == '-' or other == '-' then
+        return part ~= other and owner == other_owner and (is_reader(part) or is_reader(other))
+    end
+    return is_reader(part) and is_reader(other)
+        or is_permit(part) and is_permit(other) and part:match('^s:(%d+):') == other:match('^s:(%d+):')
+end
+
+-- Returns those that cannot be there beside this one, for how long the last of them would, and the highest token of those
+-- that were planted.
+local function find_rivals(key, part, op, owner)
+    local rivals, longest, highest = {}, 0, 0
+    local parts = shares(key) > 0 and call('ZRANGE', key .. ':shares', 0, -1) or {}
+    parts[#parts + 1] = '-'
+    for _, other in ipairs(parts) do
+        local hold = hold_key(key, other)
+        local held = read(hold)
+        if held and held.op ~= op and not go_together(part, owner, other, held.owner) then
+            rivals[#rivals + 1] = other
+            if call('HGET', PLANTED, hold) == held.op then
+                longest = math.max(longest, call('PTTL', hold))
+                highest = math.max(highest, tonumber(held.token))
+            end
+        end
+    end
+    return rivals, longest, highest
+end
+
+local function remove(key, part)
+    forget_permit(key, part)
+    call('DEL', hold_key(key, part))
+    if part ~= '-' then
+        call('ZREM', key .. ':shares', part)
+    end
+end
+
+-- Writes the hold h for so many ms; as it was, where its count is of a later version here.
+local function put(key, part, h, lease)
+    local hold = hold_key(key, part)
+    local held = read(hold)
+    if held and held.op == h.op and not is_later(h.seq, held.seq) then
+        h.count, h.seq = held.count, held.seq
+    end
+    if held then
+        lease = math.max(lease, call('PTTL', hold))
+    end
+    write(hold, h, 'PX', string.format('%.0f', lease))
+    call('HSET', PLANTED, hold, h.op)
+    if part ~= '-' then
+        enter_share(key, part, h.owner, lease, true)
+    end
+end
+
+local function replant(key, part, h, lease, counter)
+    local there = look(key)
+    if there and not there:match(OP) or call('EXISTS', gone_key(key, h.op)) == 1 then
+        return REPLANT_REFUSED
+    elseif not call('HGET', PLANTED, key) then
+        clear(key)
+    end
+    local rivals, longest, highest = find_rivals(key, part, h.op, h.owner)
+    if highest > tonumber(h.token) then
+        return REPLANT_NEWER
+    end
+    for _, other in ipairs(rivals) do
+        remove(key, other)
+    end
+    put(key, part, h, math.max(tonumber(lease), longest))
+    if last_token(counter) < tonumber(h.token) then
+        count_to(counter, h.token)
+    end
+    return REPLANT_THERE
+end
+
+local reply = {now, CALL}
+for i = 1, #KEYS do
+    local first = HEAD + WIDTH * (i - 1) + 1
+    local op, owner, token, count, seq, lease, counter, maxhold, part = unpack(ARGV, first, first + WIDTH - 1)
+    local ends = maxhold == '0' and '0' or string.format('%.0f', now + maxhold)
+    local h = {op = op, token = token, count = count, seq = seq, lease = lease, ends = ends, taken = '0', owner = owner}
+    local code = may_plant and REPLANT_REFUSED or REPLANT_NONE
+    --@ mirror if not plain[i].foreign then
+    if may_plant then
+        code = replant(KEYS[i], part, h, lease, counter)
+    end
+    --@ mirror end
+    reply[i + 2] = code
+end
+--@ mirror mirror_end.lua
+return reply

@@ -268,6 +268,7 @@ const struct master_status *master_status(struct master *m, int64_t now_ms)
     s->stalled = m->silent || master_is_stalled(m, now_ms * 1000);
     s->run_id = m->run_id;
     s->life = m->own.text;
+    s->disputed = m->rival[0] && master_life_is_disputed(m);
     s->version = m->facts.version;
     s->place = &m->place;
     s->roll_veto = m->roll_veto;

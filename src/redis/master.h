@@ -115,7 +115,8 @@ struct master_status {
     int64_t high_asked_ms;      /* when the question that `high` answers was sent; 0: never */
     const struct hist *trip_us; /* from a request's leaving to its answer */
     const char *run_id, *version;
-    const char *life;          /* that it was joined in last (life.h); "": none yet */
+    bool disputed;    /* other brokers have found another server in its place, not this one */
+    const char *life; /* that it was joined in last (life.h); "": none yet */
     const struct place *place; /* of this broker's name there */
     const char *roll_veto; /* why this quarantine ends by its time only; "": by roll call, too */
     bool has_left;         /* it has taken MASTER_LEAVES */

@@ -116,6 +116,14 @@ static void end_life(struct master *m)
         master_join(m);
 }
 
+/* Not when this is the server that they have found. */
+bool master_life_is_disputed(const struct master *m)
+{
+    const char *own = strchr(m->own.text, ' ');
+
+    return !own || !strstr(m->rival, own);
+}
+
 void master_heed_lives(struct master *self)
 {
     if (master_life_is_over(self))

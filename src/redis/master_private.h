@@ -249,6 +249,8 @@ bool master_life_is_over(const struct master *);
 /* Tells whether that newer life was an argument of the last join: then it does not do what join.lua
  * says. */
 bool master_life_is_denied(const struct master *);
+/* Tells whether the server in whose place another one was found is not that other one. */
+bool master_life_is_disputed(const struct master *);
 /* Tells the other masters which lives are new after an answer was taken, and joins those again
  * whose life is over. */
 void master_spread_lives(struct master *);

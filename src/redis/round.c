@@ -135,12 +135,14 @@ static void dispute(struct round *r)
 }
 
 /* A renewal by a master in quarantine (safety R14). Where what was planted is a vote, all the
- * others are heard first: one may dispute it. */
-static void count_renewal(struct round *r, struct vote *v)
+ * others are heard first: one may dispute it. None where two servers serve as the same master, each
+ * for some of the brokers (R16). */
+static void count_renewal(struct round *r, struct vote *v, int64_t now_ms)
 {
     switch ((enum renew_code)v->code) {
     case RENEW_PLANTED:
-        if (r->takes_planted && !r->disputed) {
+        if (r->takes_planted && !r->disputed &&
+            !master_status(r->rounds->masters[v->index], now_ms)->disputed) {
             r->all = true;
             quorum_yes(&r->quorum, v->index, 0);
             return;
@@ -171,7 +173,7 @@ static void on_answer(struct master_call *call, const struct master_answer *answ
     if (answer->result == MASTER_ANSWERED) {
         take_values(r, v, answer);
         if (r->script == SCRIPT_RENEW && v->code != RENEW_HELD)
-            count_renewal(r, v);
+            count_renewal(r, v, now_ms);
         else
             count_vote(r, v);
     } else {

@@ -88,8 +88,9 @@ struct master {
     int64_t backoff_ms, opened_us, heard_us, quarantine_end_us, offset_us;
     struct life own, newest; /* as in master_life.c */
     bool has_news;
-    struct fake_ear ear;       /* where link.sentinels */
-    struct fake_server *named; /* likewise; NULL: none */
+    char rival[FAKE_RUN_ID_LEN + 2]; /* the run of another server that was found in its place */
+    struct fake_ear ear;             /* where link.sentinels */
+    struct fake_server *named;       /* likewise; NULL: none */
     struct skew clock;
     int64_t suspend_owed_us; /* as in master_clock.c */
     int n_items;
@@ -709,8 +710,16 @@ static bool life_is_over(const struct master *m)
     return strcmp(m->own.text, m->newest.text) != 0;
 }
 
+static const char *run_of(const struct life *l)
+{
+    const char *run = strchr(l->text, ' ');
+    return run ? run : "";
+}
+
 static void end_life(struct master *m)
 {
+    if (strcmp(run_of(&m->own), run_of(&m->newest)) != 0)
+        snprintf(m->rival, sizeof m->rival, "%s", run_of(&m->newest));
     if (m->state == MASTER_ACTIVE)
         join(m);
 }
@@ -911,6 +920,8 @@ static void take_how(struct master *m, enum packet_kind kind, const struct fake_
         take_high(m, r, sent_us);
     else if (life_is_over(m))
         end_life(m);
+    else if (m->state == MASTER_ACTIVE)
+        m->rival[0] = '\0';
     spread_lives(m);
 }
 
@@ -1293,6 +1304,7 @@ const struct master_status *master_status(struct master *m, int64_t now_ms)
     s->place = &m->place;
     s->roll_veto = m->roll_veto;
     s->roll_missing = m->roll_missing;
+    s->disputed = m->rival[0] && strcmp(m->rival, run_of(&m->own)) != 0;
     s->version = "fake";
     s->error = m->error;
     return s;

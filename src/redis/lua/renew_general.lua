@@ -47,11 +47,14 @@ if state == 'active' then
 end
 
 -- In quarantine (safety R14): from when on what was planted in this life counts. By then no claim is undecided any more
--- (claim_timeout, which all brokers share) for which this server may have voted before it forgot.
+-- (claim_timeout, which all brokers share) for which this server may have voted before it forgot; nor does a broker that is cut
+-- off together with the server that was the master before use that one any more (sentinel_timeout, R17).
 local PLANTED = 'holdfast:planted'
 local since, settings = call('HGET', PLANTED, 'since'), call('HGET', 'holdfast:master', 'settings') or ''
 local claim_ms, drift = settings:match('claim_timeout=(%d+)'), settings:match('drift=(%d+)')
-local counts = since and claim_ms and drift and now - since > claim_ms + claim_ms * drift / 1000000 + 2
+local named_ms = settings:match('sentinel_timeout=(%d+)') or 0
+local wait_ms = claim_ms and claim_ms + named_ms
+local counts = since and drift and wait_ms and now - since > wait_ms + wait_ms * drift / 1000000 + 2
 
 return function(key, what, lease)
     local op, _, _, part = what:match(WHAT)

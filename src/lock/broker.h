@@ -51,6 +51,9 @@ void broker_drain(struct broker *);
  * locks that he has go on. What was asked of the masters before is still granted. */
 void broker_pause(struct broker *, bool paused, int64_t now_ms);
 
+/* A majority of the masters is there again: who has waited for it asks in the next turn. */
+void broker_masters_back(struct broker *, int64_t now_ms);
+
 /* Stand around every call that may change something: a flow runs between them, and broker_end()
  * does what it has left to be done. Nothing of the broker calls back into these. For rooms above
  * whose flows ask the masters. */

@@ -11,6 +11,7 @@
 #include "lock/due.h"
 #include "lock/lock.h"
 #include "lock/locktab.h"
+#include "lock/queue.h"
 #include "lock/work.h"
 #include "redis/life.h"
 #include "redis/round.h"
@@ -62,6 +63,7 @@ struct broker {
                                  * remembered here */
     struct due doubt; /* an ear has been deaf: those who wait for holds are looked at anew */
     uint64_t doubt_cursor;
+    struct lock_queues failed;
     struct rounds rounds;
     struct locktab locks;
     struct due_wheels due;

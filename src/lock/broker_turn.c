@@ -211,6 +211,11 @@ void broker_turn(struct broker *b, int64_t now_ms)
     rounds_send(&b->rounds, now_ms);
 }
 
+void broker_masters_back(struct broker *b, int64_t now_ms)
+{
+    waiters_masters_back(b, now_ms);
+}
+
 int64_t broker_next_ms(const struct broker *b)
 {
     int64_t next_ms = round_next_ms(&b->rounds);

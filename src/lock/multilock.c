@@ -89,6 +89,7 @@ void multilock_free(struct multilock *m)
         work_unref(&m->broker->work, m->items[i].lock);
     }
     free(m->error);
+    free(m->failure);
     free(m);
 }
 

@@ -34,7 +34,8 @@ struct multilock {
     TAILQ_ENTRY(multilock) of_session;
     int n, pending;
     bool has_waited;
-    char *error; /* the first one; NULL: none */
+    char *error;   /* the first one; NULL: none */
+    char *failure; /* why the masters could not be asked in this try: who waits tries again */
     struct multilock_name items[];
 };
 

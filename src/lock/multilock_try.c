@@ -5,6 +5,8 @@
  *
  * Invariants: nothing is decided while `pending` is above 0; until it is, what was granted is busy.
  */
+#include <stdlib.h>
+
 #include "base/util.h"
 #include "lock/broker_state.h"
 #include "lock/claim.h"
@@ -28,15 +30,29 @@ static void wait_at(struct multilock *m, struct multilock_name *item, int64_t no
     waiters_wait(m->broker, item->lock, r, was_in_line, item->retry_ms, now_ms);
 }
 
+/* What it waits for there, for the end of its time: a majority, or who holds the lock. */
+static void tell_queue(struct multilock *m, const struct multilock_name *item)
+{
+    queue_set_failure(&m->broker->failed, queue_get(item->lock), m->failure);
+    m->failure = NULL;
+}
+
 static void refused(struct multilock *m, struct multilock_name *item, int64_t now_ms)
 {
     struct lock_request *r = m->request;
-    if (m->error)
+    bool waits = item && r->wait_until_ms && r->base.session && r->wait_until_ms > now_ms;
+    if (m->failure && !m->error && !waits) {
+        m->error = m->failure;
+        m->failure = NULL;
+    }
+    if (m->error) {
         multilock_finish_error(m);
-    else if (!item || !r->wait_until_ms || !r->base.session || r->wait_until_ms <= now_ms)
+    } else if (!waits) {
         finish_not_granted(m->broker, r);
-    else
+    } else {
+        tell_queue(m, item);
         wait_at(m, item, now_ms);
+    }
 }
 
 /* The first that was in the way; NULL: none. */
@@ -138,7 +154,8 @@ static void note_name_refusal(struct multilock_name *item, const struct claim *c
     char is[64];
     item->retry_ms = c->retry_ms;
     if (c->end == CLAIM_FAILED) {
-        multilock_keep_error(m, util_strdup(c->reason));
+        free(m->failure);
+        m->failure = util_strdup(c->reason);
     } else if (c->end == CLAIM_KIND) {
         stats.acquires_kind++;
         multilock_keep_error(m, util_format("KIND '%s' is held as %s", c->lock->name,

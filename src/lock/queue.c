@@ -25,9 +25,19 @@ bool queue_is_over(const struct lock *l)
            !q->outside && (q->passed == 0 || LIST_EMPTY(&l->holds));
 }
 
+void queue_set_failure(struct lock_queues *failed, struct lock_queue *q, char *text)
+{
+    if (q->failure)
+        LIST_REMOVE(q, failed);
+    free(q->failure);
+    q->failure = text;
+    if (text)
+        LIST_INSERT_HEAD(failed, q, failed);
+}
+
 void queue_free(struct lock *l)
 {
-    free(l->queue->failure);
+    queue_set_failure(NULL, l->queue, NULL);
     pool_put(l->queue, sizeof *l->queue);
     l->queue = NULL;
 }

@@ -10,6 +10,9 @@
 #include "lock/lock.h"
 #include "lock/work.h"
 
+/* Those whose last try has failed for want of a majority. */
+LIST_HEAD(lock_queues, lock_queue);
+
 /* Who waits for it, and what is under way for them. */
 struct lock_queue {
     struct lock_requests waiters;  /* LOCK requests in order of arrival */
@@ -31,7 +34,11 @@ struct lock_queue {
     bool lined;              /* this broker's own ticket stands in the line */
     bool turn;               /* it has been called up and has not got the lock yet */
     char *failure;           /* why the last try failed (no quorum); NULL: it was busy */
+    LIST_ENTRY(lock_queue) failed; /* in lock_queues, while there is a failure */
 };
+
+/* Notes why the last try failed (heap, the queue's from now on); NULL: it did not. */
+void queue_set_failure(struct lock_queues *, struct lock_queue *, char *text);
 
 /* Something is over: the requests that are deferred at this lock go again. */
 static inline void queue_undefer(struct work *w, struct lock *l)

@@ -117,7 +117,7 @@ static void claim_refused(struct broker *b, struct lock *l, struct lock_request 
     if (r && r->wait_until_ms)
         request_park(&r->base); /* also when it is not the first */
     if (is_failure)
-        q->failure = util_strdup(c->reason);
+        queue_set_failure(&b->failed, q, util_strdup(c->reason));
     else
         keep_ticket(q, r, c);
     waiters_refuse_tries(b, l, is_failure ? NULL : c, q->failure);
@@ -211,8 +211,7 @@ void verdict_on_claim_end(struct claim *c, void *arg, int64_t now_ms)
     struct lock_request *r = c->request;
     if (r)
         r->claim = NULL;
-    free(q->failure);
-    q->failure = NULL;
+    queue_set_failure(&b->failed, q, NULL);
     if (c->end == CLAIM_GRANTED)
         claim_granted(b, l, r, c, now_ms);
     else if (c->end == CLAIM_SAME_OWNER && r)

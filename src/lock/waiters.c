@@ -267,6 +267,15 @@ void waiters_retry_later(struct broker *b, struct lock_queue *q, int64_t pttl_ms
     due_at(&b->due, &q->retry, now_ms + step + (int64_t)util_jitter(&b->rng, (uint64_t)jitter + 1));
 }
 
+void waiters_masters_back(struct broker *b, int64_t now_ms)
+{
+    struct lock_queue *q;
+    LIST_FOREACH(q, &b->failed, failed) {
+        if (wheel_armed(&q->retry.entry))
+            due_at(&b->due, &q->retry, now_ms);
+    }
+}
+
 static bool is_upgrade(const struct lock *l, const struct lock_request *r)
 {
     return r->want.kind == LOCK_EXCLUSIVE && lock_share_of(l, r->owner);

@@ -62,6 +62,10 @@ struct claim *waiters_new_claim(struct broker *, struct lock *, struct lock_requ
 void verdict_note_ticket(struct lock *, const struct claim *);
 /* Counts a CLAIM_DEADLOCK and returns its error, heap. */
 char *verdict_deadlock(const struct lock *);
+/* A majority of the masters may be there again: who could not be granted for want of it asks in the
+ * next turn. */
+void waiters_masters_back(struct broker *, int64_t now_ms);
+
 /* Puts an MLOCK into the queue, at the head or behind the others; multilock_turn() runs it when it
  * is its turn. retry_ms: what is left of the hold in the way; 0: it is not known. */
 void waiters_wait(struct broker *, struct lock *, struct lock_request *, bool at_head,

@@ -39,6 +39,8 @@ static void on_state(void *arg, struct master *m, enum master_state old)
     replant_on_state(&s->broker, master_index(m), now_ms);
     quarantine_on_state(&s->quarantine);
     server_update_ready(s, now_ms);
+    if (state == MASTER_ACTIVE && s->ready)
+        broker_masters_back(&s->broker, now_ms);
 }
 
 static void on_moved(void *arg, struct master *m, const char *host, int port)

@@ -87,3 +87,35 @@ def test_without_a_list_there_is_no_roll_call(make_broker, masters1):
     assert "waits for" not in ready and "roll call" not in ready and "signed" not in ready
     assert not any(name == "holdfast_backend_roll_call_missing" for name, _ in web.metrics())
     assert value(web.metrics(), "holdfast_roll_call") == 0
+
+
+# Who waits
+
+def test_who_waits_is_asked_for_as_soon_as_a_majority_is_back(make_broker, masters1, clients):
+    """And not when his next retry is due: all have what they want before one who asks anew has had 150 grants."""
+    broker = make_broker(masters1)
+    master, = masters1
+    master.kill()
+    wait_for("the end of the link", lambda: broker.info()["quorum_available"] == "0")
+    waiting = [clients(broker) for _ in range(20)]
+    for i, client in enumerate(waiting):
+        client.send(*(("LOCK", "w%d" % i) if i % 2 else ("MLOCK", 2, "w%d" % i, "m%d" % i)), "WAIT", 50000)
+    wait_for("the waiters", lambda: broker.info()["waiters"] == "20")
+    master.start()
+    other, grants = clients(broker), 0
+    while grants < 150:
+        other.send("LOCK", "n%d" % grants, "LEASE", 5000)
+        grants += isinstance(other.recv(), list)
+    for client in waiting:
+        assert isinstance(client.recv(0.001), list)
+
+
+def test_who_does_not_wait_is_told_at_once(make_broker, masters1, clients):
+    broker = make_broker(masters1)
+    client = clients(broker)
+    masters1[0].kill()
+    wait_for("the end of the link", lambda: broker.info()["quorum_available"] == "0")
+    for words in ("LOCK", "n"), ("MLOCK", 2, "n", "m"):
+        for wait in (), ("WAIT", 300):
+            assert client.err(*words, *wait).code == "NOQUORUM"
+    assert broker.info()["waiters"] == "0"

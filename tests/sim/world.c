@@ -501,6 +501,8 @@ static void on_state(void *arg, struct master *m, enum master_state old)
         rounds_master_back(&wb->b.rounds, master_index(m), world_local_ms(wb));
     replant_on_state(&wb->b, master_index(m), world_local_ms(wb));
     quarantine_on_state(&wb->quarantine);
+    if (state == MASTER_ACTIVE && rounds_has_quorum(&wb->b.rounds, world_local_ms(wb)))
+        broker_masters_back(&wb->b, world_local_ms(wb));
 }
 
 static void on_call(void *arg, int i, const char *text, size_t len)

@@ -142,6 +142,8 @@ void stream_connect(struct stream *, struct evdns_base *dns, const char *host, i
  * one on (in words, as of stream_peer_address), and this one last. A text that is none of them
  * changes nothing. */
 void stream_begin_behind(struct stream *, const char *address);
+/* Has it try this one alone, if it is among them. */
+void stream_keep_to(struct stream *, const char *address);
 
 /* Sets keepalive and TCP_USER_TIMEOUT where the socket is TCP; harmless elsewhere. */
 void stream_keepalive(struct stream *, const struct stream_keepalive *);

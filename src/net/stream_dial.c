@@ -38,9 +38,10 @@ struct stream_dial {
     struct event go;
     struct address address[ADDRESSES_MAX];
     int count, next;
-    char behind[STREAM_ADDRESS_MAX]; /* the address that is the last to be tried */
-    int err;                         /* of the last address, or why there is none */
-    const char *text;                /* the same when it is no errno */
+    char named[STREAM_ADDRESS_MAX]; /* the address that is the last to be tried, or the only one */
+    bool keeps_to;                  /* the only one */
+    int err;                        /* of the last address, or why there is none */
+    const char *text;               /* the same when it is no errno */
 };
 
 static void add_address(struct stream_dial *d, const void *addr, size_t len)
@@ -122,26 +123,40 @@ static void dial_next(struct stream *s)
     stream_fail(s, STREAM_END_ERROR, err, d->text ? d->text : strerror(err));
 }
 
-static void turn_addresses(struct stream_dial *d)
+/* Puts the address that is named last, or leaves it alone. */
+static void choose_addresses(struct stream_dial *d)
 {
     char text[STREAM_ADDRESS_MAX];
     struct address was[ADDRESSES_MAX];
-    int last = 0;
+    int named = 0;
 
     memcpy(was, d->address, sizeof was);
-    while (last < d->count) {
-        stream_address(text, (const struct sockaddr *)&was[last].addr, was[last].len);
-        if (strcmp(text, d->behind) == 0)
+    while (named < d->count) {
+        stream_address(text, (const struct sockaddr *)&was[named].addr, was[named].len);
+        if (strcmp(text, d->named) == 0)
             break;
-        last++;
+        named++;
     }
-    for (int i = 0; last < d->count && i < d->count; i++)
-        d->address[i] = was[(last + 1 + i) % d->count];
+    if (named == d->count)
+        return;
+    if (d->keeps_to) {
+        d->address[0] = was[named];
+        d->count = 1;
+    } else {
+        for (int i = 0; i < d->count; i++)
+            d->address[i] = was[(named + 1 + i) % d->count];
+    }
 }
 
 void stream_begin_behind(struct stream *s, const char *address)
 {
-    snprintf(s->dial->behind, sizeof s->dial->behind, "%s", address);
+    snprintf(s->dial->named, sizeof s->dial->named, "%s", address);
+}
+
+void stream_keep_to(struct stream *s, const char *address)
+{
+    stream_begin_behind(s, address);
+    s->dial->keeps_to = true;
 }
 
 static void on_go(evutil_socket_t fd, short what, void *arg)
@@ -151,7 +166,7 @@ static void on_go(evutil_socket_t fd, short what, void *arg)
     (void)fd, (void)what;
     stream_drop_fd(s);
     if (s->dial->next == 0)
-        turn_addresses(s->dial);
+        choose_addresses(s->dial);
     dial_next(s);
 }
 

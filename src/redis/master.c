@@ -233,6 +233,11 @@ const char *master_name(const struct master *m)
     return m->name;
 }
 
+void master_peer(const struct master *m, char *out)
+{
+    stream_peer_address(out, m->stream.fd);
+}
+
 int master_index(const struct master *m)
 {
     return m->index;

@@ -135,8 +135,11 @@ struct master_look {
     int64_t quarantine_left_ms;      /* as they have it */
     const char *settings;            /* as they have them; "": none yet */
     /* why these cannot be used; "": they can */
-    const char *no_keys, *no_plain_keys, *no_scripts, *no_channels;
-    const char *unchecked; /* what it does not tell; "": nothing */
+    const char *no_keys, *no_plain_keys, *no_channels, *no_multi;
+    const char *missing, *not_useful; /* what its user would have to be given: "+get +set"; of the
+                                       * latter brokers can do without */
+    const char *disabled;             /* commands that are disabled or renamed: "get set" */
+    const char *unchecked;            /* what it does not tell; "": nothing */
 };
 
 struct master_setup {
@@ -192,6 +195,9 @@ int master_index(const struct master *);
  * way. */
 bool master_is_active(const struct master *, int *fd, int64_t *in_flight);
 const char *master_name(const struct master *);
+/* Writes the address that its link goes to, as stream_peer_address() does; `out` is as large as
+ * there. */
+void master_peer(const struct master *, char *out);
 /* Returns in words how this broker's settings differ from those in force there, and what to do;
  * NULL while no difference is known. A known difference stays, also without a link, until the
  * master has taken ours. It is known before on_answer tells of the call that was refused for it. */

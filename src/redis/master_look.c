@@ -2,11 +2,10 @@
  * A look at a server that is not to be used now: what would be in the way of using it, without a
  * trace left there.
  *
- *   judge -> {persistence, mark, a script, a channel} -> TIME, again and again -> on_look
+ *   judge -> {persistence, mark} -> rights -> TIME, again and again -> on_look
  *
- * The questions are such that what a broker needs (the key of the mark, scripts, channels) is
- * tried, as a user of Redis may be allowed less. The trips of TIME are taken one after the other,
- * so that none waits for another.
+ * What a broker needs is tried, as a user of Redis may be allowed less (master_rights.c). The trips
+ * of TIME are taken one after the other, so that none waits for another.
  */
 #include <stdio.h>
 #include <string.h>
@@ -21,14 +20,6 @@ static int64_t bytes_from(const char *text)
     int64_t n;
 
     return util_parse_int(text, strlen(text), 0, INT64_MAX, &n) == 0 ? n : 0;
-}
-
-static void take_refusal(struct master *m, char *out)
-{
-    const struct reply_value *v = m->reply.values;
-
-    if (v->type == REPLY_ERROR)
-        reply_words(out, REPLY_WORDS_MAX, reply_text(&m->reply, v), v->len);
 }
 
 /* Notes whether the server syncs each write. CONFIG is often forbidden: then it is taken not to. */
@@ -54,8 +45,7 @@ static int on_look_mark(struct master *m)
     struct master_looking *l = m->looking;
     int64_t until_ms;
 
-    take_refusal(m, l->no_keys);
-    if (l->no_keys[0])
+    if (master_said_error(m)) /* of which the rights tell more */
         return 0;
     if (r->values[0].type != REPLY_ARRAY || r->count != 5)
         return -1;
@@ -95,6 +85,11 @@ static void ask_look_time(struct master *m)
 
 static int on_look_time(struct master *m)
 {
+    if (reply_is_error(&m->reply, m->reply.values, "NOPERM")) {
+        master_lacks(m, "+time");
+        tell(m);
+        return 0;
+    }
     if (master_said_error(m))
         return master_give_up(m, "TIME");
     if (master_on_time(m) != 0)
@@ -106,21 +101,9 @@ static int on_look_time(struct master *m)
     return 0;
 }
 
-static int on_scripts(struct master *m)
+int master_look_on(struct master *m)
 {
-    take_refusal(m, m->looking->no_scripts);
-    return 0;
-}
-
-static int on_plain_keys(struct master *m)
-{
-    take_refusal(m, m->looking->no_plain_keys);
-    return 0;
-}
-
-static int on_channels(struct master *m)
-{
-    take_refusal(m, m->looking->no_channels);
+    ask_look_time(m);
     return 0;
 }
 
@@ -137,18 +120,16 @@ void master_look(struct master *m)
         .settings = l->settings,
         .no_keys = l->no_keys,
         .no_plain_keys = l->no_plain_keys,
-        .no_scripts = l->no_scripts,
         .no_channels = l->no_channels,
+        .no_multi = l->no_multi,
+        .missing = l->missing,
+        .not_useful = l->not_useful,
+        .disabled = l->disabled,
         .unchecked = m->unchecked,
     };
     m->looking = l;
     master_ask_words(m, on_fsync, "CONFIG GET appendfsync");
     master_ask_words(m, on_look_mark, "HMGET holdfast:master run_id state until settings");
-    if (m->setup.mirror) /* any key that is not one of brokers */
-        master_ask_words(m, on_plain_keys, "EXISTS lock");
-    master_batch_add(m, on_scripts);
-    request_strings(&m->out, 3, (const char *const[]){"EVAL", "return 1", "0"});
-    /* To a channel that nobody listens to. */
-    master_ask_words(m, on_channels, "PUBLISH holdfast:wake: look");
-    ask_look_time(m);
+    master_look_at_rights(m);
+    master_flush(m, m->heard_ms);
 }

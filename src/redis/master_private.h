@@ -28,6 +28,7 @@ enum {
     MASTER_DIGEST_LEN = 40,
     MASTER_HEAD_MAX = 80, /* "$7 EVALSHA $40 digest" */
     MASTER_ERROR_MAX = 400,
+    MASTER_RIGHTS_MAX = 512, /* the rules for all that a broker does */
     MASTER_UNCHECKED_MAX = 296,
     MASTER_NAMES_MAX = 16 * 33,    /* of brokers, with commas between */
     MASTER_SETTINGS_MAX = 4096,    /* of another broker's, as people may see them */
@@ -77,7 +78,9 @@ struct master_looking {
     int trips_left;
     int64_t end_ms; /* no more trips after it */
     char settings[MASTER_SETTINGS_MAX], no_keys[REPLY_WORDS_MAX], no_plain_keys[REPLY_WORDS_MAX],
-        no_scripts[REPLY_WORDS_MAX], no_channels[REPLY_WORDS_MAX];
+        no_channels[REPLY_WORDS_MAX], no_multi[REPLY_WORDS_MAX];
+    char missing[MASTER_RIGHTS_MAX], not_useful[MASTER_RIGHTS_MAX], disabled[MASTER_RIGHTS_MAX];
+    int rights_told;
 };
 
 struct master {
@@ -280,6 +283,14 @@ void master_lose_name(struct master *);
 /* ---- master_look.c ---- */
 /* Tries what INFO does not tell of a server that could be used, and tells setup.on_look. */
 void master_look(struct master *);
+/* Goes on when its rights are known. Returns 0. */
+int master_look_on(struct master *);
+
+/* ---- master_rights.c ---- */
+/* Asks what its user may do, and then calls master_look_on(). */
+void master_look_at_rights(struct master *);
+/* Notes that it may not do what this rule would let it do. */
+void master_lacks(struct master *, const char *rule);
 
 /* ---- master_ask.c ---- */
 /* Begins a request that is no call with items. The caller writes its bytes into m->out. */

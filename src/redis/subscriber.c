@@ -30,7 +30,8 @@ struct subscriber {
     bool secure;
     struct ssl_ctx_st *tls; /* NULL: not secure, or its files are not good */
     char *name, *host, *user, *password, *channel, *server_name;
-    char *tls_name; /* as configured; NULL: the host */
+    char *tls_name;                /* as configured; NULL: the host */
+    char peer[STREAM_ADDRESS_MAX]; /* of the master's link, when it was last joined; "": not yet */
     char said[sizeof MASTER_SAID_CHANNEL + 12];
     bool listens; /* to that channel: asked for, if there is a link */
     struct stream stream;
@@ -91,11 +92,24 @@ static void ask_channel(struct subscriber *w, const char *command, const char *c
     request_strings(stream_out(&w->stream), 2, (const char *const[]){command, channel});
 }
 
+/* Tells whether it is linked to another server than the master's link. */
+static bool is_elsewhere(const struct subscriber *w)
+{
+    char peer[STREAM_ADDRESS_MAX];
+
+    stream_peer_address(peer, w->stream.fd);
+    return w->peer[0] && strcmp(peer, w->peer) != 0;
+}
+
 static void on_subscriber_open(void *arg)
 {
     struct subscriber *w = arg;
     struct buf *out = stream_out(&w->stream);
     const struct stream_keepalive alive = {.idle_ms = KEEPALIVE_MS, .timeout_ms = SILENT_MS};
+    if (is_elsewhere(w)) {
+        retry_later(w);
+        return;
+    }
     stream_keepalive(&w->stream, &alive);
     reply_start(&w->reply, (size_t)w->setup.max_reply);
     if (w->password)
@@ -206,8 +220,10 @@ static void on_subscriber_retry(evutil_socket_t fd, short what, void *arg)
     (void)fd, (void)what;
     if (!w->host || (w->secure && !w->tls))
         retry_later(w);
-    else
+    else {
         stream_connect(&w->stream, w->setup.dns, w->host, w->port);
+        stream_keep_to(&w->stream, w->peer);
+    }
 }
 
 static void secure_subscriber(struct subscriber *w)
@@ -241,10 +257,20 @@ void subscriber_move(struct subscriber *w, const char *host, int port)
     free(w->host);
     w->host = util_strdup(host);
     w->port = port;
+    w->peer[0] = 0;
     secure_subscriber(w);
     retry_later(w);
     if (host)
         event_active(&w->retry, EV_TIMEOUT, 0);
+}
+
+void subscriber_keep_to(struct subscriber *w, const char *peer)
+{
+    snprintf(w->peer, sizeof w->peer, "%s", peer);
+    if (!stream_is_open(&w->stream) || !is_elsewhere(w))
+        return;
+    retry_later(w);
+    event_active(&w->retry, EV_TIMEOUT, 0);
 }
 
 struct subscriber *subscriber_new(const struct subscriber_setup *setup,

@@ -47,4 +47,7 @@ void subscriber_listen(struct subscriber *, bool on);
 /* Connects there from now on: where Sentinels tell its address (conf.by_sentinels) there is none
  * before. NULL: there is none. */
 void subscriber_move(struct subscriber *, const char *host, int port);
+/* Listens to the very server that the link to the master goes to: its name may lead to several, or
+ * elsewhere than before. */
+void subscriber_keep_to(struct subscriber *, const char *peer);
 void subscriber_free(struct subscriber *); /* also NULL */

@@ -67,22 +67,37 @@ add_finding(struct findings *f, enum severity severity, const char *name, const 
 
 /* ---- one master ---- */
 
-static void judge_rights(struct findings *f, const char *name, const struct master_look *look)
+static void judge_rights(struct findings *f, const struct conf_master *master,
+                         const struct master_look *look)
 {
+    const char *name = master->name, *user = master->user ? master->user : "default";
+
     if (*look->no_keys)
-        add_finding(f, ERROR, name, "its user may not use the keys of brokers, holdfast:* (%s)",
-                    look->no_keys);
+        add_finding(f, ERROR, name,
+                    "its user may not use the keys of brokers: ACL SETUSER %s ~holdfast:* (%s)",
+                    user, look->no_keys);
     if (*look->no_plain_keys)
         add_finding(f, ERROR, name,
                     "its user may not use all keys (~*), as mirror = yes needs (%s)",
                     look->no_plain_keys);
-    if (*look->no_scripts)
-        add_finding(f, ERROR, name, "its user may not run scripts (%s)", look->no_scripts);
+    if (*look->missing)
+        add_finding(f, ERROR, name, "its user may not do what brokers need: ACL SETUSER %s %s",
+                    user, look->missing);
+    if (*look->disabled)
+        add_finding(f, ERROR, name, "these commands are disabled or renamed there: %s",
+                    look->disabled);
     if (*look->no_channels)
         add_finding(f, WARNING, name,
-                    "its user may not use the channels holdfast:*: who waits for a lock that "
-                    "another broker has is woken late (%s)",
-                    look->no_channels);
+                    "its user may not use the channels of brokers: who waits for a lock that "
+                    "another broker has is woken late: ACL SETUSER %s &holdfast:* (%s)",
+                    user, look->no_channels);
+    if (*look->not_useful)
+        add_finding(f, HINT, name, "brokers do without, but it is better: ACL SETUSER %s %s", user,
+                    look->not_useful);
+    if (*look->no_multi)
+        add_finding(f, HINT, name,
+                    "what its user may not do cannot be told: ACL SETUSER %s +multi +discard (%s)",
+                    user, look->no_multi);
 }
 
 static void judge_settings(struct findings *f, const char *name, const struct master_look *look)
@@ -196,7 +211,7 @@ static void judge_master(struct findings *f, const struct doctor_seen *seen)
                     !told && seen->conf->tls ? " (does it speak TLS there?)" : "");
         return;
     }
-    judge_rights(f, name, &seen->look);
+    judge_rights(f, seen->conf, &seen->look);
     if (*seen->look.unchecked)
         add_finding(f, WARNING, name, "cannot be checked: %s", seen->look.unchecked);
     judge_settings(f, name, &seen->look);

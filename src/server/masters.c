@@ -17,6 +17,7 @@
 #include "dropin/messages.h"
 #include "lock/replant.h"
 #include "lock/view.h"
+#include "net/stream.h"
 #include "redis/master.h"
 #include "redis/settings.h"
 #include "redis/subscriber.h"
@@ -34,8 +35,12 @@ static void on_state(void *arg, struct master *m, enum master_state old)
     enum master_state state = master_status(m, now_ms)->state;
 
     (void)old;
-    if (state == MASTER_ACTIVE || state == MASTER_QUARANTINE)
+    if (state == MASTER_ACTIVE || state == MASTER_QUARANTINE) {
+        char peer[STREAM_ADDRESS_MAX];
+        master_peer(m, peer);
+        subscriber_keep_to(s->subscribers[master_index(m)], peer);
         rounds_master_back(&s->broker.rounds, master_index(m), now_ms);
+    }
     replant_on_state(&s->broker, master_index(m), now_ms);
     quarantine_on_state(&s->quarantine);
     server_update_ready(s, now_ms);

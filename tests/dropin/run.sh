@@ -6,7 +6,7 @@
 set -u
 E2E_DIR=$(cd "$(dirname "$0")" && pwd)
 files="test_same_replies.py test_libraries.py test_mirror.py test_differential.py"
-[ "${HOLDFAST_LIBRARIES:-}" != all ] || files="test_more_libraries.py $files test_own_tests.py"
+[ "${HOLDFAST_LIBRARIES:-}" != all ] || files="test_more_libraries.py $files test_own_tests.py test_servers.py"
 E2E_FILES=${E2E_FILES:-$files}
 E2E_RESULTS=${DROPIN_RESULTS:-$PWD}
 export E2E_DIR E2E_FILES E2E_RESULTS

@@ -14,7 +14,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 # pylint: disable=wrong-import-position
 from chaosproxy import ChaosProxy  # noqa: E402
 from holdfastproc import HoldfastProc, daemon_path  # noqa: E402
-from redisproc import RedisProc, find_server  # noqa: E402
+from redisproc import RedisProc, broker_rights, find_server  # noqa: E402
+from respclient import Closed, RespError  # noqa: E402
 
 TEST_LIMIT_S = 60
 
@@ -62,16 +63,26 @@ def pytest_runtest_makereport(item, call):
 
 @pytest.fixture
 def make_redis():
-    """make_redis("a", tcp=..., persist=...): a started redis-server, ended with the test."""
+    """make_redis("a", tcp=..., persist=...): a started redis-server, ended with the test.
+
+    Brokers that come by its url have the rights that the manual lists, and ask for nothing beyond them.
+    """
     made = []
 
     def make(name="a", **kwargs):
+        kwargs.setdefault("rights", broker_rights())
         server = RedisProc(name, **kwargs)
         made.append(server)
         return server.start()
     yield make
+    denied = []
     for server in made:
+        try:
+            denied += server.denied()
+        except (OSError, Closed, RespError):
+            pass   # as a test leaves it
         server.close()
+    assert not denied
 
 
 @pytest.fixture
@@ -132,12 +143,13 @@ class Shared:
     """A broker and its masters that live as long as one test file: for tests that do them no harm."""
 
     def __init__(self, directory, count):
-        self.masters = [RedisProc(name).start() for name in "abcde"[:count]]
+        self.masters = [RedisProc(name, rights=broker_rights()).start() for name in "abcde"[:count]]
         self.broker = HoldfastProc(directory, {m.name: m.url for m in self.masters})
 
     def close(self):
         try:
             self.broker.close()
+            assert not [entry for master in self.masters for entry in master.denied()]
         finally:
             for master in self.masters:
                 master.close()

@@ -1,6 +1,8 @@
-"""Redis as it is deployed: names that move, replicas, servers that hide or forbid something."""
+"""Redis as it is deployed: names that move, replicas, servers that hide or forbid something, and what a
+user may do there."""
 
 import os
+import pathlib
 import re
 import socket
 
@@ -9,6 +11,7 @@ import pytest
 from dnsserver import AAAA, DnsServer
 from holdfastproc import run, write_config
 from procs import wait_for
+from redisproc import broker_rights
 from respclient import RespClient
 
 # ---- names ----
@@ -143,6 +146,10 @@ def follow(replica, master):
     wait_for("the replica", lambda: "master_link_status:up" in replica.cli("INFO", "replication"))
 
 
+def subscribers(server):
+    return server.cli("PUBSUB", "CHANNELS", "holdfast:wake:*")
+
+
 def test_a_replica_is_refused_with_the_name_of_its_master(make_redis, make_broker):
     master, replica = make_redis("a", tcp=True, args=AT_ONCE), make_redis("b", tcp=True)
     follow(replica, master)
@@ -197,6 +204,20 @@ def test_a_name_of_a_master_and_its_replicas(make_names, with_files, make_redis,
     broker = make_broker({"a": "redis://redis.test:%d" % master.port}, wrapper=with_files(names.line))
     assert clients(broker).cmd("LOCK", "x")
     assert master.keys("{x}")
+    wait_for("the subscriber", lambda: subscribers(master))
+
+
+def test_messages_are_heard_where_the_name_leads(make_names, with_files, make_pair, make_broker, clients):
+    """The old server goes on, and so does the link by which it calls up; but nobody says anything there."""
+    names = make_names({"redis.test": ["127.0.0.2"]})
+    first, second = make_pair()
+    broker = make_broker({"a": "redis://redis.test:%d" % first.port}, wrapper=with_files(names.line))
+    wait_for("the subscriber", lambda: subscribers(first))
+    names.answers["redis.test"] = ["127.0.0.3"]
+    first.cli("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+    broker.wait_log("active .*run_id=%s" % second.run_id())
+    wait_for("the subscriber", lambda: subscribers(second))
+    assert not subscribers(first)
 
 
 # ---- what is hidden or forbidden ----
@@ -354,3 +375,44 @@ def test_no_run_id_and_one_server_twice(make_hiding, make_broker):
     server, proxy = make_hiding(["run_id"])
     broker = make_broker({"a": proxy.url, "b": make_hiding(["run_id"], server=server)[1].url}, ready=False)
     broker.wait_log("refused: it is the same server as master")
+
+
+# ---- what a user may do ----
+# All brokers of these tests live on the rights that the manual lists: see conftest.py.
+
+SOURCES = pathlib.Path(__file__).resolve().parents[2] / "src" / "redis"
+
+
+@pytest.mark.no_daemon
+def test_the_rights_in_the_manual_are_those_that_are_looked_for():
+    """And all that scripts do is among them."""
+    in_manual = {word for word in broker_rights() if word.startswith("+")}
+    looked_for = set(re.findall(r'\{"(\+[^"]+)"', (SOURCES / "master_rights.c").read_text()))
+    assert in_manual == looked_for | {"+info", "+time", "+multi", "+discard"}
+    scripts = "".join(path.read_text() for path in (SOURCES / "lua").glob("*.lua"))
+    done = re.findall(r"call\((?:p, )?'(\w+)'", scripts)
+    assert len(done) > 100 and {"+" + word.lower() for word in done} <= in_manual
+
+
+def test_what_a_user_lacks_is_told_word_by_word(make_redis, make_broker, tmp_path):
+    server = make_redis("a", tcp=True)
+    masters = "redis://app:pw@127.0.0.1:%d" % server.port
+    rights = [word for word in broker_rights() if word.startswith("+")]
+    server.cli("ACL", "SETUSER", "app", "on", ">pw", "~holdfast:*", "resetchannels", "&holdfast:*", "-@all",
+               "+info", "+multi", "+discard")
+    status, out = look(tmp_path, masters)
+    assert status == 1
+    told = set(re.findall(r"(?<= )\+\S+", "\n".join(line for line in out.splitlines() if "ACL SETUSER app" in line)))
+    assert told == set(rights) - {"+info", "+multi", "+discard", "+type", "+hlen", "+pexpireat"}
+    server.cli("ACL", "SETUSER", "app", *told)
+    status, out = look(tmp_path, masters)
+    assert status == 0 and "ACL SETUSER" not in out
+    make_broker({"a": masters})
+
+
+def test_a_command_that_is_renamed(make_redis, make_broker, tmp_path):
+    server = make_redis("a", args=["--rename-command", "ZADD", "hidden", "--rename-command", "CLIENT", ""], rights=None)
+    status, out = look(tmp_path, server.url)
+    assert status == 1 and "a: these commands are disabled or renamed there: zadd\n" in out
+    server = make_redis("b", args=["--rename-command", "EVALSHA", ""], rights=None)
+    make_broker([server], ready=False).wait_log("refused: join is disabled or renamed there|refused: EVALSHA")

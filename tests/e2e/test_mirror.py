@@ -8,10 +8,12 @@ import pytest
 import redis
 
 from procs import wait_for
+from redisproc import broker_rights
 from respclient import RespError, as_map
 from test_dropin import COMPARE_AND_DELETE, REENTER
 
 MIRROR = ["-o", "drop_in.mirror=yes"]
+RIGHTS = ["~*" if word.startswith("~") else word for word in broker_rights()]
 OPTIONS = {"lease": "1s", "max_lease": "10s"}
 SHARED = "holdfast: shared"
 COMPARE_AND_EXTEND = COMPARE_AND_DELETE.replace("'del', KEYS[1]", "'pexpire', KEYS[1], ARGV[2]")
@@ -37,7 +39,7 @@ class Mirrored:
 
 @pytest.fixture(params=[1, 3])
 def mirrored(request, make_redis, make_broker):
-    masters = [make_redis(name) for name in "abc"[:request.param]]
+    masters = [make_redis(name, rights=RIGHTS) for name in "abc"[:request.param]]
     broker = make_broker(masters, options=OPTIONS, args=MIRROR)
     broker.wait_masters()
     return Mirrored(masters, broker)
@@ -186,7 +188,7 @@ def test_a_drop_in_lock_whose_key_was_replaced_is_not_extended(mirrored, clients
 
 
 def test_brokers_must_all_mirror(make_redis, make_broker, clients):
-    master = make_redis("a")
+    master = make_redis("a", rights=RIGHTS)
     make_broker([master], args=MIRROR)
     other = make_broker([master], ready=False)
     client = clients(other)

@@ -120,6 +120,7 @@ class _Conn:
         self.lock = threading.Lock()
         self.pending = collections.deque()
         self.pubsub = False
+        self.queues = False   # between MULTI and EXEC
         self.up_dead = False
         self.down_dead = False
 
@@ -193,7 +194,9 @@ class _Conn:
             self._forward(request, _Pending(request, rule if action in ON_REPLY else None))
 
     def _forward(self, request, *due):
-        if request.name in PUBSUB:
+        if request.name in ("multi", "exec", "discard"):
+            self.queues = request.name == "multi"
+        if request.name in PUBSUB and not self.queues:
             self.pubsub = True
         for one in due:
             with self.lock:

@@ -1,6 +1,7 @@
 """A private redis-server: in a directory of its own, on a Unix socket or a free TCP port."""
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -15,14 +16,28 @@ def find_server():
     return shutil.which("redis-server")
 
 
+def broker_rights():
+    """What the user of brokers is given, word for word from holdfast.ini(5)."""
+    manual = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "man", "holdfast.ini.5")
+    with open(manual, encoding="utf-8") as text:
+        words = re.search(r"ACL SETUSER holdfast on \S+ \S+ \\e\n(.*?)\n\.Ed", text.read(), re.S).group(1)
+    return [w.strip("'") for w in words.replace("\\(ti'", "'~").replace("\\e\n", " ").split()]
+
+
 class RedisProc:
+    """rights: of the user that brokers come as by its url, see broker_rights(); without them they are the default one.
+
+    With them it is a master, which HOLDFAST_TEST_MASTERS names another program for (see dropin/test_servers.py).
+    """
+
     def __init__(self, name="a", tcp=False, persist=False, args=(), password=None, wrapper=(), host="127.0.0.1",
-                 port=None):
+                 port=None, rights=None):
         self.name = name
         self.persist = persist
         self.args = list(args)
         self.wrapper = list(wrapper)
         self.password = password
+        self.rights = rights if not password else None
         self.proc = None
         # Socket paths are limited to some 100 bytes: pytest's directories are too deep.
         self.dir = tempfile.mkdtemp(prefix="hft-")
@@ -41,10 +56,11 @@ class RedisProc:
     @property
     def url(self):
         """As it stands in [masters]."""
-        return url_of(self.address, self.password)
+        return url_of(self.address, "holdfast:rights" if self.rights else self.password and ":" + self.password)
 
     def _argv(self):
-        argv = [find_server() or "redis-server", "--dir", self.dir, "--logfile", self.log, "--save", "",
+        program = self.rights and os.environ.get("HOLDFAST_TEST_MASTERS") or find_server() or "redis-server"
+        argv = [program, "--dir", self.dir, "--logfile", self.log, "--save", "",
                 "--loglevel", "notice", "--enable-debug-command", "yes"]
         if self.tcp:
             argv += ["--bind", self.host, "--port", str(self.port)]
@@ -54,6 +70,8 @@ class RedisProc:
             argv += ["--appendonly", "yes", "--appendfsync", "always"]
         if self.password:
             argv += ["--requirepass", self.password]
+        if self.rights:
+            argv += ["--user", "holdfast", "on", ">rights"] + self.rights
         return self.wrapper + argv + self.args
 
     def start(self):
@@ -149,6 +167,12 @@ class RedisProc:
         """While it is down: another disk."""
         shutil.rmtree(os.path.join(self.dir, "appendonlydir"))
 
+    def denied(self):
+        """What the user of brokers was refused, if that can be asked now."""
+        if not self.rights or self.stopped or self.proc is None or self.proc.poll() is not None:
+            return []
+        return [entry for entry in self.cli("ACL", "LOG", 100) if entry[entry.index("username") + 1] == "holdfast"]
+
     def close(self):
         self.kill()
         shutil.rmtree(self.dir, ignore_errors=True)
@@ -160,7 +184,9 @@ class RedisProc:
         self.close()
 
 
-def url_of(address, password=None):
+def url_of(address, who=None):
+    """who: "user:password"."""
+    who = who + "@" if who else ""
     if isinstance(address, str):
-        return "unix://%s" % address
-    return "redis://%s%s:%d" % (":%s@" % password if password else "", address[0], address[1])
+        return "unix://%s%s" % (who, address)
+    return "redis://%s%s:%d" % (who, address[0], address[1])

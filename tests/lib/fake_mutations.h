@@ -48,6 +48,7 @@ enum fake_mutation {
     /* in what is known of Sentinels: fake_sentinels.c, fake_master.c */
     FAKE_WORDS_FOR_EVER,        /* a master counts however long nobody has named it */
     FAKE_PROMOTED_IS_RESTARTED, /* its quarantine is no longer than that of a restarted one */
+    FAKE_PLANTED_BEFORE_NAMED,  /* what is planted there counts when no claim is open any more */
     /* in the broker, not in the scripts: tests/sim/mutants.c */
     FAKE_QUORUM_OF_CONNECTED,
     FAKE_NO_COMMIT,

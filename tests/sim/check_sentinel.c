@@ -85,6 +85,24 @@ START_TEST(the_last_grant_by_the_old_master_is_waited_for)
 }
 END_TEST
 
+/* What was planted with the new master is no vote before that, either: nobody keeps the hold alive
+ * with the old one, where somebody else gets it when its time is over. */
+START_TEST(what_was_planted_counts_later)
+{
+    begin(1, "xy");
+    (void)story_gets(1, "LOCK n LEASE 1200");
+    cut_off();
+    promote();
+    world_run_ms(900);
+    ck_assert(fake_server_find(&spare, "holdfast:{n}", "-") != NULL);
+    world_say(1, "RENEW n LEASE 1200");
+    world_run_ms(400);
+    (void)story_gets(0, "LOCK n LEASE 500");
+    story_answers(1, "-NOQUORUM");
+    end();
+}
+END_TEST
+
 /* Of the words of one Sentinel nothing follows, whichever side it is on. */
 START_TEST(one_sentinel_is_no_majority)
 {
@@ -152,6 +170,7 @@ static Suite *sentinel_suite(void)
     tcase_set_timeout(c, 60);
     tcase_add_test(c, who_is_cut_off_with_the_old_master_stops);
     tcase_add_test(c, the_last_grant_by_the_old_master_is_waited_for);
+    tcase_add_test(c, what_was_planted_counts_later);
     tcase_add_test(c, one_sentinel_is_no_majority);
     tcase_add_loop_test(c, a_short_silence_costs_nothing, 1, 4);
     tcase_add_test(c, one_of_three_fails_over);

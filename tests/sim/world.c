@@ -533,9 +533,12 @@ void world_broker_start(int index)
     broker_init(&wb->b, &conf->broker, id, (uint64_t)sim_random(INT64_MAX), now_ms);
     rounds_set_wall(&wb->b.rounds, wall_epoch_ms + sim_now_us() / 1000 + wb->wall_skew_ms, now_ms);
     broker_channel(&wb->b, wb->channel, sizeof wb->channel);
-    static char settings[64]; /* the same for all of them */
-    snprintf(settings, sizeof settings, "sim drift=%" PRId64 " claim_timeout=%" PRId64,
-             conf->broker.drift_ppm, conf->broker.claim_timeout_ms);
+    static char settings[96]; /* the same for all of them */
+    int n_text = snprintf(settings, sizeof settings, "sim drift=%" PRId64 " claim_timeout=%" PRId64,
+                          conf->broker.drift_ppm, conf->broker.claim_timeout_ms);
+    if (conf->sentinels)
+        snprintf(settings + n_text, sizeof settings - (size_t)n_text, " sentinel_timeout=%" PRId64,
+                 conf->sentinels->timeout_ms);
     struct master_setup setup = {
         .request_timeout_ms = conf->broker.request_timeout_ms,
         .quarantine_ms = conf->quarantine_ms,

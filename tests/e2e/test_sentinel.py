@@ -287,8 +287,7 @@ def test_new_locks_right_after_a_failover(watched, follow, name, how):
         thread.join()
     for ear in ears:
         ear.close()
-    print("a new lock %.0f ms after a majority had moved" % (1000 * (grant - sorted(switched)[1])))
-    assert grant < sorted(switched)[1] + 2   # with a sanitizer, on a busy machine
+    assert grant < sorted(switched)[1] + 2   # most often 20 to 50 ms, with sanitizers
     assert holder.cmd("RENEW", name)[0] == token
     assert other.cmd("LOCK", name) is None
 

@@ -35,7 +35,9 @@ static void begin(struct place *p, const struct record *r, int64_t heard_ms)
 
 static bool goes_on(const struct place *p, int64_t heard_ms)
 {
-    return p->is_ours && !p->is_doubtful && heard_ms - p->asked_ms <= PLACE_GAP_MS;
+    int64_t gap_ms = p->has_broken ? PLACE_GAP_MS : PLACE_SILENCE_MS;
+
+    return p->is_ours && !p->is_doubtful && heard_ms - p->asked_ms <= gap_ms;
 }
 
 bool place_take(struct place *p, const char *instance, const struct place_told *told,
@@ -68,13 +70,14 @@ bool place_take(struct place *p, const char *instance, const struct place_told *
     p->life = *life;
     memcpy(p->record, text, sizeof text);
     p->is_ours = true;
-    p->is_doubtful = false;
+    p->has_broken = p->is_doubtful = false;
     p->asked_ms = told->asked_ms;
     return true;
 }
 
 void place_broke(struct place *p, int64_t now_ms)
 {
+    p->has_broken = true;
     p->is_doubtful |= now_ms - p->asked_ms > PLACE_SILENCE_MS;
 }
 

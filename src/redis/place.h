@@ -32,6 +32,7 @@ struct place {
     struct life life; /* in which the rest was last told; "": never */
     char record[PLACE_RECORD_MAX];
     bool is_ours, is_lost;
+    bool has_broken;   /* the link, since it was told last */
     bool is_doubtful;  /* the link broke after a silence: the next life begins anew */
     int64_t since_ms;  /* when the first answer came that proved it */
     int64_t whole_ms;  /* when it was first known to be active since then; INT64_MAX: not yet */

@@ -42,10 +42,20 @@ START_TEST(a_life_that_follows)
 {
     begin();
     ck_assert(told("x -1 0 5", "1 a", true, 2000));
+    place_broke(&place, 2500);
     ck_assert(told("x -1 0 9", "2 b", false, 1990 + PLACE_GAP_MS + _i));
     ck_assert_int_eq(place.joined_ms, 1980 + PLACE_GAP_MS + _i);
     ck_assert_int_eq(place.since_ms == 1000, _i == 0);
     ck_assert_int_eq(place.whole_ms == 1000, _i == 0);
+}
+END_TEST
+
+/* ... on the same link, as when all data are deleted. */
+START_TEST(a_life_that_follows_on_the_same_link)
+{
+    begin();
+    ck_assert(told("x -1 0 9", "2 b", true, 990 + PLACE_SILENCE_MS + _i));
+    ck_assert_int_eq(place.since_ms == 1000, _i == 0);
 }
 END_TEST
 
@@ -121,6 +131,7 @@ static Suite *place_suite(void)
     TCase *c = tcase_create("place");
     tcase_add_test(c, since_the_first_answer);
     tcase_add_loop_test(c, a_life_that_follows, 0, 2);
+    tcase_add_loop_test(c, a_life_that_follows_on_the_same_link, 0, 2);
     tcase_add_loop_test(c, a_silence, 0, 2);
     tcase_add_test(c, taken_anew);
     tcase_add_test(c, taken_in_quarantine);

@@ -128,8 +128,6 @@ static void end_exchange(struct exchange *x, enum exchange_end how, const char *
     LIST_REMOVE(x, open);
     x->ended = true;
     x->confirmed = how == EXCHANGE_CONFIRMED;
-    if (x->confirmed)
-        x->broker->exchanged_ms = now_ms;
     x->items = NULL;
     for (int i = 0; i < x->n; i++) {
         if (x->confirmed)

@@ -92,8 +92,6 @@ struct broker {
     uint32_t n_jeopardy;
     uint32_t n_drop_in;    /* beside n_holds: what commands of Redis hold (dropin/memory) */
     uint32_t n_remembered; /* locks of which dropin/memory knows: those among them */
-    /* When commands of Redis were last told that something was done (dropin/exchange); 0: never. */
-    int64_t exchanged_ms;
 };
 
 static inline bool broker_has_one_master(const struct broker *b)

@@ -187,10 +187,8 @@ bool rollcall_set_done(struct rollcall *r, int i, bool done)
     return is_new;
 }
 
-void rollcall_set_unsure(struct rollcall *r, int64_t told_ms)
+void rollcall_set_unsure(struct rollcall *r, int64_t until_ms)
 {
-    int64_t until_ms = told_ms + r->memory_ms;
-
     r->unsure_until_ms = until_ms > r->unsure_until_ms ? until_ms : r->unsure_until_ms;
 }
 

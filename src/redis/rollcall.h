@@ -68,8 +68,8 @@ static inline bool rollcall_is_on(const struct rollcall *r)
 
 /* Notes whether all that this broker remembers stands on master i now. True: this is new. */
 bool rollcall_set_done(struct rollcall *, int i, bool done);
-/* Clients have been told something at told_ms that this broker does not remember. */
-void rollcall_set_unsure(struct rollcall *, int64_t told_ms);
+/* Until this time clients may rely on something that this broker does not remember. */
+void rollcall_set_unsure(struct rollcall *, int64_t until_ms);
 
 /* Looks at master i, which is in quarantine: asks, signs. Returns when to look again. */
 int64_t rollcall_turn(struct rollcall *, int i, int64_t now_ms);

@@ -200,8 +200,10 @@ void server_look_at_quarantines(struct server *s, int64_t now_ms)
         if (master_status(b->rounds.masters[i], now_ms)->state == MASTER_QUARANTINE)
             quarantine_set_done(q, i, replant_is_done(b, i, now_ms));
     }
-    if (is_on && b->exchanged_ms)
-        rollcall_set_unsure(&q->roll, b->n_drop_in > 0 ? now_ms : b->exchanged_ms);
+    if (b->n_drop_in > 0)
+        rollcall_set_unsure(&q->roll, now_ms + q->roll.memory_ms);
+    else
+        rollcall_set_unsure(&q->roll, b->exchanges_until_ms);
     quarantine_turn(q, now_ms);
 }
 

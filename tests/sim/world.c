@@ -444,9 +444,9 @@ static void look_at_quarantine(struct world_broker *wb, int64_t now_ms)
         if (master_status(wb->masters[i], now_ms)->state == MASTER_QUARANTINE)
             quarantine_set_done(&wb->quarantine, i, replant_is_done(&wb->b, i, now_ms));
     }
-    if (wb->b.exchanged_ms)
-        rollcall_set_unsure(&wb->quarantine.roll,
-                            wb->b.n_drop_in > 0 ? now_ms : wb->b.exchanged_ms);
+    bool has_drop_in = wb->b.n_drop_in > 0;
+    rollcall_set_unsure(&wb->quarantine.roll, has_drop_in ? now_ms + wb->quarantine.roll.memory_ms
+                                                          : wb->b.exchanges_until_ms);
     quarantine_turn(&wb->quarantine, now_ms);
 }
 

@@ -584,7 +584,7 @@ START_TEST(signs_not_what_only_masters_remember)
 {
     begin_roll(1, MEMORY_MS);
     lose(0);
-    rollcall_set_unsure(&quarantine.roll, now_ms);
+    rollcall_set_unsure(&quarantine.roll, now_ms + MEMORY_MS);
     ck_assert(!signs(0, MEMORY_MS - 200));
     ck_assert(signs(0, 500));
     finish();

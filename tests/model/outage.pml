@@ -10,6 +10,8 @@
  * those up to over[o] have ended, and only then may a key that was written for them expire.
  *
  * Parts (-D): RENEWED=mask of operations   TAKEOVER (operation 1, of 0)   FORCE (of 0)   CRASHES=1   LIST=mask of brokers
+ * ONE_NAME (both brokers are processes of the same name, broker 1 the later one, and one signature opens a master)
+ * SECOND_FIRST (of two operations broker 1 asks for the first)
  * PROMOTION (one master, two brokers: another server becomes the master, and broker 0 is cut off together with the old one)
  * A rule that is taken out: NO_..., see there.
  */
@@ -50,7 +52,9 @@
 #define MAX2(a, b) ((a) > (b) -> (a) : (b))
 #define AT(o, m) ((o) * MASTERS + (m))
 /* Operation 0 is broker 0's, the next one broker 1's, and so is the third unless there is a third broker. */
-#ifdef PROMOTION
+#ifdef SECOND_FIRST
+#define BROKER(o) (1 - (o))
+#elif defined(PROMOTION) || defined(ONE_NAME)
 #define BROKER(o) ((o) == 1 -> 1 : 0)
 #else
 #define BROKER(o) ((o) < BROKERS -> (o) : BROKERS - 1)
@@ -123,6 +127,19 @@ bit waived;       /* by its owner through another broker, or by an administrator
 byte kept[MASTERS]; /* a key of operation 1 lives as long as the one of operation 0 did: up to that round of it */
 #endif
 
+#ifdef ONE_NAME
+byte place[MASTERS];    /* who has the place of the name there: broker + 1; 0: nobody */
+byte shut[MASTERS];     /* brokers whose place another one has taken, as bits: all their calls are refused */
+byte had[MASTERS];      /* brokers that had the place when the former life ended, as bits */
+byte followed[MASTERS]; /* of these, the ones that have joined this life in its quarantine */
+bit veto[MASTERS];
+bit placed[BROKERS]; /* has had the place on a majority of masters that were active */
+byte due[OPS];       /* the last round that the other one had asked for by then */
+#define IS_SHUT(b, m) HAS(shut[m], b)
+#else
+#define IS_SHUT(b, m) false
+#endif
+
 #define BELIEVED(o) ((st[o] == HELD || st[o] == ORPHAN) && over[o] < told[o])
 #define LIVES(o) (st[o] == HELD && over[o] < told[o]) /* its broker knows it */
 byte i, j, x;
@@ -182,7 +199,7 @@ inline confirmed(o)
 #define ANY_FOREIGN(o) (FOREIGN(o, 0) || FOREIGN(o, 1) || FOREIGN(o, 2))
 #define STANDING(o) (STANDS(o, 0) + STANDS(o, 1) + STANDS(o, 2))
 #endif
-#if defined(ENDS_FOR_OTHERS) || defined(PROMOTION)
+#if defined(ENDS_FOR_OTHERS) || defined(PROMOTION) || defined(ONE_NAME)
 #define KEPT(o)
 #else
 #define KEPT(o) :: LIVES(o) && !ANY_FOREIGN(o) && STANDING(o) < NEED -> assert(STANDING(o) >= NEED) /* kept */
@@ -300,8 +317,9 @@ inline go_on_to_commit(o)
         :: (st[o] == HELD || st[o] == ORPHAN) && over[o] >= told[o] -> end(o)                                       \
         :: else                                                                                                     \
         fi }
+#define IS_HEARD(o, m) (HAS(knows[m], BROKER(o)) && !IS_SHUT(BROKER(o), m))
 #define MAY_ACQUIRE(o, m)                                                                                           \
-    (HAS(asked[m], o) && HAS(knows[m], BROKER(o)) && VOTES(m) && over[o] < 1 && FREE(o, m) && !IS_GONE(o, m))
+    (HAS(asked[m], o) && IS_HEARD(o, m) && VOTES(m) && over[o] < 1 && FREE(o, m) && !IS_GONE(o, m))
 #define CLAIM_AT(o, m)                                                                                              \
     :: d_step { MAY_ACQUIRE(o, m) ->                                                                                    \
         acquire(o, m);                                                                                              \
@@ -311,10 +329,10 @@ inline go_on_to_commit(o)
         fi }                                                                                                        \
     :: d_step { MAY_ACQUIRE(o, m) && st[o] == ASKING ->                                                                 \
         acquire(o, m) }                                                                                             \
-    :: d_step { st[o] == COMMITTING && key[m] == o + 1 && VOTES(m) && HAS(knows[m], BROKER(o)) &&                   \
+    :: d_step { st[o] == COMMITTING && key[m] == o + 1 && VOTES(m) && IS_HEARD(o, m) &&                             \
                 tok[m] <= token[o] && !HAS(oks[m], o) ->                                                            \
         tok[m] = token[o]; cnt[m] = MAX2(cnt[m], token[o]); SET(oks[m], o) }                                        \
-    :: d_step { st[o] == COMMITTING && key[m] == o + 1 && VOTES(m) && HAS(knows[m], BROKER(o)) &&                   \
+    :: d_step { st[o] == COMMITTING && key[m] == o + 1 && VOTES(m) && IS_HEARD(o, m) &&                             \
                 tok[m] > token[o] ->                                                                                \
         token[o] = tok[m]; forget_votes(o); SET(oks[m], o) }                                                        \
     :: d_step { st[o] == ENDED && MAY_RELEASE(o) &&                                                                 \
@@ -373,7 +391,7 @@ inline find_rivals(o)
     :: d_step { HAS(RENEWED, o) && LIVES(o) && told[o] < sent[o] && YES(o) >= NEED -> confirmed(o) }
 #define RENEWAL_AT(o, m)                                                                                            \
     :: d_step { HAS(RENEWED, o) && LIVES(o) && told[o] < sent[o] && key[m] == o + 1 &&                              \
-                HAS(knows[m], BROKER(o)) && (!quarantine[m] || fresh[m]) &&                                         \
+                IS_HEARD(o, m) && (!quarantine[m] || fresh[m]) &&                                                   \
                 (upto[m] < sent[o] || (COUNTS(m) && !HAS(yes[m], o))) ->                                            \
         upto[m] = sent[o];                                                                                          \
         if :: COUNTS(m) -> SET(yes[m], o); CLEAR(old_yes[m], o) :: else fi }
@@ -441,7 +459,7 @@ inline plant(o, m)
 #define IS_NEWS(o, m) true
 #endif
 #define PLANTING(o, m)                                                                                              \
-    :: d_step { LIVES(o) && quarantine[m] && HAS(knows[m], BROKER(o)) && !IS_GONE(o, m) && IS_NEWS(o, m) &&         \
+    :: d_step { LIVES(o) && quarantine[m] && IS_HEARD(o, m) && !IS_GONE(o, m) && IS_NEWS(o, m) &&         \
                 !(key[m] == o + 1 && fresh[m] && upto[m] >= told[o]) -> plant(o, m) }                               \
     :: d_step { HAS(planted[m], o) && st[o] == ENDED && quarantine[m] && !IS_GONE(o, m) ->                          \
         if                                                                                                          \
@@ -454,7 +472,7 @@ inline plant(o, m)
 #define HEALING(o, m)
 #else /* safety R3 */
 #define HEALING(o, m)                                                                                               \
-    :: d_step { LIVES(o) && !quarantine[m] && HAS(knows[m], BROKER(o)) && !IS_GONE(o, m) && key[m] == 0 &&          \
+    :: d_step { LIVES(o) && !quarantine[m] && IS_HEARD(o, m) && !IS_GONE(o, m) && key[m] == 0 &&          \
                 sent[o] > 1 && told[o] == sent[o] -> put(o, m, told[o]) }
 #endif
 
@@ -496,14 +514,92 @@ inline plant(o, m)
 #endif
 #define JOINING(b, m)                                                                                               \
     :: d_step { !HAS(knows[m], b) ->                                                                                \
-        SET(knows[m], b); LEAVE_THE_OLD(b);                                                                         \
+        SET(knows[m], b); LEAVE_THE_OLD(b); TAKE_PLACE(b, m);                                                                        \
         FOR_OPS(if :: BROKER(j) == b && HAS(old[m], j) -> DISCARD(j, m) :: else fi;                                 \
                 if :: BROKER(j) == b && HAS(old_yes[m], j) -> DISCARD_YES(j, m) :: else fi) }
+
+/* Who comes to a life takes the place of its name, and shuts the one who had it. */
+#ifdef ONE_NAME
+#define OTHER(b) (1 - (b))
+#define TAKE_PLACE(b, m)                                                                                            \
+    if                                                                                                              \
+    :: IS_SHUT(b, m) || place[m] == b + 1                                                                           \
+    :: else ->                                                                                                      \
+        if                                                                                                          \
+        :: quarantine[m] && HAD_IT(b, m) && IS_VACANT(m) -> SET(followed[m], b)                                     \
+        :: else -> NEW_PLACE(b)                                                                                     \
+        fi;                                                                                                         \
+        if                                                                                                          \
+        :: place[m] != 0 -> SET(shut[m], OTHER(b)); CLEAR(followed[m], OTHER(b)); veto[m] = quarantine[m]             \
+        :: else                                                                                                     \
+        fi;                                                                                                         \
+        place[m] = b + 1                                                                                            \
+    fi
+#ifdef NO_NEW_MEMORY /* it counts from the first time, whatever came between */
+#define NEW_PLACE(b) skip
+#else
+#define NEW_PLACE(b) placed[b] = 0
+#endif
+#ifdef NO_PLACE_AT_THE_END /* once in the place, it signs wherever nobody else is */
+#define HAD_IT(b, m) true
+#else
+#define HAD_IT(b, m) HAS(had[m], b)
+#endif
+#ifdef NO_VACANCY /* it goes on, though the other one has been there in this very life */
+#define IS_VACANT(m) true
+#else
+#define IS_VACANT(m) (place[m] == 0)
+#endif
+#define LOSE_PLACES(m)                                                                                              \
+    had[m] = (quarantine[m] -> followed[m] : BIT(place[m]) >> 1);                                                   \
+    place[m] = 0; shut[m] = 0; veto[m] = 0; followed[m] = 0
+#define HAS_PLACE(b, m) (!quarantine[m] && place[m] == (b) + 1)
+#if MASTERS == 1
+#define PLACES(b) HAS_PLACE(b, 0)
+#define LAST_SEEN(b, m) HAS(followed[m], b)
+#define STILL_THERE(b) LAST_SEEN(b, 0)
+#define HIGHEST_SEEN(b) cnt[0]
+#else
+#define PLACES(b) (HAS_PLACE(b, 0) + HAS_PLACE(b, 1) + HAS_PLACE(b, 2))
+#define LAST_SEEN(b, m) (quarantine[m] -> HAS(followed[m], b) : place[m] == (b) + 1)
+#define STILL_THERE(b) (PLACES(b) >= MASTERS - NEED + 1 || (LAST_SEEN(b, 0) && LAST_SEEN(b, 1) && LAST_SEEN(b, 2)))
+#define HIGHEST_SEEN(b)                                                                                             \
+    MAX2((HAS_PLACE(b, 0) -> cnt[0] : 0), MAX2((HAS_PLACE(b, 1) -> cnt[1] : 0), (HAS_PLACE(b, 2) -> cnt[2] : 0)))
+#endif
+#define PLACING(b)                                                                                                  \
+    :: d_step { !placed[b] && PLACES(b) >= NEED ->                                                                  \
+        placed[b] = 1; FOR_OPS(if :: BROKER(j) != b -> due[j] = sent[j] :: else fi);                                \
+        high[b] = MAX2(high[b], HIGHEST_SEEN(b)) }
+#ifdef NO_WAITING
+#define IS_FORGOTTEN(b) false
+#else
+#define IS_DUE(o, b) (BROKER(o) != b && st[o] != ENDED && over[o] < due[o])
+#if OPS == 2
+#define IS_FORGOTTEN(b) (IS_DUE(0, b) || IS_DUE(1, b))
+#else
+#define IS_FORGOTTEN(b) (IS_DUE(0, b) || IS_DUE(1, b) || IS_DUE(2, b))
+#endif
+#endif
+#ifdef NO_VETO
+#define HAS_VETO(m) false
+#else
+#define HAS_VETO(m) veto[m]
+#endif
+#define SPEAKS_FOR_ITS_NAME(b, m)                                                                                   \
+    (place[m] == (b) + 1 && !HAS_VETO(m) && placed[b] && !IS_FORGOTTEN(b) && STILL_THERE(b))
+#define ALL_HAVE_SIGNED(m) true
+#else
+#define TAKE_PLACE(b, m) skip
+#define LOSE_PLACES(m) skip
+#define SPEAKS_FOR_ITS_NAME(b, m) true
+#define ALL_HAVE_SIGNED(m) (signatures[m] == LIST)
+#endif
 
 /* The run id in each script: what was asked of the former life never runs. */
 inline new_life(m)
 {
     restarts--;
+    LOSE_PLACES(m);
     quarantine[m] = 1; fresh[m] = 0; knows[m] = 0; signatures[m] = 0; base[m] = 0; planted[m] = 0;
     FOR_OPS(out[AT(j, m)] = sent[j];
             if :: st[j] != IDLE -> CLEAR(asked[m], j) :: else fi;
@@ -667,9 +763,9 @@ inline open(m, floor)
 #define SIGNED_TOKEN(b) high[b]
 #endif
 #define SIGNING(b, m)                                                                                               \
-    :: d_step { HAS(LIST, b) && quarantine[m] && !HAS(signatures[m], b) && READY(b, m) && REMEMBERS_ALL(b) && IS_REGISTERED(b) ->           \
+    :: d_step { HAS(LIST, b) && quarantine[m] && !HAS(signatures[m], b) && READY(b, m) && REMEMBERS_ALL(b) && IS_REGISTERED(b) && SPEAKS_FOR_ITS_NAME(b, m) ->           \
         SET(signatures[m], b); base[m] = MAX2(base[m], SIGNED_TOKEN(b));                                                \
-        if :: signatures[m] == LIST -> x = base[m]; open(m, x); x = 0 :: else fi }
+        if :: ALL_HAVE_SIGNED(m) -> x = base[m]; open(m, x); x = 0 :: else fi }
 
 /* ---- brokers that crash, and are there again with an empty memory ---- */
 
@@ -716,6 +812,9 @@ inline tidy_operation(o)
     if
     :: st[o] == ENDED ->
         sent[o] = 0; told[o] = 0; over[o] = 0; rivals[o] = 0;
+#ifdef ONE_NAME
+        due[o] = 0;
+#endif
         FOR_OPS(CLEAR(rivals[j], o));
         x = 0;
         FOR_MASTERS(x = x | HAS(planted[i], o));
@@ -736,10 +835,15 @@ inline tidy_operation(o)
                 fi)
 }
 
+#ifdef ONE_NAME
+#define FORGET_FOLLOWED(m) had[m] = 0; followed[m] = 0; veto[m] = 0
+#else
+#define FORGET_FOLLOWED(m) skip
+#endif
 inline tidy_master(m)
 {
     if
-    :: !quarantine[m] -> fresh[m] = 0
+    :: !quarantine[m] -> fresh[m] = 0; FORGET_FOLLOWED(m)
     :: else
     fi;
 #if COPIES > 0
@@ -770,6 +874,11 @@ inline nothing_is_left()
 #ifdef PROMOTION
     forget_the_old();
 #endif
+#ifdef ONE_NAME
+    FOR_MASTERS(place[i] = 0; shut[i] = 0; had[i] = 0; followed[i] = 0; veto[i] = 0);
+    FOR_OPS(due[j] = 0);
+    placed[0] = 0; placed[1] = 0;
+#endif
     NO_CRASHES
 }
 
@@ -793,6 +902,14 @@ inline nothing_is_left()
 #define SWAP_COPIES(m, n) skip
 #define COPY_WEIGHT(m) 0
 #endif
+#ifdef ONE_NAME
+#define SWAP_PLACES(m, n)                                                                                           \
+    SWAP(place, m, n); SWAP(shut, m, n); SWAP(had, m, n); SWAP(followed, m, n); SWAP(veto, m, n)
+#define PLACE_WEIGHT(m) ((((place[m] << 2 | shut[m]) << 2 | had[m]) << 2 | followed[m]) << 1 | veto[m])
+#else
+#define SWAP_PLACES(m, n) skip
+#define PLACE_WEIGHT(m) 0
+#endif
 #if OPS == 3
 #define SWAP_THIRD(m, n) SWAP_OP(vote, 2, m, n); SWAP_OP(out, 2, m, n)
 #define VOTE_WEIGHT(m) ((VOTE(0, m) << 4 | VOTE(1, m)) << 4 | VOTE(2, m))
@@ -810,7 +927,8 @@ int w[6];
 inline in_order(m, n)
 {
     w[0] = WEIGHT(m); w[1] = WEIGHT(n); w[2] = WEIGHT2(m); w[3] = WEIGHT2(n);
-    w[4] = VOTE_WEIGHT(m) << 16 | COPY_WEIGHT(m); w[5] = VOTE_WEIGHT(n) << 16 | COPY_WEIGHT(n);
+    w[4] = VOTE_WEIGHT(m) << 16 | COPY_WEIGHT(m) | PLACE_WEIGHT(m);
+    w[5] = VOTE_WEIGHT(n) << 16 | COPY_WEIGHT(n) | PLACE_WEIGHT(n);
     if
     :: w[0] > w[1] || (w[0] == w[1] && (w[2] > w[3] || (w[2] == w[3] && w[4] > w[5]))) ->
         SWAP(key, m, n); SWAP(tok, m, n); SWAP(upto, m, n); SWAP(cnt, m, n);
@@ -818,7 +936,7 @@ inline in_order(m, n)
         SWAP(oks, m, n); SWAP(yes, m, n); SWAP(old, m, n); SWAP(old_yes, m, n);
         SWAP(asked, m, n); SWAP(planted, m, n);
         SWAP_OP(vote, 0, m, n); SWAP_OP(out, 0, m, n); SWAP_OP(vote, 1, m, n); SWAP_OP(out, 1, m, n);
-        SWAP_THIRD(m, n); SWAP_TOMBS(m, n); SWAP_COPIES(m, n);
+        SWAP_THIRD(m, n); SWAP_TOMBS(m, n); SWAP_COPIES(m, n); SWAP_PLACES(m, n);
         x = 0
     :: else
     fi;
@@ -845,7 +963,12 @@ inline in_order(m, n)
 
 active proctype protocol()
 {
+#ifdef ONE_NAME /* the first one has been there for long */
+    FOR_MASTERS(knows[i] = 1; place[i] = 1);
+    placed[0] = 1;
+#else
     FOR_MASTERS(knows[i] = BIT(BROKERS) - 1);
+#endif
     do
     :: cnt[0] < START -> cnt[0] = cnt[0] + 1
 #if MASTERS > 1
@@ -864,6 +987,9 @@ active proctype protocol()
 #endif
         ALL_MASTERS
         ALL_CRASH
+#ifdef ONE_NAME
+        PLACING(0) PLACING(1)
+#endif
 #ifdef PROMOTION
         PROMOTING
         SERVES_ON

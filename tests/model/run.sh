@@ -51,6 +51,9 @@ outage-takeover-no-count -DTAKEOVER -DNO_COUNT -DRESTARTS=2 -DRENEWED=7 -DBROKER
 outage-takeover-stays -DTAKEOVER -DTAKEN_STAYS -DRESTARTS=2 -DRENEWED=7 -DBROKERS=3 -DCRASHES=1 -DLIST=0 |
 outage-force        -DFORCE -DPROMPT -DOPS=2 -DRESTARTS=2 -DBROKERS=3 -DCRASHES=1 | -DOPS=3 -DCRASHES=0
 outage-promotion    -DPROMOTION -DRENEWED=7 -DRESTARTS=2                | -DCOPIES=1
+outage-name         -DONE_NAME -DRENEWED=3 -DRESTARTS=2                 | -DRESTARTS=3
+outage-name-three   -DONE_NAME -DMASTERS=3 -DOPS=2 -DRENEWED=0          | -DRENEWED=1
+outage-name-three-second -DONE_NAME -DMASTERS=3 -DOPS=2 -DRENEWED=0 -DSECOND_FIRST | -DRENEWED=1
 outage-promotion-no-list -DPROMOTION -DRENEWED=7 -DRESTARTS=2 -DLIST=0  | -DCOPIES=1 -DCRASHES=1
 '
 
@@ -124,6 +127,10 @@ outage-short-memory-of-tokens   -DOPS=2 -DCRASHES=1 -DNO_REGISTRATION           
 outage-promoted-opens-too-soon  -DPROMOTION -DRENEWED=2 -DNO_LONGER_QUARANTINE      | exclusion
 outage-promoted-counts-too-soon -DPROMOTION -DRENEWED=2 -DNO_S_BEFORE_COUNTING      | exclusion
 outage-cut-off-goes-on          -DPROMOTION -DRENEWED=2 -DNO_STOP                   | exclusion
+outage-name-no-longer-its-own   -DONE_NAME -DRESTARTS=2 -DNO_PLACE_AT_THE_END       | any
+outage-name-no-waiting          -DONE_NAME -DRESTARTS=2 -DNO_WAITING                | exclusion
+outage-name-taken-anew          -DONE_NAME -DRESTARTS=2 -DNO_NEW_MEMORY             | any
+outage-name-another-was-there   -DONE_NAME -DRESTARTS=2 -DNO_VACANCY                | exclusion
 outage-limit-takeover           -DTAKEOVER                                          | rival
 outage-limit-both-are-dead      -DTAKEOVER -DPROMPT -DBROKERS=3 -DCRASHES=2         | rival
 known-limit                     -DRENEW -DEARLY=1 -DNO_LATE_ACQUIRE -DNEWEST -DTOP=3 -DSTART=0 | newer

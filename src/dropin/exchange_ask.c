@@ -25,12 +25,6 @@ static inline void put_text(struct buf *b, const char *text)
     buf_append(b, text, strlen(text));
 }
 
-static void put_number(struct buf *b, int64_t n)
-{
-    char digits[20]; /* never negative */
-    buf_append(b, digits, (size_t)(util_put_digits(digits, (uint64_t)n) - digits));
-}
-
 static bool is_held(const struct truth *t)
 {
     return t->kind == TRUTH_DROPIN || t->kind == TRUTH_NATIVE;
@@ -82,11 +76,11 @@ static void write_version(char out[VERSION_MAX], int64_t token, int64_t number, 
         *util_put_digits(out, (uint64_t)token) = '\0';
 }
 
-enum { FENCE_MAX = 20 + 1 };
+enum { NUMBER_MAX = 20 + 1 };
 
-static void write_fence(char out[FENCE_MAX], int64_t fence)
+static void write_plain_number(char out[NUMBER_MAX], int64_t n)
 {
-    *util_put_digits(out, (uint64_t)fence) = '\0';
+    *util_put_digits(out, (uint64_t)n) = '\0';
 }
 
 /* Returns the highest number of a version of the hold that was guessed, over which it is made
@@ -122,7 +116,7 @@ static void write_new_version(const struct exchange_part *p, char out[VERSION_MA
  */
 enum { HOLD_HEAD_MAX = 2 * 20 + DROPIN_OP_MAX + VERSION_MAX + 64 };
 
-static void write_hold(const char *op, const char *fence, const char *version, int64_t lease_ms,
+static void write_hold(const char *op, const char *fence, const char *version, const char *lease,
                        const struct truth_text *state)
 {
     clear_text(&hold);
@@ -130,7 +124,7 @@ static void write_hold(const char *op, const char *fence, const char *version, i
     p = stpcpy(stpcpy(p, "op="), op);
     p = stpcpy(stpcpy(p, " token="), fence);
     p = stpcpy(stpcpy(p, " count=1 seq="), version);
-    p = util_put_digits(stpcpy(p, " lease="), (uint64_t)lease_ms);
+    p = stpcpy(stpcpy(p, " lease="), lease);
     p = stpcpy(p, " end=0 taken=0 owner=");
     buf_commit(&hold, (size_t)(p - head));
     if (state)
@@ -138,18 +132,18 @@ static void write_hold(const char *op, const char *fence, const char *version, i
 }
 
 /* Writes the hold as it stands when this is done: "" for a look, "-" for an end. */
-static void write_new_hold(const struct exchange_part *p)
+static void write_new_hold(const struct exchange_part *p, const char *lease)
 {
-    char version[VERSION_MAX], fence[FENCE_MAX];
+    char version[VERSION_MAX], fence[NUMBER_MAX];
     clear_text(&hold);
     if (p->what == EXCHANGE_END) {
         buf_append(&hold, "-", 1);
     } else if (p->what != EXCHANGE_LOOK) {
         write_new_version(p, version);
         if (p->what == EXCHANGE_IN_PLACE)
-            write_fence(fence, p->guess.fence);
+            write_plain_number(fence, p->guess.fence);
         /* A new one asks for the floor, which is its version too. */
-        write_hold(p->op, p->what == EXCHANGE_NEW ? version : fence, version, p->lease_ms, p->text);
+        write_hold(p->op, p->what == EXCHANGE_NEW ? version : fence, version, lease, p->text);
     }
 }
 
@@ -166,10 +160,10 @@ static bool is_usual(const struct exchange_part *p)
            !(p->what == EXCHANGE_NEW && is_held(&p->guess));
 }
 
-static void write_usual_wish(const struct exchange_part *p)
+static void write_usual_wish(const struct exchange_part *p, const char *lease)
 {
     if (p->what == EXCHANGE_NEW) {
-        put_number(&wish, p->lease_ms);
+        put_text(&wish, lease);
         return;
     }
     if (!is_held(&p->guess)) {
@@ -178,7 +172,7 @@ static void write_usual_wish(const struct exchange_part *p)
     }
     if (p->what == EXCHANGE_IN_PLACE) {
         put_text(&wish, "lease=");
-        put_number(&wish, p->lease_ms);
+        put_text(&wish, lease);
         put_text(&wish, " ");
     } else if (p->wants_time) {
         put_text(&wish, "t ");
@@ -188,12 +182,12 @@ static void write_usual_wish(const struct exchange_part *p)
     put_text(&wish, " ");
 }
 
-static void write_wish(const struct exchange_part *p)
+static void write_wish(const struct exchange_part *p, const char *lease)
 {
     const struct exchange *x = p->exchange;
     clear_text(&wish);
     if (is_usual(p)) {
-        write_usual_wish(p);
+        write_usual_wish(p, lease);
         return;
     }
     buf_printf(&wish,
@@ -211,13 +205,15 @@ struct round *exchange_ask(struct exchange_part *p, round_fn fn, int64_t now_ms)
 {
     struct broker *b = p->exchange->broker;
     struct args *it = begin_exchange_args(p, now_ms);
+    char lease[NUMBER_MAX];
     p->floor = it->floor;
     if (p->what == EXCHANGE_NEW)
         p->above = token_highest(&b->granted, p->lock->name, p->lock->name_len);
     if (!is_usual(p))
         exchange_name_op(p);
-    write_new_hold(p);
-    write_wish(p);
+    write_plain_number(lease, p->lease_ms);
+    write_new_hold(p, lease);
+    write_wish(p, lease);
     add_text(it, &hold);
     add_text(it, &wish);
     return round_ask(&b->rounds, SCRIPT_EXCHANGE, it, false, fn, p, now_ms);
@@ -266,13 +262,14 @@ static void put_back(struct exchange_part *p, int i, int64_t now_ms)
     struct args *it = begin_exchange_args(p, now_ms);
     it->undoes = true;
     const struct truth *old = &p->guess;
-    char version[VERSION_MAX], fence[FENCE_MAX];
+    char version[VERSION_MAX], fence[NUMBER_MAX], lease[NUMBER_MAX];
     int64_t left_ms = old->expires_ms - now_ms;
     int64_t kept_ms = left_ms > p->lease_ms ? left_ms : p->lease_ms;
     if (left_ms > 0) {
         write_version(version, old->token, old->number, old->birth);
-        write_fence(fence, old->fence);
-        write_hold(old->op, fence, version, left_ms, old->text);
+        write_plain_number(fence, old->fence);
+        write_plain_number(lease, left_ms);
+        write_hold(old->op, fence, version, lease, old->text);
     } else {
         clear_text(&hold);
         buf_append(&hold, "-", 1);
@@ -328,15 +325,16 @@ static const struct truth_text *text_of(const struct exchange_part *p)
 /* Writes the hold that a majority has confirmed; "-" when it has ended. */
 static void write_confirmed(const struct exchange_part *p, int64_t now_ms)
 {
-    char version[VERSION_MAX], fence[FENCE_MAX];
+    char version[VERSION_MAX], fence[NUMBER_MAX], lease[NUMBER_MAX];
     clear_text(&hold);
     if (p->what == EXCHANGE_END) {
         buf_append(&hold, "-", 1);
         return;
     }
     write_new_version(p, version);
-    write_fence(fence, p->fence);
-    write_hold(op_of(p), fence, version, over_ms(p) - now_ms, text_of(p));
+    write_plain_number(fence, p->fence);
+    write_plain_number(lease, over_ms(p) - now_ms);
+    write_hold(op_of(p), fence, version, lease, text_of(p));
 }
 
 /* Puts what was confirmed over the hold of operation `expect`, or over versions of the same hold;

@@ -96,7 +96,7 @@ static void note_refused(struct master_looking *l, const struct right *r, const 
                  words);
     else if (strncmp(words, "NOPERM", strlen("NOPERM")) == 0)
         add_word(r->kind == RIGHT_USEFUL ? l->not_useful : l->missing, r->rule);
-    else if (r->kind != RIGHT_USEFUL)
+    else if (r->kind != RIGHT_USEFUL && strstr(words, "unknown command"))
         add_word(l->disabled, r->rule + 1);
 }
 

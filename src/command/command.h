@@ -17,6 +17,7 @@ struct broker;
 struct clients;
 struct conf;
 struct dropin;
+struct peers;
 struct server;
 struct stats_command;
 
@@ -86,6 +87,7 @@ struct cmd_hooks {
     struct conf *conf;
     struct server *server;
     struct clients *clients;
+    const struct peers *peers;
     /* Appends the text of INFO; `sections` as stats_info() takes it. */
     void (*info)(struct server *, struct buf *out, const char *sections);
     /* Begins to stop; `now`: without waiting for the drain. The connection that asked gets no

@@ -19,6 +19,10 @@ cmd_fn cmd_admin_info, cmd_admin_config_get, cmd_admin_config_set, cmd_admin_con
     cmd_admin_acl_cat, cmd_admin_acl_log, cmd_admin_acl_list, cmd_admin_acl_users,
     cmd_admin_acl_whoami, cmd_admin_master, cmd_admin_pause, cmd_admin_shutdown, cmd_admin_cluster;
 
+/* find.c: which broker clients are to use, as Sentinels are asked. */
+cmd_fn cmd_find_address, cmd_find_master, cmd_find_masters, cmd_find_quorum, cmd_find_replicas,
+    cmd_find_role, cmd_find_sentinels;
+
 /* client.c, client_list.c, client_name.c: shows, names, ends and holds back connections. */
 cmd_fn cmd_client_getname, cmd_client_id, cmd_client_info, cmd_client_kill, cmd_client_list,
     cmd_client_no_evict, cmd_client_no_touch, cmd_client_pause, cmd_client_reply,

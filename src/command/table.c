@@ -129,6 +129,26 @@ static const struct cmd script_subs[] = {
             "script"),
     CMD_ROW_END};
 
+static const struct cmd sentinel_subs[] = {
+    CMD_ROW("CKQUORUM", cmd_find_quorum, 3, CMD_CONNECTION | CMD_ANYBODY,
+            "Says whether this broker can grant locks.", "service"),
+    CMD_ROW(
+        "GET-MASTER-ADDR-BY-NAME", cmd_find_address, 3, CMD_CONNECTION,
+        "Answers host and port of the broker to use: this one, or another while this one cannot "
+        "grant.",
+        "service"),
+    CMD_ROW_HELP(CMD_CONNECTION),
+    CMD_ROW("MASTER", cmd_find_master, 3, CMD_CONNECTION,
+            "Shows the broker to use, as a Sentinel shows a master.", "service"),
+    CMD_ROW("MASTERS", cmd_find_masters, 2, CMD_CONNECTION, "Does so for each name of the service.",
+            ""),
+    CMD_ROW("REPLICAS", cmd_find_replicas, 3, CMD_CONNECTION, "Is empty: a broker has no replicas.",
+            "service"),
+    CMD_ROW("SENTINELS", cmd_find_sentinels, 3, CMD_CONNECTION, "Lists the other brokers.",
+            "service"),
+    CMD_ROW("SLAVES", cmd_find_replicas, 3, CMD_CONNECTION, "REPLICAS.", "service"),
+    CMD_ROW_END};
+
 static const struct cmd slowlog_subs[] = {
     CMD_ROW("GET", cmd_trace_slowlog_get, -2, CMD_ADMIN | CMD_ALL_NAMES,
             "Shows the last requests that were slow.", "[count]"),
@@ -263,11 +283,14 @@ static const struct cmd table[] = {
             CMD_CONNECTION | CMD_BARRIER | CMD_PUBSUB_OK | CMD_ANYBODY | CMD_MULTI_OK,
             "Makes the connection as new; its watched locks are released.", ""),
     CMD_ROW("RESUME", cmd_admin_pause, 1, CMD_ADMIN, "Ends PAUSE.", ""),
+    CMD_ROW("ROLE", cmd_find_role, 1, CMD_CONNECTION,
+            "Answers master, or slave and where to go while this broker cannot grant.", ""),
     CMD_ROW("SCAN", cmd_lock_scan, -2, CMD_INSPECT, "LOCKS, as tools of Redis ask for it.",
             "cursor [MATCH pattern] [COUNT count] [TYPE type]"),
     CMD_ROW_SUBS("SCRIPT", NULL, -2, CMD_DROP_IN, "Keeps scripts for EVALSHA.", script_subs),
     CMD_ROW("SELECT", cmd_conn_select, 2, CMD_CONNECTION,
             "Chooses a database: the names of another one than 0 are other names.", "index"),
+    CMD_ROW_SUBS("SENTINEL", NULL, -2, CMD_CONNECTION, "Says which broker to use.", sentinel_subs),
     CMD_ROW("SET", cmd_dropin_set, -3, CMD_DROP_IN | CMD_MULTI_OK,
             "Takes a lock (NX), or changes one that is held (XX, IFEQ).",
             "key value [NX | XX | IFEQ value] [GET] [EX seconds | PX milliseconds | EXAT "

@@ -98,24 +98,27 @@ static void check_sizes(struct check *check)
         say_pair(check, FAIL, "max_arg_len", "must not be larger than", "max_request", "");
 }
 
-static bool lists_name(const char *list, const char *name)
-{
-    size_t len;
-
-    for (const char *p = list; *(p += strspn(p, CONF_HOSTS_BETWEEN)) != '\0'; p += len) {
-        len = strcspn(p, CONF_HOSTS_BETWEEN);
-        if (strlen(name) == len && memcmp(p, name, len) == 0)
-            return true;
-    }
-    return false;
-}
-
 static void check_brokers(struct check *check)
 {
     const struct conf *c = check->conf;
 
-    if (c->brokers != NULL && (c->name == NULL || !lists_name(c->brokers, c->name)))
+    if (c->brokers != NULL &&
+        (c->name == NULL || !conf_lists_name(c->brokers, c->name, strlen(c->name))))
         say_pair(check, FAIL, "name", "must be one of those in", "brokers", "");
+}
+
+static void check_peers(struct check *check)
+{
+    const struct conf *c = check->conf;
+
+    if (c->peers == NULL)
+        return;
+    if (c->announce == NULL)
+        say_finding(check, FAIL, line_of(check, "peers", NULL),
+                    "peers: needs announce, this broker's own address as in the peers of the "
+                    "others");
+    if (c->service == NULL)
+        say_finding(check, FAIL, line_of(check, "peers", NULL), "peers: needs a service");
 }
 
 static bool is_loopback(const struct conf_listen *l)
@@ -285,6 +288,7 @@ int conf_check(const struct conf *conf, bool masters_optional, conf_report_fn re
     check_times(&check);
     check_sizes(&check);
     check_brokers(&check);
+    check_peers(&check);
     check_exposure(&check);
     check_users(&check);
     check_tls(&check);

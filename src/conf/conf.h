@@ -31,6 +31,7 @@ enum {
     CONF_SENTINELS_MAX = 15,    /* of one master */
     CONF_HOST_MAX = 253,        /* bytes of the name of a host */
     CONF_BROKERS_MAX = 16,      /* brokers in one list */
+    CONF_PEERS_MAX = 15,        /* addresses of other brokers */
     CONF_BROKER_NAME_MAX = 32,  /* bytes of a broker's name */
     CONF_LISTEN_MAX = 16,       /* addresses in one list */
     CONF_FILE_MAX = 1024 * 1024 /* bytes of a configuration file */
@@ -166,6 +167,9 @@ struct conf {
     int64_t pause_limit_ms;
     char *name;       /* of this broker; NULL: none */
     char *brokers;    /* names of all, with CONF_HOSTS_BETWEEN between them; NULL: no list */
+    char *service;    /* names that Sentinels' clients call the brokers by, likewise; NULL: none */
+    char *announce;   /* where clients reach this broker; NULL: where they have connected to */
+    char *peers;      /* where they reach the others; conf_addresses() reads both; NULL: none */
     int log_level;    /* enum log_level */
     int log;          /* enum conf_log */
     int log_facility; /* LOG_DAEMON... of <syslog.h> */
@@ -207,10 +211,11 @@ enum conf_type {
     CONF_RATIO,    /* 0.5% or 0.005, kept as ppm */
     CONF_MODE,     /* octal permission bits */
     CONF_ENUM,
-    CONF_PATH,  /* absolute, or %d/ and the name of a credential, or none */
-    CONF_NAMES, /* of brokers, separated by spaces or commas, or none */
-    CONF_HOSTS, /* names separated by spaces or commas, or none */
-    CONF_LISTEN /* addresses separated by spaces or commas; a name stands for none */
+    CONF_PATH,      /* absolute, or %d/ and the name of a credential, or none */
+    CONF_NAMES,     /* of brokers, separated by spaces or commas, or none */
+    CONF_HOSTS,     /* names separated by spaces or commas, or none */
+    CONF_ADDRESSES, /* host:port, up to `max` of them, separated likewise, or none */
+    CONF_LISTEN     /* addresses separated by spaces or commas; a name stands for none */
 };
 
 struct conf_name {
@@ -326,6 +331,19 @@ size_t conf_get(const struct conf *conf, const struct glob *const *globs, size_t
  * other locks. Where the way there differs from broker to broker (a Unix socket here, TCP there),
  * its `id` says that it is the same. Heap, the caller frees it. */
 char *conf_master_identity(const struct conf_master *);
+
+/* Steps through names with CONF_HOSTS_BETWEEN between them, or none if *rest is NULL: returns the
+ * next one, not terminated; NULL: there is no more. */
+const char *conf_next_name(const char **rest, size_t *len);
+/* Returns whether such a list, which may be NULL, has this name. */
+bool conf_lists_name(const char *list, const char *name, size_t len);
+
+struct conf_address {
+    char host[CONF_HOST_MAX + 1]; /* a name or an address without brackets */
+    int port;
+};
+/* Reads `announce` or `peers`, which may be NULL. Returns how many addresses there are. */
+int conf_addresses(const char *text, struct conf_address out[CONF_PEERS_MAX]);
 
 /* Returns the number of Sentinels of a master that is found by them, and writes them, sorted. */
 int conf_sentinels(const struct conf_master *, struct conf_sentinel out[CONF_SENTINELS_MAX]);

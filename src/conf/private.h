@@ -7,6 +7,7 @@
  * table.c  the rows, finding one by name
  * value.c  one value of a type: text to field and back
  * listen.c the addresses to listen on
+ * peer.c   the addresses of brokers, as clients reach them
  * master.c the masters: addresses, secrets
  * address.c addresses of masters and Sentinels
  * user.c   the users: hashes of passwords, what they may do */
@@ -58,7 +59,8 @@ void conf_value_format(const struct conf *conf, const struct conf_option *opt,
 /* Returns 0 when the text is fit for a CONF_PATH; "none" is no path here. */
 int conf_path_check(const char *text, struct conf_error *err) MUST_CHECK;
 
-/* Copy, and free, what the fields of type CONF_PATH, CONF_NAMES and CONF_HOSTS point to. */
+/* Copy, and free, what the fields of type CONF_PATH, CONF_NAMES, CONF_HOSTS and
+ * CONF_ADDRESSES point to. */
 void conf_texts_copy(struct conf *conf);
 void conf_texts_fini(struct conf *conf);
 
@@ -75,6 +77,11 @@ int conf_listens_set(struct conf_listens *listens, const char *text,
 void conf_listens_format(const struct conf_listens *listens, char out[CONF_VALUE_MAX]);
 void conf_listens_copy(struct conf_listens *dst, const struct conf_listens *src);
 void conf_listens_fini(struct conf_listens *listens);
+
+/* ---- peer.c ---- */
+
+/* Checks that these are 1 to max addresses with ports, none of them twice. */
+int conf_addresses_check(const char *text, int64_t max, struct conf_error *err) MUST_CHECK;
 
 /* ---- user.c ---- */
 

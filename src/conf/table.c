@@ -98,6 +98,12 @@ static const struct conf_option options[] = {
         "name of this broker, the same for the process that takes its place")
     CONF_ROW(holdfast, brokers, NAMES, brokers, "none", 0, 0, 0,
         "names of all brokers in front of these masters")
+    CONF_ROW(holdfast, service, NAMES, service, "holdfast", 0, 0, LIVE,
+        "what clients that ask Sentinels call the brokers")
+    CONF_ROW(holdfast, announce, ADDRESSES, announce, "none", 0, 1, LIVE,
+        "where clients reach this broker")
+    CONF_ROW(holdfast, peers, ADDRESSES, peers, "none", 0, CONF_PEERS_MAX, LIVE,
+        "where clients reach the other brokers")
     CONF_NAMED(holdfast, on_disconnect, ENUM, lock.on_disconnect, "auto", 0, 0, LIVE,
         on_disconnect_names, "what becomes of watched locks when their connection ends")
     CONF_NAMED(holdfast, on_lost, ENUM, lock.on_lost, "notify", 0, 0, LIVE,

@@ -151,6 +151,7 @@ static const struct {
     [CONF_PATH] = {.name = "path"},
     [CONF_NAMES] = {.name = "names"},
     [CONF_HOSTS] = {.name = "names"},
+    [CONF_ADDRESSES] = {.name = "addresses"},
     [CONF_LISTEN] = {.name = "addresses"},
 };
 
@@ -250,7 +251,8 @@ int conf_path_check(const char *text, struct conf_error *err)
 
 static bool is_text_type(const struct conf_option *opt)
 {
-    return opt->type == CONF_PATH || opt->type == CONF_HOSTS || opt->type == CONF_NAMES;
+    return opt->type == CONF_PATH || opt->type == CONF_HOSTS || opt->type == CONF_NAMES ||
+           opt->type == CONF_ADDRESSES;
 }
 
 /* Checks names as in DNS, or "*" for any of them. */
@@ -284,15 +286,27 @@ static int names_check(const char *text, struct conf_error *err)
     return 0;
 }
 
+static int text_check(const struct conf_option *opt, const char *text, struct conf_error *err)
+{
+    switch (opt->type) {
+    case CONF_PATH:
+        return conf_path_check(text, err);
+    case CONF_NAMES:
+        return names_check(text, err);
+    case CONF_ADDRESSES:
+        return conf_addresses_check(text, opt->max, err);
+    default:
+        return hosts_check(text, err);
+    }
+}
+
 static int text_set(struct conf *conf, const struct conf_option *opt, const char *text,
                     struct conf_error *err)
 {
     char **field = field_of(conf, opt);
     bool none = strcmp(text, "none") == 0;
 
-    if (!none && (opt->type == CONF_PATH    ? conf_path_check
-                  : opt->type == CONF_NAMES ? names_check
-                                            : hosts_check)(text, err) != 0)
+    if (!none && text_check(opt, text, err) != 0)
         return -1;
     free(*field);
     *field = none ? NULL : util_strdup(text);

@@ -44,6 +44,7 @@ void server_stop(struct server *s, bool now)
     s->drain_look_ms = now_ms;
     systemd_notify("STOPPING=1");
     broker_drain(&s->broker);
+    server_judge_peers(s, now_ms);
     server_update_status(s, now_ms);
 }
 

@@ -72,6 +72,7 @@ static void pause_acquires(struct server *s, bool paused, int64_t now_ms)
     if (view_is_paused(&s->broker) != paused)
         log_info("server", "%s", paused ? "paused: no new locks are given" : "resumed");
     broker_pause(&s->broker, paused, now_ms);
+    server_judge_peers(s, now_ms);
     server_update_status(s, now_ms);
 }
 
@@ -101,6 +102,7 @@ void server_init_commands(struct server *s)
         .conf = &s->conf,
         .server = s,
         .clients = s->clients,
+        .peers = &s->peers,
         .info = info,
         .shutdown = server_stop,
         .each_client = client_each,

@@ -282,6 +282,7 @@ void server_update_ready(struct server *s, int64_t now_ms)
     if (ready == s->ready || s->phase != SERVER_RUNS)
         return;
     s->ready = ready;
+    server_judge_peers(s, now_ms);
     server_log_ready(s, now_ms);
     server_update_status(s, now_ms);
     if (ready)

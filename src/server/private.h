@@ -4,7 +4,8 @@
  * (the masters and readiness), reload.c (from the configuration to the parts), hooks.c (what
  * commands and clients ask of it), gauges.c (reads the gauges), http.c (what HTTP shows), tls.c
  * (its files for TLS), fds.c (how many descriptors there may be), files.c (what its user may read),
- * names.c (the resolver).
+ * names.c (the resolver),
+ * peers.c (the other brokers).
  */
 #include <event2/event_struct.h>
 #include <stdbool.h>
@@ -17,8 +18,10 @@
 #include "redis/master.h"
 #include "redis/quarantine.h"
 #include "server/server.h"
+#include "session/peers.h"
 
 struct listeners;
+struct peer_links;
 struct dropin;
 struct subscriber;
 struct cmd_setting;
@@ -53,6 +56,9 @@ struct server {
     int64_t tls_look_ms;     /* when to say so again, if that is soon */
     struct clients *clients; /* NULL: gone already */
     struct http *http;       /* NULL: off */
+    struct peers peers;      /* the other brokers */
+    struct peer_links *peer_links;
+    int64_t sent_away_ms; /* since when another one is named */
 
     int64_t n_asks_sent; /* of broker.rounds.n_asks, those that have left */
     uint8_t phase;       /* enum server_phase */
@@ -114,6 +120,13 @@ void server_log_ready(struct server *, int64_t now_ms);
 /* Updates whether a majority is there, and tells the log and systemd what has changed. */
 void server_update_ready(struct server *, int64_t now_ms);
 void server_update_status(struct server *, int64_t now_ms);
+
+/* ---- peers.c ---- */
+/* Takes the addresses of the configuration, and begins to ask the other brokers anew. */
+void server_configure_peers(struct server *);
+/* Judges where clients are to go, tells them if that has changed, and sends clients away. */
+void server_judge_peers(struct server *, int64_t now_ms);
+void server_free_peers(struct server *);
 
 /* ---- fds.c ---- */
 /* Raises the limit of descriptors as far as the configuration wants and the system lets it; says in

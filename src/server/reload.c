@@ -104,7 +104,14 @@ static void take_change(void *arg, const struct conf_change *change)
     }
 }
 
-static void apply_to_parts(struct server *s)
+/* Whether the brokers are called and reached as before. */
+static bool has_same_peers(const struct conf *a, const struct conf *b)
+{
+    return util_same_text(a->service, b->service) && util_same_text(a->announce, b->announce) &&
+           util_same_text(a->peers, b->peers);
+}
+
+static void apply_to_parts(struct server *s, bool peers_changed)
 {
     struct conf_client limits = server_client_limits(&s->conf);
 
@@ -118,6 +125,8 @@ static void apply_to_parts(struct server *s)
     users_configure(&s->conf);
     client_users_changed(s->clients);
     server_configure_masters(s);
+    if (peers_changed)
+        server_configure_peers(s);
     s->reload_wall_ms = clock_wall_ms();
 }
 
@@ -156,10 +165,11 @@ static void take_over(struct server *s, const struct conf *from)
                   "configuration unchanged: without a restart the new one does not hold together");
         conf_fini(t.into);
     } else {
+        bool peers_changed = !has_same_peers(&s->conf, t.into);
         conf_fini(&s->conf);
         s->conf = *t.into;
         server_use_tls(s, tls);
-        apply_to_parts(s);
+        apply_to_parts(s, peers_changed);
         stats.config_reloads_ok++;
         log_info("config", "configuration read again, %d change%s", t.changes,
                  util_plural(t.changes));
@@ -248,8 +258,9 @@ const char *server_config_set(struct server *s, const struct cmd_setting *settin
     }
     for (int i = 0; i < n; i++)
         log_info("config", "%s: \"%s\" by CONFIG SET", settings[i].key, settings[i].value);
+    bool peers_changed = !has_same_peers(&s->conf, &conf);
     conf_fini(&s->conf);
     s->conf = conf;
-    apply_to_parts(s);
+    apply_to_parts(s, peers_changed);
     return NULL;
 }

@@ -63,6 +63,7 @@ static void run_each_second(struct server *s, int64_t now_ms)
     messages_look(dropin_messages(s->dropin), now_ms);
     server_update_ready(s, now_ms);
     server_update_status(s, now_ms);
+    server_judge_peers(s, now_ms);
     server_look_at_names(s);
     if (now_ms >= s->tls_look_ms)
         server_look_at_certificate(s, now_ms);
@@ -281,6 +282,8 @@ struct server *server_new(const struct server_setup *setup, struct conf *conf, c
     make_timer(s);
     watch_signals(s);
     make_broker(s);
+    peers_init(&s->peers);
+    server_configure_peers(s);
     users_configure(&s->conf);
     limits = server_client_limits(&s->conf);
     s->clients = client_init(s->base, &limits, &server_client_events, s);
@@ -317,6 +320,7 @@ void server_free(struct server *s)
     listener_free(s->listeners);
     http_free(s->http);
     s->http = NULL;
+    server_free_peers(s);
     server_end_clients(s);
     server_send_owed(s);
     server_leave(s);

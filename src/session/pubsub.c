@@ -79,11 +79,16 @@ static struct {
     bool in_patterns;         /* the listeners of the channel itself have it */
 } at;
 
-static const char lost[] = "lost", of_lock[] = "lock:";
+static const char lost[] = "lost", of_lock[] = "lock:", switches[] = PUBSUB_SWITCHES;
+
+static bool is_switches(const char *name, size_t len)
+{
+    return len == sizeof(switches) - 1 && memcmp(name, switches, len) == 0;
+}
 
 bool pubsub_is_own(const char *name, size_t len)
 {
-    return (len == sizeof(lost) - 1 && memcmp(name, lost, len) == 0) ||
+    return (len == sizeof(lost) - 1 && memcmp(name, lost, len) == 0) || is_switches(name, len) ||
            (len >= sizeof(of_lock) - 1 && memcmp(name, of_lock, sizeof(of_lock) - 1) == 0);
 }
 
@@ -91,7 +96,7 @@ bool pubsub_permits(const struct user *u, const char *channel, size_t len)
 {
     const size_t n = sizeof(of_lock) - 1;
 
-    if (u == NULL || u->all_names)
+    if (u == NULL || u->all_names || is_switches(channel, len))
         return true;
     if (!pubsub_is_own(channel, len))
         return user_may_use(u, channel, len);

@@ -2,7 +2,8 @@
 /*
  * pubsub: who listens to which channel or pattern, and messages to them.
  *
- * Channels of holdfast itself: "lost", and "lock:<name>". To all others clients publish
+ * Channels of holdfast itself: "lost", "lock:<name>", and "+switch-master", which tells clients to
+ * go to another broker. To all others clients publish
  * (dropin/messages.h).
  *
  * Messages are sent in the order in which they were published; one that many listen to, or that has
@@ -15,6 +16,8 @@
 struct session;
 struct user;
 
+#define PUBSUB_SWITCHES "+switch-master"
+
 /* What one connection may have; the caller compares n_subscriptions before it subscribes. */
 enum { PUBSUB_SUBSCRIPTIONS_MAX = 1024, PUBSUB_PATTERNS_MAX = 128, PUBSUB_NAME_MAX = 1024 };
 /* Different patterns of all connections: each message is compared with all of them. */
@@ -24,7 +27,8 @@ enum { PUBSUB_PATTERNS_ALL_MAX = 1024 };
  * can fit no other. */
 bool pubsub_is_own(const char *name, size_t len);
 /* Returns true when this user may listen to the channel, and publish there if it is not holdfast's
- * own: who is limited to some names may so to lock:<name>, and to channels that are such names. */
+ * own: who is limited to some names may so to lock:<name>, to channels that are such names, and to
+ * +switch-master. */
 bool pubsub_permits(const struct user *, const char *channel, size_t len);
 
 /* Subscribes; `is_pattern` for PSUBSCRIBE. A repeat changes nothing. Returns how many channels and

@@ -114,6 +114,7 @@ struct session {
     bool monitor, no_evict, no_touch;
     bool multi; /* MULTI has been said: commands are queued until EXEC or DISCARD */
     struct transaction *transaction; /* of MULTI, or WATCH; NULL: none */
+    bool asks_where;  /* it has asked which broker to use: it stays when others are sent away */
     bool tell;        /* CLIENT TELL: as if LOCK said TELL, and RENEW that takes a lock back */
     bool owner_named; /* `owner` is what it said with OWNER, not one made for it */
     int64_t n_commands;

@@ -110,9 +110,14 @@ ROWS = {
     "pubsub|help": [["PUBSUB", "HELP"]], "pubsub|numpat": [["PUBSUB", "NUMPAT"]],
     "pubsub|numsub": [["PUBSUB", "NUMSUB"] + [WORD] * 120],
     "punsubscribe": [["PUNSUBSCRIBE"]], "quit": [["QUIT"]],
-    "renew": [["RENEW", LONG + "-none"]], "reset": [["RESET"]], "resume": [["RESUME"]],
+    "renew": [["RENEW", LONG + "-none"]], "reset": [["RESET"]], "resume": [["RESUME"]], "role": [["ROLE"]],
     "scan": [["SCAN", "0", "MATCH", COSTLY[0], "COUNT", "100000"]],
     "select": [["SELECT", "0"]], "shutdown": [["SHUTDOWN", "ABORT"]],
+    "sentinel|ckquorum": [["SENTINEL", "CKQUORUM", "holdfast"]], "sentinel|help": [["SENTINEL", "HELP"]],
+    "sentinel|get-master-addr-by-name": [["SENTINEL", "GET-MASTER-ADDR-BY-NAME", "holdfast"]],
+    "sentinel|master": [["SENTINEL", "MASTER", "holdfast"]], "sentinel|masters": [["SENTINEL", "MASTERS"]],
+    "sentinel|replicas": [["SENTINEL", "REPLICAS", "holdfast"]], "sentinel|slaves": [["SENTINEL", "SLAVES", "holdfast"]],
+    "sentinel|sentinels": [["SENTINEL", "SENTINELS", "holdfast"]],
     "slowlog|get": [["SLOWLOG", "GET", "-1"]], "slowlog|help": [["SLOWLOG", "HELP"]], "slowlog|len": [["SLOWLOG", "LEN"]],
     "slowlog|reset": [["SLOWLOG", "RESET"]],
     "subscribe": [["SUBSCRIBE"] + [WORD + str(i) for i in range(120)]],
@@ -123,7 +128,7 @@ ROWS = {
 HEAVY = ("COMMAND DOCS", "COMMAND", "LATENCY HISTOGRAM", "CONFIG SET", "LOCKS COUNT", "SCAN 0", "CLIENT LIST",
          "PUBSUB CHANNELS", "INFO everything", "PUBLISH crowd")
 # A container has no function of its own: without a sub-command each is an error.
-CONTAINERS = {"acl", "client", "config", "latency", "pubsub", "script", "slowlog", "command"}
+CONTAINERS = {"acl", "client", "config", "latency", "pubsub", "script", "sentinel", "slowlog", "command"}
 
 
 def raise_files():

@@ -17,6 +17,7 @@
 #include "lock/broker.h"
 #include "redis/quarantine.h"
 #include "resp_value.h"
+#include "session/peers.h"
 #include "session/user.h"
 #include "sim_time.h"
 #include "stats/gauges.h"
@@ -337,9 +338,13 @@ static const char *hook_config_set(struct server *arg, const struct cmd_setting 
     return NULL;
 }
 
+static const struct peers peers = {
+    .own = {"10.0.0.1", 5625}, .n = 1, .v = {{.address = {"10.0.0.2", 5625}}}, .named = 0};
+
 static const struct cmd_hooks hooks = {
     .broker = &broker,
     .conf = &conf,
+    .peers = &peers,
     .info = hook_info,
     .shutdown = hook_shutdown,
     .each_client = hook_each,

@@ -16,6 +16,7 @@
 #include "conf/conf.h"
 #include "lock/lock.h"
 #include "resp_value.h"
+#include "session/peers.h"
 #include "session/pubsub.h"
 #include "stats/stats.h"
 #include "suite.h"
@@ -157,8 +158,11 @@ static const char *hook_trust(struct server *server, const char *name, int64_t n
     return strcmp(name, "a") == 0 ? NULL : "there is none";
 }
 
+static struct peers peers = {.named = PEERS_SELF};
+
 static const struct cmd_hooks test_hooks = {
     .conf = &conf,
+    .peers = &peers,
     .info = hook_info,
     .shutdown = hook_shutdown,
     .each_client = hook_each_client,

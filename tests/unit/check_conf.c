@@ -1063,7 +1063,8 @@ static void option_facts(const struct conf_option *opt, char *out, size_t size)
 {
     char min[CONF_VALUE_MAX], max[CONF_VALUE_MAX], names[256] = "";
     bool numeric = opt->type != CONF_ENUM && opt->type != CONF_LISTEN && opt->type != CONF_PATH &&
-                   opt->type != CONF_HOSTS && opt->type != CONF_NAMES;
+                   opt->type != CONF_HOSTS && opt->type != CONF_NAMES &&
+                   opt->type != CONF_ADDRESSES;
     struct conf conf;
 
     conf_init(&conf);

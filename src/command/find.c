@@ -151,7 +151,7 @@ void cmd_find_masters(struct cmd_call *c)
     c->session->asks_where = true;
     if (!find_named(c, &at))
         return;
-    for (const char *p = list; (name = conf_next_name(&p, &len)) != NULL;)
+    for (const char *p = list; conf_next_name(&p, &len) != NULL;)
         n++;
     struct resp_writer *w = cmd_reply(c);
     resp_array(w, n);

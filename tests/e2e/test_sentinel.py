@@ -61,25 +61,6 @@ def follow(make_broker, clients):
     yield do
 
 
-@pytest.mark.parametrize("how", ["stop", "kill", "failover"])
-def test_failover(watched, follow, name, how):
-    """A lock that is held goes on, and nobody else has it, until its time is over."""
-    (one, holder), (two, other) = follow(watched.url), follow(watched.url)
-    old = watched.servers[0]
-    token = holder.cmd("LOCK", name)[0]
-    if how == "failover":
-        new = watched.failover()
-    else:
-        old.stop() if how == "stop" else old.kill()
-        new = watched.wait_moved(old)
-    for client in holder, other:
-        wait_active(client, new)
-    reply = other.cmd("LOCK", name + ":2", "WAIT", 10000, "LEASE", 1000)
-    assert reply[0] > token
-    for broker in one, two:
-        broker.wait_log(r"a majority of its Sentinels names 127\.0\.0\.1:%d" % new.port)
-
-
 def test_what_each_sentinel_says(watched, follow, name):
     """Each Sentinel's word is in the log, in MASTERS, in `holdfast masters` and in -tt."""
     broker, client = follow(watched.url)

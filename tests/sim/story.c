@@ -60,9 +60,10 @@ void story_begin(int n_servers, int n_brokers, const char *owners)
 }
 
 void story_begin_found(int n_servers, int n_brokers, struct fake_sentinels *sentinels,
-                       const char *owners)
+                       const char *owners, uint64_t seed)
 {
     conf_begin(n_servers, n_brokers);
+    story_conf.seed = seed;
     story_conf.sentinels = sentinels;
     begin_with(n_brokers, owners);
 }

@@ -21,8 +21,8 @@ import threading
 import time
 
 import plot
-from peers import (COMPARE_AND_DELETE, COMPARE_AND_EXTEND, LEASE_MS, TOKEN, Bench, Direct, Holdfast, RespClient,
-                   Twemproxy, cpu_us, descriptors, machine, procs, rss_bytes, set_nx)
+from peers import (COMPARE_AND_DELETE, COMPARE_AND_EXTEND, LEASE_MS, TOKEN, Bench, Closed, Direct, Holdfast, NoReply,
+                   RespClient, RespError, Twemproxy, cpu_us, descriptors, machine, procs, rss_bytes, set_nx)
 
 CONNS_IDLE = 50000
 LEASES, LEASE_CONNS = 1000000, 1000
@@ -80,6 +80,35 @@ def children_s():
     """Processor time of the children that have ended: of the servers none has."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
+
+
+def wait_for_answer(address, answers, ends):
+    """answers: gets the time at which the server there was first reached."""
+    while not answers and not ends.is_set():
+        try:
+            with RespClient(address, deadline_s=1) as client:
+                client.cmd("PING")
+                answers.append(time.monotonic())
+        except (OSError, Closed, NoReply, RespError):
+            time.sleep(0.001)
+
+
+def take_locks(peer, grants, ends):
+    """Takes new locks until `ends` is set; grants: gets the times at which it had them."""
+    client, number = None, 0
+    while not ends.is_set():
+        number += 1
+        words = peer.lock("outage:%d:%d" % (id(grants), number))
+        try:
+            client = client or RespClient(("127.0.0.1", peer.port), deadline_s=60)
+            client.cmd(*words + (["WAIT", "60000"] if words[0] == "LOCK" else []))
+            grants.append(time.monotonic())
+        except RespError as err:   # direct: the new process has no scripts yet
+            if err.code == "NOSCRIPT":
+                peer.load_scripts()
+        except (OSError, Closed, NoReply):
+            client = None
+            time.sleep(0.001)
 
 
 # ---- the rows ----------------------------------------------------------------------------------
@@ -438,9 +467,53 @@ class Rows:
         return 1e6 * median(gaps[1:])
 
 
+    def outage(self):
+        """The master is killed and comes back empty, while 10,000 watched locks are held and one client takes one
+        lock after the other, or waits for it. Direct loses what is held."""
+        row = Row("longest gap between grants in an outage, over the master's own down time", "ms",
+                  [(None, "max", 100)], 1)
+        direct = Direct()
+        broker = Holdfast(self.bench.dir, name="outage", unix=True, lease="10s", max_lease="10s", quarantine="auto",
+                          brokers="broker")
+        keeper = self.stay(broker, 100, 10000, 600)
+        try:
+            for _ in range(self.rounds):
+                for peer, redis in (direct, direct.redis), (broker, broker.redis[0]):
+                    row.add(peer.name, 1000 * self.gap_of_outage(peer, redis))
+            info = broker.info()
+            lost = {k: v for k, v in info.items() if k.startswith("lost_") and v != "0"}
+            assert int(info["locks_held"]) >= 10000 and not lost, (info["locks_held"], lost)
+        finally:
+            keeper.kill()
+            keeper.wait()
+            broker.close()
+            direct.close()
+        return [row]
+
+    def gap_of_outage(self, peer, redis):
+        """In seconds, less the time from the kill to the first answer of the new process."""
+        grants, answers, ends = [], [], threading.Event()
+        threads = [threading.Thread(target=take_locks, args=(peer, grants, ends)),
+                   threading.Thread(target=wait_for_answer, args=(redis.address, answers, ends))]
+        threads[0].start()
+        procs.wait_for("grants", lambda: len(grants) > 100, 20)
+        killed = time.monotonic()
+        redis.kill()
+        time.sleep(0.5)
+        threads[1].start()
+        redis.start()   # by this thread: with the one that has started it the process would end
+        procs.wait_for("the answer of the new process", lambda: answers, 20)
+        before = len(grants)
+        procs.wait_for("grants", lambda: len(grants) > before + 100, 60)
+        ends.set()
+        for thread in threads:
+            thread.join()
+        return max(b - a for a, b in zip(grants, grants[1:])) - (answers[0] - killed)
+
+
 ROWS = ["lock_200", "lock_1000", "lock_pipeline", "pairs", "drop_in_200", "drop_in_1000", "drop_in_pipeline",
         "drop_in_script", "drop_in_trips", "latency_one", "latency_tail", "masters", "refusal",
-        "ping", "hand_over", "patience", "flat", "idle_connections", "million"]
+        "ping", "hand_over", "patience", "outage", "flat", "idle_connections", "million"]
 LONG = ["flat", "million"]
 
 

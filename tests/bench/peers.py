@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "lib"))
 import procs  # noqa: E402
 from holdfastproc import HoldfastProc  # noqa: E402
 from redisproc import RedisProc  # noqa: E402
-from respclient import RespClient  # noqa: E402
+from respclient import Closed, NoReply, RespClient, RespError  # noqa: E402,F401
 
 LEASE_MS = 1000  # so short that a run sees as many leases end as begin
 NAME = "bench:__rand_int__:__rand_int__"   # so many that none comes twice: redis-benchmark ends at an error
@@ -122,6 +122,9 @@ class Direct:
         self.redis = RedisProc("direct", tcp=True).start()
         self.port = self.redis.port
         self.script = {}
+        self.load_scripts()
+
+    def load_scripts(self):
         for name in ("acquire", "release"):
             with open(os.path.join(HERE, name + ".lua"), encoding="utf-8") as text:
                 self.script[name] = self.redis.cli("SCRIPT", "LOAD", text.read())
@@ -177,12 +180,12 @@ class Holdfast:
 
     name = "holdfast"
 
-    def __init__(self, directory, masters=1, name="broker", shared=None, unix=False):
+    def __init__(self, directory, masters=1, name="broker", shared=None, unix=False, **options):
         self.redis = [] if shared else [RedisProc(chr(ord("a") + i)).start() for i in range(masters)]
         self.path = os.path.join(directory, name + ".sock")
         listen = "127.0.0.1:0" + (" unix:" + self.path if unix else "")
         urls = shared or {r.name: r.url for r in self.redis}
-        self.proc = BenchProc(directory, urls, OPTIONS, listen=listen, name=name)
+        self.proc = BenchProc(directory, urls, {**OPTIONS, **options}, listen=listen, name=name)
         self.proc.start()
         self.proc.wait_masters()
         self.port = self.proc.port

@@ -7,6 +7,8 @@
 
 #include "base/util.h"
 
+enum { PLACE_TAKEN = -2, PLACE_FREE = -1 };
+
 struct record {
     char instance[PLACE_RECORD_MAX];
     int64_t left_ms, token;
@@ -21,7 +23,7 @@ static int read_record(const char *text, struct record *out)
     if (sscanf(text, "%127s %" SCNd64 " %" SCNd64 " %" SCNd64 "%n", out->instance, &out->left_ms,
                &out->token, &time_ms, &end) != 4)
         return -1;
-    return text[end] == '\0' && out->left_ms >= -1 && out->token >= 0 ? 0 : -1;
+    return text[end] == '\0' && out->left_ms >= PLACE_TAKEN && out->token >= 0 ? 0 : -1;
 }
 
 /* The place has been taken anew: what was before this answer is not known. */
@@ -60,7 +62,7 @@ bool place_take(struct place *p, const char *instance, const struct place_told *
     bool is_new_life = strcmp(p->life.text, life->text) != 0;
     if (is_new_life) {
         p->joined_ms = told->asked_ms;
-        if (!goes_on(p, told->heard_ms))
+        if (!goes_on(p, told->heard_ms) || r.left_ms != PLACE_FREE)
             begin(p, &r, told->heard_ms);
     } else if (strcmp(p->record, text) != 0) {
         begin(p, &r, told->heard_ms);

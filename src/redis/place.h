@@ -8,6 +8,8 @@
  *   the same life, another record       anew
  *   another life                        as before, if the name was ours in the life before, up to
  *                                       PLACE_GAP_MS ago, and until the link broke; else anew
+ *   another life, in which another     anew: what that has told is not known
+ *   instance had the name before us
  *   the record of another instance      lost, for ever: it came after us
  *
  * A place that is taken in quarantine is whole only when the master is active: before, the master
@@ -39,7 +41,7 @@ struct place {
     int64_t joined_ms; /* when the question was sent to which this life gave its first answer */
     int64_t asked_ms;  /* when the last question was sent whose answer proved it */
     int64_t left_ms;   /* how long clients of the broker before could rely on something when it
-                        * left; -1: it did not say so here */
+                        * left; less than 0: it did not say so here */
     int64_t token;     /* the highest that it knew of then */
 };
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "redis/place.h"
 #include "story.h"
 #include "suite.h"
 
@@ -316,6 +317,30 @@ START_TEST(two_of_one_name_veto)
 }
 END_TEST
 
+/* The first one, which had stood still, comes back before the second one, and keeps its holds
+ * there. After one more restart nobody knows of that: the second one does not sign. */
+START_TEST(the_first_of_one_name_was_there_in_between)
+{
+    begin_with_one_name(1, "b0");
+    story_cut(0, 0, true);
+    world_broker_start(1);
+    world_run_ms(PLACE_GAP_MS + 2000);
+    story_cut(1, 0, true);
+    restart(0);
+    story_cut(0, 0, false);
+    reachable(0, 0);
+    world_run_ms(1000);
+    story_cut(1, 0, false);
+    reachable(1, 0);
+    world_run_ms(500);
+    story_cut(0, 0, true);
+    restart(0);
+    reachable(1, 0);
+    stays_out(0, QUARANTINE_MS - 500);
+    world_end();
+}
+END_TEST
+
 /* From then on the first one gets nothing. */
 START_TEST(the_first_of_one_name_is_refused)
 {
@@ -357,7 +382,7 @@ START_TEST(out_of_sight)
 {
     begin(1, 1, "x", "b0");
     story_cut(0, 0, true);
-    world_run_ms(31000);
+    world_run_ms(PLACE_GAP_MS + 1000);
     restart(0);
     story_cut(0, 0, false);
     reachable(0, 0);
@@ -538,6 +563,7 @@ static Suite *rollcall_suite(void)
     tcase_add_test(c, restarted_with_leases);
     tcase_add_test(c, killed_and_then_restarted_cleanly);
     tcase_add_test(c, two_of_one_name_veto);
+    tcase_add_test(c, the_first_of_one_name_was_there_in_between);
     tcase_add_test(c, the_first_of_one_name_is_refused);
     tcase_add_test(c, the_first_of_one_name_does_not_sign);
     tcase_add_test(c, out_of_sight);

@@ -104,6 +104,17 @@ START_TEST(another_one_has_it)
 }
 END_TEST
 
+/* In this life it was another one's before: what that has told is not known. */
+START_TEST(another_one_had_it)
+{
+    begin();
+    ck_assert(told(_i ? "x 300 7 9" : "x -2 0 9", "2 b", false, 2000));
+    ck_assert(place.is_ours);
+    ck_assert_int_eq(place.since_ms, 2000);
+    ck_assert_int_eq(place.whole_ms, INT64_MAX);
+}
+END_TEST
+
 START_TEST(the_one_before_has_left)
 {
     place = (struct place){.is_ours = false};
@@ -118,7 +129,7 @@ END_TEST
 START_TEST(what_is_no_record)
 {
     static const char *const records[] = {"x",        "x 1 2",    "x 1 2 3 4",
-                                          "x -2 0 5", "x 0 -1 5", "x a b c"};
+                                          "x -3 0 5", "x 0 -1 5", "x a b c"};
     begin();
     ck_assert(!told(records[_i], "1 a", true, 2000));
     ck_assert_int_eq(place.asked_ms, 990);
@@ -136,6 +147,7 @@ static Suite *place_suite(void)
     tcase_add_test(c, taken_anew);
     tcase_add_test(c, taken_in_quarantine);
     tcase_add_loop_test(c, another_one_has_it, 0, 2);
+    tcase_add_loop_test(c, another_one_had_it, 0, 2);
     tcase_add_test(c, the_one_before_has_left);
     tcase_add_loop_test(c, what_is_no_record, 0, 6);
     suite_add_tcase(s, c);

@@ -3,7 +3,8 @@
 --
 -- The mark holdfast:master has, for each name:
 --   broker:<name>  "<instance> <left> <token> <time>": which process has the name, what the one before it said when it left
---                  (left: -1 when it did not), and since when (ms of this server)
+--                  (left: -1 when there was none in this life, -2 when its place was taken), and since when (ms of this
+--                  server)
 --   left:<name>    "<left> <token>": the last one has left, and nobody has come since
 --   sign:<name>    "<instance> <token>": has signed in this life
 -- and `veto`: why this life has no roll call. join.lua deletes all of these when a life begins.
@@ -46,7 +47,7 @@ end
 local function take_place()
     local before, left = record and record:match('^%S+'), redis.call('HGET', 'holdfast:master', 'left:' .. NAME)
     redis.call('HDEL', 'holdfast:master', 'left:' .. NAME) -- first: behind it a full server takes what follows as well
-    record = INSTANCE .. ' ' .. (not before and left or '-1 0') .. string.format(' %.0f', now)
+    record = INSTANCE .. ' ' .. (before and '-2 0' or left or '-1 0') .. string.format(' %.0f', now)
     redis.call('HSET', 'holdfast:master', PLACE, record)
     if not before then
         return

@@ -14,6 +14,7 @@
 #include "lock/broker_private.h"
 #include "lock/defer.h"
 #include "lock/finish.h"
+#include "lock/grave.h"
 #include "lock/hold.h"
 #include "lock/inspect.h"
 #include "lock/multilock.h"
@@ -253,6 +254,7 @@ void broker_init(struct broker *b, const struct conf_lock *conf, const char *id,
     locktab_init(&b->locks);
     work_init(&b->work);
     replant_init(b);
+    grave_init(b);
     wheel_init(&b->due.first, now_ms);
     wheel_init(&b->due.usual, now_ms);
     LIST_INIT(&b->leaving);
@@ -286,6 +288,7 @@ void broker_fini(struct broker *b, int64_t now_ms)
     broker_end(b, now_ms); /* what no reply could say is given back */
     end_rounds(b, now_ms);
     replant_fini(b);
+    grave_fini(b);
     while (b->locks.count > 0) {
         broker_begin(b, now_ms);
         cursor = locktab_scan(&b->locks, cursor, forget_lock, b);

@@ -26,6 +26,9 @@ struct broker_ear {
     int64_t heard_ms; /* and up to then */
 };
 
+struct grave;
+TAILQ_HEAD(graves, grave);
+
 /* See replant.h, which has the drawing of these states. */
 enum replant_state { REPLANT_IDLE, REPLANT_SWEEPING, REPLANT_PAUSED, REPLANT_FINISHED };
 struct replant_call;
@@ -64,6 +67,9 @@ struct broker {
     struct due doubt; /* an ear has been deaf: those who wait for holds are looked at anew */
     uint64_t doubt_cursor;
     struct lock_queues failed;
+    struct graves graves;
+    uint32_t n_graves;
+    int64_t graves_lost_until_ms; /* some were forgotten, for want of room */
     struct rounds rounds;
     struct locktab locks;
     struct due_wheels due;

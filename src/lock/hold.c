@@ -2,6 +2,7 @@
  * A hold from its grant to its end, and what is due for it. After its deadline it is never renewed
  * back to life (safety R7). What the masters are asked for it is in hold_renew.c.
  */
+#include "lock/grave.h"
 #include "lock/hold_private.h"
 
 #include <assert.h>
@@ -105,6 +106,8 @@ struct hold *hold_start(struct broker *b, struct lock *l, const struct claim *c,
     lock_add_hold(l, h);
     if (h->session)
         join_session(b, h);
+    if (c->takeover) /* the broker that had it may not know */
+        grave_dig(b, l, h->part, h->owner, h->token - 1, now_ms);
     if (!c->takeover && !r->multilock)
         hold_add_id(h, r->id);
     b->n_holds++;

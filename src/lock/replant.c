@@ -13,6 +13,7 @@
 
 #include "base/pool.h"
 #include "lock/broker_state.h"
+#include "lock/grave.h"
 #include "lock/hold_private.h"
 #include "redis/undelivered.h"
 
@@ -105,8 +106,10 @@ static void plant_lock(void *arg, struct lock *l)
     }
 }
 
-static void begin_sweep(struct broker_replant *r)
+static void begin_sweep(struct broker *b, int i, int64_t now_ms)
 {
+    struct broker_replant *r = &b->replants[i];
+    grave_tell(b, i, now_ms);
     r->state = REPLANT_SWEEPING;
     r->sweep++;
     r->seen_all = r->again = false;
@@ -131,14 +134,14 @@ static void sweep(struct broker *b, int i, int64_t now_ms)
 
 /* ---- lives ---- */
 
-static void begin_life(struct broker *b, int i, const struct master_status *s)
+static void begin_life(struct broker *b, int i, const struct master_status *s, int64_t now_ms)
 {
     struct broker_replant *r = &b->replants[i];
     round_new_life(&b->rounds, i);
     strcpy(r->life.text, s->life);
     r->state = REPLANT_IDLE;
     if (s->state == MASTER_QUARANTINE)
-        begin_sweep(r);
+        begin_sweep(b, i, now_ms);
 }
 
 static void look(struct broker *b, int i, int64_t now_ms)
@@ -150,7 +153,7 @@ static void look(struct broker *b, int i, int64_t now_ms)
     r->quarantined = s->state == MASTER_QUARANTINE;
     b->n_quarantined += r->quarantined;
     if (is_joined && strcmp(s->life, r->life.text) != 0)
-        begin_life(b, i, s);
+        begin_life(b, i, s, now_ms);
     else if (s->state == MASTER_ACTIVE)
         r->state = REPLANT_IDLE;
     else if (!r->quarantined && r->state == REPLANT_SWEEPING)
@@ -173,7 +176,7 @@ static void turn_of(struct broker *b, int i, int64_t now_ms)
         return;
     look(b, i, now_ms);
     if (r->quarantined && r->state == REPLANT_PAUSED && now_ms >= r->resume_ms)
-        begin_sweep(r);
+        begin_sweep(b, i, now_ms);
     if (r->quarantined && r->state == REPLANT_SWEEPING)
         sweep(b, i, now_ms);
 }
@@ -224,6 +227,7 @@ bool replant_is_done(const struct broker *b, int i, int64_t now_ms)
     const struct master_status *s = master_status(b->rounds.masters[i], now_ms);
     return r->state == REPLANT_FINISHED && r->n_open == 0 && s->state == MASTER_QUARANTINE &&
            strcmp(s->life, r->life.text) == 0 && undelivered_is_empty(b->rounds.undelivered[i]) &&
+           !undelivered_has_changes(b->rounds.undelivered[i]) && grave_has_all(b, now_ms) &&
            now_ms >= b->exchanges_until_ms;
 }
 

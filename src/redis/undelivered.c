@@ -153,6 +153,11 @@ void undelivered_resend(struct undelivered *list, int64_t now_ms)
     (void)send_or_keep(&all, now_ms);
 }
 
+bool undelivered_has_changes(const struct undelivered *list)
+{
+    return list->n_changes > 0;
+}
+
 bool undelivered_is_empty(const struct undelivered *list)
 {
     return TAILQ_EMPTY(&list->kept);

@@ -37,6 +37,8 @@ void undelivered_send(struct undelivered *, enum script, const struct args *,
                       struct master_call *call, int64_t expires_ms, int64_t now_ms);
 /* Sends all that is kept: the master is back. */
 void undelivered_resend(struct undelivered *, int64_t now_ms);
+/* Tells whether anything is kept or under way that is no release. */
+bool undelivered_has_changes(const struct undelivered *);
 bool undelivered_is_empty(const struct undelivered *); /* nothing is kept */
 /* Sends what is kept for the key of this item at once, because its next owner may be about to ask
  * for it. Tells whether anything was sent. */

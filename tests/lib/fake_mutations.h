@@ -58,6 +58,7 @@ enum fake_mutation {
     FAKE_NO_UNDO,
     FAKE_SIGNS_FIRST,        /* before what it remembers has been planted */
     FAKE_SHORT_MEMORY,       /* though it has just begun */
+    FAKE_NO_GRAVES,          /* what was ended for another broker is forgotten */
     FAKE_FORMER_LIFE,        /* a master that has forgotten what it said is believed all the same */
     FAKE_REPLY_OF_GUESS,     /* drop-in: the reply of a run that the masters have refused */
     FAKE_PUBLISH_FIRST,      /* before they have confirmed it */

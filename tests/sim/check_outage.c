@@ -246,6 +246,44 @@ START_TEST(the_newer_one_shortens_nothing)
 }
 END_TEST
 
+/* ---- what was ended for a broker that does not know ---- */
+
+/* The second broker has given the lock back, a third one holds it; the first one has not heard of
+ * either, and comes with what it remembers. It is told that this is over, also where the holder's
+ * broker has not come yet. */
+static void remembers_in_vain(const char *ends, const char *owners)
+{
+    story_begin(1, 3, owners);
+    (void)story_gets(0, "LOCK n LEASE 5000");
+    story_cut(0, 0, true);
+    if (strcmp(ends, "UNLOCK n") == 0)
+        (void)story_gets(1, "RENEW n LEASE 5000");
+    world_say(1, "%s", ends);
+    world_run_ms(20);
+    story_answers(1, "1");
+    int64_t token = story_gets(2, "LOCK n LEASE 5000");
+    story_cut(2, 0, true);
+    story_restart_empty(0);
+    story_cut(0, 0, false);
+    world_run_ms(1500);
+    ck_assert_int_eq(world_copies("n"), 0);
+    story_cut(2, 0, false);
+    wait_planted(token);
+    world_end();
+}
+
+START_TEST(what_was_taken_over_and_given_back)
+{
+    remembers_in_vain("UNLOCK n", "xxz");
+}
+END_TEST
+
+START_TEST(what_was_forced)
+{
+    remembers_in_vain("FORCEUNLOCK n", "xyz");
+}
+END_TEST
+
 /* ---- an old copy ---- */
 
 /* It has another hold, of a later token, and one with less time than was told. */
@@ -262,6 +300,55 @@ START_TEST(an_old_copy_loses)
     world_run_ms(200);
     ck_assert_int_eq(world_lock_at(0, "n")->token, token);
     ck_assert_int_gt(world_lock_at(0, "m")->left_ms, 4000);
+    world_end();
+}
+END_TEST
+
+/* ---- those who wait ---- */
+
+/* Nobody's wait ends for want of a majority, but by its own time; then that is the reason. They are
+ * served in order as soon as there is one. */
+START_TEST(waits_last_through_an_outage)
+{
+    story_begin(_i, 1, "xyzw");
+    world_say(0, "LOCK n");
+    world_run_ms(10);
+    int64_t token = story_granted(0);
+    world_say(1, "LOCK n WAIT 60000");
+    world_run_ms(5);
+    world_say(2, "MLOCK 2 n m WAIT 60000");
+    world_run_ms(5);
+    world_say(3, "LOCK n WAIT 1000");
+    restart_all_empty();
+    world_say(0, "UNLOCK n");
+    world_run_ms(2000);
+    story_answers(3, "-NOQUORUM");
+    story_answers(1, "");
+    story_answers(2, "");
+    while (story_state(0, 0) != MASTER_ACTIVE)
+        world_run_ms(1);
+    world_run_ms(_i == 1 ? 20 : 1000);
+    ck_assert_int_gt(story_granted(1), token);
+    world_say(1, "UNLOCK n");
+    world_run_ms(20);
+    story_answers(1, "1");
+    ck_assert_msg(strncmp(world_reply(2), "[[", 2) == 0, "the next one does not get it");
+    world_end();
+}
+END_TEST
+
+START_TEST(who_waits_for_several_is_told_why)
+{
+    story_begin(1, 1, "x");
+    restart_all_empty();
+    world_say(0, "MLOCK 2 n m WAIT 700");
+    world_run_ms(650);
+    story_answers(0, "");
+    world_run_ms(100);
+    story_answers(0, "-NOQUORUM");
+    world_say(0, "MLOCK 2 n m");
+    world_run_ms(20);
+    story_answers(0, "-NOQUORUM");
     world_end();
 }
 END_TEST
@@ -285,6 +372,11 @@ static Suite *outage_suite(void)
     tcase_add_test(c, the_older_one_is_told);
     tcase_add_test(c, the_newer_one_shortens_nothing);
     tcase_add_test(c, an_old_copy_loses);
+    tcase_add_test(c, what_was_taken_over_and_given_back);
+    tcase_add_test(c, what_was_forced);
+    tcase_add_loop_test(c, waits_last_through_an_outage, 1, 2);
+    tcase_add_loop_test(c, waits_last_through_an_outage, 3, 4);
+    tcase_add_test(c, who_waits_for_several_is_told_why);
     suite_add_tcase(s, c);
     return s;
 }

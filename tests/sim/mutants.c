@@ -13,6 +13,7 @@
 #include "dropin/messages.h"
 #include "fake_server.h"
 #include "lock/broker_state.h"
+#include "lock/grave.h"
 #include "lock/release.h"
 #include "lock/renew.h"
 #include "lock/replant.h"
@@ -36,6 +37,7 @@ void __real_release_hold(struct broker *, struct lock *, const struct release_wh
                          const struct ticket_place *, round_fn fn, void *arg, int64_t now_ms);
 void __wrap_release_hold(struct broker *, struct lock *, const struct release_what *,
                          const struct ticket_place *, round_fn fn, void *arg, int64_t now_ms);
+__typeof__(grave_tell) __real_grave_tell, __wrap_grave_tell;
 __typeof__(round_new_life) __real_round_new_life, __wrap_round_new_life;
 __typeof__(exchange_start) __real_exchange_start, __wrap_exchange_start;
 __typeof__(run_job) __real_run_job, __wrap_run_job;
@@ -106,6 +108,13 @@ void __wrap_release_hold(struct broker *b, struct lock *l, const struct release_
 {
     if (fake_mutation != FAKE_NO_UNDO || fn)
         __real_release_hold(b, l, hold, place, fn, arg, now_ms);
+}
+
+/* What was ended for another broker is not told to a master that begins a new life. */
+void __wrap_grave_tell(struct broker *b, int i, int64_t now_ms)
+{
+    if (fake_mutation != FAKE_NO_GRAVES)
+        __real_grave_tell(b, i, now_ms);
 }
 
 /* What a master said in its former life is a vote. */

@@ -58,7 +58,10 @@ local counts = since and drift and wait_ms and now - since > wait_ms + wait_ms *
 
 return function(key, what, lease)
     local op, _, _, part = what:match(WHAT)
-    if not since or call('HGET', PLANTED, hold_key(key, part or '-')) ~= (op or what) then
+    local hold = hold_key(key, part or '-')
+    local planted, over = unpack(call('HMGET', PLANTED, hold, 'over:' .. hold))
+    local held = read(hold)
+    if not since or planted ~= (op or what) or over and held and tonumber(held.token or 0) <= tonumber(over) then
         return RENEW_FORGOTTEN
     elseif renew(key, what, lease) ~= RENEW_HELD then
         return RENEW_FORGOTTEN

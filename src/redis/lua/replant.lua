@@ -7,10 +7,11 @@
 -- Whatever else stands is of a former life, and loses.
 --
 -- KEYS   one lock an item
--- ARGV   deadline call broker; then an item: op owner token count seq lease counter maxhold part, as in plant.lua
+-- ARGV   deadline call broker; then an item: op owner token count seq lease counter maxhold part, as in plant.lua. op "-": a
+--        grave: what had this part by this token, or one before, has been ended
 -- Reply  {time, call, code, ...}:
 --          REPLANT_THERE     planted, or there already: for `lease` ms at least, and for no less than what it replaces
---          REPLANT_NEWER     somebody has it who was planted in this life, by a later token
+--          REPLANT_NEWER     somebody has it who was planted in this life, by a later token; or it was ended by another broker
 --          REPLANT_REFUSED   op has a tombstone here, or the key is no lock
 --          REPLANT_NONE      nothing is forgotten here: no life has begun, or its quarantine is over
 -- Twice  the same op again writes its count only if that is of a later version, and never shortens its time.
@@ -89,12 +90,29 @@ local function put(key, part, h, lease)
     end
 end
 
+-- What had this part of the lock under that token, or one before, is over, whoever plants it: as told by the broker that has
+-- ended it. One that stands here is renewed no more, and stays until its time: who took it over may have less than was told.
+local function bury_below(key, part, token)
+    local field = 'over:' .. hold_key(key, part)
+    if tonumber(token) > tonumber(call('HGET', PLANTED, field) or 0) then
+        call('HSET', PLANTED, field, token)
+    end
+    return REPLANT_THERE
+end
+
+local function is_over(key, part, token)
+    return tonumber(token) <= tonumber(call('HGET', PLANTED, 'over:' .. hold_key(key, part)) or 0)
+end
+
 local function replant(key, part, h, lease, counter)
     local there = look(key)
     if there and not there:match(OP) or call('EXISTS', gone_key(key, h.op)) == 1 then
         return REPLANT_REFUSED
     elseif not call('HGET', PLANTED, key) then
         clear(key)
+    end
+    if is_over(key, part, h.token) then
+        return REPLANT_NEWER
     end
     local rivals, longest, highest = find_rivals(key, part, h.op, h.owner)
     if highest > tonumber(h.token) then
@@ -119,7 +137,7 @@ for i = 1, #KEYS do
     local code = may_plant and REPLANT_REFUSED or REPLANT_NONE
     --@ mirror if not plain[i].foreign then
     if may_plant then
-        code = replant(KEYS[i], part, h, lease, counter)
+        code = op == '-' and bury_below(KEYS[i], part, token) or replant(KEYS[i], part, h, lease, counter)
     end
     --@ mirror end
     reply[i + 2] = code

@@ -795,6 +795,34 @@ START_TEST(cross_checks)
 }
 END_TEST
 
+/* Where clients reach the brokers. */
+START_TEST(addresses)
+{
+    struct conf_address v[CONF_PEERS_MAX];
+    const char *rest = " a,b\t";
+    size_t len;
+
+    ck_assert_int_eq(conf_addresses(NULL, v), 0);
+    ck_assert_int_eq(conf_addresses("b.example:1, [::1]:65535", v), 2);
+    ck_assert_str_eq(v[0].host, "b.example");
+    ck_assert_int_eq(v[0].port, 1);
+    ck_assert_str_eq(v[1].host, "::1");
+    ck_assert_int_eq(v[1].port, 65535);
+    ck_assert_int_eq(*conf_next_name(&rest, &len), 'a');
+    ck_assert_int_eq(*conf_next_name(&rest, &len), 'b');
+    ck_assert_ptr_null(conf_next_name(&rest, &len));
+    ck_assert(conf_lists_name("a bc", "bc", 2));
+    ck_assert(!conf_lists_name("a bc", "b", 1));
+    ck_assert(!conf_lists_name(NULL, "b", 1));
+    expect_check("[holdfast]\nannounce=a:1\npeers=a:1 b:1" ONE_MASTER, 0, "");
+    expect_check("[holdfast]\npeers=b:1" ONE_MASTER, -1,
+                 "x.ini:2: peers: needs announce, this broker's own address as in the peers of the "
+                 "others\n");
+    expect_check("[holdfast]\nservice=none\nannounce=a:1\npeers=b:1" ONE_MASTER, -1,
+                 "x.ini:4: peers: needs a service\n");
+}
+END_TEST
+
 START_TEST(cross_checks_tls)
 {
     expect_check("[holdfast]\nlisten=tls://127.0.0.1:1" ONE_MASTER, -1,
@@ -1175,6 +1203,7 @@ int main(void)
 
     t = tcase_create("whole");
     tcase_add_test(t, cross_checks);
+    tcase_add_test(t, addresses);
     tcase_add_test(t, cross_checks_tls);
     tcase_add_test(t, cross_checks_masters);
     tcase_add_test(t, get);

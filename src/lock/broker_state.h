@@ -67,6 +67,8 @@ struct broker {
     struct due doubt; /* an ear has been deaf: those who wait for holds are looked at anew */
     uint64_t doubt_cursor;
     struct lock_queues failed;
+    int64_t inherited_until_ms; /* a hold that was taken over has lapsed: its holder may have been
+                                 * told more by the broker that had it, until then at most */
     struct graves graves;
     uint32_t n_graves;
     int64_t graves_lost_until_ms; /* some were forgotten, for want of room */

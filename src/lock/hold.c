@@ -201,6 +201,8 @@ void hold_over(struct broker *b, struct hold *h, int64_t now_ms)
     bool inherits = h->inherits && now_ms <= h->since_ms + b->conf.max_lease_ms;
     if (h->state != HOLD_LOST)
         hold_tell_guests(b, h, now_ms);
+    if (inherits) /* who was told more is remembered by nobody: see replant.h */
+        b->inherited_until_ms = now_ms + quorum_lease_ms(b->conf.max_lease_ms, b->conf.drift_ppm);
     if (is_early || inherits) {
         hold_end(b, h, HOLD_AFTER_RUN);
         return;

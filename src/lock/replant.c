@@ -228,7 +228,7 @@ bool replant_is_done(const struct broker *b, int i, int64_t now_ms)
     return r->state == REPLANT_FINISHED && r->n_open == 0 && s->state == MASTER_QUARANTINE &&
            strcmp(s->life, r->life.text) == 0 && undelivered_is_empty(b->rounds.undelivered[i]) &&
            !undelivered_has_changes(b->rounds.undelivered[i]) && grave_has_all(b, now_ms) &&
-           now_ms >= b->exchanges_until_ms;
+           now_ms >= b->inherited_until_ms && now_ms >= b->exchanges_until_ms;
 }
 
 int64_t replant_left(const struct broker *b, int i)

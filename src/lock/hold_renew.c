@@ -227,6 +227,10 @@ static int64_t plant_lease_ms(const struct broker *b, const struct hold *h, int6
 {
     int64_t told_ms = quorum_lease_ms(h->deadline_ms - now_ms, b->conf.drift_ppm);
     int64_t lease_ms = lease_to_ask_ms(h, now_ms);
+    if (h->inherits) { /* the broker that had it may have told more */
+        int64_t most_ms = h->since_ms + b->conf.max_lease_ms - now_ms;
+        told_ms = most_ms > told_ms ? most_ms : told_ms;
+    }
     return hold_is_renewed(h) && lease_ms > told_ms ? lease_ms : told_ms;
 }
 

@@ -39,13 +39,14 @@ struct broker_replant {
     struct life life; /* the last one that it was seen in */
     bool quarantined;
     uint8_t state;  /* enum replant_state */
-    bool seen_all;  /* SWEEPING: no lock is left to be looked at */
-    bool again;     /* SWEEPING: one was not planted, all are gone through once more */
+    bool seen_all;  /* no lock is left to be looked at */
+    bool blocked;   /* the master took no more: after a pause */
     uint32_t sweep; /* answers of earlier ones count for nothing */
     int n_open;     /* plants under way */
     uint64_t cursor;
     int64_t resume_ms;             /* PAUSED */
     struct replant_calls answered; /* in this turn */
+    struct replant_calls failed;   /* of this sweep: to be planted once more */
 };
 
 /* What runs now. Flows are entered by broker_begin() or from the work list, never from one another,

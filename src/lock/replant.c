@@ -20,6 +20,7 @@
 /* Plants under way to one master: grants and renewals wait behind them for some milliseconds. And
  * what one turn does at most. */
 enum { OPEN_MAX = 256, PLANTS_TURN = 128, BUCKETS_TURN = 4096, PAUSE_MS = 50 };
+enum { NOT_ANSWERED = -1 };
 
 /* One plant under way. */
 struct replant_call {
@@ -29,7 +30,7 @@ struct replant_call {
     struct hold_ref ref;
     uint32_t sweep;
     uint8_t master;
-    int8_t code; /* enum replant_code; -1: not answered */
+    int8_t code; /* enum replant_code, or NOT_ANSWERED */
 };
 
 /* ---- one plant ---- */
@@ -38,32 +39,64 @@ static void on_planted(struct master_call *call, const struct master_answer *ans
 {
     struct replant_call *c = (struct replant_call *)call;
     (void)now_ms;
-    c->code = answer->result == MASTER_ANSWERED ? (int8_t)answer->values[0] : -1;
+    c->code = answer->result == MASTER_ANSWERED ? (int8_t)answer->values[0] : NOT_ANSWERED;
     STAILQ_INSERT_TAIL(&c->broker->replants[c->master].answered, c, link);
 }
 
-/* Plants one hold, if its holder may rely on it still. Returns -1 when the master takes no more. */
-static int plant(struct broker *b, int i, struct hold *h, int64_t now_ms)
+static struct replant_call *call_new(struct broker *b, int i, struct hold *h)
 {
-    struct broker_replant *r = &b->replants[i];
-    struct master_item item;
-    if (now_ms > h->deadline_ms)
-        return 0;
     struct replant_call *c = pool_get(sizeof *c);
     c->call.on_answer = on_planted;
     c->broker = b;
     c->master = (uint8_t)i;
-    c->sweep = r->sweep;
-    args_bytes(hold_plant_args(b, h, now_ms), &item);
-    if (rounds_veto(&b->rounds) ||
-        master_ask(b->rounds.masters[i], SCRIPT_REPLANT, &item, &c->call, now_ms) != 0) {
-        pool_put(c, sizeof *c);
-        return -1;
-    }
+    c->sweep = b->replants[i].sweep;
     hold_ref_set(&c->ref, h);
-    r->n_open++;
     b->n_plants++;
-    return 0;
+    return c;
+}
+
+static void call_free(struct replant_call *c)
+{
+    hold_ref_clear(&c->ref);
+    c->broker->n_plants--;
+    pool_put(c, sizeof *c);
+}
+
+static void free_calls(struct replant_calls *calls)
+{
+    struct replant_call *c;
+    while ((c = STAILQ_FIRST(calls))) {
+        STAILQ_REMOVE_HEAD(calls, link);
+        call_free(c);
+    }
+}
+
+/* Plants the hold of this call, if its holder may rely on it still. Puts the call off when the
+ * master takes no more. */
+static void plant(struct broker *b, struct replant_call *c, int64_t now_ms)
+{
+    struct broker_replant *r = &b->replants[c->master];
+    const struct hold *h = c->ref.hold;
+    struct master_item item;
+    if (!h || now_ms > h->deadline_ms) {
+        call_free(c);
+        return;
+    }
+    args_bytes(hold_plant_args(b, h, now_ms), &item);
+    bool is_asked =
+        !r->blocked && !rounds_veto(&b->rounds) &&
+        master_ask(b->rounds.masters[c->master], SCRIPT_REPLANT, &item, &c->call, now_ms) == 0;
+    r->blocked = !is_asked;
+    if (r->blocked)
+        STAILQ_INSERT_TAIL(&r->failed, c, link);
+    else
+        r->n_open++;
+}
+
+static void end_sweep(struct broker_replant *r)
+{
+    free_calls(&r->failed);
+    r->state = REPLANT_IDLE;
 }
 
 /* Does what the answers to the plants mean. */
@@ -73,17 +106,19 @@ static void take_answers(struct broker *b, int i, int64_t now_ms)
     struct replant_call *c;
     while ((c = STAILQ_FIRST(&r->answered))) {
         struct hold *h = c->ref.hold;
+        bool is_current = c->sweep == r->sweep;
         STAILQ_REMOVE_HEAD(&r->answered, link);
-        hold_ref_clear(&c->ref);
         r->n_open--;
-        b->n_plants--;
-        if (c->sweep == r->sweep && c->code == REPLANT_NONE)
-            r->state = REPLANT_IDLE; /* its quarantine is over, or was none of a new life */
-        else if (c->sweep == r->sweep && c->code == REPLANT_NEWER && h)
+        if (is_current && c->code == REPLANT_NONE)
+            end_sweep(r); /* its quarantine is over, or was none of a new life */
+        if (is_current && h && r->state != REPLANT_IDLE &&
+            (c->code == REPLANT_REFUSED || c->code == NOT_ANSWERED)) {
+            STAILQ_INSERT_TAIL(&r->failed, c, link);
+            continue;
+        }
+        if (is_current && h && c->code == REPLANT_NEWER)
             hold_moved(b, h, LOST_MOVED, now_ms);
-        else if (c->code != REPLANT_THERE && h)
-            r->again = true;
-        pool_put(c, sizeof *c);
+        call_free(c);
     }
 }
 
@@ -102,34 +137,52 @@ static void plant_lock(void *arg, struct lock *l)
     struct hold *h;
     LIST_FOREACH(h, &l->holds, of_lock) {
         s->left--;
-        s->b->replants[s->i].again |= plant(s->b, s->i, h, s->now_ms) != 0;
+        plant(s->b, call_new(s->b, s->i, h), s->now_ms);
     }
 }
 
 static void begin_sweep(struct broker *b, int i, int64_t now_ms)
 {
     struct broker_replant *r = &b->replants[i];
+    free_calls(&r->failed);
     grave_tell(b, i, now_ms);
     r->state = REPLANT_SWEEPING;
     r->sweep++;
-    r->seen_all = r->again = false;
+    r->seen_all = r->blocked = false;
     r->cursor = 0;
 }
 
+/* Goes on with the locks until the master takes no more or the turn has done enough. */
 static void sweep(struct broker *b, int i, int64_t now_ms)
 {
     struct broker_replant *r = &b->replants[i];
     struct sweeper s = {b, i, PLANTS_TURN, now_ms};
-    for (int n = 0; n < BUCKETS_TURN && !r->seen_all && !r->again; n++) {
+    for (int n = 0; n < BUCKETS_TURN && !r->seen_all && !r->blocked; n++) {
         if (s.left <= 0 || r->n_open >= OPEN_MAX)
             return;
         r->cursor = locktab_scan(&b->locks, r->cursor, plant_lock, &s);
         r->seen_all = r->cursor == 0;
     }
-    if (r->n_open > 0 || (!r->seen_all && !r->again))
+    if (r->n_open > 0 || (!r->seen_all && !r->blocked))
         return;
-    r->state = r->again ? REPLANT_PAUSED : REPLANT_FINISHED;
+    bool is_over = r->seen_all && STAILQ_EMPTY(&r->failed);
+    r->state = is_over ? REPLANT_FINISHED : REPLANT_PAUSED;
     r->resume_ms = now_ms + PAUSE_MS;
+}
+
+/* After a pause: what failed is planted once more, and the sweep goes on where it was. */
+static void resume(struct broker *b, int i, int64_t now_ms)
+{
+    struct broker_replant *r = &b->replants[i];
+    struct replant_calls failed = STAILQ_HEAD_INITIALIZER(failed);
+    struct replant_call *c;
+    STAILQ_CONCAT(&failed, &r->failed);
+    r->state = REPLANT_SWEEPING;
+    r->blocked = false;
+    while ((c = STAILQ_FIRST(&failed))) {
+        STAILQ_REMOVE_HEAD(&failed, link);
+        plant(b, c, now_ms);
+    }
 }
 
 /* ---- lives ---- */
@@ -139,7 +192,7 @@ static void begin_life(struct broker *b, int i, const struct master_status *s, i
     struct broker_replant *r = &b->replants[i];
     round_new_life(&b->rounds, i);
     strcpy(r->life.text, s->life);
-    r->state = REPLANT_IDLE;
+    end_sweep(r);
     if (s->state == MASTER_QUARANTINE)
         begin_sweep(b, i, now_ms);
 }
@@ -155,7 +208,7 @@ static void look(struct broker *b, int i, int64_t now_ms)
     if (is_joined && strcmp(s->life, r->life.text) != 0)
         begin_life(b, i, s, now_ms);
     else if (s->state == MASTER_ACTIVE)
-        r->state = REPLANT_IDLE;
+        end_sweep(r);
     else if (!r->quarantined && r->state == REPLANT_SWEEPING)
         r->state = REPLANT_PAUSED;
 }
@@ -176,7 +229,7 @@ static void turn_of(struct broker *b, int i, int64_t now_ms)
         return;
     look(b, i, now_ms);
     if (r->quarantined && r->state == REPLANT_PAUSED && now_ms >= r->resume_ms)
-        begin_sweep(b, i, now_ms);
+        resume(b, i, now_ms);
     if (r->quarantined && r->state == REPLANT_SWEEPING)
         sweep(b, i, now_ms);
 }
@@ -189,20 +242,18 @@ void replant_turn(struct broker *b, int64_t now_ms)
 
 void replant_fini(struct broker *b)
 {
-    struct replant_call *c;
     for (int i = 0; i < QUORUM_MASTERS_MAX; i++) {
-        while ((c = STAILQ_FIRST(&b->replants[i].answered))) {
-            STAILQ_REMOVE_HEAD(&b->replants[i].answered, link);
-            hold_ref_clear(&c->ref);
-            pool_put(c, sizeof *c);
-        }
+        free_calls(&b->replants[i].answered);
+        free_calls(&b->replants[i].failed);
     }
 }
 
 void replant_init(struct broker *b)
 {
-    for (int i = 0; i < QUORUM_MASTERS_MAX; i++)
+    for (int i = 0; i < QUORUM_MASTERS_MAX; i++) {
         STAILQ_INIT(&b->replants[i].answered);
+        STAILQ_INIT(&b->replants[i].failed);
+    }
 }
 
 int64_t replant_next_ms(const struct broker *b)
@@ -210,7 +261,7 @@ int64_t replant_next_ms(const struct broker *b)
     int64_t next_ms = INT64_MAX;
     for (int i = 0; b->n_quarantined > 0 && i < b->rounds.n; i++) {
         const struct broker_replant *r = &b->replants[i];
-        bool sweeps = r->state == REPLANT_SWEEPING && !r->seen_all && !r->again;
+        bool sweeps = r->state == REPLANT_SWEEPING && !r->seen_all && !r->blocked;
         if (!r->quarantined)
             continue;
         if (!STAILQ_EMPTY(&r->answered) || (sweeps && r->n_open < OPEN_MAX))

@@ -18,7 +18,8 @@
  * As soon as another life of a master is known all of its votes that have not been used are void
  * (rounds_new_life), before anything is planted. Then every hold whose told validity still runs is
  * planted, as it is here and for at least as long as was told, without asking other masters first:
- * some in each turn, behind renewals and grants. What is granted or renewed meanwhile rests on no
+ * some in each turn, behind renewals and grants; those of which the master did not say that it has
+ * them once more after a moment. What is granted or renewed meanwhile rests on no
  * vote of the former life. A hold that a master says somebody newer has, or that has been ended by
  * force, ends: moved.
  *

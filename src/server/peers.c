@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -23,8 +24,8 @@ enum { LATE_MS = 1000 };
 
 static void take_address(struct peers_address *out, const struct conf_address *a)
 {
-    _Static_assert((int)PEERS_HOST_MAX >= (int)CONF_HOST_MAX, "a host may be too long");
-    snprintf(out->host, sizeof out->host, "%s", a->host);
+    _Static_assert(sizeof out->host >= sizeof a->host, "a host may be too long");
+    memcpy(out->host, a->host, sizeof a->host);
     out->port = a->port;
 }
 

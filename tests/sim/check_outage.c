@@ -99,6 +99,31 @@ START_TEST(all_masters_forget_everything)
 }
 END_TEST
 
+/* Locks that cannot be planted, as other programs have written where they stand, keep no others
+ * from being planted, however many there are. */
+START_TEST(what_cannot_be_planted_is_in_nobodys_way)
+{
+    enum { MANY = 450, IN_THE_WAY = 15 };
+    char text[32];
+    story_begin(1, 1, "x");
+    story_conf.broker.max_locks_per_client = MANY;
+    broker_configure(&world.brokers[0].b, &story_conf.broker);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(text, sizeof text, "LOCK k%d LEASE 6000", i);
+        (void)story_gets(0, text);
+    }
+    fake_server_kill(&world.servers[0]);
+    fake_server_start(&world.servers[0], false);
+    for (int i = 0; i < IN_THE_WAY; i++) {
+        snprintf(text, sizeof text, "holdfast:{k%d}", i * MANY / IN_THE_WAY);
+        fake_server_set_foreign(&world.servers[0], text);
+    }
+    world_run_ms(500);
+    ck_assert_int_eq(fake_server_count_locks(&world.servers[0], NULL), MANY - IN_THE_WAY);
+    world_end();
+}
+END_TEST
+
 static bool takes_as(const char *name, int app, const char *option)
 {
     int limit;
@@ -361,6 +386,7 @@ static Suite *outage_suite(void)
     tcase_add_test(c, a_renewal_has_no_vote_of_a_former_life);
     tcase_add_loop_test(c, all_masters_forget_everything, 1, 2);
     tcase_add_loop_test(c, all_masters_forget_everything, 3, 4);
+    tcase_add_test(c, what_cannot_be_planted_is_in_nobodys_way);
     tcase_add_loop_test(c, shares_are_remembered, 1, 2);
     tcase_add_loop_test(c, shares_are_remembered, 3, 4);
     tcase_add_loop_test(c, shares_are_remembered, 5, 6);

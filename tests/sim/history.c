@@ -17,7 +17,7 @@
 #include "lock/renew.h"
 #include "redis/quorum.h"
 
-enum { NAMES = 8, OWNERS = 24, GRANTS = 4096 };
+enum { NAMES = 512, OWNERS = 24, GRANTS = 4096 };
 
 /* What one owner knows of one name. */
 struct belief {
@@ -78,7 +78,7 @@ void history_fail(const char *fmt, ...)
 
 void history_begin(void)
 {
-    memset(names, 0, sizeof names);
+    memset(names, 0, (size_t)n_names * sizeof names[0]);
     n_names = 0;
     data_lost_us = 0;
     history_faults = 0;

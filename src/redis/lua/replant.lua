@@ -73,21 +73,15 @@ local function remove(key, part)
     end
 end
 
--- Writes the hold h for so many ms; as it was, where its count is of a later version here.
+-- Writes the hold h for so many ms.
 local function put(key, part, h, lease)
     local hold = hold_key(key, part)
-    local held = read(hold)
-    if held and held.op == h.op and not is_later(h.seq, held.seq) then
-        h.count, h.seq = held.count, held.seq
-    end
-    if held then
-        lease = math.max(lease, call('PTTL', hold))
-    end
     write(hold, h, 'PX', string.format('%.0f', lease))
     call('HSET', PLANTED, hold, h.op)
     if part ~= '-' then
         enter_share(key, part, h.owner, lease, true)
     end
+    return REPLANT_THERE
 end
 
 -- What had this part of the lock under that token, or one before, is over, whoever plants it: as told by the broker that has
@@ -100,19 +94,13 @@ local function bury_below(key, part, token)
     return REPLANT_THERE
 end
 
-local function is_over(key, part, token)
-    return tonumber(token) <= tonumber(call('HGET', PLANTED, 'over:' .. hold_key(key, part)) or 0)
-end
-
-local function replant(key, part, h, lease, counter)
+-- Goes on from what is there of the lock: h as it was, where its count is of a later version here, and for no less time.
+local function replant_beside(key, part, h, lease, is_known)
     local there = look(key)
     if there and not there:match(OP) or call('EXISTS', gone_key(key, h.op)) == 1 then
         return REPLANT_REFUSED
-    elseif not call('HGET', PLANTED, key) then
+    elseif not is_known then
         clear(key)
-    end
-    if is_over(key, part, h.token) then
-        return REPLANT_NEWER
     end
     local rivals, longest, highest = find_rivals(key, part, h.op, h.owner)
     if highest > tonumber(h.token) then
@@ -121,13 +109,30 @@ local function replant(key, part, h, lease, counter)
     for _, other in ipairs(rivals) do
         remove(key, other)
     end
-    put(key, part, h, math.max(tonumber(lease), longest))
-    if last_token(counter) < tonumber(h.token) then
-        count_to(counter, h.token)
+    local held = read(hold_key(key, part))
+    if held then
+        longest = math.max(longest, call('PTTL', hold_key(key, part)))
     end
-    return REPLANT_THERE
+    if held and held.op == h.op and not is_later(h.seq, held.seq) then
+        h.count, h.seq = held.count, held.seq
+    end
+    return put(key, part, h, math.max(lease, longest))
 end
 
+-- Nearly always nothing is there of the lock.
+local function replant(key, part, h, lease)
+    local known, over = unpack(call('HMGET', PLANTED, key, 'over:' .. hold_key(key, part)))
+    if tonumber(h.token) <= tonumber(over or 0) then
+        return REPLANT_NEWER
+    elseif known or call('EXISTS', key, key .. ':shares', key .. ':upgrade', gone_key(key, h.op)) > 0 then
+        return replant_beside(key, part, h, lease, known)
+    elseif part ~= '-' then
+        call('HSET', PLANTED, key, '')
+    end
+    return put(key, part, h, lease)
+end
+
+local raised = {} -- highest token planted, by counter
 local reply = {now, CALL}
 for i = 1, #KEYS do
     local first = HEAD + WIDTH * (i - 1) + 1
@@ -137,10 +142,18 @@ for i = 1, #KEYS do
     local code = may_plant and REPLANT_REFUSED or REPLANT_NONE
     --@ mirror if not plain[i].foreign then
     if may_plant then
-        code = op == '-' and bury_below(KEYS[i], part, token) or replant(KEYS[i], part, h, lease, counter)
+        code = op == '-' and bury_below(KEYS[i], part, token) or replant(KEYS[i], part, h, tonumber(lease))
     end
     --@ mirror end
+    if code == REPLANT_THERE and op ~= '-' then
+        raised[counter] = math.max(raised[counter] or 0, tonumber(token))
+    end
     reply[i + 2] = code
+end
+for counter, token in pairs(raised) do
+    if last_token(counter) < token then
+        count_to(counter, token)
+    end
 end
 --@ mirror mirror_end.lua
 return reply

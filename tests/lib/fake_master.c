@@ -1304,6 +1304,7 @@ const struct master_status *master_status(struct master *m, int64_t now_ms)
     s->place = &m->place;
     s->roll_veto = m->roll_veto;
     s->roll_missing = m->roll_missing;
+    s->roll_signed = "";
     s->disputed = m->rival[0] && strcmp(m->rival, run_of(&m->own)) != 0;
     s->version = "fake";
     s->error = m->error;

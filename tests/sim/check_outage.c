@@ -259,13 +259,19 @@ END_TEST
 
 START_TEST(the_newer_one_shortens_nothing)
 {
-    int64_t token = take_it_away("RENEW n LEASE 1000");
+    story_begin(1, 2, "xy");
+    int64_t older = story_gets(0, "LOCK n LEASE 5000");
+    story_cut(0, 0, true);
+    world_say(1, "FORCEUNLOCK n");
+    world_run_ms(20);
+    story_answers(1, "1");
+    int64_t newer = story_gets(1, "LOCK n LEASE 2000");
     story_cut(1, 0, true);
     story_restart_empty(0);
     story_cut(0, 0, false);
-    wait_planted(token - 1);
+    wait_planted(older);
     story_cut(1, 0, false);
-    wait_planted(token);
+    wait_planted(newer);
     ck_assert_int_gt(world_lock_at(0, "n")->left_ms, 2500);
     world_end();
 }

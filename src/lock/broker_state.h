@@ -27,7 +27,7 @@ struct broker_ear {
 };
 
 struct grave;
-TAILQ_HEAD(graves, grave);
+STAILQ_HEAD(graves, grave);
 
 /* See replant.h, which has the drawing of these states. */
 enum replant_state { REPLANT_IDLE, REPLANT_SWEEPING, REPLANT_PAUSED, REPLANT_FINISHED };

@@ -12,7 +12,7 @@
 enum { GRAVES_MAX = 10000 };
 
 struct grave {
-    TAILQ_ENTRY(grave) link;
+    STAILQ_ENTRY(grave) link;
     struct owner *owner; /* one reference: of a reader's share */
     struct lock_part part;
     int64_t token, until_ms;
@@ -22,13 +22,13 @@ struct grave {
 
 void grave_init(struct broker *b)
 {
-    TAILQ_INIT(&b->graves);
+    STAILQ_INIT(&b->graves);
 }
 
 static void free_first(struct broker *b)
 {
-    struct grave *g = TAILQ_FIRST(&b->graves);
-    TAILQ_REMOVE(&b->graves, g, link);
+    struct grave *g = STAILQ_FIRST(&b->graves);
+    STAILQ_REMOVE_HEAD(&b->graves, link);
     b->n_graves--;
     owner_unref(g->owner);
     free(g);
@@ -36,14 +36,14 @@ static void free_first(struct broker *b)
 
 void grave_fini(struct broker *b)
 {
-    while (!TAILQ_EMPTY(&b->graves))
+    while (!STAILQ_EMPTY(&b->graves))
         free_first(b);
 }
 
 static void forget_old(struct broker *b, int64_t now_ms)
 {
-    struct grave *g;
-    while ((g = TAILQ_FIRST(&b->graves)) && (g->until_ms <= now_ms || b->n_graves > GRAVES_MAX)) {
+    const struct grave *g;
+    while ((g = STAILQ_FIRST(&b->graves)) && (g->until_ms <= now_ms || b->n_graves > GRAVES_MAX)) {
         if (g->until_ms > now_ms && g->until_ms > b->graves_lost_until_ms)
             b->graves_lost_until_ms = g->until_ms;
         free_first(b);
@@ -78,7 +78,7 @@ void grave_dig(struct broker *b, const struct lock *l, struct lock_part part,
     g->until_ms = now_ms + quorum_lease_ms(b->conf.max_lease_ms, b->conf.drift_ppm);
     g->name_len = l->name_len;
     memcpy(g->name, l->name, l->name_len);
-    TAILQ_INSERT_TAIL(&b->graves, g, link);
+    STAILQ_INSERT_TAIL(&b->graves, g, link);
     b->n_graves++;
     for (int i = 0; i < b->rounds.n; i++) {
         if (b->replants[i].quarantined)
@@ -91,8 +91,8 @@ void grave_tell(struct broker *b, int i, int64_t now_ms)
 {
     const struct grave *g;
     forget_old(b, now_ms);
-    TAILQ_FOREACH(g, &b->graves, link)
-        tell(b, i, g, now_ms);
+    STAILQ_FOREACH(g, &b->graves, link)
+    tell(b, i, g, now_ms);
 }
 
 bool grave_has_all(const struct broker *b, int64_t now_ms)

@@ -52,6 +52,19 @@ static void add_count_args(struct args *it, const char *op, const struct hold *h
     args_text(it, what, (size_t)len + part_len);
 }
 
+/* What a RENEW has made shorter is written as it is. Else nothing becomes less: the broker that a
+ * hold was taken over from may have told more than is known here (safety R18). */
+static void add_lease(struct args *it, const struct hold *h, int64_t lease_ms)
+{
+    char text[24];
+    if (h->shortened && lease_ms > 0) {
+        snprintf(text, sizeof text, "=%" PRId64, lease_ms);
+        args_str(it, text);
+    } else {
+        args_int(it, lease_ms);
+    }
+}
+
 /* Returns until when a lease that begins now can be relied on. */
 static int64_t promise_ms(const struct broker *b, int64_t lease_ms, int64_t now_ms)
 {
@@ -69,7 +82,7 @@ struct round *hold_write(struct broker *b, struct hold *h, int64_t lease_ms, rou
         args_str(it, op);
     else
         add_count_args(it, op, h);
-    args_int(it, is_less ? 0 : lease_ms); /* see hold_use_lease() */
+    add_lease(it, h, is_less ? 0 : lease_ms); /* see hold_use_lease() */
     it->renewal = fn == on_renewed; /* of the watchdog: what clients ask for waits in its order */
     struct round *r = round_ask(&b->rounds, SCRIPT_RENEW, it, false, fn, arg, now_ms);
     r->lease_ms = (uint32_t)lease_ms;

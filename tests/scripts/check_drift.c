@@ -224,8 +224,9 @@ static void make_renew(char *line)
     if (one_in(3) && strcmp(o->part, "-") == 0)
         snprintf(line, LINE, "renew %s - %s %d - - -", o->name, o->id, ANY(leases));
     else
-        snprintf(line, LINE, "renew %s - %s %d %u %" PRId64 " %s", o->name, o->id, ANY(leases),
-                 1 + rnd(3), o->token + (int64_t)rnd(4) - 1, o->part);
+        snprintf(line, LINE, "renew %s - %s %s%d %u %" PRId64 " %s", o->name, o->id,
+                 one_in(3) ? "=" : "", ANY(leases), 1 + rnd(3), o->token + (int64_t)rnd(4) - 1,
+                 o->part);
 }
 
 static void make_commit(char *line)

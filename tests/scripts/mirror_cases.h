@@ -11,7 +11,7 @@ static const struct script_case mirror_cases[] = {
         "REDIS PTTL n -> ~1000",
         "renew n - x.1 5000 - - - -> 1",
         "REDIS PTTL n -> ~5000",
-        "renew n - x.1 3000 2 50.1 - -> 1",
+        "renew n - x.1 =3000 2 50.1 - -> 1",
         "REDIS PTTL n -> ~3000",
         "REDIS EVAL return{redis.call('pexpiretime','n')-redis.call('pexpiretime','holdfast:{n}')} 0 -> 0",
         "acquire n - y.1 Y 1000 5 7 - -> 0 ~3000 0",

@@ -410,6 +410,53 @@ START_TEST(a_shorter_lease_is_granted)
 }
 END_TEST
 
+/* ---- a shorter lease of what was taken over ---- */
+
+/* The owner has been told 6000 ms through broker 0. One of the two masters that broker 1 reaches
+ * has missed it: a take-over there knows of no more than that one has. */
+static void begin_with_one_behind(void)
+{
+    story_begin(3, 2, "xxy");
+    story_gets(0, "LOCK n LEASE 500");
+    story_cut(0, 2, true);
+    story_gets(0, "RENEW n LEASE 6000");
+    story_cut(1, 1, true);
+}
+
+/* Who takes it over with a LOCK for less cuts nothing. */
+START_TEST(a_take_over_cuts_nothing)
+{
+    begin_with_one_behind();
+    story_gets(1, "LOCK n LEASE 1000");
+    ck_assert_int_gt(world_lock_at(0, "n")->left_ms, 5800);
+    ck_assert_int_gt(world_lock_at(2, "n")->left_ms, 900);
+    world_end();
+}
+END_TEST
+
+/* Nor does a RENEW for less that was not granted. */
+START_TEST(a_failed_shorter_lease_of_a_take_over_cuts_nothing)
+{
+    begin_with_one_behind();
+    world_say(1, "RENEW n LEASE 1000");
+    story_run_there(); /* taken over */
+    fake_server_stop(&world.servers[2], true);
+    world_run_ms(700);
+    story_answers(1, "-");
+    ck_assert_str_eq(world_lock_at(0, "n")->owner, "x");
+    ck_assert_int_gt(world_lock_at(0, "n")->left_ms, 5000);
+    fake_server_stop(&world.servers[2], false);
+    story_cut(0, 2, false);
+    story_cut(1, 1, false);
+    world_say(2, "LOCK n WAIT 0");
+    world_run_ms(4800);
+    story_answers(2, ""); /* history.c sees that it does not come too early */
+    world_run_ms(700);
+    story_granted(2);
+    world_end();
+}
+END_TEST
+
 /* Whoever is told of renewals is told when another connection of its owner has made it less. */
 START_TEST(a_shorter_lease_is_told)
 {
@@ -484,6 +531,8 @@ static Suite *renew_suite(void)
     tcase_add_loop_test(c, a_failed_shorter_lease_is_no_new_lease, 0, 3);
     tcase_add_loop_test(c, a_second_entry_cuts_nothing, 0, 3);
     tcase_add_test(c, a_shorter_lease_is_granted);
+    tcase_add_test(c, a_take_over_cuts_nothing);
+    tcase_add_test(c, a_failed_shorter_lease_of_a_take_over_cuts_nothing);
     tcase_add_test(c, a_shorter_lease_is_told);
     tcase_add_test(c, planted_for_all_that_was_told);
     tcase_add_test(c, a_refused_release_is_tried_again);

@@ -7,7 +7,8 @@
 --            count   absolute, from the one broker that has the hold
 --            seq     version of the count (hold.lua), which is written only when it is later than what is there
 --            part    of the lock (shares.lua)
---          lease   ms from now; 0: the time to live stays. Shortens it only with a newer seq: a late copy must not
+--          lease   ms from now, where that is more than what is left; 0: the time to live stays. "=<ms>": exactly that, also
+--                  when it is less, with a newer seq only: a late copy must not
 -- Reply  in brief (call.lua): each item RENEW_HELD; or {time, call, code, ...}:
 --          RENEW_HELD     held under op
 --          RENEW_MISSING  not there

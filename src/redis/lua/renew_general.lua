@@ -4,14 +4,18 @@
 --@ shares.lua
 local WHAT = '^(%S+) count=(%d+) seq=([%d.]+) part=(.*)$'
 
--- Writes the count of a hold and its lease.
-local function recount(hold, held, lease, count, seq)
+-- Writes the count of a hold and its lease. Returns the lease: without `exactly` no less than what is left, which the broker
+-- that has taken the hold over may not know of (safety R18).
+local function recount(hold, held, lease, exactly, count, seq)
     held.count, held.seq = count, seq
     if lease == '0' then
         write(hold, held, 'KEEPTTL')
-    else
-        write(hold, held, 'PX', lease)
+        return lease
+    elseif not exactly then
+        lease = string.format('%.0f', math.max(tonumber(lease), call('PTTL', hold)))
     end
+    write(hold, held, 'PX', lease)
+    return lease
 end
 
 --@ later.lua
@@ -30,9 +34,11 @@ local function renew(key, what, lease)
     end
     local held = read(hold)
     local newer = seq and held_seq ~= seq and is_later(seq, held_seq)
+    local exactly = lease:match('^=(%d+)$')
+    lease = exactly or lease
     local lasts = lease ~= '0'
     if newer then
-        recount(hold, held, lease, count, seq)
+        lease = recount(hold, held, lease, exactly, count, seq)
     elseif lasts then
         lasts = call('PEXPIRE', hold, lease, 'GT') == 1
     end

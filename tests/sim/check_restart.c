@@ -413,6 +413,36 @@ START_TEST(a_jump_back)
 }
 END_TEST
 
+/* Back: a share that was over, and that nobody has looked at since, has its key again. It is none
+ * beside those who have got the lock meanwhile, whether its place was still seen or not. */
+START_TEST(a_share_that_comes_back_is_none)
+{
+    static const struct {
+        int64_t wait_ms;
+        const char *share, *next;
+    } cases[] = {{510, "LOCK n SHARED LEASE 500", "LOCK n LEASE 5000"},
+                 {3000, "LOCK n SHARED LEASE 500", "LOCK n LEASE 5000"},
+                 {510, "LOCK n SHARED LEASE 500", "LOCK n LIMIT 1 LEASE 5000"},
+                 {3000, "LOCK n SHARED LEASE 500", "LOCK n LIMIT 1 LEASE 5000"},
+                 {510, "LOCK n LIMIT 2 LEASE 500", "LOCK n LEASE 5000"},
+                 {3000, "LOCK n LIMIT 2 LEASE 500", "LOCK n LEASE 5000"}};
+    story_begin(1, 3, "xyx");
+    story_gets(0, cases[_i].share);
+    world_run_ms(cases[_i].wait_ms);
+    story_gets(1, cases[_i].next);
+    fake_server_jump(&world.servers[0], -cases[_i].wait_ms - 200);
+    world_run_ms(10);
+    world_say(2, "RENEW n");
+    world_run_ms(50);
+    story_answers(2, "-NOTHELD");
+    world_say(2, "%s", cases[_i].share);
+    world_run_ms(50);
+    const char *reply = world_reply(2);
+    ck_assert_msg(reply[0] != '[', "%s", reply);
+    world_end();
+}
+END_TEST
+
 static Suite *restart_suite(void)
 {
     Suite *s = suite_create("restart");
@@ -442,6 +472,7 @@ static Suite *restart_suite(void)
     tcase_add_test(c, a_slew_under_load);
     tcase_add_test(c, a_jump_in_quarantine);
     tcase_add_test(c, a_jump_back);
+    tcase_add_loop_test(c, a_share_that_comes_back_is_none, 0, 6);
     suite_add_tcase(s, c);
     return s;
 }

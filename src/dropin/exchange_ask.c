@@ -14,11 +14,6 @@
 /* Texts under construction, in memory that is used again. */
 static struct buf hold, wish;
 
-static void clear_text(struct buf *b)
-{
-    buf_clear(b);
-}
-
 /* As buf_printf() would: these are in the way of every call. */
 static inline void put_text(struct buf *b, const char *text)
 {
@@ -119,7 +114,7 @@ enum { HOLD_HEAD_MAX = 2 * 20 + DROPIN_OP_MAX + VERSION_MAX + 64 };
 static void write_hold(const char *op, const char *fence, const char *version, const char *lease,
                        const struct truth_text *state)
 {
-    clear_text(&hold);
+    buf_clear(&hold);
     char *head = buf_reserve(&hold, HOLD_HEAD_MAX), *p = head;
     p = stpcpy(stpcpy(p, "op="), op);
     p = stpcpy(stpcpy(p, " token="), fence);
@@ -135,7 +130,7 @@ static void write_hold(const char *op, const char *fence, const char *version, c
 static void write_new_hold(const struct exchange_part *p, const char *lease)
 {
     char version[VERSION_MAX], fence[NUMBER_MAX];
-    clear_text(&hold);
+    buf_clear(&hold);
     if (p->what == EXCHANGE_END) {
         buf_append(&hold, "-", 1);
     } else if (p->what != EXCHANGE_LOOK) {
@@ -185,7 +180,7 @@ static void write_usual_wish(const struct exchange_part *p, const char *lease)
 static void write_wish(const struct exchange_part *p, const char *lease)
 {
     const struct exchange *x = p->exchange;
-    clear_text(&wish);
+    buf_clear(&wish);
     if (is_usual(p)) {
         write_usual_wish(p, lease);
         return;
@@ -271,10 +266,10 @@ static void put_back(struct exchange_part *p, int i, int64_t now_ms)
         write_plain_number(lease, left_ms);
         write_hold(old->op, fence, version, lease, old->text);
     } else {
-        clear_text(&hold);
+        buf_clear(&hold);
         buf_append(&hold, "-", 1);
     }
-    clear_text(&wish);
+    buf_clear(&wish);
     buf_printf(&wish,
                "expect=%s lease=%" PRId64 " token=kept tomb=0 by=%s as=back seq=- time=- group=-",
                p->what == EXCHANGE_END ? "free" : p->op,
@@ -326,7 +321,7 @@ static const struct truth_text *text_of(const struct exchange_part *p)
 static void write_confirmed(const struct exchange_part *p, int64_t now_ms)
 {
     char version[VERSION_MAX], fence[NUMBER_MAX], lease[NUMBER_MAX];
-    clear_text(&hold);
+    buf_clear(&hold);
     if (p->what == EXCHANGE_END) {
         buf_append(&hold, "-", 1);
         return;
@@ -346,7 +341,7 @@ static void heal_over(struct exchange_part *p, int i, const char *expect, int64_
     struct rounds *r = &p->exchange->broker->rounds;
     struct args *it = begin_exchange_args(p, now_ms);
     write_confirmed(p, now_ms);
-    clear_text(&wish);
+    buf_clear(&wish);
     buf_printf(&wish,
                "expect=%s lease=%" PRId64 " token=kept tomb=%" PRId64 " by=%s as=heal seq=", expect,
                ends_there_ms(p, i, over_ms(p), now_ms), tomb_ms, p->op);
@@ -396,7 +391,7 @@ static void owe_end(struct exchange_part *p, int i, int64_t now_ms)
 {
     struct rounds *r = &p->exchange->broker->rounds;
     struct args *it = args_begin(p->lock->name, p->lock->name_len);
-    clear_text(&wish);
+    buf_clear(&wish);
     buf_printf(&wish, "%s tomb=%" PRId64 " ticket=- place=keep next=wait part=-", p->guess.op,
                exchange_tomb_ms(p));
     add_text(it, &wish);

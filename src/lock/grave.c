@@ -51,7 +51,7 @@ static void forget_old(struct broker *b, int64_t now_ms)
 }
 
 /* The item of replant.lua that has no operation. */
-static void tell(struct broker *b, int i, const struct grave *g, int64_t now_ms)
+static void send_grave(struct broker *b, int i, const struct grave *g, int64_t now_ms)
 {
     char counter[TOKEN_COUNTER_MAX + 1];
     struct args *it = args_begin(g->name, g->name_len);
@@ -82,7 +82,7 @@ void grave_dig(struct broker *b, const struct lock *l, struct lock_part part,
     b->n_graves++;
     for (int i = 0; i < b->rounds.n; i++) {
         if (b->replants[i].quarantined)
-            tell(b, i, g, now_ms);
+            send_grave(b, i, g, now_ms);
     }
     forget_old(b, now_ms);
 }
@@ -92,7 +92,7 @@ void grave_tell(struct broker *b, int i, int64_t now_ms)
     const struct grave *g;
     forget_old(b, now_ms);
     STAILQ_FOREACH(g, &b->graves, link)
-    tell(b, i, g, now_ms);
+    send_grave(b, i, g, now_ms);
 }
 
 bool grave_has_all(const struct broker *b, int64_t now_ms)

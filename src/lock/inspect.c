@@ -407,20 +407,6 @@ static void on_force_peeked(struct round *round, void *arg, int64_t now_ms)
     work_ready(&b->work, r); /* when those have been passed on */
 }
 
-/* Masters may differ in it: a commit may not have reached all of them. */
-static int64_t highest_token(const struct lock_info *info, const char *op)
-{
-    int64_t token = 0;
-    for (int i = 0; i < info->n_masters; i++) {
-        for (int j = 0; j < info->masters[i].n_seen; j++) {
-            const struct lock_info_seen *seen = &info->masters[i].seen[j];
-            if (strcmp(seen->op, op) == 0 && seen->token > token)
-                token = seen->token;
-        }
-    }
-    return token;
-}
-
 /* Releases what the masters have shown. */
 static void release_seen(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
@@ -436,8 +422,8 @@ static void release_seen(struct broker *b, struct lock_request *r, int64_t now_m
                 continue;
             r->count = 1;
             r->force.pending++;
-            grave_dig(b, r->lock, seen->part, seen->owner, highest_token(r->info, seen->op),
-                      now_ms);
+            grave_dig(b, r->lock, seen->part, seen->owner,
+                      lock_info_highest_token(r->info, seen->op), now_ms);
             release_hold(b, r->lock, &hold, NULL, on_forced, r, now_ms);
         }
     }

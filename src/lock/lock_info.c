@@ -83,6 +83,19 @@ const struct lock_info_seen *lock_info_latest(const struct lock_info *info, cons
     return latest;
 }
 
+int64_t lock_info_highest_token(const struct lock_info *info, const char *op)
+{
+    int64_t token = 0;
+    for (int i = 0; i < info->n_masters; i++) {
+        for (int j = 0; j < info->masters[i].n_seen; j++) {
+            const struct lock_info_seen *seen = &info->masters[i].seen[j];
+            if (strcmp(seen->op, op) == 0 && seen->token > token)
+                token = seen->token;
+        }
+    }
+    return token;
+}
+
 bool lock_info_is_first(const struct lock_info *info, int i, int j)
 {
     for (int k = 0; k < i; k++) {

@@ -79,5 +79,8 @@ bool lock_info_may_hold(const struct lock_info *, const char *op);
 const struct lock_info_seen *lock_info_latest(const struct lock_info *, const char *op);
 /* Returns for people what a master shows: "free", or who holds the lock there; heap. */
 char *lock_info_describe(const struct lock_info_master *);
+/* Returns the highest token that a master shows for this operation: masters may differ in it, as a
+ * commit may not have reached all of them. 0: none shows it. */
+int64_t lock_info_highest_token(const struct lock_info *, const char *op);
 /* True when no master before master i shows its j-th hold. */
 bool lock_info_is_first(const struct lock_info *, int i, int j);

@@ -63,7 +63,7 @@ static int on_look_mark(struct master *m)
     return 0;
 }
 
-static void tell(struct master *m)
+static void tell_look(struct master *m)
 {
     struct master_look *found = &m->looking->found;
 
@@ -87,7 +87,7 @@ static int on_look_time(struct master *m)
 {
     if (reply_is_error(&m->reply, m->reply.values, "NOPERM")) {
         master_lacks(m, "+time");
-        tell(m);
+        tell_look(m);
         return 0;
     }
     if (master_said_error(m))
@@ -97,7 +97,7 @@ static int on_look_time(struct master *m)
     if (--m->looking->trips_left > 0 && m->heard_ms < m->looking->end_ms)
         ask_look_time(m);
     else
-        tell(m);
+        tell_look(m);
     return 0;
 }
 

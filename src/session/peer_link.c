@@ -36,7 +36,7 @@ struct peer_links {
     struct peer_link v[PEERS_MAX];
 };
 
-static void tell(struct peer_link *l, enum peers_word word)
+static void tell_word(struct peer_link *l, enum peers_word word)
 {
     l->all->setup.on_word(l->all->setup.arg, l->index, word);
 }
@@ -51,7 +51,7 @@ static void close_link(struct peer_link *l)
 static void lose_link(struct peer_link *l)
 {
     close_link(l);
-    tell(l, PEERS_GONE);
+    tell_word(l, PEERS_GONE);
 }
 
 static void ask_peer(struct peer_link *l)
@@ -98,7 +98,7 @@ static void take_answer(struct peer_link *l)
     l->since_ms = 0;
     if (l->n_asked >= QUESTIONS)
         close_link(l);
-    tell(l, word);
+    tell_word(l, word);
 }
 
 static size_t on_peer_bytes(void *arg, const char *data, size_t len)

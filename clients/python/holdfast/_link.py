@@ -1,0 +1,170 @@
+"""One connection to a broker: replies in the order of requests, and pushes between them."""
+
+import asyncio
+import collections
+import contextlib
+import socket
+import struct
+import time
+from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
+
+import redis
+from redis.asyncio.connection import Connection, parse_url
+
+# Over a Unix socket nothing can be reset: it is closed when whatever it held has been taken back, or has lapsed.
+LINGER_S = 60.0
+Then = Callable[[Any], None]
+
+
+def clock() -> float:
+    """Seconds, on a clock that also runs while the machine is suspended, where there is one."""
+    return time.clock_gettime(_CLOCK)
+
+
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+class Push(List[Any]):
+    """What the broker says by itself."""
+
+
+class Link:
+    """redis-py connects and logs in; from then on the bytes are read here, as not all of its versions know pushes.
+
+    `mark` is a time before which nothing that is read now has left the broker: replies come in order, so what stands
+    behind the reply to a request has left after that was sent.
+    """
+
+    def __init__(self, url: str, timeout: float, on_push: Callable[[List[Any]], None]):
+        options: Dict[str, Any] = {"port": 5625, **parse_url(url)}
+        kind = options.pop("connection_class", Connection)
+        if "path" in options:
+            del options["port"]
+        self._connection = kind(**options, socket_connect_timeout=timeout)
+        self._timeout = timeout
+        self._on_push = on_push
+        self._due: Deque[Tuple[float, Optional[Then]]] = collections.deque()
+        self._tasks: List[asyncio.Task[None]] = []
+        self._writer: Optional[asyncio.StreamWriter] = None
+        self.mark = clock()
+        self.closed: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
+
+    async def open(self) -> "Link":
+        try:
+            await asyncio.wait_for(self._connection.connect(), self._timeout)
+            self._reader, self._writer = self._connection._reader, self._connection._writer
+            self._connection._reader = self._connection._writer = None     # it is not its to close any more
+            self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._watch())]
+            await self.ask("HELLO", 3)
+            await self.ask("CLIENT", "TELL", "ON")
+        except BaseException as err:
+            self.reset(err)
+            raise
+        return self
+
+    def send(self, *words: Any, then: Optional[Then] = None) -> None:
+        """then(reply) is called in the turn in which the reply is read; an error reply is an exception."""
+        self._due.append((clock(), then))
+        self.say(*words)
+
+    def say(self, *words: Any) -> None:
+        """Sends what is answered by pushes alone."""
+        assert self._writer
+        self._writer.write(b"".join(self._connection.pack_command(*words)))
+
+    async def ask(self, *words: Any) -> Any:
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+        def answered(reply: Any) -> None:
+            if not answer.done():
+                answer.set_result(reply)
+        self.send(*words, then=answered)
+        reply = await answer
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+    async def quit(self) -> None:
+        """Ends it in order: what is held by it is free at once."""
+        with contextlib.suppress(OSError, redis.RedisError, asyncio.TimeoutError):
+            await asyncio.wait_for(self.ask("QUIT"), self._timeout)
+        self._end(redis.ConnectionError("closed"))
+        if self._writer:
+            self._writer.close()
+
+    def reset(self, why: BaseException) -> None:
+        """Gives it up. A reset: after an orderly end the broker would release what another one is to take back."""
+        if self.closed.done():
+            return
+        self._end(why)
+        if self._writer:
+            sock, transport = self._writer.get_extra_info("socket"), self._writer.transport
+            if sock.family == socket.AF_UNIX:
+                asyncio.get_running_loop().call_later(LINGER_S, transport.abort)
+                return
+            if sock.fileno() >= 0:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            transport.abort()
+
+    def _end(self, why: BaseException) -> None:
+        if not self.closed.done():
+            self.closed.set_result(why)
+        for task in self._tasks:
+            if task is not asyncio.current_task():
+                task.cancel()
+        while self._due:
+            _, then = self._due.popleft()
+            if then:
+                then(redis.ConnectionError("the connection to the broker has ended: %s" % why))
+
+    async def _read(self) -> None:
+        try:
+            while not self.closed.done():
+                value = await self._value()
+                if isinstance(value, Push):
+                    self._on_push(value)
+                else:
+                    self.mark, then = self._due.popleft()
+                    if then:
+                        then(value)
+        except Exception as err:    # pylint: disable=broad-except
+            self.reset(err)
+
+    async def _value(self) -> Any:
+        line = await self._reader.readuntil(b"\r\n")
+        kind, text = line[:1], line[1:-2]
+        if kind in b"*>%~":
+            count = int(text) * (2 if kind == b"%" else 1)
+            values = [await self._value() for _ in range(count)]
+            return Push(values) if kind == b">" else values
+        if kind in b"$=!" and text != b"-1":
+            text = (await self._reader.readexactly(int(text) + 2))[:-2]
+        if kind in b"+$=":
+            return None if line == b"$-1\r\n" else text.decode("utf-8", "surrogateescape")
+        if kind == b":":
+            return int(text)
+        if kind in b"-!":
+            return redis.ResponseError(text.decode("utf-8", "replace"))
+        if kind == b"_":
+            return None
+        if kind == b"#":
+            return text == b"t"
+        if kind == b",":
+            return float(text)
+        raise redis.ConnectionError("the broker has sent something that is not RESP3: %r" % line)
+
+    async def _watch(self) -> None:
+        """Resets it when the broker is silent. By counting, as this process may have been stopped meanwhile."""
+        asked = missed = 0
+
+        def heard(_: Any) -> None:
+            nonlocal asked, missed
+            asked = missed = 0
+        while missed < 4:
+            if asked:
+                missed += 1
+            else:
+                asked = 1
+                self.send("PING", then=heard)
+            await asyncio.sleep(self._timeout / 4)
+        self.reset(redis.TimeoutError("the broker has been silent for %g s" % self._timeout))

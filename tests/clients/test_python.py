@@ -1,0 +1,228 @@
+"""The Python package: the table of scenarios with Debian's redis-py and with the newest one; and what is particular to it:
+tasks cancelled anywhere, bodies that end with the lock, Ctrl-C, fork()."""
+
+import asyncio
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from fetched import fetch
+from procs import wait_for
+from respclient import as_map
+from table import CLIENTS, scenario_test
+
+sys.path.insert(0, str(CLIENTS / "python"))
+
+pytest.importorskip("redis")
+# pylint: disable=wrong-import-position
+import holdfast  # noqa: E402
+import holdfast.asyncio  # noqa: E402
+
+HERE = pathlib.Path(__file__).resolve().parent
+ENV = {"PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def agent(python, kind):
+    return [python, CLIENTS / "python" / "agent.py", kind], ENV
+
+
+def newest():
+    """With the newest redis-py that the package is for."""
+    where = fetch("pypi-client", [HERE / "requirements.txt"], ["/usr/bin/python3", "-m", "venv", "venv"],
+                  ["venv/bin/pip", "install", "-q", "--no-deps", "--disable-pip-version-check", "-r", "requirements.txt"])
+    return agent(where / "venv" / "bin" / "python", "asyncio")
+
+
+test_scenario = scenario_test({"python": lambda: agent(sys.executable, "asyncio")})
+if os.environ.get("HOLDFAST_LIBRARIES") == "all":
+    test_scenario_newest = scenario_test({"python-newest": newest}, short=True)
+    # a thread of Python that waits can not be cancelled by another one
+    test_scenario_threads = scenario_test({"python-threads": lambda: agent(sys.executable, "threads")}, short=True, unable=["cancel"])
+
+
+def is_free(broker, name):
+    with broker.connect() as client:
+        return as_map(client.cmd("LOCKINFO", name))["kind"] is None and int(broker.info()["waiters"]) == 0
+
+
+@pytest.fixture
+def url(one):
+    return "redis://127.0.0.1:%d" % one.broker.port
+
+
+def test_cancelled_after_any_number_of_steps(one, url):
+    """A task that takes a lock is cancelled after n turns of the loop: nothing is left, however far it was."""
+    async def main():
+        async with holdfast.asyncio.Client(url) as client:
+            async def use(name):
+                async with client.lock(name):
+                    await asyncio.sleep(0)
+
+            ends = set()
+            for n in range(100):
+                name = "steps-%d" % n
+                task = asyncio.create_task(use(name))
+                for _ in range(n // 2):
+                    await asyncio.sleep(0.00002 * (n % 7))
+                task.cancel()
+                ends.add((await asyncio.gather(task, return_exceptions=True))[0].__class__)
+            async with client.lock(*["steps-%d" % n for n in range(50)], wait=5):
+                pass
+            async with client.lock(*["steps-%d" % n for n in range(50, 100)], wait=5):
+                pass
+            assert ends == {asyncio.CancelledError, type(None)}
+    asyncio.run(main())
+
+
+def test_cancelled_as_the_grant_comes(one, url):
+    """The answer is there, and the task is cancelled before it runs."""
+    async def main():
+        async with holdfast.asyncio.Client(url) as client:
+            for _ in range(50):
+                holder = await client.lock("crossing").acquire()
+                task = asyncio.create_task(client.lock("crossing").acquire())
+                await asyncio.sleep(0.002)
+                await holder.release()
+                task.cancel()
+                hold = (await asyncio.gather(task, return_exceptions=True))[0]
+                if isinstance(hold, holdfast.asyncio.Hold):
+                    await hold.release()
+            async with client.lock("crossing", wait=5):
+                pass
+    asyncio.run(main())
+
+
+def test_the_body_ends_with_the_lock(one, url):
+    told = []
+
+    async def main():
+        async with holdfast.asyncio.Client(url) as client:
+            with pytest.raises(holdfast.LockLost, match="forced"):
+                async with client.lock("body", on_event=lambda hold, event: told.append((event, hold.lost))):
+                    with one.broker.connect() as admin:
+                        admin.cmd("FORCEUNLOCK", "body")
+                    await asyncio.sleep(30)
+            assert asyncio.current_task().cancelling() == 0
+            with pytest.raises(holdfast.LockLost, match="max-hold"):
+                async with client.lock("body", max_hold=0.3):
+                    await asyncio.sleep(30)
+            with pytest.raises(TimeoutError):     # the caller's own end of the body is his
+                async with asyncio.timeout(0.1):
+                    async with client.lock("body"):
+                        await asyncio.sleep(30)
+            async with client.lock("body", wait=0) as hold:
+                hold.check()
+    asyncio.run(main())
+    assert told == [("lost", "forced")]
+
+
+def test_lost_in_a_thread(one, url):
+    lost = threading.Event()
+    with holdfast.Client(url) as client:
+        with pytest.raises(holdfast.LockLost, match="forced"):
+            with client.lock("thread", on_event=lambda hold, event: lost.set()) as hold:
+                with one.broker.connect() as admin:
+                    admin.cmd("FORCEUNLOCK", "thread")
+                assert lost.wait(10) and not hold.held
+        with pytest.raises(ZeroDivisionError):    # what the body raised is not hidden
+            with client.lock("thread", lease=0.1):
+                time.sleep(0.2)
+                print(1 / 0)
+
+
+def test_threads_share_a_lock(one, url):
+    """Each is let in alone, and the tokens grow in the order in which they were inside."""
+    tokens, inside = [], []
+    with holdfast.Client(url) as client:
+        lock = client.lock("shared", fair=True)
+
+        def work():
+            for _ in range(20):
+                with lock as hold:
+                    inside.append(1)
+                    assert len(inside) == 1
+                    tokens.append(hold.token)
+                    inside.pop()
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(tokens) == 160 and tokens == sorted(set(tokens))
+
+
+def test_errors(one, url):
+    with holdfast.Client(url) as client:
+        with pytest.raises(ValueError):
+            client.lock().acquire()
+        with pytest.raises(TypeError):
+            client.lock("x", wiat=1)    # pylint: disable=unexpected-keyword-arg
+        with pytest.raises(holdfast.Refused, match="^LIMIT "):
+            client.lock("x", lease=10 ** 6).acquire()
+        with client.lock("x"), pytest.raises(TimeoutError, match="'x'"):
+            client.lock("x", wait=0.05).acquire()
+        hold = client.lock("x").acquire()
+        hold.release()
+        hold.release()    # once is enough, twice does no harm
+        with pytest.raises(holdfast.LockLost, match="released"):
+            hold.check()
+    with pytest.raises(holdfast.Disconnected):
+        client.lock("x").acquire()
+    with pytest.raises(holdfast.Disconnected, match="127.0.0.1"):
+        holdfast.Client("127.0.0.1:1", timeout=0.5)
+    assert [thread for thread in threading.enumerate() if thread.name == "holdfast"] == []
+
+
+def test_not_after_fork(one, url):
+    with holdfast.Client(url) as client:
+        pid = os.fork()
+        if pid == 0:
+            try:
+                client.lock("forked").acquire()
+            except holdfast.Disconnected:
+                os._exit(7)
+            os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+
+
+PROGRAM = """
+import sys, holdfast
+client = holdfast.Client(sys.argv[1])
+try:
+    with client.lock("interrupted") as hold:
+        print("inside", flush=True)
+        sys.stdin.read()
+except KeyboardInterrupt:
+    client.lock("after").acquire()
+    print("interrupted", flush=True)
+    sys.stdin.read()
+"""
+
+
+def start(url):
+    # pylint: disable=consider-using-with
+    return subprocess.Popen([sys.executable, "-c", PROGRAM, url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                            env=dict(os.environ, PYTHONPATH=str(CLIENTS / "python")))
+
+
+def test_ctrl_c_while_it_waits(one, url):
+    with one.broker.connect() as client, start(url) as other:
+        client.cmd("LOCK", "interrupted")
+        with start(url) as program:
+            wait_for("both to wait", lambda: int(one.broker.info()["waiters"]) == 2)
+            program.send_signal(signal.SIGINT)
+            assert program.stdout.readline() == "interrupted\n"
+            wait_for("one to wait", lambda: int(one.broker.info()["waiters"]) == 1)
+            client.cmd("UNLOCK", "interrupted")
+            assert other.stdout.readline() == "inside\n"
+            program.stdin.close()
+            assert program.wait(10) == 0
+        other.stdin.close()
+        assert other.wait(10) == 0
+    wait_for("all to be free", lambda: is_free(one.broker, "interrupted") and is_free(one.broker, "after"))

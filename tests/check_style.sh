@@ -22,4 +22,4 @@ if printf 'int f(void) {\n  return  1; }\n' |
     exit 1
 fi
 
-find src tests -name '*.[ch]' -print0 | sort -z | xargs -0 -r "$format" --style=file --dry-run -Werror
+find src tests clients/c -name '*.[ch]' -print0 | sort -z | xargs -0 -r "$format" --style=file --dry-run -Werror

@@ -35,6 +35,21 @@ void hist_add(struct hist *hist, int64_t us)
         hist->max_us = value;
 }
 
+void hist_subtract(struct hist *hist, const struct hist *then)
+{
+    int64_t max_us = 0;
+
+    hist->count -= then->count;
+    hist->sum_us -= then->sum_us;
+    for (size_t i = 0; i < HIST_BUCKETS; i++) {
+        hist->bucket[i] -= then->bucket[i];
+        if (hist->bucket[i] > 0)
+            max_us = bucket_upper(i);
+    }
+    if (hist->max_us > (uint64_t)max_us)
+        hist->max_us = (uint64_t)max_us;
+}
+
 int64_t hist_quantile(const struct hist *hist, double q)
 {
     double rank = ceil(q * (double)hist->count);

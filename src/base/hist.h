@@ -20,6 +20,9 @@ struct hist {
 };
 
 void hist_add(struct hist *hist, int64_t us); /* O(1); below 1 counts as 1 in the buckets */
+/* Takes away what was added before `then` was copied from it; max_us is the upper end of a bucket
+ * afterwards. */
+void hist_subtract(struct hist *hist, const struct hist *then);
 /* q from 0 to 1. The upper end of the bucket in which the quantile lies, never above max_us; 0 when
  * empty. */
 int64_t hist_quantile(const struct hist *hist, double q);

@@ -13,7 +13,29 @@
 #include "base/clock.h"
 #include "cli/cli.h"
 
-enum { WORDS_MAX = 8, CONNECT_TIMEOUT_MS = 2000 };
+enum { WORDS_MAX = 8, CONNECT_TIMEOUT_MS = 2000, LOOK_MS = 200 };
+
+static struct {
+    bool (*goes_on)(void *arg);
+    void *arg;
+} looks;
+
+void ask_while(bool (*goes_on)(void *arg), void *arg)
+{
+    looks.goes_on = goes_on;
+    looks.arg = arg;
+}
+
+/* Waits for the link, until somebody is to look; returns as poll() does. */
+static int wait_link(struct link *link, struct pollfd *fd, int64_t left_ms)
+{
+    int n = poll(fd, 1, (int)(looks.goes_on && left_ms > LOOK_MS ? LOOK_MS : left_ms));
+    if (looks.goes_on && !looks.goes_on(looks.arg)) {
+        snprintf(link->error, sizeof link->error, "nobody waits any more");
+        link_close(link);
+    }
+    return n;
+}
 
 static redisReply *wait_reply(struct link *link, int64_t timeout_ms)
 {
@@ -24,7 +46,9 @@ static redisReply *wait_reply(struct link *link, int64_t timeout_ms)
         int64_t left_ms = until_ms - clock_ms();
         if (link_next(link, &reply) != 0 || reply)
             return reply;
-        int n = left_ms > 0 ? poll(&fd, 1, (int)left_ms) : 0;
+        int n = left_ms > 0 ? wait_link(link, &fd, left_ms) : 0;
+        if (!link_is_open(link) || (n == 0 && clock_ms() < until_ms))
+            continue;
         if (n == 0) {
             snprintf(link->error, sizeof link->error, "%s: no answer within %lld s",
                      link->url->shown, (long long)timeout_ms / 1000);

@@ -16,6 +16,9 @@ void ask_open(struct link *link, const struct urls *urls);
 /* Returns the reply to the next of the requests of link_send(), for freeReplyObject(); NULL: there
  * is none, the link is closed and its error set. */
 redisReply *ask_try_reply(struct link *link);
+/* Has this called some five times a second while an answer is waited for; when it returns false
+ * the link is closed, as nobody waits any more. */
+void ask_while(bool (*goes_on)(void *arg), void *arg);
 /* Sends the words up to a NULL and returns the reply; ends the program when there is none, or when
  * it is an error. */
 redisReply *ask_call(struct link *link, ...) __attribute__((sentinel));

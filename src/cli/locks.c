@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/glob.h"
 #include "cli/text.h"
 
 enum { BATCH = 64 };
@@ -33,19 +34,25 @@ static void drop_doubles(struct locks *locks)
     locks->n = kept + 1;
 }
 
-static void add_names(struct locks *locks, const redisReply *names, size_t max)
+static void add_name(struct locks *locks, const redisReply *name, size_t max)
 {
-    for (size_t i = 0; i < ask_count(names); i++) {
-        if (max && locks->n == max) {
-            locks->more = true;
-            return;
-        }
-        const redisReply *name = names->element[i];
-        if (name->type != REDIS_REPLY_STRING)
-            continue;
+    if (max && locks->n == max) {
+        locks->more = true;
+    } else if (name && name->type == REDIS_REPLY_STRING) {
         locks->v = util_realloc(locks->v, (locks->n + 1) * sizeof locks->v[0]);
         locks->v[locks->n++] = (struct locks_row){util_memdup(name->str, name->len), NULL};
     }
+}
+
+static void add_contended(struct locks *locks, const struct locks_wish *wish)
+{
+    struct glob *glob = wish->glob ? glob_new(wish->glob, strlen(wish->glob)) : NULL;
+    for (size_t i = 0; i < ask_count(wish->contended); i++) {
+        const redisReply *name = ask_get(wish->contended->element[i], "lock");
+        if (name && (!glob || glob_match(glob, name->str, name->len)))
+            add_name(locks, name, wish->max);
+    }
+    glob_free(glob);
 }
 
 /* Returns the next reply; NULL: there is none, or it is an error, then *error is it. */
@@ -58,9 +65,10 @@ static redisReply *take_reply(struct link *link, redisReply **error)
     return NULL;
 }
 
-static int get_names(struct locks *locks, struct link *link, const char *glob, size_t max,
+static int get_names(struct locks *locks, struct link *link, const struct locks_wish *wish,
                      redisReply **error)
 {
+    const char *glob = wish->glob;
     char cursor[24] = "0";
     do {
         const char *words[] = {"LOCKS", "CURSOR", cursor, "COUNT", "1000", "MATCH", glob};
@@ -71,8 +79,9 @@ static int get_names(struct locks *locks, struct link *link, const char *glob, s
         bool ok = ask_count(reply) == 2 && reply->element[0]->type == REDIS_REPLY_STRING &&
                   reply->element[0]->len < sizeof cursor;
         strcpy(cursor, ok ? reply->element[0]->str : "0");
-        if (ok)
-            add_names(locks, reply->element[1], max);
+        const redisReply *names = ok ? reply->element[1] : NULL;
+        for (size_t i = 0; names && i < ask_count(names); i++)
+            add_name(locks, names->element[i], wish->max);
         freeReplyObject(reply);
     } while (strcmp(cursor, "0") != 0 && !locks->more);
     drop_doubles(locks);
@@ -96,13 +105,14 @@ static int get_details(struct locks *locks, struct link *link)
     return 0;
 }
 
-int locks_get(struct locks *locks, struct link *link, const char *glob, size_t max, bool details,
+int locks_get(struct locks *locks, struct link *link, const struct locks_wish *wish,
               redisReply **error)
 {
     *locks = (struct locks){0};
     *error = NULL;
-    if (get_names(locks, link, glob, max, error) == 0 &&
-        (!details || get_details(locks, link) == 0))
+    add_contended(locks, wish);
+    if (get_names(locks, link, wish, error) == 0 &&
+        (!wish->details || get_details(locks, link) == 0))
         return 0;
     locks_fini(locks);
     return -1;

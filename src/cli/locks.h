@@ -15,10 +15,16 @@ struct locks {
     bool more; /* there are more than max */
 };
 
-/* Reads the names that match the glob (NULL: all), at most max (0: no limit); with details,
- * LOCKINFO of each. -1: the broker refuses, then *error is its error, to be freed; or it does not
+struct locks_wish {
+    const char *glob;            /* of the names; NULL: all */
+    size_t max;                  /* 0: no limit */
+    bool details;                /* LOCKINFO of each */
+    const redisReply *contended; /* of CONTENDED: these first; or NULL */
+};
+
+/* Reads the locks. -1: the broker refuses, then *error is its error, to be freed; or it does not
  * answer, then the link's error is set. */
-int locks_get(struct locks *locks, struct link *link, const char *glob, size_t max, bool details,
+int locks_get(struct locks *locks, struct link *link, const struct locks_wish *wish,
               redisReply **error) MUST_CHECK;
 void locks_fini(struct locks *locks);
 

@@ -7,13 +7,16 @@
 #include "base/buf.h"
 #include "cli/cli.h"
 
-static const struct table_column columns[] = {
-    {"NAME", false, true}, {"KIND", false, false},   {"HOLDER", false, true}, {"HELD", true, false},
-    {"LEFT", true, false}, {"WAITING", true, false}, {NULL, false, false}};
+/* The last one is used where it is wanted. */
+static const struct table_column columns[] = {{"NAME", false, true},    {"KIND", false, false},
+                                              {"HOLDER", false, true},  {"HELD", true, false},
+                                              {"LEFT", true, false},    {"WAITING", true, false},
+                                              {"WAITERS", false, true}, {NULL, false, false}};
 
-void ls_table(struct table *t)
+void ls_table(struct table *t, bool with_waiters)
 {
     table_init(t, columns);
+    t->n_columns -= !with_waiters;
 }
 
 void ls_add_row(struct table *t, const struct locks_row *row)
@@ -97,7 +100,7 @@ static void ls_text(const struct locks *locks, struct buf *out)
 {
     struct screen screen = text_screen();
     struct table t;
-    ls_table(&t);
+    ls_table(&t, false);
     for (size_t i = 0; i < locks->n; i++)
         ls_add_row(&t, &locks->v[i]);
     table_print(&t, out, &screen, -1);
@@ -116,7 +119,8 @@ int ls_main(int argc, char **argv)
     if (argc - optind > 1)
         cli_usage("one pattern at most (quote it, so that the shell leaves it alone)");
     ask_open(&link, cli_urls());
-    if (locks_get(&locks, &link, argv[optind], 0, !names, &error) != 0 && error)
+    const struct locks_wish wish = {.glob = argv[optind], .details = !names};
+    if (locks_get(&locks, &link, &wish, &error) != 0 && error)
         cli_die(cli_status_of(error->str), "%s", error->str);
     if (!link_is_open(&link))
         cli_die(STATUS_NO_BROKER, "%s", link.error);

@@ -160,7 +160,8 @@ void client_end_now(struct client *c, enum client_end end, const char *reason)
     c->dead = c->session.closing = true;
     leave_lists(c);
     set->ends_left -=
-        1 + (int)((s->n_requests + s->n_subscriptions + s->n_holds + s->n_entered) / END_SMALL);
+        1 + (int)((s->n_requests + s->n_async + s->n_subscriptions + s->n_holds + s->n_entered) /
+                  END_SMALL);
     (*ends[end].counter)++;
     cmd_session_end(&c->session);
     set->events->on_end(set->arg, &c->session, end, now_ms);
@@ -329,7 +330,8 @@ void client_on_tick(evutil_socket_t fd, short what, void *arg)
         struct client *c = TAILQ_FIRST(&set->all);
         const struct session *s = &c->session;
         bool idle = now_ms - s->last_ms >= set->limits.idle_timeout_ms && s->n_requests == 0 &&
-                    s->n_holds == 0 && s->n_subscriptions == 0 && !s->monitor && !c->has_more;
+                    s->n_async == 0 && s->n_holds == 0 && s->n_subscriptions == 0 && !s->monitor &&
+                    !c->has_more;
         TAILQ_REMOVE(&set->all, c, link);
         TAILQ_INSERT_TAIL(&set->all, c, link);
         if (idle)

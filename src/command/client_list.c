@@ -83,9 +83,11 @@ static void append_line(struct buf *text, struct session *s, int64_t now_ms)
     buf_printf(text, " events=%s cmd=%s user=%s redir=-1 resp=%d lib-name=%s lib-ver=%s",
                out_len > 0 ? "rw" : "r", s->n_commands > 0 ? cmd_full_name(s->last_cmd) : "NULL",
                cmd_client_user(s), s->proto, or_empty(s->lib_name), or_empty(s->lib_ver));
-    buf_printf(
-        text, " tot-cmds=%" PRId64 " locks=%" PRIu32 " in-flight=%" PRIu32 " waiting=%" PRIu32 "\n",
-        s->n_commands, s->n_holds, s->n_requests, s->n_parked);
+    buf_printf(text,
+               " tot-cmds=%" PRId64 " locks=%" PRIu32 " in-flight=%" PRIu32 " waiting=%" PRIu32
+               " async=%" PRIu32 "\n",
+               s->n_commands, s->n_holds, s->n_requests, s->n_parked + s->n_async_waits,
+               s->n_async);
 }
 
 /* ---- a list ---- */

@@ -254,6 +254,11 @@ static void run_row(struct cmd_call *c, struct cmd_row *row, int64_t now_us)
     c->cmd->fn(c);
     if (c->waits_for_login)
         return;
+    if (c->asked) {
+        note_command(c->asked, row, c, now_us);
+        session_queued(s, c->asked);
+        return;
+    }
     if (s->n_requests > n_before) {
         note_command(TAILQ_LAST(&s->requests, request_list), row, c, now_us);
         return;

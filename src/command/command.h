@@ -54,7 +54,9 @@ struct cmd_call {
     const char *full_name; /* of the row: "client|list" */
     struct resp_writer w;  /* see cmd_reply() */
     bool replied, failed;  /* by an error */
-    bool waits_for_login;  /* set in place of a reply: cmd_dispatch() then returns false */
+    struct request
+        *asked;           /* with a tag, by session_ask_async(): it is counted when it is told of */
+    bool waits_for_login; /* set in place of a reply: cmd_dispatch() then returns false */
 };
 
 /* Answers exactly one reply: at once by cmd_reply(), or later by a request given to

@@ -54,6 +54,7 @@ void cmd_conn_reset(struct cmd_call *c)
 
     pubsub_leave(s);
     monitor_leave(s);
+    session_cancel_all(s, c->now_ms);
     cmd_hooks()->reset_client(cmd_hooks()->server, s, c->now_ms);
     free(s->name);
     s->name = NULL;

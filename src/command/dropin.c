@@ -78,7 +78,8 @@ static void free_call(struct request *request)
     dropin_call_free(dropin_call_of(request));
 }
 
-static const struct request_type call_type = {write_call, abandon, free_call};
+static const struct request_type call_type = {
+    .write = write_call, .abandon = abandon, .free = free_call};
 
 void cmd_dropin_ask(struct cmd_call *c, struct dropin_call *call)
 {

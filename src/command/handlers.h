@@ -11,8 +11,21 @@ struct dropin_command;
 
 /* lock.c, lock_list.c: words to a lock request, its result to a reply; what is known of locks. */
 cmd_fn cmd_lock_request, cmd_lock_owner, cmd_lock_list, cmd_lock_scan, cmd_lock_count,
-    cmd_lock_type, cmd_lock_masters, cmd_lock_waiting;
+    cmd_lock_type, cmd_lock_masters, cmd_lock_waiting, cmd_lock_contended;
 extern const struct request_type cmd_lock_request_type; /* of every struct lock_request */
+struct lock_request;
+/* Returns until when the reply to a granted LOCK or MLOCK may be relied on; not later than now: it
+ * is true no more. */
+int64_t cmd_lock_promised_ms(const struct lock_request *);
+
+/* async.c: LOCK and MLOCK with a tag. */
+cmd_fn cmd_async_cancel;
+/* Asks for the n names, and answers QUEUED, or an error for what is wrong with the tag. */
+void cmd_async_ask(struct cmd_call *, struct lock_request *, const struct resp_arg *tag,
+                   const struct resp_arg *names, int n);
+/* Tells what has become of it (request_type.push). */
+void cmd_async_push(struct session *, const struct async *, struct request *, struct resp_writer *,
+                    int64_t now_ms);
 
 /* admin.c, admin_config.c, admin_acl.c: what an administrator asks of the broker. */
 cmd_fn cmd_admin_info, cmd_admin_config_get, cmd_admin_config_set, cmd_admin_config_resetstat,

@@ -70,7 +70,8 @@ enum {
     WITH_SHARED = 64,
     WITH_LIMIT = 128,
     WITH_ID = 256,
-    WITH_ALL = 511
+    WITH_ASYNC = 512,
+    WITH_ALL = 1023
 };
 
 static const struct {
@@ -80,6 +81,7 @@ static const struct {
     {"OWNER", WITH_OWNER},     {"WAIT", WITH_WAIT},   {"LEASE", WITH_LEASE},
     {"MAXHOLD", WITH_MAXHOLD}, {"TELL", WITH_TELL},   {"FAIR", WITH_FAIR},
     {"SHARED", WITH_SHARED},   {"LIMIT", WITH_LIMIT}, {"ID", WITH_ID},
+    {"ASYNC", WITH_ASYNC},
 };
 
 static unsigned find_option(const struct resp_arg *arg)
@@ -143,8 +145,9 @@ static int shown(const struct resp_arg *word)
     return (int)(word->len < 64 ? word->len : 64);
 }
 
-/* From word `first` on. */
-static int take_options(struct cmd_call *c, struct lock_request *r, unsigned allowed, int first)
+/* From word `first` on. *tag: of ASYNC; left alone without. */
+static int take_options(struct cmd_call *c, struct lock_request *r, unsigned allowed, int first,
+                        const struct resp_arg **tag)
 {
     unsigned seen = 0;
     for (int i = first; i < c->argc; i++) {
@@ -170,6 +173,10 @@ static int take_options(struct cmd_call *c, struct lock_request *r, unsigned all
             cmd_reply_error(c, "ERR syntax error: '%.*s' needs a value", (int)c->argv[i - 1].len,
                             c->argv[i - 1].ptr);
             return -1;
+        } else if (option == WITH_ASYNC) {
+            if (!check_id(c, "tag", &c->argv[i], SESSION_TAG_MAX))
+                return -1;
+            *tag = &c->argv[i];
         } else if (take_lock_option(c, r, option, &c->argv[i]) != 0) {
             return -1;
         }
@@ -193,6 +200,7 @@ static void remember_owner(struct session *s, struct owner *owner)
 /* The n names stand from word `first` on, the options behind them. */
 static void ask_broker(struct cmd_call *c, enum lock_verb verb, unsigned allowed, int first, int n)
 {
+    const struct resp_arg *tag = NULL;
     for (int i = first; i < first + n; i++) {
         if (!check_id(c, "name", &c->argv[i], LOCK_NAME_MAX))
             return;
@@ -204,11 +212,15 @@ static void ask_broker(struct cmd_call *c, enum lock_verb verb, unsigned allowed
     r->unnamed = !c->session->owner_named;
     r->tell = c->session->tell;
     r->verb = (uint8_t)verb;
-    if (take_options(c, r, allowed, first + n) != 0) {
+    if (take_options(c, r, allowed, first + n, &tag) != 0) {
         lock_request_free(r);
         return;
     }
     remember_owner(c->session, r->owner);
+    if (tag) {
+        cmd_async_ask(c, r, tag, &c->argv[first], n);
+        return;
+    }
     r->base.may_wait = r->wait_until_ms != 0;
     session_ask(c->session, &r->base);
     broker_submit(r->broker, r, &c->argv[first], n, c->now_ms);

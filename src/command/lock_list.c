@@ -1,8 +1,8 @@
 /*
- * LOCKS, WAITING and MASTERS: what this broker knows of all its locks, of who waits for them, and
- * of the servers that keep them. SCAN, DBSIZE and TYPE tell the same to the tools of Redis: what is
- * held or waited for by LOCK is a key of the type "lock", and what commands of Redis hold, of the
- * type that it would have there.
+ * LOCKS, WAITING, CONTENDED and MASTERS: what this broker knows of all its locks, of who waits for
+ * them, and of the servers that keep them. SCAN, DBSIZE and TYPE tell the same to the tools of
+ * Redis: what is held or waited for by LOCK is a key of the type "lock", and what commands of Redis
+ * hold, of the type that it would have there.
  */
 #include <stdio.h>
 
@@ -12,6 +12,7 @@
 #include "conf/conf.h"
 #include "dropin/call.h"
 #include "dropin/state.h"
+#include "lock/lock.h"
 #include "lock/view.h"
 #include "session/user.h"
 
@@ -221,11 +222,13 @@ static void keep_longest(struct longest *l, const struct request *r)
 static void look_for_wait(struct session *s, void *arg)
 {
     struct longest *l = arg;
-    const struct request *r = session_waiting(s);
+    const struct request *r = NULL;
 
     l->looked_at++;
-    if (r)
+    for (int n = 0; n <= l->max && (r = session_waiting(s, r)) != NULL; n++) {
         keep_longest(l, r);
+        l->looked_at++;
+    }
 }
 
 static void write_wait(struct resp_writer *w, const struct request *r, int64_t now_ms)
@@ -264,6 +267,56 @@ void cmd_lock_waiting(struct cmd_call *c)
         write_wait(w, l.rows[i], c->now_ms);
 }
 
+/* ---- CONTENDED ---- */
+
+enum { CONTENDED_LOOK = 20000 /* instructions for each lock that is shown */ };
+
+static void write_groups(struct resp_writer *w, const struct view_group *groups, int n)
+{
+    resp_array(w, (size_t)n);
+    for (int i = 0; i < n; i++) {
+        resp_map(w, 3);
+        resp_pair_str(w, "client", groups[i].client ? groups[i].client : "");
+        resp_pair_str(w, "kind", lock_kind_name(groups[i].kind));
+        resp_pair_int(w, "count", groups[i].n);
+    }
+}
+
+static void write_contended(struct resp_writer *w, const struct view_lock *l)
+{
+    resp_map(w, 8);
+    resp_str(w, "lock");
+    resp_bulk(w, l->name, l->name_len);
+    resp_pair_int(w, "waiting", l->n_waiters);
+    resp_pair_int(w, "waited_ms", l->waited_ms);
+    resp_str(w, "waiters");
+    write_groups(w, l->waiters, l->n_waiter_groups);
+    resp_pair_int(w, "holding", l->n_holders);
+    resp_pair_int(w, "held_ms", l->held_ms);
+    resp_pair_int(w, "remaining_ms", l->left_ms);
+    resp_str(w, "holders");
+    write_groups(w, l->holders, l->n_holder_groups);
+}
+
+void cmd_lock_contended(struct cmd_call *c)
+{
+    struct view_lock seen[VIEW_CONTENDED_MAX];
+    int64_t max = WAITING_USUAL;
+
+    if (c->argc != 1 &&
+        (c->argc != 3 || !cmd_word_is(&c->argv[1], "COUNT") ||
+         util_parse_int(c->argv[2].ptr, c->argv[2].len, 1, VIEW_CONTENDED_MAX, &max) != 0)) {
+        cmd_reply_error(c, "ERR syntax error: CONTENDED [COUNT 1..%d]", VIEW_CONTENDED_MAX);
+        return;
+    }
+    int n = view_contended(cmd_hooks()->broker, c->now_ms, seen, (int)max);
+    cmd_charge((int64_t)n * CONTENDED_LOOK);
+    struct resp_writer *w = cmd_reply(c);
+    resp_array(w, (size_t)n);
+    for (int i = 0; i < n; i++)
+        write_contended(w, &seen[i]);
+}
+
 /* ---- MASTERS ---- */
 
 /* Says whether this broker asks that master for new locks now. */
@@ -279,10 +332,11 @@ static void write_master(struct resp_writer *w, const struct broker *b,
 {
     const struct master_status *m = seen->status;
 
-    resp_map(w, 14 + (sentinels != NULL));
+    resp_map(w, 15 + (sentinels != NULL));
     resp_pair_str(w, "name", m->name);
     resp_pair_str(w, "address", m->address);
     resp_pair_str(w, "state", master_status_name(m));
+    resp_pair_int(w, "since_ms", seen->since_ms);
     resp_pair_str(w, "new_locks", new_locks(b, seen));
     resp_pair_int(w, "quarantine_left_ms", m->quarantine_left_ms);
     resp_pair_str(w, "missing", m->roll_missing);

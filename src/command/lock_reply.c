@@ -21,9 +21,21 @@ static int64_t promised_ms(const struct lock_request *r, const struct hold_ref *
     return ref->released_by == r->base.session->id ? r->deadline_ms : 0;
 }
 
+int64_t cmd_lock_promised_ms(const struct lock_request *r)
+{
+    int64_t until_ms = INT64_MAX;
+    if (r->result == RESULT_GRANTED)
+        return promised_ms(r, &r->hold);
+    for (int i = 0; i < multilock_count(r->multilock); i++) {
+        int64_t one_ms = promised_ms(r, multilock_hold(r->multilock, i));
+        until_ms = one_ms < until_ms ? one_ms : until_ms;
+    }
+    return until_ms;
+}
+
 static void write_granted(struct lock_request *r, struct resp_writer *w, int64_t now_ms)
 {
-    int64_t until_ms = promised_ms(r, &r->hold);
+    int64_t until_ms = cmd_lock_promised_ms(r);
     if (until_ms > now_ms) {
         resp_array(w, 2);
         resp_int(w, r->token);
@@ -40,11 +52,7 @@ static void write_granted(struct lock_request *r, struct resp_writer *w, int64_t
 static void write_many(struct lock_request *r, struct resp_writer *w, int64_t now_ms)
 {
     int n = multilock_count(r->multilock);
-    int64_t until_ms = INT64_MAX;
-    for (int i = 0; i < n; i++) {
-        int64_t one_ms = promised_ms(r, multilock_hold(r->multilock, i));
-        until_ms = one_ms < until_ms ? one_ms : until_ms;
-    }
+    int64_t until_ms = cmd_lock_promised_ms(r);
     if (until_ms <= now_ms) {
         r->untold = true;
         resp_null_array(w);
@@ -108,9 +116,6 @@ static void write_holder(const struct lock_info_holder *h, struct resp_writer *w
         resp_str(w, "elsewhere");
 }
 
-static const char *const kinds[LOCK_KINDS] = {
-    [LOCK_EXCLUSIVE] = "exclusive", [LOCK_SHARED] = "shared", [LOCK_LIMIT] = "limit"};
-
 static void write_waiter(const struct lock_info_waiter *waiter, struct resp_writer *w)
 {
     resp_map(w, 5);
@@ -118,7 +123,7 @@ static void write_waiter(const struct lock_info_waiter *waiter, struct resp_writ
     resp_bulk(w, waiter->owner->text, waiter->owner->len);
     resp_pair_int(w, "connection", (int64_t)waiter->session_id);
     resp_pair_int(w, "waited_ms", waiter->waited_ms);
-    resp_pair_str(w, "kind", kinds[waiter->want.kind]);
+    resp_pair_str(w, "kind", lock_kind_name(waiter->want.kind));
     resp_str(w, "fair");
     resp_bool(w, waiter->fair);
 }
@@ -145,7 +150,7 @@ static void write_kind(const struct lock_info *info, struct resp_writer *w)
     else if (info->n_listed > 0 && is_drop_in(&info->listed[0]))
         resp_str(w, "drop-in");
     else
-        resp_str(w, kinds[info->part.kind]);
+        resp_str(w, lock_kind_name(info->part.kind));
 }
 
 static void write_lock_info(const struct lock_request *r, struct resp_writer *w, int64_t now_ms)
@@ -214,6 +219,8 @@ static void on_abandon(struct request *base, int64_t now_ms)
 static void on_free(struct request *base)
 {
     struct lock_request *r = (struct lock_request *)base;
+    bool is_granted = r->result == RESULT_GRANTED || r->result == RESULT_MANY;
+    r->untold |= r->async && is_granted && !r->told; /* it was cancelled, or its connection ended */
     if (r->untold) {
         broker_untold(r->broker, r);
         return;
@@ -223,4 +230,4 @@ static void on_free(struct request *base)
     lock_request_free(r);
 }
 
-const struct request_type cmd_lock_request_type = {on_write, on_abandon, on_free};
+const struct request_type cmd_lock_request_type = {on_write, on_abandon, on_free, cmd_async_push};

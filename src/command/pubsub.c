@@ -128,8 +128,8 @@ static void free_subscribing(struct request *r)
     free(s);
 }
 
-static const struct request_type subscribing_type = {write_answers, abandon_subscribing,
-                                                     free_subscribing};
+static const struct request_type subscribing_type = {
+    .write = write_answers, .abandon = abandon_subscribing, .free = free_subscribing};
 
 static void on_heard(struct messages_wait *wait, int64_t now_ms)
 {

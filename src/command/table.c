@@ -161,12 +161,17 @@ static const struct cmd table[] = {
     CMD_ROW_SUBS("ACL", NULL, -2, CMD_ADMIN, "Shows users and what they may do.", acl_subs),
     CMD_ROW("AUTH", cmd_conn_auth, -2, CMD_CONNECTION | CMD_SECRET | CMD_ANYBODY,
             "Proves who the client is.", "[username] password"),
+    CMD_ROW("CANCEL", cmd_async_cancel, 2, CMD_CONNECTION,
+            "Ends the wait of a LOCK ASYNC of this connection; answers 1, or 0 when it has ended.",
+            "tag"),
     CMD_ROW_SUBS("CLIENT", NULL, -2, CMD_CONNECTION, "Shows and manages connections.", client_subs),
     CMD_ROW("CLUSTER", cmd_admin_cluster, -2, CMD_CONNECTION,
             "Always an error: this is no cluster.", "subcommand [arg ...]"),
     CMD_ROW_SUBS("COMMAND", cmd_docs_command, -1, CMD_CONNECTION, "Describes the commands.",
                  command_subs),
     CMD_ROW_SUBS("CONFIG", NULL, -2, CMD_ADMIN, "Shows and changes options.", config_subs),
+    CMD_ROW("CONTENDED", cmd_lock_contended, -1, CMD_INSPECT | CMD_ALL_NAMES,
+            "Lists the locks for which most requests wait here, and who waits.", "[COUNT n]"),
     CMD_ROW("DBSIZE", cmd_lock_count, 1, CMD_INSPECT,
             "Counts the locks that clients of this broker hold or wait for.", ""),
     CMD_ROW_KEY(
@@ -226,7 +231,7 @@ static const struct cmd table[] = {
         "LOCK", VERB_LOCK, -2, CMD_LOCK,
         "Takes a lock; answers its fencing token and for how many ms it is valid, or nil.",
         "name [OWNER id] [WAIT ms] [LEASE ms] [MAXHOLD ms] [SHARED | LIMIT n] [TELL] [FAIR] "
-        "[ID text]"),
+        "[ID text] [ASYNC tag]"),
     CMD_ROW_LOCK("LOCKINFO", VERB_INFO, 2, CMD_INSPECT,
                  "Shows who holds a lock and who waits for it.", "name"),
     CMD_ROW("LOCKS", cmd_lock_list, -1, CMD_INSPECT,
@@ -243,7 +248,7 @@ static const struct cmd table[] = {
         "Takes several locks, all or none; answers their tokens and for how many ms they are "
         "valid.",
         "numnames name [name ...] [OWNER id] [WAIT ms] [LEASE ms] [MAXHOLD ms] "
-        "[SHARED | LIMIT n] [TELL] [ID text]"),
+        "[SHARED | LIMIT n] [TELL] [ID text] [ASYNC tag]"),
     CMD_ROW("MONITOR", cmd_trace_monitor, 1, CMD_ADMIN | CMD_BARRIER,
             "Shows every command as it comes.", ""),
     CMD_ROW("MULTI", cmd_multi_multi, 1, CMD_CONNECTION | CMD_MULTI_OK,

@@ -173,6 +173,8 @@ static int parse_url(char *url, struct conf_master *m, struct conf_error *err)
     rest += 3;
     is_unix = strcmp(url, "unix") == 0;
     m->tls = strcmp(url, "rediss") == 0;
+    if (strcmp(url, "cluster") == 0)
+        return conf_refuse(err, "a Redis Cluster is not served: name servers of their own");
     if (!is_unix && !m->tls && strcmp(url, "redis") != 0)
         return conf_refuse(err, "is neither a redis://, a rediss:// nor a unix:// address");
     if (parse_login(&rest, m, err) != 0)

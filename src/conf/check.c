@@ -110,7 +110,11 @@ static void check_brokers(struct check *check)
 static void check_peers(struct check *check)
 {
     const struct conf *c = check->conf;
+    struct conf_address own[CONF_PEERS_MAX];
 
+    if (conf_addresses(c->announce, own) > 0 && own[0].tls)
+        say_finding(check, FAIL, line_of(check, "announce", NULL),
+                    "announce: is told to clients as it stands here, so without tls://");
     if (c->peers == NULL)
         return;
     if (c->announce == NULL)

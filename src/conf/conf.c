@@ -73,6 +73,14 @@ static int option_set(struct conf *conf, const struct conf_option *opt, const ch
     return 0;
 }
 
+/* Writes its name as CONFIG SET takes it: "lease", "http.listen". */
+static void option_name(const struct conf_option *opt, char *out, size_t size)
+{
+    bool bare = strcmp(opt->section, "holdfast") == 0;
+
+    snprintf(out, size, "%s%s%s", bare ? "" : opt->section, bare ? "" : ".", opt->key);
+}
+
 int conf_set_at(struct conf *conf, const char *section, const char *key, const char *value,
                 int line, struct conf_error *err)
 {
@@ -81,9 +89,9 @@ int conf_set_at(struct conf *conf, const char *section, const char *key, const c
     char shown[80];
     int rc;
 
+    conf_printable(shown, sizeof(shown), key);
     if (strlen(value) >= CONF_VALUE_MAX)
-        return conf_refuse(err, "%s: the value is longer than %d bytes",
-                           conf_printable(shown, sizeof(shown), key), CONF_VALUE_MAX - 1);
+        return conf_refuse(err, "%s: the value is longer than %d bytes", shown, CONF_VALUE_MAX - 1);
     if (section != NULL && strcmp(section, CONF_MASTERS_SECTION) == 0) {
         rc = conf_master_set(conf, key, value, line, &why);
     } else if (section != NULL && strcmp(section, CONF_USERS_SECTION) == 0) {
@@ -94,11 +102,12 @@ int conf_set_at(struct conf *conf, const char *section, const char *key, const c
             conf_option_unknown(section, key, err);
             return -1;
         }
+        option_name(opt, shown, sizeof(shown));
         rc = option_set(conf, opt, value, line, &why);
     }
     if (rc == 0)
         return 0;
-    return conf_refuse(err, "%s: %.400s", conf_printable(shown, sizeof(shown), key), why.text);
+    return conf_refuse(err, "%s: %.400s", shown, why.text);
 }
 
 /* Cuts "section.key" at the first point; a name without one is a key of any section (NULL). */
@@ -165,13 +174,6 @@ int conf_override(struct conf *conf, const char *assignment, struct conf_error *
 bool conf_is_default(const struct conf *conf, const char *section, const char *key)
 {
     return !conf->given[conf_option_index(conf_option_find(section, key))];
-}
-
-static void option_name(const struct conf_option *opt, char *out, size_t size)
-{
-    bool bare = strcmp(opt->section, "holdfast") == 0;
-
-    snprintf(out, size, "%s%s%s", bare ? "" : opt->section, bare ? "" : ".", opt->key);
 }
 
 static bool matches_any(const struct glob *const *globs, size_t n, const char *name)

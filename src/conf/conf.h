@@ -174,6 +174,7 @@ struct conf {
     int log;          /* enum conf_log */
     int log_facility; /* LOG_DAEMON... of <syslog.h> */
     /* [limits] */
+    int64_t max_async_per_client; /* requests with a tag */
     int64_t max_master_reply;
     int64_t max_master_inflight;
     /* [drop_in] */
@@ -186,6 +187,7 @@ struct conf {
     char *tls_certificate;
     char *tls_key;
     char *tls_ca;
+    char *tls_peer_ca;
     int tls_clients; /* enum conf_tls_clients */
     int64_t tls_expiry_warning_ms;
     /* [masters], in the order of the file */
@@ -340,6 +342,7 @@ bool conf_lists_name(const char *list, const char *name, size_t len);
 
 struct conf_address {
     char host[CONF_HOST_MAX + 1]; /* a name or an address without brackets */
+    bool tls;                     /* tls:// stands before it */
     int port;
 };
 /* Reads `announce` or `peers`, which may be NULL. Returns how many addresses there are. */

@@ -30,14 +30,21 @@ bool conf_lists_name(const char *list, const char *name, size_t len)
     return false;
 }
 
-/* Reads host:port or [v6]:port of this length. */
+/* Reads host:port or [v6]:port of this length, behind tls:// or not. */
 static int parse_address(const char *text, size_t len, struct conf_address *out)
 {
-    const char *colon = memrchr(text, ':', len);
+    static const char prefix[] = "tls://";
+    const size_t prefix_len = sizeof prefix - 1;
     unsigned char v6[sizeof(struct in6_addr)];
     size_t host_len;
     int64_t port;
 
+    out->tls = len > prefix_len && memcmp(text, prefix, prefix_len) == 0;
+    if (out->tls) {
+        text += prefix_len;
+        len -= prefix_len;
+    }
+    const char *colon = memrchr(text, ':', len);
     if (colon == NULL ||
         util_parse_int(colon + 1, len - (size_t)(colon + 1 - text), 1, 65535, &port) != 0)
         return -1;
@@ -79,12 +86,17 @@ static int parse_addresses(const char *text, int64_t max, struct conf_address *o
         if (n == max)
             return conf_refuse(err, "must be %d address%s at most", (int)max, max > 1 ? "es" : "");
         if (parse_address(p, len, &out[n]) != 0)
-            return conf_refuse(err, "must be host:port or [IPv6 address]:port, or none");
+            return conf_refuse(
+                err, "must be host:port, [IPv6 address]:port, or tls:// and one of these, or none");
         if (is_there(out, n, &out[n]))
             return conf_refuse(err, "names an address twice");
         n++;
     }
-    return n > 0 ? n : conf_refuse(err, "must be host:port or [IPv6 address]:port, or none");
+    return n > 0
+               ? n
+               : conf_refuse(
+                     err,
+                     "must be host:port, [IPv6 address]:port, or tls:// and one of these, or none");
 }
 
 int conf_addresses_check(const char *text, int64_t max, struct conf_error *err)

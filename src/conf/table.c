@@ -151,6 +151,8 @@ static const struct conf_option options[] = {
         10 * MILLION, LIVE, "requests that may wait for one name")
     CONF_ROW(limits, max_waiters, INT, lock.max_waiters, "1000000", 0, 100 * MILLION, LIVE,
         "requests that may wait in all")
+    CONF_ROW(limits, max_async_per_client, INT, max_async_per_client, "20000", 0, 10 * MILLION, LIVE,
+        "requests with ASYNC of one connection that have not ended")
     CONF_ROW(limits, max_pending_requests, INT, client.max_pending_requests, "1024", 1, MILLION,
         LIVE, "unanswered requests of one connection before the broker stops reading from it")
     CONF_ROW(limits, max_request_args, INT, client.max_request_args, "128", 80, 1024, LIVE,
@@ -186,6 +188,8 @@ static const struct conf_option options[] = {
         "key of the certificate; none: it is in the same file")
     CONF_ROW(tls, ca, PATH, tls_ca, "none", 0, 0, LIVE,
         "who may sign the certificates of clients")
+    CONF_ROW(tls, peer_ca, PATH, tls_peer_ca, "none", 0, 0, LIVE,
+        "who may sign the certificates of peers with tls://; none: whom the system believes")
     CONF_NAMED(tls, client_certificates, ENUM, tls_clients, "off", 0, 0, LIVE,
         tls_clients_names, "whether clients have to show a certificate")
     CONF_ROW(tls, expiry_warning, DURATION, tls_expiry_warning_ms, "14d", 0, 365 * DAY, LIVE,

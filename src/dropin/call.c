@@ -14,6 +14,7 @@
 #include "dropin/probe.h"
 #include "lock/broker.h"
 #include "lock/locktab.h"
+#include "redis/args.h"
 #include "session/user.h"
 
 enum { CAGE_BODIES = 500, SPARES_MAX = 256, SPARE_BYTES = 512 };
@@ -111,16 +112,11 @@ static void doubt_call(void *call)
 
 void dropin_called(struct dropin *d, const char *text, size_t len)
 {
-    static const char prefix[] = "holdfast:{";
-    const char *space = memchr(text, ' ', len);
-    if (!space)
+    const char *space = memchr(text, ' ', len), *bytes;
+    size_t name_len;
+    if (!space || !args_name_of_key(space + 1, len - (size_t)(space + 1 - text), &bytes, &name_len))
         return;
-    const char *key = space + 1;
-    size_t key_len = len - (size_t)(key - text);
-    if (key_len < sizeof prefix + 1 || memcmp(key, prefix, sizeof prefix - 1) != 0)
-        return;
-    const struct locktab_name name =
-        locktab_name(key + sizeof prefix - 1, key_len - sizeof prefix); /* less the closing brace */
+    const struct locktab_name name = locktab_name(bytes, name_len);
     struct spot *s = spot_find(d->broker, &name);
     if (s) {
         turns_each(s, doubt_call);

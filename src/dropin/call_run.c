@@ -55,6 +55,7 @@ static void fill_item(struct dropin_call *c, int i)
     item->len = buf_len(&name->text);
     item->lease_ms = name->lease_ms;
     item->wants_time = name->read_time;
+    item->keeps_time = name->keeps_time;
     c->item_slot[c->n_items++] = (uint8_t)i;
 }
 

@@ -89,6 +89,7 @@ void call_watch_join(struct dropin_call *c)
             snprintf(job->error, sizeof job->error,
                      "ERR EXEC in another database than that of WATCH");
     }
+    job_check_slots(job);
 }
 
 void call_watch_bind(struct dropin_call *c)

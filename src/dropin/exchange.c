@@ -37,6 +37,7 @@ static void begin_part(struct exchange *x, struct exchange_part *p,
     p->guess_is_own = p->guess.op[0] && broker_has_op(b, p->guess.op);
     p->what = (uint8_t)item->what;
     p->wants_time = item->wants_time && item->what == EXCHANGE_LOOK;
+    p->keeps_time = item->keeps_time;
     p->lease_ms = item->lease_ms;
     p->fence = item->guess->fence;
     p->text = truth_text_new(item->text, item->len);
@@ -389,8 +390,10 @@ void exchange_start(struct broker *b, struct exchange_item *items, int n, exchan
         begin_part(x, &x->parts[i], &items[i]);
         (void)rounds_resend(&b->rounds, items[i].lock->name, items[i].lock->name_len, now_ms);
     }
-    if (n > 1)
-        round_together(&b->rounds, SCRIPT_EXCHANGE, n, now_ms);
+    if (n > 1) /* all of one partition: see job_check_slots() */
+        round_together(&b->rounds,
+                       rounds_first(&b->rounds, items[0].lock->name, items[0].lock->name_len),
+                       SCRIPT_EXCHANGE, n, now_ms);
     for (int i = 0; i < n; i++) {
         struct round *r = exchange_ask(&x->parts[i], on_exchange_asked, now_ms);
         x->parts[i].round = r;

@@ -62,6 +62,8 @@ struct exchange_item {
     const char *text; /* IN_PLACE, NEW: the new state */
     size_t len;
     int64_t lease_ms; /* IN_PLACE, NEW */
+    bool keeps_time;  /* IN_PLACE: each master keeps the time to live that it has, of which
+                       * lease_ms is what is known */
     bool wants_time;  /* LOOK: a majority must say the time to live anew */
     /* ---- what it is told: read in on_end ---- */
     struct truth truth; /* CONFIRMED: what stands there now; REFUSED: what a majority says */

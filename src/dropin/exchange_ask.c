@@ -55,8 +55,9 @@ static struct args *begin_exchange_args(const struct exchange_part *p, int64_t n
 {
     struct rounds *r = &p->exchange->broker->rounds;
     struct args *it = args_begin(p->lock->name, p->lock->name_len);
-    it->floor = rounds_floor(r, now_ms);
     it->bucket = rounds_bucket(r, p->lock->name, p->lock->name_len);
+    if (p->what == EXCHANGE_NEW || it->bucket >= 0)
+        it->floor = rounds_floor(r, now_ms);
     return it;
 }
 
@@ -167,7 +168,7 @@ static void write_usual_wish(const struct exchange_part *p, const char *lease)
     }
     if (p->what == EXCHANGE_IN_PLACE) {
         put_text(&wish, "lease=");
-        put_text(&wish, lease);
+        put_text(&wish, p->keeps_time ? "0" : lease);
         put_text(&wish, " ");
     } else if (p->wants_time) {
         put_text(&wish, "t ");
@@ -185,11 +186,11 @@ static void write_wish(const struct exchange_part *p, const char *lease)
         write_usual_wish(p, lease);
         return;
     }
-    buf_printf(&wish,
-               "expect=%s lease=%" PRId64 " token=%s tomb=%" PRId64
-               " by=%s as=vote seq=- time=%s group=",
-               expected(p), p->lease_ms, p->what == EXCHANGE_NEW ? "new" : "kept",
-               exchange_tomb_ms(p), p->op, p->wants_time ? "t" : "-");
+    buf_printf(
+        &wish,
+        "expect=%s lease=%" PRId64 " token=%s tomb=%" PRId64 " by=%s as=vote seq=- time=%s group=",
+        expected(p), p->keeps_time ? 0 : p->lease_ms, p->what == EXCHANGE_NEW ? "new" : "kept",
+        exchange_tomb_ms(p), p->op, p->wants_time ? "t" : "-");
     if (x->n > 1)
         buf_printf(&wish, "%s.%" PRIu64 "/%d", x->broker->id, x->number, x->n);
     else
@@ -247,7 +248,8 @@ static int64_t ends_there_ms(const struct exchange_part *p, int i, int64_t expir
 {
     enum { CLOCK_ERROR_MS = 2 };
     struct rounds *r = &p->exchange->broker->rounds;
-    return rounds_master_ms(r, i, expires_ms, now_ms) + CLOCK_ERROR_MS;
+    int first = rounds_first(r, p->lock->name, p->lock->name_len);
+    return rounds_master_ms(r, first + i, expires_ms, now_ms) + CLOCK_ERROR_MS;
 }
 
 /* Asks master i to put back what was guessed, for as long as it would have lived. What it put there
@@ -258,7 +260,7 @@ static void put_back(struct exchange_part *p, int i, int64_t now_ms)
     it->undoes = true;
     const struct truth *old = &p->guess;
     char version[VERSION_MAX], fence[NUMBER_MAX], lease[NUMBER_MAX];
-    int64_t left_ms = old->expires_ms - now_ms;
+    int64_t left_ms = truth_over_ms(old) - now_ms;
     int64_t kept_ms = left_ms > p->lease_ms ? left_ms : p->lease_ms;
     if (left_ms > 0) {
         write_version(version, old->token, old->number, old->birth);
@@ -273,7 +275,7 @@ static void put_back(struct exchange_part *p, int i, int64_t now_ms)
     buf_printf(&wish,
                "expect=%s lease=%" PRId64 " token=kept tomb=0 by=%s as=back seq=- time=- group=-",
                p->what == EXCHANGE_END ? "free" : p->op,
-               ends_there_ms(p, i, old->expires_ms, now_ms), p->op);
+               ends_there_ms(p, i, truth_over_ms(old), now_ms), p->op);
     add_text(it, &hold);
     add_text(it, &wish);
     round_owe(&p->exchange->broker->rounds, i, SCRIPT_EXCHANGE, it, kept_ms, now_ms);
@@ -281,7 +283,7 @@ static void put_back(struct exchange_part *p, int i, int64_t now_ms)
 
 void exchange_undo(struct exchange_part *p, bool pursues, int64_t now_ms)
 {
-    int64_t left_ms = p->guess.expires_ms - now_ms;
+    int64_t left_ms = truth_over_ms(&p->guess) - now_ms;
     bool is_lone_end = p->what == EXCHANGE_END && p->exchange->n == 1;
     if (p->what == EXCHANGE_LOOK || exchange_count_may_have_done(p) == 0)
         return;

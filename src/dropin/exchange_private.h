@@ -30,7 +30,7 @@ struct exchange_part {
     struct lock *lock;
     struct truth guess;
     uint8_t what; /* enum exchange_what */
-    bool wants_time;
+    bool wants_time, keeps_time;
     bool guess_is_own; /* this broker has made its last change */
     bool won, agreed;  /* its first round: by a majority; which gave one token */
     bool doubted;      /* exchange_doubt(), since the last round of commit was sent */

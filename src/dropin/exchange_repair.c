@@ -160,10 +160,11 @@ static void on_repaired(struct exchange_item *items, int n, enum exchange_end en
 static bool can_be_reached(const struct repair *e, int64_t now_ms)
 {
     const struct rounds *r = &e->broker->rounds;
+    int first = rounds_first(r, e->key + sizeof e->broker, e->name_len);
     for (int i = 0; i < r->n && !r->closed; i++) {
         if (!(e->lacking >> i & 1))
             continue;
-        const struct master_status *s = master_status(r->masters[i], now_ms);
+        const struct master_status *s = master_status(r->masters[first + i], now_ms);
         if ((s->state == MASTER_ACTIVE && !s->stalled) || s->state == MASTER_QUARANTINE)
             return true;
     }
@@ -182,6 +183,7 @@ static void ask_again(struct repair *e, int64_t now_ms)
                                      .text = truth_bytes(&e->truth),
                                      .len = truth_len(&e->truth),
                                      .lease_ms = e->truth.expires_ms - now_ms,
+                                     .keeps_time = true,
                                      .truth = told};
     e->asks = true;
     exchange_start(b, &e->item, 1, on_repaired, e, now_ms);

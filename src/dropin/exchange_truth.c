@@ -196,6 +196,13 @@ static int64_t expires_ms(const struct exchange_part *p, int i)
     return is_told ? p->exchange->sent_ms + said->left_ms : p->guess.expires_ms;
 }
 
+/* Returns how much later than by the time that was told, and counted from when it was asked for, it
+ * may end: what a master has said it had when the question came, which was before now. */
+static int64_t slack_ms(const struct exchange_part *p)
+{
+    return p->exchange->broker->now_ms - p->exchange->sent_ms;
+}
+
 /* Returns until when a majority has `t`, which so many have. */
 static int64_t majority_expires_ms(const struct exchange_part *p, const struct truth *t)
 {
@@ -243,6 +250,8 @@ void exchange_judge(const struct exchange_part *p, struct truth *out)
     const struct truth *t = told_by(p, i), *other;
     truth_copy(out, t);
     out->expires_ms = majority_expires_ms(p, t);
+    if (out->slack_ms < slack_ms(p))
+        out->slack_ms = slack_ms(p);
     for (int j = 0; j < p->exchange->broker->rounds.n; j++) {
         other = told_by(p, j);
         if (other && is_same_truth(t, other) && other->fence > out->fence)
@@ -259,6 +268,8 @@ void exchange_result(const struct exchange_part *p, struct truth *out)
     if (p->what == EXCHANGE_LOOK) {
         truth_copy(out, &p->guess);
         out->expires_ms = majority_expires_ms(p, &p->guess);
+        if (p->wants_time && out->slack_ms < slack_ms(p))
+            out->slack_ms = slack_ms(p);
         return;
     }
     bool is_new = p->what == EXCHANGE_NEW;
@@ -269,6 +280,9 @@ void exchange_result(const struct exchange_part *p, struct truth *out)
     out->number = is_new ? 0 : p->guess.number + 1;
     out->fence = p->fence;
     out->expires_ms = p->exchange->sent_ms + p->lease_ms;
+    out->slack_ms = p->keeps_time ? p->guess.slack_ms : 0;
+    if (out->slack_ms < slack_ms(p))
+        out->slack_ms = slack_ms(p);
     truth_text_unref(out->text);
     out->text = truth_text_ref(p->text);
 }

@@ -10,6 +10,7 @@
 #include "base/util.h"
 #include "dropin/scripts.h"
 #include "lock/lock.h"
+#include "redis/partition.h"
 
 /* ---- words ---- */
 
@@ -145,6 +146,16 @@ static void name_locks(struct job *job, int db)
     }
 }
 
+void job_check_slots(struct job *job)
+{
+    for (int i = 1; i < job->n_names && !job->error[0]; i++) {
+        const struct resp_arg *first = &job->locks[0], *lock = &job->locks[i];
+        if (partition_of(lock->ptr, lock->len) != partition_of(first->ptr, first->len))
+            snprintf(job->error, sizeof job->error,
+                     "CROSSSLOT Keys in request don't hash to the same slot");
+    }
+}
+
 static void job_add_names(struct job *job, const struct resp_arg *names, int n, int step)
 {
     for (int i = 0; i < n && job_add_name(job, names, names) >= 0; i++)
@@ -168,6 +179,7 @@ void job_commands(struct job *job, int db, const struct dropin_command *commands
         job_add_names(job, argv + c->first_key, c->n_keys, c->key_step);
     }
     name_locks(job, db);
+    job_check_slots(job);
 }
 
 void job_script(struct job *job, int db, struct script_body *script, const struct dropin_script *s)
@@ -187,6 +199,7 @@ void job_script(struct job *job, int db, struct script_body *script, const struc
     job->n_args = s->n_args;
     job_add_names(job, job->keys, job->n_keys, 1);
     name_locks(job, db);
+    job_check_slots(job);
 }
 
 void job_watch(struct job *job, int db, const struct resp_arg *names, int n)
@@ -195,6 +208,7 @@ void job_watch(struct job *job, int db, const struct resp_arg *names, int n)
     job->is_watch = true;
     job_add_names(job, fill(&f, names, n), n, 1);
     name_locks(job, db);
+    job_check_slots(job);
 }
 
 void job_fini(struct job *job)

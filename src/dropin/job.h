@@ -67,6 +67,9 @@ void job_watch(struct job *, int db, const struct resp_arg *names, int n);
  * are lent. */
 int job_add_name(struct job *, const struct resp_arg *name, const struct resp_arg *lock);
 void job_too_many(struct job *); /* its error */
+/* Refuses, as Redis does, names that are not all in one partition of a Redis Cluster (partition.h).
+ */
+void job_check_slots(struct job *);
 void job_fini(struct job *);
 /* Ends it, but for memory of up to `room_max` bytes for the words of the next one. */
 void job_clear(struct job *, size_t room_max);

@@ -139,8 +139,9 @@ bool memory_is_sure(const struct memory *m, const struct spot *s, int64_t now_ms
 {
     const struct hold *h = lock_first_hold(s->lock);
     if (h && h->deadline_ms > now_ms)
-        return h->state == HOLD_LOST || broker_has_heard(m->broker, h->seen_ms, now_ms);
-    return knows(s, now_ms) && s->is_held && broker_has_heard(m->broker, s->since_ms, now_ms);
+        return h->state == HOLD_LOST || broker_has_heard(m->broker, s->lock, h->seen_ms, now_ms);
+    return knows(s, now_ms) && s->is_held &&
+           broker_has_heard(m->broker, s->lock, s->since_ms, now_ms);
 }
 
 /* ---- what clients of this broker hold ---- */

@@ -1,7 +1,7 @@
 /*
  * What goes over the masters is "<broker> <number> <length of the channel> <channel><message>".
- * Each master that can be reached carries it, so it comes several times: by broker and number the
- * first one is known.
+ * Each master of the channel's group that can be reached carries it, so it comes several times: by
+ * broker and number the first one is known.
  *
  * Invariant: a wait is in `waits` exactly while its `waits` is set.
  */
@@ -35,7 +35,7 @@ struct messages {
     uint64_t n_sent;
     struct peer *peers;
     bool on;                          /* it is to listen */
-    bool listens[QUORUM_MASTERS_MAX]; /* it does, at these masters */
+    bool listens[ROUNDS_MASTERS_MAX]; /* it does, at these masters */
     int64_t wanted_ms;                /* somebody was subscribed then */
     int64_t deadline_ms;              /* of all waits */
     TAILQ_HEAD(, messages_wait) waits;
@@ -81,7 +81,7 @@ int64_t messages_publish(struct messages *m, const char *channel, size_t channel
     buf_printf(&out, "%s %llu %zu ", m->setup.broker, (unsigned long long)++m->n_sent, channel_len);
     buf_append(&out, channel, channel_len);
     buf_append(&out, text, len);
-    rounds_publish(m->setup.rounds, buf_head(&out), buf_len(&out), now_ms);
+    rounds_publish(m->setup.rounds, channel, channel_len, buf_head(&out), buf_len(&out), now_ms);
     buf_fini(&out);
     return pubsub_publish(channel, channel_len, text, len, now_ms);
 }
@@ -157,12 +157,18 @@ void messages_heard(struct messages *m, const char *text, size_t len, int64_t no
 
 /* ---- listening ---- */
 
+/* In each group a majority of masters tells of messages. */
 static bool is_heard(const struct messages *m)
 {
-    int n = 0;
-    for (int i = 0; i < m->setup.rounds->n; i++)
-        n += m->listens[i];
-    return n >= quorum_need(m->setup.rounds->n);
+    const struct rounds *b = m->setup.rounds;
+    for (int first = 0; first < b->n_all; first += b->n) {
+        int n = 0;
+        for (int i = first; i < first + b->n; i++)
+            n += m->listens[i];
+        if (n < quorum_need(b->n))
+            return false;
+    }
+    return b->n_all > 0;
 }
 
 static void set_on(struct messages *m, bool on)

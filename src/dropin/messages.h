@@ -4,14 +4,14 @@
  *
  *   messages_publish --> listeners here (session/pubsub), at once
  *          |
- *          +--> rounds_publish --> each master --> subscribers of brokers --> messages_heard
+ *          +--> rounds_publish --> its masters --> subscribers of brokers --> messages_heard
  *                                                                     once, by its number -->
  * pubsub
  *
  * A broker listens at the masters only while one of its clients is subscribed to a channel that is
  * not holdfast's own, and a moment longer. A message is lost to a broker when no master carries it
- * from end to end; nothing is kept for who is not there. Messages of one broker come in order while
- * no link to a master fails.
+ * from end to end; nothing is kept for who is not there. Messages of one broker on one channel come
+ * in order while no link to a master fails.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,8 +51,9 @@ void messages_heard(struct messages *, const char *text, size_t len, int64_t now
 /* What is published at master i is told from now on, or is not. */
 void messages_listens(struct messages *, int i, bool listens, int64_t now_ms);
 
-/* Begins to listen, if it does not. True: a majority of masters tells of messages, so that each one
- * comes that is published from now on by who has a majority, or there is nothing to listen to. */
+/* Begins to listen, if it does not. True: a majority of masters, of each group, tells of messages,
+ * so that each one comes that is published from now on by who has a majority, or there is nothing
+ * to listen to. */
 bool messages_want(struct messages *, int64_t now_ms);
 /* It is wanted, in vain so far: on_ready will run when it is so, or in the first messages_look()
  * after request_timeout. */

@@ -291,6 +291,7 @@ static int judge_write(struct running *r, int i)
     bool is_kept = was_there && state_is_kept(truth_bytes(t), truth_len(t), buf_head(&name->text),
                                               buf_len(&name->text));
     name->what = is_kept ? EXCHANGE_IN_PLACE : EXCHANGE_NEW;
+    name->keeps_time = is_kept && !r->tools->keys.seen[i].wrote_time;
     name->lease_ms = lease_of(r, i, &found);
     return 0;
 }

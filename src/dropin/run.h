@@ -18,6 +18,7 @@ struct cage;
 struct run_name {
     bool touched;    /* the reply may depend on what stands there */
     bool read_time;  /* also on when that ends */
+    bool keeps_time; /* IN_PLACE: it ends when it would have */
     uint8_t what;    /* enum exchange_what */
     struct buf text; /* IN_PLACE, NEW: what is to stand there */
     int64_t lease_ms;

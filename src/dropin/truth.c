@@ -42,7 +42,7 @@ void truth_set(struct truth *t, enum truth_kind kind)
     truth_text_unref(t->text);
     t->kind = (uint8_t)kind;
     t->op[0] = t->birth[0] = '\0';
-    t->token = t->number = t->fence = t->expires_ms = 0;
+    t->token = t->number = t->fence = t->expires_ms = t->slack_ms = 0;
     t->text = NULL;
 }
 

@@ -30,6 +30,7 @@ struct truth {
     char birth[DROPIN_OP_MAX + 1]; /* the operation that took it: no other hold has it */
     int64_t fence;                 /* its fencing token */
     int64_t expires_ms;            /* by our clock (BOOTTIME): the least that a majority says */
+    int64_t slack_ms;              /* by so much later, at most, it is over */
     struct truth_text *text;       /* any bytes, one reference; NULL: none */
 };
 
@@ -44,6 +45,12 @@ void truth_copy(struct truth *to, const struct truth *from);
 void truth_set(struct truth *, enum truth_kind);
 void truth_set_text(struct truth *, const char *bytes, size_t len);
 void truth_fini(struct truth *);
+
+/* Returns when it is over on all masters that have it. */
+static inline int64_t truth_over_ms(const struct truth *t)
+{
+    return t->expires_ms + t->slack_ms;
+}
 
 static inline const char *truth_bytes(const struct truth *t)
 {

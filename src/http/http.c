@@ -6,6 +6,7 @@
 
 #include <event2/buffer.h>
 #include <event2/http.h>
+#include <event2/keyvalq_struct.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,11 +16,19 @@
 #include "http/private.h"
 #include "stats/stats.h"
 
-enum { SILENCE_S = 5 /* evhttp ends a connection after this time without a byte */ };
+enum {
+    SILENCE_S = 5, /* evhttp ends a connection after this time without a byte */
+    FIND_MAX = 256 /* bytes of what is looked for */
+};
 
 static const char policy[] =
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/* What the curves are made from, as it was a second ago. */
+struct counted {
+    uint64_t granted, commands, refused, timed_out, errors;
+};
 
 struct http {
     struct evhttp *evhttp;
@@ -27,7 +36,7 @@ struct http {
     struct http_hooks hooks;
     struct http_sample samples[HTTP_SAMPLES]; /* a ring; number n stands in [n % HTTP_SAMPLES] */
     uint64_t n_samples;                       /* the number of the next */
-    uint64_t last_granted, last_commands;
+    struct counted last;
 };
 
 /* ---- answers ---- */
@@ -94,6 +103,41 @@ static void answer_status(struct answer *a)
     free(view);
 }
 
+/* Takes cursor=N and find=TEXT from the query; false: there is no text, or it is too long. */
+static bool read_search(const char *query, struct evkeyvalq *words, struct http_search *search)
+{
+    const char *cursor;
+    int64_t n = 0;
+
+    if (!query || evhttp_parse_query_str(query, words) != 0)
+        return false;
+    search->text = evhttp_find_header(words, "find");
+    cursor = evhttp_find_header(words, "cursor");
+    if (cursor && util_parse_int(cursor, strlen(cursor), 0, INT64_MAX, &n) != 0)
+        return false;
+    search->cursor = (uint64_t)n;
+    return search->text && search->text[0] && strlen(search->text) <= FIND_MAX;
+}
+
+static void answer_locks(struct answer *a)
+{
+    struct http_search *search = util_alloc(sizeof *search);
+    struct evkeyvalq words;
+
+    TAILQ_INIT(&words);
+    if (read_search(a->query, &words, search)) {
+        a->type = "application/json";
+        a->http->hooks.search(a->http->hooks.arg, search);
+        http_found(&a->body, search);
+    } else {
+        a->status = 400;
+        buf_printf(&a->body, "say what to look for: locks.json?find=TEXT, of %d bytes at most\n",
+                   FIND_MAX);
+    }
+    evhttp_clear_headers(&words);
+    free(search);
+}
+
 static const struct route {
     const char *path;
     void (*make)(struct answer *);
@@ -105,6 +149,7 @@ static const struct route {
     {"/style.css", NULL, "text/css; charset=utf-8", http_style_css, false},
     {"/page.js", NULL, "text/javascript; charset=utf-8", http_page_js, false},
     {"/status.json", answer_status, "application/json", NULL, true},
+    {"/locks.json", answer_locks, NULL, NULL, true},
     {"/metrics", answer_metrics, "text/plain; version=0.0.4; charset=utf-8", NULL, false},
     {"/livez", answer_livez, NULL, NULL, false},
     {"/readyz", answer_readyz, NULL, NULL, false},
@@ -194,13 +239,21 @@ static void on_request(struct evhttp_request *req, void *arg)
 
 /* ---- the curves ---- */
 
-/* Returns how much a counter has grown since the last call; CONFIG RESETSTAT begins at 0 again. */
-static uint32_t count_since(uint64_t *last, uint64_t now)
+/* Returns how much a counter has grown; CONFIG RESETSTAT begins at 0 again. */
+static uint32_t grown(uint64_t last, uint64_t now)
 {
-    uint64_t more = now >= *last ? now - *last : now;
+    uint64_t more = now >= last ? now - last : now;
 
-    *last = now;
     return more < UINT32_MAX ? (uint32_t)more : UINT32_MAX;
+}
+
+static struct counted count_all(void)
+{
+    return (struct counted){.granted = stats.acquires_granted,
+                            .commands = stats.total_commands_processed,
+                            .refused = stats.acquires_busy,
+                            .timed_out = stats.acquires_timeout,
+                            .errors = stats_error_count()};
 }
 
 void http_second(struct http *h)
@@ -208,8 +261,13 @@ void http_second(struct http *h)
     if (!h)
         return;
     struct http_sample *s = &h->samples[h->n_samples++ % HTTP_SAMPLES];
-    s->granted = count_since(&h->last_granted, stats.acquires_granted);
-    s->commands = count_since(&h->last_commands, stats.total_commands_processed);
+    struct counted now = count_all(), *last = &h->last;
+    s->granted = grown(last->granted, now.granted);
+    s->commands = grown(last->commands, now.commands);
+    s->refused = grown(last->refused, now.refused);
+    s->timed_out = grown(last->timed_out, now.timed_out);
+    s->errors = grown(last->errors, now.errors);
+    *last = now;
     h->hooks.levels(h->hooks.arg, &s->held, &s->waiting);
 }
 
@@ -220,8 +278,7 @@ struct http *http_new(struct event_base *base, const struct http_hooks *hooks)
     struct http *h = util_alloc(sizeof *h);
 
     h->hooks = *hooks;
-    h->last_granted = stats.acquires_granted;
-    h->last_commands = stats.total_commands_processed;
+    h->last = count_all();
     h->evhttp = evhttp_new(base);
     if (!h->evhttp)
         util_die("cannot make an HTTP server");

@@ -8,6 +8,7 @@
  *   /                      the status page, for hosts of ours only (host.c)
  *   /style.css /page.js    how it looks, and what fills it
  *   /status.json           ... from this, for hosts of ours only
+ *   /locks.json?find=TEXT  some of the locks with such names, and a cursor to go on from; likewise
  *
  * GET and HEAD only; nothing can be changed from here. One request a connection, and every
  * connection ends after HTTP_CONN_MS whatever it does.
@@ -41,6 +42,8 @@ struct http_hooks {
     const char *(*hosts)(void *arg);
     /* Fills all but the samples. */
     void (*view)(void *arg, struct http_view *);
+    /* Looks for locks, within a bound of time: goes on from the cursor, and sets it anew. */
+    void (*search)(void *arg, struct http_search *);
 };
 
 /* Makes one that listens nowhere; hooks are copied. */

@@ -4,7 +4,9 @@
  */
 #include "http/status.h"
 
+#include <inttypes.h>
 #include <jansson.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,8 +14,10 @@
 #include "base/utf8.h"
 #include "base/util.h"
 #include "dropin/state.h"
+#include "lock/lock.h"
 #include "stats/gauges.h"
 #include "stats/lostlog.h"
+#include "stats/recent.h"
 #include "stats/stats.h"
 
 enum { NAME_SHOWN = 96 };
@@ -73,6 +77,8 @@ static json_t *all_masters_json(const struct stats_gauges *g)
                                json_pack("{s:o, s:o, s:o}", "missing", shown_text(m->missing),
                                          "signed", shown_text(m->signed_by), "unsigned_why",
                                          shown_text(m->unsigned_why)));
+        json_object_update_new(master, json_pack("{s:o, s:I}", "version", shown_text(m->version),
+                                                 "since_ms", m->since_ms));
         json_object_update_new(master,
                                json_pack("{s:I, s:I, s:I, s:I, s:I}", "quarantine_ms",
                                          m->quarantine_remaining_ms, "latency_us", m->latency_us,
@@ -80,6 +86,53 @@ static json_t *all_masters_json(const struct stats_gauges *g)
                                          m->inflight, "restarts", m->restarts));
         json_array_append_new(list, master);
     }
+    return list;
+}
+
+static json_t *peers_json(const struct stats_gauges *g)
+{
+    json_t *list = json_array();
+
+    for (const struct stats_peer *p = g->peers; p < g->peers + g->peers_len; p++)
+        json_array_append_new(list, json_pack("{s:o, s:s, s:b, s:b, s:I}", "address",
+                                              shown_text(p->address), "state", p->state, "up",
+                                              p->up, "named", p->named, "heard_ms", p->heard_ms));
+    return list;
+}
+
+/* ---- locks ---- */
+
+static json_t *groups_json(const struct view_group *groups, int n)
+{
+    json_t *list = json_array();
+
+    for (const struct view_group *g = groups; g < groups + n; g++)
+        json_array_append_new(list,
+                              json_pack("{s:o, s:s, s:I}", "client", shown_text(g->client), "kind",
+                                        lock_kind_name(g->kind), "n", (json_int_t)g->n));
+    return list;
+}
+
+static json_t *lock_json(const struct view_lock *l)
+{
+    json_t *json = json_pack(
+        "{s:o, s:I, s:I, s:I, s:I, s:I}", "lock", shown_lock(l->name, l->name_len, l->name_len),
+        "holding", (json_int_t)l->n_holders, "since_ms", l->held_ms, "left_ms", l->left_ms,
+        "waiting", (json_int_t)l->n_waiters, "waited_ms", l->waited_ms);
+
+    json_object_update_new(json, json_pack("{s:s, s:i, s:o, s:o}", "kind", lock_kind_name(l->kind),
+                                           "limit", (int)l->limit, "holders",
+                                           groups_json(l->holders, l->n_holder_groups), "waiters",
+                                           groups_json(l->waiters, l->n_waiter_groups)));
+    return json;
+}
+
+static json_t *locks_json(const struct view_lock *locks, size_t n)
+{
+    json_t *list = json_array();
+
+    for (const struct view_lock *l = locks; l < locks + n; l++)
+        json_array_append_new(list, lock_json(l));
     return list;
 }
 
@@ -97,11 +150,12 @@ static json_t *rows_json(const struct http_row *rows, size_t n)
     json_t *list = json_array();
 
     for (const struct http_row *row = rows; row < rows + n; row++) {
-        json_t *json = json_pack("{s:o, s:I, s:I, s:i, s:I, s:o, s:o, s:b}", "lock",
+        json_t *json = json_pack("{s:o, s:I, s:I, s:i, s:i, s:I, s:o, s:o, s:b}", "lock",
                                  shown_lock(row->name, row->name_len, row->name_len), "since_ms",
                                  row->since_ms, "left_ms", row->left_ms, "waiting", row->waiters,
-                                 "client", row->client, "client_name", shown_text(row->client_name),
-                                 "address", shown_text(row->peer), "drop_in", row->state != NULL);
+                                 "holding", row->holders, "client", row->client, "client_name",
+                                 shown_text(row->client_name), "address", shown_text(row->peer),
+                                 "drop_in", row->state != NULL);
         if (row->state)
             json_object_update_new(json, json_pack("{s:o, s:o}", "value", shown_state(row),
                                                    "library", shown_text(row->library)));
@@ -138,27 +192,59 @@ static json_t *quantiles_json(const struct hist *h)
 
 static json_t *times_json(void)
 {
+    static const char *const names[] = {
+#define NAME(field, metric, help) #field,
+        STATS_HISTS(NAME)
+#undef NAME
+    };
+    static const struct hist *const hists[] = {
+#define HIST(field, metric, help) &stats.field,
+        STATS_HISTS(HIST)
+#undef HIST
+    };
     json_t *times = json_object();
+    struct hist recent;
 
-#define TIME(field, metric, help) json_object_set_new(times, #field, quantiles_json(&stats.field));
-    STATS_HISTS(TIME)
-#undef TIME
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        recent_hist(i, &recent);
+        json_object_set_new(times, names[i],
+                            json_pack("{s:o, s:o}", "recent", quantiles_json(&recent), "ever",
+                                      quantiles_json(hists[i])));
+    }
     return times;
 }
 
 static json_t *curves_json(const struct http_view *v)
 {
-    json_t *held = json_array(), *waiting = json_array(), *granted = json_array(),
-           *commands = json_array();
+    static const struct {
+        const char *name;
+        size_t offset;
+    } curves[] = {
+#define CURVE(field) {#field, offsetof(struct http_sample, field)}
+        CURVE(held),    CURVE(waiting),   CURVE(granted), CURVE(commands),
+        CURVE(refused), CURVE(timed_out), CURVE(errors),
+#undef CURVE
+    };
+    json_t *json = json_object();
 
-    for (const struct http_sample *s = v->samples; s < v->samples + v->n_samples; s++) {
-        json_array_append_new(held, json_integer(s->held));
-        json_array_append_new(waiting, json_integer(s->waiting));
-        json_array_append_new(granted, json_integer(s->granted));
-        json_array_append_new(commands, json_integer(s->commands));
+    for (size_t i = 0; i < sizeof curves / sizeof curves[0]; i++) {
+        json_t *curve = json_array();
+        for (const struct http_sample *s = v->samples; s < v->samples + v->n_samples; s++) {
+            const void *field = (const char *)s + curves[i].offset;
+            json_array_append_new(curve, json_integer(*(const uint32_t *)field));
+        }
+        json_object_set_new(json, curves[i].name, curve);
     }
-    return json_pack("{s:o, s:o, s:o, s:o}", "held", held, "waiting", waiting, "granted", granted,
-                     "commands", commands);
+    return json;
+}
+
+/* Makes how many were lost, by reason as in the list of the last ones. */
+static json_t *lost_json(void)
+{
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "no-quorum", stats.lost_no_quorum,
+                     "gone", stats.lost_gone, "pause", stats.lost_pause, "left", stats.lost_left,
+                     "moved", stats.lost_moved, "forced", stats.lost_forced, "max-hold",
+                     stats.lost_max_hold);
 }
 
 static json_t *figures_json(const struct http_view *v)
@@ -175,9 +261,9 @@ static json_t *figures_json(const struct http_view *v)
         {"waiting", g->waiters},
         {"granted", (int64_t)stats.acquires_granted},
         {"commands", (int64_t)stats.total_commands_processed},
-        {"lost",
-         (int64_t)(stats.lost_no_quorum + stats.lost_max_hold + stats.lost_gone + stats.lost_moved +
-                   stats.lost_left + stats.lost_forced + stats.lost_pause)},
+        {"refused", (int64_t)stats.acquires_busy},
+        {"timed_out", (int64_t)stats.acquires_timeout},
+        {"errors", (int64_t)stats_error_count()},
         {"jeopardy", v->n_jeopardy},
         {"clients", g->clients_connected},
         {"max_clients", g->max_clients},
@@ -191,6 +277,17 @@ static json_t *figures_json(const struct http_view *v)
     for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++)
         json_object_set_new(json, figures[i].name, json_integer(figures[i].value));
     return json;
+}
+
+static void put_json(struct buf *out, json_t *json)
+{
+    char *text = json_dumps(json, JSON_COMPACT);
+
+    if (!text)
+        util_die("cannot make the JSON of the status page");
+    buf_append(out, text, strlen(text));
+    free(text);
+    json_decref(json);
 }
 
 void http_status(struct buf *out, const struct http_view *v)
@@ -207,14 +304,22 @@ void http_status(struct buf *out, const struct http_view *v)
                                            shown_text(v->status), "notice", shown_text(v->notice)));
     json_object_set_new(json, "curves", curves_json(v));
     json_object_set_new(json, "masters", all_masters_json(g));
+    json_object_set_new(json, "peers", peers_json(g));
+    json_object_set_new(json, "lost", lost_json());
+    json_object_set_new(json, "contended", locks_json(v->contended, v->n_contended));
+    json_object_set_new(json, "in_jeopardy", rows_json(v->in_jeopardy, v->n_in_jeopardy));
     json_object_set_new(json, "waits", rows_json(v->waits, v->n_waits));
     json_object_set_new(json, "holds", rows_json(v->holds, v->n_holds));
     json_object_set_new(json, "losses", losses_json(v->now_ms));
     json_object_set_new(json, "times", times_json());
-    char *text = json_dumps(json, JSON_COMPACT);
-    if (!text)
-        util_die("cannot make the JSON of the status page");
-    buf_append(out, text, strlen(text));
-    free(text);
-    json_decref(json);
+    put_json(out, json);
+}
+
+void http_found(struct buf *out, const struct http_search *search)
+{
+    json_t *cursor = json_sprintf("%" PRIu64, search->cursor); /* too large for a script */
+
+    put_json(out, json_pack("{s:o, s:o, s:o}", "cursor", cursor, "locks",
+                            locks_json(search->locks, search->n_locks), "drop_in",
+                            rows_json(search->drop_in, search->n_drop_in)));
 }

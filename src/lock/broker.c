@@ -208,23 +208,49 @@ void broker_submit(struct broker *b, struct lock_request *r, const struct resp_a
     broker_end(b, now_ms);
 }
 
-void broker_abandon(struct broker *b, struct lock_request *r, int64_t now_ms)
+/* Does it stand in a queue? Else it goes its way, and is freed when it ends. */
+static bool is_queued(const struct lock_request *r)
 {
     bool is_lock = r->verb == VERB_LOCK || r->verb == VERB_MLOCK;
     assert(r->place != PLACE_READY && r->place != PLACE_FINISHED);
-    if (r->multilock)
-        multilock_leave_session(r->multilock);
-    if (r->place != PLACE_WAITING && (r->place != PLACE_DEFERRED || !is_lock))
-        return; /* it goes its way, and is freed when it ends */
+    return r->place == PLACE_WAITING || (r->place == PLACE_DEFERRED && is_lock);
+}
+
+void broker_leave(struct broker *b, struct lock_request *r, int64_t now_ms)
+{
     broker_begin(b, now_ms);
-    if (r->place == PLACE_WAITING)
-        waiters_leave(b, r, now_ms);
-    else
+    if (r->place == PLACE_DEFERRED)
         defer_remove(r->lock, r);
-    stats.acquires_abandoned++;
+    else
+        waiters_leave(b, r, now_ms);
     finish_as(b, r, RESULT_NOT_GRANTED);
     queue_undefer(&b->work, r->lock);
     broker_end(b, now_ms);
+}
+
+void broker_abandon(struct broker *b, struct lock_request *r, int64_t now_ms)
+{
+    if (r->multilock)
+        multilock_leave_session(r->multilock);
+    if (!is_queued(r))
+        return;
+    if (r->async && r->place == PLACE_WAITING && b->leaves_left-- <= 0) {
+        broker_begin(b, now_ms);
+        waiters_leave_later(b, r);
+        broker_end(b, now_ms);
+        return;
+    }
+    stats.acquires_abandoned++;
+    broker_leave(b, r, now_ms);
+}
+
+void broker_cancel(struct broker *b, struct lock_request *r, int64_t now_ms)
+{
+    stats.acquires_cancelled++;
+    if (r->multilock)
+        multilock_leave_session(r->multilock);
+    if (is_queued(r))
+        broker_leave(b, r, now_ms);
 }
 
 void broker_untold(struct broker *b, struct lock_request *r)
@@ -249,7 +275,7 @@ void broker_init(struct broker *b, const struct conf_lock *conf, const char *id,
     strcpy(b->id, id);
     b->first_permit = util_fixed_hash(id, strlen(id));
     b->rng = seed | 1;
-    for (int i = 0; i < QUORUM_MASTERS_MAX; i++)
+    for (int i = 0; i < ROUNDS_MASTERS_MAX; i++)
         b->ears[i].since_ms = INT64_MAX;
     locktab_init(&b->locks);
     work_init(&b->work);
@@ -258,6 +284,7 @@ void broker_init(struct broker *b, const struct conf_lock *conf, const char *id,
     wheel_init(&b->due.first, now_ms);
     wheel_init(&b->due.usual, now_ms);
     LIST_INIT(&b->leaving);
+    TAILQ_INIT(&b->leavers);
     b->leaves_left = BROKER_LEAVES_TURN;
     rounds_init(&b->rounds, conf->request_timeout_ms);
     broker_configure(b, conf);
@@ -286,6 +313,7 @@ void broker_fini(struct broker *b, int64_t now_ms)
     uint64_t cursor = 0;
     broker_begin(b, now_ms);
     broker_end(b, now_ms); /* what no reply could say is given back */
+    broker_let_leave(b, INT_MAX, now_ms);
     end_rounds(b, now_ms);
     replant_fini(b);
     grave_fini(b);

@@ -20,11 +20,14 @@ void broker_configure(struct broker *, const struct conf_lock *);
  * request_finish(). The names, one but for MLOCK and MUNLOCK, are copied into the locks. */
 void broker_submit(struct broker *, struct lock_request *, const struct resp_arg *names, int n,
                    int64_t now_ms);
-/* Its session has ended (request_type.abandon). */
+/* Its session has ended (request_type.abandon). Of many with a tag some leave their queues in each
+ * turn; none of them is granted anything any more. */
 void broker_abandon(struct broker *, struct lock_request *, int64_t now_ms);
+/* It was cancelled (session_cancel): likewise, at once. What it is being granted is given back. */
+void broker_cancel(struct broker *, struct lock_request *, int64_t now_ms);
 
-/* Its reply could not say that the locks of an MLOCK are held (r->untold): gives them back, and
- * frees the request. */
+/* Nobody could be told that its locks are held (r->untold): gives them back, and frees the request.
+ */
 void broker_untold(struct broker *, struct lock_request *);
 
 /* A connection has ended; `orderly`: by QUIT or FIN. Its watched holds are released or left to

@@ -12,6 +12,7 @@
 #include "lock/hold.h"
 #include "lock/queue.h"
 #include "lock/waiters.h"
+#include "redis/args.h"
 
 /* ---- called up ---- */
 
@@ -60,26 +61,22 @@ static void moved(struct broker *b, struct lock *l, uint64_t op, int64_t now_ms)
 
 void broker_called(struct broker *b, int i, const char *text, size_t len, int64_t now_ms)
 {
-    static const char prefix[] = "holdfast:{";
-    const char *space = memchr(text, ' ', len);
+    const char *space = memchr(text, ' ', len), *name;
+    size_t name_len;
     uint64_t number;
     char mark;
     if (!space || !parse_ours(b, text, (size_t)(space - text), &mark, &number))
         return;
-    const char *key = space + 1;
-    size_t key_len = len - (size_t)(key - text);
-    if (key_len < sizeof prefix + 1 || memcmp(key, prefix, sizeof prefix - 1) != 0)
-        return;
-    const char *name = key + sizeof prefix - 1;
-    size_t name_len = key_len - sizeof prefix; /* less the closing brace */
-    if (name_len > LOCK_NAME_MAX)
+    if (!args_name_of_key(space + 1, len - (size_t)(space + 1 - text), &name, &name_len) ||
+        name_len > LOCK_NAME_MAX)
         return;
     broker_begin(b, now_ms);
     struct lock *l = locktab_get(&b->locks, name, name_len);
     work_lock(&b->work, l, WORK_LOOK);
     if (mark == '.')
         moved(b, l, number, now_ms);
-    else if (rounds_agreed(&b->rounds, name, name_len, now_ms) == i)
+    else if (rounds_agreed(&b->rounds, name, name_len, now_ms) ==
+             i - rounds_first(&b->rounds, name, name_len))
         waiters_call(b, l, number, now_ms);
     broker_end(b, now_ms);
 }

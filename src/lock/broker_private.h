@@ -5,6 +5,10 @@
 
 /* Releases of connections that have gone, in one turn. */
 enum { BROKER_LEAVES_TURN = 500 };
+/* Takes a request of nobody out of its queue, if it is not, and ends it. */
+void broker_leave(struct broker *, struct lock_request *, int64_t now_ms);
+/* The same for the first of broker->leavers, at most so many. Returns how many. */
+int broker_let_leave(struct broker *, int most, int64_t now_ms);
 
 extern const char broker_draining[];
 

@@ -61,10 +61,11 @@ void broker_add_part(struct args *it, struct lock_part part, const struct owner 
 }
 
 /* A majority of masters has to be asked to take a hold away: so one of any majority has told. */
-bool broker_has_heard(const struct broker *b, int64_t since_ms, int64_t now_ms)
+bool broker_has_heard(const struct broker *b, const struct lock *l, int64_t since_ms,
+                      int64_t now_ms)
 {
-    int hear = 0;
-    for (int i = 0; i < b->rounds.n; i++)
+    int hear = 0, first = rounds_first(&b->rounds, l->name, l->name_len);
+    for (int i = first; i < first + b->rounds.n; i++)
         hear += b->ears[i].since_ms <= since_ms && b->ears[i].heard_ms >= now_ms - BROKER_MEMORY_MS;
     return hear >= quorum_need(b->rounds.n);
 }

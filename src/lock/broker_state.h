@@ -59,8 +59,8 @@ enum broker_phase {
 
 struct broker {
     struct conf_lock conf; /* may be replaced at any time by broker_configure() */
-    struct broker_ear ears[QUORUM_MASTERS_MAX];
-    struct broker_replant replants[QUORUM_MASTERS_MAX];
+    struct broker_ear ears[ROUNDS_MASTERS_MAX];
+    struct broker_replant replants[ROUNDS_MASTERS_MAX];
     int n_quarantined;          /* of the masters */
     int n_plants;               /* of replants, under way or answered */
     int64_t exchanges_until_ms; /* drop-in: what was exchanged may be held until then, and is not
@@ -68,6 +68,7 @@ struct broker {
     struct due doubt; /* an ear has been deaf: those who wait for holds are looked at anew */
     uint64_t doubt_cursor;
     struct lock_queues failed;
+    struct lock_queues waited;  /* in which somebody waits, or has waited */
     int64_t inherited_until_ms; /* a hold that was taken over has lapsed: its holder may have been
                                  * told more by the broker that had it, until then at most */
     struct graves graves;
@@ -88,8 +89,10 @@ struct broker {
     uint64_t rng;   /* for util_jitter() */
     int64_t now_ms; /* of this turn; for figures only */
     LIST_HEAD(, hold)
-    leaving;                  /* of connections that have gone: to be released, some in each turn */
-    int leaves_left;          /* so many more of them in this turn */
+    leaving; /* of connections that have gone: to be released, some in each turn */
+    struct request_list
+        leavers;              /* requests with a tag of such connections: to leave their queues */
+    int leaves_left;          /* so many more of both in this turn */
     bool sweeps, sweep_again; /* all locks are being gone through; this bucket once more */
     int sweep_left;           /* steps of it left in this turn */
     uint64_t sweep_cursor;    /* the next bucket */
@@ -134,4 +137,4 @@ int64_t broker_tomb_ms(const struct broker *);
 
 /* True when the broker would have heard, up to a second ago, of anybody who took away a hold that a
  * majority of masters had at since_ms. */
-bool broker_has_heard(const struct broker *, int64_t since_ms, int64_t now_ms);
+bool broker_has_heard(const struct broker *, const struct lock *, int64_t since_ms, int64_t now_ms);

@@ -1,8 +1,9 @@
 /*
- * The turn of the loop, and what may be too much for one: the releases of a connection that has
- * gone, and going through all locks to drain or to go on after a pause.
+ * The turn of the loop, and what may be too much for one: the releases and the requests with a tag
+ * of a connection that has gone, and going through all locks to drain or to go on after a pause.
  *
  *     connection gone --> released now, or broker->leaving --> some in each turn
+ *                     --> taken out of their queues now, or broker->leavers --> likewise
  *     DRAINING, RESUME --> sweep: some buckets of the table in each turn
  *
  * Renewals come before everything else, in the wheel that they have to themselves.
@@ -64,10 +65,22 @@ void broker_session_end(struct broker *b, struct session *s, bool orderly, int64
     s->acted_for = NULL;
 }
 
+int broker_let_leave(struct broker *b, int most, int64_t now_ms)
+{
+    struct request *r;
+    int n = 0;
+    for (; n < most && (r = TAILQ_FIRST(&b->leavers)); n++) {
+        stats.acquires_abandoned++;
+        broker_leave(b, (struct lock_request *)r, now_ms);
+    }
+    return n;
+}
+
 static void release_some_left(struct broker *b, int64_t now_ms)
 {
     struct hold *h;
     b->leaves_left = BROKER_LEAVES_TURN;
+    b->leaves_left -= broker_let_leave(b, BROKER_LEAVES_TURN, now_ms);
     while (b->leaves_left > 0 && (h = LIST_FIRST(&b->leaving))) {
         broker_begin(b, now_ms);
         release_left(b, h, now_ms);
@@ -220,7 +233,8 @@ int64_t broker_next_ms(const struct broker *b)
 {
     int64_t next_ms = round_next_ms(&b->rounds);
     int64_t first_ms = wheel_next_ms(&b->due.first), usual_ms = wheel_next_ms(&b->due.usual);
-    if (!work_is_done(&b->work) || b->sweeps || !LIST_EMPTY(&b->leaving))
+    if (!work_is_done(&b->work) || b->sweeps || !LIST_EMPTY(&b->leaving) ||
+        !TAILQ_EMPTY(&b->leavers))
         return 0;
     int64_t plant_ms = replant_next_ms(b);
     next_ms = first_ms < next_ms ? first_ms : next_ms;

@@ -203,8 +203,6 @@ static void refuse(struct claim *c, struct round *r, int64_t now_ms)
     int need = quorum_need(r->quorum.n);
     c->retry_ms = t.pttl_ms;
     c->split = t.taken > 0;
-    /* of a permit it says nothing: the next one may have another permit */
-    c->foreign = c->part.kind != LOCK_LIMIT && t.busy + t.same_owner >= need;
     if (r->quorum.vetoed || round_answered(r) < need || (c->takeover && !round_is_refused(r))) {
         fail(c, round_no_quorum(r, now_ms),
              now_ms); /* some may have it, and nobody knows what the others would say */
@@ -214,10 +212,14 @@ static void refuse(struct claim *c, struct round *r, int64_t now_ms)
         end(c, CLAIM_NOBODY, now_ms);
         return;
     }
-    bool again = c->part.kind == LOCK_LIMIT && t.other >= 0 && t.other < c->part.limit &&
+    bool is_permit = c->part.kind == LOCK_LIMIT;
+    /* Does only the release of what was to be handed over say whether it was there? Of a permit a
+     * refusal says nothing: the next one may have another permit. */
+    bool tells = is_permit ? t.taken == 0 : t.busy + t.same_owner >= need;
+    bool again = is_permit && t.other >= 0 && t.other < c->part.limit &&
                  t.busy + t.other_kind < need && ++c->tries < TRIES_MAX;
     if (t.taken > 0 || t.unsure > 0 || c->prev_op)
-        undo(c, !again, again || (c->part.kind == LOCK_LIMIT && t.taken == 0), now_ms);
+        undo(c, !again, again || tells, now_ms);
     if (again) {
         ask_for_another(c, (uint16_t)t.other, now_ms);
         return;

@@ -58,9 +58,8 @@ struct claim {
     bool has_hold;              /* take-over: this broker has the hold itself */
     /* ---- what the claim answers: read in on_end ---- */
     enum claim_end end;
-    bool foreign; /* not granted: a majority of masters has it under somebody else's operation */
-    bool split;   /* not granted: some masters had it free */
-    bool missed;  /* CLAIM_GRANTED: a master that answered has not got it */
+    bool split;  /* not granted: some masters had it free */
+    bool missed; /* CLAIM_GRANTED: a master that answered has not got it */
     uint64_t op;
     int64_t sent_ms; /* before the first request */
     int64_t floor;   /* acquire: the token asked for */

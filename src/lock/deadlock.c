@@ -26,11 +26,12 @@ static const struct lock_request *waiter_of(const struct session *s)
     return NULL;
 }
 
-/* True when nobody can release this hold while its connection waits for this owner. */
-static bool is_stuck(const struct hold *h, const struct owner *waiting)
+/* True when nobody can release this hold while its connection waits with this request. One with a
+ * tag leaves the connection free for other owners. */
+static bool is_stuck(const struct hold *h, const struct lock_request *waiter)
 {
     bool unnamed = h->owner == h->session->owner && !h->session->owner_named;
-    return unnamed || owner_same(h->owner, waiting);
+    return (unnamed && !waiter->async) || owner_same(h->owner, waiter->owner);
 }
 
 /* Appends the name of a lock, or "another lock" when this user may not use it: the connections in a
@@ -53,26 +54,19 @@ static void put_name(struct buf *words, const struct lock *l, const struct user 
 /* A search. Words that a way has appended are taken back when it leads nowhere. */
 struct walk {
     const struct session *start;
-    const struct owner *owner; /* for whom it asks */
+    const struct lock_request *asks;
     struct buf words;
     int steps;
 };
 
 static bool leads_back(struct walk *, const struct lock *);
 
-/* True when this hold keeps its lock until `start` releases something. */
-static bool holds_up(struct walk *w, const struct lock *l, const struct hold *h)
+/* True when this request of the holder waits for what leads back. */
+static bool waits_for_start(struct walk *w, const struct lock *l, const struct lock_request *waiter)
 {
-    const struct session *s = h->session;
-    size_t before = buf_len(&w->words);
-    if (!s || !h->watched || h->state == HOLD_LOST || h->owner->shared)
-        return false;
-    if (s == w->start)
-        return is_stuck(h, w->owner);
-    const struct lock_request *waiter = waiter_of(s);
-    if (!waiter || !is_stuck(h, waiter->owner))
-        return false;
+    const struct session *s = waiter->base.session;
     const struct lock *next = waiter->lock;
+    size_t before = buf_len(&w->words);
     if (before)
         buf_printf(&w->words, "; ");
     put_name(&w->words, l, w->start->user);
@@ -81,6 +75,27 @@ static bool holds_up(struct walk *w, const struct lock *l, const struct hold *h)
     if (leads_back(w, next))
         return true;
     w->words.end -= buf_len(&w->words) - before;
+    return false;
+}
+
+/* True when this hold keeps its lock until `start` releases something. */
+static bool holds_up(struct walk *w, const struct lock *l, const struct hold *h)
+{
+    const struct session *s = h->session;
+    const struct lock_request *waiter;
+    if (!s || !h->watched || h->state == HOLD_LOST || h->owner->shared)
+        return false;
+    if (s == w->start && is_stuck(h, w->asks))
+        return true;
+    waiter = s == w->start ? NULL : waiter_of(s);
+    if (waiter && is_stuck(h, waiter) && waits_for_start(w, l, waiter))
+        return true;
+    LIST_FOREACH(waiter, &h->owner->waits, of_owner) {
+        if (++w->steps > STEPS_MAX)
+            return false;
+        if (waiter->base.session == s && waiter->wait_until_ms && waits_for_start(w, l, waiter))
+            return true;
+    }
     return false;
 }
 
@@ -100,7 +115,7 @@ static bool leads_back(struct walk *w, const struct lock *l)
 
 bool deadlock_find(const struct lock_request *r, const struct lock *wanted, struct buf *words)
 {
-    struct walk w = {.start = r->base.session, .owner = r->owner};
+    struct walk w = {.start = r->base.session, .asks = r};
     const struct hold *h;
     bool found = false;
     LIST_FOREACH(h, &wanted->holds, of_lock) {

@@ -17,6 +17,9 @@ void finish_as(struct broker *b, struct lock_request *r, enum lock_result result
     r->result = (uint8_t)result;
     r->base.failed = result == RESULT_ERROR || result == RESULT_NOT_HELD;
     due_cancel(&b->due, &r->due);
+    if (r->leaves)
+        TAILQ_REMOVE(&b->leavers, &r->base, link);
+    r->leaves = false;
     work_finished(&b->work, r);
 }
 

@@ -50,10 +50,13 @@ static void forget_old(struct broker *b, int64_t now_ms)
     }
 }
 
-/* The item of replant.lua that has no operation. */
+/* The item of replant.lua that has no operation; to master i, if it is of the name's group. */
 static void send_grave(struct broker *b, int i, const struct grave *g, int64_t now_ms)
 {
     char counter[TOKEN_COUNTER_MAX + 1];
+    int first = rounds_first(&b->rounds, g->name, g->name_len);
+    if (rounds_group(&b->rounds, i) != first)
+        return;
     struct args *it = args_begin(g->name, g->name_len);
     args_str(it, "-");
     args_str(it, "-");
@@ -65,7 +68,7 @@ static void send_grave(struct broker *b, int i, const struct grave *g, int64_t n
     args_str(it, counter);
     args_int(it, 0);
     broker_add_part(it, g->part, g->owner);
-    round_owe(&b->rounds, i, SCRIPT_REPLANT, it, g->until_ms - now_ms, now_ms);
+    round_owe(&b->rounds, i - first, SCRIPT_REPLANT, it, g->until_ms - now_ms, now_ms);
 }
 
 void grave_dig(struct broker *b, const struct lock *l, struct lock_part part,
@@ -80,7 +83,7 @@ void grave_dig(struct broker *b, const struct lock *l, struct lock_part part,
     memcpy(g->name, l->name, l->name_len);
     STAILQ_INSERT_TAIL(&b->graves, g, link);
     b->n_graves++;
-    for (int i = 0; i < b->rounds.n; i++) {
+    for (int i = 0; b->n_quarantined > 0 && i < b->rounds.n_all; i++) {
         if (b->replants[i].quarantined)
             send_grave(b, i, g, now_ms);
     }

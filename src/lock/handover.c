@@ -18,10 +18,12 @@
 #include "stats/stats.h"
 
 /* Nobody has what this UNLOCK gives back: its owner may have taken it to another broker, unless he
- * has said more since. */
+ * has said more since. He may have another hold of the lock, which he had before. */
 void handover_not_there(struct broker *b, struct lock_request *r)
 {
-    if (r->missed || lock_hold_of(r->lock, r->owner) || defer_needed(r->lock, r)) {
+    const struct hold *h = lock_hold_of(r->lock, r->owner);
+    bool has_said_more = h && h->since_ms >= r->base.arrived_us / 1000;
+    if (r->missed || has_said_more || defer_needed(r->lock, r)) {
         finish_as(b, r, RESULT_NOT_HELD);
         return;
     }

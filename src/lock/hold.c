@@ -126,7 +126,7 @@ void hold_seen(struct hold *h, const struct round *r)
 bool hold_is_fresh(const struct broker *b, const struct hold *h, const struct lock_request *r,
                    int64_t now_ms)
 {
-    return h->state == HOLD_LOST || broker_has_heard(b, h->seen_ms, now_ms) ||
+    return h->state == HOLD_LOST || broker_has_heard(b, h->lock, h->seen_ms, now_ms) ||
            (now_ms - h->seen_ms <= BROKER_MEMORY_MS && h->seen_ms >= r->base.arrived_us / 1000);
 }
 

@@ -71,6 +71,12 @@ static int64_t promise_ms(const struct broker *b, int64_t lease_ms, int64_t now_
     return now_ms + quorum_validity_ms(lease_ms, now_ms, now_ms, b->conf.drift_ppm);
 }
 
+/* Can what is planted be a vote for it by now (safety R14)? */
+static bool takes_planted(const struct hold *h, int64_t now_ms)
+{
+    return h->deadline_ms - now_ms < h->lease_ms / 3;
+}
+
 struct round *hold_write(struct broker *b, struct hold *h, int64_t lease_ms, round_fn fn, void *arg,
                          int64_t now_ms)
 {
@@ -86,7 +92,7 @@ struct round *hold_write(struct broker *b, struct hold *h, int64_t lease_ms, rou
     it->renewal = fn == on_renewed; /* of the watchdog: what clients ask for waits in its order */
     struct round *r = round_ask(&b->rounds, SCRIPT_RENEW, it, false, fn, arg, now_ms);
     r->lease_ms = (uint32_t)lease_ms;
-    r->takes_planted = h->deadline_ms - now_ms < h->lease_ms / 3;
+    r->takes_planted = takes_planted(h, now_ms);
     return r;
 }
 
@@ -106,6 +112,10 @@ void hold_confirmed(struct broker *b, struct hold *h, const struct round *r, int
     if (until_ms > h->deadline_ms)
         h->deadline_ms = until_ms;
     hold_seen(h, r);
+    if (r->lease_ms < lease_to_ask_ms(h, r->sent_ms)) {
+        hold_schedule(b, h); /* confirmed for less than the lease: what is due for it stays due */
+        return;
+    }
     plan_renewal(b, h, r->sent_ms);
     if (h->state == HOLD_JEOPARDY) {
         b->n_jeopardy--;
@@ -129,13 +139,8 @@ bool hold_is_refused(const struct hold *h, const struct round *r)
     return round_is_refused(r) && !h->torn;
 }
 
-static void renewal_failed(struct broker *b, struct hold *h, const struct round *r, int64_t now_ms)
+static void not_renewed(struct broker *b, struct hold *h, int64_t now_ms)
 {
-    if (hold_is_refused(h, r)) {
-        stats.renewals_lost++;
-        hold_lose(b, h, hold_why_gone(r), true, now_ms);
-        return;
-    }
     stats.renewals_failed++;
     h->renew_ms = renew_retry_ms(now_ms, h->deadline_ms, util_jitter(&b->rng, UINT32_MAX));
     if (h->state == HOLD_HELD) {
@@ -144,6 +149,16 @@ static void renewal_failed(struct broker *b, struct hold *h, const struct round 
         notify_jeopardy(h, now_ms);
     }
     hold_schedule(b, h);
+}
+
+static void renewal_failed(struct broker *b, struct hold *h, const struct round *r, int64_t now_ms)
+{
+    if (hold_is_refused(h, r)) {
+        stats.renewals_lost++;
+        hold_lose(b, h, hold_why_gone(r), true, now_ms);
+    } else {
+        not_renewed(b, h, now_ms);
+    }
 }
 
 static void on_renewed(struct round *r, void *arg, int64_t now_ms)
@@ -170,6 +185,10 @@ void hold_renew(struct broker *b, struct hold *h, int64_t now_ms)
         return;
     }
     hist_add(&stats.renewal_lateness_us, (now_ms - h->renew_ms) * 1000);
+    if (b->n_quarantined == b->rounds.n_all && !takes_planted(h, now_ms)) {
+        not_renewed(b, h, now_ms); /* in vain, and the masters have all holds to plant just now */
+        return;
+    }
     h->renew_ms = now_ms + b->conf.request_timeout_ms + 1; /* the verdict sets a better one */
     hold_follow(h, hold_write(b, h, lease_to_ask_ms(h, now_ms), on_renewed, h, now_ms));
 }
@@ -268,13 +287,13 @@ struct args *hold_plant_args(struct broker *b, const struct hold *h, int64_t now
 }
 
 /* Tells whether a master in quarantine lacks the hold, as far as this round can say. */
-static bool is_forgotten(struct broker *b, const struct round *r, int i, int64_t now_ms)
+static bool is_forgotten(const struct round *r, int i, int64_t now_ms)
 {
     const struct vote *v = &r->votes[i];
     bool is_planted =
         r->script == SCRIPT_RENEW && (v->code == RENEW_EARLY || v->code == RENEW_PLANTED);
     return v->state == VOTE_UNSENT && !is_planted &&
-           master_status(b->rounds.masters[i], now_ms)->state == MASTER_QUARANTINE;
+           master_status(round_master(r, i), now_ms)->state == MASTER_QUARANTINE;
 }
 
 /* Everybody has answered a round that was won: the hold goes where it is missing. Where somebody
@@ -302,9 +321,10 @@ static void on_all_answered(struct round *r, void *arg, int64_t now_ms)
         const struct vote *v = &r->votes[i];
         bool missing =
             r->script == SCRIPT_RENEW && v->state == VOTE_ANSWERED && v->code == RENEW_MISSING;
-        bool forgotten = is_forgotten(b, r, i, now_ms);
-        enum script script =
-            forgotten && b->replants[i].state != REPLANT_IDLE ? SCRIPT_REPLANT : SCRIPT_PLANT;
+        bool forgotten = is_forgotten(r, i, now_ms);
+        enum script script = forgotten && b->replants[r->first_master + i].state != REPLANT_IDLE
+                                 ? SCRIPT_REPLANT
+                                 : SCRIPT_PLANT;
         if (missing || forgotten)
             round_tell(&b->rounds, i, script, hold_plant_args(b, h, now_ms), now_ms);
     }

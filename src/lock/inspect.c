@@ -277,10 +277,9 @@ static void add_waiters(struct lock_info *info, const struct lock *l, int64_t no
 
 static const char *why_not(const struct round *round, int i, int64_t now_ms)
 {
-    struct rounds *rounds = round->rounds;
-    if (rounds->closed) /* the master may be gone */
+    if (round->rounds->closed) /* the master may be gone */
         return "this broker is going down";
-    return round->votes[i].open ? "timeout" : master_reason(rounds->masters[i], now_ms);
+    return round->votes[i].open ? "timeout" : master_reason(round_master(round, i), now_ms);
 }
 
 /* Lists it if a majority of masters shows its plain key. */

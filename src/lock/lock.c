@@ -120,6 +120,13 @@ bool lock_kinds_mix(struct lock_part a, struct lock_part b)
     return (a.kind == LOCK_LIMIT) == (b.kind == LOCK_LIMIT) && a.limit == b.limit;
 }
 
+const char *lock_kind_name(uint8_t kind)
+{
+    static const char *const names[LOCK_KINDS] = {
+        [LOCK_EXCLUSIVE] = "exclusive", [LOCK_SHARED] = "shared", [LOCK_LIMIT] = "limit"};
+    return names[kind];
+}
+
 const char *lock_part_words(struct lock_part part, char *out, size_t size)
 {
     static const char *const words[LOCK_KINDS] = {

@@ -44,6 +44,7 @@ enum { LOCK_NAME_MAX = 512, LOCK_OWNER_MAX = 256 };
 /* ---- owners: one object for each id that is in use, counted ---- */
 struct owner {
     UT_hash_handle hh;
+    LIST_HEAD(, lock_request) waits; /* for it, of those that leave their connection free (ASYNC) */
     uint32_t refs;
     uint16_t len;
     bool shared;         /* more than one connection has acted for it */
@@ -82,6 +83,8 @@ size_t lock_part_text(struct lock_part, const struct owner *, char out[LOCK_PART
 /* True when holds of these two kinds can exist for one lock: permits go with permits of the same
  * number only. */
 bool lock_kinds_mix(struct lock_part, struct lock_part);
+/* Returns "exclusive", "shared", "limit". */
+const char *lock_kind_name(uint8_t kind);
 /* Returns "an exclusive lock", "a shared lock", "a lock with 3 permits". */
 const char *lock_part_words(struct lock_part, char *out, size_t size);
 
@@ -217,11 +220,12 @@ struct lock_request {
     struct request base;   /* first */
     struct broker *broker; /* since broker_submit */
     TAILQ_ENTRY(lock_request) queued;
-    uint64_t number;       /* rises from request to request */
-    struct lock *lock;     /* one of lock->refs; NULL: none */
-    struct claim *claim;   /* under way for it; NULL: none */
-    struct lock_part want; /* LOCK: what it asks for; the slot is not its choice */
-    struct owner *owner;   /* one reference */
+    LIST_ENTRY(lock_request) of_owner; /* in owner->waits: `async`, and in a queue */
+    uint64_t number;                   /* rises from request to request */
+    struct lock *lock;                 /* one of lock->refs; NULL: none */
+    struct claim *claim;               /* under way for it; NULL: none */
+    struct lock_part want;             /* LOCK: what it asks for; the slot is not its choice */
+    struct owner *owner;               /* one reference */
     struct owner *id;      /* ID: a text, kept as owners are, one reference; NULL: none */
     struct hold_ref hold;  /* whose count is being written; then the one that the reply tells of */
     struct due due;        /* end of WAIT */
@@ -232,8 +236,11 @@ struct lock_request {
     uint8_t result;        /* enum lock_result */
     uint8_t place;         /* enum lock_place */
     bool tell;
+    bool async;       /* ASYNC: its connection goes on meanwhile */
+    bool told;        /* ASYNC: that it was granted */
+    bool leaves;      /* its connection has gone, and it is out of its queue: on broker->leavers */
     bool has_turn;    /* MLOCK, outside: it is ready because it is its turn in a queue */
-    bool untold;      /* MLOCK: the reply could not say that all are granted */
+    bool untold;      /* nobody could be told that it is granted */
     bool goes_on;     /* it has begun: it waits for no other request of its owner any more */
     bool missed;      /* UNLOCK: what it gave back was not there */
     bool fair;        /* FAIR: order of arrival across brokers */

@@ -1,11 +1,14 @@
 /*
- * A try of MLOCK: a claim for each name that its owner has not got, all of them in one script call.
+ * A try of MLOCK: a claim for each name that its owner has not got, all of them in one script call;
+ * in a Redis Cluster those of each partition, and what one of them got is given back where another
+ * one refused.
  * When every claim has ended it is decided for all: granted, once the others have been entered
  * again, or given back, and then refused or waiting.
  *
  * Invariants: nothing is decided while `pending` is above 0; until it is, what was granted is busy.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/util.h"
 #include "lock/broker_state.h"
@@ -237,19 +240,36 @@ static bool plan(struct multilock *m, int64_t now_ms)
     return true;
 }
 
+static int first_master_of(const struct multilock_name *item)
+{
+    const struct lock *l = item->lock;
+    return rounds_first(&item->multilock->broker->rounds, l->name, l->name_len);
+}
+
+/* Lets what each group of masters is asked for travel in one call, which gets all of that or none.
+ * Sets how many names these are, by its first master. */
+static void go_together(struct multilock *m, int counts[ROUNDS_MASTERS_MAX], int64_t now_ms)
+{
+    struct rounds *b = &m->broker->rounds;
+    memset(counts, 0, ROUNDS_MASTERS_MAX * sizeof counts[0]);
+    for (int i = 0; i < m->n; i++)
+        counts[first_master_of(&m->items[i])] += m->items[i].asks;
+    for (int first = 0; first < b->n_all; first += b->n)
+        if (counts[first] > 0)
+            round_together(b, first, SCRIPT_ACQUIRE, counts[first], now_ms);
+}
+
 void multilock_turn(struct multilock *m, int64_t now_ms)
 {
     struct lock_request *r = m->request;
     struct broker *b = m->broker;
     uint64_t group = b->last_op + 1;
-    int n = 0;
+    int counts[ROUNDS_MASTERS_MAX];
     if (!plan(m, now_ms)) { /* it is over, or waits elsewhere: for others this one may be free */
         multilock_undefer(m);
         return;
     }
-    for (int i = 0; i < m->n; i++)
-        n += m->items[i].asks;
-    round_together(&b->rounds, SCRIPT_ACQUIRE, n, now_ms);
+    go_together(m, counts, now_ms);
     m->pending++;
     for (int i = 0; i < m->n; i++) {
         struct multilock_name *item = &m->items[i];
@@ -257,7 +277,7 @@ void multilock_turn(struct multilock *m, int64_t now_ms)
             continue;
         struct claim *c = waiters_new_claim(b, item->lock, r, item->part, on_claim_end, item);
         c->group = group;
-        c->group_size = n;
+        c->group_size = counts[first_master_of(item)];
         m->pending++;
         claim_start(c, now_ms);
     }

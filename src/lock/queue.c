@@ -38,6 +38,8 @@ void queue_set_failure(struct lock_queues *failed, struct lock_queue *q, char *t
 void queue_free(struct lock *l)
 {
     queue_set_failure(NULL, l->queue, NULL);
+    if (l->queue->is_waited)
+        LIST_REMOVE(l->queue, waited);
     pool_put(l->queue, sizeof *l->queue);
     l->queue = NULL;
 }

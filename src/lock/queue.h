@@ -10,7 +10,7 @@
 #include "lock/lock.h"
 #include "lock/work.h"
 
-/* Those whose last try has failed for want of a majority. */
+/* Those whose last try has failed for want of a majority; those in which somebody waits. */
 LIST_HEAD(lock_queues, lock_queue);
 
 /* Who waits for it, and what is under way for them. */
@@ -19,22 +19,25 @@ struct lock_queue {
     struct lock_requests deferred; /* requests of an owner whose hold is busy */
     uint32_t n_waiters;
     uint32_t n_to_ask;         /* of the waiters: not owner_asked */
-    bool running;              /* waiters_run() is under way */
+    uint32_t n_tries;          /* of the waiters: without WAIT */
     LIST_HEAD(, claim) claims; /* under way: one, or several of readers or of permits */
     uint32_t n_claims;
     struct lock_request *outside;  /* whose turn it is to ask by himself (waiters_outside.c) */
-    bool takeover_waits;           /* until no claim is under way: no further one begins */
     struct lock_request *upgrader; /* a reader who waits to have the lock alone; NULL: none */
     struct due retry;              /* asks again, when it is held elsewhere */
-    bool hurried;                  /* it has asked quickly again, after votes were split */
     uint32_t hurry;          /* quick retries left: called up too early, or votes were split */
     int64_t line;            /* tickets of others in the line, as the masters last said */
     uint32_t passed;         /* hand-overs here while others stood in the line */
     int64_t passed_since_ms; /* the first of them */
-    bool lined;              /* this broker's own ticket stands in the line */
-    bool turn;               /* it has been called up and has not got the lock yet */
     char *failure;           /* why the last try failed (no quorum); NULL: it was busy */
     LIST_ENTRY(lock_queue) failed; /* in lock_queues, while there is a failure */
+    LIST_ENTRY(lock_queue) waited; /* in broker->waited, from the first that was parked on */
+    bool is_waited;
+    bool running;        /* waiters_run() is under way */
+    bool takeover_waits; /* until no claim is under way: no further one begins */
+    bool hurried;        /* it has asked quickly again, after votes were split */
+    bool lined;          /* this broker's own ticket stands in the line */
+    bool turn;           /* it has been called up and has not got the lock yet */
 };
 
 /* Notes why the last try failed (heap, the queue's from now on); NULL: it did not. */

@@ -126,8 +126,8 @@ static void take_answers(struct broker *b, int i, int64_t now_ms)
 
 struct sweeper {
     struct broker *b;
-    int i;
-    int left; /* plants of this turn */
+    int i, group; /* the master, and the first of its group */
+    int left;     /* plants of this turn */
     int64_t now_ms;
 };
 
@@ -135,6 +135,8 @@ static void plant_lock(void *arg, struct lock *l)
 {
     struct sweeper *s = arg;
     struct hold *h;
+    if (LIST_EMPTY(&l->holds) || rounds_first(&s->b->rounds, l->name, l->name_len) != s->group)
+        return;
     LIST_FOREACH(h, &l->holds, of_lock) {
         s->left--;
         plant(s->b, call_new(s->b, s->i, h), s->now_ms);
@@ -156,7 +158,7 @@ static void begin_sweep(struct broker *b, int i, int64_t now_ms)
 static void sweep(struct broker *b, int i, int64_t now_ms)
 {
     struct broker_replant *r = &b->replants[i];
-    struct sweeper s = {b, i, PLANTS_TURN, now_ms};
+    struct sweeper s = {b, i, rounds_group(&b->rounds, i), PLANTS_TURN, now_ms};
     for (int n = 0; n < BUCKETS_TURN && !r->seen_all && !r->blocked; n++) {
         if (s.left <= 0 || r->n_open >= OPEN_MAX)
             return;
@@ -236,13 +238,13 @@ static void turn_of(struct broker *b, int i, int64_t now_ms)
 
 void replant_turn(struct broker *b, int64_t now_ms)
 {
-    for (int i = 0; i < b->rounds.n && !b->rounds.closed; i++)
+    for (int i = 0; i < b->rounds.n_all && !b->rounds.closed; i++)
         turn_of(b, i, now_ms);
 }
 
 void replant_fini(struct broker *b)
 {
-    for (int i = 0; i < QUORUM_MASTERS_MAX; i++) {
+    for (int i = 0; i < ROUNDS_MASTERS_MAX; i++) {
         free_calls(&b->replants[i].answered);
         free_calls(&b->replants[i].failed);
     }
@@ -250,7 +252,7 @@ void replant_fini(struct broker *b)
 
 void replant_init(struct broker *b)
 {
-    for (int i = 0; i < QUORUM_MASTERS_MAX; i++) {
+    for (int i = 0; i < ROUNDS_MASTERS_MAX; i++) {
         STAILQ_INIT(&b->replants[i].answered);
         STAILQ_INIT(&b->replants[i].failed);
     }
@@ -259,7 +261,7 @@ void replant_init(struct broker *b)
 int64_t replant_next_ms(const struct broker *b)
 {
     int64_t next_ms = INT64_MAX;
-    for (int i = 0; b->n_quarantined > 0 && i < b->rounds.n; i++) {
+    for (int i = 0; b->n_quarantined > 0 && i < b->rounds.n_all; i++) {
         const struct broker_replant *r = &b->replants[i];
         bool sweeps = r->state == REPLANT_SWEEPING && !r->seen_all && !r->blocked;
         if (!r->quarantined)

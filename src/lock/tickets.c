@@ -20,7 +20,7 @@ static void put_ticket(struct broker *b, struct args *it, uint64_t number)
 void tickets_words(struct broker *b, const struct lock *l, const struct ticket_place *place,
                    struct tickets_words *out, int64_t now_ms)
 {
-    int judge = -1;
+    int judge = -1, first = rounds_first(&b->rounds, l->name, l->name_len);
     *out = (struct tickets_words){"-", "keep", "-"};
     if (!place->where)
         return;
@@ -29,7 +29,7 @@ void tickets_words(struct broker *b, const struct lock *l, const struct ticket_p
     if (place->number && !broker_has_one_master(b))
         judge = rounds_agreed(&b->rounds, l->name, l->name_len, now_ms);
     if (judge >= 0)
-        out->judge = master_status(b->rounds.masters[judge], now_ms)->run_id;
+        out->judge = master_status(b->rounds.masters[first + judge], now_ms)->run_id;
 }
 
 int64_t tickets_length(struct broker *b, const struct lock *l, const struct round *r,

@@ -32,7 +32,7 @@ static void grant_unwanted(struct broker *b, struct lock *l, const struct claim 
 }
 
 /* Answers the UNLOCK whose hold was to be handed over: that hold is given up, whether the next one
- * got it or not. A permit that could not be handed over has been released instead, and then that
+ * got it or not. One that may still have been there has been released instead, and then that
  * release answers (c->releaser is NULL). */
 static void finish_releaser(struct broker *b, const struct claim *c)
 {
@@ -41,10 +41,8 @@ static void finish_releaser(struct broker *b, const struct claim *c)
         return;
     if (c->end == CLAIM_FAILED)
         handover_not_confirmed(b, r, c->reason);
-    else if (c->end == CLAIM_GRANTED || !c->foreign)
-        finish_count(b, r, 1);
     else
-        handover_not_there(b, r);
+        finish_count(b, r, 1);
 }
 
 /* Counts the hand-overs here in a row while others stand in the line. */
@@ -115,7 +113,7 @@ static void claim_refused(struct broker *b, struct lock *l, struct lock_request 
     struct lock_queue *q = l->queue;
     bool is_failure = c->end == CLAIM_FAILED;
     if (r && r->wait_until_ms)
-        request_park(&r->base); /* also when it is not the first */
+        waiters_park(b, q, r); /* also when it is not the first */
     if (is_failure)
         queue_set_failure(&b->failed, q, util_strdup(c->reason));
     else
@@ -136,7 +134,7 @@ static void claim_refused(struct broker *b, struct lock *l, struct lock_request 
         q->hurry = WAITERS_HURRY;
     }
     waiters_refuse_tries(b, l, NULL, q->failure); /* they stand behind one who waits */
-    waiters_park(q);
+    waiters_park_first(b, q);
     waiters_retry_later(b, q, c->end == CLAIM_BUSY ? c->retry_ms : 0, now_ms);
 }
 
@@ -183,7 +181,7 @@ static void on_takeover_end(struct claim *c, void *arg, int64_t now_ms)
         work_lock(&b->work, l, WORK_RUN); /* when that has entered it */
     } else { /* granted, but he has gone: it lapses, as it would have done without him */
         waiters_refuse_tries(b, l, NULL, c->end == CLAIM_FAILED ? c->reason : NULL);
-        waiters_park(q);
+        waiters_park_first(b, q);
         waiters_retry_later(b, q, 0, now_ms);
     }
     waiters_ask_owners(b, l, now_ms);

@@ -2,6 +2,7 @@
 #include "lock/view.h"
 
 #include "lock/broker_state.h"
+#include "lock/lock_share.h"
 #include "lock/queue.h"
 
 /* ---- levels ---- */
@@ -43,10 +44,10 @@ bool view_is_done(const struct broker *b, int64_t now_ms)
 {
     uint32_t in_flight = 0;
 
-    for (int i = 0; i < b->rounds.n; i++)
+    for (int i = 0; i < b->rounds.n_all; i++)
         in_flight += master_status(b->rounds.masters[i], now_ms)->in_flight;
     return TAILQ_EMPTY(&b->rounds.asked) && TAILQ_EMPTY(&b->rounds.decided[false]) &&
-           LIST_EMPTY(&b->leaving) && in_flight == 0;
+           LIST_EMPTY(&b->leaving) && TAILQ_EMPTY(&b->leavers) && in_flight == 0;
 }
 
 int64_t view_min_lease_ms(const struct broker *b)
@@ -127,6 +128,8 @@ void view_holds(const struct session *s, int64_t now_ms, view_hold_fn each, void
             .held_ms = now_ms - h->since_ms,
             .left_ms = h->deadline_ms > now_ms ? h->deadline_ms - now_ms : 0,
             .n_waiters = h->lock->queue ? h->lock->queue->n_waiters : 0,
+            .n_holders = h->part.kind == LOCK_EXCLUSIVE ? 1 : share_count(h->lock),
+            .in_jeopardy = h->state == HOLD_JEOPARDY,
         };
         if (!each(arg, &seen))
             return;
@@ -137,7 +140,7 @@ void view_holds(const struct session *s, int64_t now_ms, view_hold_fn each, void
 
 int view_n_masters(const struct broker *b)
 {
-    return b->rounds.n;
+    return b->rounds.n_all;
 }
 
 const char *view_master_name(const struct broker *b, int i)
@@ -153,6 +156,7 @@ struct view_master view_master(const struct broker *b, int i, int64_t now_ms)
     return (struct view_master){
         .status = status,
         .votes = master_state_votes(status->state) && !status->stalled,
+        .since_ms = now_ms - status->since_ms,
         .clock_offset_ms = rounds_clock_offset_ms(&b->rounds, status),
     };
 }
@@ -171,7 +175,7 @@ int view_n_voters(const struct broker *b, int64_t now_ms)
 {
     int n = 0;
 
-    for (int i = 0; i < b->rounds.n; i++)
+    for (int i = 0; i < b->rounds.n_all; i++)
         n += view_master(b, i, now_ms).votes;
     return n;
 }

@@ -52,6 +52,35 @@ bool view_is_held_by(struct broker *, const char *name, size_t len, const struct
 typedef void (*view_lock_fn)(void *arg, const char *name, size_t len);
 uint64_t view_scan(struct broker *, uint64_t cursor, view_lock_fn each, void *arg);
 
+/* ---- who has a lock, and who waits for it, as far as this broker knows without asking ---- */
+
+enum { VIEW_GROUPS = 4, VIEW_CONTENDED_MAX = 100 };
+
+/* Those of them that are alike: of one name, and of one kind. */
+struct view_group {
+    const char *client; /* CLIENT SETNAME, else the client library; NULL: neither was said */
+    uint8_t kind;       /* enum lock_kind: what they have, or want */
+    uint32_t n;
+};
+struct view_lock {
+    const char *name;
+    size_t name_len;
+    uint32_t n_holders;       /* clients of this broker; if there are none, others may have it */
+    uint8_t kind;             /* as what they have it */
+    uint16_t limit;           /* LOCK_LIMIT: the number of permits */
+    int64_t held_ms, left_ms; /* of the one that has had it longest */
+    uint32_t n_waiters;
+    int64_t waited_ms; /* of the first in the queue */
+    /* The largest groups first; smaller ones, and those behind the first thousand, are left out. */
+    struct view_group holders[VIEW_GROUPS], waiters[VIEW_GROUPS];
+    int n_holder_groups, n_waiter_groups;
+};
+/* False: no client of this broker holds it or waits for it. */
+bool view_lock(struct broker *, const char *name, size_t len, int64_t now_ms, struct view_lock *);
+/* Writes the locks for which most requests wait, at most max (VIEW_CONTENDED_MAX); returns how
+ * many. Of very many such locks it looks at those alone that came to be waited for last. */
+int view_contended(const struct broker *, int64_t now_ms, struct view_lock *out, int max);
+
 /* ---- holds of a connection ---- */
 struct view_hold {
     const char *name; /* of the lock */
@@ -59,6 +88,8 @@ struct view_hold {
     int64_t held_ms;
     int64_t left_ms;    /* until its lease ends; 0: it is over */
     uint32_t n_waiters; /* for this lock, of this broker */
+    uint32_t n_holders; /* clients of this broker that have it, this one among them */
+    bool in_jeopardy;   /* its last renewal has failed */
 };
 /* Calls `each` for every hold until it returns false. */
 typedef bool (*view_hold_fn)(void *arg, const struct view_hold *);
@@ -67,7 +98,8 @@ void view_holds(const struct session *, int64_t now_ms, view_hold_fn each, void 
 /* ---- the masters ---- */
 struct view_master {
     const struct master_status *status;
-    bool votes; /* active and not stalled */
+    bool votes;       /* active and not stalled */
+    int64_t since_ms; /* it has voted, or has not, for so long */
     int64_t clock_offset_ms;
 };
 int view_n_masters(const struct broker *);

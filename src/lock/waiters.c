@@ -58,11 +58,19 @@ struct lock_request *waiters_first(const struct lock_queue *q)
     return NULL;
 }
 
-void waiters_park(struct lock_queue *q)
+void waiters_park(struct broker *b, struct lock_queue *q, struct lock_request *r)
+{
+    if (!q->is_waited)
+        LIST_INSERT_HEAD(&b->waited, q, waited);
+    q->is_waited = true;
+    request_park(&r->base);
+}
+
+void waiters_park_first(struct broker *b, struct lock_queue *q)
 {
     struct lock_request *first = waiters_first(q);
     if (first) /* the others were parked when they came */
-        request_park(&first->base);
+        waiters_park(b, q, first);
 }
 
 /* ---- asking ---- */
@@ -310,7 +318,10 @@ static void get_in_line(struct broker *b, struct lock *l, struct lock_request *r
     else
         TAILQ_INSERT_TAIL(&q->waiters, r, queued);
     r->place = PLACE_WAITING;
+    if (r->async)
+        LIST_INSERT_HEAD(&r->owner->waits, r, of_owner);
     r->owner_asked |= r->unnamed || r->multilock;
+    q->n_tries += r->wait_until_ms == 0;
     q->n_to_ask += !r->owner_asked;
     q->n_waiters++;
     b->n_waiters++;
@@ -347,7 +358,7 @@ void waiters_join(struct broker *b, struct lock *l, struct lock_request *r, int6
         r->lined = true;
         tickets_join(b, l, r->ticket, now_ms);
     }
-    request_park(&r->base);
+    waiters_park(b, l->queue, r);
 }
 
 void waiters_wait(struct broker *b, struct lock *l, struct lock_request *r, bool at_head,
@@ -357,7 +368,7 @@ void waiters_wait(struct broker *b, struct lock *l, struct lock_request *r, bool
         return;
     struct lock_queue *q = queue_get(l);
     get_in_line(b, l, r, at_head);
-    request_park(&r->base);
+    waiters_park(b, q, r);
     if (waiters_doubts(b, l, r, now_ms))
         waiters_check(b, l, r, now_ms);
     if (waiters_first(q) == r && !lock_first_hold(l) && q->n_claims == 0)

@@ -34,8 +34,10 @@ struct ended_hold {
 
 /* Puts a LOCK request into the queue and runs the queue. */
 void waiters_join(struct broker *, struct lock *, struct lock_request *, int64_t now_ms);
-/* Takes it out without an answer, and runs the queue. */
+/* Takes it out without an answer, and runs the queue. In two steps: its place goes at once, and
+ * what follows, waiters_leave(), when it is taken off broker->leavers. */
 void waiters_leave(struct broker *, struct lock_request *, int64_t now_ms);
+void waiters_leave_later(struct broker *, struct lock_request *);
 
 /* Runs the queue: starts what can be started. For broker_work.c: other flows ask for it by
  * WORK_RUN. */

@@ -35,7 +35,7 @@ static bool keeps_out(const struct hold *h, const struct lock_request *r, bool a
 static bool is_sure(const struct broker *b, const struct hold *h, const struct lock_request *r,
                     bool later, int64_t now_ms)
 {
-    return later ? h->state == HOLD_LOST || broker_has_heard(b, h->seen_ms, now_ms)
+    return later ? h->state == HOLD_LOST || broker_has_heard(b, h->lock, h->seen_ms, now_ms)
                  : hold_is_fresh(b, h, r, now_ms);
 }
 

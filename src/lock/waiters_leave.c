@@ -27,6 +27,9 @@ void waiters_remove(struct broker *b, struct lock_request *r)
     TAILQ_REMOVE(&q->waiters, r, queued);
     due_cancel(&b->due, &r->due); /* it may go on for a while: a take-over enters once more */
     r->place = PLACE_NOWHERE;
+    if (r->async)
+        LIST_REMOVE(r, of_owner);
+    q->n_tries -= r->wait_until_ms == 0;
     q->n_to_ask -= !r->owner_asked;
     q->n_waiters--;
     b->n_waiters--;
@@ -39,8 +42,8 @@ void waiters_remove(struct broker *b, struct lock_request *r)
     queue_undefer(&b->work, r->lock); /* what was said behind it */
 }
 
-/* Takes a request out of the queue, and its ticket out of the line between brokers. */
-static void get_out_of_line(struct broker *b, struct lock_request *r)
+/* Takes a request out of the queue: those behind it are asked for. */
+static void leave_queue(struct broker *b, struct lock_request *r)
 {
     struct lock *l = r->lock;
     bool was_first = TAILQ_FIRST(&l->queue->waiters) == r;
@@ -48,17 +51,41 @@ static void get_out_of_line(struct broker *b, struct lock_request *r)
     const struct lock_request *first = waiters_first(l->queue);
     if (was_first && first && !waiters_same_question(r->want, first->want))
         due_cancel(&b->due, &l->queue->retry); /* what he wants has not been asked */
-    if (r->fair && (r->lined || r->turn))
-        tickets_leave(b, l, r->ticket, b->now_ms);
-    else if (TAILQ_EMPTY(&l->queue->waiters) && (l->queue->lined || l->queue->turn) &&
-             l->queue->n_claims == 0 && !l->queue->outside)
-        tickets_leave(b, l, 0, b->now_ms);
+}
+
+/* Takes the ticket of a request that is out of the queue, or that of the broker, out of the line.
+ */
+static void give_place_away(struct broker *b, const struct lock_request *r)
+{
+    struct lock_queue *q = r->lock->queue;
+    if (r->fair && (r->lined || r->turn)) {
+        tickets_leave(b, r->lock, r->ticket, b->now_ms);
+    } else if (TAILQ_EMPTY(&q->waiters) && (q->lined || q->turn) && q->n_claims == 0 &&
+               !q->outside) {
+        tickets_leave(b, r->lock, 0, b->now_ms);
+        q->lined = q->turn = false;
+    }
+}
+
+static void get_out_of_line(struct broker *b, struct lock_request *r)
+{
+    leave_queue(b, r);
+    give_place_away(b, r);
 }
 
 void waiters_leave(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
-    get_out_of_line(b, r);
+    if (r->place == PLACE_WAITING)
+        leave_queue(b, r);
+    give_place_away(b, r);
     waiters_run(b, r->lock, now_ms);
+}
+
+void waiters_leave_later(struct broker *b, struct lock_request *r)
+{
+    leave_queue(b, r);
+    r->leaves = true;
+    TAILQ_INSERT_TAIL(&b->leavers, &r->base, link);
 }
 
 void waiters_refuse(struct broker *b, struct lock_request *r, const char *failure)
@@ -129,7 +156,7 @@ void waiters_refuse_tries(struct broker *b, struct lock *l, const struct claim *
 {
     struct lock_queue *q = l->queue;
     struct lock_request *r, *next;
-    for (r = TAILQ_FIRST(&q->waiters); r; r = next) {
+    for (r = TAILQ_FIRST(&q->waiters); r && q->n_tries > 0; r = next) {
         next = TAILQ_NEXT(r, queued);
         if (r->wait_until_ms == 0 && !r->claim && (!c || waiters_same_question(c->part, r->want)) &&
             (failure || !waiters_may_own(b, l, r)))
@@ -144,6 +171,7 @@ void waiters_on_wait_over(struct broker *b, struct due *due, int64_t now_ms)
     struct lock *l = r->lock;
     if (r->claim && r->claim->takeover) { /* the hold may be here already: its end decides */
         r->wait_until_ms = 0;
+        l->queue->n_tries++;
         return;
     }
     waiters_refuse(b, r, l->queue->failure);

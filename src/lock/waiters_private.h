@@ -68,7 +68,9 @@ void waiters_refuse_kind(struct broker *, struct lock_request *, struct lock_par
 void waiters_refuse_tries(struct broker *, struct lock *, const struct claim *,
                           const char *failure);
 /* Parks the first request that has no claim: its connection runs nothing behind it. */
-void waiters_park(struct lock_queue *);
+void waiters_park_first(struct broker *, struct lock_queue *);
+/* Parks this request of the queue, likewise. */
+void waiters_park(struct broker *, struct lock_queue *, struct lock_request *);
 /* Runs the queue again some time later; pttl_ms: what is left of the hold in the way, or 0. */
 void waiters_retry_later(struct broker *, struct lock_queue *, int64_t pttl_ms, int64_t now_ms);
 /* True when a refusal of `asked` answers a request for `want` too. */

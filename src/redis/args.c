@@ -1,6 +1,6 @@
 /*
  * One item under construction, in memory that is used again. Key names of one lock share the hash
- * tag {name}, so that they fall into one slot of a cluster.
+ * tag, so that they fall into one slot of a cluster.
  */
 #include "redis/args.h"
 
@@ -8,22 +8,48 @@
 
 #include "net/request.h"
 #include "redis/master.h"
+#include "redis/partition.h"
 
+static const char prefix[] = "holdfast:";
 static struct args one;
 
 struct args *args_begin(const char *name, size_t name_len)
 {
-    static const char prefix[] = "holdfast:{";
+    int partition = partition_of(name, name_len);
+    const char *at = partition_at(partition);
+    size_t at_len = *at ? strlen(at) - 1 : sizeof prefix - 1; /* less the colon */
+
     buf_clear(&one.key);
     buf_clear(&one.args);
+    one.partition = partition;
     one.floor = 0;
     one.bucket = -1;
     one.early = one.undoes = one.renewal = false;
-    char *p = request_room(&one.key, sizeof prefix - 1 + name_len + 1);
-    memcpy(p, prefix, sizeof prefix - 1);
-    memcpy(p + sizeof prefix - 1, name, name_len);
-    p[sizeof prefix - 1 + name_len] = '}';
+    char *p = request_room(&one.key, at_len + name_len + 2);
+    memcpy(p, *at ? at : prefix, at_len);
+    p[at_len] = '{';
+    memcpy(p + at_len + 1, name, name_len);
+    p[at_len + 1 + name_len] = '}';
     return &one;
+}
+
+bool args_name_of_key(const char *key, size_t key_len, const char **name, size_t *name_len)
+{
+    size_t head = sizeof prefix; /* with the brace */
+
+    if (key_len < head + 1 || memcmp(key, prefix, head - 1) != 0)
+        return false;
+    if (*partition_at(0)) { /* behind the tag */
+        const char *close = memchr(key, '}', key_len);
+        if (!close)
+            return false;
+        head = (size_t)(close - key) + 2;
+    }
+    if (key_len < head + 1 || key[head - 1] != '{')
+        return false;
+    *name = key + head;
+    *name_len = key_len - head - 1;
+    return true;
 }
 
 void args_text(struct args *it, const char *text, size_t len)

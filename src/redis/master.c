@@ -18,6 +18,7 @@
 #include "conf/conf.h"
 #include "net/tls.h"
 #include "redis/master_private.h"
+#include "redis/partition.h"
 
 enum { REFUSAL_SHOWN_MS = 1000 };
 
@@ -85,11 +86,16 @@ static void on_turn(evutil_socket_t fd, short what, void *arg)
     m->in_calls = false;
 }
 
+static bool is_of_set(const struct master *a, const struct master *b)
+{
+    return a->setup.arg == b->setup.arg && a->setup.partition == b->setup.partition;
+}
+
 struct master *master_next_of_set(const struct master *m, struct master *before)
 {
     struct master *next = before ? TAILQ_NEXT(before, all) : TAILQ_FIRST(&masters);
 
-    while (next && next->setup.arg != m->setup.arg)
+    while (next && !is_of_set(next, m))
         next = TAILQ_NEXT(next, all);
     return next;
 }
@@ -131,7 +137,7 @@ void master_secure(struct master *m)
     free(m->server_name);
     m->server_name = util_strdup(master_tls_name(m->tls_name, m->host));
     if (m->tls)
-        stream_secure(&m->stream, m->tls, m->server_name);
+        stream_secure(&m->link->stream, m->tls, m->server_name);
 }
 
 /* Makes the TLS context anew, because the files may be others under the same names. */
@@ -163,6 +169,7 @@ struct master *master_new(const struct master_setup *setup, const struct conf_ma
     m->name = util_strdup(conf->name);
     m->slot = conf_master_identity(conf);
     m->db = conf->db;
+    m->at = partition_at(setup->partition);
     m->is_unix = conf->is_unix;
     m->named_until_ms = INT64_MAX;
     set_secret(m, conf);
@@ -197,6 +204,7 @@ void master_configure(struct master *m, const struct master_setup *setup,
     m->setup.arg = old.arg;
     m->setup.on_state = old.on_state;
     m->setup.on_moved = old.on_moved;
+    m->setup.partition = old.partition;
     set_secret(m, conf);
     set_tls(m, conf);
     if (m->sentinels)
@@ -215,7 +223,7 @@ void master_free(struct master *m)
     event_del(&m->retry);
     event_del(&m->turn);
     TAILQ_REMOVE(&masters, m, all);
-    reply_fini(&m->reply);
+    link_free(m->own_link);
     free(m->name);
     free(m->slot);
     free(m->host);
@@ -235,7 +243,7 @@ const char *master_name(const struct master *m)
 
 void master_peer(const struct master *m, char *out)
 {
-    stream_peer_address(out, m->stream.fd);
+    stream_peer_address(out, m->link->stream.fd);
 }
 
 int master_index(const struct master *m)
@@ -243,9 +251,14 @@ int master_index(const struct master *m)
     return m->index;
 }
 
+int master_partition(const struct master *m)
+{
+    return m->setup.partition;
+}
+
 bool master_is_active(const struct master *m, int *fd, int64_t *in_flight)
 {
-    *fd = m->stream.fd;
+    *fd = m->link->stream.fd;
     *in_flight = m->n_items;
     return m->state == MASTER_ACTIVE;
 }
@@ -256,6 +269,16 @@ static int64_t quarantine_left_ms(const struct master *m, int64_t now_ms)
 {
     bool over = m->state != MASTER_QUARANTINE || m->quarantine_end_ms <= now_ms;
     return over ? 0 : m->quarantine_end_ms - now_ms;
+}
+
+/* Notes since when it votes, or does not; somebody looks each second. */
+static void note_votes(struct master *m, int64_t now_ms)
+{
+    bool votes = master_state_votes(m->state) && !m->status.stalled;
+
+    if (votes != m->voted || m->status.since_ms == 0)
+        m->status.since_ms = now_ms;
+    m->voted = votes;
 }
 
 const struct master_status *master_status(struct master *m, int64_t now_ms)
@@ -271,6 +294,7 @@ const struct master_status *master_status(struct master *m, int64_t now_ms)
     s->clock_offset_ms = m->clock.known ? m->clock.best.offset_us / 1000 : 0;
     s->in_flight = (uint32_t)m->n_items;
     s->stalled = m->silent || master_is_stalled(m, now_ms * 1000);
+    note_votes(m, now_ms);
     s->run_id = m->run_id;
     s->life = m->own.text;
     s->disputed = m->rival[0] && master_life_is_disputed(m);

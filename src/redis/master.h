@@ -84,12 +84,12 @@ struct master_call {
 
 /* One item, written as it goes over the wire: bulk strings one after the other. */
 struct master_item {
-    const char *key; /* "$12\r\nholdfast:{x}\r\n" */
+    const char *key; /* "$12\r\nholdfast:{x}\r\n"; of its partition */
     size_t key_len;
     const char *args; /* script_row.args bulk strings */
     size_t args_len;
     int64_t floor; /* script_row.floors: the token asked for, higher with each item, and the answer
-                    * says how far above it the token is; of others 0 */
+                    * says how far above it the token is; of what takes none 0 */
     int bucket;    /* likewise: the counter of the token, see token_bucket(); -1: base */
     bool early;    /* of release.lua: it may run before what acquire.lua was asked in this turn */
     bool undoes;   /* goes to a stalled master too, as what release.lua is asked does */
@@ -99,6 +99,7 @@ struct master_item {
 struct master_status {
     const char *name, *address;
     enum master_state state;
+    int64_t since_ms; /* when it began to vote, or last did */
     int64_t quarantine_left_ms;
     int64_t latency_us;      /* moving average of the answers */
     int64_t clock_offset_ms; /* its TIME less ours */
@@ -149,6 +150,7 @@ struct master_setup {
     int64_t quarantine_ms; /* after a restart; -1: by itself (max_lease and drift), 0: off */
     int64_t max_lease_ms, drift_ppm;
     int64_t sentinel_timeout_ms; /* a master that Sentinels name counts for so long after it */
+    int partition;               /* that it keeps (partition.h); 0 without a Cluster */
     const char *broker;          /* its id: no other broker has it */
     const char *settings;        /* what all brokers must agree on: see settings.h */
     const char *broker_name;     /* of each process that takes the place of the one before, too */
@@ -178,7 +180,8 @@ struct ssl_ctx_st *master_tls_new(const struct conf_master *, char *error,
 const char *master_tls_name(const char *configured, const char *host);
 
 /* Returns a new master, DOWN. Copies `conf` whole and `setup` without its strings, which must live
- * on. Masters that share setup.arg are one set: no two of them may be the same server. */
+ * on. Masters that share setup.arg and partition are one set: no two of them may be the same
+ * server. */
 struct master *master_new(const struct master_setup *setup, const struct conf_master *conf,
                           int index);
 /* Closes the links and frees the master. Answers items under way inside this call and calls nothing
@@ -191,6 +194,7 @@ void master_configure(struct master *, const struct master_setup *setup,
 /* Starts to connect, and reconnects for ever. */
 void master_start(struct master *);
 int master_index(const struct master *);
+int master_partition(const struct master *);
 /* Tells whether it is ACTIVE. Sets its socket, to wait for an answer, and the number of items under
  * way. */
 bool master_is_active(const struct master *, int *fd, int64_t *in_flight);
@@ -222,6 +226,9 @@ void master_publish(struct master *, const char *text, size_t len, int64_t now_m
 /* Sends what has been asked for since the last time. Call it once at the end of each turn of the
  * loop. */
 void master_flush(struct master *, int64_t now_ms);
+/* Writes what master_flush() has handed to links that several masters share. Behind all of them in
+ * each turn; else it leaves at the end of the callbacks that are running. */
+void masters_write(void);
 
 /* Ends the quarantine when its time is over, or with `force` now. The master gives no token at or
  * below `base` afterwards. on_state follows. */

@@ -70,7 +70,7 @@ static void note_refusal(struct master *m, const char *words, int64_t now_ms)
 
 static void answer_error(struct master *m, struct master_batch *b, int64_t now_ms)
 {
-    const struct reply *r = &m->reply;
+    const struct reply *r = m->reply;
     const struct reply_value *v = r->values;
     char words[REPLY_WORDS_MAX];
     unsigned links = m->links;
@@ -86,7 +86,7 @@ static void answer_error(struct master *m, struct master_batch *b, int64_t now_m
         master_disagree(m, "other settings than those of this broker are in force there");
     else if (!changed && !quarantined && !reply_is_error(r, v, "LATE"))
         note_refusal(m, words, now_ms);
-    master_answer_calls(m, b, has_not_run(&m->reply) ? MASTER_REJECTED : MASTER_UNKNOWN, words,
+    master_answer_calls(m, b, has_not_run(m->reply) ? MASTER_REJECTED : MASTER_UNKNOWN, words,
                         now_ms);
     m->stranger |= stranger;
     if (m->links != links)
@@ -115,7 +115,7 @@ static bool is_flat_answer(const struct master_batch *b, const struct reply_valu
     TAILQ_FOREACH(call, &b->calls, link) {
         bool yes = v->integer == CODE_YES;
         int64_t floor = yes ? call->floor : 0;
-        int64_t least = row->gives_token && yes ? (floor == 0) : PTTL_NO_KEY;
+        int64_t least = row->gives_token && yes ? !row->floors : PTTL_NO_KEY;
         if (!is_int(v, row->code_min, row->code_max))
             return false;
         if (width > 1 && !is_int(v + 1, least, MASTER_TOKEN_MAX - floor))
@@ -205,10 +205,7 @@ static bool is_answer(const struct master_batch *b, const struct reply *r, struc
     if (!read_heading(r, h) || h->number != b->number || h->time_ms < 1 || h->time_ms > TIME_MAX_MS)
         return false;
     if (h->brief)
-        return row->brief &&
-               h->above <= (row->floors
-                                ? MASTER_TOKEN_MAX - TAILQ_LAST(&b->calls, master_calls)->floor
-                                : 0);
+        return row->brief && h->above <= (b->highest > 0 ? MASTER_TOKEN_MAX - b->highest : 0);
     if (v->integer != n)
         return false;
     if (row->width == 0)
@@ -223,7 +220,7 @@ static void answer_flat(struct master *m, struct master_batch *b, const struct h
 {
     const struct script_row *row = script_get(b->script);
     int width = row->width;
-    const struct reply_value *v = m->reply.values + 3;
+    const struct reply_value *v = m->reply->values + 3;
     const int64_t same[SCRIPT_WIDTH_MAX] = {CODE_YES, h->above};
     int64_t values[SCRIPT_WIDTH_MAX] = {0};
     struct master_value text = {.is_text = true, .text = ""};
@@ -235,7 +232,7 @@ static void answer_flat(struct master *m, struct master_batch *b, const struct h
         for (int i = 0; i < width; i++)
             values[i] = h->brief ? same[i] : (v++)->integer;
         if (row->texts && !h->brief) {
-            text.text = reply_text(&m->reply, v);
+            text.text = reply_text(m->reply, v);
             text.len = (v++)->len;
         }
         values[1] += values[0] == CODE_YES ? call->floor : 0;
@@ -248,7 +245,7 @@ static void answer_flat(struct master *m, struct master_batch *b, const struct h
 
 static void answer_nested(struct master *m, struct master_batch *b, int64_t now_ms)
 {
-    const struct reply_value *v = m->reply.values + 3;
+    const struct reply_value *v = m->reply->values + 3;
     struct master_value nested[MASTER_NESTED_MAX];
     struct master_answer answer = {.result = MASTER_ANSWERED, .nested = nested, .text = ""};
     struct master_call *call;
@@ -258,7 +255,7 @@ static void answer_nested(struct master *m, struct master_batch *b, int64_t now_
         for (int i = 0; i < answer.n_nested; i++, v++) {
             bool is_text = v->type != REPLY_INTEGER;
             nested[i] = (struct master_value){.is_text = is_text, .integer = v->integer};
-            nested[i].text = v->type == REPLY_TEXT ? reply_text(&m->reply, v) : "";
+            nested[i].text = v->type == REPLY_TEXT ? reply_text(m->reply, v) : "";
             nested[i].len = v->len;
         }
         TAILQ_REMOVE(&b->calls, call, link);
@@ -301,15 +298,18 @@ static void note_work(struct master *m, const struct master_batch *b, int64_t no
     m->work_items = m->work_items * KEPT / OF + b->n_items;
 }
 
-static void on_reply(struct master *m, int64_t now_ms, int64_t now_us)
+void master_on_reply(void *arg, int64_t now_ms, int64_t now_us)
 {
+    struct master *m = arg;
     struct master_batch *b = TAILQ_FIRST(&m->sent);
     struct heading heading;
 
-    if (!b) {
-        master_drop(m, "it said something that nobody had asked");
+    if (now_ms >= m->named_until_ms) { /* what a server that may be replaced says counts nothing */
+        master_lose_name(m);
         return;
     }
+    m->heard_ms = now_ms;
+    m->silent = false;
     if (b->on_reply) {
         m->asked_us = b->sent_us;
         m->asked_script = b->script;
@@ -317,12 +317,14 @@ static void on_reply(struct master *m, int64_t now_ms, int64_t now_us)
         TAILQ_REMOVE(&m->sent, b, link);
         TAILQ_INSERT_HEAD(&m->spare, b, link);
         if (b->on_reply(m) != 0)
-            master_drop(m, "its reply is none to what was asked");
+            link_break(m->link, LINK_NONSENSE, "its reply is none to what was asked");
         return;
     }
-    if (m->reply.values[0].type != REPLY_ERROR && !is_answer(b, &m->reply, &heading)) {
-        m->status.errors++;
-        master_drop(m, "its reply is none that the script %s gives", script_get(b->script)->name);
+    if (m->reply->values[0].type != REPLY_ERROR && !is_answer(b, m->reply, &heading)) {
+        char why[80];
+        snprintf(why, sizeof why, "its reply is none that the script %s gives",
+                 script_get(b->script)->name);
+        link_break(m->link, LINK_NONSENSE, why);
         return;
     }
     TAILQ_REMOVE(&m->sent, b, link);
@@ -330,39 +332,8 @@ static void on_reply(struct master *m, int64_t now_ms, int64_t now_us)
     if (now_us - b->sent_us < m->quickest_us)
         m->quickest_us = now_us - b->sent_us;
     note_work(m, b, now_us);
-    if (m->reply.values[0].type == REPLY_ERROR)
+    if (m->reply->values[0].type == REPLY_ERROR)
         answer_error(m, b, now_ms);
     else
         answer_items(m, b, &heading, now_ms, now_us);
-}
-
-size_t master_on_bytes(void *arg, const char *data, size_t len)
-{
-    struct master *m = arg;
-    unsigned links = m->links;
-    int64_t now_us = clock_us(), now_ms = now_us / 1000;
-    enum reply_result result = REPLY_MORE;
-
-    if (now_ms >= m->named_until_ms) { /* what a server that may be replaced says counts nothing */
-        master_lose_name(m);
-        return len;
-    }
-    m->heard_ms = now_ms;
-    m->silent = false;
-    for (size_t done = 0, n; done < len && m->links == links; done += n) {
-        n = len - done < REPLY_FEED_MAX ? len - done : REPLY_FEED_MAX;
-        reply_feed(&m->reply, data + done, n);
-        while ((result = reply_next(&m->reply)) == REPLY_READY) {
-            on_reply(m, now_ms, now_us);
-            if (m->links != links)
-                return len;
-        }
-        if (result == REPLY_BROKEN) {
-            m->status.errors++;
-            master_drop(m, "%s", m->reply.error);
-        } else if (m->reply.unfinished > 0 && TAILQ_EMPTY(&m->sent)) {
-            master_drop(m, "it said something that nobody had asked");
-        }
-    }
-    return len;
 }

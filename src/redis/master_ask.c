@@ -45,6 +45,7 @@ static struct master_batch *new_batch(struct master *m, master_reply_fn on_reply
         b = util_alloc(sizeof *b);
     b->on_reply = on_reply;
     b->n_items = 0;
+    b->lowest = b->highest = 0;
     b->sent_us = 0;
     b->is_renewal = false;
     TAILQ_INIT(&b->calls);
@@ -81,24 +82,27 @@ static int64_t next_number(struct master *m, int64_t now_ms)
 static void write_batch(struct master *m, struct master_batch *b, int64_t now_ms)
 {
     const struct script_row *row = script_get(b->script);
-    bool has_counters = buf_len(&b->counters) > 0;
+    int has_floors = b->highest > 0, has_counters = buf_len(&b->counters) > 0, has_at = *m->at != 0;
 
     b->number = next_number(m, now_ms);
-    request_array(&m->out, 3 + row->head + b->n_items * (1 + (int64_t)row->args) + has_counters);
+    request_array(&m->out, 3 + SCRIPT_HEAD + b->n_items * (1 + (int64_t)row->args) +
+                               2 * has_floors + has_counters + has_at);
     buf_append(&m->out, m->head[b->script], (size_t)m->head_len[b->script]);
-    request_int(&m->out, b->n_items);
+    request_int(&m->out, b->n_items + has_at);
     buf_append(&m->out, buf_head(&b->keys), buf_len(&b->keys));
+    if (has_at)
+        request_str(&m->out, m->at);
     if (row->deadline) /* in the master's time */
         request_int(&m->out, deadline_ms(m, b) + m->clock.best.offset_us / 1000);
     else
         request_text(&m->out, "", 0);
     request_int(&m->out, b->number);
     request_str(&m->out, m->setup.broker);
-    if (row->floors) {
-        request_int(&m->out, TAILQ_FIRST(&b->calls)->floor);
-        request_int(&m->out, TAILQ_LAST(&b->calls, master_calls)->floor);
-    }
     buf_append(&m->out, buf_head(&b->args), buf_len(&b->args));
+    if (has_floors) {
+        request_int(&m->out, b->lowest);
+        request_int(&m->out, b->highest);
+    }
     if (has_counters)
         request_text(&m->out, buf_head(&b->counters), buf_len(&b->counters));
     drop_items(b);
@@ -191,14 +195,15 @@ int master_ask(struct master *m, enum script script, const struct master_item *i
     if (!takes(m, script, item->undoes, now_ms))
         return -1;
     struct master_batch *b = batch_for(m, script, item, now_ms);
-    struct master_call *last = TAILQ_LAST(&b->calls, master_calls);
-    assert(!script_get(script)->floors || !last || last->floor < item->floor);
+    assert(item->floor == 0 || item->floor > b->highest);
     buf_append(&b->keys, item->key, item->key_len);
     if (script_get(script)->floors && item->bucket >= 0)
         add_counter(&b->counters, item->bucket);
     buf_append(&b->args, item->args, item->args_len);
     call->sent_us = now_ms * 1000;
     call->floor = item->floor;
+    b->lowest = b->lowest ? b->lowest : item->floor;
+    b->highest = item->floor ? item->floor : b->highest;
     TAILQ_INSERT_TAIL(&b->calls, call, link);
     b->n_items++;
     m->n_items++;
@@ -221,15 +226,15 @@ static int on_published(struct master *m)
 
     if (master_said_error(m) && log_limited(&m->refusal_log, m->heard_ms))
         log_warn(m->object, "a message was not published: %s",
-                 reply_words(words, sizeof words, reply_text(&m->reply, m->reply.values),
-                             m->reply.values->len));
+                 reply_words(words, sizeof words, reply_text(m->reply, m->reply->values),
+                             m->reply->values->len));
     return 0;
 }
 
 void master_publish(struct master *m, const char *text, size_t len, int64_t now_ms)
 {
     char channel[sizeof MASTER_SAID_CHANNEL + 12];
-    size_t behind = buf_len(&m->out) + buf_len(stream_out(&m->stream));
+    size_t behind = buf_len(&m->out) + buf_len(link_out(m->link));
 
     if (!master_is_joined(m) || master_is_stalled(m, now_ms * 1000) || behind > BEHIND_MAX)
         return;
@@ -278,15 +283,18 @@ static void write_waiting(struct master *m, int64_t now_ms)
 
 void master_flush(struct master *m, int64_t now_ms)
 {
-    struct buf *out = stream_out(&m->stream);
+    struct buf *out = link_out(m->link);
     struct master_batch *b;
+    int n = 0;
 
     write_waiting(m, now_ms);
     if (TAILQ_EMPTY(&m->unsent))
         return;
     int64_t now_us = clock_us();
-    TAILQ_FOREACH(b, &m->unsent, link)
+    TAILQ_FOREACH(b, &m->unsent, link) {
         b->sent_us = now_us;
+        n++;
+    }
     TAILQ_CONCAT(&m->sent, &m->unsent, link);
     if (buf_len(out) == 0) {
         struct buf swapped = *out;
@@ -297,7 +305,12 @@ void master_flush(struct master *m, int64_t now_ms)
         drop_bytes(&m->out);
         buf_trim(&m->out);
     }
-    stream_flush(&m->stream);
+    link_write(m->link, &m->seat, n);
+}
+
+void masters_write(void)
+{
+    links_write();
 }
 
 /* ---- the end of a link ---- */

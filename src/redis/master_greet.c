@@ -33,8 +33,8 @@ static bool begins(const char *text, const char *with)
  * themselves, to REFUSED for those that people have to put right. Returns 0. */
 int master_give_up(struct master *m, const char *what)
 {
-    const struct reply_value *v = m->reply.values;
-    const char *text = reply_text(&m->reply, v);
+    const struct reply_value *v = m->reply->values;
+    const char *text = reply_text(m->reply, v);
     char words[REPLY_WORDS_MAX];
 
     m->status.errors++;
@@ -62,16 +62,16 @@ int master_give_up(struct master *m, const char *what)
 
 static int on_load(struct master *m)
 {
-    const struct reply_value *v = m->reply.values;
+    const struct reply_value *v = m->reply->values;
 
     if (master_said_error(m))
         return master_give_up(m, "SCRIPT LOAD");
     if (v->type != REPLY_TEXT || v->len != MASTER_DIGEST_LEN ||
-        strspn(reply_text(&m->reply, v), "0123456789abcdef") != MASTER_DIGEST_LEN)
+        strspn(reply_text(m->reply, v), "0123456789abcdef") != MASTER_DIGEST_LEN)
         return -1;
     m->head_len[m->asked_script] =
         snprintf(m->head[m->asked_script], MASTER_HEAD_MAX, "$7\r\nEVALSHA\r\n$%d\r\n%s\r\n",
-                 MASTER_DIGEST_LEN, reply_text(&m->reply, v));
+                 MASTER_DIGEST_LEN, reply_text(m->reply, v));
     if (--m->loads_left == 0)
         master_join(m);
     return 0;
@@ -82,9 +82,12 @@ static void load_scripts(struct master *m)
     master_move(m, MASTER_LOADING);
     m->loads_left = SCRIPT_COUNT;
     settings_digest(m->setup.settings ? m->setup.settings : "", m->digest);
-    int mirror_db = m->setup.mirror ? m->db : SCRIPT_NO_MIRROR;
+    const struct script_place place = {.run_id = m->run_id,
+                                       .settings = m->digest,
+                                       .mirror_db = m->setup.mirror ? m->db : SCRIPT_NO_MIRROR,
+                                       .in_partition = m->at[0]};
     for (int i = 0; i < SCRIPT_COUNT; i++) {
-        char *text = script_text((enum script)i, m->run_id, m->digest, mirror_db);
+        char *text = script_text((enum script)i, &place);
         master_batch_add(m, on_load)->script = (uint8_t)i;
         request_strings(&m->out, 3, (const char *const[]){"SCRIPT", "LOAD", text});
         free(text);
@@ -98,10 +101,10 @@ static void load_scripts(struct master *m)
  * connection away. */
 static int on_optional(struct master *m)
 {
-    const struct reply_value *v = m->reply.values;
+    const struct reply_value *v = m->reply->values;
 
-    if (reply_is_error(&m->reply, v, "DENIED") ||
-        (master_said_error(m) && begins(reply_text(&m->reply, v), "ERR max number of clients")))
+    if (reply_is_error(m->reply, v, "DENIED") ||
+        (master_said_error(m) && begins(reply_text(m->reply, v), "ERR max number of clients")))
         return master_give_up(m, "connecting");
     return 0;
 }
@@ -121,7 +124,7 @@ static void judge(struct master *m)
     master_note_unchecked(m);
     if (strcmp(m->run_id, f->run_id) == 0) {
         /* Keeps requests that are still in the buffers of the old link from being run. */
-        if (m->old_client_id > 0) {
+        if (m->old_client_id > 0 && m->old_client_id != m->link->client_id) {
             snprintf(words, sizeof words, "CLIENT KILL ID %" PRId64, m->old_client_id);
             master_ask_words(m, on_optional, words);
         }
@@ -152,7 +155,7 @@ int master_take_facts(struct master *m)
 /* CONFIG is often forbidden: then the policy is not known. */
 static int on_policy(struct master *m)
 {
-    const struct reply *r = &m->reply;
+    const struct reply *r = m->reply;
     struct master_facts *f = &m->facts;
 
     if (r->values[0].type == REPLY_ARRAY && r->count == 3 && r->values[2].type == REPLY_TEXT &&
@@ -163,14 +166,14 @@ static int on_policy(struct master *m)
 
 static int on_info(struct master *m)
 {
-    const struct reply_value *v = m->reply.values;
+    const struct reply_value *v = m->reply->values;
     const struct master_facts *f = &m->facts;
 
     if (master_said_error(m))
         return master_give_up(m, "INFO");
     if (v->type != REPLY_TEXT)
         return -1;
-    master_take_info(&m->facts, reply_text(&m->reply, v), v->len);
+    master_take_info(&m->facts, reply_text(m->reply, v), v->len);
     if (*f->policy && *f->run_id)
         return master_take_facts(m);
     if (!*f->policy)
@@ -193,7 +196,7 @@ static int on_status(struct master *m, const char *what)
 {
     if (master_said_error(m))
         return master_give_up(m, what);
-    return reply_is_text(&m->reply, m->reply.values, "OK") ? 0 : -1;
+    return reply_is_text(m->reply, m->reply->values, "OK") ? 0 : -1;
 }
 
 static int on_auth(struct master *m)
@@ -208,9 +211,9 @@ static int on_select(struct master *m)
 
 static int on_client_id(struct master *m)
 {
-    const struct reply_value *v = m->reply.values;
+    const struct reply_value *v = m->reply->values;
 
-    m->client_id = v->type == REPLY_INTEGER ? v->integer : 0;
+    m->link->client_id = v->type == REPLY_INTEGER ? v->integer : 0;
     return 0;
 }
 
@@ -219,6 +222,12 @@ void master_greet(struct master *m)
     const char *name = m->setup.client_name ? m->setup.client_name : "holdfast";
     char words[64];
 
+    if (m->link->greeted) { /* by another master that the server keeps */
+        ask_identity(m);
+        master_flush(m, m->heard_ms);
+        return;
+    }
+    m->link->greeted = true;
     if (m->password) {
         master_batch_add(m, on_auth);
         request_auth(&m->out, m->user, m->password);

@@ -34,10 +34,22 @@ int64_t master_quarantine_ms(const struct master *m)
 
 void master_put_call(struct master *m, enum script script, int n_args)
 {
-    request_array(&m->out, 3 + n_args);
+    int has_at = *m->at != 0;
+
+    request_array(&m->out, 3 + has_at + n_args);
     buf_append(&m->out, m->head[script], (size_t)m->head_len[script]);
-    request_int(&m->out, 0);
+    request_int(&m->out, has_at);
+    if (has_at)
+        request_str(&m->out, m->at);
     request_str(&m->out, m->run_id);
+}
+
+void master_put_mark(struct master *m)
+{
+    char key[64];
+
+    request_text(&m->out, key,
+                 (size_t)snprintf(key, sizeof key, "%smaster", *m->at ? m->at : "holdfast:"));
 }
 
 bool master_is_row(const struct reply *r, const char *types, int more)
@@ -52,11 +64,11 @@ bool master_is_row(const struct reply *r, const char *types, int more)
 
 int master_take_state(struct master *m, const struct reply_value *state, int64_t left_ms)
 {
-    if (reply_is_text(&m->reply, state, "active")) {
+    if (reply_is_text(m->reply, state, "active")) {
         master_move(m, MASTER_ACTIVE);
         return 0;
     }
-    if (!reply_is_text(&m->reply, state, "quarantine") || left_ms < 0)
+    if (!reply_is_text(m->reply, state, "quarantine") || left_ms < 0)
         return -1;
     m->quarantine_end_ms = m->heard_ms + left_ms;
     if (m->state != MASTER_QUARANTINE)
@@ -68,7 +80,7 @@ int master_take_state(struct master *m, const struct reply_value *state, int64_t
 
 static int on_activate(struct master *m)
 {
-    const struct reply *r = &m->reply;
+    const struct reply *r = m->reply;
 
     if (m->state != MASTER_QUARANTINE)
         return 0;
@@ -162,11 +174,11 @@ static bool agrees(struct master *m, const struct reply_value *settings)
     const char *ours = m->setup.settings ? m->setup.settings : "";
     char theirs[MASTER_SETTINGS_MAX], differs[SETTINGS_WORDS_MAX];
 
-    if (reply_is_text(&m->reply, settings, ours)) {
+    if (reply_is_text(m->reply, settings, ours)) {
         m->disagreement[0] = 0;
         return true;
     }
-    snprintf(theirs, sizeof theirs, "%.*s", (int)settings->len, reply_text(&m->reply, settings));
+    snprintf(theirs, sizeof theirs, "%.*s", (int)settings->len, reply_text(m->reply, settings));
     settings_difference(ours, theirs, differs);
     master_disagree(m, differs);
     master_refuse(m, "%s", m->disagreement);
@@ -178,7 +190,7 @@ static bool agrees(struct master *m, const struct reply_value *settings)
 /* Returns whether the reply is {time, state, left, settings, high, life, ...}. */
 static bool is_join_answer(struct master *m)
 {
-    const struct reply *r = &m->reply;
+    const struct reply *r = m->reply;
 
     return master_is_row(r, "ititi", master_count_lives(m)) && r->values[5].integer >= 0 &&
            r->values[5].integer <= MASTER_TOKEN_MAX && master_are_lives(m, &r->values[6]);
@@ -210,7 +222,7 @@ static void ask_join(struct master *m, master_reply_fn on_reply)
 
 static int on_join(struct master *m)
 {
-    const struct reply *r = &m->reply;
+    const struct reply *r = m->reply;
 
     if (m->state != MASTER_JOINING)
         return 0; /* greet_again has been called since */
@@ -252,7 +264,7 @@ void master_join(struct master *m)
 
 static int on_high(struct master *m)
 {
-    const struct reply *r = &m->reply;
+    const struct reply *r = m->reply;
 
     if (!master_is_joined(m))
         return 0;
@@ -292,7 +304,7 @@ void master_adopt(struct master *m)
 
 int master_on_time(struct master *m)
 {
-    const struct reply *r = &m->reply;
+    const struct reply *r = m->reply;
     int64_t s, us;
 
     if (master_said_error(m))
@@ -310,7 +322,7 @@ int master_on_time(struct master *m)
  * emptied it. */
 static int on_mark(struct master *m)
 {
-    const struct reply *r = &m->reply;
+    const struct reply *r = m->reply;
     const struct life joined = m->own;
 
     m->probing = false;
@@ -337,12 +349,14 @@ static int on_mark(struct master *m)
 
 void master_probe(struct master *m)
 {
-    static const char *const words[] = {"HMGET", "holdfast:master", "run_id", "state", "settings"};
+    static const char *const words[] = {"run_id", "state", "settings"};
 
     master_ask_words(m, master_on_time, "TIME");
     master_ask_role(m);
     master_batch_add(m, on_mark);
     request_array(&m->out, 5 + master_count_lives(m));
+    request_str(&m->out, "HMGET");
+    master_put_mark(m);
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         request_str(&m->out, words[i]);
     master_put_life_fields(m);

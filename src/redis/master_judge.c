@@ -82,7 +82,7 @@ static int refuse_no_master(struct master *m)
         return -1;
     }
     m->refused_backoff_ms = 0;
-    stream_peer_address(m->passed_over, m->stream.fd);
+    stream_peer_address(m->passed_over, m->link->stream.fd);
     if (strcmp(f->role, "slave") != 0) {
         reply_words(words, sizeof words, f->role, strlen(f->role));
         return master_refuse(m, "it is a %s and no master: name a master in [masters]", words);
@@ -158,13 +158,13 @@ void master_note_unchecked(struct master *m)
 
 static int on_review(struct master *m)
 {
-    const struct reply_value *v = m->reply.values;
+    const struct reply_value *v = m->reply->values;
     struct master_facts now = {0};
 
     /* What it does not tell by these words waits for the next connect. */
     if (!master_is_joined(m) || v->type != REPLY_TEXT)
         return 0;
-    master_take_info(&now, reply_text(&m->reply, v), v->len);
+    master_take_info(&now, reply_text(m->reply, v), v->len);
     if (!*now.policy) /* CONFIG may have told it */
         strcpy(now.policy, m->facts.policy);
     if (m->facts.is_named && !*now.run_id) {
@@ -189,12 +189,12 @@ void master_review(struct master *m)
 
 static int on_role(struct master *m)
 {
-    const struct reply_value *v = m->reply.values;
+    const struct reply_value *v = m->reply->values;
     struct master_facts now = {0};
 
     if (!master_is_joined(m) || v->type != REPLY_TEXT)
         return 0;
-    master_take_info(&now, reply_text(&m->reply, v), v->len);
+    master_take_info(&now, reply_text(m->reply, v), v->len);
     if (strcmp(now.role, "master") == 0 && strcmp(now.promoted, m->facts.promoted) != 0) {
         master_greet_again(m);
     } else if (*now.role && strcmp(now.role, "master") != 0) {

@@ -63,7 +63,7 @@ bool master_are_lives(struct master *self, const struct reply_value *v)
     for (struct master *m = self; m; m = next(self, m), v++) {
         if (v->type == REPLY_NIL)
             continue;
-        if (v->type != REPLY_TEXT || !life_is_valid(reply_text(&self->reply, v), v->len))
+        if (v->type != REPLY_TEXT || !life_is_valid(reply_text(self->reply, v), v->len))
             return false;
     }
     return true;
@@ -71,7 +71,7 @@ bool master_are_lives(struct master *self, const struct reply_value *v)
 
 static bool take_life(struct master *self, struct life *known, const struct reply_value *v)
 {
-    return v->type == REPLY_TEXT && life_take(known, reply_text(&self->reply, v), v->len);
+    return v->type == REPLY_TEXT && life_take(known, reply_text(self->reply, v), v->len);
 }
 
 void master_take_lives(struct master *self, const struct reply_value *v)

@@ -30,8 +30,7 @@ enum {
     PROBE_MS = 500,    /* well below what a quarantine is longer than max_lease: master_life.c */
     REVIEW_MS = 5000,
     NAMELESS_MS = 250,
-    KEEPALIVE_MS = 15000,
-    STREAM_KEEP = 64 * 1024
+    KEEPALIVE_MS = 15000
 };
 
 static void set_link_timer(struct event *timer, int64_t ms)
@@ -69,11 +68,10 @@ void master_link_close(struct master *m)
     if (master_is_joined(m))
         place_broke(&m->place, clock_ms());
     m->links++;
-    stream_close(&m->stream);
+    link_leave(m->link, &m->seat);
     event_del(&m->tick);
     if (m->joined)
-        m->old_client_id = m->client_id;
-    m->client_id = 0;
+        m->old_client_id = m->link->client_id;
     m->joined = m->probing = false;
     snprintf(m->loss, sizeof m->loss, "%s", m->error);
     master_bury(m);
@@ -140,23 +138,27 @@ static void on_open(void *arg)
     struct master *m = arg;
     struct stream_keepalive k = {.idle_ms = KEEPALIVE_MS, .timeout_ms = master_patience_ms(m)};
 
-    stream_keepalive(&m->stream, &k);
+    stream_keepalive(&m->link->stream, &k);
     m->opened_ms = m->heard_ms = clock_ms();
-    reply_start(&m->reply, (size_t)m->setup.max_reply);
     if (m->state == MASTER_CONNECTING)
         master_move(m, MASTER_GREETING);
     master_greet(m);
 }
 
-static void on_end(void *arg, enum stream_end end, int err, const char *text)
+static void on_end(void *arg, enum link_end end, const char *text)
 {
-    (void)end, (void)err;
-    master_drop(arg, "%s", text);
+    struct master *m = arg;
+
+    m->status.errors += end == LINK_NONSENSE;
+    if (end == LINK_SILENT)
+        m->status.timeouts += m->n_items;
+    master_drop(m, "%s", text);
+    m->silent = end == LINK_SILENT;
 }
 
-static const struct stream_events stream_events = {
+static const struct link_events link_events = {
     .on_open = on_open,
-    .on_bytes = master_on_bytes,
+    .on_reply = master_on_reply,
     .on_end = on_end,
 };
 
@@ -188,24 +190,26 @@ static void on_retry(evutil_socket_t fd, short what, void *arg)
         master_drop(m, "its files for TLS are not good");
         return;
     }
-    stream_connect(&m->stream, m->setup.dns, m->host, m->is_unix ? 0 : m->port);
-    stream_begin_behind(&m->stream, m->passed_over);
+    link_connect(m->link, &m->seat, m->setup.dns, m->host, m->is_unix ? 0 : m->port,
+                 (size_t)m->setup.max_reply);
+    stream_begin_behind(&m->link->stream, m->passed_over);
 }
 
 static void look_after(struct master *m, int64_t now_ms)
 {
     const struct master_batch *oldest = TAILQ_FIRST(&m->sent);
     bool is_in = master_is_joined(m);
+    char words[64];
 
     if (now_ms >= m->named_until_ms) {
         master_lose_name(m);
-    } else if (!stream_is_open(&m->stream)) {
-        if (now_ms - m->started_ms > connect_timeout_ms(m))
-            master_drop(m, "no connection within %" PRId64 " ms", connect_timeout_ms(m));
+    } else if (!link_is_open(m->link)) {
+        if (now_ms - m->started_ms <= connect_timeout_ms(m))
+            return;
+        snprintf(words, sizeof words, "no connection within %" PRId64 " ms", connect_timeout_ms(m));
+        link_break(m->link, LINK_LOST, words);
     } else if (oldest && now_ms - oldest->sent_us / 1000 > master_patience_ms(m)) {
-        m->status.timeouts += m->n_items;
-        master_drop(m, "it does not answer");
-        m->silent = true;
+        link_break(m->link, LINK_SILENT, "it does not answer");
     } else if (is_in && !m->probing && now_ms - m->probed_ms >= PROBE_MS) {
         m->probed_ms = now_ms;
         master_probe(m);
@@ -228,10 +232,17 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
         look_after(m, now_ms);
 }
 
+void master_use_link(struct master *m, struct link *l)
+{
+    m->link = l;
+    m->reply = &l->reply;
+}
+
 void master_link_init(struct master *m)
 {
-    stream_init(&m->stream, m->setup.base, &stream_events, m);
-    m->stream.keep_max = STREAM_KEEP;
+    m->own_link = link_new(m->setup.base, false);
+    m->seat = (struct link_seat){.events = &link_events, .arg = m};
+    master_use_link(m, m->own_link);
     event_assign(&m->retry, m->setup.base, -1, 0, on_retry, m);
     event_assign(&m->tick, m->setup.base, -1, 0, on_tick, m);
 }

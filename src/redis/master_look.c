@@ -25,7 +25,7 @@ static int64_t bytes_from(const char *text)
 /* Notes whether the server syncs each write. CONFIG is often forbidden: then it is taken not to. */
 static int on_fsync(struct master *m)
 {
-    const struct reply *r = &m->reply;
+    const struct reply *r = m->reply;
 
     m->looking->found.fsync_known = r->values[0].type == REPLY_ARRAY;
     m->looking->found.fsync_always = m->facts.aof && r->values[0].type == REPLY_ARRAY &&
@@ -35,13 +35,13 @@ static int on_fsync(struct master *m)
 
 static bool is_text(const struct master *m, int i)
 {
-    return m->reply.values[i].type == REPLY_TEXT;
+    return m->reply->values[i].type == REPLY_TEXT;
 }
 
 /* Takes the mark {run_id, state, until, settings}; each is nil when no broker has been there. */
 static int on_look_mark(struct master *m)
 {
-    const struct reply *r = &m->reply;
+    const struct reply *r = m->reply;
     struct master_looking *l = m->looking;
     int64_t until_ms;
 
@@ -85,7 +85,7 @@ static void ask_look_time(struct master *m)
 
 static int on_look_time(struct master *m)
 {
-    if (reply_is_error(&m->reply, m->reply.values, "NOPERM")) {
+    if (reply_is_error(m->reply, m->reply->values, "NOPERM")) {
         master_lacks(m, "+time");
         tell_look(m);
         return 0;

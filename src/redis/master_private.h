@@ -15,6 +15,7 @@
 #include "net/request.h"
 #include "net/stream.h"
 #include "redis/life.h"
+#include "redis/link.h"
 #include "redis/master.h"
 #include "redis/place.h"
 #include "redis/sentinel.h"
@@ -53,7 +54,8 @@ struct master_batch {
     int64_t asked_ms; /* when the first item was asked for */
     bool is_renewal;  /* goes before others */
     struct buf keys, args;
-    struct buf counters; /* of a quorum, where the script has floors */
+    struct buf counters;     /* of a quorum, where the script has floors */
+    int64_t lowest, highest; /* floor of an item; 0: none has one */
     TAILQ_HEAD(master_calls, master_call) calls;
 };
 TAILQ_HEAD(master_batches, master_batch);
@@ -87,6 +89,7 @@ struct master {
     struct master_setup setup;
     int index, port, db;
     bool is_unix, secure;                       /* secure: rediss:// */
+    const char *at;                             /* partition_at() of its partition */
     char *name, *slot, *host, *user, *password; /* slot: its name at all brokers */
     struct ssl_ctx_st *tls;                     /* NULL: not secure, or its files are not good */
     char *server_name, *tls_name;               /* in its certificate; as configured, or NULL */
@@ -98,9 +101,11 @@ struct master {
     char unchecked[MASTER_UNCHECKED_MAX]; /* what it does not tell, in words; "": nothing */
 
     uint8_t state, reported; /* enum master_state; what on_state has been told */
-    struct stream stream;
+    struct link *link;       /* that it has its seat at: own_link, or one that it shares */
+    struct link *own_link;
+    struct link_seat seat;
     unsigned links; /* counts connections: a callback may have ended the one that it came from */
-    struct reply reply;
+    struct reply *reply; /* the link's */
     struct event retry, tick, turn;
     int64_t started_ms, opened_ms, heard_ms, ticked_ms, judged_ms;
     int64_t lost_ms; /* the end of the last link that was a good one, or the start */
@@ -110,11 +115,12 @@ struct master {
     uint8_t asked_script;
     bool silent;   /* a link was given up as it did not answer, and it has not answered since */
     bool joined;   /* this link has sent scripts */
+    bool voted;    /* when it was last looked at (status.since_ms) */
     bool in_calls; /* on_answer or on_state is running */
 
     struct master_facts facts;
     char run_id[MASTER_RUN_ID_MAX + 1];   /* of the run it was last joined in; "": none yet */
-    int64_t client_id, old_client_id;     /* 0: unknown */
+    int64_t old_client_id;                /* of the last link that was joined; 0: unknown */
     char digest[SETTINGS_DIGEST_LEN + 1]; /* of the settings that the scripts were loaded with */
     char disagreement[MASTER_ERROR_MAX];  /* master_disagrees(); "": none */
     char head[SCRIPT_COUNT][MASTER_HEAD_MAX];
@@ -177,7 +183,7 @@ static inline int64_t master_patience_ms(const struct master *m)
 void master_secure(struct master *);
 static inline bool master_said_error(const struct master *m)
 {
-    return m->reply.values[0].type == REPLY_ERROR;
+    return m->reply->values[0].type == REPLY_ERROR;
 }
 static inline bool master_is_joined(const struct master *m)
 {
@@ -187,6 +193,8 @@ static inline bool master_is_joined(const struct master *m)
 /* ---- master_link.c ---- */
 /* Prepares its stream and the timers of its link, none of them running. */
 void master_link_init(struct master *);
+/* Takes this link for the next connect. */
+void master_use_link(struct master *, struct link *);
 /* Ends the link, if there is one, and sets no timer. What was under way waits for
  * master_deliver(). */
 void master_link_close(struct master *);
@@ -226,6 +234,8 @@ int64_t master_quarantine_ms(const struct master *);
 
 /* Begins a call of a script without items with so many arguments, the run id first. */
 void master_put_call(struct master *, enum script, int n_args);
+/* Writes the key of its mark. */
+void master_put_mark(struct master *);
 /* Tells whether the reply is an array of these types (i: integer, t: text) and `more` values. */
 bool master_is_row(const struct reply *, const char *types, int more);
 /* Moves the master to the state that a script has answered. Returns -1 when that is no state. */
@@ -304,8 +314,8 @@ void master_forget(struct master *);
 bool master_is_stalled(const struct master *, int64_t now_us);
 
 /* ---- master_answer.c ---- */
-/* Reads replies; stream_events.on_bytes. */
-size_t master_on_bytes(void *arg, const char *data, size_t len);
+/* Takes a reply; link_events.on_reply. */
+void master_on_reply(void *arg, int64_t now_ms, int64_t now_us);
 /* Hands the same answer, without values, to every call of a batch that is in no list. */
 void master_answer_calls(struct master *, struct master_batch *, enum master_result,
                          const char *text, int64_t now_ms);

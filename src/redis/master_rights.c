@@ -103,14 +103,14 @@ static void note_refused(struct master_looking *l, const struct right *r, const 
 static int on_right(struct master *m)
 {
     struct master_looking *l = m->looking;
-    const struct reply_value *v = m->reply.values;
+    const struct reply_value *v = m->reply->values;
     char words[REPLY_WORDS_MAX];
 
     while (!is_due(m, &rights[l->rights_told]))
         l->rights_told++;
     const struct right *r = &rights[l->rights_told++];
     if (v->type == REPLY_ERROR)
-        note_refused(l, r, reply_words(words, sizeof words, reply_text(&m->reply, v), v->len));
+        note_refused(l, r, reply_words(words, sizeof words, reply_text(m->reply, v), v->len));
     return 0;
 }
 
@@ -124,13 +124,13 @@ static int on_discard(struct master *m)
 static int on_multi(struct master *m)
 {
     struct master_looking *l = m->looking;
-    const struct reply_value *v = m->reply.values;
+    const struct reply_value *v = m->reply->values;
 
     if (master_said_error(m)) {
-        reply_words(l->no_multi, sizeof l->no_multi, reply_text(&m->reply, v), v->len);
+        reply_words(l->no_multi, sizeof l->no_multi, reply_text(m->reply, v), v->len);
         return master_look_on(m);
     }
-    if (!reply_is_text(&m->reply, v, "OK"))
+    if (!reply_is_text(m->reply, v, "OK"))
         return -1;
     for (int i = 0; i < N_RIGHTS; i++)
         if (is_due(m, &rights[i]))

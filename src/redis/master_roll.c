@@ -10,9 +10,9 @@
 
 static void copy_text(const struct master *m, int i, char *out, size_t size)
 {
-    const struct reply_value *v = &m->reply.values[i];
+    const struct reply_value *v = &m->reply->values[i];
 
-    snprintf(out, size, "%.*s", (int)v->len, reply_text(&m->reply, v));
+    snprintf(out, size, "%.*s", (int)v->len, reply_text(m->reply, v));
 }
 
 /* Without an answer it is not known who has the name: nothing that was asked behind this on the
@@ -20,15 +20,15 @@ static void copy_text(const struct master *m, int i, char *out, size_t size)
 static int give_up(struct master *m)
 {
     char words[REPLY_WORDS_MAX];
-    const struct reply_value *v = m->reply.values;
+    const struct reply_value *v = m->reply->values;
 
     m->status.errors++;
-    m->stranger |= reply_is_error(&m->reply, v, "STRANGER");
-    if (m->stranger || reply_is_error(&m->reply, v, "SETTINGS")) {
+    m->stranger |= reply_is_error(m->reply, v, "STRANGER");
+    if (m->stranger || reply_is_error(m->reply, v, "SETTINGS")) {
         master_greet_again(m);
         return 0;
     }
-    reply_words(words, sizeof words, reply_text(&m->reply, v), v->len);
+    reply_words(words, sizeof words, reply_text(m->reply, v), v->len);
     master_drop(m, "it does not take the name of this broker: %s", words);
     return 0;
 }
@@ -60,7 +60,7 @@ static void note_signed(struct master *m)
 /* Takes the reply {time, state, left, record, veto, missing}. */
 static int on_roll(struct master *m)
 {
-    const struct reply *r = &m->reply;
+    const struct reply *r = m->reply;
     struct place_told told;
 
     if (!master_is_joined(m))

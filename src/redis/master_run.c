@@ -46,14 +46,14 @@ static int64_t named_s(const char *run)
 static int on_named(struct master *m)
 {
     struct master_facts *f = &m->facts;
-    const struct reply_value *v = m->reply.values;
+    const struct reply_value *v = m->reply->values;
 
     if (master_said_error(m))
         return master_give_up(m, "SCRIPT LOAD");
     if (v->type != REPLY_TEXT || v->len != MASTER_DIGEST_LEN)
         return -1;
     int64_t since_s = started_s(f) > seconds(f->now) ? started_s(f) : seconds(f->now);
-    snprintf(f->run_id, sizeof f->run_id, "%st%" PRId64, reply_text(&m->reply, v), since_s);
+    snprintf(f->run_id, sizeof f->run_id, "%st%" PRId64, reply_text(m->reply, v), since_s);
     return named_s(f->run_id) < 0 ? -1 : master_take_facts(m);
 }
 
@@ -75,7 +75,7 @@ static int name_anew(struct master *m)
 
 static int on_known(struct master *m)
 {
-    const struct reply *r = &m->reply;
+    const struct reply *r = m->reply;
     struct master_facts *f = &m->facts;
 
     if (master_said_error(m))
@@ -89,14 +89,14 @@ static int on_known(struct master *m)
 
 static int on_marked(struct master *m)
 {
-    const struct reply_value *v = m->reply.values;
+    const struct reply_value *v = m->reply->values;
     struct master_facts *f = &m->facts;
     char words[32 + MASTER_DIGEST_LEN];
 
     if (master_said_error(m))
         return master_give_up(m, "HGET");
     if (v->type == REPLY_TEXT && v->len < sizeof f->run_id)
-        strcpy(f->run_id, reply_text(&m->reply, v));
+        strcpy(f->run_id, reply_text(m->reply, v));
     if (named_s(f->run_id) < 0)
         return name_anew(m);
     snprintf(words, sizeof words, "SCRIPT EXISTS %.*s", MASTER_DIGEST_LEN, f->run_id);
@@ -107,7 +107,7 @@ static int on_marked(struct master *m)
 
 static int on_now(struct master *m)
 {
-    const struct reply *r = &m->reply;
+    const struct reply *r = m->reply;
 
     if (master_said_error(m))
         return master_give_up(m, "TIME");
@@ -122,5 +122,9 @@ void master_find_run(struct master *m)
 {
     m->facts.is_named = true;
     master_ask_words(m, on_now, "TIME");
-    master_ask_words(m, on_marked, "HGET holdfast:master run_id");
+    master_batch_add(m, on_marked);
+    request_array(&m->out, 3);
+    request_str(&m->out, "HGET");
+    master_put_mark(m);
+    request_str(&m->out, "run_id");
 }

@@ -49,8 +49,9 @@ static struct others look_around(struct quarantine *r, int i, int64_t now_ms)
 {
     struct rounds *b = r->rounds;
     struct others o = {0};
+    int first = rounds_group(b, i);
 
-    for (int j = 0; j < b->n; j++) {
+    for (int j = first; j < first + b->n; j++) {
         const struct master_status *s = master_status(b->masters[j], now_ms);
         if (j != i)
             look_at(s, r->masters[i].over_ms, &o);
@@ -63,8 +64,9 @@ static struct others look_around(struct quarantine *r, int i, int64_t now_ms)
 static void ask_active(struct quarantine *r, int i, int64_t now_ms)
 {
     struct rounds *b = r->rounds;
+    int first = rounds_group(b, i);
 
-    for (int j = 0; j < b->n; j++) {
+    for (int j = first; j < first + b->n; j++) {
         const struct master_status *s = master_status(b->masters[j], now_ms);
         if (j != i && s->state == MASTER_ACTIVE && s->high_asked_ms < r->masters[i].over_ms)
             master_ask_high(b->masters[j]);
@@ -136,7 +138,7 @@ static bool prolong_all(struct quarantine *r, int64_t now_ms)
     r->vetoed = rounds_veto(r->rounds);
     if (!r->vetoed && !was_vetoed)
         return false;
-    for (int i = 0; i < r->rounds->n; i++) {
+    for (int i = 0; i < r->rounds->n_all; i++) {
         if (!r->masters[i].trusted)
             master_prolong(r->rounds->masters[i]);
     }
@@ -150,7 +152,7 @@ void quarantine_turn(struct quarantine *r, int64_t now_ms)
 
     if (now_ms < r->next_ms || prolong_all(r, now_ms))
         return;
-    for (int i = 0; i < r->rounds->n; i++) {
+    for (int i = 0; i < r->rounds->n_all; i++) {
         struct quarantine_master *rm = &r->masters[i];
         const struct master_status *s = master_status(r->rounds->masters[i], now_ms);
         if (s->state != MASTER_QUARANTINE) {
@@ -177,7 +179,7 @@ const char *quarantine_trust(struct quarantine *r, const char *name, int64_t now
 {
     struct rounds *b = r->rounds;
 
-    for (int i = 0; i < b->n; i++) {
+    for (int i = 0; i < b->n_all; i++) {
         if (strcmp(master_name(b->masters[i]), name) != 0)
             continue;
         if (master_status(b->masters[i], now_ms)->state != MASTER_QUARANTINE)

@@ -3,7 +3,7 @@
  * quarantine: ends the quarantine of a master that had restarted or lost its data (safety R5).
  *
  * When its time is over the master gets a base: no token at or below it is ever given there. Two
- * cases, with N masters and a majority of Q:
+ * cases, with N masters in its group (rounds.h) and a majority of Q; others are those of the group:
  *
  *   1. N-Q+1 or more OTHER masters are active: the base is the highest token that any of them has
  * given, and they are asked for it after the end of the quarantine. This is sound. Every majority
@@ -36,8 +36,6 @@
 #include "redis/quorum.h"
 #include "redis/rollcall.h"
 
-struct rounds;
-
 struct quarantine_master {
     int64_t
         over_ms; /* when its quarantine was first seen to be over; 0: it is not, or it is in none */
@@ -51,7 +49,7 @@ struct quarantine {
     struct rollcall roll;
     int64_t next_ms; /* INT64_MAX: no master is in quarantine */
     bool vetoed;
-    struct quarantine_master masters[QUORUM_MASTERS_MAX];
+    struct quarantine_master masters[ROUNDS_MASTERS_MAX];
 };
 
 /* The rounds have all its masters, and outlive it. */

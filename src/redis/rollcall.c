@@ -35,16 +35,16 @@ static int compare_times(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Returns from when on this broker remembers everything, by the masters at which it had its name
- * before this life of master i began; INT64_MAX: these are no majority. */
-static int64_t complete_ms(const struct rollcall *r, const struct place *here, int64_t now_ms)
+/* Returns from when on this broker remembers everything, by the masters of a group at which it had
+ * its name before joined_ms; INT64_MAX: these are no majority. */
+static int64_t complete_ms(const struct rollcall *r, int first, int64_t joined_ms, int64_t now_ms)
 {
     int64_t times_ms[QUORUM_MASTERS_MAX];
     int n = 0, need = quorum_need(r->rounds->n);
 
-    for (int j = 0; j < r->rounds->n; j++) {
+    for (int j = first; j < first + r->rounds->n; j++) {
         const struct place *p = status_of(r, j, now_ms)->place;
-        if (p->is_ours && p->whole_ms < here->joined_ms)
+        if (p->is_ours && p->whole_ms < joined_ms)
             times_ms[n++] = place_complete_ms(p, r->memory_ms);
     }
     if (n < need)
@@ -56,11 +56,12 @@ static int64_t complete_ms(const struct rollcall *r, const struct place *here, i
 /* Asks the active masters, since this life began, whether this broker still has its name. It has
  * when so many of them say so that every majority has one of these; or, where masters have lost
  * their data, when all others say so and these have said it in the life before. */
-static bool is_current(const struct rollcall *r, const struct place *here, int64_t now_ms)
+static bool is_current(const struct rollcall *r, int first, const struct place *here,
+                       int64_t now_ms)
 {
     int n = r->rounds->n, n_fresh = 0, n_followed = 0;
 
-    for (int j = 0; j < r->rounds->n; j++) {
+    for (int j = first; j < first + n; j++) {
         const struct master_status *s = status_of(r, j, now_ms);
         bool fresh = knows_us(s) && s->place->asked_ms >= here->joined_ms;
         if (s->state == MASTER_ACTIVE) {
@@ -76,7 +77,7 @@ static bool is_current(const struct rollcall *r, const struct place *here, int64
 
 static bool has_lost_name(const struct rollcall *r, int64_t now_ms)
 {
-    for (int j = 0; j < r->rounds->n; j++)
+    for (int j = 0; j < r->rounds->n_all; j++)
         if (status_of(r, j, now_ms)->place->is_lost)
             return true;
     return false;
@@ -85,6 +86,7 @@ static bool has_lost_name(const struct rollcall *r, int64_t now_ms)
 const char *rollcall_why_not(const struct rollcall *r, int i, int64_t now_ms)
 {
     const struct master_status *s = status_of(r, i, now_ms);
+    int first = rounds_group(r->rounds, i);
 
     if (s->roll_veto[0])
         return s->roll_veto;
@@ -94,7 +96,7 @@ const char *rollcall_why_not(const struct rollcall *r, int i, int64_t now_ms)
         return "another broker has taken the name of this one";
     if (!knows_us(s))
         return "it has not answered yet";
-    int64_t complete = complete_ms(r, s->place, now_ms);
+    int64_t complete = complete_ms(r, first, s->place->joined_ms, now_ms);
     if (complete == INT64_MAX)
         return "this broker was not there before";
     if (now_ms < complete)
@@ -103,7 +105,7 @@ const char *rollcall_why_not(const struct rollcall *r, int i, int64_t now_ms)
         return "clients have locks by commands of Redis, which no broker remembers";
     if (!r->masters[i].is_done)
         return "locks are still being put there";
-    return is_current(r, s->place, now_ms) ? NULL : "other masters are still being asked";
+    return is_current(r, first, s->place, now_ms) ? NULL : "other masters are still being asked";
 }
 
 /* The highest token that this broker has granted or seen, or can have made of its clock. */
@@ -111,7 +113,7 @@ static int64_t highest_token(const struct rollcall *r, int64_t now_ms)
 {
     int64_t highest = rounds_floor(r->rounds, now_ms);
 
-    for (int j = 0; j < r->rounds->n; j++) {
+    for (int j = 0; j < r->rounds->n_all; j++) {
         const struct master_status *s = status_of(r, j, now_ms);
         highest = s->high > highest ? s->high : highest;
         highest = s->place->token > highest ? s->place->token : highest;
@@ -196,12 +198,14 @@ void rollcall_set_unsure(struct rollcall *r, int64_t until_ms)
 
 int64_t rollcall_memory_left_ms(const struct rollcall *r, int64_t now_ms)
 {
-    const struct place now = {.joined_ms = INT64_MAX};
-    int64_t until_ms = complete_ms(r, &now, now_ms);
+    int64_t until_ms = r->unsure_until_ms;
 
+    for (int first = 0; first < r->rounds->n_all; first += r->rounds->n) {
+        int64_t complete = complete_ms(r, first, INT64_MAX, now_ms);
+        until_ms = complete > until_ms ? complete : until_ms;
+    }
     if (until_ms == INT64_MAX || has_lost_name(r, now_ms))
         return r->memory_ms;
-    until_ms = until_ms > r->unsure_until_ms ? until_ms : r->unsure_until_ms;
     return until_ms > now_ms ? until_ms - now_ms : 0;
 }
 
@@ -219,7 +223,7 @@ void rollcall_leave(struct rollcall *r, bool has_holds, int64_t now_ms)
 {
     if (!rollcall_is_on(r) || has_lost_name(r, now_ms))
         return;
-    for (int j = 0; j < r->rounds->n; j++)
+    for (int j = 0; j < r->rounds->n_all; j++)
         master_roll(r->rounds->masters[j], MASTER_LEAVES, highest_token(r, now_ms),
                     left_ms(r, has_holds, now_ms));
 }

@@ -7,7 +7,8 @@
  *   restart --> joined: name taken (roll.lua) --> replanted (lock/replant) --> signed --> the last
  *   broker of the list has signed: active, in the same step
  *
- * A broker signs for a life of a master only when all of this is so; in doubt it does not:
+ * A broker signs for a life of a master only when all of this is so, where the masters are those of
+ * its group (rounds.h); in doubt it does not:
  *
  *   1. What its clients rely on has been planted in this life, or has ended, and votes of former
  *      lives count no more: rollcall_set_done(), from replant_is_done().
@@ -36,9 +37,7 @@
 #include <stdint.h>
 
 #include "redis/life.h"
-#include "redis/quorum.h"
-
-struct rounds;
+#include "redis/rounds.h"
 
 struct rollcall_master {
     struct life life; /* that the rest is about */
@@ -54,7 +53,7 @@ struct rollcall {
     int64_t drift_ppm;
     int64_t memory_ms; /* how long anybody may rely on what a broker has told; 0: no roll call */
     int64_t unsure_until_ms;
-    struct rollcall_master masters[QUORUM_MASTERS_MAX];
+    struct rollcall_master masters[ROUNDS_MASTERS_MAX];
 };
 
 void rollcall_init(struct rollcall *, struct rounds *);

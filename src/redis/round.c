@@ -142,7 +142,7 @@ static void count_renewal(struct round *r, struct vote *v, int64_t now_ms)
     switch ((enum renew_code)v->code) {
     case RENEW_PLANTED:
         if (r->takes_planted && !r->disputed &&
-            !master_status(r->rounds->masters[v->index], now_ms)->disputed) {
+            !master_status(round_master(r, v->index), now_ms)->disputed) {
             r->all = true;
             quorum_yes(&r->quorum, v->index, 0);
             return;
@@ -188,11 +188,18 @@ static void on_answer(struct master_call *call, const struct master_answer *answ
 
 /* ---- asking ---- */
 
-static struct round *round_new(struct rounds *b, enum script script, round_fn on_verdict, void *arg,
-                               int64_t now_ms)
+/* The master, one of all, that is number i of the item's group. */
+static int master_of_item(const struct rounds *b, const struct args *item, int i)
+{
+    return item->partition * b->n + i;
+}
+
+static struct round *round_new(struct rounds *b, enum script script, const struct args *item,
+                               round_fn on_verdict, void *arg, int64_t now_ms)
 {
     struct round *r = pool_get(size_of(b->n));
     r->rounds = b;
+    r->first_master = master_of_item(b, item, 0);
     r->script = script;
     r->sent_ms = now_ms;
     r->timeout_ms = now_ms + b->request_timeout_ms;
@@ -213,7 +220,7 @@ static struct round *round_new(struct rounds *b, enum script script, round_fn on
 struct round *round_ask(struct rounds *b, enum script script, const struct args *item, bool all,
                         round_fn on_verdict, void *arg, int64_t now_ms)
 {
-    struct round *r = round_new(b, script, on_verdict, arg, now_ms);
+    struct round *r = round_new(b, script, item, on_verdict, arg, now_ms);
     struct master_item bytes;
     args_bytes(item, &bytes);
     r->first = item->renewal;
@@ -221,7 +228,7 @@ struct round *round_ask(struct rounds *b, enum script script, const struct args 
     bool may_ask = !b->closed && !is_vetoed(b, script);
     for (int i = 0; i < b->n; i++) {
         struct vote *v = &r->votes[i];
-        if (may_ask && master_ask(b->masters[i], script, &bytes, &v->call, now_ms) == 0) {
+        if (may_ask && master_ask(round_master(r, i), script, &bytes, &v->call, now_ms) == 0) {
             v->open = true;
             r->n_open++;
         } else {
@@ -233,9 +240,9 @@ struct round *round_ask(struct rounds *b, enum script script, const struct args 
     return r;
 }
 
-void round_together(struct rounds *b, enum script script, int n, int64_t now_ms)
+void round_together(struct rounds *b, int first, enum script script, int n, int64_t now_ms)
 {
-    for (int i = 0; i < b->n && !b->closed; i++)
+    for (int i = first; i < first + b->n && !b->closed; i++)
         master_together(b->masters[i], script, n, now_ms);
 }
 
@@ -267,7 +274,7 @@ void round_tell(struct rounds *b, int i, enum script script, const struct args *
     e->call.on_answer = on_errand;
     e->script = script;
     if (b->closed || is_vetoed(b, script) ||
-        master_ask(b->masters[i], script, &bytes, &e->call, now_ms) != 0)
+        master_ask(b->masters[master_of_item(b, item, i)], script, &bytes, &e->call, now_ms) != 0)
         free(e);
 }
 
@@ -277,7 +284,8 @@ void round_owe(struct rounds *b, int i, enum script script, const struct args *i
     struct errand *e = util_alloc(sizeof *e);
     e->call.on_answer = on_errand;
     e->script = script;
-    undelivered_send(b->undelivered[i], script, item, &e->call, now_ms + lease_ms, now_ms);
+    undelivered_send(b->undelivered[master_of_item(b, item, i)], script, item, &e->call,
+                     now_ms + lease_ms, now_ms);
 }
 
 void round_forget(struct round *r)
@@ -291,12 +299,12 @@ void round_forget(struct round *r)
 struct round *round_release(struct rounds *b, const struct args *it, int64_t lease_ms, round_fn fn,
                             void *arg, int64_t now_ms)
 {
-    struct round *r = round_new(b, SCRIPT_RELEASE, fn, arg, now_ms);
+    struct round *r = round_new(b, SCRIPT_RELEASE, it, fn, arg, now_ms);
     r->n_open = b->n;
     for (int i = 0; i < b->n; i++) {
         r->votes[i].open = true;
         /* answers once it has been delivered, or with MASTER_UNKNOWN when it never can be */
-        undelivered_send(b->undelivered[i], SCRIPT_RELEASE, it, &r->votes[i].call,
+        undelivered_send(b->undelivered[r->first_master + i], SCRIPT_RELEASE, it, &r->votes[i].call,
                          now_ms + lease_ms, now_ms);
     }
     decide_if_possible(r);
@@ -311,7 +319,8 @@ void round_new_life(struct rounds *b, int i)
     struct round *r;
     for (size_t k = 0; k < sizeof undelivered / sizeof undelivered[0]; k++)
         TAILQ_FOREACH(r, undelivered[k], by_age)
-            forget_vote(r, i);
+            if (r->first_master == rounds_group(b, i))
+                forget_vote(r, i - r->first_master);
 }
 
 /* ---- one turn ---- */
@@ -335,14 +344,14 @@ void round_expire(struct rounds *b, int64_t now_ms)
     struct round *r;
     while ((r = TAILQ_FIRST(&b->asked)) && r->timeout_ms <= now_ms)
         decide(r);
-    for (int i = 0; i < b->n; i++)
+    for (int i = 0; i < b->n_all; i++)
         undelivered_expire(b->undelivered[i], now_ms);
 }
 
 bool round_give_up(struct rounds *b, int64_t now_ms)
 {
     assert(b->closed);
-    for (int i = 0; i < b->n; i++)
+    for (int i = 0; i < b->n_all; i++)
         undelivered_give_up(b->undelivered[i], now_ms);
     return round_has_verdict(b, true) || round_has_verdict(b, false) || !TAILQ_EMPTY(&b->asked);
 }
@@ -355,9 +364,9 @@ void round_fini(struct rounds *b, int64_t now_ms)
         while (round_has_verdict(b, false))
             round_deliver(b, false, now_ms);
     }
-    for (int i = 0; i < b->n; i++)
+    for (int i = 0; i < b->n_all; i++)
         undelivered_free(b->undelivered[i]);
-    b->n = 0;
+    b->n = b->n_all = 0;
 }
 
 int64_t round_next_ms(const struct rounds *b)
@@ -365,7 +374,7 @@ int64_t round_next_ms(const struct rounds *b)
     if (round_has_verdict(b, true) || round_has_verdict(b, false))
         return 0;
     int64_t next = TAILQ_EMPTY(&b->asked) ? INT64_MAX : TAILQ_FIRST(&b->asked)->timeout_ms;
-    for (int i = 0; i < b->n; i++) {
+    for (int i = 0; i < b->n_all; i++) {
         int64_t expiry = undelivered_next_ms(b->undelivered[i]);
         next = expiry < next ? expiry : next;
     }

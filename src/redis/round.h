@@ -1,7 +1,7 @@
 #pragma once
 /*
- * round: puts one question to all masters of a broker (rounds.h), and brings one verdict exactly
- * once.
+ * round: puts one question about a name to all masters that decide about it, its group (rounds.h),
+ * and brings one verdict exactly once.
  *
  *   round_ask --> ASKED --majority, or none possible, or request_timeout--> DECIDED
  *                                                                               |
@@ -83,27 +83,34 @@ struct round {
     bool disputed;      /* an active master has said that somebody else has it */
     int64_t sent_ms, timeout_ms;
     struct quorum quorum;
-    int n_open;
-    uint32_t lease_ms;   /* the asker's: what it has asked for */
-    struct vote votes[]; /* one a master */
+    int n_open, first_master; /* of the group */
+    uint32_t lease_ms;        /* the asker's: what it has asked for */
+    struct vote votes[];      /* one a master of the group */
 };
 
-/* Asks all masters. `all`: see struct round. Never returns NULL. */
+/* Returns the master that vote i is of. */
+static inline struct master *round_master(const struct round *r, int i)
+{
+    return r->rounds->masters[r->first_master + i];
+}
+
+/* Asks all masters of the group. `all`: see struct round. Never returns NULL. */
 struct round *round_ask(struct rounds *, enum script, const struct args *, bool all, round_fn,
                         void *arg, int64_t now_ms);
-/* Lets the next n questions with this script travel to each master in one call. */
-void round_together(struct rounds *, enum script, int n, int64_t now_ms);
-/* Asks one master for something whose answer nobody waits for (plant). */
+/* Lets the next n questions with this script travel to each master in one call; they are about
+ * names of the group whose first master is `first`. */
+void round_together(struct rounds *, int first, enum script, int n, int64_t now_ms);
+/* Asks one master, i of the group, for something whose answer nobody waits for (plant). */
 void round_tell(struct rounds *, int i, enum script, const struct args *, int64_t now_ms);
-/* Sends the arguments of a script to one master, whose answer nobody waits for; keeps them for
- * `lease_ms` as long as they cannot be delivered (undelivered.h). */
+/* Sends the arguments of a script to master i of the group, whose answer nobody waits for; keeps
+ * them for `lease_ms` as long as they cannot be delivered (undelivered.h). */
 void round_owe(struct rounds *, int i, enum script, const struct args *, int64_t lease_ms,
                int64_t now_ms);
 /* Ends all calls of the owner's functions. Allowed until on_done, on a decided round too. */
 void round_forget(struct round *);
 
-/* Sends the arguments of release.lua to all masters; what cannot be delivered is kept for
- * `lease_ms`. The verdict (fn may be NULL) is won when a majority has confirmed. */
+/* Sends the arguments of release.lua to all masters of the group; what cannot be delivered is kept
+ * for `lease_ms`. The verdict (fn may be NULL) is won when a majority has confirmed. */
 struct round *round_release(struct rounds *, const struct args *, int64_t lease_ms, round_fn fn,
                             void *arg, int64_t now_ms);
 
@@ -120,8 +127,8 @@ void round_deliver(struct rounds *, bool of_renewal, int64_t now_ms);
  * nothing is under way. */
 int64_t round_next_ms(const struct rounds *);
 
-/* Master i has begun a new life: whatever it has said in the former one to a question whose verdict
- * is still to be delivered is no vote any more (safety R14), but for releases. */
+/* Master i, of all, has begun a new life: whatever it has said in the former one to a question
+ * whose verdict is still to be delivered is no vote any more (safety R14), but for releases. */
 void round_new_life(struct rounds *, int i);
 
 /* After rounds_close(). Decides what is still to be decided. True: there are verdicts to be
@@ -134,7 +141,8 @@ void round_fini(struct rounds *, int64_t now_ms);
  * c: quarantined 12s)"; heap. */
 char *round_no_quorum(struct round *, int64_t now_ms);
 int round_answered(const struct round *);
-/* Tells whether master i is in quarantine: it may have forgotten what it does not show. */
+/* Tells whether the master of vote i is in quarantine: it may have forgotten what it does not show.
+ */
 bool round_may_forget(const struct round *, int i, int64_t now_ms);
 /* Sets aside what master i has answered: for round_no_quorum() it has not. */
 void round_set_aside(struct round *, int i);

@@ -22,7 +22,7 @@ int round_answered(const struct round *r)
 
 bool round_may_forget(const struct round *r, int i, int64_t now_ms)
 {
-    return master_status(r->rounds->masters[i], now_ms)->state == MASTER_QUARANTINE;
+    return master_status(round_master(r, i), now_ms)->state == MASTER_QUARANTINE;
 }
 
 void round_set_aside(struct round *r, int i)
@@ -48,9 +48,9 @@ char *round_no_quorum(struct round *r, int64_t now_ms)
         const struct vote *v = &r->votes[i];
         if (v->state == VOTE_ANSWERED)
             continue;
-        const struct master_status *s = master_status(b->masters[i], now_ms);
+        const struct master_status *s = master_status(round_master(r, i), now_ms);
         buf_printf(&text, "%s%s: %s", separator, s->name,
-                   v->open ? "timeout" : master_reason(b->masters[i], now_ms));
+                   v->open ? "timeout" : master_reason(round_master(r, i), now_ms));
         separator = ", ";
     }
     if (separator[0] == ',')

@@ -19,16 +19,20 @@ void rounds_init(struct rounds *b, int64_t request_timeout_ms)
 
 void rounds_add_master(struct rounds *b, struct master *m, const char *identity)
 {
-    assert(b->n < QUORUM_MASTERS_MAX);
-    b->rank[b->n] = (uint64_t)util_fixed_hash(identity, strlen(identity));
-    b->undelivered[b->n] = undelivered_new(m, &b->clock);
-    b->masters[b->n++] = m;
+    int i = b->n_all++;
+
+    assert(i < ROUNDS_MASTERS_MAX);
+    b->n += master_partition(m) == 0;
+    b->rank[i] = (uint64_t)util_fixed_hash(identity, strlen(identity));
+    b->undelivered[i] = undelivered_new(m, &b->clock);
+    b->masters[i] = m;
+    assert(rounds_group(b, i) == master_partition(m) * b->n);
 }
 
 void rounds_close(struct rounds *b)
 {
     b->closed = true;
-    for (int i = 0; i < b->n; i++)
+    for (int i = 0; i < b->n_all; i++)
         undelivered_close(b->undelivered[i]);
 }
 
@@ -36,10 +40,10 @@ void rounds_close(struct rounds *b)
 
 static void read_master_clocks(struct rounds *b, int64_t now_ms)
 {
-    int64_t times_ms[QUORUM_MASTERS_MAX];
+    int64_t times_ms[ROUNDS_MASTERS_MAX];
     int n = 0;
 
-    for (int i = 0; i < b->n && !b->closed; i++) {
+    for (int i = 0; i < b->n_all && !b->closed; i++) {
         int64_t offset_ms = master_status(b->masters[i], now_ms)->clock_offset_ms;
         if (offset_ms) /* else it is not known yet */
             times_ms[n++] = now_ms + offset_ms;
@@ -96,7 +100,7 @@ int64_t rounds_clock_offset_ms(const struct rounds *b, const struct master_statu
 
 const char *rounds_veto(const struct rounds *b)
 {
-    for (int i = 0; i < b->n && !b->closed; i++) {
+    for (int i = 0; i < b->n_all && !b->closed; i++) {
         const char *why = master_disagrees(b->masters[i]);
         if (why)
             return why;
@@ -104,14 +108,22 @@ const char *rounds_veto(const struct rounds *b)
     return NULL;
 }
 
-bool rounds_has_quorum(struct rounds *b, int64_t now_ms)
+static bool has_majority(struct rounds *b, int first, int64_t now_ms)
 {
     int up = 0;
-    for (int i = 0; i < b->n; i++) {
+    for (int i = first; i < first + b->n; i++) {
         const struct master_status *s = master_status(b->masters[i], now_ms);
         up += master_state_votes(s->state) && !s->stalled;
     }
-    return b->n > 0 && !rounds_veto(b) && up >= quorum_need(b->n);
+    return up >= quorum_need(b->n);
+}
+
+bool rounds_has_quorum(struct rounds *b, int64_t now_ms)
+{
+    bool found = false;
+    for (int first = 0; first < b->n_all && !found; first += b->n)
+        found = has_majority(b, first, now_ms);
+    return found && !rounds_veto(b);
 }
 
 /* The highest of what name and master make together: each name has its own order of masters, the
@@ -119,10 +131,10 @@ bool rounds_has_quorum(struct rounds *b, int64_t now_ms)
 int rounds_agreed(struct rounds *b, const char *name, size_t name_len, int64_t now_ms)
 {
     uint64_t hash = util_fixed_hash(name, name_len), best = 0;
-    int agreed = -1;
+    int agreed = -1, first = rounds_first(b, name, name_len);
     for (int i = 0; i < b->n && !b->closed; i++) {
-        const struct master_status *s = master_status(b->masters[i], now_ms);
-        uint64_t weight = (hash ^ b->rank[i]) * 0x9e3779b97f4a7c15u >> 1;
+        const struct master_status *s = master_status(b->masters[first + i], now_ms);
+        uint64_t weight = (hash ^ b->rank[first + i]) * 0x9e3779b97f4a7c15u >> 1;
         if (s->state == MASTER_ACTIVE && !s->stalled && weight >= best) {
             best = weight;
             agreed = i;
@@ -136,7 +148,8 @@ int rounds_agreed(struct rounds *b, const char *name, size_t name_len, int64_t n
 bool rounds_resend(struct rounds *b, const char *name, size_t name_len, int64_t now_ms)
 {
     bool sent = false;
-    for (int i = 0; i < b->n; i++) {
+    int first = rounds_first(b, name, name_len);
+    for (int i = first; i < first + b->n; i++) {
         if (!undelivered_is_empty(b->undelivered[i]))
             sent |= undelivered_resend_key(b->undelivered[i], args_begin(name, name_len), now_ms);
     }
@@ -148,15 +161,17 @@ void rounds_master_back(struct rounds *b, int i, int64_t now_ms)
     undelivered_resend(b->undelivered[i], now_ms);
 }
 
-void rounds_publish(struct rounds *b, const char *text, size_t len, int64_t now_ms)
+void rounds_publish(struct rounds *b, const char *channel, size_t channel_len, const char *text,
+                    size_t len, int64_t now_ms)
 {
-    for (int i = 0; i < b->n && !b->closed; i++)
+    int first = rounds_first(b, channel, channel_len);
+    for (int i = first; i < first + b->n && !b->closed; i++)
         master_publish(b->masters[i], text, len, now_ms);
     b->n_asks++;
 }
 
 void rounds_send(struct rounds *b, int64_t now_ms)
 {
-    for (int i = 0; i < b->n; i++)
+    for (int i = 0; i < b->n_all; i++)
         master_flush(b->masters[i], now_ms);
 }

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/util.h"
 #include "redis/script_lua.h"
 
 enum {
-    HEAD = 3,         /* deadline, call, broker */
     ITEMS = 64,       /* a call keeps the server from others for so long */
     ITEMS_LIGHT = 100 /* of scripts that do little for each item */
 };
@@ -48,17 +48,50 @@ static char *fill_in(const char *text, const char *mark, const char *by)
     return out;
 }
 
-char *script_text(enum script script, const char *run_id, const char *settings, int mirror_db)
+/* What stands before a script whose keys are those of a partition: takes the last of KEYS away. */
+#define AT "local AT = KEYS[#KEYS] KEYS[#KEYS] = nil "
+
+/* What a script says without a Cluster, and what in one, where AT is "holdfast:{tag}:". Only those
+ * who listen at the node of the partition hear what is published on its own channels. */
+static const struct {
+    const char *mark, *by, *first; /* first: before the script, if it has the mark; NULL: nothing */
+} in_partition[] = {
+    {"'holdfast:master'", "MARK", "local MARK = AT .. 'master' "},
+    {"'holdfast:planted'", "AT .. 'planted'", NULL},
+    {"'PUBLISH', 'holdfast:wake:'", "'SPUBLISH', AT .. 'wake:'", NULL},
+};
+
+/* Returns `text`, which it frees, for the keys of a partition. */
+static char *into_partition(char *text)
+{
+    struct buf out = {0};
+
+    buf_printf(&out, AT);
+    for (size_t i = 0; i < sizeof in_partition / sizeof in_partition[0]; i++) {
+        char *filled = fill_in(text, in_partition[i].mark, in_partition[i].by);
+        if (in_partition[i].first && strcmp(filled, text) != 0)
+            buf_printf(&out, "%s", in_partition[i].first);
+        free(text);
+        text = filled;
+    }
+    buf_append(&out, text, strlen(text));
+    free(text);
+    text = util_memdup(buf_head(&out), buf_len(&out));
+    buf_fini(&out);
+    return text;
+}
+
+char *script_text(enum script script, const struct script_place *place)
 {
     const struct script_row *row = script_get(script);
-    bool mirrors = mirror_db != SCRIPT_NO_MIRROR;
+    bool mirrors = place->mirror_db != SCRIPT_NO_MIRROR;
     char db[16];
-    snprintf(db, sizeof db, "%d", mirror_db);
-    char *with_run = fill_in(mirrors ? row->mirror_text : row->text, "@RUN_ID@", run_id);
+    snprintf(db, sizeof db, "%d", place->mirror_db);
+    char *with_run = fill_in(mirrors ? row->mirror_text : row->text, "@RUN_ID@", place->run_id);
     char *with_db = fill_in(with_run, "@MIRROR_DB@", db);
-    char *text = fill_in(with_db, "@SETTINGS@", settings);
+    char *text = fill_in(with_db, "@SETTINGS@", place->settings);
 
     free(with_run);
     free(with_db);
-    return text;
+    return place->in_partition ? into_partition(text) : text;
 }

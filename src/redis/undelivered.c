@@ -105,7 +105,7 @@ static int try_send(struct undelivered_call *o, int64_t now_ms)
 {
     if (o->list->closed)
         return -1;
-    if (script_get(o->script)->floors) /* those of a call ascend, also when it is sent again */
+    if (o->item.floor > 0) /* those of a call ascend, also when it is sent again */
         o->item.floor = token_floor(o->list->clock, now_ms);
     return master_ask(o->list->master, o->script, &o->item, &o->call, now_ms);
 }

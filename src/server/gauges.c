@@ -41,11 +41,13 @@ static void count_client(struct session *session, void *arg)
 {
     struct census *c = arg;
     struct stats_gauges *g = c->gauges;
-    const struct request *waiting = session_waiting(session);
-    int64_t waited_ms = waiting ? c->now_ms - waiting->arrived_us / 1000 : -1;
+    const struct request *waiting = NULL;
 
-    if (waited_ms > g->longest_wait_ms)
-        g->longest_wait_ms = waited_ms;
+    for (int n = 0; n < 2 && (waiting = session_waiting(session, waiting)) != NULL; n++) {
+        int64_t waited_ms = c->now_ms - waiting->arrived_us / 1000; /* the longest of its kind */
+        if (waited_ms > g->longest_wait_ms)
+            g->longest_wait_ms = waited_ms;
+    }
     g->clients_waiting += session_is_blocked(session);
     g->clients_pubsub += session->n_subscriptions > 0;
     g->memory_clients += (int64_t)(client_input_len(session) + client_output_len(session));
@@ -162,6 +164,8 @@ static struct stats_master stats_of_master(const struct view_master *seen)
         .state = master_status_name(m),
         .error = m->error,
         .up = seen->votes,
+        .since_ms = seen->since_ms,
+        .version = m->version,
         .quarantine_remaining_ms = m->quarantine_left_ms,
         .missing = m->roll_missing,
         .signed_by = m->roll_signed,
@@ -196,6 +200,29 @@ static void gauge_masters(const struct server *s, struct stats_gauges *g, int64_
     g->roll_call = rollcall_is_on(&s->quarantine.roll);
     if (g->roll_call)
         g->roll_call_memory_left_ms = rollcall_memory_left_ms(&s->quarantine.roll, now_ms);
+}
+
+/* Fills in the other brokers; their addresses as text live until the next call. */
+static void gauge_peers(const struct server *s, struct stats_gauges *g, int64_t now_ms)
+{
+    static char texts[PEERS_MAX][PEERS_HOST_MAX + 16];
+    const struct peers *peers = &s->peers;
+
+    _Static_assert((int)STATS_PEERS_MAX == (int)PEERS_MAX, "room for all peers");
+    for (int i = 0; i < peers->n; i++) {
+        const struct peer *p = &peers->v[i];
+        bool is_v6 = strchr(p->address.host, ':') != NULL, speaks = peers_speaks(peers, i, now_ms);
+        snprintf(texts[i], sizeof texts[i], is_v6 ? "[%s]:%d" : "%s:%d", p->address.host,
+                 p->address.port);
+        g->peers[i] = (struct stats_peer){.address = texts[i],
+                                          .state = !speaks                 ? "silent"
+                                                   : p->word == PEERS_WELL ? "ready"
+                                                                           : "not ready",
+                                          .up = speaks && p->word == PEERS_WELL,
+                                          .named = peers->named == i,
+                                          .heard_ms = p->spoke_ms ? now_ms - p->spoke_ms : -1};
+    }
+    g->peers_len = (size_t)peers->n;
 }
 
 /* Returns the port of the first TCP address; 0: there is none. */
@@ -233,4 +260,5 @@ void server_gauges(struct server *s, struct stats_gauges *out, int64_t now_ms)
     gauge_locks(&s->broker, out);
     gauge_dropin(s->dropin, out);
     gauge_masters(s, out, now_ms);
+    gauge_peers(s, out, now_ms);
 }

@@ -85,7 +85,7 @@ static const char *adopt(struct server *s, const char *name)
 {
     struct rounds *b = &s->broker.rounds;
 
-    for (int i = 0; i < b->n; i++) {
+    for (int i = 0; i < b->n_all; i++) {
         if (strcmp(master_name(b->masters[i]), name) == 0) {
             master_adopt(b->masters[i]);
             return NULL;

@@ -1,9 +1,6 @@
 /*
- * What HTTP shows of the server: the metrics, whether it is ready, and the view for the status
- * page.
- *
- * Looks at connections, not at the table of locks: there are at most max_clients of them, and a
- * request for the page must not hold up a million locks.
+ * What HTTP shows of the server: the metrics, and whether it is ready. What the status page shows
+ * is page.c.
  */
 #include <assert.h>
 #include <errno.h>
@@ -21,8 +18,6 @@
 #include "server/private.h"
 #include "stats/gauges.h"
 #include "stats/stats.h"
-
-enum { HOLDS_LOOKED_AT = 20000 };
 
 /* ---- the texts ---- */
 
@@ -121,126 +116,6 @@ static const char *hosts(void *arg)
     return s->conf.http_hosts;
 }
 
-/* ---- the view ---- */
-
-/* Adds a row in its place among the longest; the last one may fall out. */
-static void insert(struct http_row *rows, size_t *n, const struct http_row *row)
-{
-    size_t i = *n;
-
-    if (i == HTTP_ROWS && rows[i - 1].since_ms >= row->since_ms)
-        return;
-    i = i < HTTP_ROWS ? (*n)++ : HTTP_ROWS - 1;
-    for (; i > 0 && rows[i - 1].since_ms < row->since_ms; i--)
-        rows[i] = rows[i - 1];
-    rows[i] = *row;
-}
-
-struct looking {
-    struct http_view *view;
-    struct http_row row; /* of the client at hand */
-    int64_t now_ms, n_holds;
-};
-
-static bool show_hold(void *arg, const struct view_hold *h)
-{
-    struct looking *l = arg;
-    struct http_row row = l->row;
-
-    if (++l->n_holds > HOLDS_LOOKED_AT)
-        return false;
-    row.name = h->name;
-    row.name_len = h->name_len;
-    row.since_ms = h->held_ms;
-    row.left_ms = h->left_ms;
-    row.waiters = h->n_waiters;
-    insert(l->view->holds, &l->view->n_holds, &row);
-    return true;
-}
-
-static void show_wait(struct looking *l, const struct request *r)
-{
-    struct http_row row = l->row;
-
-    row.name = r->subject;
-    row.name_len = r->subject_len;
-    row.since_ms = l->now_ms - r->arrived_us / 1000;
-    insert(l->view->waits, &l->view->n_waits, &row);
-}
-
-static void show_client(struct session *session, void *arg)
-{
-    struct looking *l = arg;
-    const struct request *r = session_waiting(session);
-
-    l->row = (struct http_row){
-        .client = session->id, .client_name = session->name, .peer = client_peer(session)};
-    view_holds(session, l->now_ms, show_hold, l);
-    if (r)
-        show_wait(l, r);
-}
-
-static void show_drop_in(void *arg, const struct dropin_hold *h)
-{
-    struct looking *l = arg;
-    const struct http_row row = {.name = h->name,
-                                 .name_len = h->name_len,
-                                 .client = h->session_id,
-                                 .since_ms = h->held_ms,
-                                 .left_ms = h->left_ms,
-                                 .state = h->state,
-                                 .state_len = h->state_len,
-                                 .library = h->library};
-
-    l->n_holds++;
-    insert(l->view->holds, &l->view->n_holds, &row);
-}
-
-/* Adds what commands of Redis hold. */
-static void show_all_drop_in(struct server *s, struct looking *l)
-{
-    uint64_t cursor = 0;
-
-    l->n_holds = 0;
-    do {
-        cursor = dropin_scan(s->dropin, cursor, show_drop_in, l, l->now_ms);
-        l->n_holds++; /* a bucket may have none */
-    } while (cursor && l->n_holds < HOLDS_LOOKED_AT);
-    for (struct http_row *row = l->view->holds; row < l->view->holds + l->view->n_holds; row++)
-        if (row->state)
-            row->waiters = view_n_waiters(&s->broker, row->name, row->name_len);
-}
-
-static const char *notice_of(const struct server *s)
-{
-    static char text[160];
-
-    text[0] = 0;
-    (void)server_tls_warns(&s->conf, s->tls_expiry_s, text, sizeof text);
-    return text;
-}
-
-/* Fills the view; its gauges are the server's own and live until the next one. */
-static void fill_view(void *arg, struct http_view *view)
-{
-    static struct stats_gauges gauges;
-    struct server *s = arg;
-    int64_t now_ms = clock_ms();
-    struct looking l = {.view = view, .now_ms = now_ms};
-
-    server_update_ready(s, now_ms);
-    server_update_status(s, now_ms);
-    server_gauges(s, &gauges, now_ms);
-    view->gauges = &gauges;
-    view->id = s->id;
-    view->status = s->status;
-    view->notice = notice_of(s);
-    view->now_ms = now_ms;
-    view->n_jeopardy = view_levels(&s->broker).n_jeopardy;
-    client_each(s->clients, show_client, &l);
-    show_all_drop_in(s, &l);
-}
-
 /* ---- start ---- */
 
 static void add_socket(struct http *http, int fd)
@@ -281,7 +156,8 @@ int server_open_http(struct server *s, char *error, size_t error_size)
                                      .ready = is_ready,
                                      .levels = levels,
                                      .hosts = hosts,
-                                     .view = fill_view};
+                                     .view = server_fill_page,
+                                     .search = server_search_page};
 
     if (s->conf.http_listen.count == 0)
         return 0;

@@ -148,7 +148,7 @@ void server_start_masters(struct server *s)
         rounds_add_master(b, master_new(&setup, &s->conf.masters[i], (int)i), identity);
         free(identity);
     }
-    for (int i = 0; i < b->n; i++)
+    for (int i = 0; i < b->n_all; i++)
         master_start(b->masters[i]);
     start_wakes(s);
 }
@@ -158,7 +158,7 @@ void server_configure_masters(struct server *s)
     struct rounds *b = &s->broker.rounds;
     struct master_setup setup = setup_of(s);
 
-    for (int i = 0; i < b->n; i++) {
+    for (int i = 0; i < b->n_all; i++) {
         master_configure(b->masters[i], &setup, &s->conf.masters[i]);
         subscriber_configure(s->subscribers[i], &s->conf.masters[i]);
     }
@@ -168,7 +168,7 @@ void server_free_masters(struct server *s)
 {
     struct rounds *b = &s->broker.rounds;
 
-    for (int i = 0; i < b->n; i++) {
+    for (int i = 0; i < b->n_all; i++) {
         subscriber_free(s->subscribers[i]);
         master_free(b->masters[i]);
     }
@@ -196,7 +196,7 @@ void server_look_at_quarantines(struct server *s, int64_t now_ms)
     struct quarantine *q = &s->quarantine;
     bool is_on = rollcall_is_on(&q->roll);
 
-    for (int i = 0; i < b->rounds.n && is_on; i++) {
+    for (int i = 0; i < b->rounds.n_all && is_on; i++) {
         if (master_status(b->rounds.masters[i], now_ms)->state == MASTER_QUARANTINE)
             quarantine_set_done(q, i, replant_is_done(b, i, now_ms));
     }
@@ -298,7 +298,7 @@ void server_let_masters_answer(struct server *s)
     struct pollfd fds[CONF_MASTERS_MAX];
     nfds_t n = 0;
 
-    for (int i = 0; i < b->n; i++) {
+    for (int i = 0; i < b->n_all; i++) {
         int64_t in_flight;
         fds[n] = (struct pollfd){.events = POLLIN};
         if (!master_is_active(b->masters[i], &fds[n].fd, &in_flight))

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "lock/view.h"
+#include "net/tls.h"
 #include "server/private.h"
 #include "session/peer_link.h"
 #include "session/pubsub.h"
@@ -27,6 +28,7 @@ static void take_address(struct peers_address *out, const struct conf_address *a
     _Static_assert(sizeof out->host >= sizeof a->host, "a host may be too long");
     memcpy(out->host, a->host, sizeof a->host);
     out->port = a->port;
+    out->tls = a->tls;
 }
 
 static void on_word(void *arg, int i, enum peers_word word)
@@ -68,6 +70,20 @@ void server_configure_peers(struct server *s)
     peer_links_free(s->peer_links);
     peers_configure(&s->peers, &own, others, n);
     s->peer_links = make_links(s);
+    server_secure_peers(s);
+}
+
+void server_secure_peers(struct server *s)
+{
+    struct ssl_ctx_st *old = s->peers_tls;
+    char error[TLS_REASON_MAX];
+
+    s->peers_tls = NULL;
+    if (server_peers_tls_new(&s->conf, &s->peers_tls, error, sizeof error) != 0)
+        log_error("tls", "%s: peers with tls:// are not asked", error);
+    if (s->peer_links)
+        peer_links_secure(s->peer_links, s->peers_tls);
+    tls_context_free(old);
 }
 
 static enum peers_own own_state(struct server *s, int64_t now_ms)
@@ -97,8 +113,9 @@ static void publish_move(const struct server *s, const struct peers_move *m, int
  * taken along by RENEW. */
 static bool may_leave(const struct server *s, struct session *session)
 {
-    if (session->n_requests > 0 || session->multi || session->transaction || session->monitor ||
-        session->asks_where || session->closing || client_input_len(session) > 0)
+    if (session->n_requests > 0 || session->n_async > 0 || session->multi || session->transaction ||
+        session->monitor || session->asks_where || session->closing ||
+        client_input_len(session) > 0)
         return false;
     if (session->n_holds > 0 || session->n_entered > 0)
         return s->peers.state == PEERS_LACKS_QUORUM;
@@ -134,4 +151,6 @@ void server_free_peers(struct server *s)
 {
     peer_links_free(s->peer_links);
     s->peer_links = NULL;
+    tls_context_free(s->peers_tls);
+    s->peers_tls = NULL;
 }

@@ -2,10 +2,9 @@
 /*
  * Between the files of server: server.c (its parts, the loop), end.c (drain and end), masters.c
  * (the masters and readiness), reload.c (from the configuration to the parts), hooks.c (what
- * commands and clients ask of it), gauges.c (reads the gauges), http.c (what HTTP shows), tls.c
- * (its files for TLS), fds.c (how many descriptors there may be), files.c (what its user may read),
- * names.c (the resolver),
- * peers.c (the other brokers).
+ * commands and clients ask of it), gauges.c (reads the gauges), http.c (what HTTP shows), page.c
+ * (what the status page shows), tls.c (its files for TLS), fds.c (how many descriptors there may
+ * be), files.c (what its user may read), names.c (the resolver), peers.c (the other brokers).
  */
 #include <event2/event_struct.h>
 #include <stdbool.h>
@@ -26,6 +25,8 @@ struct dropin;
 struct subscriber;
 struct cmd_setting;
 struct http;
+struct http_search;
+struct http_view;
 struct stats_gauges;
 
 enum server_phase { SERVER_RUNS, SERVER_DRAINS, SERVER_ENDS };
@@ -58,7 +59,8 @@ struct server {
     struct http *http;       /* NULL: off */
     struct peers peers;      /* the other brokers */
     struct peer_links *peer_links;
-    int64_t sent_away_ms; /* since when another one is named */
+    struct ssl_ctx_st *peers_tls; /* for those with tls://; NULL: none, or its files are not good */
+    int64_t sent_away_ms;         /* since when another one is named */
 
     int64_t n_asks_sent; /* of broker.rounds.n_asks, those that have left */
     uint8_t phase;       /* enum server_phase */
@@ -124,6 +126,8 @@ void server_update_status(struct server *, int64_t now_ms);
 /* ---- peers.c ---- */
 /* Takes the addresses of the configuration, and begins to ask the other brokers anew. */
 void server_configure_peers(struct server *);
+/* Reads the files for TLS to them again. */
+void server_secure_peers(struct server *);
 /* Judges where clients are to go, tells them if that has changed, and sends clients away. */
 void server_judge_peers(struct server *, int64_t now_ms);
 void server_free_peers(struct server *);
@@ -162,6 +166,10 @@ void server_gauges(struct server *, struct stats_gauges *out, int64_t now_ms);
  * for TLS, those of masters too. -1: `error` says which is not good. */
 int server_load_tls(const struct server *, const struct conf *, struct ssl_ctx_st **out,
                     char *error, size_t error_size) MUST_CHECK;
+/* Makes the context for asking peers, NULL when none is asked over TLS. -1: `error` says which file
+ * is not good. */
+int server_peers_tls_new(const struct conf *, struct ssl_ctx_st **out, char *error,
+                         size_t error_size) MUST_CHECK;
 /* Writes a warning to `out` if a certificate that ends then ends soon; false: it does not. */
 bool server_tls_warns(const struct conf *, int64_t expiry_s, char *out, size_t size);
 /* Logs once a day that the certificate ends soon. */
@@ -173,3 +181,8 @@ void server_use_tls(struct server *, struct ssl_ctx_st *);
 /* Opens http.listen. An address that nobody has asked for may be taken: then there is a warning and
  * no HTTP. -1: `error` says why. */
 int server_open_http(struct server *, char *error, size_t error_size) MUST_CHECK;
+
+/* ---- page.c ---- */
+/* What the status page shows (http_hooks); `arg` is the server. */
+void server_fill_page(void *arg, struct http_view *);
+void server_search_page(void *arg, struct http_search *);

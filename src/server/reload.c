@@ -127,6 +127,8 @@ static void apply_to_parts(struct server *s, bool peers_changed)
     server_configure_masters(s);
     if (peers_changed)
         server_configure_peers(s);
+    else
+        server_secure_peers(s);
     s->reload_wall_ms = clock_wall_ms();
 }
 
@@ -218,7 +220,8 @@ static int reload_tls(struct server *s, const struct conf *conf, char *error, si
 
     if (util_same_text(old->tls_certificate, conf->tls_certificate) &&
         util_same_text(old->tls_key, conf->tls_key) && util_same_text(old->tls_ca, conf->tls_ca) &&
-        old->tls_clients == conf->tls_clients)
+        util_same_text(old->tls_peer_ca, conf->tls_peer_ca) &&
+        util_same_text(old->peers, conf->peers) && old->tls_clients == conf->tls_clients)
         return 0;
     if (server_load_tls(s, conf, &tls, error, error_size) != 0)
         return -1;

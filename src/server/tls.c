@@ -7,6 +7,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -38,6 +39,38 @@ static int check_masters(const struct conf *conf, char *error, size_t error_size
         snprintf(error, error_size, "masters: %s.%s%s", m->name, bad, why);
         return -1;
     }
+    return 0;
+}
+
+int server_peers_tls_new(const struct conf *conf, struct ssl_ctx_st **out, char *error,
+                         size_t error_size)
+{
+    const struct tls_files files = {
+        .certificate = conf->tls_certificate, .key = conf->tls_key, .ca = conf->tls_peer_ca};
+    struct conf_address found[CONF_PEERS_MAX];
+    char why[TLS_REASON_MAX];
+    bool is_wanted = false;
+
+    for (int i = conf_addresses(conf->peers, found) - 1; i >= 0; i--)
+        is_wanted |= found[i].tls;
+    *out = NULL;
+    if (!is_wanted)
+        return 0;
+    *out = tls_client_new(&files, why, sizeof why);
+    if (*out)
+        return 0;
+    /* of the certificate that is for clients, too, or of the option peer_ca */
+    snprintf(error, error_size, "tls: %s%s", strncmp(why, "ca ", 3) == 0 ? "peer_" : "", why);
+    return -1;
+}
+
+static int check_peers(const struct conf *conf, char *error, size_t error_size)
+{
+    struct ssl_ctx_st *context;
+
+    if (server_peers_tls_new(conf, &context, error, error_size) != 0)
+        return -1;
+    tls_context_free(context);
     return 0;
 }
 
@@ -102,7 +135,7 @@ int server_check_tls(const struct conf *conf, char *error, size_t error_size)
 {
     struct ssl_ctx_st *context;
 
-    if (check_masters(conf, error, error_size) != 0 ||
+    if (check_masters(conf, error, error_size) != 0 || check_peers(conf, error, error_size) != 0 ||
         make_context(conf, &context, error, error_size) != 0)
         return -1;
     *error = 0;
@@ -114,7 +147,7 @@ int server_check_tls(const struct conf *conf, char *error, size_t error_size)
 int server_load_tls(const struct server *s, const struct conf *conf, struct ssl_ctx_st **out,
                     char *error, size_t error_size)
 {
-    if (check_masters(conf, error, error_size) != 0 ||
+    if (check_masters(conf, error, error_size) != 0 || check_peers(conf, error, error_size) != 0 ||
         make_context(conf, out, error, error_size) != 0)
         return -1;
     if (*out || !listener_has_tls(s->listeners))

@@ -25,6 +25,7 @@ struct peer_link {
     struct stream stream;
     struct reply reply;
     struct event beat;
+    bool is_secured;  /* there is a context for TLS */
     int64_t since_ms; /* it was asked, or the connect began; 0: neither */
     int n_asked;      /* over this connection */
 };
@@ -87,6 +88,8 @@ static void on_peer_beat(evutil_socket_t fd, short what, void *arg)
         ask_peer(l);
         return;
     }
+    if (l->address.tls && !l->is_secured)
+        return;
     l->since_ms = clock_ms();
     stream_connect(&l->stream, l->all->setup.dns, l->address.host, l->address.port);
 }
@@ -148,6 +151,16 @@ struct peer_links *peer_links_new(const struct peer_links_setup *setup, const st
         event_active(&l->beat, EV_TIMEOUT, 0);
     }
     return links;
+}
+
+void peer_links_secure(struct peer_links *links, struct ssl_ctx_st *tls)
+{
+    for (int i = 0; i < links->n; i++) {
+        struct peer_link *l = &links->v[i];
+        l->is_secured = l->address.tls && tls;
+        if (l->address.tls)
+            stream_secure(&l->stream, tls, l->address.host);
+    }
 }
 
 void peer_links_free(struct peer_links *links)

@@ -32,6 +32,8 @@ void peers_hear(struct peers *p, int i, enum peers_word word, int64_t now_ms)
 {
     p->v[i].word = (uint8_t)word;
     p->v[i].heard_ms = now_ms;
+    if (word != PEERS_GONE)
+        p->v[i].spoke_ms = now_ms;
 }
 
 void peers_set_own(struct peers *p, enum peers_own state, int64_t now_ms)

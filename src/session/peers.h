@@ -26,6 +26,7 @@ enum {
 
 struct peers_address {
     char host[PEERS_HOST_MAX + 1];
+    bool tls; /* of a peer: it is asked over TLS */
     int port; /* 0: none */
 };
 
@@ -36,6 +37,7 @@ struct peer {
     struct peers_address address;
     uint8_t word;     /* enum peers_word */
     int64_t heard_ms; /* when */
+    int64_t spoke_ms; /* when it last said something; 0: never */
     bool is_up;       /* it was well when that was last judged */
 };
 

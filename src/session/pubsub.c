@@ -79,28 +79,40 @@ static struct {
     bool in_patterns;         /* the listeners of the channel itself have it */
 } at;
 
-static const char lost[] = "lost", of_lock[] = "lock:", switches[] = PUBSUB_SWITCHES;
+static const char lost[] = "lost", of_lock[] = "lock:", of_tag[] = PUBSUB_ASYNC,
+                  switches[] = PUBSUB_SWITCHES;
 
 static bool is_switches(const char *name, size_t len)
 {
     return len == sizeof(switches) - 1 && memcmp(name, switches, len) == 0;
 }
 
+/* Returns how long the beginning is that makes a channel one of a lock or of a tag; 0: it is none.
+ */
+static size_t begins_own(const char *name, size_t len)
+{
+    const size_t lock_len = sizeof(of_lock) - 1, tag_len = sizeof(of_tag) - 1;
+
+    if (len >= lock_len && memcmp(name, of_lock, lock_len) == 0)
+        return lock_len;
+    return len >= tag_len && memcmp(name, of_tag, tag_len) == 0 ? tag_len : 0;
+}
+
 bool pubsub_is_own(const char *name, size_t len)
 {
     return (len == sizeof(lost) - 1 && memcmp(name, lost, len) == 0) || is_switches(name, len) ||
-           (len >= sizeof(of_lock) - 1 && memcmp(name, of_lock, sizeof(of_lock) - 1) == 0);
+           begins_own(name, len) > 0;
 }
 
 bool pubsub_permits(const struct user *u, const char *channel, size_t len)
 {
-    const size_t n = sizeof(of_lock) - 1;
+    const size_t n = begins_own(channel, len);
 
     if (u == NULL || u->all_names || is_switches(channel, len))
         return true;
     if (!pubsub_is_own(channel, len))
         return user_may_use(u, channel, len);
-    return len > n && memcmp(channel, of_lock, n) == 0 && user_may_use(u, channel + n, len - n);
+    return n > 0 && len > n && user_may_use(u, channel + n, len - n);
 }
 
 static struct entry *entry_find(bool is_pattern, const char *name, size_t len)
@@ -261,6 +273,22 @@ bool pubsub_wanted(const char *channel, size_t len)
 {
     return tables[true] != NULL ||
            (tables[false] != NULL && entry_find(false, channel, len) != NULL);
+}
+
+bool pubsub_is_heard(const char *channel, size_t len)
+{
+    const struct entry *e;
+
+    if (n_outbox == OUTBOX_MAX)
+        return false;
+    if (entry_find(false, channel, len) != NULL)
+        return true;
+    for (e = tables[true]; e != NULL; e = e->hh.next) {
+        steps_left -= 1 + (int)glob_steps(e->glob, len) / MATCH_BYTES;
+        if (glob_match(e->glob, channel, len))
+            return true;
+    }
+    return false;
 }
 
 static void tell_listener(struct subscription *sub, const struct message *m, int64_t now_ms)

@@ -2,9 +2,8 @@
 /*
  * pubsub: who listens to which channel or pattern, and messages to them.
  *
- * Channels of holdfast itself: "lost", "lock:<name>", and "+switch-master", which tells clients to
- * go to another broker. To all others clients publish
- * (dropin/messages.h).
+ * Channels of holdfast itself: "lost", "lock:<name>", "async:<tag>", and "+switch-master", which
+ * tells clients to go to another broker. To all others clients publish (dropin/messages.h).
  *
  * Messages are sent in the order in which they were published; one that many listen to, or that has
  * to be compared with many patterns, over several turns of the loop.
@@ -17,6 +16,7 @@ struct session;
 struct user;
 
 #define PUBSUB_SWITCHES "+switch-master"
+#define PUBSUB_ASYNC "async:"
 
 /* What one connection may have; the caller compares n_subscriptions before it subscribes. */
 enum { PUBSUB_SUBSCRIPTIONS_MAX = 1024, PUBSUB_PATTERNS_MAX = 128, PUBSUB_NAME_MAX = 1024 };
@@ -27,8 +27,8 @@ enum { PUBSUB_PATTERNS_ALL_MAX = 1024 };
  * can fit no other. */
 bool pubsub_is_own(const char *name, size_t len);
 /* Returns true when this user may listen to the channel, and publish there if it is not holdfast's
- * own: who is limited to some names may so to lock:<name>, to channels that are such names, and to
- * +switch-master. */
+ * own: who is limited to some names may so to lock:<name>, to async:<tag> with such a name as its
+ * tag, to channels that are such names, and to +switch-master. */
 bool pubsub_permits(const struct user *, const char *channel, size_t len);
 
 /* Subscribes; `is_pattern` for PSUBSCRIBE. A repeat changes nothing. Returns how many channels and
@@ -51,6 +51,8 @@ void pubsub_leave(struct session *);
 /* Returns how many subscriptions of one kind the session has. */
 uint32_t pubsub_count_session(const struct session *, bool is_pattern);
 
+/* Returns true when somebody listens to this channel and a message to it would not be dropped. */
+bool pubsub_is_heard(const char *channel, size_t len);
 /* Returns false when a message to this channel would reach nobody, so that the caller need not make
  * one. */
 bool pubsub_wanted(const char *channel, size_t len);

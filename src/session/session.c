@@ -4,9 +4,10 @@
  * have to wait for requests before them (struct held; of the pool, as pipelines make many).
  * Does not know sockets, commands or locks; what a request is about is its type's business.
  *
- * Invariants: a finished request at the head means `ready`, so that nobody forgets to flush;
- * n_parked counts the parked ones in the list; a request of the list is parked or done but never
- * both; while the list is empty the session has no memory of its own but its names. */
+ * Invariants: a finished request at the head means `ready`, so that nobody forgets to flush, and so
+ * does one with a tag whose end may be told; n_parked counts the parked ones in the list; a request
+ * of the list is parked or done but never both; while the list is empty the session has no memory
+ * of its own but its names. */
 #include "session/session.h"
 
 #include <assert.h>
@@ -16,6 +17,7 @@
 #include "base/pool.h"
 #include "base/util.h"
 #include "session/login.h"
+#include "session/session_private.h"
 #include "session/user.h"
 #include "stats/libraries.h"
 
@@ -87,6 +89,7 @@ void session_init(struct session *s, uint64_t id, const struct session_events *e
     };
     library_move(-1, s->library);
     TAILQ_INIT(&s->requests);
+    TAILQ_INIT(&s->told);
     TAILQ_INIT(&s->multilocks);
     LIST_INIT(&s->holds);
     LIST_INIT(&s->entered);
@@ -97,6 +100,7 @@ static void unlink_request(struct session *s, struct request *r)
 {
     TAILQ_REMOVE(&s->requests, r, link);
     s->n_requests--;
+    s->n_left++;
 }
 
 void session_fini(struct session *s, int64_t now_ms)
@@ -106,6 +110,7 @@ void session_fini(struct session *s, int64_t now_ms)
     assert(LIST_EMPTY(&s->holds) && LIST_EMPTY(&s->entered) && !s->owner &&
            TAILQ_EMPTY(&s->subscriptions));
     s->ended = s->ready = true; /* nobody flushes it any more */
+    session_cancel_all(s, now_ms);
     while ((r = TAILQ_FIRST(&s->requests)) != NULL) {
         unlink_request(s, r);
         if (r->parked)
@@ -130,7 +135,7 @@ void session_fini(struct session *s, int64_t now_ms)
     buf_fini(&s->held);
 }
 
-static void announce(struct session *s)
+void session_announce(struct session *s)
 {
     if (s->ready)
         return;
@@ -157,7 +162,7 @@ void session_reply_end(struct session *s)
     size_t len = buf_len(&s->held);
 
     if (len == 0) { /* it is in `out` */
-        announce(s);
+        session_announce(s);
         return;
     }
     append_request(s, &held_new(buf_head(&s->held), len)->request);
@@ -180,7 +185,9 @@ void request_park(struct request *r)
         return;
     r->parked = r->waited = true;
     struct session *s = r->session;
-    if (s && s->n_parked++ == 0 && s->events->on_blocked)
+    if (r->async)
+        s->n_async_waits++;
+    else if (s && s->n_parked++ == 0 && s->events->on_blocked)
         s->events->on_blocked(s);
 }
 
@@ -190,20 +197,10 @@ void request_unpark(struct request *r)
         return;
     r->parked = false;
     struct session *s = r->session;
-    if (s && --s->n_parked == 0)
+    if (r->async)
+        s->n_async_waits--;
+    else if (s && --s->n_parked == 0)
         s->events->on_unblocked(s);
-}
-
-const struct request *session_waiting(const struct session *s)
-{
-    const struct request *r;
-
-    if (!session_is_blocked(s))
-        return NULL;
-    TAILQ_FOREACH(r, &s->requests, link)
-        if (r->parked)
-            return r;
-    return NULL;
 }
 
 void request_finish(struct request *r)
@@ -215,23 +212,35 @@ void request_finish(struct request *r)
     r->done = true;
     if (!s)
         r->type->free(r);
+    else if (r->async)
+        session_told(r);
     else if (TAILQ_FIRST(&s->requests) == r)
-        announce(s);
+        session_announce(s);
     else if (r->may_wait && !session_is_blocked(s))
         s->events->on_unblocked(s);
 }
 
-static void write_reply(struct session *s, struct request *r, int64_t now_ms)
+struct resp_writer session_write_begin(struct session *s)
 {
-    struct resp_writer w = {.out = s->out, .proto = s->proto};
-
     s->writing = true;
-    r->type->write(r, &w, now_ms);
+    return (struct resp_writer){.out = s->out, .proto = s->proto};
+}
+
+void session_write_end(struct session *s)
+{
     s->writing = false;
     if (buf_len(&s->held) > 0) {
         buf_append(s->out, buf_head(&s->held), buf_len(&s->held));
         buf_consume(&s->held, buf_len(&s->held));
     }
+}
+
+static void write_reply(struct session *s, struct request *r, int64_t now_ms)
+{
+    struct resp_writer w = session_write_begin(s);
+
+    r->type->write(r, &w, now_ms);
+    session_write_end(s);
 }
 
 void session_flush(struct session *s, int64_t now_ms)
@@ -241,12 +250,16 @@ void session_flush(struct session *s, int64_t now_ms)
     if (s->writing)
         return;
     s->ready = false;
+    if (!TAILQ_EMPTY(&s->told))
+        session_tell(s, now_ms);
     while ((r = TAILQ_FIRST(&s->requests)) != NULL && r->done) {
         write_reply(s, r, now_ms);
         unlink_request(s, r);
         if (s->events->on_written && r->type != &held_type)
             s->events->on_written(r);
         r->type->free(r);
+        if (!TAILQ_EMPTY(&s->told))
+            session_tell(s, now_ms);
     }
     if (!r)
         buf_trim(&s->held);
@@ -260,5 +273,5 @@ struct resp_writer session_push(struct session *s, int64_t now_ms)
 
 void session_push_end(struct session *s)
 {
-    announce(s);
+    session_announce(s);
 }

@@ -17,6 +17,9 @@
  *          request_park  v  | request_unpark        (the session runs nothing behind it meanwhile)
  *                       PARKED
  *     session_fini: RUNNING or PARKED -> type->abandon(): its owner finishes with it and frees it.
+ *
+ * One with a tag (ASYNC) stands outside the order of replies: it is answered QUEUED at once,
+ * nothing waits for it, and its end is told by a push, never before that QUEUED (session_async.c).
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,6 +30,7 @@
 
 struct session;
 struct request;
+struct async;
 struct owner;       /* lock.h */
 struct hold;        /* lock.h */
 struct user;        /* user.h */
@@ -43,12 +47,17 @@ struct request_type {
     void (*abandon)(struct request *, int64_t now_ms);
     /* Frees it with all that it owns. */
     void (*free)(struct request *);
+    /* In place of write, for one with a tag: tells what has become of it; NULL: it was cancelled.
+     * `w` is for one push, and may be left alone. */
+    void (*push)(struct session *, const struct async *, struct request *, struct resp_writer *w,
+                 int64_t now_ms);
 };
 
 struct request {
     TAILQ_ENTRY(request) link; /* session->requests */
     const struct request_type *type;
     struct session *session; /* NULL: abandoned */
+    struct async *async;     /* its tag; NULL: it is answered in its order */
     int64_t arrived_us;      /* when its last byte came, CLOCK_BOOTTIME */
     uint16_t cmd;            /* row of the command table, for the statistics; set by cmd */
     bool done, parked, failed;
@@ -64,8 +73,8 @@ TAILQ_HEAD(request_list, request);
 struct session_events {
     /* Something can be written: call session_flush() before this turn of the loop ends. */
     void (*on_ready)(struct session *);
-    /* No request is parked any more, or the last one, which may have waited, is done: go on with
-     * the commands that came behind it. */
+    /* No request is parked any more, those with a tag aside, or the last one, which may have
+     * waited, is done: go on with the commands that came behind it. */
     void (*on_unblocked)(struct session *);
     /* A request has been parked, the first of them. NULL: nobody wants to know. */
     void (*on_blocked)(struct session *);
@@ -92,6 +101,10 @@ struct session {
     struct request_list requests;
     uint32_t n_requests; /* in the list */
     uint32_t n_parked;
+    uint64_t n_left;                    /* requests that have left the list, ever */
+    struct async *asyncs;               /* requests with a tag, by tag, until their end is told */
+    TAILQ_HEAD(, async) told;           /* of them, those whose end is to be told */
+    uint32_t n_async, n_async_waits;    /* of them, in all and parked */
     TAILQ_HEAD(, multilock) multilocks; /* MLOCK and MUNLOCK that are not over; multilock.h */
     LIST_HEAD(, hold) holds;            /* that belong to this connection, those with LEASE too */
     uint32_t n_holds;
@@ -163,8 +176,34 @@ void session_flush(struct session *, int64_t now_ms);
 struct resp_writer session_push(struct session *, int64_t now_ms);
 void session_push_end(struct session *);
 
-/* Returns the first of its requests that is parked; NULL if none is. */
-const struct request *session_waiting(const struct session *);
+/* Returns the first of its requests that is parked, or the next one behind `last`; NULL: there is
+ * none. The one that is answered in its order comes first, then those with a tag in the order in
+ * which they came. */
+const struct request *session_waiting(const struct session *, const struct request *last);
+
+/* ---- requests with a tag ---- */
+
+enum { SESSION_TAG_MAX = 64 };
+
+/* Appends a request that is told of by this tag, which no other one has; in place of session_ask().
+ */
+void session_ask_async(struct session *, struct request *, const char *tag, size_t len);
+/* Its QUEUED has been written to session_reply(): its end may be told behind it. Before
+ * session_reply_end(). */
+void session_queued(struct session *, const struct request *);
+/* Returns true when a request with this tag has yet to be told of. */
+bool session_has_tag(const struct session *, const char *tag, size_t len);
+/* Takes the request with this tag away, and tells that it was cancelled. It is abandoned from now
+ * on: the caller ends it. NULL: there is none, or it has ended. */
+struct request *session_cancel(struct session *, const char *tag, size_t len);
+/* Abandons all of them without a word. */
+void session_cancel_all(struct session *, int64_t now_ms);
+/* Returns the tag, for request_type.push. */
+const char *session_tag(const struct async *, size_t *len);
+/* Tells of those on `told` that are to be told now; for session_flush(). */
+void session_tell(struct session *, int64_t now_ms);
+/* The end of this one is to be told; for request_finish(). */
+void session_told(struct request *);
 
 static inline bool session_is_blocked(const struct session *s)
 {

@@ -77,14 +77,20 @@ enum stats_unit {
     X(open_fds, ONE, "", "process_open_fds", "", "Open file descriptors.")                         \
     X(max_fds, ONE, "", "process_max_fds", "", "Limit of file descriptors.")
 
-enum { STATS_MASTERS_MAX = 15, STATS_BROKER_MAX = 64 /* bytes of its name */ };
+enum {
+    STATS_MASTERS_MAX = 15,
+    STATS_PEERS_MAX = 15,
+    STATS_BROKER_MAX = 64 /* bytes of its name */
+};
 
 /* One master as texts and status page show it; all but the name may be 0. */
 struct stats_master {
     const char *name, *address;
-    const char *state; /* of its state machine: "active", "quarantined", ... */
-    const char *error; /* the last one, or why it does not vote */
-    bool up;           /* connected and its votes count */
+    const char *state;   /* of its state machine: "active", "quarantined", ... */
+    const char *error;   /* the last one, or why it does not vote */
+    bool up;             /* connected and its votes count */
+    int64_t since_ms;    /* it has been so (up) for so long */
+    const char *version; /* of the server; "": not known yet */
     int64_t quarantine_remaining_ms;
     /* Of its quarantine: brokers that have not signed, and that have, with commas between; why this
      * one has not, or why there is no roll call. */
@@ -95,6 +101,15 @@ struct stats_master {
     uint64_t requests_ok, requests_error, requests_timeout;
     uint64_t restarts, data_losses, clock_jumps, reconnects;
     const struct hist *request_us; /* NULL: none kept */
+};
+
+/* Another broker, as it has said of itself. */
+struct stats_peer {
+    const char *address; /* as in the configuration, without tls:// */
+    const char *state;   /* "ready", "not ready", "silent" */
+    bool up;             /* it is ready */
+    bool named;          /* clients are sent there */
+    int64_t heard_ms;    /* so long ago it has answered; -1: never */
 };
 
 /* The rest are facts that INFO alone tells, in Redis's sections. */
@@ -114,4 +129,6 @@ struct stats_gauges {
     int64_t cpu_user_us, cpu_system_us; /* of the process; the metrics show their sum */
     struct stats_master masters[STATS_MASTERS_MAX];
     size_t masters_len;
+    struct stats_peer peers[STATS_PEERS_MAX];
+    size_t peers_len;
 };

@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "stats/libraries.h"
+#include "stats/recent.h"
 
 typedef void (*section_fn)(struct buf *out, const struct stats_gauges *g);
 
@@ -110,12 +111,6 @@ static void section_persistence(struct buf *out, const struct stats_gauges *g)
 
 static void section_stats(struct buf *out, const struct stats_gauges *g)
 {
-    const struct stats_error_count *error;
-    uint64_t error_replies = 0;
-
-    for (size_t i = 0; (error = stats_error_row(i)); i++)
-        error_replies += error->count;
-
     info_counters(out, STATS_SECTION_STATS);
     buf_printf(out, "instantaneous_ops_per_sec:%.0f\r\n", stats_rates()->commands);
     buf_printf(out, "instantaneous_input_kbps:%.2f\r\n", stats_rates()->input_bytes / 1024);
@@ -133,7 +128,7 @@ static void section_stats(struct buf *out, const struct stats_gauges *g)
     put_field_int(out, "pubsub_channels", g->pubsub_channels);
     put_field_int(out, "pubsub_patterns", g->pubsub_patterns);
     put_field_int(out, "latest_fork_usec", 0);
-    put_field_int(out, "total_error_replies", (int64_t)error_replies);
+    put_field_int(out, "total_error_replies", (int64_t)stats_error_count());
     put_field_int(out, "acl_access_denied_auth", (int64_t)stats.auth_failures_password);
     put_field_int(out, "acl_access_denied_cmd", (int64_t)stats.auth_failures_permission);
 }
@@ -237,10 +232,24 @@ static void info_masters(struct buf *out, const struct stats_gauges *g)
         put_unbroken(out, m->name);
         buf_printf(out,
                    ",state=%s,up=%d,quarantine_ms=%lld,inflight=%llu,restarts=%llu,"
-                   "data_losses=%llu,clock_offset_ms=%lld\r\n",
+                   "data_losses=%llu,clock_offset_ms=%lld,since_ms=%lld,version=",
                    m->state ? m->state : "", m->up, (long long)m->quarantine_remaining_ms,
                    (unsigned long long)m->inflight, (unsigned long long)m->restarts,
-                   (unsigned long long)m->data_losses, (long long)m->clock_offset_ms);
+                   (unsigned long long)m->data_losses, (long long)m->clock_offset_ms,
+                   (long long)m->since_ms);
+        put_unbroken(out, m->version ? m->version : "");
+        buf_append(out, "\r\n", 2);
+    }
+}
+
+static void info_peers(struct buf *out, const struct stats_gauges *g)
+{
+    for (size_t i = 0; i < g->peers_len; i++) {
+        const struct stats_peer *p = &g->peers[i];
+        buf_printf(out, "peer%zu:address=", i);
+        put_unbroken(out, p->address);
+        buf_printf(out, ",state=%s,heard_ms=%lld,named=%d\r\n", p->state, (long long)p->heard_ms,
+                   p->named);
     }
 }
 
@@ -253,6 +262,13 @@ static void info_libraries(struct buf *out)
                    (long long)l->connections, (unsigned long long)l->commands);
 }
 
+static void put_hist(struct buf *out, const char *name, const char *suffix, const struct hist *hist)
+{
+    buf_printf(out, "%s%s:count=%llu,", name, suffix, (unsigned long long)hist->count);
+    put_percentiles(out, hist);
+    buf_printf(out, ",max=%llu\r\n", (unsigned long long)hist->max_us);
+}
+
 static void section_holdfast(struct buf *out, const struct stats_gauges *g)
 {
     for (const struct stats_gauge_row *row = stats_gauge_rows; row->field; row++)
@@ -263,13 +279,14 @@ static void section_holdfast(struct buf *out, const struct stats_gauges *g)
                       g->locks_held_drop_in);
     put_field_int(out, "masters", (int64_t)g->masters_len);
     info_masters(out, g);
+    info_peers(out, g);
     info_libraries(out);
     info_counters(out, STATS_SECTION_HOLDFAST);
-    for (const struct stats_hist_row *row = stats_hist_rows; row->field; row++) {
-        const struct hist *hist = stats_hist(row);
-        buf_printf(out, "%s:count=%llu,", row->field, (unsigned long long)hist->count);
-        put_percentiles(out, hist);
-        buf_printf(out, ",max=%llu\r\n", (unsigned long long)hist->max_us);
+    for (size_t i = 0; stats_hist_rows[i].field; i++) {
+        struct hist recent;
+        recent_hist(i, &recent);
+        put_hist(out, stats_hist_rows[i].field, "", stats_hist(&stats_hist_rows[i]));
+        put_hist(out, stats_hist_rows[i].field, "_recent", &recent);
     }
 }
 

@@ -289,6 +289,18 @@ static void put_roll_calls(struct buf *out, const struct stats_gauges *g)
     }
 }
 
+static void metrics_peers(struct buf *out, const struct stats_gauges *g)
+{
+    static const char metric[] = "holdfast_peer_up";
+
+    put_help(out, metric, "gauge", "Another broker (peers) answers, and can grant locks.");
+    for (size_t i = 0; i < g->peers_len; i++) {
+        buf_printf(out, "%s{", metric);
+        put_escaped_label(out, "peer", g->peers[i].address);
+        buf_printf(out, "} %d\n", g->peers[i].up);
+    }
+}
+
 static void metrics_masters(struct buf *out, const struct stats_gauges *g)
 {
     put_master_states(out, g);
@@ -306,6 +318,7 @@ void stats_metrics(struct buf *out, const struct stats_gauges *gauges)
     metrics_process(out, gauges);
     metrics_gauges(out, gauges);
     metrics_masters(out, gauges);
+    metrics_peers(out, gauges);
     metrics_counters(out);
     for (const struct stats_hist_row *row = stats_hist_rows; row->field; row++) {
         put_help(out, row->metric, "histogram", row->help);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "stats/libraries.h"
+#include "stats/recent.h"
 
 #ifdef HAVE_CONFIG_H
 #include "config.h"
@@ -121,6 +122,15 @@ void stats_error(const char *text)
     errors[i].count++;
 }
 
+uint64_t stats_error_count(void)
+{
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < errors_len; i++)
+        n += errors[i].count;
+    return n;
+}
+
 const struct stats_error_count *stats_error_row(size_t i)
 {
     return i < errors_len ? &errors[i] : NULL;
@@ -142,6 +152,7 @@ void stats_tick(int64_t now_ms)
     last_tick.commands = stats.total_commands_processed;
     last_tick.input_bytes = stats.total_net_input_bytes;
     last_tick.output_bytes = stats.total_net_output_bytes;
+    recent_tick(now_ms);
 }
 
 const struct stats_rates *stats_rates(void)
@@ -155,6 +166,7 @@ void stats_reset(void)
 
     memset(&stats, 0, sizeof stats);
     libraries_reset();
+    recent_reset();
     memset(errors + 1, 0, sizeof errors - sizeof errors[0]);
     errors[0].count = 0;
     errors_len = 1;

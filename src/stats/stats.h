@@ -69,6 +69,7 @@ struct stats_gauges;
     X(acquires_limit, "lock_acquires", "outcome=\"limit\"", "")                                    \
     X(acquires_deadlock, "lock_acquires", "outcome=\"deadlock\"", "")                              \
     X(acquires_abandoned, "lock_acquires", "outcome=\"abandoned\"", "")                            \
+    X(acquires_cancelled, "lock_acquires", "outcome=\"cancelled\"", "")                            \
     X(acquire_undos, "lock_undos", "", "Acquires taken back from the masters.")                    \
     X(acquire_tries, "lock_acquire_tries", "",                                                     \
       "Questions put to the masters for a lock; per grant: 1 is best.")                            \
@@ -151,6 +152,8 @@ void stats_reset(void);
  * holdfast_errors_total{code}. A code is letters, digits, '_' (any other text: "other"); the
  * first 31 different ones are kept apart, the rest is "other" too. */
 void stats_error(const char *text);
+/* How many, of all codes. */
+uint64_t stats_error_count(void);
 
 /* About once a second: what "per second" in INFO means is the last such interval. */
 void stats_tick(int64_t now_ms);

@@ -96,6 +96,7 @@ ROWS = {
     "latency|help": [["LATENCY", "HELP"]],
     "latency|latest": [["LATENCY", "LATEST"]],
     "latency|histogram": [["LATENCY", "HISTOGRAM"], ["LATENCY", "HISTOGRAM"] + ["lock"] * 120],
+    "cancel": [["CANCEL", "t" * 64]],
     "lock": [["LOCK", LONG + "-%d", "LEASE", "1000", "OWNER", "o" * 250]],
     "lockinfo": [["LOCKINFO", LONG + "-none"]],
     "locks": [["LOCKS", "COUNT", "100000", "MATCH", pattern] for pattern in COSTLY] + [["LOCKS", "COUNT", "100000"]],
@@ -316,6 +317,22 @@ def leaving_holder(state):
     end_holder(state, lambda holder: holder.close())
 
 
+def leaving_waiters(state):
+    """One connection stands in line for all the locks of another, and for one of them 10000 times."""
+    for fair in ([], ["FAIR"]):
+        waiter, name = state.broker.connect(resp3=True), "%s-0" % LONG
+        for part in range(0, 20000, 250):
+            names = ["%s-%d" % (name, n % HELD) if n < 10000 else name + "-0" for n in range(part, part + 250)]
+            replies = waiter.pipeline(*(["LOCK", one, "WAIT", 0, "OWNER", "w%d" % n, "ASYNC", "t%d" % n] + fair
+                                        for n, one in enumerate(names, part)))
+            assert replies == ["QUEUED"] * 250, replies
+        settle(state.broker)
+        state.broker.turns()
+        waiter.close()
+        with state.broker.connect() as client:
+            wait_until("still in line", lambda c=client: re.search(r"\nwaiters:0\r", c.cmd("INFO", "holdfast")))
+
+
 def resetting_holder(state):
     end_holder(state, lambda holder: holder.cmd("RESET"))
 
@@ -391,7 +408,7 @@ def kill_all(state):
 # In this order: the last ones take the state apart.
 FLOWS = {"requests at once": requests_at_once, "watches at once": watches_at_once, "bytes at once": bytes_at_once, "message to many": message_to_many,
          "readers looked at": look_at_readers, "readers forced": force_readers, "pages": pages,
-         "reload": reload, "readers let in": readers_let_in, "pause and resume": pause_and_resume,
+         "reload": reload, "readers let in": readers_let_in, "pause and resume": pause_and_resume, "waiters leave": leaving_waiters,
          "holder leaves": leaving_holder, "holder resets": resetting_holder, "kill all": kill_all}
 
 

@@ -29,7 +29,7 @@ trap 'rm -rf "$work"' EXIT
 export work
 
 # The longest first, so that the last job is a short one.
-files=${E2E_FILES:-"test_cli.py test_faults.py test_overload.py test_scenarios.py test_http.py test_takeback.py test_soak.py test_watchdog.py
+files=${E2E_FILES:-"test_find.py test_cli.py test_faults.py test_overload.py test_scenarios.py test_http.py test_takeback.py test_soak.py test_watchdog.py
     test_quorum.py test_waiting.py test_process.py test_locks.py test_admin.py test_protocol.py test_clients.py test_chaosproxy.py"}
 for file in "$here"/test_*.py; do
     case "${E2E_FILES:-$files}" in

@@ -491,6 +491,100 @@ def test_top_shows_the_last_column(one, clients, terminal):
     wait_for("three who wait, in the last column", lambda: row() and row()[78:] == " 3")
 
 
+def rows_of(screen, *names):
+    """The rows of these locks on the last whole screen, from the top."""
+    shown = picture(screen.read().rpartition("\033[H")[0], columns=120)
+    return [line for line in shown if line.split(" ")[0] in names]
+
+
+@pytest.fixture
+def busy_top(make_broker, masters1, clients, terminal):
+    """A top on a broker where b is waited for by two, and a and c are held for longer."""
+    broker = make_broker(masters1)
+    held = [clients(broker) for _ in range(3)]
+    for client, lock in zip(held, ("top:a", "top:c", "top:b")):  # pylint: disable=cell-var-from-loop
+        client.cmd("CLIENT", "SETNAME", "holder-of-" + lock)
+        client.cmd("LOCK", lock)
+        # each is held for visibly longer than the next
+        wait_for("its age", lambda: json.loads(ok(broker, "show", "--json", lock))["holders"][0]["held_ms"] > 300)
+    for _ in range(2):
+        waiter = clients(broker)
+        waiter.cmd("CLIENT", "SETNAME", "patient")
+        waiter.send("LOCK", "top:b", "WAIT", 0)
+    screen = terminal(broker, "top", "--delay", "100ms", columns=120, NO_COLOR="1")
+    screen.broker = broker
+    return screen
+
+
+LOCKS = ("top:a", "top:b", "top:c")
+
+
+def order_of(screen):
+    return [line.split(" ")[0] for line in rows_of(screen, *LOCKS)]
+
+
+def test_top_sorts_and_tells_who_waits(busy_top):
+    wait_for("the most contended first", lambda: order_of(busy_top) == ["top:b", "top:a", "top:c"])
+    wait_for("who waits", lambda: rows_of(busy_top, "top:b")[0].rstrip().endswith("2  2 patient"))
+    for key, order in (("n", ["top:a", "top:b", "top:c"]), ("h", ["top:a", "top:c", "top:b"]),
+                       ("w", ["top:b", "top:a", "top:c"])):
+        busy_top.type(key)
+        wait_for("the order by " + key, lambda: order_of(busy_top) == order)  # pylint: disable=cell-var-from-loop
+    busy_top.type("l")
+    busy_top.expect("shortest lease first")
+
+
+def test_top_finds_locks(busy_top):
+    wait_for("all", lambda: len(order_of(busy_top)) == 3)
+    busy_top.type("/")
+    busy_top.type("p:cc\x7f")
+    wait_for("the one", lambda: order_of(busy_top) == ["top:c"])
+    busy_top.expect(r"names with p:c_")
+    busy_top.type("\r")
+    busy_top.expect(r"names with p:c  ")
+    busy_top.type("n")  # a key again, and no letter
+    busy_top.expect(r"by name; names with p:c  ")
+    busy_top.type("\033")
+    wait_for("all again", lambda: len(order_of(busy_top)) == 3)
+    busy_top.type("/top:[ab]\r")
+    wait_for("what matches the pattern", lambda: order_of(busy_top) == ["top:a", "top:b"])
+    busy_top.type("q")
+    assert os.waitstatus_to_exitcode(busy_top.wait()) == 0
+
+
+def test_top_helps(busy_top):
+    wait_for("locks", lambda: len(order_of(busy_top)) == 3)
+    busy_top.type("?")
+    wait_for("help", lambda: "the next screen at once" in "".join(picture(busy_top.read().rpartition("\033[H")[0]))
+             and order_of(busy_top) == [])
+    busy_top.type("?")
+    wait_for("locks again", lambda: len(order_of(busy_top)) == 3)
+
+
+@pytest.mark.parametrize("harm", ["stop", "kill"])
+def test_top_says_since_when_a_broker_is_silent(busy_top, harm):
+    broker = busy_top.broker
+    wait_for("locks", lambda: len(order_of(busy_top)) == 3)
+    if harm == "stop":
+        broker.stop()
+    else:
+        broker.kill()
+    busy_top.expect(r"no answer since \d\d:\d\d:\d\d \([\d.]+m?s\): 127\.0\.0\.1:\d+" +
+                    (" stands still or is overloaded" if harm == "stop" else ": Connection refused"))
+    assert order_of(busy_top) == ["top:b", "top:a", "top:c"]  # as it was
+    first = re.findall(r"no answer since (\S+) \(", busy_top.read())[-1]
+    wait_for("some time more", lambda: re.search(r"no answer since %s \([2-9]\.\ds\)" % first, busy_top.read()))
+    if harm == "stop":
+        broker.cont()
+        wait_for("its answer", lambda: "ready: 1 of 1 masters" in picture(busy_top.read().rpartition("\033[H")[0])[0])
+        broker.stop()
+        busy_top.expect(r"(?s)ready: 1.*no answer since.*ready: 1.*no answer since")
+    busy_top.type("q")
+    assert os.waitstatus_to_exitcode(busy_top.wait()) == 0
+    if harm == "stop":
+        broker.cont()
+
+
 def test_colours_only_when_wanted(three, terminal):
     for extra, coloured in (({}, True), ({"NO_COLOR": "1"}, False)):
         screen = terminal(three.broker, "masters", **extra)

@@ -261,24 +261,34 @@ def test_redis_rb(one):
 
 # Clients that Debian does not have, of languages that a machine may have: no test where it has not
 
+@pytest.fixture(scope="session")
+def go_redis():
+    go = HERE / "go-redis"
+    return fetch("go", [go / file for file in ("go.mod", "go.sum", "main.go", "find.go")],
+                 ["env", "GOPATH={where}/path", "GOCACHE={where}/cache", "CGO_ENABLED=0", "GOFLAGS=-modcacherw -mod=mod",
+                  "go", "build", "-o", "client", "."]) / "client"
+
+
+@pytest.fixture(scope="session")
+def java():
+    """The words with which Java programs begin that use Jedis or Lettuce."""
+    jedis = HERE / "jedis"
+    where = fetch("maven", [jedis / "pom.xml", jedis / "Session.java", jedis / "Find.java"],
+                  ["mvn", "-q", "-B", "-Dmaven.repo.local={where}/repository",
+                   "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies",
+                   "-DoutputDirectory={where}/jars"],
+                  ["javac", "-cp", "{where}/jars/*", "Session.java", "Find.java"])
+    return ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", "%s:%s/jars/*" % (where, where)]
+
+
 if shutil.which("go"):
-    def test_go_redis(one):
-        go = HERE / "go-redis"
-        where = fetch("go", [go / "go.mod", go / "go.sum", go / "main.go"],
-                      ["env", "GOPATH={where}/path", "GOCACHE={where}/cache", "CGO_ENABLED=0", "GOFLAGS=-modcacherw -mod=mod",
-                       "go", "build", "-o", "client", "."])
-        assert sh(where / "client", one.broker.port).strip() == "ok"
+    def test_go_redis(one, go_redis):
+        assert sh(go_redis, one.broker.port).strip() == "ok"
 
 
 if shutil.which("mvn") and shutil.which("javac"):
-    def test_jedis(one):
-        jedis = HERE / "jedis"
-        where = fetch("maven", [jedis / "pom.xml", jedis / "Session.java"],
-                      ["mvn", "-q", "-B", "-Dmaven.repo.local={where}/repository",
-                       "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies",
-                       "-DoutputDirectory={where}/jars"],
-                      ["javac", "-cp", "{where}/jars/*", "Session.java"])
-        assert sh("java", "-cp", "%s:%s/jars/*" % (where, where), "Session", one.broker.port).strip() == "ok"
+    def test_jedis(one, java):
+        assert sh(*java, "Session", one.broker.port).strip() == "ok"
 
 
 # hiredis

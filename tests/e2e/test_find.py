@@ -11,7 +11,8 @@ import pytest
 
 from procs import spawn, wait_for
 from respclient import RespClient, RespError, as_map
-from test_clients import HERE, node_modules  # noqa: F401  pylint: disable=unused-import
+from test_tls import Authority, make_tls_broker  # noqa: F401  pylint: disable=unused-import
+from test_clients import HERE, go_redis, java, node_modules  # noqa: F401  pylint: disable=unused-import
 
 HOST = "127.0.0.1"
 
@@ -95,15 +96,18 @@ def test_who_may_ask(broker1, clients):
 # ---- two of them
 
 class Pair:
-    """Brokers a and b, who know of each other; a reaches the masters through proxies."""
+    """Brokers a and b, who know of each other; each reaches the masters through proxies of its own."""
 
     def __init__(self, make_broker, make_proxy, masters):
-        self.proxies = [make_proxy(m.address) for m in masters]
-        options = {"drain_timeout": "1s", "lease": "10s"}
-        through = {m.name: p.url for m, p in zip(masters, self.proxies)}
-        self.a = make_broker(through, options=options)
-        self.b = make_broker(masters, options=options)
-        self.brokers = [self.a, self.b]
+        self.brokers, self.proxies_of = [], {}
+        for _ in "ab":
+            proxies = {m.name: make_proxy(m.address) for m in masters}
+            broker = make_broker({name: proxy.url for name, proxy in proxies.items()},
+                                 options={"drain_timeout": "1s", "lease": "10s"})
+            self.proxies_of[broker] = list(proxies.values())
+            self.brokers.append(broker)
+        self.a, self.b = self.brokers
+        self.proxies = self.proxies_of[self.a]
         for broker in self.brokers:
             with broker.connect() as client:
                 # its own is passed over: the same list serves all
@@ -114,15 +118,16 @@ class Pair:
                 wait_for("the peer", lambda: [as_map(row)["flags"] for row in client.cmd(
                     "SENTINEL", "SENTINELS", "holdfast")] == ["sentinel"])
 
-    def harm(self, how):
+    def harm(self, how, broker=None):
+        broker = broker or self.a
         if how == "kill":
-            self.a.kill()
+            broker.kill()
         elif how == "stop":
-            self.a.stop()
+            broker.stop()
         elif how == "drain":
-            self.a.signal(15)
+            broker.signal(15)
         else:
-            for proxy in self.proxies:
+            for proxy in self.proxies_of[broker]:
                 proxy.refuse()
                 proxy.cut_all()
 
@@ -165,6 +170,32 @@ def test_paused(pair, clients, name):
     assert address_of(asks) == here(pair.a)
 
 
+def peers_flags(client):
+    return [as_map(row)["flags"] for row in client.cmd("SENTINEL", "SENTINELS", "holdfast")]
+
+
+def test_peers_over_tls(make_tls_broker, masters1, tmp_path, clients):
+    """They speak nothing but TLS to other machines, and want certificates of all who come."""
+    authority, stranger = Authority(tmp_path), Authority(tmp_path, "stranger")
+    cert, key = authority.issue("server")
+    tls = {"certificate": cert, "key": key, "ca": authority.cert, "client_certificates": "required",
+           "peer_ca": authority.cert}
+    brokers = [make_tls_broker(masters1, tls) for _ in range(2)]
+    peers = " ".join("tls://127.0.0.1:%d" % b.tls_port for b in brokers)
+    a, b = map(clients, brokers)
+    for client, broker in (a, brokers[0]), (b, brokers[1]):
+        client.cmd("CONFIG", "SET", "announce", "127.0.0.1:%d" % broker.tls_port, "peers", peers)
+    for client in a, b:
+        wait_for("the peer", lambda client=client: peers_flags(client) == ["sentinel"])
+    assert address_of(a) == ("127.0.0.1", str(brokers[0].tls_port))
+    assert "peer_ca" in str(b.err("CONFIG", "SET", "tls.peer_ca", str(tmp_path / "none.pem")))
+    # whom nobody believes is not heard
+    b.cmd("CONFIG", "SET", "tls.peer_ca", stranger.cert)
+    wait_for("the peer to be gone", lambda: peers_flags(b) != ["sentinel"])
+    b.cmd("CONFIG", "SET", "tls.peer_ca", authority.cert)
+    wait_for("the peer", lambda: peers_flags(b) == ["sentinel"])
+
+
 def test_no_peer_is_well(pair, clients):
     asks = clients(pair.a)
     assert address_of(asks) == here(pair.a)
@@ -197,6 +228,10 @@ def command(request):
             return [sys.executable, HERE / "find-redis-py.py"], {}
         if library == "redis-rb":
             return [tool("ruby"), HERE / "find-redis-rb.rb"], {}
+        if library == "go-redis":
+            return [request.getfixturevalue("go_redis"), "find"], {}
+        if library in ("jedis", "lettuce"):
+            return request.getfixturevalue("java") + ["Find", library], {}
         modules = request.getfixturevalue("node_modules")
         return [tool("node"), HERE / ("find-%s.js" % library)], {"NODE_PATH": str(modules)}
     return make
@@ -214,24 +249,37 @@ class Program:
         for line in self.proc.stdout:
             self.lines.put(line.strip())
 
-    def wait_at(self, broker, deadline_s=30):
-        want, seen = "%s:%d" % broker.address, []
+    def wait_at(self, brokers, deadline_s=30):
+        """The one of these brokers at which the lock is held, told twice: one answer may be from before."""
+        at, seen = {"%s:%d" % broker.address: broker for broker in brokers}, []
+        while not self.lines.empty():
+            self.lines.get()
 
         def is_there():
             while not self.lines.empty():
                 seen.append(self.lines.get())
-            return seen and seen[-1] == want
+            return len(seen) > 1 and seen[-1] == seen[-2] and at.get(seen[-1])
         try:
-            wait_for("the lock to be held at %s" % want, is_there, deadline_s)
+            return wait_for("the lock to be held at %s" % " or ".join(at), is_there, deadline_s)
         except AssertionError as err:
             raise AssertionError("%s: %s" % (err, seen[-20:])) from None
+
+
+def wait_for_listeners(brokers, clients):
+    """Jedis asks all brokers one after the other, each time moves to the one that is named, and then listens there."""
+    for client in map(clients, brokers):
+        wait_for("a listener", lambda client=client: client.cmd("PUBSUB", "NUMSUB", "+switch-master")[1])
 
 
 def token_of(client, name):
     return as_map(as_map(client.cmd("LOCKINFO", name))["holders"][0])["token"]
 
 
-LIBRARIES = ("redis-py", "ioredis", "node-redis", "redis-rb")
+LIBRARIES = ["redis-py", "ioredis", "node-redis", "redis-rb"]
+if shutil.which("go"):
+    LIBRARIES += ["go-redis"]
+if shutil.which("mvn") and shutil.which("javac"):
+    LIBRARIES += ["jedis", "lettuce"]
 # node-redis 5.9 waits for ever for a Sentinel that has taken the connection and says nothing
 MOVES = [(library, how) for library in LIBRARIES for how in ("kill", "stop", "drain", "cut")
          if (library, how) != ("node-redis", "stop")]
@@ -242,11 +290,15 @@ def test_a_lock_goes_along(pair, command, clients, name, library, how):
     argv, env = command(library)
     program = Program(argv + [name, pair.a.port, pair.b.port], env)
     try:
-        program.wait_at(pair.a)
-        other = clients(pair.b)
+        program.wait_at(pair.brokers)
+        if library == "jedis":
+            wait_for_listeners(pair.brokers, clients)
+        first = program.wait_at(pair.brokers)
+        [second] = [broker for broker in pair.brokers if broker is not first]
+        other = clients(second)
         token = token_of(other, name)
-        pair.harm(how)
-        program.wait_at(pair.b)
+        pair.harm(how, first)
+        program.wait_at([second])
         assert token_of(other, name) > token
         with pytest.raises(RespError, match="NOTHELD"):
             other.cmd("UNLOCK", name)

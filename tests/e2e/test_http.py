@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import time
+import urllib.parse
 from html.parser import HTMLParser
 
 import pytest
@@ -463,7 +464,7 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.tags.append((tag, dict(attrs)))
-        if tag not in ("meta", "link"):
+        if tag not in ("meta", "link", "input"):
             self.open.append(tag)
 
     def handle_startendtag(self, tag, attrs):
@@ -487,12 +488,12 @@ def look(web, tmp_path):
     if not browser:
         pytest.skip("there is no Chromium")
 
-    def look():
+    def look(part=""):
         done = subprocess.run(
             [browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
              "--disable-background-networking", "--disable-component-update", "--disable-sync",
              "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--user-data-dir=%s" % tmp_path,
-             "--enable-logging=stderr", "--virtual-time-budget=1500", "--dump-dom", "http://127.0.0.1:%d/" % web.port],
+             "--enable-logging=stderr", "--virtual-time-budget=1500", "--dump-dom", "http://127.0.0.1:%d/%s" % (web.port, part)],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", timeout=120, check=True)
         assert "CONSOLE" not in done.stderr, done.stderr  # an error of the script, or what the policy has refused
         return done.stdout
@@ -509,7 +510,7 @@ def test_the_status_tells_what_happens(web, client, clients, broker):
     wait_for("a waiter", lambda: broker.info()["waiters"] == "1")
     status = web.status()
     assert (status["state"], status["voting"], status["quorum"]) == ("Ready", 1, 1)
-    assert (status["held"], status["waiting"], status["lost"], status["losses"]) == (1, 1, 0, [])
+    assert (status["held"], status["waiting"], set(status["lost"].values()), status["losses"]) == (1, 1, {0}, [])
     (hold,), (wait,) = status["holds"], status["waits"]
     assert (hold["lock"], hold["client_name"], hold["waiting"]) == ("page-lock", "the-holder", 1)
     assert (wait["lock"], wait["client_name"]) == ("page-lock", "the-waiter")
@@ -521,7 +522,7 @@ def test_the_status_tells_what_happens(web, client, clients, broker):
     status = web.status()
     # The waiter may have been granted it on the way, and lost it too.
     assert ("page-lock", "forced", str(token)) in [(loss["lock"], loss["reason"], loss["token"]) for loss in status["losses"]]
-    assert status["lost"] == len(status["losses"]) and status["waits"] == []
+    assert status["lost"]["forced"] == len(status["losses"]) and status["waits"] == []
 
 
 def test_the_page_shows_what_happens(web, client, clients, broker, look):
@@ -535,21 +536,158 @@ def test_the_page_shows_what_happens(web, client, clients, broker, look):
     html = look()
     page = Page(html)
     assert "Ready" in page.text and "1 of 1 vote, a lock needs 1" in page.text
-    assert "shortest lease" in page.text and "none in jeopardy" in page.text and "of at most" in page.text
-    assert page.text.count("page-lock") == 2
+    assert "shortest lease" in page.text and "In jeopardy 0 none" in page.text and "of at most" in page.text
+    assert page.text.count("the-waiter") == page.text.count("the-holder") == 2
+    assert page.text.count("page-lock") == 3  # contended, waited for, held
     assert "the-holder" in page.text and "the-waiter" in page.text
     assert [attrs for tag, attrs in page.tags if tag == "p" and attrs.get("id") == "no-losses" and "hidden" not in attrs]
     assert [attrs for tag, attrs in page.tags if tag == "p" and attrs.get("id") == "no-waits" and "hidden" in attrs]
     assert not [attrs for tag, attrs in page.tags if tag == "main" and "hidden" in attrs]
-    assert [tag for tag, _ in page.tags].count("polyline") == 4
-    assert html.partition('id="times"')[2].partition("</tbody>")[0].count("<td") == 4 * 5
+    assert [tag for tag, _ in page.tags].count("polyline") == 7
+    assert html.partition('id="times"')[2].partition("</tbody>")[0].count("<td") == 7 * 5
     assert "<title>Ready \u00b7 holdfast</title>" in html
     assert "secret-owner" not in page.text
     clients(broker).cmd("FORCEUNLOCK", "page-lock")
     other.recv()
     page = Page(look())
     assert str(token) in page.text and "forced" in page.text and "an administrator said FORCEUNLOCK" in page.text
+    assert re.search(r"Lost 0 none, [12] wanted", page.text)  # no alarm
     assert [attrs for tag, attrs in page.tags if tag == "p" and attrs.get("id") == "no-waits" and "hidden" not in attrs]
+
+
+def test_the_status_groups_who_waits_and_who_holds(web, clients, broker):
+    writers, readers = [clients(broker) for _ in range(4)], [clients(broker) for _ in range(3)]
+    for reader in readers:
+        reader.cmd("CLIENT", "SETNAME", "report")
+        reader.cmd("LOCK", "busy", "SHARED")
+    for i, writer in enumerate(writers):
+        writer.cmd("CLIENT", "SETNAME", "batch" if i else "night")
+        writer.send("LOCK", "busy", "WAIT", 0)
+    other, late = clients(broker), clients(broker)
+    other.cmd("LOCK", "calm")
+    late.send("MLOCK", 2, "free", "calm", "WAIT", 0)
+    wait_for("five who wait", lambda: web.status()["waiting"] == 5)
+    busy, calm = web.status()["contended"]
+    assert (busy["lock"], busy["holding"], busy["kind"], busy["waiting"]) == ("busy", 3, "shared", 4)
+    assert busy["holders"] == [{"client": "report", "kind": "shared", "n": 3}]
+    assert busy["waiters"] == [{"client": "batch", "kind": "exclusive", "n": 3},
+                               {"client": "night", "kind": "exclusive", "n": 1}]
+    assert (calm["lock"], calm["waiting"], calm["holding"]) == ("calm", 1, 1)
+    rows = [{k: v for k, v in zip(row[::2], row[1::2])} for row in other.cmd("CONTENDED")]
+    assert [(row["lock"], row["waiting"], row["holding"]) for row in rows] == [("busy", 4, 3), ("calm", 1, 1)]
+    assert rows[0]["waiters"] == [["client", "batch", "kind", "exclusive", "count", 3],
+                                  ["client", "night", "kind", "exclusive", "count", 1]]
+    assert [dict(zip(row[::2], row[1::2]))["lock"] for row in other.cmd("CONTENDED", "COUNT", 1)] == ["busy"]
+    assert "COUNT 1..100" in str(other.err("CONTENDED", "COUNT", "101"))
+    for reader in readers:
+        reader.cmd("UNLOCK", "busy")
+    wait_for("the next one's turn", lambda: web.status()["contended"][0]["waiting"] == 3)
+    assert web.status()["contended"][0]["holders"] == [{"client": "night", "kind": "exclusive", "n": 1}]
+    for one in (*writers, other, late):
+        one.close()
+    wait_for("nobody who waits", lambda: web.status()["contended"] == [])
+
+
+def test_refusals_time_outs_and_errors_per_second(web, client, clients, broker):
+    other = clients(broker)
+    client.cmd("LOCK", "taken")
+    for _ in range(3):
+        assert other.cmd("LOCK", "taken") is None
+    assert other.cmd("LOCK", "taken", "WAIT", 1) is None
+    other.err("UNLOCK", "never")
+    curves = wait_for("a sample", lambda: (lambda c: c if sum(c["errors"]) else None)(web.status()["curves"]))
+    assert (sum(curves["refused"]), sum(curves["timed_out"]), sum(curves["errors"])) == (3, 1, 1)
+    status = web.status()
+    assert (status["refused"], status["timed_out"], status["errors"]) == (3, 1, 1)
+
+
+def test_locks_in_jeopardy_are_named(make_broker, masters3, clients):
+    broker = make_broker(masters3, args=ON)
+    web, client = Http(broker), clients(broker)
+    client.cmd("LOCK", "precious")
+    assert web.status()["in_jeopardy"] == []
+    masters3[0].stop()
+    masters3[1].stop()
+    status = wait_for("jeopardy", lambda: (lambda s: s if s["in_jeopardy"] else None)(web.status()))
+    row, = status["in_jeopardy"]
+    assert status["jeopardy"] == 1 and row["lock"] == "precious" and row["left_ms"] > 0
+    masters3[0].cont()
+    masters3[1].cont()
+    wait_for("safety", lambda: web.status()["in_jeopardy"] == [])
+
+
+def test_masters_tell_their_version_and_since_when(make_broker, masters3, clients):
+    broker = make_broker(masters3, args=ON)
+    web, client = Http(broker), clients(broker)
+    first = web.status()["masters"][0]
+    assert re.match(r"\d+\.\d+", first["version"]) and first["since_ms"] >= 0
+    wait_for("more time", lambda: web.status()["masters"][0]["since_ms"] > first["since_ms"])
+    masters3[0].stop()
+    down = wait_for("a master that is stopped", lambda: (lambda m: None if m["up"] else m)(web.status()["masters"][0]))
+    wait_for("more time, with all its tries to connect", lambda: web.status()["masters"][0]["since_ms"] > down["since_ms"] + 2000)
+    told = {k: v for k, v in zip(*[iter(client.cmd("MASTERS")[0])] * 2)}
+    assert told["name"] == "a" and told["since_ms"] > 2000
+    masters3[0].cont()
+    wait_for("its return", lambda: (lambda m: m["up"] and m["since_ms"] < 2000)(web.status()["masters"][0]))
+
+
+def find(web, text):
+    """All that a search finds: the names of locks, and of those of commands of Redis; and in how many requests."""
+    locks, drop_in, cursor, n = set(), set(), "0", 0
+    while n == 0 or cursor != "0":
+        reply = web.ask("/locks.json?" + urllib.parse.urlencode({"find": text, "cursor": cursor}))
+        assert reply.status == 200 and reply.headers["Content-Type"] == "application/json"
+        found = json.loads(reply.text)
+        locks |= {lock["lock"] for lock in found["locks"]}
+        drop_in |= {row["lock"] for row in found["drop_in"]}
+        cursor, n = found["cursor"], n + 1
+    return locks, drop_in, n
+
+
+def test_a_search_finds_locks(web, client, clients, broker):
+    for i in range(50):
+        client.cmd("LOCK", "orders:%d" % i)
+    client.cmd("LOCK", "a b&c=*+\u00e9")
+    clients(broker).cmd("SET", "redis-orders", "x", "NX", "PX", 20000)
+    assert find(web, "orders:4")[:2] == ({"orders:4"} | {"orders:4%d" % i for i in range(10)}, set())
+    every = find(web, "orders")
+    assert every[:2] == ({"orders:%d" % i for i in range(50)}, {"redis-orders"}) and every[2] > 1
+    assert find(web, "orders:?")[0] == {"orders:%d" % i for i in range(10)}
+    assert find(web, "b&c=\\*+\u00e9")[0] == set()  # a pattern, and of the whole name
+    assert find(web, "*b&c=\\*+\u00e9")[0] == {"a b&c=*+\u00e9"}
+    assert find(web, "nothing like that")[:2] == (set(), set())
+    for query in ("", "?find=", "?cursor=0", "?find=a&cursor=x", "?find=a&cursor=-1", "?find=" + "a" * 257, "?%"):
+        assert web.ask("/locks.json" + query).status == 400, query
+    assert web.ask("/locks.json?find=a", headers={"Host": "evil.example"}).status == 421
+
+
+def test_the_other_brokers(make_broker, masters1):
+    other = make_broker(masters1)
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        silent = "127.0.0.1:%d" % nobody.getsockname()[1]
+        broker = make_broker(masters1, args=(*ON, "-o", "announce=127.0.0.1:1", "-o", "peers=127.0.0.1:%d %s" % (other.port, silent)))
+        web = Http(broker)
+        wait_for("the peer's word", lambda: web.status()["peers"][0]["up"])
+        peers = web.status()["peers"]
+        assert [peer["state"] for peer in peers] == ["ready", "silent"] and peers[1]["address"] == silent
+        assert 0 <= peers[0]["heard_ms"] < 3000 and peers[1]["heard_ms"] == -1
+        assert value(web.metrics(), "holdfast_peer_up", peer="127.0.0.1:%d" % other.port) == 1
+        assert value(web.metrics(), "holdfast_peer_up", peer=silent) == 0
+        with broker.connect() as client:
+            assert "peer0:address=127.0.0.1:%d,state=ready," % other.port in client.cmd("INFO", "holdfast")
+            client.cmd("PAUSE")
+            wait_for("clients sent to the other", lambda: web.status()["peers"][0]["named"])
+        other.stop()
+        wait_for("the peer's silence", lambda: web.status()["peers"][0]["state"] == "silent")
+        other.cont()
+
+
+def test_the_page_finds_locks(client, look):
+    for lock in ("orders:1", "orders:2", "else"):
+        client.cmd("LOCK", lock)
+    found = look("#find=rders").partition('id="locks-title"')[2].partition("</section>")[0]
+    assert "Found, 2" in found and "orders:1" in found and "orders:2" in found and "else" not in found
 
 
 EVIL = "</main><script>alert(1)</script><img src=x onerror=alert(2)>\"'&\u202e\x1b[31m"
@@ -576,6 +714,8 @@ def test_strangers_names_in_the_status(web, strangers):
 
 
 def test_strangers_names_stay_text(web, strangers, look):
+    page = Page(look("#find=*"))
+    assert "<b>bold</b>" in page.text and "Found, 2" in page.text and "img" not in [tag for tag, _ in page.tags]
     html = look()
     page = Page(html)
     assert [tag for tag, _ in page.tags].count("script") == 1
@@ -606,13 +746,17 @@ def test_numbers_for_people():
              "us(3400000)": "3.4 s", "ms(999)": "999 ms", "ms(9500)": "9.5 s", "ms(59999)": "59 s", "ms(60000)": "1 min",
              "ms(192000)": "3 min 12 s", "ms(7500000)": "2 h 5 min", "ms(86400000)": "1 d", "ms(90061000)": "1 d 1 h",
              "quantileText(undefined, 0)": "\u2013", "quantileText(999, 1000)": "< 1.0 ms", "quantileText(0, 0)": "0 \u00b5s",
-             "count(0)": "0", "count(999)": "999", "count(1000)": "1|000", "count(1002003)": "1|002|003"}
+             "count(0)": "0", "count(999)": "999", "count(1000)": "1|000", "count(1002003)": "1|002|003",
+             # what was seen: of this run of the broker, and no more than there is after CONFIG RESETSTAT
+             "countSeen({id: 'a'}, 5)": "3", "countSeen({id: 'a'}, 2)": "2", "countSeen({id: 'b'}, 5)": "0"}
     run = """
+        const element = {addEventListener() {}};
         const [script, ...asked] = process.argv.slice(1);
-        const context = require('vm').createContext({document: {hidden: true}, setTimeout: () => 0});
+        const context = require('vm').createContext({document: {hidden: true, getElementById: () => element}, setTimeout: () => 0,
+            URLSearchParams, location: {hash: ''}, localStorage: {getItem: () => '{"id": "a", "n": 3}'}});
         const evaluate = text => require('vm').runInContext(text, context);
         evaluate(require('fs').readFileSync(script, 'utf-8'));
-        console.log(JSON.stringify(asked.map(evaluate)));
+        console.log(JSON.stringify(asked.map(text => String(evaluate(text)))));
     """
     out = subprocess.run([node, "-e", run, script, *asked], stdout=subprocess.PIPE, timeout=60, check=True).stdout
     got = [text.replace("\u00a0", " ").replace("\u202f", "|") for text in json.loads(out)]
@@ -650,7 +794,8 @@ def test_the_page_answers_to_hosts_of_its_own_only(web, client, clients):
 
 
 def test_the_policy_of_the_page(web):
-    files = {"/": "text/html", "/style.css": "text/css", "/page.js": "text/javascript", "/status.json": "application/json"}
+    files = {"/": "text/html", "/style.css": "text/css", "/page.js": "text/javascript", "/status.json": "application/json",
+             "/locks.json?find=x": "application/json"}
     for path, kind in files.items():
         reply = web.ask(path)
         policy = reply.headers["Content-Security-Policy"]

@@ -145,8 +145,9 @@ def run_soak(*args):
     return done.returncode, done.stdout + done.stderr
 
 
-def test_a_short_run():
-    status, out = run_soak("--seconds", "12", "--seed", "5", "--min-grants", "50")
+@pytest.mark.parametrize("where", ["--masters=5", "--sentinel"])
+def test_a_short_run(where):
+    status, out = run_soak("--seconds", "12", "--seed", "5", "--min-grants", "50", where)
     assert status == 0, out
 
 

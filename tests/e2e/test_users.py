@@ -646,3 +646,23 @@ def test_protected_mode(tmp_path, listen):
     assert "is open to other machines" in err and "protected_mode = no" in err
     assert run("-c", path, "-t", "-o", "holdfast.protected_mode=no")[0] == 0
     assert run("-c", path, "-t", "-o", "users.app=none")[0] == 0
+
+
+def test_rights_over_what_a_lock_with_a_tag_is_told(login, broker):
+    """They are judged again before it is granted; who listens to a tag may use it as a name."""
+    ops, app, two, ears = login("ops"), login("app"), login("app"), login("app")
+    app.cmd("HELLO", 3)
+    assert ops.cmd("LOCK", "orders:1")
+    assert app.cmd("LOCK", "orders:1", "WAIT", 0, "ASYNC", "t") == "QUEUED"
+    for words in (("SUBSCRIBE", "async:t"), ("PSUBSCRIBE", "async:*"), ("LOCK", "orders:1", "ASYNC", "t")):
+        with pytest.raises(RespError, match="NOPERM user 'app' may not use the channel 'async:"):
+            two.cmd(*words)
+    assert ears.cmd("SUBSCRIBE", "async:orders:x7f")[0] == "subscribe"
+    assert two.cmd("LOCK", "orders:2", "ASYNC", "orders:x7f") == "QUEUED"
+    assert ears.recv()[2].startswith("granted ")
+    broker.users["app.names"] = "jobs:[0-9]"
+    broker.reload()
+    assert ops.cmd("UNLOCK", "orders:1") == 1
+    end = app.recv_push()
+    assert end[1:3] == ["t", "error"]
+    assert end[3].startswith("NOPERM user 'app' may not take 'orders:1' any more")

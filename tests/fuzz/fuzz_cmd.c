@@ -338,8 +338,10 @@ static const char *hook_config_set(struct server *arg, const struct cmd_setting 
     return NULL;
 }
 
-static const struct peers peers = {
-    .own = {"10.0.0.1", 5625}, .n = 1, .v = {{.address = {"10.0.0.2", 5625}}}, .named = 0};
+static const struct peers peers = {.own = {.host = "10.0.0.1", .port = 5625},
+                                   .n = 1,
+                                   .v = {{.address = {.host = "10.0.0.2", .port = 5625}}},
+                                   .named = 0};
 
 static const struct cmd_hooks hooks = {
     .broker = &broker,
@@ -422,6 +424,7 @@ static void begin(bool users)
     fake_net = (struct fake_net){.latency_min_us = 100, .latency_max_us = 100};
     n_sessions = 0;
     conf_init(&conf);
+    conf.max_async_per_client = 4;
     set_users(users);
     cmd_init(&hooks);
     stats_reset();

@@ -20,6 +20,7 @@
 #include "base/buf.h"
 #include "conf/conf.h"
 #include "http/http.h"
+#include "lock/lock.h"
 #include "stats/gauges.h"
 #include "stats/lostlog.h"
 #include "stats/stats.h"
@@ -78,7 +79,7 @@ void evhttp_send_reply(struct evhttp_request *req, int code, const char *reason,
 
     answers++;
     status = code;
-    require(!reason && (code == 200 || code == 404 || code == 405 || code == 503));
+    require(!reason && (code == 200 || code == 400 || code == 404 || code == 405 || code == 503));
     check_headers(req, len, req->type != EVHTTP_REQ_HEAD);
     buf_consume(&body, buf_len(&body));
     if (len > 0) {
@@ -134,6 +135,18 @@ static struct http_row next_row(void)
     return row;
 }
 
+static struct view_lock next_lock(void)
+{
+    struct view_lock l = {.n_waiter_groups = 2, .n_holder_groups = 1};
+
+    l.name = next_text(&l.name_len);
+    l.waiters[0].client = next_text(NULL);
+    l.holders[0] = (struct view_group){.client = next_text(NULL), .kind = LOCK_SHARED};
+    l.n_waiters = l.n_holders = (uint32_t)last_number;
+    l.held_ms = l.left_ms = l.waited_ms = last_number;
+    return l;
+}
+
 static struct stats_gauges gauges;
 
 static void fill_gauges(void)
@@ -149,6 +162,8 @@ static void fill_gauges(void)
                                                   .clock_offset_ms = last_number,
                                                   .requests_ok = (uint64_t)last_number};
     }
+    gauges.peers_len = 1;
+    gauges.peers[0] = (struct stats_peer){.address = next_text(NULL), .state = "silent"};
     gauges.run_id = next_text(NULL);
     gauges.ready = last_number & 1;
     gauges.draining = last_number & 2;
@@ -193,6 +208,20 @@ static void hook_view(void *arg, struct http_view *view)
         view->holds[i] = next_row();
         view->waits[i] = next_row();
     }
+    view->n_contended = view->n_in_jeopardy = 1;
+    view->contended[0] = next_lock();
+    view->in_jeopardy[0] = next_row();
+}
+
+static void hook_search(void *arg, struct http_search *search)
+{
+    (void)arg;
+    require(search->text[0]);
+    search->n_locks = search->n_drop_in = 1;
+    search->locks[0] = next_lock();
+    search->drop_in[0] = next_row();
+    search->drop_in[0].library = search->drop_in[0].state =
+        next_text(&search->drop_in[0].state_len);
 }
 
 static const char *hosts(void *arg)
@@ -205,7 +234,8 @@ static const struct http_hooks hooks = {.hosts = hosts,
                                         .metrics = hook_metrics,
                                         .ready = hook_ready,
                                         .levels = hook_levels,
-                                        .view = hook_view};
+                                        .view = hook_view,
+                                        .search = hook_search};
 
 /* ---- what comes out ---- */
 

@@ -18,6 +18,7 @@ import collections
 import os
 import shutil
 import socket
+import struct
 import tempfile
 import threading
 import time
@@ -138,7 +139,9 @@ class _Conn:
         for sock in (self.client, self.server):
             if sock is not None:
                 try:
-                    sock.shutdown(socket.SHUT_RDWR)
+                    if self.proxy.resets:
+                        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                    sock.shutdown(socket.SHUT_RD if self.proxy.resets else socket.SHUT_RDWR)
                 except OSError:
                     pass
                 sock.close()
@@ -160,8 +163,14 @@ class _Conn:
                     self._request(*taken)
             if self.up_dead:
                 return
+            if self.proxy.resets:
+                self.cut()
+                return
             self.server.shutdown(socket.SHUT_WR)
         except OSError:
+            if self.proxy.resets:
+                self.cut()
+                return
             # The broker has cut: what was under way still reaches the master, nothing more.
             try:
                 self.server.shutdown(socket.SHUT_WR)
@@ -289,6 +298,7 @@ class ChaosProxy:
         self.dir = tempfile.mkdtemp(prefix="hfp-")
         self.tcp = tcp
         self.latency_s = 0.0
+        self.resets = False  # what is cut is reset, not closed in order
         self.deaf = False  # what subscribers are told gets lost, and no link is closed
         self.conns = []
         self.requests = []

@@ -497,6 +497,21 @@ static void set_int(struct fake_packet *p, int i, int64_t n)
     p->args[i] = util_strdup(text);
 }
 
+/* The first and the last that there is, if there is one. */
+static void push_floors(struct batch *b)
+{
+    int64_t lowest = 0, highest = 0;
+    struct master_call *call;
+    TAILQ_FOREACH(call, &b->calls, link) {
+        lowest = lowest ? lowest : call->floor;
+        highest = call->floor ? call->floor : highest;
+    }
+    if (highest > 0) {
+        push_int(b->packet, lowest);
+        push_int(b->packet, highest);
+    }
+}
+
 /* Calls are numbered in the order in which they leave, by the time of the server: it forgets
  * numbers by their age. */
 static void close_batch(struct master *m, struct batch **open)
@@ -508,8 +523,7 @@ static void close_batch(struct master *m, struct batch **open)
     m->last_call = time_us > m->last_call ? time_us : m->last_call + 1;
     set_int(b->packet, 1, m->last_call);
     if (script_get(b->script)->floors) {
-        set_int(b->packet, 3, TAILQ_FIRST(&b->calls)->floor);
-        set_int(b->packet, 4, TAILQ_LAST(&b->calls, call_list)->floor);
+        push_floors(b);
         if (buf_len(&b->counters) > 0)
             push(&b->packet->args, &b->packet->n_args, &b->packet->cap_args,
                  util_memdup(buf_head(&b->counters), buf_len(&b->counters)));
@@ -544,10 +558,8 @@ static void begin_args(struct master *m, struct batch *b, int64_t now_ms)
         push_int(b->packet, now_ms + m->offset_us / 1000 + 2 * m->setup.request_timeout_ms);
     else
         push_arg(b->packet, "");
-    push_arg(b->packet, "?"); /* this and the floors: close_batch() */
+    push_arg(b->packet, "?"); /* close_batch() */
     push_arg(b->packet, m->setup.broker);
-    for (int i = FAKE_HEAD; i < script_get(b->script)->head; i++)
-        push_arg(b->packet, "?");
 }
 
 /* Nobody listens to the messages of clients here. */
@@ -635,6 +647,12 @@ static int64_t quarantine_ms(const struct master *m)
     return longer_ms + longer_ms * s->drift_ppm / 1000000 + 1000;
 }
 
+/* Are they masters of one broker and one partition? */
+static bool is_of_set(const struct master *a, const struct master *b)
+{
+    return a->setup.arg == b->setup.arg && a->setup.partition == b->setup.partition;
+}
+
 /* Join says all that one can ask for, and its repeat changes nothing. */
 static void ask_how(struct master *m, enum packet_kind kind)
 {
@@ -650,7 +668,7 @@ static void ask_how(struct master *m, enum packet_kind kind)
     push_arg(b->packet, m->name);
     push_arg(b->packet, m->newest.text);
     LIST_FOREACH(other, &masters, all) {
-        if (other == m || other->setup.arg != m->setup.arg)
+        if (other == m || !is_of_set(other, m))
             continue;
         push_arg(b->packet, other->name);
         push_arg(b->packet, other->newest.text);
@@ -694,7 +712,7 @@ static void probe(struct master *m)
     struct master *other;
     push_arg(b->packet, m->name);
     LIST_FOREACH(other, &masters, all) {
-        if (other != m && other->setup.arg == m->setup.arg)
+        if (other != m && is_of_set(other, m))
             push_arg(b->packet, other->name);
     }
     m->probing = true;
@@ -732,7 +750,7 @@ static void take_lives(struct master *m, const struct fake_reply *r)
     (void)life_take(&m->own, v->text, strlen(v->text));
     m->has_news |= life_take(&m->newest, v->text, strlen(v->text));
     LIST_FOREACH(other, &masters, all) {
-        if (other == m || other->setup.arg != m->setup.arg)
+        if (other == m || !is_of_set(other, m))
             continue;
         v++;
         (void)life_take(&other->newest, v->text, strlen(v->text));
@@ -745,7 +763,7 @@ static void spread_lives(struct master *m)
     struct master *other;
     m->has_news = false;
     LIST_FOREACH(other, &masters, all) {
-        if (other == m || other->setup.arg != m->setup.arg || other->state < MASTER_QUARANTINE)
+        if (other == m || !is_of_set(other, m) || other->state < MASTER_QUARANTINE)
             continue;
         if (life_is_over(other))
             end_life(other);
@@ -1270,6 +1288,15 @@ void master_adopt(struct master *m)
     } else if (m->state == MASTER_ACTIVE || m->state == MASTER_QUARANTINE) {
         ask_how(m, HIGH);
     }
+}
+
+void masters_write(void)
+{
+}
+
+int master_partition(const struct master *m)
+{
+    return m->setup.partition;
 }
 
 int master_index(const struct master *m)

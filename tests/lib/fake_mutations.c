@@ -158,7 +158,7 @@ static const struct edit {
     {FAKE_OLDER_WINS, SCRIPT_REPLANT, "if tonumber(h.token) <= tonumber(over or 0) then",
      "if false then"},
     {FAKE_OLDER_WINS, SCRIPT_REPLANT, "if highest > tonumber(h.token) then", "if false then"},
-    {FAKE_PLANT_SHORTENS, SCRIPT_REPLANT, "math.max(lease, longest)", "lease"},
+    {FAKE_PLANT_SHORTENS, SCRIPT_REPLANT, "math.max(tonumber(lease), longest)", "lease"},
     {FAKE_GROUP_IN_PARTS, SCRIPT_ACQUIRE, "if not may_take or", "if"},
     {FAKE_GUESS_UNSEEN, SCRIPT_EXCHANGE, "held and find(held, wish, 1, true) == 1", "held"},
     {FAKE_GUESS_UNSEEN, SCRIPT_EXCHANGE, "held and find(held, asks or wish, 1, true) == 1", "held"},

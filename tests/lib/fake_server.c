@@ -33,13 +33,14 @@ static void end_host(void)
 static void compile(enum script script)
 {
     static const char run_id[] = "' .. THIS_RUN .. '", settings[] = "' .. THESE_SETTINGS .. '";
+    const struct script_place place = {run_id, settings, SCRIPT_NO_MIRROR, false};
     char error[256];
     if (!host) {
         host = script_host_new();
         atexit(end_host);
     }
     if (!compiled[script]) {
-        char *text = fake_mutate(script, script_text(script, run_id, settings, SCRIPT_NO_MIRROR));
+        char *text = fake_mutate(script, script_text(script, &place));
         compiled[script] =
             script_host_load(host, text, script_get(script)->name, error, sizeof error);
         free(text);
@@ -405,7 +406,7 @@ static void take_array(const struct store_reply *told, bool has_items, struct fa
 static void trace(const struct fake_server *s, enum script script, int n_keys, char *const *keys,
                   int n_args, char *const *args, const struct fake_reply *r)
 {
-    int width = script_get(script)->args, head = script_get(script)->head;
+    int width = script_get(script)->args, head = SCRIPT_HEAD;
     for (int i = 0; i < n_keys; i++) {
         char text[512] = "";
         for (int j = head + i * width; j < head + (i + 1) * width && j < n_args; j++)

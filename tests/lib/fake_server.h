@@ -96,8 +96,6 @@ struct fake_reply {
     int n_nested;
 };
 
-enum { FAKE_HEAD = 3 }; /* arguments of every script with items: deadline, call, broker */
-
 /* Runs the text of this script that was loaded in the run `run_id` by a broker whose settings have
  * the digest `settings`. */
 void fake_server_eval(struct fake_server *, enum script, const char *run_id, const char *settings,

@@ -1,5 +1,6 @@
 """What is fetched from a registry, once for each version of the files that pin it; kept in HOLDFAST_TEST_CACHE."""
 
+import fcntl
 import hashlib
 import os
 import pathlib
@@ -25,9 +26,19 @@ def fetch(kind, files, *commands):
     if (where / ".complete").exists():
         return where
     where.mkdir(parents=True, exist_ok=True)
+    left_s = signal.alarm(0)
+    # test files that run at the same time want the same: the second waits for the first
+    with open(where / ".lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (where / ".complete").exists():
+            fill(where, files, commands)
+    signal.alarm(left_s)
+    return where
+
+
+def fill(where, files, commands):
     for file in files:
         shutil.copy(file, where)
-    left_s = signal.alarm(0)
     for command in commands:
         signal.alarm(FETCH_LIMIT_S + 10)
         try:
@@ -37,6 +48,4 @@ def fetch(kind, files, *commands):
             pytest.skip("%s did not end in time: can this machine reach the registry?" % " ".join(command))
         if done.returncode != 0:
             pytest.skip("%s failed: %s" % (command[0], (done.stderr + done.stdout).strip()[-300:]))
-    signal.alarm(left_s)
     (where / ".complete").touch()
-    return where

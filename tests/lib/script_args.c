@@ -133,4 +133,5 @@ void exchange_args(struct exchange_args *a, char *const words[EXCHANGE_WORDS], i
     a->list[0] = a->hold;
     a->list[1] = a->wish;
     a->floor_value = atoll(words[4]);
+    a->takes_token = strchr("123456789", a->wish[0]) || strstr(a->wish, "token=new");
 }

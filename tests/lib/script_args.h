@@ -8,6 +8,7 @@
  *
  * more: those fields of the wish that are not as usual, "mode=s,ticket=b1"; "-": the lease is all
  */
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { ACQUIRE_WORDS = 6, ACQUIRE_ARGS = 2 };
@@ -44,5 +45,6 @@ struct exchange_args {
     char hold[640], wish[512], counter[24];
     char *list[EXCHANGE_ARGS]; /* into the above, and the words */
     int64_t floor_value;
+    bool takes_token;
 };
 void exchange_args(struct exchange_args *, char *const words[EXCHANGE_WORDS], int64_t now_ms);

@@ -168,8 +168,8 @@ static int put_at(struct asked *q, enum script script, const char *name, const c
     } else if (script == SCRIPT_EXCHANGE) {
         struct exchange_args exchange;
         exchange_args(&exchange, words, 0);
-        it->floor = exchange.floor_value;
-        it->bucket = atoi(exchange.counter);
+        it->bucket = strcmp(exchange.counter, "base") == 0 ? -1 : atoi(exchange.counter);
+        it->floor = exchange.takes_token || it->bucket >= 0 ? exchange.floor_value : 0;
         for (int i = 0; i < EXCHANGE_ARGS; i++)
             args_str(it, exchange.list[i]);
     } else if (script == SCRIPT_RENEW) {
@@ -352,6 +352,9 @@ START_TEST(every_script_gets_through)
                      "op=op8 token=400 count=1 seq=400 lease=10000 end=0 taken=0 owner=state");
     ck_codes(ask(SCRIPT_EXCHANGE, "y", "op8 end - - 403 7 -"), 1, 403);
     ck_assert_int_eq(master_status(m, clock_ms())->high, 403);
+    ck_codes(ask(SCRIPT_EXCHANGE, "y", "free op9 state 10000 404 base -"), 1, 404);
+    ck_codes(ask(SCRIPT_EXCHANGE, "y", "op9 end - - - base -"), 1, 0);
+    ck_assert_int_eq(master_status(m, clock_ms())->high, 404);
     ck_assert_int_eq(master_status(m, clock_ms())->in_flight, 0);
     ck_assert_uint_gt(master_status(m, clock_ms())->trip_us->count, 20);
 }

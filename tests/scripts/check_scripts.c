@@ -70,6 +70,14 @@ START_TEST(a_case_of_a_broker_that_mirrors)
 }
 END_TEST
 
+START_TEST(a_case_in_a_partition)
+{
+    side_partition(true);
+    run_case(sides[SIDE_REDIS], &script_cases[_i], false);
+    side_partition(false);
+}
+END_TEST
+
 START_TEST(a_plain_key)
 {
     run_case(sides[SIDE_REDIS], &mirror_cases[_i], true);
@@ -286,6 +294,7 @@ static Suite *suite(void)
     tcase_set_timeout(t, 30);
     tcase_add_loop_test(t, a_case, 0, SIDES * SCRIPT_CASES);
     tcase_add_loop_test(t, a_case_of_a_broker_that_mirrors, 0, SCRIPT_CASES);
+    tcase_add_loop_test(t, a_case_in_a_partition, 0, SCRIPT_CASES);
     tcase_add_loop_test(t, a_plain_key, 0, MIRROR_CASES);
     tcase_add_loop_test(t, one_of_many_is_found, 0, SIDES);
     tcase_add_test(t, a_share_that_has_lapsed_is_not_renewed);

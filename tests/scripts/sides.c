@@ -22,6 +22,7 @@ enum { WORDS = SIDE_WORDS, TEXT = SIDE_TEXT, SIDE_HEAD = 3 /* deadline, call, br
 static char call[24];             /* the number that the next ones have */
 static char settings[SIDE_WORDS]; /* of the broker whose scripts come next */
 static int mirror_db = SCRIPT_NO_MIRROR;
+static bool in_partition;
 
 struct side {
     const char *name;
@@ -161,15 +162,18 @@ static void add_brief(char *out, enum script script, const char *text, int n_ite
 static void real_eval(enum script script, int n_keys, char **keys, int n_args, char **args,
                       char *out)
 {
-    const char *argv[WORDS + 3] = {"EVAL"};
-    char count[16], *text = script_text(script, real_run_id, settings, mirror_db);
+    const char *argv[WORDS + 4] = {"EVAL"};
+    const struct script_place place = {real_run_id, settings, mirror_db, in_partition};
+    char count[16], *text = script_text(script, &place);
     bool is_items = script < SCRIPT_JOIN;
     int argc = 3;
-    snprintf(count, sizeof count, "%d", n_keys);
+    snprintf(count, sizeof count, "%d", n_keys + in_partition);
     argv[1] = text;
     argv[2] = count;
     for (int i = 0; i < n_keys; i++)
         argv[argc++] = keys[i];
+    if (in_partition)
+        argv[argc++] = "holdfast:"; /* so that the keys are those of other tests */
     for (int i = 0; i < n_args; i++)
         argv[argc++] = args[i];
     redisReply *r = ask(argc, argv);
@@ -289,7 +293,8 @@ static void real_command(char **w, int n, char *out)
     } else if (strcmp(w[0], "LISTEN") == 0) {
         if (!listener)
             listener = redisConnectUnix(proc.path);
-        freeReplyObject(redisCommand(listener, "SUBSCRIBE holdfast:wake:%s", w[1]));
+        freeReplyObject(
+            redisCommand(listener, "%sSUBSCRIBE holdfast:wake:%s", in_partition ? "S" : "", w[1]));
     } else {
         ck_abort_msg("no such step: %s", w[0]);
     }
@@ -413,6 +418,11 @@ void side_by_hand(const char *command)
     ask_text(command);
 }
 
+void side_partition(bool on)
+{
+    in_partition = on;
+}
+
 void side_mirror(bool on)
 {
     mirror_db = on ? 0 : SCRIPT_NO_MIRROR;
@@ -458,8 +468,6 @@ static void acquire(const struct side *s, int n_keys, char **keys, char **args, 
     char *wire[SIDE_HEAD + 2 + 8 * ACQUIRE_ARGS + 1] = {args[0], args[1], args[2]};
     char floors[2][24], counters[8 * 25] = "", told[TEXT] = "", *words[WORDS];
     int n_wire = SIDE_HEAD;
-    wire[n_wire++] = floors[0];
-    wire[n_wire++] = floors[1];
     for (int i = 0; i < n_keys; i++) {
         acquire_args(&items[i], args + SIDE_HEAD + i * ACQUIRE_WORDS);
         memcpy(wire + n_wire, items[i].list, sizeof items[i].list);
@@ -469,6 +477,8 @@ static void acquire(const struct side *s, int n_keys, char **keys, char **args, 
     }
     snprintf(floors[0], sizeof floors[0], "%lld", (long long)items[0].floor_value);
     snprintf(floors[1], sizeof floors[1], "%lld", (long long)items[n_keys - 1].floor_value);
+    wire[n_wire++] = floors[0];
+    wire[n_wire++] = floors[1];
     if (strspn(counters, "base ") < strlen(counters)) /* with `base` alone there need be none */
         wire[n_wire++] = counters;
     s->eval(SCRIPT_ACQUIRE, n_keys, keys, n_wire, wire, told);
@@ -500,18 +510,23 @@ static void exchange(const struct side *s, int n_keys, char **keys, char **args,
     char *wire[SIDE_HEAD + 2 + 8 * EXCHANGE_ARGS + 1] = {args[0], args[1], args[2]};
     char floors[2][24], counters[8 * 25] = "", told[TEXT] = "", *words[WORDS];
     int n_wire = SIDE_HEAD;
-    wire[n_wire++] = floors[0];
-    wire[n_wire++] = floors[1];
+    bool takes_token = false;
     for (int i = 0; i < n_keys; i++) {
         exchange_args(&items[i], args + SIDE_HEAD + i * EXCHANGE_WORDS, s->time_ms());
         memcpy(wire + n_wire, items[i].list, sizeof items[i].list);
         n_wire += EXCHANGE_ARGS;
+        takes_token |= items[i].takes_token;
         snprintf(counters + strlen(counters), sizeof counters - strlen(counters), "%s%s",
                  i ? " " : "", items[i].counter);
     }
     snprintf(floors[0], sizeof floors[0], "%lld", (long long)items[0].floor_value);
     snprintf(floors[1], sizeof floors[1], "%lld", (long long)items[n_keys - 1].floor_value);
-    if (strspn(counters, "base ") < strlen(counters))
+    bool has_counters = strspn(counters, "base ") < strlen(counters);
+    if (takes_token || has_counters) {
+        wire[n_wire++] = floors[0];
+        wire[n_wire++] = floors[1];
+    }
+    if (has_counters)
         wire[n_wire++] = counters;
     s->eval(SCRIPT_EXCHANGE, n_keys, keys, n_wire, wire, told);
     int n = side_split(told, words);

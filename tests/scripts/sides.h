@@ -49,5 +49,7 @@ void side_step(const struct side *, const char *line, char out[SIDE_TEXT]);
 void side_by_hand(const char *command);
 /* Makes the scripts of the real one those of brokers that mirror. */
 void side_mirror(bool on);
+/* Makes the scripts of the real one those of brokers in front of a Cluster. */
+void side_partition(bool on);
 /* Cuts text at its blanks; the words point into it. How many. */
 int side_split(char *text, char *words[SIDE_WORDS]);

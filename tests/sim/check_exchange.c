@@ -555,8 +555,53 @@ START_TEST(who_looks_overwrites_no_rival)
 }
 END_TEST
 
-/* The same, of a master that has nothing: it is written anew, once its own broker has had the time
- * to do it. */
+/* Who changes a hold, and not its time, knows of that no more than it was when he asked. */
+START_TEST(a_change_without_a_time_keeps_it)
+{
+    begin(3, 2);
+    int64_t since_ms = sim_now_us() / 1000;
+    keep(0, does(0, EXCHANGE_NEW, NULL, "a"));
+    item(1, 0, "n", EXCHANGE_IN_PLACE, &kept[0], "b");
+    all[1].items[0].lease_ms = LEASE_MS / 2;
+    all[1].items[0].keeps_time = true;
+    start(1, _i, 1);
+    ends(1, EXCHANGE_CONFIRMED);
+    world_run_ms(20);
+    ck_stands("b", "b", "b");
+    for (int i = 0; i < 3; i++)
+        ck_lasts(i, since_ms);
+    end();
+    drop_kept();
+}
+END_TEST
+
+/* What is put back lasts for what it may have had, and not only for what was known of that. */
+START_TEST(what_is_put_back_lasts_as_long)
+{
+    enum { LATE_MS = 80 };
+    begin(3, 2);
+    keep(0, does(0, EXCHANGE_NEW, NULL, "a"));
+    int64_t since_ms = sim_now_us() / 1000, latency_us = fake_net.latency_max_us;
+    fake_net.latency_min_us = fake_net.latency_max_us = LATE_MS * 1000 / 2;
+    keep(1, does(1, EXCHANGE_LOOK, &kept[0], NULL));
+    fake_net.latency_min_us = fake_net.latency_max_us = latency_us;
+    ck_assert_int_ge(kept[1].slack_ms, LATE_MS);
+    is_told = false;
+    cut_all_but(1, 0, true);
+    start_one(1, 1, EXCHANGE_IN_PLACE, &kept[1], "b");
+    ends(1, EXCHANGE_FAILED);
+    is_told = true;
+    world_run_ms(20);
+    ck_stands("a", "a", "a");
+    ck_assert_int_ge(world_lock_at(0, "n")->left_ms,
+                     since_ms + LEASE_MS - sim_now_us() / 1000 - 20);
+    end();
+    drop_kept();
+}
+END_TEST
+
+/* What somebody has left is written anew on a master that has nothing, once its own broker has had
+ * the time to do it. */
 START_TEST(who_looks_writes_anew_what_is_left)
 {
     begin(3, 2);
@@ -998,6 +1043,8 @@ static Suite *exchange_suite(void)
     tcase_add_test(c, who_looks_makes_an_earlier_version_whole);
     tcase_add_test(c, who_looks_overwrites_no_rival);
     tcase_add_test(c, who_looks_writes_anew_what_is_left);
+    tcase_add_loop_test(c, a_change_without_a_time_keeps_it, 0, 2);
+    tcase_add_test(c, what_is_put_back_lasts_as_long);
     tcase_add_test(c, a_look_that_is_split_changes_nothing);
     tcase_add_test(c, what_nobody_has_is_overwritten);
     tcase_add_test(c, a_late_create_finds_the_way_shut);

@@ -219,6 +219,25 @@ START_TEST(what_was_planted_is_a_vote_at_last)
 }
 END_TEST
 
+/* Before that no master is asked: all have more to do. */
+START_TEST(what_is_planted_is_not_asked_for)
+{
+    story_begin(3, 1, "x");
+    int64_t token = story_gets(0, "LOCK n");
+    restart_all_empty();
+    story_pushed(0, "");
+    int64_t asks = world_asks(0);
+    world_run_ms(1200);
+    story_pushed(0, "jeopardy n");
+    ck_assert_int_eq(world_asks(0), asks);
+    world_run_ms(2000);
+    story_pushed(0, "safe n");
+    world_run_ms(6000); /* the quarantine is over */
+    ck_assert_int_eq(story_gets(0, "RENEW n"), token);
+    world_end();
+}
+END_TEST
+
 /* ---- two brokers that remember one lock ---- */
 
 /* Its owner has taken it to the second broker, and the first one has not heard of it. Returns the
@@ -401,6 +420,7 @@ static Suite *outage_suite(void)
     tcase_add_loop_test(c, several_names_are_remembered, 3, 4);
     tcase_add_test(c, what_was_planted_is_no_vote_at_once);
     tcase_add_test(c, what_was_planted_is_a_vote_at_last);
+    tcase_add_test(c, what_is_planted_is_not_asked_for);
     tcase_add_test(c, the_older_one_is_told);
     tcase_add_test(c, the_newer_one_shortens_nothing);
     tcase_add_test(c, an_old_copy_loses);

@@ -1,8 +1,8 @@
 /*
  * Random schedules: applications that lock, wait, enter again, renew, give up and vanish, at one to
- * three brokers in front of one, three or five masters, while links break, servers stop and
- * restart, brokers stand still and die. history.c judges; at the end everything heals, and nothing
- * may be left.
+ * three brokers in front of one, three or five masters, or of the partitions of a Redis Cluster,
+ * while links break, servers stop and restart, brokers stand still and die. history.c judges; at
+ * the end everything heals, and nothing may be left.
  *
  * SIM_SEEDS=n runs n seeds from SIM_FIRST (1) on, each SIM_STEP (1) above the one before;
  * SIM_SECONDS=n goes on for so long. SIM_SEED=n runs this one alone and writes a trace.
@@ -24,13 +24,14 @@
 #include "history.h"
 #include "world.h"
 
-enum { RUN_MS = 20000, RUN_MAX_MS = 1600000, ENOUGH = 5, NAMES = 3 };
+enum { RUN_MS = 20000, RUN_MAX_MS = 1600000, ENOUGH = 5, NAMES = 3, ASYNCS_MAX = 8 };
 
 static uint64_t seed;
 static struct {
-    int apps, names, ask_gap_ms, force_per_mille;
+    int apps, names, ask_gap_ms, force_per_mille, async_per_mille;
     struct faults_plan faults;
 } plan;
+static int n_tags;
 static bool ending, overtime;
 
 /* ---- applications ---- */
@@ -60,6 +61,18 @@ static bool say_many(int index, const char *name, char *text)
     return true;
 }
 
+/* Leaves the connection free meanwhile, if this run has such: some of them for an owner of its own.
+ */
+static void say_async(int index, char *text)
+{
+    if (plan.async_per_mille == 0 || !sim_chance(plan.async_per_mille) ||
+        world.apps[index].n_asyncs >= ASYNCS_MAX)
+        return;
+    snprintf(text + strlen(text), WORLD_TEXT - strlen(text), " ASYNC t%d", ++n_tags);
+    if (!world.conf.kinds && sim_chance(300)) /* else the owner decides about the kind */
+        snprintf(text + strlen(text), WORLD_TEXT - strlen(text), " OWNER p%d", index);
+}
+
 static void say_lock(int index, const char *name)
 {
     char text[WORLD_TEXT];
@@ -82,7 +95,27 @@ static void say_lock(int index, const char *name)
         strcat(text, " TELL");
     if (!is_many && sim_chance(100))
         strcat(text, " FAIR");
+    say_async(index, text);
     world_say(index, "%s", text);
+}
+
+/* One of those that are open, now and then one that is not. */
+static void say_cancel(int index)
+{
+    const struct world_app *app = &world.apps[index];
+    if (app->n_asyncs > 0 && sim_chance(900))
+        world_say(index, "CANCEL %s", app->asyncs[sim_random(app->n_asyncs)].tag);
+    else
+        world_say(index, "CANCEL t%d", n_tags);
+}
+
+/* What only runs with tags say. */
+static void say_for_async(int index, const char *name)
+{
+    if (sim_chance(500))
+        say_cancel(index);
+    else
+        world_say(index, "UNLOCK %s OWNER p%d", name, index);
 }
 
 static void say_something(int index)
@@ -90,7 +123,9 @@ static void say_something(int index)
     char name[8];
     int dice = (int)sim_random(1000);
     snprintf(name, sizeof name, "n%d", (int)sim_random(plan.names));
-    if (dice < plan.force_per_mille)
+    if (plan.async_per_mille > 0 && sim_chance(150))
+        say_for_async(index, name);
+    else if (dice < plan.force_per_mille)
         world_say(index, "FORCEUNLOCK %s", name);
     else if (dice < (overtime ? 250 : 450)) /* else one owner may enter its hold for ever */
         say_lock(index, name);
@@ -124,6 +159,19 @@ static void on_app(void *arg)
 
 /* ---- one run ---- */
 
+/* Masters that restart, each back before it is missed: their brokers lose nothing (promise 7). */
+static void plan_restarts_alone(struct world_conf *conf)
+{
+    conf->broker.lease_ms = sim_between(1500, 3000);
+    conf->broker.max_lease_ms = conf->broker.lease_ms * 2;
+    plan.faults.all_die = sim_chance(700);
+    plan.faults.gap_ms = (int)sim_between(100, 600);
+    plan.faults.longest_ms = (int)conf->broker.lease_ms / 4;
+    plan.faults.alone_ms = (int)conf->broker.lease_ms;
+    plan.faults.bad_net = plan.faults.jumps = false;
+    conf->nothing_lost = true;
+}
+
 static void make_plan(struct world_conf *conf)
 {
     static const int n_servers[] = {1, 3, 3, 3, 5};
@@ -155,16 +203,31 @@ static void make_plan(struct world_conf *conf)
     plan.faults.refuses = sim_chance(300);
     plan.faults.bad_net = sim_chance(700);
     plan.force_per_mille = sim_chance(150) ? 20 : 0;
+    plan.async_per_mille = sim_chance(500) ? (int)sim_between(50, 800) : 0;
+    n_tags = 0;
     conf->wall_skew_ms = plan.faults.restarts ? 0 : sim_random(10000);
     fake_net = (struct fake_net){
         .latency_min_us = 50, .latency_max_us = sim_between(100, 5000), .copy_us = 1000000};
+    /* drawn last, so that the plans of seeds that are kept stay what they were */
+    plan.faults.all_die = plan.faults.restarts && sim_chance(300);
+    plan.faults.alone_ms = 0;
+    if (plan.faults.restarts && !plan.force_per_mille && sim_chance(200))
+        plan_restarts_alone(conf);
+    if (!conf->nothing_lost &&
+        sim_chance(120)) /* a master alone that restarts twice may lose some */
+        conf->partitions = conf->n_servers = sim_chance(500) ? 2 : 4;
     sim_end();
+}
+
+static bool has_open(const struct world_app *app)
+{
+    return app->n_asks + app->n_asyncs > 0;
 }
 
 static bool is_quiet(void)
 {
     for (int i = 0; i < WORLD_APPS; i++) {
-        if (world.apps[i].connected && world.apps[i].n_asks > 0)
+        if (world.apps[i].connected && has_open(&world.apps[i]))
             return false;
     }
     return true;
@@ -176,7 +239,7 @@ static void break_circle(void)
 {
     for (int i = 0; i < WORLD_APPS; i++) {
         const struct world_app *app = &world.apps[i];
-        if (app->connected && app->n_asks > 0 && !LIST_EMPTY(&app->session.holds)) {
+        if (app->connected && has_open(app) && !LIST_EMPTY(&app->session.holds)) {
             world_close(i, true);
             return;
         }
@@ -191,6 +254,8 @@ static void drain(void)
             bool is_free = world.apps[i].connected && world.apps[i].n_asks == 0;
             for (int n = 0; is_free && n < plan.names; n++)
                 world_say(i, "UNLOCK n%d", n);
+            for (int n = 0; is_free && plan.async_per_mille > 0 && n < plan.names; n++)
+                world_say(i, "UNLOCK n%d OWNER p%d", n, i);
         }
         world_run_ms(500);
         if (round % 20 == 19)
@@ -284,6 +349,12 @@ static void check_line(void)
     }
 }
 
+/* Has too little happened to show anything? Masters that restart alone leave little room for it. */
+static bool is_void(void)
+{
+    return history_counts.faulty_grants < ENOUGH && !world.conf.nothing_lost;
+}
+
 static int run_seed(void)
 {
     struct world_conf conf;
@@ -298,8 +369,7 @@ static int run_seed(void)
     faults_begin(&plan.faults);
     int64_t end_us = sim_now_us() + RUN_MS * 1000,
             last_us = sim_now_us() + (int64_t)RUN_MAX_MS * 1000;
-    while (sim_now_us() < end_us ||
-           (history_counts.faulty_grants < ENOUGH && sim_now_us() < last_us)) {
+    while (sim_now_us() < end_us || (is_void() && sim_now_us() < last_us)) {
         world_run_ms(1000);
         overtime = sim_now_us() >= end_us;
         if (overtime)
@@ -312,9 +382,9 @@ static int run_seed(void)
     drain();
     check_all_free();
     check_line();
-    bool is_void = history_counts.faulty_grants < ENOUGH;
+    bool was_void = is_void();
     world_end();
-    return is_void;
+    return was_void;
 }
 
 static const char *program;
@@ -369,6 +439,7 @@ static void run(uint64_t number)
     sum.reentries += history_counts.reentries;
     sum.lost += history_counts.lost;
     sum.errors += history_counts.errors;
+    sum.cancelled += history_counts.cancelled;
 }
 
 /* Each line: a seed, and why it is there. */
@@ -406,9 +477,9 @@ int main(int argc, char **argv)
         run((uint64_t)((first ? first : 1) + i * step));
     printf("%" PRId64 " seeds: %" PRId64 " grants, %" PRId64
            " of them while something was broken, %" PRId64 " after a wait, %" PRId64
-           " take-overs, %" PRId64 " re-entries, %" PRId64 " lost, %" PRId64 " errors; %" PRId64
-           " runs void\n",
+           " take-overs, %" PRId64 " re-entries, %" PRId64 " lost, %" PRId64 " errors, %" PRId64
+           " cancelled; %" PRId64 " runs void\n",
            n_runs, sum.grants, sum.faulty_grants, sum.waits, sum.takeovers, sum.reentries, sum.lost,
-           sum.errors, n_void);
+           sum.errors, sum.cancelled, n_void);
     return n_void ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -57,6 +57,28 @@ START_TEST(jeopardy_and_safe_again)
 }
 END_TEST
 
+/* Who enters a hold in jeopardy again for less than its lease has not renewed it. */
+START_TEST(entered_for_less_in_jeopardy)
+{
+    story_begin(3, 1, "x");
+    story_gets(0, "LOCK n");
+    story_gets(0, "RENEW n LEASE 6000");
+    cut_all(0, 2, true);
+    world_run_ms(2 * LEASE_MS * 3 / 4);
+    story_pushed(0, "jeopardy n");
+    cut_all(0, 2, false);
+    do {
+        world_say(0, "LOCK n LEASE 300");
+        world_run_ms(5);
+    } while (world_reply(0)[0] == '-');
+    world_run_ms(2 * LEASE_MS);
+    story_pushed(0, "safe n");
+    world_run_ms(4 * LEASE_MS);
+    story_pushed(0, "");
+    world_end();
+}
+END_TEST
+
 /* It is told before its time is over, nobody gets it before, and the next token is larger. */
 START_TEST(lost_in_time)
 {
@@ -515,6 +537,7 @@ static Suite *renew_suite(void)
     tcase_add_loop_test(c, kept_for_as_long_as_wanted, 1, 2);
     tcase_add_loop_test(c, kept_for_as_long_as_wanted, 3, 4);
     tcase_add_test(c, jeopardy_and_safe_again);
+    tcase_add_test(c, entered_for_less_in_jeopardy);
     tcase_add_test(c, lost_in_time);
     tcase_add_test(c, too_late_is_lost);
     tcase_add_loop_test(c, stopped_for_three_leases, 0, 2);

@@ -118,6 +118,47 @@ START_TEST(a_fair_reader_stays_behind_a_writer)
 }
 END_TEST
 
+/* z has it alone and as a reader, and gives back the former. A reader is next here and does not get
+ * it, because a writer stands in the line before him. */
+START_TEST(unlock_counts_although_the_next_one_stays_out)
+{
+    story_begin(_i, 2, "zw");
+    world_connect(2, 0, "r");
+    world_say(0, "LOCK n SHARED"); /* said together: so the judge does not count how often */
+    world_say(0, "LOCK n WAIT 300");
+    world_run_ms(20);
+    (void)story_granted(0);
+    (void)story_granted(0);
+    world_say(2, "LOCK n SHARED WAIT 700");
+    world_run_ms(10);
+    world_say(1, "LOCK n WAIT 700");
+    world_run_ms(20);
+    world_say(0, "UNLOCK n");
+    world_run_ms(20);
+    story_answers(0, "1");
+    world_end();
+}
+END_TEST
+
+/* z has it alone and as a reader, takes the former to another broker, and says UNLOCK at the first
+ * one, which has not heard of that yet: the latter is given back. */
+START_TEST(unlock_gives_back_what_was_not_taken_along)
+{
+    story_begin(_i, 2, "zz");
+    world_say(1, "LOCK n SHARED"); /* said together: so the judge does not count how often */
+    world_say(1, "LOCK n WAIT 300");
+    world_run_ms(20);
+    (void)story_granted(1);
+    (void)story_granted(1);
+    world_say(0, "RENEW n");
+    story_run_there();
+    world_say(1, "UNLOCK n");
+    world_run_ms(20);
+    story_answers(1, "1");
+    world_end();
+}
+END_TEST
+
 /* ---- FAIR: the order of arrival, of writers and readers ---- */
 
 /* Kind and broker of each: the first has the lock, the others come one after the other. */
@@ -255,6 +296,26 @@ START_TEST(fair_hears_of_a_lapse)
 }
 END_TEST
 
+/* A writer keeps readers out who come later, as long as his broker is there. */
+START_TEST(a_writer_whose_broker_is_dead_keeps_no_reader_out)
+{
+    begin_mixed(_i, 2);
+    connect_one(0, 0, true);
+    connect_one(1, 1, false);
+    connect_one(2, 0, true);
+    reads(0, "");
+    world_say(1, "LOCK %s WAIT 0", name);
+    world_run_ms(20);
+    world_say(2, "LOCK %s SHARED WAIT 0", name);
+    world_run_ms(2000);
+    story_answers(2, "");
+    world_broker_kill(1);
+    world_run_ms(1000);
+    (void)story_granted(2);
+    world_end();
+}
+END_TEST
+
 /* ---- who has entered what belongs to another connection ---- */
 
 enum { OTHER = 1, STRANGER = 2 };
@@ -330,10 +391,16 @@ static Suite *waiting_suite(void)
     tcase_add_loop_test(c, a_fair_reader_gets_in_beside_a_reader, 3, 4);
     tcase_add_loop_test(c, a_fair_reader_stays_behind_a_writer, 1, 2);
     tcase_add_loop_test(c, a_fair_reader_stays_behind_a_writer, 3, 4);
+    tcase_add_loop_test(c, unlock_counts_although_the_next_one_stays_out, 1, 2);
+    tcase_add_loop_test(c, unlock_counts_although_the_next_one_stays_out, 3, 4);
+    tcase_add_loop_test(c, unlock_gives_back_what_was_not_taken_along, 1, 2);
+    tcase_add_loop_test(c, unlock_gives_back_what_was_not_taken_along, 3, 4);
     tcase_add_loop_test(c, fair_keeps_the_order_of_arrival, 0, ARRIVALS * PER_ARRIVAL);
     tcase_add_loop_test(c, fair_keeps_the_order_of_those_who_are_quick, 0, 4 * ARRIVALS);
     tcase_add_loop_test(c, fair_hears_of_a_lapse, 1, 2);
     tcase_add_loop_test(c, fair_hears_of_a_lapse, 3, 4);
+    tcase_add_loop_test(c, a_writer_whose_broker_is_dead_keeps_no_reader_out, 1, 2);
+    tcase_add_loop_test(c, a_writer_whose_broker_is_dead_keeps_no_reader_out, 3, 4);
     tcase_add_loop_test(c, who_has_entered_is_told_when_it_is_released, 1, 2);
     tcase_add_loop_test(c, who_has_entered_is_told_when_it_is_released, 3, 4);
     tcase_add_loop_test(c, who_has_entered_is_told_when_it_lapses, 3, 4);

@@ -124,6 +124,8 @@ static bool is_possible(const struct fault *f)
 {
     const struct world_broker *wb = &world.brokers[f->broker];
     const struct fake_server *s = &world.servers[f->server];
+    if (plan.alone_ms && (history_faults > 0 || (f->kind != KILL && f->kind != FLUSH)))
+        return false;
     switch (f->kind) {
     case CUT:
         return wb->alive && !fake_master_is_cut(wb->masters[f->server]);
@@ -211,7 +213,8 @@ static void on_fault(void *arg)
     } else {
         free(f);
     }
-    sim_at(sim_now_us() + sim_between(1, 2 * plan.gap_ms) * 1000, on_fault, NULL);
+    int64_t least_ms = plan.alone_ms ? plan.longest_ms + plan.alone_ms : 1;
+    sim_at(sim_now_us() + sim_between(least_ms, least_ms + 2 * plan.gap_ms) * 1000, on_fault, NULL);
 }
 
 void faults_begin(const struct faults_plan *p)

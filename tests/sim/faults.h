@@ -12,6 +12,7 @@ struct faults_plan {
     int longest_ms;     /* until it is undone */
     bool restarts;      /* servers that lose their data, by kill or FLUSHALL */
     bool all_die;       /* all of them at once, now and then */
+    int alone_ms;       /* nothing but restarts, one by one with so much between; 0: all */
     bool jumps;         /* clocks of servers */
     bool pauses, kills; /* of brokers */
     bool bad_net;       /* late, lost and doubled messages */

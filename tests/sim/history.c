@@ -17,7 +17,7 @@
 #include "lock/renew.h"
 #include "redis/quorum.h"
 
-enum { NAMES = 512, OWNERS = 24, GRANTS = 4096 };
+enum { NAMES = 512, OWNERS = 40, GRANTS = 4096 };
 
 /* What one owner knows of one name. */
 struct belief {
@@ -31,6 +31,7 @@ struct belief {
     int64_t cap_token, cap_us; /* holds up to cap_token are none after cap_us */
     bool capped_unheard;       /* by a request whose answer nobody hears, or is told too late */
     int unlocking, asking;     /* requests under way */
+    int asyncs;                /* of them, those with a tag: others may be answered before them */
     int64_t doubt_us;          /* what was asked for before may have been given up since */
     int lingering;             /* UNLOCKs that brokers still have, of connections that have gone */
     int straying;              /* RENEWs likewise: they may move the hold */
@@ -327,17 +328,26 @@ static bool is_about(const struct world_ask *ask, const struct name *n)
 }
 
 /* What is under way besides may ask for less than what has just been granted. */
+static void cap_by(const struct name *n, struct belief *bl, const struct world_ask *asks,
+                   int n_asks)
+{
+    for (int i = 0; i < n_asks; i++) {
+        const struct world_ask *ask = &asks[i];
+        bool writes =
+            ask->verb == WORLD_LOCK || ask->verb == WORLD_RENEW || ask->verb == WORLD_MLOCK;
+        if (writes && is_about(ask, n) && strcmp(ask->owner, bl->owner) == 0)
+            cap(n, bl, ask);
+    }
+}
+
 static void cap_by_others(const struct name *n, struct belief *bl)
 {
     for (int i = 0; i < WORLD_APPS; i++) {
         const struct world_app *app = &world.apps[i];
-        for (int j = 0; app->connected && j < app->n_asks; j++) {
-            const struct world_ask *ask = &app->asks[j];
-            bool writes =
-                ask->verb == WORLD_LOCK || ask->verb == WORLD_RENEW || ask->verb == WORLD_MLOCK;
-            if (writes && is_about(ask, n) && strcmp(ask->owner, bl->owner) == 0)
-                cap(n, bl, ask);
-        }
+        if (!app->connected)
+            continue;
+        cap_by(n, bl, app->asks, app->n_asks);
+        cap_by(n, bl, app->asyncs, app->n_asyncs);
     }
 }
 
@@ -358,9 +368,10 @@ static bool is_unlock(const struct world_ask *ask)
 static void said_of(struct name *n, const struct world_app *app, const struct world_ask *ask)
 {
     struct belief *bl = belief_of(n, ask->owner);
-    if (bl->asking > 0 && bl->last_asker != app->index)
+    if (bl->asking > 0 && (bl->last_asker != app->index || bl->asyncs > 0 || ask->tag[0]))
         bl->certain = false;
     bl->asking++;
+    bl->asyncs += ask->tag[0] != '\0';
     bl->last_asker = app->index;
     bl->unlocking += is_unlock(ask);
     if (!is_unlock(ask))
@@ -369,6 +380,8 @@ static void said_of(struct name *n, const struct world_app *app, const struct wo
 
 void history_said(struct world_app *app, struct world_ask *ask)
 {
+    if (ask->verb == WORLD_CANCEL) /* it names a tag */
+        return;
     struct name *n = name_of(ask->name);
     ask->highest_token = n->highest;
     n->forcing += ask->verb == WORLD_FORCE;
@@ -424,7 +437,9 @@ static void take_grant(struct name *n, struct belief *bl, struct world_app *app,
         bl->count++;
         history_counts.reentries += bl->count > 1;
     } else if (locks || !bl->certain) {
-        bl->certain = h && h->token == token && bl->asking == 0 && !is_elsewhere(n, bl, app);
+        /* busy: a LOCK of a connection that has gone may be under way, and be taken back */
+        bl->certain =
+            h && !h->busy && h->token == token && bl->asking == 0 && !is_elsewhere(n, bl, app);
         bl->count = bl->certain ? (int)h->count : 0;
     }
     bl->certain &= asked_us(h, app, ask) > max(data_lost_us, bl->doubt_us) && !is_forced(n);
@@ -546,6 +561,7 @@ static void answered_of(struct name *n, struct world_app *app, const struct worl
 {
     struct belief *bl = belief_of(n, ask->owner);
     bl->asking--;
+    bl->asyncs -= ask->tag[0] != '\0';
     bl->certain &= bl->straying == 0;
     doubt_expired(app, n, bl);
     if (ask->verb == WORLD_UNLOCK) {
@@ -562,8 +578,9 @@ static void answered_of(struct name *n, struct world_app *app, const struct worl
     } else {
         /* the one error that says how often it is entered now */
         bl->certain &= strstr(reply, "still entered as often as before") != NULL;
-        /* granted for less than it took to say so */
-        bl->capped_unheard |= strstr(reply, "has ended before this reply could leave") != NULL;
+        /* granted for less than it took to say so, or maybe under way yet */
+        bl->capped_unheard |= strstr(reply, "has ended before this reply could leave") != NULL ||
+                              strcmp(reply, "-CANCELLED") == 0;
         lift_cap(n, bl);
     }
     if (bl->shaken) {
@@ -599,6 +616,7 @@ void history_answered(struct world_app *app, const struct world_ask *ask, const 
     for (int i = 0; i < ask->n_names; i++)
         answered_of(name_of(ask->names[i]), app, ask, reply, tokens[i], validity_ms);
     history_counts.errors += reply[0] == '-' && strncmp(reply, "-NOTHELD", 8) != 0;
+    history_counts.cancelled += strcmp(reply, "-CANCELLED") == 0;
 }
 
 void history_covered(const char *name, const char *owner, int64_t asked_us, int64_t until_us)
@@ -620,11 +638,25 @@ int64_t history_uncovered(const char *name, const char *owner, int64_t until_us)
     return was_us;
 }
 
+/* ---- 7: memory ---- */
+
+/* A hold is lost. Where a lease shorter than usual, or MAXHOLD was asked for, too little may have
+ * been left; and o0, who has connections at several brokers, may have moved it or given it back. */
+static void check_kept(const struct name *n, const struct world_app *app, const char *owner,
+                       const char *reason)
+{
+    if (!world.conf.nothing_lost || strcmp(owner, "o0") == 0)
+        return;
+    const struct hold *h = hold_at(app->broker, n, owner);
+    bool was_usual = h && h->lease_ms >= world.conf.broker.lease_ms && h->end_ms == INT64_MAX;
+    if (was_usual && (strcmp(reason, "no-quorum") == 0 || strcmp(reason, "gone") == 0))
+        history_fail("a restart has cost %s '%s': %s", owner, n->name, reason);
+}
+
 void history_pushed(struct world_app *app, const char *push)
 {
     char what[16], name[16], reason[24];
     int64_t token;
-    (void)app;
     if (sscanf(push, "%15s %15s %" SCNd64 " %23s", what, name, &token, reason) != 4)
         history_fail("a push that is none: %s", push);
     struct name *n = name_of(name);
@@ -636,6 +668,7 @@ void history_pushed(struct world_app *app, const char *push)
             bl->until_us = sim_now_us() + atoll(reason) * 1000;
         if (strcmp(what, "lost") == 0) {
             history_counts.lost++;
+            check_kept(n, app, n->grants[i].owner, reason);
             make_void(bl, token);
             bl->certain = false;
         }
@@ -649,6 +682,7 @@ static void dropped(struct name *n, const struct world_ask *ask)
 {
     struct belief *bl = belief_of(n, ask->owner);
     bl->asking--;
+    bl->asyncs -= ask->tag[0] != '\0';
     bl->certain = false;
     if (is_unlock(ask)) {
         bl->unlocking--;
@@ -672,8 +706,9 @@ void history_closing(struct world_app *app, bool orderly)
         if (bl->app == app->index)
             bl->app = -1;
     }
-    for (int i = 0; i < app->n_asks; i++) {
-        const struct world_ask *ask = &app->asks[i];
+    for (int i = 0; i < app->n_asks + app->n_asyncs; i++) {
+        const struct world_ask *ask =
+            i < app->n_asks ? &app->asks[i] : &app->asyncs[i - app->n_asks];
         if (ask->verb == WORLD_FORCE)
             leave_force(name_of(ask->name));
         for (int j = 0; j < ask->n_names && ask->verb < WORLD_HOLDS; j++)
@@ -824,5 +859,7 @@ void history_check_answered(void)
         const struct world_app *app = &world.apps[i];
         if (app->connected && app->n_asks > 0)
             history_fail("application %d still waits for the answer to: %s", i, app->asks[0].text);
+        if (app->connected && app->n_asyncs > 0)
+            history_fail("application %d still waits for the end of: %s", i, app->asyncs[0].text);
     }
 }

@@ -6,9 +6,12 @@
  *   1 exclusion   two owners are told, or two brokers believe, that a name is theirs at once
  *   2 tokens      a token is given twice, or a later hold gets a smaller one
  *   4 one end     a request is answered twice, or never (history_check_answered), or waits when its
- *                 connection has gone
+ *                 connection has gone; one with a tag is told of before its QUEUED, or twice, or
+ *                 after CANCEL has been answered (world.c)
  *   5 in time     a watched hold is over and its connection has not been told, or too late
  *   6 counts      an UNLOCK answers otherwise than the LOCKs before it say
+ *   7 memory      a broker that lives loses a hold, though its masters have done nothing but start
+ *                 anew, one after the other or all at once, each soon enough (world_conf)
  *
  * It judges by what each owner was told. Where it looks away, and why:
  *   - An owner who has said UNLOCK or QUIT relies on nothing from then on, whatever the answer is;
@@ -22,6 +25,8 @@
  *     broken with a question open, whose hold has not run out, while no server has lost its data
  *     since it was asked: else nobody can know how often a LOCK whose answer was lost has counted.
  *     They are certain again with the next LOCK that is answered and known at one broker only.
+ *   - While one with a tag is open the counts of its owner are not certain: what is said behind it
+ * is answered before it.
  *   - A hold that a connection is asking about is told by the answer, not by a push; one at a
  * broker that stands still is told when it wakes up, before anything else it says.
  */
@@ -56,7 +61,7 @@ void history_turned(struct world_broker *);
 void history_check_answered(void);
 
 extern struct history_counts {
-    int64_t grants, faulty_grants, waits, lost, nils, errors, takeovers, reentries;
+    int64_t grants, faulty_grants, waits, lost, nils, errors, takeovers, reentries, cancelled;
 } history_counts;
 /* Something is out of order at the moment: set by whoever breaks things. */
 extern int history_faults;

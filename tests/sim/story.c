@@ -59,6 +59,13 @@ void story_begin(int n_servers, int n_brokers, const char *owners)
     begin_with(n_brokers, owners);
 }
 
+void story_begin_parts(int partitions, int n_brokers, const char *owners)
+{
+    conf_begin(partitions, n_brokers);
+    story_conf.partitions = partitions;
+    begin_with(n_brokers, owners);
+}
+
 void story_begin_found(int n_servers, int n_brokers, struct fake_sentinels *sentinels,
                        const char *owners, uint64_t seed)
 {

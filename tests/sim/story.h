@@ -23,6 +23,8 @@ void story_begin_as(int n_servers, const struct world_view *views, int n_views, 
  * the first server. */
 void story_begin_found(int n_servers, int n_brokers, struct fake_sentinels *, const char *owners,
                        uint64_t seed);
+/* The same, where the masters are so many partitions of a Redis Cluster. */
+void story_begin_parts(int partitions, int n_brokers, const char *owners);
 /* Cuts the link of one broker to one master, or heals it. */
 void story_cut(int broker, int server, bool cut);
 /* Until a request that was just said has run on the servers, and its answers are on their way. */

@@ -96,16 +96,72 @@ static void keep_text(char (*list)[WORLD_TEXT], int *n, const char *text)
     snprintf(list[(*n)++], WORLD_TEXT, "%s", text);
 }
 
+/* Takes one out of those that are open. */
+static struct world_ask take_out(struct world_ask *asks, int *n, int i)
+{
+    struct world_ask ask = asks[i];
+    memmove(asks + i, asks + i + 1, (size_t)(*n - i - 1) * sizeof *asks);
+    (*n)--;
+    return ask;
+}
+
+static int find_tag(const struct world_app *app, const char *tag)
+{
+    int i = 0;
+    while (i < app->n_asyncs && strcmp(app->asyncs[i].tag, tag) != 0)
+        i++;
+    return i;
+}
+
+/* Its end is told before CANCEL answers, whatever that is. */
+static void check_cancel(const struct world_app *app, const char *tag, const char *reply)
+{
+    if (find_tag(app, tag) < app->n_asyncs)
+        history_fail("CANCEL %s says %s before the end of that is told", tag, reply);
+    bool is_told = false;
+    for (int i = 0; i < app->n_cancelled; i++)
+        is_told |= strcmp(app->cancelled[i], tag) == 0;
+    if (strcmp(reply, "1") == 0 && !is_told)
+        history_fail("CANCEL %s says 1, and that was not told to be cancelled", tag);
+}
+
+/* Tells the judge of the end of a LOCK with a tag as if it were a reply: "async <tag> granted
+ * <tokens> <validity> <waited>", ... */
+static void take_end(struct world_app *app, const char *push)
+{
+    char tag[16], what[16], reply[WORLD_TEXT] = "nil";
+    int rest = 0;
+    if (sscanf(push, "async %15s %15s%n", tag, what, &rest) < 2 ||
+        find_tag(app, tag) == app->n_asyncs)
+        history_fail("the end of a request that is none, or comes before QUEUED: %s", push);
+    const char *text = push + rest + 1;
+    if (strcmp(what, "granted") == 0) {
+        snprintf(reply, sizeof reply, "[%.*s]", (int)(strrchr(text, ' ') - text), text);
+    } else if (strcmp(what, "error") == 0) {
+        snprintf(reply, sizeof reply, "-%s", text);
+    } else if (strcmp(what, "cancelled") == 0) {
+        snprintf(reply, sizeof reply, "-CANCELLED");
+        keep_text(app->cancelled, &app->n_cancelled, tag);
+    } else if (strcmp(what, "timeout") != 0) {
+        history_fail("an end that is none: %s", push);
+    }
+    struct world_ask ask = take_out(app->asyncs, &app->n_asyncs, find_tag(app, tag));
+    history_answered(app, &ask, reply);
+}
+
 static void take_reply(struct world_app *app, const char *text)
 {
     if (app->n_run == 0)
         history_fail("application %d was answered but had not asked: %s", app->index, text);
-    struct world_ask ask = app->asks[0];
-    memmove(app->asks, app->asks + 1, (size_t)(app->n_asks - 1) * sizeof app->asks[0]);
-    app->n_asks--;
+    struct world_ask ask = take_out(app->asks, &app->n_asks, 0);
     app->n_run--;
     log_trace(app->owner, "app=%d %s -> %s", app->index, ask.text, text);
-    history_answered(app, &ask, text);
+    if (ask.verb == WORLD_CANCEL)
+        check_cancel(app, ask.name, text);
+    if (ask.tag[0] && strcmp(text, "QUEUED") == 0)
+        app->asyncs[app->n_asyncs++] = ask;
+    else
+        history_answered(app, &ask, text);
     keep_text(app->replies, &app->n_replies, text);
     if (world.conf.on_reply)
         world.conf.on_reply(app, &ask, text);
@@ -119,7 +175,10 @@ static void take_push(struct world_app *app, const char *text)
             world.conf.on_message(app, text);
         return;
     }
-    history_pushed(app, text);
+    if (strncmp(text, "async ", 6) == 0)
+        take_end(app, text);
+    else
+        history_pushed(app, text);
     if (app->wants_renewed || strncmp(text, "renewed ", 8) != 0)
         keep_text(app->pushes, &app->n_pushes, text);
 }
@@ -176,7 +235,8 @@ static void free_plain(struct request *r)
     dropin_call_free(dropin_call_of(r));
 }
 
-static const struct request_type plain_type = {write_plain, abandon_plain, free_plain};
+static const struct request_type plain_type = {
+    .write = write_plain, .abandon = abandon_plain, .free = free_plain};
 
 static struct dropin_call *make_eval(struct dropin *d, const struct resp_arg *argv, int argc)
 {
@@ -226,6 +286,7 @@ static const struct {
     {"LOCKINFO", WORLD_INFO, {.verb = VERB_INFO}},
     {"MLOCK", WORLD_MLOCK, {.verb = VERB_MLOCK}},
     {"MUNLOCK", WORLD_MUNLOCK, {.verb = VERB_MUNLOCK}},
+    {"CANCEL", WORLD_CANCEL, {.fn = cmd_async_cancel}},
 };
 
 static void run_ask(struct world_app *app, const struct world_ask *ask, int64_t now_ms)
@@ -240,8 +301,15 @@ static void run_ask(struct world_app *app, const struct world_ask *ask, int64_t 
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
         if (verbs[i].verb == ask->verb) {
             call.cmd = &verbs[i].row;
-            cmd_lock_request(&call);
+            if (call.cmd->fn)
+                call.cmd->fn(&call);
+            else
+                cmd_lock_request(&call);
         }
+    }
+    if (call.asked) {
+        call.asked->arrived_us = now_ms * 1000;
+        session_queued(&app->session, call.asked);
     }
     if (call.replied)
         session_reply_end(&app->session);
@@ -262,7 +330,7 @@ void world_say(int index, const char *fmt, ...)
     char text[WORLD_TEXT];
     struct resp_arg argv[16];
     va_list args;
-    assert(app->connected && app->n_asks <= WORLD_ASKS);
+    assert(app->connected && app->n_asks + app->n_asyncs <= WORLD_ASKS);
     *ask = (struct world_ask){.said_us = sim_now_us()};
     va_start(args, fmt);
     vsnprintf(ask->text, sizeof ask->text, fmt, args);
@@ -289,6 +357,8 @@ void world_say(int index, const char *fmt, ...)
             ask->maxhold_ms = atoll(argv[i + 1].ptr);
         else if (has_value && strcmp(argv[i].ptr, "OWNER") == 0)
             snprintf(ask->owner, sizeof ask->owner, "%s", argv[i + 1].ptr);
+        else if (has_value && strcmp(argv[i].ptr, "ASYNC") == 0)
+            snprintf(ask->tag, sizeof ask->tag, "%s", argv[i + 1].ptr);
         else if (strcmp(argv[i].ptr, "WAIT") == 0)
             ask->waits = true;
         else if (strcmp(argv[i].ptr, "TELL") == 0)
@@ -363,7 +433,8 @@ void world_connect(int index, int broker, const char *owner)
     app->broker = wb;
     app->connected = true;
     app->wants_close = app->wants_renewed = false;
-    app->n_asks = app->n_run = app->n_replies = app->n_pushes = 0;
+    app->n_asks = app->n_run = app->n_asyncs = 0;
+    app->n_cancelled = app->n_replies = app->n_pushes = 0;
     snprintf(app->owner, sizeof app->owner, "%s", owner);
     session_init(&app->session, ++world.n_sessions, &session_events, &app->out, world_local_ms(wb));
     app->session.proto = 3;
@@ -378,6 +449,8 @@ static void end_session(struct world_app *app, bool orderly)
     int64_t now_ms = world_local_ms(wb);
     history_closing(app, orderly);
     pubsub_leave(&app->session);
+    if (sim_chance(300)) /* as if it had more than fit into a turn */
+        wb->b.leaves_left = 0;
     broker_session_end(&wb->b, &app->session, orderly, now_ms);
     owner_unref(app->session.owner);
     app->session.owner = NULL;
@@ -385,7 +458,7 @@ static void end_session(struct world_app *app, bool orderly)
     buf_fini(&app->out);
     app->out = (struct buf){0};
     app->connected = false;
-    app->n_asks = app->n_run = 0;
+    app->n_asks = app->n_run = app->n_asyncs = 0;
 }
 
 void world_subscribe(int index, const char *channel)
@@ -564,6 +637,7 @@ void world_broker_start(int index)
         char slot[2] = {view->slots ? view->slots[n] : '\0'};
         link.slot = view->slots ? slot : NULL;
         link.sentinels = i == 0 ? conf->sentinels : NULL;
+        setup.partition = conf->partitions ? i : 0;
         wb->masters[n] = fake_master_new(&setup, server, n, &link);
         rounds_add_master(&wb->b.rounds, wb->masters[n], master_name(wb->masters[n]));
         master_start(wb->masters[n]);
@@ -684,6 +758,8 @@ void world_begin(const struct world_conf *conf)
     memset(&world, 0, sizeof world);
     n_scripts = 0;
     world.conf = *conf;
+    assert(conf->partitions == 0 || conf->partitions == conf->n_servers);
+    partitions_use(conf->partitions);
     for (int i = 0; i < conf->n_servers; i++) {
         char name[8] = {(char)('a' + i)};
         fake_server_init(&world.servers[i], name);
@@ -746,9 +822,17 @@ int64_t world_asks(int broker)
 
 const struct fake_lock *world_lock_at(int server, const char *name)
 {
+    const struct args *it = args_begin(name, strlen(name));
+    const char *head = buf_head(&it->key), *end = memchr(head, '\n', buf_len(&it->key));
     char key[64];
-    snprintf(key, sizeof key, "holdfast:{%s}", name);
+    snprintf(key, sizeof key, "%.*s", (int)(buf_len(&it->key) - (size_t)(end + 1 - head) - 2),
+             end + 1);
     return fake_server_find(&world.servers[server], key, "-");
+}
+
+int world_server_of(const char *name)
+{
+    return partition_of(name, strlen(name));
 }
 
 int world_copies(const char *name)
@@ -764,6 +848,9 @@ int world_copies(const char *name)
 const struct cmd_hooks *cmd_hooks(void)
 {
     static struct cmd_hooks hooks;
+    static struct conf conf = {.max_async_per_client = WORLD_ASKS};
+    conf.lock = world.conf.broker;
+    hooks.conf = &conf;
     hooks.broker = &running->b;
     return &hooks;
 }
@@ -799,6 +886,18 @@ void cmd_write_error(struct request *r, struct resp_writer *w, const char *fmt, 
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
     resp_error(w, "%s", text);
+}
+
+void cmd_reply_int(struct cmd_call *c, int64_t value)
+{
+    resp_int(cmd_reply(c), value);
+}
+
+void cmd_refused(struct session *s, enum cmd_reason reason, const char *object, size_t object_len,
+                 const char *user, size_t user_len)
+{
+    (void)s, (void)reason, (void)object, (void)object_len, (void)user, (void)user_len;
+    abort(); /* there are no users here */
 }
 
 void cmd_reply_ok(struct cmd_call *c)

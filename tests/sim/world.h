@@ -34,6 +34,8 @@ struct world_ask;
 struct world_conf {
     uint64_t seed;
     int n_servers, n_brokers;
+    int partitions; /* of a Redis Cluster, each at a server of its own, which are as many; 0: none
+                     */
     struct conf_lock broker;
     int64_t quarantine_ms;            /* as in struct master_setup */
     struct fake_sentinels *sentinels; /* of the first master; NULL: it is at its home */
@@ -41,6 +43,7 @@ struct world_conf {
     const char *brokers;              /* the names of all, "b0,b1"; NULL: no roll call */
     const char *names[WORLD_BROKERS]; /* NULL: "b" and the index */
     bool kinds;                       /* readers and permits too; see world_kind() */
+    bool nothing_lost; /* masters do nothing that could lose a broker that lives a hold */
     struct world_view views[WORLD_BROKERS];
     /* Each reply, and each message of a channel, as it comes; may be NULL. */
     void (*on_reply)(struct world_app *, const struct world_ask *, const char *text);
@@ -56,7 +59,8 @@ enum world_verb {
     WORLD_HOLDS, /* those from here on change nothing, */
     WORLD_FORCE, /* or everything */
     WORLD_INFO,
-    WORLD_PLAIN /* a plain command of Redis, or a script */
+    WORLD_CANCEL, /* of a LOCK with a tag */
+    WORLD_PLAIN   /* a plain command of Redis, or a script */
 };
 enum { WORLD_NAMES = 4 };
 
@@ -70,6 +74,7 @@ struct world_ask {
     int64_t said_us;
     int64_t lease_ms, maxhold_ms; /* 0: none */
     bool waits;
+    char tag[16];          /* ASYNC; "": none */
     int64_t highest_token; /* history: of this name, when it was said */
 };
 
@@ -85,6 +90,10 @@ struct world_app {
     struct world_ask
         asks[WORLD_ASKS]; /* said and not answered; the first n_run have been taken by the broker */
     int n_asks, n_run;
+    struct world_ask asyncs[WORLD_ASKS]; /* QUEUED has been said, and their end has not */
+    int n_asyncs;
+    char cancelled[WORLD_ASKS][WORLD_TEXT]; /* tags that were told to be, the last ones */
+    int n_cancelled;
     char replies[WORLD_ASKS][WORLD_TEXT]; /* for scenarios: not looked at yet */
     int n_replies;
     bool wants_renewed; /* it has said TELL: those pushes are kept for it too; else the judge
@@ -137,7 +146,7 @@ void world_subscribe(int app, const char *channel);
 /* The first reply that has not been looked at: "[token validity]", "nil", "1", "-NOTHELD ..."; ""
  * when there is none. */
 const char *world_reply(int app);
-/* The same for pushes: "lost a 17 gone". */
+/* The same for pushes: "lost a 17 gone", "async t timeout". */
 const char *world_push(int app);
 
 /* ---- brokers ---- */
@@ -158,6 +167,8 @@ const char *world_kind(const char *name, const char *owner, int *limit);
 
 /* Of all masters of all brokers: questions put by this broker so far. */
 int64_t world_asks(int broker);
+/* Returns the server of the partition of this name; 0 without a Cluster. */
+int world_server_of(const char *name);
 /* How many servers hold this lock now. */
 int world_copies(const char *name);
 const struct fake_lock *world_lock_at(int server, const char *name);

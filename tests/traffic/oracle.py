@@ -160,7 +160,7 @@ class Oracle:
 
     def ended(self, conn, now):
         """Its connection has ended, by whomever; what it had said and was not answered may still happen."""
-        for e in conn.expected:
+        for e in list(conn.expected) + list(conn.asyncs.values()):
             for key in e.ends:
                 self.ending[key] -= 1
                 self.tainted[key] = now + SETTLE_S
@@ -186,6 +186,8 @@ class Oracle:
         self.serial += 1
         if isinstance(value, Push) and value and value[0] in w.PUSHES:
             self.pushed(conn, value)
+            if value[0] == "async":
+                self.told_end(conn, value, now)
         elif isinstance(value, list) and value and value[0] in ("message", "pmessage") and conn.listens:
             self.pushed(conn, value)
         elif conn.monitors and isinstance(value, str) and w.MONITOR_RE.match(value):
@@ -199,7 +201,7 @@ class Oracle:
     def pushed(self, conn, value):
         if not w.PUSHES[value[0]](value):
             raise Violation("push", "connection %d: %r" % (conn.number, value))
-        if value[0] not in ("message", "pmessage") and not conn.asked_for_pushes:
+        if value[0] not in ("message", "pmessage", "async") and not conn.asked_for_pushes:
             raise Violation("push", "connection %d has not said TELL: %r" % (conn.number, value))
         if value[0] in ("message", "pmessage") and not w.MESSAGE_RE.match(value[-1]):
             raise Violation("message", "connection %d: %r" % (conn.number, value))
@@ -218,9 +220,20 @@ class Oracle:
         else:
             self.judge(conn, e, value, now)
         conn.expected.popleft()
+        if value == "QUEUED":
+            self.queued(conn, e, now)
+            return
+        if e.name == "reset" and value == "RESET":
+            for tag in list(conn.asyncs):
+                self.settled(conn.asyncs.pop(tag), now)
         if e.name in ("lock", "mlock", "unlock", "munlock"):
             self.answers[e.name, sort_of(value)] += 1
         self.tell(now, conn, e.words, " -> %s" % (value,))
+        self.settled(e, now)
+        conn.replied(e, value)
+
+    def settled(self, e, now):
+        """What it may do has been done."""
         self.shortening.subtract(e.shortens)
         for key in e.ends + e.shortens:
             self.answered_at[key] = self.serial
@@ -228,7 +241,32 @@ class Oracle:
             self.ending[key] -= 1
             if key[0] == "owner":  # RESET: what the connection had said before is over, other ones' too
                 self.tainted[key] = now + SETTLE_S
-        conn.replied(e, value)
+
+    # ---- ends that are told by a tag
+
+    def queued(self, conn, e, now):
+        tag = option(e.words, "ASYNC")
+        if tag in conn.asyncs and conn.proto == 3 and not conn.was_resp2:
+            raise Violation("tag", "connection %d: QUEUED to %r, and %r has not ended" %
+                            (conn.number, e.words, conn.asyncs[tag].words))
+        if tag in conn.asyncs:  # its end was told on a channel
+            self.settled(conn.asyncs[tag], now)
+        conn.asyncs[tag] = e
+
+    def told_end(self, conn, value, now):
+        tag, what = value[1], value[2]
+        if tag not in conn.asyncs:
+            raise Violation("tag", "connection %d: nothing with this tag is open: %r" % (conn.number, value))
+        e = conn.asyncs.pop(tag)
+        self.tell(now, conn, e.words, " -> %s" % (value,))
+        if what == "granted":
+            self.judge(conn, e, [value[3], value[4]], now)
+            conn.replied(e, value[3:5])
+        elif what == "error":
+            self.judge(conn, e, RespError(value[3]), now)
+            if RespError(value[3]).code not in w.LOCKING + ("ERR", "NOPERM"):
+                self.impossible(conn, e, value)
+        self.settled(e, now)
 
     @staticmethod
     def is_refusal(conn, error):

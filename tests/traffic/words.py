@@ -18,7 +18,8 @@ from respclient import RespError
 PASSWORD = "traffic"
 # name: (classes, names); the password of each is PASSWORD
 USERS = {"ops": ("lock drop-in inspect admin", None), "app": ("lock drop-in inspect", "[kd]*"), "eye": ("inspect", None)}
-CHANNELS = ["lost", "kept", "news"]     # kept: all users with names may use it; lost: nobody publishes there
+TAGS = ["t%d" % i for i in range(8)]    # of LOCK ... ASYNC
+CHANNELS = ["lost", "kept", "news", "async:t1"]     # kept: all users with names may use it; lost: nobody publishes there
 KEYS = ["d%d" % i for i in range(8)]    # of commands of Redis
 OWNERS = ["owner-%d" % i for i in range(12)]
 
@@ -122,10 +123,13 @@ PUSHES = {
     "renewed": row(text, text, TOKEN, integer),
     "jeopardy": row(text, text, TOKEN, integer),
     "safe": row(text, text, TOKEN, integer),
+    "async": one_of(row(word("async"), word(*TAGS), word("granted"), one_of(TOKEN, list_of(TOKEN)), integer, integer),
+                    row(word("async"), word(*TAGS), word("timeout", "cancelled")),
+                    row(word("async"), word(*TAGS), word("error"), text)),
 }
 CONFIRMATIONS = ("subscribe", "unsubscribe", "psubscribe", "punsubscribe")
 MONITOR_RE = re.compile(r'\d+\.\d+ \[0 [^]]*\] "')
-MESSAGE_RE = re.compile(r"said \d$|(granted|released|lost) \d+( \S+)?$|\S+ \d+ (no-quorum|gone|moved|left|max-hold|forced|pause)$")
+MESSAGE_RE = re.compile(r"said \d$|(timeout|cancelled|error .+|granted \d+(,\d+)* \d+ \d+)$|(granted|released|lost) \d+( \S+)?$|\S+ \d+ (no-quorum|gone|moved|left|max-hold|forced|pause)$")
 
 
 # ---- making requests ---------------------------------------------------------------------------
@@ -175,6 +179,8 @@ class Maker:
             made.append(["ID", "attempt-%d" % rng.randrange(5)])
         if fair and rng.random() < 0.15:
             made.append(["FAIR"])
+        if rng.random() < (0.3 if conn.proto == 3 else 0.02):   # else somebody has to listen
+            made.append(["ASYNC", rng.choice(TAGS)])
         if fair or rng.random() < 0.4:
             made.append(self.kind(name))
         rng.shuffle(made)
@@ -355,8 +361,10 @@ TABLE = {
     "script|help": HELP,
     "watch": Command(1, lambda m, c: m.some(m.key), ok, DROP_IN),
     "unwatch": Command(1),
-    "lock": Command(100, Maker.lock, GRANT, LOCKING),
-    "mlock": Command(50, Maker.mlock, lambda words: grants(int(words[1])), LOCKING + ("ERR",), True),
+    "lock": Command(100, Maker.lock, lambda words: word("QUEUED") if "ASYNC" in words else GRANT, LOCKING + ("ERR",), True),
+    "mlock": Command(50, Maker.mlock, lambda words: word("QUEUED") if "ASYNC" in words else grants(int(words[1])),
+                     LOCKING + ("ERR",), True),
+    "cancel": Command(8, lambda m, c: [m.rng.choice(TAGS)], word(0, 1)),
     "unlock": Command(150, Maker.unlock, word(0, 1), ENDING),
     "munlock": Command(40, Maker.munlock, lambda words: lambda v: integer(v) and v <= int(words[1]), ("NOQUORUM",), True),
     "renew": Command(15, Maker.renew, row(TOKEN, integer), ENDING),
@@ -507,7 +515,8 @@ def possible():
     """{full name: the upper case words that may be made for it}"""
     made = collections.defaultdict(set)
     maker = Maker(random.Random(1), 20)
-    conn = types.SimpleNamespace(wanted=collections.deque(), granted=[], user="ops", number=1, world=types.SimpleNamespace(alive_ids=lambda: [1]))
+    conn = types.SimpleNamespace(wanted=collections.deque(), granted=[], user="ops", number=1, proto=3,
+                                 world=types.SimpleNamespace(alive_ids=lambda: [1]))
     for name, command in TABLE.items():
         for _ in range(500 if command.make else 0):
             conn.wanted.append(("k1", "owner-1"))

@@ -71,6 +71,8 @@ class Connection:
         self.local = "%s:%d" % self.sock.getsockname()
         self.out, self.data = bytearray(), bytearray()
         self.expected = collections.deque()
+        self.was_resp2 = False      # with open requests that have a tag, whose ends it may not have seen
+        self.asyncs = {}            # tag: the request that was answered QUEUED, until its end is told
         self.generation = 0
         self.owner = self.own_owner()
         self.acted_for = {self.owner}
@@ -202,8 +204,9 @@ class World:
             self.counts["requests"] += 1
             c.quits |= name == "quit"
             c.may_listen |= name in ("subscribe", "psubscribe")
-            c.waits_for_ever |= "WAIT 0" in " ".join(str(word).upper() for word in words)
+            c.waits_for_ever |= "WAIT 0" in " ".join(str(word).upper() for word in words) and "ASYNC" not in words
             if name == "hello":
+                c.was_resp2 |= c.proto == 2 and bool(c.asyncs or c.expected)
                 c.proto = int(words[1])
             elif name == "reset":
                 c.proto, c.may_listen, c.may_be_nobody = 2, False, c.user is not None

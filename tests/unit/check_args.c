@@ -41,8 +41,10 @@ START_TEST(a_script_carries_the_run_id)
 {
     for (int i = 0; i < SCRIPT_COUNT; i++) {
         const struct script_row *row = script_get((enum script)i);
-        char *one = script_text((enum script)i, "run1", "s", SCRIPT_NO_MIRROR),
-             *two = script_text((enum script)i, "run2", "s", SCRIPT_NO_MIRROR);
+        struct script_place place = {"run1", "s", SCRIPT_NO_MIRROR, false};
+        char *one = script_text((enum script)i, &place);
+        place.run_id = "run2";
+        char *two = script_text((enum script)i, &place);
         ck_assert_ptr_null(strstr(one, "@RUN_ID@"));
         ck_assert_int_eq(strcmp(one, two) != 0, row->deadline);
         ck_assert_int_le(row->width, SCRIPT_WIDTH_MAX);

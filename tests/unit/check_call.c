@@ -12,6 +12,7 @@
 #include "dropin/scripts.h"
 #include "fake_exchange.h"
 #include "lock/broker.h"
+#include "redis/partition.h"
 #include "session/pubsub.h"
 #include "session/session.h"
 #include "stats/stats.h"
@@ -63,7 +64,8 @@ static void free_call(struct request *r)
     dropin_call_free(dropin_call_of(r));
 }
 
-static const struct request_type call_type = {write_call, abandon_call, free_call};
+static const struct request_type call_type = {
+    .write = write_call, .abandon = abandon_call, .free = free_call};
 
 static void hear(struct broker *b, int64_t since_ms)
 {
@@ -299,8 +301,13 @@ START_TEST(what_is_written_without_a_time_keeps_its_time)
     say(0, "HINCRBY x me 1");
     ck_assert_int_eq(fake_item(0)->what, EXCHANGE_IN_PLACE);
     ck_assert_int_eq(fake_item(0)->lease_ms, 400);
+    ck_assert(fake_item(0)->keeps_time);
     fake_judge_all(now_ms);
     assert_heard(0, ":2\r\n");
+    say(0, "PEXPIRE x 300");
+    ck_assert(!fake_item(0)->keeps_time);
+    fake_judge_all(now_ms);
+    assert_heard(0, ":1\r\n");
     assert_says(0, "PERSIST x", ":1\r\n");
     now_ms += 1000;
     say(0, "HINCRBY x me 1");
@@ -339,6 +346,22 @@ START_TEST(several_keys_are_one_exchange)
     fake_judge_all(now_ms);
     assert_heard(0, ":3\r\n");
     assert_truth("c", "drop-in s t me");
+}
+END_TEST
+
+/* As a Redis Cluster refuses them. */
+START_TEST(keys_of_several_partitions)
+{
+    static const char refused[] = "-CROSSSLOT Keys in request don't hash to the same slot\r\n";
+    partitions_use(PARTITIONS);
+    assert_says(0, "DEL a b", refused);
+    assert_says(0, "DEL {t}a {t}b", ":0\r\n");
+    eval(0, "return 1", "a b", "x");
+    assert_heard(0, refused);
+    eval(0, "return 1", "{t}a {t}b", "x");
+    fake_judge_all(now_ms);
+    assert_heard(0, ":1\r\n");
+    partitions_use(0);
 }
 END_TEST
 
@@ -1076,6 +1099,8 @@ int main(void)
     tcase_add_test(t, what_is_written_without_a_time_keeps_its_time);
     tcase_add_test(t, scripts);
     tcase_add_test(t, several_keys_are_one_exchange);
+    tcase_add_test(t, keys_of_several_partitions);
+
     tcase_add_test(t, two_brokers_with_the_same_guess);
     tcase_add_test(t, memory_that_is_stale);
     tcase_add_test(t, a_time_that_ends_between_run_and_exchange);

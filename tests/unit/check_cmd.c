@@ -202,7 +202,8 @@ static void later_abandon(struct request *r, int64_t now_ms)
     free(r);
 }
 
-static const struct request_type later = {later_write, later_abandon, later_free};
+static const struct request_type later = {
+    .write = later_write, .abandon = later_abandon, .free = later_free};
 static struct request *last_asked;
 
 void cmd_lock_request(struct cmd_call *c)
@@ -228,6 +229,7 @@ STUB(cmd_lock_count)
 STUB(cmd_lock_type)
 STUB(cmd_lock_masters)
 STUB(cmd_lock_waiting)
+STUB(cmd_lock_contended)
 
 /* ---- sessions ---- */
 
@@ -710,7 +712,7 @@ START_TEST(clients_are_listed)
         "psub=0 ssub=0 multi=-1 qbuf=0 ";
     ck_assert_msg(strncmp(got, want, strlen(want)) == 0, "%s", got);
     ck_assert_ptr_nonnull(strstr(got, " cmd=lock user=default redir=-1 resp=2 lib-name= lib-ver= "
-                                      "tot-cmds=2 locks=0 in-flight=1 waiting=1\n"));
+                                      "tot-cmds=2 locks=0 in-flight=1 waiting=1 async=0\n"));
     request_finish(last_asked);
     last_asked = NULL;
     take(&b);

@@ -215,11 +215,15 @@ START_TEST(other_types)
     set_ok(&conf, "log_level", "trace");
     ck_assert_int_eq(conf.log_level, LOG_LEVEL_TRACE);
     conf_fini(&conf);
-    expect_refused("max_clients", "0", "max_clients: '0' is out of bounds (1 to 1000000)");
+    expect_refused("max_clients", "0", "limits.max_clients: '0' is out of bounds (1 to 1000000)");
+    expect_refused("http.listen", "x x",
+                   "http.listen: 'x' is not an address (try 127.0.0.1:5625, [::1]:5625, *:5625, "
+                   "tls://*:5626, proxy://127.0.0.1:5627 or unix:/run/holdfast/holdfast.sock)");
     expect_refused("max_clients", "99999999999999999999",
-                   "max_clients: '99999999999999999999' is not a whole number");
-    expect_refused("max_request", "64q", "max_request: '64q' is not a size (try 512, 64k, 1m)");
-    expect_refused("max_request", "1g", "max_request: '1g' is out of bounds (4k to 64m)");
+                   "limits.max_clients: '99999999999999999999' is not a whole number");
+    expect_refused("max_request", "64q",
+                   "limits.max_request: '64q' is not a size (try 512, 64k, 1m)");
+    expect_refused("max_request", "1g", "limits.max_request: '1g' is out of bounds (4k to 64m)");
     expect_refused("unix_socket_mode", "0680", "unix_socket_mode: '0680' is not a mode (try 0660)");
     expect_refused("unix_socket_mode", "1777",
                    "unix_socket_mode: '1777' is out of bounds (0000 to 0777)");
@@ -434,6 +438,8 @@ START_TEST(masters_bad)
         ck_assert_msg(conf_set(&conf, "masters.a", bad[i], &err) == -1, "'%s'", bad[i]);
         ck_assert_uint_eq(conf.master_count, 0);
     }
+    ck_assert_int_eq(conf_set(&conf, "masters.a", "cluster://h1:7000,h2:7000", &err), -1);
+    ck_assert_str_eq(err.text, "a: a Redis Cluster is not served: name servers of their own");
     ck_assert_int_eq(conf_set(&conf, "masters.a", "redis://bob:secret@h:x", &err), -1);
     ck_assert_str_eq(err.text, "a: the port must be 1 to 65535");
     ck_assert(strstr(err.text, "secret") == NULL);
@@ -815,6 +821,9 @@ START_TEST(addresses)
     ck_assert(!conf_lists_name("a bc", "b", 1));
     ck_assert(!conf_lists_name(NULL, "b", 1));
     expect_check("[holdfast]\nannounce=a:1\npeers=a:1 b:1" ONE_MASTER, 0, "");
+    expect_check("[holdfast]\nannounce=a:1\npeers=tls://a:1 tls://[::1]:1" ONE_MASTER, 0, "");
+    expect_check("[holdfast]\nannounce=tls://a:1" ONE_MASTER, -1,
+                 "x.ini:2: announce: is told to clients as it stands here, so without tls://\n");
     expect_check("[holdfast]\npeers=b:1" ONE_MASTER, -1,
                  "x.ini:2: peers: needs announce, this broker's own address as in the peers of the "
                  "others\n");
@@ -1011,13 +1020,13 @@ START_TEST(tls_paths)
     expect_value(&copy, "tls.key", "%d/key");
     conf_fini(&copy);
     expect_refused("tls.ca", "x.pem",
-                   "ca: must be an absolute path, or begin with %d/ for a credential");
+                   "tls.ca: must be an absolute path, or begin with %d/ for a credential");
     expect_refused("tls.ca", "%d/",
-                   "ca: must be an absolute path, or begin with %d/ for a "
+                   "tls.ca: must be an absolute path, or begin with %d/ for a "
                    "credential");
-    expect_refused("tls.ca", "/x\ny", "ca: holds a control byte");
+    expect_refused("tls.ca", "/x\ny", "tls.ca: holds a control byte");
     expect_refused("tls.client_certificates", "yes",
-                   "client_certificates: 'yes' is not one of off, optional or required");
+                   "tls.client_certificates: 'yes' is not one of off, optional or required");
     setenv("CREDENTIALS_DIRECTORY", "/run/c", 1);
     ck_assert_ptr_null(credential_expand("%d/key", out, sizeof(out)));
     ck_assert_str_eq(out, "/run/c/key");

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "lock/lock.h"
 #include "stats/gauges.h"
 #include "stats/lostlog.h"
 #include "stats/stats.h"
@@ -216,7 +217,12 @@ START_TEST(status_with_nothing)
     expect_length("waits", 0);
     expect_length("holds", 0);
     expect_length("curves.held", 0);
-    expect_length("times.wait_us", 0);
+    expect_length("times.wait_us.ever", 0);
+    expect_length("times.wait_us.recent", 0);
+    expect_length("contended", 0);
+    expect_length("in_jeopardy", 0);
+    expect_length("peers", 0);
+    expect_number("lost.gone", 0);
     gauges.paused = true;
     make_status();
     expect_text("state", "Paused");
@@ -246,6 +252,16 @@ static struct http_row evil_row(const char *name, size_t len)
                              .waiters = 3};
 }
 
+static struct view_lock evil_lock(void)
+{
+    return (struct view_lock){.name = evil,
+                              .name_len = strlen(evil),
+                              .n_waiters = 9,
+                              .waiters = {{.client = NULL, .kind = LOCK_EXCLUSIVE, .n = 2},
+                                          {.client = evil, .kind = LOCK_SHARED, .n = 7}},
+                              .n_waiter_groups = 2};
+}
+
 static void expect_tame(const char *list, size_t i, const char *key)
 {
     char path[64];
@@ -273,6 +289,13 @@ START_TEST(status_with_everything_evil)
                                               .missing = evil,
                                               .signed_by = evil,
                                               .unsigned_why = evil};
+    gauges.masters[0].version = evil;
+    gauges.peers[0] = (struct stats_peer){.address = evil, .state = "silent", .heard_ms = -1};
+    gauges.peers_len = 1;
+    view.contended[0] = evil_lock();
+    view.n_contended = 1;
+    view.in_jeopardy[0] = evil_row(evil, strlen(evil));
+    view.n_in_jeopardy = 1;
     for (view.n_waits = 0; view.n_waits < HTTP_ROWS; view.n_waits++)
         view.waits[view.n_waits] = evil_row(evil, strlen(evil));
     for (view.n_holds = 0; view.n_holds < HTTP_ROWS; view.n_holds++)
@@ -296,6 +319,16 @@ START_TEST(status_with_everything_evil)
         expect_tame("masters", i, "signed");
         expect_tame("masters", i, "unsigned_why");
     }
+    expect_tame("masters", 0, "version");
+    expect_tame("peers", 0, "address");
+    expect_number("peers.0.heard_ms", -1);
+    expect_tame("contended", 0, "lock");
+    expect_tame("contended.0.waiters", 1, "client");
+    expect_text("contended.0.waiters.0.client", "");
+    expect_text("contended.0.waiters.1.kind", "shared");
+    expect_number("contended.0.waiters.1.n", 7);
+    expect_length("contended.0.holders", 0);
+    expect_tame("in_jeopardy", 0, "lock");
     expect_length("waits", HTTP_ROWS);
     expect_length("holds", HTTP_ROWS);
     for (size_t i = 0; i < HTTP_ROWS; i++) {
@@ -316,8 +349,28 @@ START_TEST(status_with_everything_evil)
     expect_length("curves.granted", HTTP_SAMPLES);
     expect_number("curves.granted.59", UINT32_MAX);
     expect_number("curves.held.0", 1);
-    expect_length("times.wait_us", 3);
-    expect_number("times.wait_us.2", 3);
+    expect_length("times.wait_us.ever", 3);
+    expect_number("times.wait_us.ever.2", 3);
+    expect_number("times.wait_us.recent.2", 3);
+}
+END_TEST
+
+START_TEST(found_with_everything_evil)
+{
+    struct http_search search = {.cursor = UINT64_MAX, .n_locks = 1, .n_drop_in = 1};
+
+    search.locks[0] = evil_lock();
+    search.drop_in[0] = evil_row(evil, strlen(evil));
+    search.drop_in[0].library = evil;
+    search.drop_in[0].state = "s";
+    http_found(&out, &search);
+    json = json_loadb(buf_head(&out), buf_len(&out), JSON_REJECT_DUPLICATES, NULL);
+    ck_assert_ptr_nonnull(json);
+    expect_text("cursor", "18446744073709551615");
+    expect_tame("locks", 0, "lock");
+    expect_number("locks.0.waiting", 9);
+    expect_tame("drop_in", 0, "lock");
+    expect_tame("drop_in", 0, "library");
 }
 END_TEST
 
@@ -383,6 +436,7 @@ int main(void)
     tcase_add_test(t, escape_anything);
     tcase_add_test(t, status_with_nothing);
     tcase_add_test(t, status_with_everything_evil);
+    tcase_add_test(t, found_with_everything_evil);
     tcase_add_test(t, status_cuts_names);
     tcase_add_test(t, lost_ring);
     suite_add_tcase(s, t);

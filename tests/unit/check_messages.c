@@ -41,7 +41,7 @@ static void set_up(void)
     const struct messages_setup setup = {
         .rounds = &rounds, .broker = "us", .listen = set_listening};
     rounds_init(&rounds, 300);
-    rounds.n = 3;
+    rounds.n = rounds.n_all = 3;
     rounds.closed = true; /* nothing is sent: there are no masters */
     messages = messages_new(&setup);
     listening = ready = 0;
@@ -159,6 +159,20 @@ START_TEST(a_majority_of_masters_is_enough)
 }
 END_TEST
 
+/* What is published goes through the masters of one group, and nobody knows which. */
+START_TEST(each_group_is_listened_to)
+{
+    rounds.n = 1;
+    for (int i = 0; i < rounds.n_all; i++) {
+        ck_assert(!messages_want(messages, 1000));
+        messages_listens(messages, i, true, 1000);
+    }
+    ck_assert(messages_want(messages, 1000));
+    messages_listens(messages, 1, false, 1000);
+    ck_assert(!messages_want(messages, 1000));
+}
+END_TEST
+
 START_TEST(listening_ends_a_while_after_the_last_subscription)
 {
     ck_assert(!messages_want(messages, 1000));
@@ -183,6 +197,7 @@ int main(void)
     tcase_add_test(t, each_of_many_in_a_row);
     tcase_add_test(t, what_is_no_message_is_left_alone);
     tcase_add_test(t, a_majority_of_masters_is_enough);
+    tcase_add_test(t, each_group_is_listened_to);
     tcase_add_test(t, listening_ends_a_while_after_the_last_subscription);
     suite_add_tcase(s, t);
     return suite_run(s);

@@ -26,9 +26,15 @@ struct master {
     int rolls;
     enum master_roll what; /* the last time */
     int64_t token;
+    int partition;
 };
 
 static struct master masters[MASTERS];
+
+int master_partition(const struct master *m)
+{
+    return m->partition;
+}
 
 int master_ask(struct master *m, enum script script, const struct master_item *item,
                struct master_call *call, int64_t now_ms)
@@ -113,17 +119,24 @@ static struct rounds rounds;
 static struct quarantine quarantine;
 static int64_t now_ms;
 
-static void begin(int n)
+/* Groups of `size` masters, one behind the other. */
+static void begin_groups(int n, int size)
 {
     memset(masters, 0, sizeof masters);
     rounds_init(&rounds, 100);
     for (int i = 0; i < n; i++) {
+        masters[i].partition = i / size;
         rounds_add_master(&rounds, &masters[i], master_name(&masters[i]));
         masters[i].status.state = MASTER_ACTIVE;
     }
     quarantine_init(&quarantine, &rounds);
     now_ms = 100000;
     rounds_set_wall(&rounds, 5000000, now_ms);
+}
+
+static void begin(int n)
+{
+    begin_groups(n, n);
 }
 
 static void finish(void)
@@ -205,6 +218,24 @@ START_TEST(one_master_never_below_what_it_has_said)
     put_in_quarantine(0, 0);
     pass(500);
     ck_assert_int_ge(masters[0].base, high);
+    finish();
+}
+END_TEST
+
+/* What other groups have given is of other names. */
+START_TEST(a_master_goes_by_its_own_group)
+{
+    begin_groups(4, 1);
+    says(0, clock_floor() * 10, 200000);
+    says(2, clock_floor() * 10, 200000);
+    put_in_quarantine(1, 1000);
+    put_in_quarantine(3, 9000); /* is not waited for */
+    pass(900);
+    ck_assert_int_eq(masters[1].activated, 0);
+    pass(200);
+    ck_assert_int_gt(masters[1].activated, 0);
+    ck_assert_int_lt(masters[1].base, clock_floor() * 10);
+    ck_assert_int_eq(masters[0].asked + masters[2].asked + masters[3].asked, 0);
     finish();
 }
 END_TEST
@@ -451,9 +482,9 @@ END_TEST
 enum { MEMORY_MS = 1000 + 5 + 1000 };
 
 /* With a list of brokers; this one has had its place at all masters since so long. */
-static void begin_roll(int n, int64_t since_ms)
+static void begin_roll_groups(int n, int size, int64_t since_ms)
 {
-    begin(n);
+    begin_groups(n, size);
     rollcall_begin(&quarantine.roll, 1000, 5000);
     for (int i = 0; i < n; i++) {
         struct master_status *s = &masters[i].status;
@@ -467,6 +498,11 @@ static void begin_roll(int n, int64_t since_ms)
                                           .asked_ms = now_ms,
                                           .left_ms = -1};
     }
+}
+
+static void begin_roll(int n, int64_t since_ms)
+{
+    begin_roll_groups(n, n, since_ms);
 }
 
 /* It has begun another life, in which it has told that the place is still ours. */
@@ -531,6 +567,37 @@ START_TEST(signs_not_as_a_stranger)
     lose(0);
     masters[0].place.whole_ms = INT64_MAX;
     ck_assert(!signs(0, 5000));
+    finish();
+}
+END_TEST
+
+/* What other groups know is of other names, and they are not asked. */
+START_TEST(signs_by_its_own_group)
+{
+    begin_roll_groups(2, 1, MEMORY_MS);
+    masters[1].place.asked_ms -= 1000;
+    lose(0);
+    ck_assert(signs(0, 100));
+    ck_assert_int_eq(masters[1].rolls, 0);
+    finish();
+    begin_roll_groups(2, 1, MEMORY_MS);
+    masters[0].place.since_ms += 1000;
+    lose(0);
+    ck_assert(!signs(0, 900));
+    ck_assert(signs(0, 500));
+    finish();
+}
+END_TEST
+
+/* A restart of any of them is one that it could not sign for. */
+START_TEST(remembers_what_the_worst_group_does)
+{
+    begin_roll_groups(2, 1, MEMORY_MS);
+    ck_assert_int_eq(rollcall_memory_left_ms(&quarantine.roll, now_ms), 0);
+    masters[1].place.since_ms = now_ms - MEMORY_MS + 300;
+    ck_assert_int_eq(rollcall_memory_left_ms(&quarantine.roll, now_ms), 300);
+    masters[0].place.whole_ms = INT64_MAX;
+    ck_assert_int_eq(rollcall_memory_left_ms(&quarantine.roll, now_ms), quarantine.roll.memory_ms);
     finish();
 }
 END_TEST
@@ -609,6 +676,7 @@ static Suite *quarantine_suite(void)
     tcase_add_test(c, nothing_to_do);
     tcase_add_test(c, one_master_goes_by_the_clock);
     tcase_add_test(c, one_master_never_below_what_it_has_said);
+    tcase_add_test(c, a_master_goes_by_its_own_group);
     tcase_add_test(c, what_this_broker_has_seen_counts);
     tcase_add_test(c, others_are_asked_after_the_end);
     tcase_add_test(c, three_of_five_are_enough);
@@ -626,6 +694,8 @@ static Suite *quarantine_suite(void)
     tcase_add_loop_test(c, signs_after_a_clean_leave, 0, 1);
     tcase_add_loop_test(c, signs_after_a_clean_leave, 900, 901);
     tcase_add_test(c, signs_not_as_a_stranger);
+    tcase_add_test(c, signs_by_its_own_group);
+    tcase_add_test(c, remembers_what_the_worst_group_does);
     tcase_add_test(c, signs_not_without_its_name);
     tcase_add_test(c, signs_when_the_others_have_said_so);
     tcase_add_test(c, signs_when_nobody_may_know_better);

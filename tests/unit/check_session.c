@@ -40,7 +40,7 @@ static void on_close(struct session *session, const char *reason)
 
 static void on_written(struct request *r)
 {
-    ck_assert(r->done);
+    ck_assert(r->done || r->async); /* or cancelled */
     ck_assert_ptr_eq(r->session, &s);
     n_written++;
 }
@@ -76,7 +76,27 @@ static void question_free(struct request *r)
     free(r);
 }
 
-static const struct request_type question_type = {question_write, question_abandon, question_free};
+/* "<tag> <number> <time>", or "<tag> cancelled" */
+static void question_push(struct session *session, const struct async *a, struct request *r,
+                          struct resp_writer *w, int64_t now_ms)
+{
+    char text[128];
+    size_t len;
+    const char *tag = session_tag(a, &len);
+
+    ck_assert_ptr_eq(session, &s);
+    if (r)
+        snprintf(text, sizeof text, "%.*s %d %d", (int)len, tag, ((struct question *)r)->number,
+                 (int)now_ms);
+    else
+        snprintf(text, sizeof text, "%.*s cancelled", (int)len, tag);
+    resp_simple(w, text);
+}
+
+static const struct request_type question_type = {.write = question_write,
+                                                  .abandon = question_abandon,
+                                                  .free = question_free,
+                                                  .push = question_push};
 
 static struct request *ask(int number)
 {
@@ -256,7 +276,8 @@ static void chatty_write(struct request *r, struct resp_writer *w, int64_t now_m
 
 START_TEST(messages_do_not_interrupt_a_reply)
 {
-    static const struct request_type chatty = {chatty_write, question_abandon, question_free};
+    static const struct request_type chatty = {
+        .write = chatty_write, .abandon = question_abandon, .free = question_free};
     struct request *a = ask(1), *b = ask(2);
 
     a->type = &chatty;
@@ -282,6 +303,160 @@ START_TEST(resp3_is_written_as_such)
     resp_null(&w);
     session_reply_end(&s);
     expect(">0\r\n_\r\n");
+}
+END_TEST
+
+/* ---- requests with a tag ---- */
+
+static struct request *new_question(int number)
+{
+    struct question *q = util_alloc(sizeof *q);
+
+    q->request.type = &question_type;
+    q->number = number;
+    return &q->request;
+}
+
+/* As command.c does. */
+static struct request *ask_async(int number, const char *tag)
+{
+    struct request *r = new_question(number);
+    struct resp_writer w;
+
+    session_ask_async(&s, r, tag, strlen(tag));
+    w = session_reply(&s);
+    resp_simple(&w, "QUEUED");
+    session_queued(&s, r);
+    session_reply_end(&s);
+    return r;
+}
+
+START_TEST(an_end_is_told_outside_of_the_order)
+{
+    struct request *a = ask_async(1, "a"), *b = ask_async(2, "b");
+
+    request_park(a);
+    ck_assert(!session_is_blocked(&s) && !session_holds_back(&s));
+    ck_assert_int_eq(n_blocked, 0);
+    ck_assert_uint_eq(s.n_async, 2);
+    ck_assert_uint_eq(s.n_async_waits, 1);
+    struct request *later = ask(3);
+    request_finish(b);
+    session_flush(&s, 5);
+    expect("+QUEUED\r\n+QUEUED\r\n+b 2 5\r\n");
+    ck_assert(!session_has_tag(&s, "b", 1) && session_has_tag(&s, "a", 1));
+    request_finish(a);
+    request_finish(later);
+    session_flush(&s, 6);
+    expect("+a 1 6\r\n:3006\r\n"); /* in the order in which they ended */
+    ck_assert_uint_eq(s.n_async + s.n_async_waits, 0);
+    ck_assert_int_eq(n_unblocked, 0);
+    ck_assert_int_eq(n_written, 3);
+    ck_assert_int_eq(n_freed, 3);
+}
+END_TEST
+
+START_TEST(an_end_waits_for_its_queued)
+{
+    struct request *first = ask(1), *a = ask_async(2, "a"), *second = ask(3),
+                   *b = ask_async(4, "b");
+
+    request_finish(b);
+    request_finish(a);
+    session_flush(&s, 5);
+    expect("");
+    request_finish(first);
+    session_flush(&s, 6);
+    expect(":1006\r\n+QUEUED\r\n+a 2 6\r\n");
+    request_finish(second);
+    session_flush(&s, 7);
+    expect(":3007\r\n+QUEUED\r\n+b 4 7\r\n");
+}
+END_TEST
+
+/* While the command runs that asks, its reply is not written yet. */
+START_TEST(an_end_before_queued_is_kept)
+{
+    struct request *a = new_question(1);
+    struct resp_writer w;
+
+    session_ask_async(&s, a, "a", 1);
+    request_finish(a);
+    session_flush(&s, 5);
+    expect("");
+    w = session_reply(&s);
+    resp_simple(&w, "QUEUED");
+    session_queued(&s, a);
+    session_reply_end(&s);
+    ck_assert(s.ready);
+    session_flush(&s, 6);
+    expect("+QUEUED\r\n+a 1 6\r\n");
+}
+END_TEST
+
+START_TEST(cancelled_requests_are_nobodys)
+{
+    struct request *a = ask_async(1, "a"), *b = ask_async(2, "b");
+
+    request_park(a);
+    request_finish(b);
+    ck_assert_ptr_null(session_cancel(&s, "b", 1));
+    ck_assert_ptr_null(session_cancel(&s, "c", 1));
+    ck_assert_ptr_eq(session_cancel(&s, "a", 1), a);
+    ck_assert_ptr_null(session_cancel(&s, "a", 1));
+    ck_assert(!a->session && !a->async && !a->parked);
+    ck_assert_uint_eq(s.n_async_waits, 0);
+    session_flush(&s, 5);
+    expect("+QUEUED\r\n+QUEUED\r\n+b 2 5\r\n+a cancelled\r\n");
+    ck_assert_int_eq(n_written, 2);
+    request_finish(a); /* its road has ended */
+    ck_assert_int_eq(n_freed, 2);
+    a = ask_async(3, "a");
+    session_cancel_all(&s, 77);
+    ck_assert_int_eq(n_abandoned, 1);
+    ck_assert(!session_has_tag(&s, "a", 1));
+    request_finish(a);
+    session_flush(&s, 6);
+    expect("+QUEUED\r\n");
+}
+END_TEST
+
+START_TEST(end_abandons_those_with_a_tag)
+{
+    struct request *a = ask_async(1, "a"), *b = ask_async(2, "b");
+
+    request_park(a);
+    request_finish(b);
+    session_fini(&s, 77);
+    ck_assert_int_eq(n_abandoned, 1); /* nobody is told of the other one */
+    ck_assert_int_eq(n_freed, 1);
+    request_finish(a);
+    ck_assert_int_eq(n_freed, 2);
+    session_init(&s, 1, &events, &out, 5);
+    buf_consume(&out, buf_len(&out));
+}
+END_TEST
+
+START_TEST(those_that_wait_are_shown_in_order)
+{
+    struct request *a = ask_async(1, "a"), *b = ask_async(2, "b"), *c = ask_async(3, "c"),
+                   *plain = ask(4);
+
+    ck_assert_ptr_null(session_waiting(&s, NULL));
+    request_park(c);
+    request_park(a);
+    ck_assert_ptr_eq(session_waiting(&s, NULL), a);
+    request_park(plain);
+    ck_assert_ptr_eq(session_waiting(&s, NULL), plain);
+    ck_assert_ptr_eq(session_waiting(&s, plain), a);
+    ck_assert_ptr_eq(session_waiting(&s, a), c);
+    ck_assert_ptr_null(session_waiting(&s, c));
+    request_finish(a);
+    request_finish(b);
+    request_finish(c);
+    request_finish(plain);
+    session_flush(&s, 1);
+    buf_consume(&out, buf_len(&out));
 }
 END_TEST
 
@@ -340,6 +515,12 @@ int main(void)
     tcase_add_test(tc, messages_follow_finished_replies);
     tcase_add_test(tc, messages_do_not_interrupt_a_reply);
     tcase_add_test(tc, resp3_is_written_as_such);
+    tcase_add_test(tc, an_end_is_told_outside_of_the_order);
+    tcase_add_test(tc, an_end_waits_for_its_queued);
+    tcase_add_test(tc, an_end_before_queued_is_kept);
+    tcase_add_test(tc, cancelled_requests_are_nobodys);
+    tcase_add_test(tc, end_abandons_those_with_a_tag);
+    tcase_add_test(tc, those_that_wait_are_shown_in_order);
     tcase_add_test(tc, random_order);
     suite_add_tcase(suite, tc);
     return suite_run(suite);

@@ -2,6 +2,7 @@
  * metrics by a strict reader of the Prometheus text format, and that each counter and each gauge of
  * the lists comes out in both. */
 #include "stats/gauges.h"
+#include "stats/recent.h"
 #include "stats/stats.h"
 
 #include <limits.h>
@@ -22,6 +23,7 @@ static struct stats_command *command_row(size_t i)
 static struct hist request_us;
 static const struct stats_master masters[] = {
     {.name = "a",
+     .version = "8.0.2",
      .state = "active",
      .up = true,
      .requests_ok = 7,
@@ -56,6 +58,11 @@ static void setup(void)
                                    .quorum_required = 2,
                                    .masters_len = 2};
     memcpy(gauges.masters, masters, sizeof masters);
+    gauges.peers[0] = (struct stats_peer){
+        .address = "east.example:5625", .state = "ready", .up = true, .heard_ms = 40};
+    gauges.peers[1] =
+        (struct stats_peer){.address = "w\"\n,:5625", .state = "silent", .heard_ms = -1};
+    gauges.peers_len = 2;
 }
 
 static void teardown(void)
@@ -146,6 +153,57 @@ START_TEST(hist_edges)
 END_TEST
 
 /* The le bounds are exact: one microsecond more is in the next. */
+/* A histogram less what it was once is that of what came since. */
+START_TEST(hist_of_what_came_since)
+{
+    struct hist hist = {0}, then;
+
+    for (int i = 0; i < 1000; i++)
+        hist_add(&hist, 1000000);
+    then = hist;
+    hist_subtract(&hist, &then);
+    ck_assert_uint_eq(hist.count, 0);
+    ck_assert_int_eq(hist_quantile(&hist, 1), 0);
+    hist = then;
+    for (int i = 0; i < 100; i++)
+        hist_add(&hist, i < 99 ? 64 : 1024);
+    hist_subtract(&hist, &then);
+    ck_assert_uint_eq(hist.count, 100);
+    ck_assert_uint_eq(hist.sum_us, 99 * 64 + 1024);
+    ck_assert_int_eq(hist_quantile(&hist, 0.5), 64);
+    ck_assert_int_eq(hist_quantile(&hist, 1), 1024);
+}
+END_TEST
+
+static uint64_t recent_count(void)
+{
+    struct hist recent;
+
+    recent_hist(1, &recent); /* wait_us */
+    return recent.count;
+}
+
+/* One is added in each minute: of a long time the last minutes are seen. */
+START_TEST(the_last_minutes)
+{
+    enum { COPIES = RECENT_MINUTES + 1 };
+    const int64_t minute_ms = 60000;
+
+    stats_reset();
+    for (int64_t i = 1; i <= 20; i++) {
+        stats_tick(i * minute_ms);
+        hist_add(&stats.wait_us, 100);
+        ck_assert_uint_eq(recent_count(), (uint64_t)(i < COPIES ? i : COPIES));
+        stats_tick(i * minute_ms + 1000);
+        ck_assert_uint_eq(recent_count(), (uint64_t)(i < COPIES ? i : COPIES));
+    }
+    stats_tick(100 * minute_ms);
+    stats_reset();
+    hist_add(&stats.wait_us, 100);
+    ck_assert_uint_eq(recent_count(), 1);
+}
+END_TEST
+
 START_TEST(hist_in_metrics)
 {
     hist_add(&stats.wait_us, 1);
@@ -211,8 +269,10 @@ START_TEST(info_for_clients)
     ASSERT_LINE(text, "rejected_connections:3");
     ASSERT_LINE(text, "db0:keys=9,expires=9,avg_ttl=0");
     ASSERT_LINE(text, "master0:name=a,state=active,up=1,quarantine_ms=0,inflight=0,restarts=0,"
-                      "data_losses=0,clock_offset_ms=-1500");
+                      "data_losses=0,clock_offset_ms=-1500,since_ms=0,version=8.0.2");
     ck_assert_ptr_nonnull(strstr(text, "master1:name=b\"\\_{} 1,state=quarantined,"));
+    ASSERT_LINE(text, "peer0:address=east.example:5625,state=ready,heard_ms=40,named=0");
+    ASSERT_LINE(text, "peer1:address=w\"__:5625,state=silent,heard_ms=-1,named=0");
     ck_assert_ptr_nonnull(strstr(text, "holdfast_version:"));
     for (const char *at = text; (at = strchr(at, '\n')); at++)
         ck_assert_msg(at > text && at[-1] == '\r', "a line end that is no CR LF");
@@ -552,6 +612,8 @@ int main(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, hist_quantiles);
     tcase_add_test(t, hist_edges);
+    tcase_add_test(t, hist_of_what_came_since);
+    tcase_add_test(t, the_last_minutes);
     tcase_add_test(t, hist_in_metrics);
     tcase_add_test(t, info_for_clients);
     tcase_add_test(t, info_sections);

@@ -2,11 +2,10 @@
 -- is still held under the operation `prev`, which this ends (a hand-over: owner, operation and token change in one step).
 --
 -- KEYS   one lock an item
--- ARGV   deadline call broker lowest highest; then an item: hold wish; then, for a quorum: counters
+-- ARGV   deadline call broker; then an item: hold wish; then: lowest highest; then, for a quorum: counters
 --          deadline  this server's time in ms, after which nothing is created; "" or absent: none
 --          call      number of this call, higher than those of all earlier calls of this broker. The reply repeats it, so
 --                    that no answer is taken for that of another call
---          lowest    floor of the first item's token; `highest`: of the last one's. They ascend from item to item
 --          hold      as it is to be written (hold.lua): with the id of this operation, which nobody uses twice; with the
 --                    lowest token allowed, called floor below; and with a count of 1, whose version is the floor too. So
 --                    of two holds' counts the later one has the later version
@@ -23,6 +22,7 @@
 --            maxhold   ms after which the hold ends, however often it is renewed; 0: never. For a broker that takes it over
 --            mode      "x" the lock as a whole; "s" as a reader; "<n>:<i>" permit i (from 0) of n
 --            group     "<id>/<k>": the k items of this group, which stand together, are taken all or none; "-": in none
+--          lowest    floor of the first item's token; `highest`: of the last one's. They ascend from item to item
 --          counters  counter of each item's token, with blanks between; absent: `base` for all (redis/token.h)
 -- Reply  in brief (call.lua), and `above` behind it unless that is 0: each item ACQUIRE_TAKEN above 0. Or {time, call, code,
 --        value, line, ...}; line: how many tickets stand in the line, counted for hand-overs and those with a ticket, else 0.
@@ -40,12 +40,14 @@
 --        hold).
 --
 -- An exclusive hold stands under the key of the lock (hold.lua), a share under a key of its own (shares.lua).
+local HEAD, WIDTH, LEASE_DIGITS, WANTS_TOKEN = 3, 2, 13, true
 --@ call.lua
 --@ vote.lua
 --@ ahead.lua
 --@ codes ACQUIRE_TAKEN
-local HEAD, WIDTH, LEASE_DIGITS = 5, 2, 13
-local LOWEST, HIGHEST, n = ARGV[4], ARGV[5], #KEYS
+local n = #KEYS
+local BEHIND = HEAD + WIDTH * n
+local LOWEST, HIGHEST, names = ARGV[BEHIND + 1], ARGV[BEHIND + 2], ARGV[BEHIND + 3]
 if HIGHEST - MOST_ASKED > 0 then
     return redis.error_reply(AHEAD)
 end
@@ -54,7 +56,7 @@ if master[1] ~= READY and not may_be_rare then -- ready again (call.lua)
 end
 
 --@ mirror mirror.lua
-local TOKEN, names = ' token=(%d+) ', ARGV[HEAD + WIDTH * n + 1]
+local TOKEN = ' token=(%d+) '
 local base, above, base_after, raise, count, counter_of, last_of, counted -- the last: counter, token, counter, token, ...
 --@ acquire_token.lua
 

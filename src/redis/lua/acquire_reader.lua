@@ -5,9 +5,29 @@ function reader.part(w)
     return 'r:' .. w.owner
 end
 
+-- Is the broker of this ticket there? It hears this, and it means nothing to it.
+local function is_there(ticket)
+    return call('PUBLISH', 'holdfast:wake:' .. ticket:match('^[^/]*'), '') > 0
+end
+
+-- Takes the first tickets out of the line whose brokers do not listen any more, as when they are called up (call_up.lua): while
+-- there are readers nobody may be called up for long. Then calls up who has stood behind them.
+local function pass_over_dead(w)
+    local line, passed = w.key .. ':line', false
+    local first = call('LINDEX', line, 0)
+    while first and first ~= w.ticket and not is_there(first) do
+        call('LPOP', line)
+        first, passed = call('LINDEX', line, 0), true
+    end
+    if passed and first then
+        call_up(w.key)
+    end
+    return first
+end
+
 -- Does somebody stand in the line before this one? A broker's ticket may stand there for another one of its waiters.
 local function is_behind_others(w)
-    local first = call('LINDEX', w.key .. ':line', 0)
+    local first = pass_over_dead(w)
     return first and not (first == w.ticket and is_numbered(first))
 end
 

@@ -15,6 +15,8 @@
 --
 -- BRIEF is the reply when all went as nearly always, as one text: the time in s and us, and the number of the call.
 --
+-- WANTS_TOKEN: says whether `base` is asked for, too.
+--
 -- Numbers arrive as texts. Arithmetic makes numbers of them faster than tonumber() does; a comparison of texts is slow in
 -- many locales.
 local READY, RUN_ID, SETTINGS = '@RUN_ID@/@SETTINGS@', '@RUN_ID@', '@SETTINGS@'
@@ -24,7 +26,8 @@ local CALL, LAST = ARGV[2] + 0, 'last:' .. ARGV[3]
 if (ARGV[1] or '') ~= '' and now - ARGV[1] > 0 then
     return redis.error_reply('LATE the request came after its deadline')
 end
-local master = call('HMGET', 'holdfast:master', 'ready', LAST, 'base')
+local master = WANTS_TOKEN and call('HMGET', 'holdfast:master', 'ready', LAST, 'base')
+    or call('HMGET', 'holdfast:master', 'ready', LAST)
 local BRIEF = clock[1] .. ' ' .. clock[2] .. ' ' .. ARGV[2]
 local state, may_be_rare = 'active', false
 if master[1] ~= READY then

@@ -10,6 +10,7 @@
 --          COMMIT_LARGER token    the hold has this larger one: the broker raises its own and commits again
 --          COMMIT_MISSING 0       the hold is not there any more under op
 -- Twice  the same again changes nothing.
+local WANTS_TOKEN = false
 --@ call.lua
 --@ vote.lua
 --@ hold.lua

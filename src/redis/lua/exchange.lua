@@ -7,13 +7,14 @@
 -- it, which no other hold has. The token of a version is only a floor, and two brokers may have asked with the same one.
 --
 -- KEYS   one lock an item
--- ARGV   deadline call broker lowest highest, as acquire.lua; then an item: hold wish; then, for a quorum: counters, one for
---        each item, whether it takes a token or not
+-- ARGV   deadline call broker, as acquire.lua; then an item: hold wish; then, for a quorum, or when an item takes a token:
+--        lowest highest, of those that do; then, for a quorum: counters, one for each item, whether it takes a token or not
 --          hold     "": it is only looked at; "-": it is ended; else what is to stand there
 --          wish     what is expected, and what else there is to say. "free": nothing stands there and nobody has a share;
 --                   "op=<id> ", as a hold begins: a hold of that very operation; "t op=<id> ": its time to live is asked
 --                   for, too. Of a hold that is to be written: its lease in ms: nothing stands there, the token is new;
---                   or "lease=<ms> op=<id> ": over that operation, whose token is kept. Or all of these, as WISH below has
+--                   or "lease=<ms> op=<id> ": over that operation, whose token is kept; lease 0: and its time to live
+--                   (R18: what is known of that is less than there is). Or all of these, as WISH below has
 --                   them (exchange_general.lua):
 --            expect   "free", or an operation
 --            lease    ms; of "heal" and "back", which may come late, the time of this server at which it ends
@@ -42,18 +43,20 @@
 --          EXCHANGE_GONE 0 0 ""            the operation of `hold` has ended
 --          EXCHANGE_ALL_NEEDED 0 left ""   as expected, but another item of the group is not
 -- Twice  the same operation again is answered alike and changes nothing. What was ended is not there any more.
+local HEAD, WIDTH, LEASE_DIGITS, n = 3, 2, 13, #KEYS
+local BEHIND = HEAD + WIDTH * n
+local LOWEST, HIGHEST, names = ARGV[BEHIND + 1], ARGV[BEHIND + 2], ARGV[BEHIND + 3]
+local WANTS_TOKEN = LOWEST
 --@ call.lua
 --@ vote.lua
 --@ ahead.lua
 --@ codes EXCHANGE_DONE
-local HEAD, WIDTH, LEASE_DIGITS = 5, 2, 13
-local LOWEST, HIGHEST, n = ARGV[4], ARGV[5], #KEYS
-if HIGHEST - MOST_ASKED > 0 then
+if HIGHEST and HIGHEST - MOST_ASKED > 0 then
     return redis.error_reply(AHEAD)
 end
 
 --@ mirror mirror.lua
-local TOKEN, names = ' token=(%d+) ', ARGV[HEAD + WIDTH * n + 1]
+local TOKEN = ' token=(%d+) '
 local base, above, base_after, raise, count, counter_of, last_of, counted -- the last: counter, token, counter, token, ...
 
 -- Has one of these operations ended, or has somebody a share of one of these locks? As in acquire.lua.
@@ -87,7 +90,7 @@ for i = 1, n do
         local code, value, text = EXCHANGE_DONE, 0, ''
         if not left then
             --@ exchange_flush.lua
-            if not base then
+            if LOWEST and not base then
                 --@ acquire_token.lua
             end
             if not general then

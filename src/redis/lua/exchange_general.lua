@@ -83,7 +83,11 @@ local function put(x)
     if counter and token + by - last_of[counter] > 0 then
         count(x.i, hold)
     end
-    call('SET', x.key, hold, 'PX', x.lease)
+    if x.lease == '0' then
+        call('SET', x.key, hold, 'KEEPTTL')
+    else
+        call('SET', x.key, hold, 'PX', x.lease)
+    end
     return x.token == 'new' and by or 0
 end
 

@@ -5,13 +5,12 @@ if hold == '-' then
     end
     local held, key = texts[i], KEYS[i]
     if held and find(held, wish, 1, true) == 1 and not (stale and stale[key]) then
-        if n_ended == 0 then
-            changes, ended, lines = true, {}, {}
+        done, n_ended = true, n_ended + 1
+        if n_ended == 1 then -- nearly always the only one: the tables need not grow
+            changes, ended, lines = true, {key}, {key .. ':line'}
+        else
+            ended[n_ended], lines[n_ended] = key, key .. ':line'
         end
-        done = true
-        n_ended = n_ended + 1
-        ended[n_ended] = key
-        lines[n_ended] = key .. ':line'
     end
 elseif hold == '' then
     if wish == 'free' then
@@ -29,7 +28,8 @@ elseif #wish > LEASE_DIGITS then
     --@ exchange_flush.lua
     local held, key = texts[i], KEYS[i]
     if lease and held and find(held, asks, 1, true) == 1 and not (stale and stale[key]) and
-        hold:match(TOKEN) == held:match(TOKEN) and pcall('SET', key, hold, 'PX', lease).ok then
+        hold:match(TOKEN) == held:match(TOKEN) and
+        (lease == '0' and pcall('SET', key, hold, 'KEEPTTL') or pcall('SET', key, hold, 'PX', lease)).ok then
         done, changes, stale = true, true, stale or {}
         stale[key] = true
     end

@@ -8,6 +8,7 @@
 --          PLANT_THERE     planted, or there already
 --          PLANT_REFUSED   somebody has it, or op is gone
 -- Twice  the same op again changes nothing.
+local WANTS_TOKEN = false
 --@ call.lua
 --@ hold.lua
 --@ rare.lua

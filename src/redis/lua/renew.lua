@@ -20,6 +20,7 @@
 --          RENEW_EARLY      likewise, and extended; no vote yet: this server may have voted for somebody else before
 --          RENEW_FORGOTTEN  op was not planted in this life
 -- Twice  the same again changes nothing but the time to live.
+local WANTS_TOKEN = false
 --@ call.lua
 --@ mirror mirror.lua
 --@ codes renew

@@ -15,6 +15,7 @@
 --          REPLANT_REFUSED   op has a tombstone here, or the key is no lock
 --          REPLANT_NONE      nothing is forgotten here: no life has begun, or its quarantine is over
 -- Twice  the same op again writes its count only if that is of a later version, and never shortens its time.
+local WANTS_TOKEN = false
 --@ call.lua
 --@ hold.lua
 --@ rare.lua
@@ -25,6 +26,41 @@
 --@ codes replant
 local HEAD, WIDTH, PLANTED = 3, 9, 'holdfast:planted'
 local may_plant = state ~= 'active' and call('EXISTS', PLANTED) == 1
+local notes -- what is still to be written of PLANTED: field, value, field, value, ...; nil: all is written at once
+
+-- Tells whether nothing is there of any of these locks, and none comes twice: nearly always, as all is forgotten. Then none
+-- is looked for by itself.
+local function are_forgotten()
+    local fields, keys, seen = {}, {}, {}
+    for i = 1, #KEYS do
+        local key, last = KEYS[i], HEAD + WIDTH * i
+        local op, part = ARGV[last - WIDTH + 1], ARGV[last]
+        if op == '-' or seen[key] then
+            return false
+        end
+        seen[key] = true
+        fields[2 * i - 1], fields[2 * i] = key, 'over:' .. hold_key(key, part)
+        keys[4 * i - 3], keys[4 * i - 2], keys[4 * i - 1] = key, key .. ':shares', key .. ':upgrade'
+        keys[4 * i] = gone_key(key, op)
+    end
+    local known = call('HMGET', PLANTED, unpack(fields))
+    for i = 1, #fields do
+        if known[i] then
+            return false
+        end
+    end
+    return call('EXISTS', unpack(keys)) == 0
+end
+
+-- Writes a field of PLANTED.
+local function note(field, value)
+    if notes then
+        notes[#notes + 1] = field
+        notes[#notes + 1] = value
+    else
+        call('HSET', PLANTED, field, value)
+    end
+end
 
 -- Ends all that a former life has left of a lock, before the first hold of it is planted.
 local function clear(key)
@@ -76,8 +112,8 @@ end
 -- Writes the hold h for so many ms.
 local function put(key, part, h, lease)
     local hold = hold_key(key, part)
-    write(hold, h, 'PX', string.format('%.0f', lease))
-    call('HSET', PLANTED, hold, h.op)
+    write(hold, h, 'PX', lease)
+    note(hold, h.op)
     if part ~= '-' then
         enter_share(key, part, h.owner, lease, true)
     end
@@ -116,22 +152,27 @@ local function replant_beside(key, part, h, lease, is_known)
     if held and held.op == h.op and not is_later(h.seq, held.seq) then
         h.count, h.seq = held.count, held.seq
     end
-    return put(key, part, h, math.max(lease, longest))
+    return put(key, part, h, string.format('%.0f', math.max(tonumber(lease), longest)))
 end
 
--- Nearly always nothing is there of the lock.
 local function replant(key, part, h, lease)
-    local known, over = unpack(call('HMGET', PLANTED, key, 'over:' .. hold_key(key, part)))
-    if tonumber(h.token) <= tonumber(over or 0) then
-        return REPLANT_NEWER
-    elseif known or call('EXISTS', key, key .. ':shares', key .. ':upgrade', gone_key(key, h.op)) > 0 then
-        return replant_beside(key, part, h, lease, known)
-    elseif part ~= '-' then
-        call('HSET', PLANTED, key, '')
+    if not notes then
+        local known, over = unpack(call('HMGET', PLANTED, key, 'over:' .. hold_key(key, part)))
+        if tonumber(h.token) <= tonumber(over or 0) then
+            return REPLANT_NEWER
+        elseif known or call('EXISTS', key, key .. ':shares', key .. ':upgrade', gone_key(key, h.op)) > 0 then
+            return replant_beside(key, part, h, lease, known)
+        end
+    end
+    if part ~= '-' then
+        note(key, '')
     end
     return put(key, part, h, lease)
 end
 
+if may_plant and are_forgotten() then
+    notes = {}
+end
 local raised = {} -- highest token planted, by counter
 local reply = {now, CALL}
 for i = 1, #KEYS do
@@ -142,13 +183,16 @@ for i = 1, #KEYS do
     local code = may_plant and REPLANT_REFUSED or REPLANT_NONE
     --@ mirror if not plain[i].foreign then
     if may_plant then
-        code = op == '-' and bury_below(KEYS[i], part, token) or replant(KEYS[i], part, h, tonumber(lease))
+        code = op == '-' and bury_below(KEYS[i], part, token) or replant(KEYS[i], part, h, lease)
     end
     --@ mirror end
     if code == REPLANT_THERE and op ~= '-' then
         raised[counter] = math.max(raised[counter] or 0, tonumber(token))
     end
     reply[i + 2] = code
+end
+if notes and #notes > 0 then
+    call('HSET', PLANTED, unpack(notes))
 end
 for counter, token in pairs(raised) do
     if last_token(counter) < token then

@@ -17,6 +17,7 @@
 --          TAKEOVER_NOT_OWN ms 0 0 0 0 0 0   held by another owner, for so many ms; -2: by nobody
 --          TAKEOVER_GONE 0 0 0 0 0 0 0       op was released or undone before it came, or is older than what holds
 -- Twice  the same op again gets the same token and changes nothing.
+local WANTS_TOKEN = true
 --@ call.lua
 --@ vote.lua
 --@ hold.lua

@@ -10,7 +10,6 @@ const [name, ...ports] = process.argv.slice(2);
     sentinelRootNodes: ports.map((port) => ({ host: '127.0.0.1', port: Number(port) })),
     // no pingInterval: a ping that is sent counts as life
     nodeClientOptions: { socket: { socketTimeout: 1000 } },
-    sentinelClientOptions: { socket: { socketTimeout: 1000 } },
     scanInterval: 500,
   });
   client.on('error', () => {});

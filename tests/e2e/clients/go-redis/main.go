@@ -1,4 +1,5 @@
-// go-redis 9 with its defaults (RESP3, a pool, retries): one session of locking. usage: clients PORT
+// go-redis 9 with its defaults (RESP3, a pool, retries): one session of locking; and find.go.
+// usage: clients PORT; clients find NAME PORT PORT
 package main
 
 import (
@@ -43,6 +44,9 @@ func echo(c *redis.Client) {
 }
 
 func main() {
+	if os.Args[1] == "find" {
+		find(os.Args[2], os.Args[3:])
+	}
 	connect := func() *redis.Client { return redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + os.Args[1]}) }
 	holder, rival := connect(), connect()
 

@@ -13,6 +13,7 @@
  * ONE_NAME (both brokers are processes of the same name, broker 1 the later one, and one signature opens a master)
  * SECOND_FIRST (of two operations broker 1 asks for the first)
  * PROMOTION (one master, two brokers: another server becomes the master, and broker 0 is cut off together with the old one)
+ * CLUSTER (with PROMOTION: the masters of a Redis Cluster elect it)   EPOCHS (what they have voted for is asked for, too)
  * A rule that is taken out: NO_..., see there.
  */
 #ifndef MASTERS
@@ -127,6 +128,13 @@ bit waived;       /* by its owner through another broker, or by an administrator
 byte kept[MASTERS]; /* a key of operation 1 lives as long as the one of operation 0 did: up to that round of it */
 #endif
 
+#ifdef CLUSTER
+bit promoted; /* the quarantine began by a promotion; a restart in it changes nothing of that */
+#define NO_LONGER_PROMOTED promoted = 0
+#else
+#define NO_LONGER_PROMOTED skip
+#endif
+
 #ifdef ONE_NAME
 byte place[MASTERS];    /* who has the place of the name there: broker + 1; 0: nobody */
 byte shut[MASTERS];     /* brokers whose place another one has taken, as bits: all their calls are refused */
@@ -164,8 +172,10 @@ inline granted(o)
     told[o] = 1;
     st[o] = HELD;
     FOR_OPS(assert(!(j != o && IN_THE_WAY(o, j)) || EXCUSED(j))); /* exclusion */
+#ifndef DISORDER                                                    /* to see that more than the order breaks */
     assert(token[o] > hi);                                          /* in the order of the holds */
-    hi = token[o];
+#endif
+    hi = MAX2(hi, token[o]);
     high[BROKER(o)] = MAX2(high[BROKER(o)], token[o]);
     forget_votes(o)
 }
@@ -368,6 +378,8 @@ inline go_on_to_commit(o)
 #endif
 #if defined(NO_COUNT)
 #define COUNTS(m) (!quarantine[m])
+#elif defined(CLUSTER) && !defined(EPOCHS) && !defined(NO_ROLL_CALL_BEFORE_COUNTING)
+#define COUNTS(m) (!quarantine[m] || (!OLD_CLAIMS(m) && !promoted))
 #elif defined(NO_V)
 #define COUNTS(m) true
 #elif defined(PROMPT) /* assumed: all brokers that live have come by then */
@@ -513,7 +525,7 @@ inline plant(o, m)
 #define DISCARD_YES(o, m) CLEAR(yes[m], o); CLEAR(old_yes[m], o)
 #endif
 #define JOINING(b, m)                                                                                               \
-    :: d_step { !HAS(knows[m], b) ->                                                                                \
+    :: d_step { !HAS(knows[m], b) && IS_NAMED_NEW ->                                                                \
         SET(knows[m], b); LEAVE_THE_OLD(b); TAKE_PLACE(b, m);                                                                        \
         FOR_OPS(if :: BROKER(j) == b && HAS(old[m], j) -> DISCARD(j, m) :: else fi;                                 \
                 if :: BROKER(j) == b && HAS(old_yes[m], j) -> DISCARD_YES(j, m) :: else fi) }
@@ -616,7 +628,13 @@ inline new_life(m)
 #define COPY_KEPT(m) skip
 #define KEPT_AGAIN(m) skip
 #endif
-#define RESTART(m) :: d_step { restarts > 0 && st[0] != IDLE -> free(m); cnt[m] = 0; FORGET_TOMB(m); new_life(m) }
+#ifdef NO_PROMOTION_IS_KEPT /* who restarts is a restarted master, whatever it was before */
+#define RESTARTED NO_LONGER_PROMOTED
+#else
+#define RESTARTED skip
+#endif
+#define RESTART(m)                                                                                                  \
+    :: d_step { restarts > 0 && st[0] != IDLE -> free(m); cnt[m] = 0; FORGET_TOMB(m); RESTARTED; new_life(m) }
 #if COPIES > 0
 #define COPYING(m)                                                                                                  \
     :: d_step { copies > 0 && restarts > 0 && key[m] != 0 ->                                                        \
@@ -637,13 +655,42 @@ inline new_life(m)
 bit cut_off; /* it goes on with the old server, which is as it was */
 byte key_there, tok_there, upto_there, cnt_there;
 
+/* The old master of a shard and two more elect the new one. Both of those vote for it; whom they name is another matter: each
+ * names the old one until it hears of the new one, at any later time or never. Who is asked for its word says for itself: so a
+ * broker that hears the old master goes on as long as one of the two names the old one, and one that hears the new master is
+ * served as soon as one of them names that. */
+#ifdef CLUSTER
+byte voted;    /* those of the two who have, in the term that is to come, as bits */
+byte says_new; /* those who name the new one */
+bit s_over;    /* S has passed since the promotion, and broker 0 has not stopped */
+#define ELECTING(e)                                                                                                 \
+    :: d_step { restarts > 0 && st[0] != IDLE && !cut_off && !quarantine[0] && !HAS(voted, e) -> SET(voted, e) }    \
+    :: d_step { promoted && !HAS(says_new, e) -> SET(says_new, e) }
+#define IS_ELECTED (voted == 3)
+#define BEGIN_TERM promoted = 1; says_new = 0; s_over = 0; voted = 0
+#define IS_NAMED_NEW (!promoted || says_new != 0)
+#ifdef EPOCHS /* who has voted for somebody of whom he has not heard yet has no word */
+#define IS_NAMED_OLD false
+#else
+#define IS_NAMED_OLD (says_new != 3)
+#endif
+#define FORGET_S s_over = 0
+#else
+#define ELECTING(e)
+#define IS_ELECTED true
+#define BEGIN_TERM skip
+#define IS_NAMED_NEW true
+#define FORGET_S skip
+#endif
+
 #define PROMOTING                                                                                                   \
-    :: d_step { restarts > 0 && st[0] != IDLE && !cut_off && !quarantine[0] ->                                      \
+    :: d_step { restarts > 0 && st[0] != IDLE && !cut_off && !quarantine[0] && IS_ELECTED ->                        \
         cut_off = 1; key_there = key[0]; tok_there = tok[0]; upto_there = upto[0]; cnt_there = cnt[0];              \
-        new_life(0) }                                                                                               \
-    :: d_step { restarts > 0 && st[0] != IDLE && !cut_off && !quarantine[0] ->                                      \
+        BEGIN_TERM; new_life(0) }                                                                                   \
+    :: d_step { restarts > 0 && st[0] != IDLE && !cut_off && !quarantine[0] && IS_ELECTED ->                        \
         cut_off = 1; key_there = key[0]; tok_there = tok[0]; upto_there = upto[0]; cnt_there = cnt[0];              \
-        free(0); cnt[0] = 0; new_life(0) }                                                                          \
+        free(0); cnt[0] = 0; BEGIN_TERM; new_life(0) }                                                              \
+    ELECTING(0) ELECTING(1)                                                                                         \
     STOPPING
 #ifdef NO_LONGER_QUARANTINE /* it lasts for what was promised before the promotion */
 #define WAIT_FOR_THE_LAST skip
@@ -652,22 +699,30 @@ byte key_there, tok_there, upto_there, cnt_there;
 #define WAIT_FOR_THE_LAST FOR_OPS(out[AT(j, 0)] = sent[j])
 #define IS_STOPPED (!cut_off)
 #endif
-#ifdef NO_STOP /* it goes on although no majority of the Sentinels has named the old server */
+#ifdef CLUSTER
+/* S after the promotion, broker 0 has stopped: unless old master and somebody else still name the old one by then. */
+#define STOPPING                                                                                                    \
+    STOPPING_IN_TIME                                                                                                \
+    :: d_step { cut_off && !s_over && IS_NAMED_OLD -> s_over = 1; WAIT_FOR_THE_LAST }
+#undef IS_STOPPED
+#define IS_STOPPED (!cut_off || s_over)
+#elif defined(NO_STOP) /* it goes on although no majority of the Sentinels has named the old server */
 byte stopped;
 #define STOPPING :: d_step { cut_off && !stopped -> stopped = 1; WAIT_FOR_THE_LAST }
 #undef IS_STOPPED
 #define IS_STOPPED (!cut_off || stopped)
 #else
+#define STOPPING STOPPING_IN_TIME
+#endif
 /* S after the last word of a majority of the Sentinels for the old server. */
-#define STOPPING                                                                                                    \
+#define STOPPING_IN_TIME                                                                                            \
     :: d_step { cut_off ->                                                                                          \
         forget_the_old(); WAIT_FOR_THE_LAST;                                                                        \
         if :: st[0] != ENDED -> forget_votes(0) :: else fi;                                                         \
         if :: st[2] != ENDED -> forget_votes(2) :: else fi }
-#endif
 inline forget_the_old()
 {
-    cut_off = 0; key_there = 0; tok_there = 0; upto_there = 0; cnt_there = 0
+    FORGET_S; cut_off = 0; key_there = 0; tok_there = 0; upto_there = 0; cnt_there = 0
 }
 #define LEAVE_THE_OLD(b)                                                                                            \
     if                                                                                                              \
@@ -691,6 +746,7 @@ inline forget_the_old()
 #else
 #define LEAVE_THE_OLD(b) skip
 #define IS_STOPPED true
+#define IS_NAMED_NEW true
 #endif
 
 /* A quarantine that lasts until every promise is over that was out when it began (safety R5). */
@@ -714,9 +770,16 @@ inline forget_the_old()
 inline open(m, floor)
 {
     cnt[m] = MAX2(cnt[m], floor);
-    quarantine[m] = 0; signatures[m] = 0; base[m] = 0; fresh[m] = 0
+    quarantine[m] = 0; signatures[m] = 0; base[m] = 0; fresh[m] = 0;
+    NO_LONGER_PROMOTED
 }
-#define OPENING(m) :: d_step { quarantine[m] && IS_STOPPED && ALL_OVER(m) && MAY_OPEN(m) -> x = FLOOR(m); open(m, x); x = 0 }
+#if defined(CLUSTER) && !defined(EPOCHS) && !defined(NO_ROLL_CALL_ALONE)
+#define ENDS_BY_TIME (!promoted)
+#else
+#define ENDS_BY_TIME true
+#endif
+#define OPENING(m)                                                                                                  \
+    :: d_step { quarantine[m] && ENDS_BY_TIME && IS_STOPPED && ALL_OVER(m) && MAY_OPEN(m) -> x = FLOOR(m); open(m, x); x = 0 }
 
 /* ---- roll call ---- */
 
@@ -873,6 +936,9 @@ inline nothing_is_left()
     high[0] = 0; high[1] = 0; high[BROKERS - 1] = 0; hi = 0; restarts = 0;
 #ifdef PROMOTION
     forget_the_old();
+#ifdef CLUSTER
+    voted = 0; says_new = 0; promoted = 0;
+#endif
 #endif
 #ifdef ONE_NAME
     FOR_MASTERS(place[i] = 0; shut[i] = 0; had[i] = 0; followed[i] = 0; veto[i] = 0);

@@ -54,6 +54,8 @@ outage-promotion    -DPROMOTION -DRENEWED=7 -DRESTARTS=2                | -DCOPI
 outage-name         -DONE_NAME -DRENEWED=3 -DRESTARTS=2                 | -DRESTARTS=3
 outage-name-three   -DONE_NAME -DMASTERS=3 -DOPS=2 -DRENEWED=0          | -DRENEWED=1
 outage-name-three-second -DONE_NAME -DMASTERS=3 -DOPS=2 -DRENEWED=0 -DSECOND_FIRST | -DRENEWED=1
+outage-cluster      -DPROMOTION -DCLUSTER -DRENEWED=7 -DRESTARTS=2      | -DCOPIES=1
+outage-cluster-terms -DPROMOTION -DCLUSTER -DEPOCHS -DRENEWED=7 -DRESTARTS=2 | -DCOPIES=1
 outage-promotion-no-list -DPROMOTION -DRENEWED=7 -DRESTARTS=2 -DLIST=0  | -DCOPIES=1 -DCRASHES=1
 '
 
@@ -127,6 +129,9 @@ outage-short-memory-of-tokens   -DOPS=2 -DCRASHES=1 -DNO_REGISTRATION           
 outage-promoted-opens-too-soon  -DPROMOTION -DRENEWED=2 -DNO_LONGER_QUARANTINE      | exclusion
 outage-promoted-counts-too-soon -DPROMOTION -DRENEWED=2 -DNO_S_BEFORE_COUNTING      | exclusion
 outage-cut-off-goes-on          -DPROMOTION -DRENEWED=2 -DNO_STOP                   | exclusion
+outage-cluster-opens-by-time    -DPROMOTION -DCLUSTER -DRENEWED=0 -DDISORDER -DNO_ROLL_CALL_ALONE | exclusion
+outage-cluster-counts-by-time   -DPROMOTION -DCLUSTER -DRENEWED=2 -DNO_ROLL_CALL_BEFORE_COUNTING | exclusion
+outage-cluster-restarts-again   -DPROMOTION -DCLUSTER -DRENEWED=2 -DRESTARTS=2 -DNO_PROMOTION_IS_KEPT | exclusion
 outage-name-no-longer-its-own   -DONE_NAME -DRESTARTS=2 -DNO_PLACE_AT_THE_END       | any
 outage-name-no-waiting          -DONE_NAME -DRESTARTS=2 -DNO_WAITING                | exclusion
 outage-name-taken-anew          -DONE_NAME -DRESTARTS=2 -DNO_NEW_MEMORY             | any

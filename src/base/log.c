@@ -109,13 +109,25 @@ static size_t show_character(const char *text, size_t len, char shown[UTF8_SHOWN
     return 1;
 }
 
+/* Takes over what nearly all of a line is made of, as it is, until there is something else or
+ * hardly any room. Returns how much that was. */
+static size_t append_plain(struct line *line, const char *text)
+{
+    char *at = line->text + line->len, *p = at, *end = line->text + LOG_LINE_MAX - UTF8_SHOWN_MAX;
+
+    while (p < end && *text >= ' ' && *text <= '~')
+        *p++ = *text++;
+    line->len += (size_t)(p - at);
+    return (size_t)(p - at);
+}
+
 static void append_text(struct line *line, const char *text)
 {
     const char *end = text + strlen(text);
     char shown[UTF8_SHOWN_MAX];
     size_t n;
 
-    while (text < end && !line->cut) {
+    while ((text += append_plain(line, text)) < end && !line->cut) {
         text += show_character(text, (size_t)(end - text), shown, &n);
         line->cut = line->len + n > LOG_LINE_MAX - 3;
         if (line->cut)

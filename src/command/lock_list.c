@@ -269,7 +269,8 @@ void cmd_lock_waiting(struct cmd_call *c)
 
 /* ---- CONTENDED ---- */
 
-enum { CONTENDED_LOOK = 20000 /* instructions for each lock that is shown */ };
+/* Instructions for each lock that is shown, and of a step of the look. */
+enum { CONTENDED_LOOK = 20000, CONTENDED_STEP = 50 };
 
 static void write_groups(struct resp_writer *w, const struct view_group *groups, int n)
 {
@@ -309,8 +310,8 @@ void cmd_lock_contended(struct cmd_call *c)
         cmd_reply_error(c, "ERR syntax error: CONTENDED [COUNT 1..%d]", VIEW_CONTENDED_MAX);
         return;
     }
-    int n = view_contended(cmd_hooks()->broker, c->now_ms, seen, (int)max);
-    cmd_charge((int64_t)n * CONTENDED_LOOK);
+    int steps, n = view_contended(cmd_hooks()->broker, c->now_ms, seen, (int)max, &steps);
+    cmd_charge((int64_t)n * CONTENDED_LOOK + (int64_t)steps * CONTENDED_STEP);
     struct resp_writer *w = cmd_reply(c);
     resp_array(w, (size_t)n);
     for (int i = 0; i < n; i++)

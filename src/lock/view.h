@@ -71,15 +71,17 @@ struct view_lock {
     int64_t held_ms, left_ms; /* of the one that has had it longest */
     uint32_t n_waiters;
     int64_t waited_ms; /* of the first in the queue */
-    /* The largest groups first; smaller ones, and those behind the first thousand, are left out. */
+    /* The largest groups first; smaller ones are left out, and who comes behind many others. */
     struct view_group holders[VIEW_GROUPS], waiters[VIEW_GROUPS];
     int n_holder_groups, n_waiter_groups;
 };
 /* False: no client of this broker holds it or waits for it. */
 bool view_lock(struct broker *, const char *name, size_t len, int64_t now_ms, struct view_lock *);
 /* Writes the locks for which most requests wait, at most max (VIEW_CONTENDED_MAX); returns how
- * many. Of very many such locks it looks at those alone that came to be waited for last. */
-int view_contended(const struct broker *, int64_t now_ms, struct view_lock *out, int max);
+ * many, and in *steps how much was looked at for it. Of very many such locks it looks at those
+ * alone that came to be waited for last. */
+int view_contended(const struct broker *, int64_t now_ms, struct view_lock *out, int max,
+                   int *steps);
 
 /* ---- holds of a connection ---- */
 struct view_hold {

@@ -12,14 +12,15 @@
 #include "lock/lock_share.h"
 #include "lock/queue.h"
 
-enum { GROUPED = 1000, GROUPS_SEEN = 16, QUEUES_LOOKED_AT = 20000 };
+/* Comparisons, of a queue or a client with another. */
+enum { GROUPS_SEEN = 16, OF_ONE_LOCK = 4000, OF_ALL_LOCKS = 40000, OF_QUEUES = 100000 };
 
 /* ---- groups ---- */
 
 struct grouping {
     struct view_group seen[GROUPS_SEEN]; /* who comes when all are taken is in none */
     int n;
-    int looked_at;
+    int left; /* comparisons */
 };
 
 static const char *called(const struct session *s)
@@ -44,7 +45,8 @@ static bool group(struct grouping *g, const struct session *s, uint8_t kind)
         g->seen[g->n++] = (struct view_group){.client = client, .kind = kind};
     if (i < g->n)
         g->seen[i].n++;
-    return ++g->looked_at < GROUPED;
+    g->left -= i + 1;
+    return g->left > 0;
 }
 
 /* Writes the largest; returns how many. */
@@ -65,9 +67,10 @@ static int largest(struct grouping *g, struct view_group out[VIEW_GROUPS])
 
 /* ---- one lock ---- */
 
-static void see_holders(const struct lock *l, int64_t now_ms, struct view_lock *out)
+/* Each returns how many of its comparisons are left. */
+static int see_holders(const struct lock *l, int64_t now_ms, int most, struct view_lock *out)
 {
-    struct grouping g = {.n = 0};
+    struct grouping g = {.n = 0, .left = most};
     const struct hold *h, *oldest = NULL;
 
     LIST_FOREACH(h, &l->holds, of_lock) {
@@ -79,16 +82,17 @@ static void see_holders(const struct lock *l, int64_t now_ms, struct view_lock *
     out->n_holders = share_count(l) + (lock_exclusive(l) != NULL);
     out->n_holder_groups = largest(&g, out->holders);
     if (!oldest)
-        return;
+        return g.left;
     out->kind = oldest->part.kind;
     out->limit = oldest->part.limit;
     out->held_ms = now_ms - oldest->since_ms;
     out->left_ms = oldest->deadline_ms > now_ms ? oldest->deadline_ms - now_ms : 0;
+    return g.left;
 }
 
-static void see_waiters(const struct lock_queue *q, int64_t now_ms, struct view_lock *out)
+static int see_waiters(const struct lock_queue *q, int64_t now_ms, int most, struct view_lock *out)
 {
-    struct grouping g = {.n = 0};
+    struct grouping g = {.n = 0, .left = most};
     const struct lock_request *r = TAILQ_FIRST(&q->waiters);
 
     out->n_waiters = q->n_waiters;
@@ -96,14 +100,18 @@ static void see_waiters(const struct lock_queue *q, int64_t now_ms, struct view_
     while (r && group(&g, r->base.session, r->want.kind))
         r = TAILQ_NEXT(r, queued);
     out->n_waiter_groups = largest(&g, out->waiters);
+    return g.left;
 }
 
-static void see(const struct lock *l, int64_t now_ms, struct view_lock *out)
+/* At most so many comparisons; returns how many there were. */
+static int see(const struct lock *l, int64_t now_ms, int most, struct view_lock *out)
 {
+    int half = most / 2;
+
     *out = (struct view_lock){.name = l->name, .name_len = l->name_len};
-    see_holders(l, now_ms, out);
-    if (l->queue)
-        see_waiters(l->queue, now_ms, out);
+    int left = see_holders(l, now_ms, half, out);
+    left += l->queue ? see_waiters(l->queue, now_ms, half, out) : half;
+    return 2 * half - left;
 }
 
 bool view_lock(struct broker *b, const char *name, size_t len, int64_t now_ms,
@@ -113,7 +121,7 @@ bool view_lock(struct broker *b, const char *name, size_t len, int64_t now_ms,
 
     if (!l || (LIST_EMPTY(&l->holds) && !l->queue))
         return false;
-    see(l, now_ms, out);
+    see(l, now_ms, OF_ONE_LOCK, out);
     return true;
 }
 
@@ -127,32 +135,35 @@ static bool is_before(const struct lock_queue *a, const struct lock_queue *b)
     return TAILQ_FIRST(&a->waiters)->base.arrived_us < TAILQ_FIRST(&b->waiters)->base.arrived_us;
 }
 
-/* Adds a queue in its place; the last one may fall out. Returns how many there are now. */
-static int insert(const struct lock_queue **v, int n, int max, const struct lock_queue *q)
+/* Adds a queue in its place; the last one may fall out. Returns how many others were looked at. */
+static int insert(const struct lock_queue **v, int *n, int max, const struct lock_queue *q)
 {
-    int i = n;
+    int i;
 
-    if (n > 0 && n == max && q->n_waiters <= v[n - 1]->n_waiters) /* whose age is not looked at */
-        return n;
-    n = n < max ? n + 1 : max;
-    for (i = n - 1; i > 0 && v[i - 1] && is_before(q, v[i - 1]); i--)
+    if (*n > 0 && *n == max && q->n_waiters <= v[*n - 1]->n_waiters)
+        return 1; /* its age is not looked at */
+    if (*n < max)
+        (*n)++;
+    for (i = *n - 1; i > 0 && v[i - 1] && is_before(q, v[i - 1]); i--)
         v[i] = v[i - 1];
     v[i] = q;
-    return n;
+    return *n - i;
 }
 
-int view_contended(const struct broker *b, int64_t now_ms, struct view_lock *out, int max)
+int view_contended(const struct broker *b, int64_t now_ms, struct view_lock *out, int max,
+                   int *steps)
 {
     const struct lock_queue *v[VIEW_CONTENDED_MAX] = {NULL}, *q;
     int n = 0, looked_at = 0;
 
     LIST_FOREACH(q, &b->waited, waited) {
         if (!TAILQ_EMPTY(&q->waiters))
-            n = insert(v, n, max < VIEW_CONTENDED_MAX ? max : VIEW_CONTENDED_MAX, q);
-        if (++looked_at == QUEUES_LOOKED_AT)
+            looked_at += insert(v, &n, max < VIEW_CONTENDED_MAX ? max : VIEW_CONTENDED_MAX, q);
+        if (looked_at >= OF_QUEUES)
             break;
     }
     for (int i = 0; i < n; i++)
-        see(TAILQ_FIRST(&v[i]->waiters)->lock, now_ms, &out[i]);
+        looked_at += see(TAILQ_FIRST(&v[i]->waiters)->lock, now_ms, OF_ALL_LOCKS / n, &out[i]);
+    *steps = looked_at;
     return n;
 }

@@ -158,6 +158,7 @@ void server_fill_page(void *arg, struct http_view *view)
     struct server *s = arg;
     int64_t now_ms = clock_ms();
     struct looking l = {.view = view, .now_ms = now_ms};
+    int steps;
 
     server_update_ready(s, now_ms);
     server_update_status(s, now_ms);
@@ -168,7 +169,8 @@ void server_fill_page(void *arg, struct http_view *view)
     view->notice = notice_of(s);
     view->now_ms = now_ms;
     view->n_jeopardy = view_levels(&s->broker).n_jeopardy;
-    view->n_contended = (size_t)view_contended(&s->broker, now_ms, view->contended, HTTP_ROWS);
+    view->n_contended =
+        (size_t)view_contended(&s->broker, now_ms, view->contended, HTTP_ROWS, &steps);
     client_each(s->clients, show_client, &l);
     show_all_drop_in(s, &l);
 }

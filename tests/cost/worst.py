@@ -41,6 +41,8 @@ SENDERS, PIPELINE = 3, 34   # connections that ask, and how often; a turn runs 3
 FEW = 4                     # of what takes a turn by itself
 ENDLESS = ("QUIT", "MONITOR", "SUBSCRIBE", "PSUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE")   # replies are not one by one
 READERS = 10000             # of one lock
+CONTENDED = 100             # locks for which many wait,
+GROUPS, OF_A_GROUP = 25, 10 # so many clients, and so many requests of each; as many have it
 EACH = 10                   # requests of each connection, when all send some at once
 OWNER = "o" * 240
 LONG = "n" * 480
@@ -69,6 +71,7 @@ ROWS = {
     "command|getkeys": [["COMMAND", "GETKEYS", "MLOCK", "100"] + MANY[:100]],
     "command|help": [["COMMAND", "HELP"]], "command|info": [["COMMAND", "INFO"] + ["client"] * 120],
     "command|list": [["COMMAND", "LIST", "FILTERBY", "PATTERN", COSTLY[0]], ["COMMAND", "LIST"]],
+    "contended": [["CONTENDED", "COUNT", "100"]],   # and "contended locks" below, when somebody waits
     "config|get": [["CONFIG", "GET"] + ["*" + "?" * 20 + "*" * 400 + str(i) for i in range(120)], ["CONFIG", "GET"] + ["*"] * 120],
     "config|help": [["CONFIG", "HELP"]], "config|resetstat": [["CONFIG", "RESETSTAT"]],
     "config|set": [["CONFIG", "SET"] + ["pause_limit", "10s"] * 16],
@@ -374,6 +377,32 @@ def look_at_readers(state):
     ask(state.broker, [["HOLDS", "looked-at", "OWNER", OWNER]])
 
 
+def contended_locks(state):
+    """As many locks as one look shows, each with many readers and many who wait, of clients with long names: each is of a
+    group of its own."""
+    state.broker.count("off")
+    clients = [state.broker.connect(resp3=True) for _ in range(GROUPS)]
+    for i, client in enumerate(clients):
+        assert client.cmd("CLIENT", "SETNAME", "c" * 125 + "%03d" % i) == "OK"
+        for n in range(CONTENDED):
+            lock, owners = "%s-contended-%d" % (LONG, n), ["o%d" % owner for owner in range(OF_A_GROUP)]
+            readers = client.pipeline(*(["LOCK", lock, "SHARED", "OWNER", owner] for owner in owners))
+            assert all(isinstance(reply, list) for reply in readers), readers[0]
+    for client in clients:
+        for n in range(CONTENDED):
+            lock, owners = "%s-contended-%d" % (LONG, n), ["w%d" % owner for owner in range(OF_A_GROUP)]
+            waiters = client.pipeline(*(["LOCK", lock, "WAIT", 0, "OWNER", owner, "ASYNC", "%d-%s" % (n, owner)]
+                                        for owner in owners))
+            assert waiters == ["QUEUED"] * OF_A_GROUP, waiters
+    state.broker.count("on")
+    for count in "10", "100":
+        ask(state.broker, [["CONTENDED", "COUNT", count]])
+    pages(state)
+    for client in clients:
+        client.close()
+    settle(state.broker)
+
+
 def force_readers(state):
     readers_of_one_lock(state, "forced")
     with state.broker.connect() as client:
@@ -407,7 +436,7 @@ def kill_all(state):
 
 # In this order: the last ones take the state apart.
 FLOWS = {"requests at once": requests_at_once, "watches at once": watches_at_once, "bytes at once": bytes_at_once, "message to many": message_to_many,
-         "readers looked at": look_at_readers, "readers forced": force_readers, "pages": pages,
+         "readers looked at": look_at_readers, "contended locks": contended_locks, "readers forced": force_readers, "pages": pages,
          "reload": reload, "readers let in": readers_let_in, "pause and resume": pause_and_resume, "waiters leave": leaving_waiters,
          "holder leaves": leaving_holder, "holder resets": resetting_holder, "kill all": kill_all}
 
@@ -444,8 +473,6 @@ def main():
             with broker.connect() as client:
                 rows = rows_of(client)
             missing = [name for name in rows if name not in ROWS and name not in CONTAINERS]
-            for name in missing:
-                print("%s: there is no worst request for it in tests/cost/worst.py" % name)
             broker.count("on")
             for name in rows:
                 if name in ROWS and (not wanted or name in wanted):
@@ -463,6 +490,8 @@ def main():
         shutil.rmtree(directory, ignore_errors=True)
     if failed:
         print("over the budget of %d: %s" % (BUDGET, ", ".join(failed)))
+    for name in missing:
+        print("%s: there is no worst request for it in tests/cost/worst.py" % name)
     return 1 if failed or missing else 0
 
 

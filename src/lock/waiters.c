@@ -367,11 +367,14 @@ void waiters_wait(struct broker *b, struct lock *l, struct lock_request *r, bool
     if (r->wait_until_ms && lock_first_hold(l) && is_deadlock(b, l, r))
         return;
     struct lock_queue *q = queue_get(l);
+    struct lock_part in_use;
     get_in_line(b, l, r, at_head);
     waiters_park(b, q, r);
     if (waiters_doubts(b, l, r, now_ms))
         waiters_check(b, l, r, now_ms);
-    if (waiters_first(q) == r && !lock_first_hold(l) && q->n_claims == 0)
+    /* also beside readers, where it may ask to be lined up: a run of the queue would ask at once */
+    if (waiters_first(q) == r && q->n_claims == 0 &&
+        waiters_holds_admit(l, r, &in_use) == WAITERS_MAY_ASK)
         waiters_retry_later(b, q, retry_ms, now_ms);
 }
 

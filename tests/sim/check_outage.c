@@ -403,6 +403,28 @@ START_TEST(who_waits_for_several_is_told_why)
 }
 END_TEST
 
+/* What it asks for is to be lined up behind the reader: no run of the queue may ask for that again
+ * at once. */
+START_TEST(who_waits_for_several_beside_a_reader_asks_now_and_then)
+{
+    story_begin(1, 1, "xy");
+    world_say(0, "LOCK n SHARED");
+    world_run_ms(10);
+    (void)story_granted(0);
+    world_say(1, "LOCK m");
+    world_run_ms(10);
+    (void)story_granted(1);
+    restart_all_empty();
+    int64_t asks = world_asks(0);
+    world_say(1, "MLOCK 2 n m WAIT 1000");
+    world_run_ms(900);
+    ck_assert_int_lt(world_asks(0) - asks, 40);
+    world_run_ms(150);
+    story_answers(1, "-NOQUORUM");
+    world_end();
+}
+END_TEST
+
 static Suite *outage_suite(void)
 {
     Suite *s = suite_create("outage");
@@ -429,6 +451,7 @@ static Suite *outage_suite(void)
     tcase_add_loop_test(c, waits_last_through_an_outage, 1, 2);
     tcase_add_loop_test(c, waits_last_through_an_outage, 3, 4);
     tcase_add_test(c, who_waits_for_several_is_told_why);
+    tcase_add_test(c, who_waits_for_several_beside_a_reader_asks_now_and_then);
     suite_add_tcase(s, c);
     return s;
 }

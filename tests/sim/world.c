@@ -26,7 +26,7 @@
 #include "stats/stats.h"
 #include "wheel_check.h"
 
-enum { TURN_DELAY_US = 150, PAUSE_LIMIT_MS = 200 };
+enum { TURN_DELAY_US = 150, PAUSE_LIMIT_MS = 200, ASKS_A_SECOND = 5000 };
 static const int64_t wall_epoch_ms = INT64_C(1700000000000);
 
 struct world world;
@@ -523,10 +523,23 @@ static void look_at_quarantine(struct world_broker *wb, int64_t now_ms)
     quarantine_turn(&wb->quarantine, now_ms);
 }
 
+/* Whoever is refused waits before he asks again: a broker that asks for the same thing without a
+ * pause is found here, however soon the answers come. */
+static void check_pace(struct world_broker *wb, int64_t now_ms)
+{
+    int64_t n_asks = wb->b.rounds.n_asks;
+    if (now_ms - wb->pace_ms >= 1000) {
+        wb->pace_ms = now_ms;
+        wb->pace_asks = n_asks;
+    } else if (n_asks - wb->pace_asks > ASKS_A_SECOND) {
+        history_fail("a broker asks without a pause");
+    }
+}
+
 static void turn(void *arg)
 {
     struct world_broker *wb = arg;
-    int64_t now_ms = world_local_ms(wb), asked = wb->b.rounds.n_asks;
+    int64_t now_ms = world_local_ms(wb);
     wb->turn = NULL;
     running = wb;
     for (int i = 0; i < wb->n_masters; i++)
@@ -543,7 +556,7 @@ static void turn(void *arg)
     rounds_set_wall(&wb->b.rounds, wall_epoch_ms + sim_now_us() / 1000 + wb->wall_skew_ms, now_ms);
     broker_turn(&wb->b, now_ms);
     pubsub_turn(now_ms);
-    asked = wb->b.rounds.n_asks;
+    int64_t asked = wb->b.rounds.n_asks;
     for (int i = 0; i < WORLD_APPS; i++) {
         struct world_app *app = &world.apps[i];
         if (!app->connected || app->broker != wb)
@@ -556,6 +569,7 @@ static void turn(void *arg)
     }
     running = NULL;
     history_turned(wb);
+    check_pace(wb, now_ms);
     /* it walks over all of the wheel: too dear for each turn */
     if (world.turns++ % 64 == 0 &&
         (wheel_check(&wb->b.due.first) != 0 || wheel_check(&wb->b.due.usual) != 0))
@@ -585,40 +599,29 @@ static void on_call(void *arg, int i, const char *text, size_t len)
     dropin_called(wb->dropin, text, len);
 }
 
-void world_broker_start(int index)
+/* The settings that all brokers say to the masters: the same for all of them. */
+static const char *shared_settings(const struct world_conf *conf)
 {
-    struct world_broker *wb = &world.brokers[index];
-    const struct world_conf *conf = &world.conf;
-    const struct world_view *view = &conf->views[index];
-    char id[16];
-    assert(!wb->alive);
-    memset(wb, 0, sizeof *wb);
-    wb->index = index;
-    wb->alive = true;
-    wb->local_us = sim_random(1000000) * 1000;
-    wb->wall_skew_ms = sim_between(-conf->wall_skew_ms / 2, conf->wall_skew_ms / 2);
-    wb->n_made = world.n_brokers_made++;
-    snprintf(id, sizeof id, "b%d", wb->n_made);
-    snprintf(wb->name, sizeof wb->name, "b%d", index);
-    if (conf->names[index])
-        snprintf(wb->name, sizeof wb->name, "%s", conf->names[index]);
-    int64_t now_ms = world_local_ms(wb);
-    broker_init(&wb->b, &conf->broker, id, (uint64_t)sim_random(INT64_MAX), now_ms);
-    rounds_set_wall(&wb->b.rounds, wall_epoch_ms + sim_now_us() / 1000 + wb->wall_skew_ms, now_ms);
-    broker_channel(&wb->b, wb->channel, sizeof wb->channel);
-    static char settings[96]; /* the same for all of them */
-    int n_text = snprintf(settings, sizeof settings, "sim drift=%" PRId64 " claim_timeout=%" PRId64,
-                          conf->broker.drift_ppm, conf->broker.claim_timeout_ms);
+    static char text[96];
+    int n = snprintf(text, sizeof text, "sim drift=%" PRId64 " claim_timeout=%" PRId64,
+                     conf->broker.drift_ppm, conf->broker.claim_timeout_ms);
     if (conf->sentinels)
-        snprintf(settings + n_text, sizeof settings - (size_t)n_text, " sentinel_timeout=%" PRId64,
+        snprintf(text + n, sizeof text - (size_t)n, " sentinel_timeout=%" PRId64,
                  conf->sentinels->timeout_ms);
+    return text;
+}
+
+static void add_masters(struct world_broker *wb)
+{
+    const struct world_conf *conf = &world.conf;
+    const struct world_view *view = &conf->views[wb->index];
     struct master_setup setup = {
         .request_timeout_ms = conf->broker.request_timeout_ms,
         .quarantine_ms = conf->quarantine_ms,
         .max_lease_ms = conf->broker.max_lease_ms,
         .drift_ppm = conf->broker.drift_ppm,
         .broker = wb->b.id,
-        .settings = view->settings ? view->settings : settings,
+        .settings = view->settings ? view->settings : shared_settings(conf),
         .broker_name = wb->name,
         .brokers = conf->brokers,
         .on_state = on_state,
@@ -642,6 +645,29 @@ void world_broker_start(int index)
         rounds_add_master(&wb->b.rounds, wb->masters[n], master_name(wb->masters[n]));
         master_start(wb->masters[n]);
     }
+}
+
+void world_broker_start(int index)
+{
+    struct world_broker *wb = &world.brokers[index];
+    const struct world_conf *conf = &world.conf;
+    char id[16];
+    assert(!wb->alive);
+    memset(wb, 0, sizeof *wb);
+    wb->index = index;
+    wb->alive = true;
+    wb->local_us = sim_random(1000000) * 1000;
+    wb->wall_skew_ms = sim_between(-conf->wall_skew_ms / 2, conf->wall_skew_ms / 2);
+    wb->n_made = world.n_brokers_made++;
+    snprintf(id, sizeof id, "b%d", wb->n_made);
+    snprintf(wb->name, sizeof wb->name, "b%d", index);
+    if (conf->names[index])
+        snprintf(wb->name, sizeof wb->name, "%s", conf->names[index]);
+    int64_t now_ms = world_local_ms(wb);
+    broker_init(&wb->b, &conf->broker, id, (uint64_t)sim_random(INT64_MAX), now_ms);
+    rounds_set_wall(&wb->b.rounds, wall_epoch_ms + sim_now_us() / 1000 + wb->wall_skew_ms, now_ms);
+    broker_channel(&wb->b, wb->channel, sizeof wb->channel);
+    add_masters(wb);
     quarantine_init(&wb->quarantine, &wb->b.rounds);
     if (conf->brokers)
         rollcall_begin(&wb->quarantine.roll, conf->broker.max_lease_ms, conf->broker.drift_ppm);

@@ -111,6 +111,9 @@ def holder(value):
     return set(found) <= {"owner", "count", "token", "remaining_ms", "connection", "held_ms", "watched"}
 
 
+GROUPS = list_of(map_with(client=text, kind=word("exclusive", "shared", "limit"), count=integer))
+CONTENDED = map_with(lock=text, waiting=integer, waited_ms=integer, waiters=GROUPS, holding=integer,
+                     held_ms=integer, remaining_ms=integer, holders=GROUPS)
 LOCKINFO = map_with(kind=KIND, limit=one_of(nothing, integer), holding=integer, holders=list_of(holder), waiting=integer,
                     waiters=list_of(map_with(owner=text, connection=integer, waited_ms=integer, kind=KIND, fair=flag)),
                     masters=map_of(text, text))
@@ -375,6 +378,7 @@ TABLE = {
     "locks": Command(3, Maker.locks, row(text, list_of(text)), ()),
     "waiting": Command(0.5, lambda m, c: m.pick([], ["COUNT", "100"]),
                        list_of(map_with(lock=text, connection=integer, client=text, waited_ms=integer))),
+    "contended": Command(1, lambda m, c: m.pick([], ["COUNT", "1"], ["COUNT", "100"]), list_of(CONTENDED)),
     "dbsize": Command(0.5, None, integer),
     "scan": Command(0.5, Maker.scan, row(text, list_of(text))),
     "type": Command(0.5, lambda m, c: [m.rng.choice([m.name(), m.key()])],

@@ -13,19 +13,20 @@
 #include "conf/conf.h"
 #include "lock/broker.h"
 #include "lock/multilock.h"
+#include "session/channel.h"
 #include "session/pubsub.h"
 #include "session/user.h"
 #include "stats/stats.h"
 
-enum { CHANNEL_MAX = sizeof(PUBSUB_ASYNC) - 1 + SESSION_TAG_MAX };
+enum { CHANNEL_MAX = sizeof(CHANNEL_ASYNC) - 1 + SESSION_TAG_MAX };
 
 /* ---- asking ---- */
 
 static size_t make_channel(char out[CHANNEL_MAX], const char *tag, size_t len)
 {
-    const size_t n = sizeof(PUBSUB_ASYNC) - 1;
+    const size_t n = sizeof(CHANNEL_ASYNC) - 1;
 
-    memcpy(out, PUBSUB_ASYNC, n);
+    memcpy(out, CHANNEL_ASYNC, n);
     memcpy(out + n, tag, len);
     return n + len;
 }
@@ -38,7 +39,7 @@ static bool has_listener(struct cmd_call *c, const struct resp_arg *tag)
     char channel[CHANNEL_MAX];
     size_t len = make_channel(channel, tag->ptr, tag->len);
 
-    if (u && !pubsub_permits(u, channel, len)) {
+    if (u && !channel_permits(u, channel, len)) {
         stats.auth_failures_permission++;
         cmd_refused(c->session, CMD_REASON_NAME, channel, len, u->name, strlen(u->name));
         cmd_reply_error(c, "NOPERM user '%s' may not use the channel '%.*s' (users: %s.names)",

@@ -14,7 +14,7 @@
 #include "command/command.h"
 #include "conf/conf.h"
 #include "lock/view.h"
-#include "session/pubsub.h"
+#include "session/channel.h"
 #include "session/user.h"
 #include "stats/stats.h"
 
@@ -174,7 +174,7 @@ static bool gives_all_back(const struct cmd_call *c)
 static bool may_use_channel(const struct user *u, const struct cmd *cmd, const struct resp_arg *c)
 {
     return u->all_names ||
-           (strcmp(cmd->name, "PSUBSCRIBE") != 0 && pubsub_permits(u, c->ptr, c->len));
+           (strcmp(cmd->name, "PSUBSCRIBE") != 0 && channel_permits(u, c->ptr, c->len));
 }
 
 /* Where channels begin in the request: behind the name of the command, or of the sub-command. */

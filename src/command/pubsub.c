@@ -12,6 +12,7 @@
 #include "base/util.h"
 #include "dropin/call.h"
 #include "dropin/messages.h"
+#include "session/channel.h"
 #include "session/pubsub.h"
 
 enum {
@@ -161,7 +162,7 @@ static bool means_messages(int n, const struct resp_arg *names)
 {
     int i = 0;
 
-    while (i < n && pubsub_is_own(names[i].ptr, names[i].len))
+    while (i < n && channel_is_own(names[i].ptr, names[i].len))
         i++;
     return i < n && cmd_dropin_is_on();
 }
@@ -187,7 +188,7 @@ void cmd_pubsub_subscribe(struct cmd_call *c)
 
 void cmd_pubsub_publish(struct cmd_call *c)
 {
-    if (!pubsub_is_own(c->argv[1].ptr, c->argv[1].len)) {
+    if (!channel_is_own(c->argv[1].ptr, c->argv[1].len)) {
         cmd_charge(PUBLISH_INSTRUCTIONS + (int64_t)c->argv[2].len);
         cmd_dropin_command(c);
         return;

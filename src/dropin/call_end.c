@@ -9,7 +9,7 @@
 #include "dropin/call_private.h"
 #include "dropin/messages.h"
 #include "lock/broker_state.h"
-#include "session/pubsub.h"
+#include "session/channel.h"
 #include "session/user.h"
 #include "stats/stats.h"
 
@@ -17,7 +17,7 @@
 static void log_unpublished(const struct dropin_call *c, const struct resp_arg *channel)
 {
     static struct log_limit limit;
-    bool is_own = pubsub_is_own(channel->ptr, channel->len);
+    bool is_own = channel_is_own(channel->ptr, channel->len);
     if (!log_limited(&limit, c->dropin->broker->now_ms))
         return;
     log_warn("drop-in", "a message to '%.*s' was not published: %s%s swallowed=%" PRIu64,
@@ -33,8 +33,8 @@ static int64_t publish_one(const struct dropin_call *c, int i, int64_t now_ms)
     const struct store_reply *p = &c->run.published;
     const struct store_node *message = &p->nodes[i + 1];
     const struct resp_arg channel = {store_text(p, &p->nodes[i]), p->nodes[i].len};
-    if (pubsub_is_own(channel.ptr, channel.len) ||
-        !pubsub_permits(c->user, channel.ptr, channel.len)) {
+    if (channel_is_own(channel.ptr, channel.len) ||
+        !channel_permits(c->user, channel.ptr, channel.len)) {
         log_unpublished(c, &channel);
         return 0;
     }

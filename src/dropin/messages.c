@@ -15,6 +15,7 @@
 #include "base/util.h"
 #include "redis/quorum.h"
 #include "redis/rounds.h"
+#include "session/channel.h"
 #include "session/pubsub.h"
 #include "stats/stats.h"
 
@@ -76,7 +77,7 @@ int64_t messages_publish(struct messages *m, const char *channel, size_t channel
                          const char *text, size_t len, int64_t now_ms)
 {
     struct buf out = {0};
-    if (pubsub_is_own(channel, channel_len))
+    if (channel_is_own(channel, channel_len))
         return 0;
     buf_printf(&out, "%s %llu %zu ", m->setup.broker, (unsigned long long)++m->n_sent, channel_len);
     buf_append(&out, channel, channel_len);
@@ -146,7 +147,7 @@ void messages_heard(struct messages *m, const char *text, size_t len, int64_t no
     at++;
     if (take_message_number(&at, end, &number) != 0 ||
         take_message_number(&at, end, &channel_len) != 0 || channel_len > end - at ||
-        pubsub_is_own(at, (size_t)channel_len))
+        channel_is_own(at, (size_t)channel_len))
         return;
     if (strlen(m->setup.broker) == id_len && memcmp(m->setup.broker, text, id_len) == 0)
         return; /* its own subscribers have it */

@@ -42,7 +42,7 @@ void messages_free(struct messages *); /* also NULL; nobody waits any more */
 void messages_set_listen(struct messages *, void (*listen)(void *arg, bool on), void *arg);
 
 /* Sends a message to all who listen. Returns how many clients of this broker were told at once. To
- * holdfast's own channels (pubsub_is_own) nothing is sent. */
+ * holdfast's own channels (channel_is_own) nothing is sent. */
 int64_t messages_publish(struct messages *, const char *channel, size_t channel_len,
                          const char *text, size_t len, int64_t now_ms);
 

@@ -17,6 +17,7 @@
 #include "lock/view.h"
 #include "net/tls.h"
 #include "server/private.h"
+#include "session/channel.h"
 #include "session/peer_link.h"
 #include "session/pubsub.h"
 
@@ -105,7 +106,8 @@ static void publish_move(const struct server *s, const struct peers_move *m, int
     while ((name = conf_next_name(&rest, &len)) != NULL) {
         int n = snprintf(text, sizeof text, "%.*s %s %d %s %d", (int)len, name, m->from.host,
                          m->from.port, m->to.host, m->to.port);
-        (void)pubsub_publish(PUBSUB_SWITCHES, sizeof PUBSUB_SWITCHES - 1, text, (size_t)n, now_ms);
+        (void)pubsub_publish(CHANNEL_SWITCHES, sizeof CHANNEL_SWITCHES - 1, text, (size_t)n,
+                             now_ms);
     }
 }
 

@@ -25,8 +25,8 @@
 
 #include "base/glob.h"
 #include "base/util.h"
+#include "session/channel.h"
 #include "session/session.h"
-#include "session/user.h"
 #include "stats/stats.h"
 
 /* The names come from strangers: keyed hash. */
@@ -79,42 +79,6 @@ static struct {
     bool in_patterns;         /* the listeners of the channel itself have it */
 } at;
 
-static const char lost[] = "lost", of_lock[] = "lock:", of_tag[] = PUBSUB_ASYNC,
-                  switches[] = PUBSUB_SWITCHES;
-
-static bool is_switches(const char *name, size_t len)
-{
-    return len == sizeof(switches) - 1 && memcmp(name, switches, len) == 0;
-}
-
-/* Returns how long the beginning is that makes a channel one of a lock or of a tag; 0: it is none.
- */
-static size_t begins_own(const char *name, size_t len)
-{
-    const size_t lock_len = sizeof(of_lock) - 1, tag_len = sizeof(of_tag) - 1;
-
-    if (len >= lock_len && memcmp(name, of_lock, lock_len) == 0)
-        return lock_len;
-    return len >= tag_len && memcmp(name, of_tag, tag_len) == 0 ? tag_len : 0;
-}
-
-bool pubsub_is_own(const char *name, size_t len)
-{
-    return (len == sizeof(lost) - 1 && memcmp(name, lost, len) == 0) || is_switches(name, len) ||
-           begins_own(name, len) > 0;
-}
-
-bool pubsub_permits(const struct user *u, const char *channel, size_t len)
-{
-    const size_t n = begins_own(channel, len);
-
-    if (u == NULL || u->all_names || is_switches(channel, len))
-        return true;
-    if (!pubsub_is_own(channel, len))
-        return user_may_use(u, channel, len);
-    return n > 0 && len > n && user_may_use(u, channel + n, len - n);
-}
-
 static struct entry *entry_find(bool is_pattern, const char *name, size_t len)
 {
     struct entry *e;
@@ -132,7 +96,7 @@ static struct entry *entry_new(bool is_pattern, const char *name, size_t len)
     e->glob = is_pattern ? glob_new(name, len) : NULL;
     TAILQ_INIT(&e->listeners);
     HASH_ADD_KEYPTR(hh, tables[is_pattern], e->name, e->len, e);
-    n_foreign += !pubsub_is_own(name, len);
+    n_foreign += !channel_is_own(name, len);
     return e;
 }
 
@@ -148,7 +112,7 @@ static void entry_free(struct entry *e)
     if (at.entry == e)
         set_next_entry(e->glob != NULL ? e->hh.next : NULL);
     HASH_DEL(tables[e->glob != NULL], e); /* NOLINT(clang-analyzer-core.NullDereference) */
-    n_foreign -= !pubsub_is_own(e->name, e->len);
+    n_foreign -= !channel_is_own(e->name, e->len);
     glob_free(e->glob);
     free(e->name);
     free(e);

@@ -2,9 +2,6 @@
 /*
  * pubsub: who listens to which channel or pattern, and messages to them.
  *
- * Channels of holdfast itself: "lost", "lock:<name>", "async:<tag>", and "+switch-master", which
- * tells clients to go to another broker. To all others clients publish (dropin/messages.h).
- *
  * Messages are sent in the order in which they were published; one that many listen to, or that has
  * to be compared with many patterns, over several turns of the loop.
  */
@@ -13,23 +10,11 @@
 #include <stdint.h>
 
 struct session;
-struct user;
-
-#define PUBSUB_SWITCHES "+switch-master"
-#define PUBSUB_ASYNC "async:"
 
 /* What one connection may have; the caller compares n_subscriptions before it subscribes. */
 enum { PUBSUB_SUBSCRIPTIONS_MAX = 1024, PUBSUB_PATTERNS_MAX = 128, PUBSUB_NAME_MAX = 1024 };
 /* Different patterns of all connections: each message is compared with all of them. */
 enum { PUBSUB_PATTERNS_ALL_MAX = 1024 };
-
-/* Returns true for a channel of holdfast itself, where nobody else publishes; of a pattern, when it
- * can fit no other. */
-bool pubsub_is_own(const char *name, size_t len);
-/* Returns true when this user may listen to the channel, and publish there if it is not holdfast's
- * own: who is limited to some names may so to lock:<name>, to async:<tag> with such a name as its
- * tag, to channels that are such names, and to +switch-master. */
-bool pubsub_permits(const struct user *, const char *channel, size_t len);
 
 /* Subscribes; `is_pattern` for PSUBSCRIBE. A repeat changes nothing. Returns how many channels and
  * patterns the session then has. */

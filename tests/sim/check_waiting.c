@@ -118,17 +118,23 @@ START_TEST(a_fair_reader_stays_behind_a_writer)
 }
 END_TEST
 
+/* Alone and as a reader; said together: so the judge does not count how often. */
+static void has_it_twice(int app)
+{
+    world_say(app, "LOCK n SHARED");
+    world_say(app, "LOCK n WAIT 300");
+    world_run_ms(20);
+    (void)story_granted(app);
+    (void)story_granted(app);
+}
+
 /* z has it alone and as a reader, and gives back the former. A reader is next here and does not get
  * it, because a writer stands in the line before him. */
 START_TEST(unlock_counts_although_the_next_one_stays_out)
 {
     story_begin(_i, 2, "zw");
     world_connect(2, 0, "r");
-    world_say(0, "LOCK n SHARED"); /* said together: so the judge does not count how often */
-    world_say(0, "LOCK n WAIT 300");
-    world_run_ms(20);
-    (void)story_granted(0);
-    (void)story_granted(0);
+    has_it_twice(0);
     world_say(2, "LOCK n SHARED WAIT 700");
     world_run_ms(10);
     world_say(1, "LOCK n WAIT 700");
@@ -145,11 +151,7 @@ END_TEST
 START_TEST(unlock_gives_back_what_was_not_taken_along)
 {
     story_begin(_i, 2, "zz");
-    world_say(1, "LOCK n SHARED"); /* said together: so the judge does not count how often */
-    world_say(1, "LOCK n WAIT 300");
-    world_run_ms(20);
-    (void)story_granted(1);
-    (void)story_granted(1);
+    has_it_twice(1);
     world_say(0, "RENEW n");
     story_run_there();
     world_say(1, "UNLOCK n");

@@ -17,33 +17,30 @@ export class Disconnected extends LockError {}
 
 export const quoted = (names) => names.map((name) => `'${name}'`).join(', ');
 
-// state: what the client keeps of it: owner, options, tokens and ends (by name), over, sentBefore, released
+// From when it is asked for until it is released or lost; `state` is for the client.
 export class Hold extends EventEmitter {
   #client;
   #timer;
   #abort = new AbortController();
-  state;
 
-  constructor(client, names, state) {
+  constructor(client, names, options) {
     super();
     this.names = names;
     this.lost = null;
     this.inJeopardy = false;
     this.#client = client;
-    this.state = state;
-    Object.defineProperty(this, 'state', { enumerable: false });
+    const state = { options, until: notBeforeNow() + (options.wait ?? Infinity), tokens: new Map(), ends: new Map() };
     state.released = new Promise((resolve) => { state.done = () => { clearTimeout(this.#timer); resolve(); }; });
-    this.#watch();
+    Object.defineProperty(this, 'state', { value: state, enumerable: false });
   }
 
   get tokens() { return this.names.map((name) => this.state.tokens.get(name)); }
   get token() { return this.tokens[0]; }
   get signal() { return this.#abort.signal; }
   get held() { return this.remaining > 0; }
+  get remaining() { return this.lost || this.state.over ? 0 : Math.max(0, this.#left()); }
 
-  get remaining() {
-    return this.lost || this.state.over ? 0 : Math.max(0, Math.min(...this.state.ends.values()) - notBeforeNow());
-  }
+  #left() { return Math.min(...this.state.ends.values()) - notBeforeNow(); }
 
   check() {
     if (!this.held) throw this.#notHeld();
@@ -75,10 +72,10 @@ export class Hold extends EventEmitter {
   tell(event) { setImmediate(() => this.emit(event, this)); }
 
   // Until its deadline, which renewals put off.
-  #watch() {
-    const left = Math.min(...this.state.ends.values()) - notBeforeNow();
+  watch() {
+    const left = this.#left();
     if (left > 0) {
-      this.#timer = setTimeout(() => this.#watch(), left + 1);
+      this.#timer = setTimeout(() => this.watch(), left + 1);
       this.#timer.unref();
     } else if (this.state.over) {
       this.state.done();              // nobody could be told, and it has lapsed

@@ -22,9 +22,8 @@ export class Client {
   #named = [];
   #why = 'not yet connected';
   #closed = false;
-  #requests = new Map();      // by owner
+  #all = new Map();           // by owner: asked for, held, or not yet given back
   #holds = new Map();         // by name and token
-  #releasing = new Map();     // by owner
   #inside = new AsyncLocalStorage();
 
   static async connect(brokers, { service = 'holdfast', timeout = 3000, tls = {} } = {}) {
@@ -43,8 +42,11 @@ export class Client {
     const link = this.#link;
     this.#closed = true;
     this.#link = null;
-    for (const request of this.#requests.values()) request.fail(new Disconnected('the client has been closed'));
-    for (const hold of new Set(this.#holds.values())) hold.lose('closed');
+    for (const hold of [...this.#all.values()]) {
+      if (hold.state.over) hold.state.done();
+      else if (hold.state.tokens.size > 0) hold.lose('closed');
+      else hold.state.fail(new Disconnected('the client has been closed'));
+    }
     await link?.quit();
   }
 
@@ -65,9 +67,11 @@ export class Client {
         return;
       }
       this.#link = link;
-      for (const hold of this.#releasing.values()) this.#unlock(hold);
-      for (const hold of new Set(this.#holds.values())) this.#takeBack(hold);
-      for (const request of [...this.#requests.values()]) this.#askAnew(request);
+      for (const hold of [...this.#all.values()]) {
+        if (hold.state.over) this.#unlock(hold);
+        else if (hold.state.tokens.size > 0) this.#takeBack(hold);
+        else this.#askAnew(hold);
+      }
       this.#why = (await link.closed).message;
       if (this.#closed) return;
       link = this.#link = null;
@@ -133,31 +137,29 @@ export class Client {
 
   // ---- taking
 
-  lock(names, options = {}) {
-    const { signal, wait } = options;
-    const request = { names: [names].flat(), options, owner: this.#owner(), until: notBeforeNow() + (wait ?? Infinity) };
+  async lock(names, options = {}) {
+    const { signal } = options;
+    const hold = new Hold(this, [names].flat(), options);
     const wrong = Object.keys(options).find((key) => !OPTIONS.has(key));
-    if (wrong) return Promise.reject(new TypeError(`there is no option '${wrong}'`));
-    if (request.names.length === 0) return Promise.reject(new TypeError('no lock is named'));
-    if (this.#closed) return Promise.reject(new Disconnected('the client has been closed'));
-    if (signal?.aborted) return Promise.reject(signal.reason);
-    return new Promise((resolve, reject) => {
-      const cancel = () => {
-        request.fail(signal.reason);
-        if (this.#link && request.sent !== undefined) this.#link.send(['CANCEL', request.owner]);
-      };
-      const settle = (how) => (value) => {
-        if (request.done) return;
-        request.done = true;
-        signal?.removeEventListener('abort', cancel);
-        how(value);
-      };
-      request.grant = settle(resolve);
-      request.fail = settle(reject);
-      signal?.addEventListener('abort', cancel);
-      this.#requests.set(request.owner, request);
-      if (this.#link) this.#send(request);
-    });
+    if (wrong) throw new TypeError(`there is no option '${wrong}'`);
+    if (hold.names.length === 0) throw new TypeError('no lock is named');
+    if (this.#closed) throw new Disconnected('the client has been closed');
+    signal?.throwIfAborted();
+    const cancel = () => {
+      hold.state.fail(signal.reason);
+      if (this.#link && hold.state.sent !== undefined) this.#link.send(['CANCEL', hold.state.owner]);
+    };
+    signal?.addEventListener('abort', cancel);
+    try {
+      await new Promise((resolve, reject) => {
+        hold.state.grant = () => { hold.state.answered = true; resolve(); };
+        hold.state.fail = (error) => { hold.state.answered = true; reject(error); };
+        this.#send(hold);
+      });
+    } finally {
+      signal?.removeEventListener('abort', cancel);
+    }
+    return hold;
   }
 
   async use(names, options, body) {
@@ -182,68 +184,72 @@ export class Client {
     return result;
   }
 
-  #owner() { return `${this.#prefix}:${this.#number++}`; }
-
-  #send(request) {
-    const { names, options, owner } = request;
-    const left = request.until - notBeforeNow();
-    const words = names.length === 1 ? ['LOCK', names[0]] : ['MLOCK', names.length, ...names];
-    words.push('OWNER', owner, 'ASYNC', owner);
-    if (left === Infinity || left > 0) words.push('WAIT', left === Infinity ? 0 : Math.ceil(left));
-    if (options.lease !== undefined) words.push('LEASE', options.lease);
-    if (options.maxHold !== undefined) words.push('MAXHOLD', options.maxHold);
-    if (options.limit !== undefined) words.push('LIMIT', options.limit);
-    if (options.shared) words.push('SHARED');
-    if (options.fair) words.push('FAIR');
-    request.sent = notAfterNow();
-    this.#link.send(words, (reply) => {
+  #send(hold) {
+    const { state } = hold;
+    const { lease, maxHold, limit, shared, fair } = state.options;
+    const owner = `${this.#prefix}:${this.#number++}`;
+    state.owner = owner;
+    this.#all.set(owner, hold);
+    if (!this.#link) return;
+    const left = state.until - notBeforeNow();
+    const wait = left === Infinity ? 0 : left > 0 ? Math.ceil(left) : undefined;
+    const words = Client.#words('LOCK', hold);
+    for (const [word, value] of Object.entries({ ASYNC: owner, WAIT: wait, LEASE: lease, MAXHOLD: maxHold, LIMIT: limit })) {
+      if (value !== undefined) words.push(word, value);
+    }
+    state.sent = notAfterNow();
+    this.#link.send([...words, ...(shared ? ['SHARED'] : []), ...(fair ? ['FAIR'] : [])], (reply) => {
       if (reply instanceof Error && !reply.ended) this.#ended(owner, 'error', reply.message);
     });
   }
 
+  static #words(command, { names, state }) {
+    return [...(names.length === 1 ? [command, names[0]] : [`M${command}`, names.length, ...names]), 'OWNER', state.owner];
+  }
+
   #ended(owner, how, ...what) {
-    const request = this.#requests.get(owner);
-    if (!request) return;
-    this.#requests.delete(owner);
+    const hold = this.#all.get(owner);
+    if (!hold) return;
     if (how === 'granted') {
-      this.#granted(request, ...what);
-    } else if (how === 'error' && !request.done && this.#mayMove(request, what[0])) {
-      this.#requests.set(owner, request);
+      this.#granted(hold, ...what);
+    } else if (how === 'error' && !hold.state.answered && this.#mayMove(hold, what[0])) {
       this.#leave(what[0]);
-    } else if (how === 'error') {
-      request.fail(new Refused(what[0]));
     } else {
-      request.fail(new NotGranted(`${quoted(request.names)} was not to be had in time`));
+      this.#all.delete(owner);
+      hold.state.fail(how === 'error' ? new Refused(what[0]) : new NotGranted(`${quoted(hold.names)} was not to be had in time`));
     }
   }
 
-  #mayMove(request, error) {
-    return /^(DRAINING|PAUSED) /.test(error) && this.#brokers.length > 1 && notAfterNow() < request.until + this.#timeout;
+  #mayMove({ state }, error) {
+    return /^(DRAINING|PAUSED) /.test(error) && this.#brokers.length > 1 && notAfterNow() < state.until + this.#timeout;
   }
 
-  #granted({ names, owner, options, sent, done, grant }, tokens, validity, waited) {
-    const deadline = Math.max(sent + waited, this.#link.mark) + validity;
-    const list = [tokens].flat();
-    const hold = new Hold(this, names, {
-      owner, options, tokens: new Map(names.map((name, i) => [name, list[i]])), ends: new Map(names.map((name) => [name, deadline])),
-    });
-    for (const [name, token] of hold.state.tokens) this.#holds.set(`${token} ${name}`, hold);
-    if (done) this.release(hold);       // it was cancelled meanwhile
-    else grant(hold);
+  #granted(hold, tokens, validity, waited) {
+    const { state } = hold;
+    const deadline = Math.max(state.sent + waited, this.#link.mark) + validity;
+    for (const [i, token] of [tokens].flat().entries()) this.#keep(hold, hold.names[i], token, deadline);
+    hold.watch();
+    if (state.answered) this.release(hold);       // it was cancelled meanwhile
+    else state.grant();
   }
 
-  #askAnew(request) {
-    this.#requests.delete(request.owner);
-    if (request.sent !== undefined) this.#link.send(Client.#unlockWords(request));
-    if (request.done) return;
-    request.owner = this.#owner();
-    this.#requests.set(request.owner, request);
-    this.#send(request);
+  #keep(hold, name, token, end) {
+    this.#holds.delete(`${hold.state.tokens.get(name)} ${name}`);
+    this.#holds.set(`${token} ${name}`, hold);
+    hold.state.tokens.set(name, token);
+    hold.state.ends.set(name, end);
+  }
+
+  #askAnew(hold) {
+    const { owner, sent, answered } = hold.state;
+    this.#all.delete(owner);
+    if (sent !== undefined) this.#link.send(Client.#words('UNLOCK', hold));
+    if (!answered) this.#send(hold);
   }
 
   #giveUpLateOnes() {
-    for (const request of this.#requests.values()) {
-      if (notAfterNow() > request.until + this.#timeout) request.fail(new Disconnected(`no broker can be reached: ${this.#why}`));
+    for (const { state } of this.#all.values()) {
+      if (state.tokens.size === 0 && notAfterNow() > state.until + this.#timeout) state.fail(new Disconnected(`no broker can be reached: ${this.#why}`));
     }
   }
 
@@ -259,13 +265,9 @@ export class Client {
   }
 
   #takenBack(hold, name, reply, sent) {
-    const { tokens, ends, over } = hold.state;
-    if (over || hold.lost || reply.ended) return;
+    if (hold.state.over || hold.lost || reply.ended) return;
     if (Array.isArray(reply)) {
-      this.#holds.delete(`${tokens.get(name)} ${name}`);
-      tokens.set(name, reply[0]);
-      ends.set(name, sent + reply[1]);
-      this.#holds.set(`${reply[0]} ${name}`, hold);
+      this.#keep(hold, name, reply[0], sent + reply[1]);
     } else if (isNotHeld(reply)) {
       hold.lose('gone');
     } else {
@@ -279,28 +281,25 @@ export class Client {
   release(hold) {
     this.forget(hold);
     hold.state.over = true;
-    this.#releasing.set(hold.state.owner, hold);
+    this.#all.set(hold.state.owner, hold);
     this.#unlock(hold);
     return hold.state.released;
   }
 
   forget(hold) {
+    this.#all.delete(hold.state.owner);
     for (const [name, token] of hold.state.tokens) this.#holds.delete(`${token} ${name}`);
-  }
-
-  static #unlockWords({ names, owner }) {
-    return [...(names.length === 1 ? ['UNLOCK', names[0]] : ['MUNLOCK', names.length, ...names]), 'OWNER', owner];
   }
 
   #unlock(hold) {
     const { names, state } = hold;
-    this.#link?.send(Client.#unlockWords({ names, owner: state.owner }), (reply) => {
+    this.#link?.send(Client.#words('UNLOCK', hold), (reply) => {
       if (reply.ended) {
-        state.sentBefore = true;
+        state.unsure = true;
         return;
       }
-      this.#releasing.delete(state.owner);
-      if (!state.sentBefore && (isNotHeld(reply) || reply < names.length)) hold.lost ??= 'gone';
+      this.forget(hold);
+      if (!state.unsure && (isNotHeld(reply) || reply < names.length)) hold.lost ??= 'gone';
       state.done();
     });
   }

@@ -40,23 +40,20 @@ class Reader {
     switch (kind) {
       case '+': return text;
       case '-': return new Error(text);
-      case ':': case ',': return Number(text);
-      case '#': return text === 't';
+      case ':': return Number(text);
       case '_': return null;
-      case '$': case '=': case '!': return this.string(kind, Number(text));
-      case '*': case '~': return this.list([], Number(text));
+      case '$': return this.string(Number(text));
+      case '*': return this.list([], Number(text));
       case '%': return this.list([], 2 * Number(text));
       case '>': return this.list(new Push(), Number(text));
       default: throw new Error(`the broker has sent something that is not RESP3: ${kind}${text}`);
     }
   }
 
-  string(kind, length) {
-    if (length < 0) return null;
+  string(length) {
     if (this.at + length + 2 > this.bytes.length) return MORE;
-    const text = this.bytes.toString('utf8', this.at, this.at + length);
     this.at += length + 2;
-    return kind === '!' ? new Error(text) : text;
+    return this.bytes.toString('utf8', this.at - length - 2, this.at - 2);
   }
 
   list(values, length) {
@@ -79,6 +76,7 @@ const LINGER_MS = 60000;
 export class Link {
   mark = notAfterNow();
   #due = [];
+  #answers = 0;
   #reader = new Reader();
   #timer;
   #end;
@@ -149,31 +147,25 @@ export class Link {
   // Ends it in order: what is held by it is free at once.
   async quit() {
     await this.ask('QUIT').catch(() => {});
-    this.#finish(new Error('closed'));
-    this.stream.end();
-    this.redis.disconnect();
+    this.reset(new Error('closed'), { orderly: true });
   }
 
   // Gives it up. A reset: after an orderly end the broker would release what another one is to take back.
-  reset(why) {
-    if (this.over) return;
-    this.#finish(why);
-    if (this.socket.remotePort || this.socket.destroyed) {
-      this.socket.resetAndDestroy();
-      this.redis.disconnect();
-    } else {
-      this.stream.unref();
-      setTimeout(() => this.redis.disconnect(), LINGER_MS).unref();
-    }
-  }
-
-  #finish(why) {
+  reset(why, { orderly = false } = {}) {
     if (this.over) return;
     this.over = true;
     clearInterval(this.#timer);
     this.#end(why);
     const ended = Object.assign(new Error(`the connection to the broker has ended: ${why.message}`), { ended: true });
     for (const { then } of this.#due.splice(0)) then(ended);
+    if (orderly) this.stream.end();
+    else if (this.socket.remotePort || this.socket.destroyed) this.socket.resetAndDestroy();
+    else {
+      this.stream.unref();
+      setTimeout(() => this.redis.disconnect(), LINGER_MS).unref();
+      return;
+    }
+    this.redis.disconnect();
   }
 
   #read(chunk) {
@@ -184,6 +176,7 @@ export class Link {
         else {
           const { sent, then } = this.#due.shift();
           this.mark = sent;
+          this.#answers++;
           then(value, sent);
         }
       }
@@ -194,13 +187,13 @@ export class Link {
 
   // Resets it when the broker is silent. By counting, as this process may have been stopped meanwhile.
   #watch() {
-    let asked = false;
+    let before;
     let missed = 0;
     this.#timer = setInterval(() => {
-      if (asked && ++missed > 3) this.reset(new Error(`the broker has been silent for ${this.timeout} ms`));
-      if (asked) return;
-      asked = true;
-      this.send(['PING'], () => { asked = false; missed = 0; });
+      missed = this.#answers === before ? missed + 1 : 0;
+      before = this.#answers;
+      if (missed > 3) this.reset(new Error(`the broker has been silent for ${this.timeout} ms`));
+      else this.send(['PING']);
     }, this.timeout / 4);
   }
 }

@@ -9,9 +9,9 @@ import asyncio as _asyncio
 import os
 import threading
 from types import TracebackType
-from typing import Any, Coroutine, List, Optional, Tuple, Type, TypeVar
+from typing import Any, Coroutine, Optional, Type, TypeVar
 
-from ._core import BaseHold, Core, OnEvent, Options
+from ._core import BaseHold, BaseLock, Core
 from .errors import AlreadyHeld, Disconnected, LockError, LockLost, NotGranted, Refused
 
 __all__ = ["AlreadyHeld", "Client", "Disconnected", "Hold", "Lock", "LockError", "LockLost", "NotGranted",
@@ -22,55 +22,36 @@ T = TypeVar("T")
 class Hold(BaseHold):
     """A lock that is held. Ask `held`, or call `check()`, before what must not be done without it."""
 
-    _client: "Client"
-
     def release(self) -> None:
         """Gives it back. Raises LockLost when it was not held any more."""
-        self._client._call(self._release())
-
-    async def _release(self) -> None:
-        if not self.lost and not self._over:
-            await self._core.release(self)
-        if self.lost:
-            raise self._not_held()
+        self._core._call(self._release())
 
 
-class Lock:
+class Lock(BaseLock):
     """What `with` takes; made by Client.lock(). Threads may share it."""
-
-    def __init__(self, client: "Client", names: Tuple[str, ...], reentrant: bool, options: Options):
-        self._client, self._names, self._reentrant, self._options = client, names, reentrant, options
 
     def acquire(self) -> Hold:
         """Takes it by hand, without regard to re-entry. Raises NotGranted, Refused or Disconnected."""
-        taken: List[Hold] = []
-
-        async def take() -> None:
-            taken.append(await self._client._core.acquire(self._names, self._options))
-
-        def give_back() -> None:
-            for hold in taken:
-                self._client._core.release(hold)
+        hold, client = Hold(self), self._client
         try:
-            self._client._call(take())
+            client._call(client._ask(hold))
         except BaseException:    # such as KeyboardInterrupt, also just after the grant
-            if not self._client._loop.is_closed():
-                self._client._loop.call_soon_threadsafe(give_back)
+            if not client._loop.is_closed():
+                client._loop.call_soon_threadsafe(client._abandon, hold)
             raise
-        taken[0]._client = self._client
-        return taken[0]
+        return hold
 
     def __enter__(self) -> Hold:
-        who, core = threading.get_ident(), self._client._core
-        hold = core.enter(who, self._names, self._reentrant)
+        who = threading.get_ident()
+        hold: Optional[Hold] = self._enter(who)
         if hold is None:
             hold = self.acquire()
-            core.entered(who, hold)
+            self._entered(who, hold)
         return hold
 
     def __exit__(self, kind: Optional[Type[BaseException]], err: Optional[BaseException],
                  trace: Optional[TracebackType]) -> None:
-        hold = self._client._core.leave(threading.get_ident(), self._names)
+        hold = self._leave(threading.get_ident())
         try:
             if hold is not None:
                 hold.release()
@@ -79,7 +60,7 @@ class Lock:
                 raise
 
 
-class Client:
+class Client(Core[Lock]):
     """The locks of a process: one connection to one of the brokers, from which it moves to another when it has to.
 
     brokers: URLs of redis-py or host:port (port 5625), for several of them in the order of preference: they are asked, as
@@ -88,13 +69,15 @@ class Client:
     which on_event is called in, too. Make it after fork(), not before.
     """
 
+    _kind = Lock
+
     def __init__(self, *brokers: str, service: str = "holdfast", timeout: float = 3.0):
-        self._core: Core[Hold] = Core(Hold, brokers, service, timeout)
+        super().__init__(*brokers, service=service, timeout=timeout)
         self._pid, self._loop = os.getpid(), _asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="holdfast", daemon=True)
         self._thread.start()
         try:
-            self._call(self._core.connect())
+            self._call(self._open())
         except BaseException:
             self.close()
             raise
@@ -110,17 +93,10 @@ class Client:
             future.cancel()
             raise
 
-    def lock(self, *names: str, wait: Optional[float] = None, lease: Optional[float] = None,
-             max_hold: Optional[float] = None, shared: bool = False, limit: Optional[int] = None, fair: bool = False,
-             reentrant: bool = False, on_event: Optional[OnEvent] = None) -> Lock:
-        """The lock of this name, or all of several; options: see README. `with` takes it and gives the Hold."""
-        return Lock(self, names, reentrant,
-                    Options(wait, lease, max_hold, shared, limit, fair, on_event))
-
     def close(self) -> None:
         """Ends the connection. What is held is released, but for locks with a lease, which end with that."""
         if not self._loop.is_closed():
-            self._call(self._core.close())
+            self._call(self._shut())
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
             self._loop.close()

@@ -43,7 +43,7 @@ class Link:
         self._connection = kind(**options, socket_connect_timeout=timeout)
         self._timeout = timeout
         self._on_push = on_push
-        self._due: Deque[Tuple[float, Optional[Then]]] = collections.deque()
+        self._due: Deque[Tuple[float, Then]] = collections.deque()
         self._tasks: List[asyncio.Task[None]] = []
         self._writer: Optional[asyncio.StreamWriter] = None
         self.mark = clock()
@@ -62,7 +62,7 @@ class Link:
             raise
         return self
 
-    def send(self, *words: Any, then: Optional[Then] = None) -> None:
+    def send(self, *words: Any, then: Then = lambda reply: None) -> None:
         """then(reply) is called in the turn in which the reply is read; an error reply is an exception."""
         self._due.append((clock(), then))
         self.say(*words)
@@ -88,34 +88,29 @@ class Link:
         """Ends it in order: what is held by it is free at once."""
         with contextlib.suppress(OSError, redis.RedisError, asyncio.TimeoutError):
             await asyncio.wait_for(self.ask("QUIT"), self._timeout)
-        self._end(redis.ConnectionError("closed"))
-        if self._writer:
-            self._writer.close()
+        self.reset(redis.ConnectionError("closed"), orderly=True)
+        await asyncio.wait(self._tasks)
 
-    def reset(self, why: BaseException) -> None:
+    def reset(self, why: BaseException, orderly: bool = False) -> None:
         """Gives it up. A reset: after an orderly end the broker would release what another one is to take back."""
         if self.closed.done():
             return
-        self._end(why)
-        if self._writer:
-            sock, transport = self._writer.get_extra_info("socket"), self._writer.transport
-            if sock.family == socket.AF_UNIX:
-                asyncio.get_running_loop().call_later(LINGER_S, transport.abort)
-                return
+        self.closed.set_result(why)
+        for task in self._tasks:
+            task.cancel()
+        for _, then in self._due:
+            then(redis.ConnectionError("the connection to the broker has ended: %s" % why))
+        if not self._writer:
+            return
+        sock, transport = self._writer.get_extra_info("socket"), self._writer.transport
+        if orderly:
+            transport.close()
+        elif sock.family == socket.AF_UNIX:
+            asyncio.get_running_loop().call_later(LINGER_S, transport.abort)
+        else:
             if sock.fileno() >= 0:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             transport.abort()
-
-    def _end(self, why: BaseException) -> None:
-        if not self.closed.done():
-            self.closed.set_result(why)
-        for task in self._tasks:
-            if task is not asyncio.current_task():
-                task.cancel()
-        while self._due:
-            _, then = self._due.popleft()
-            if then:
-                then(redis.ConnectionError("the connection to the broker has ended: %s" % why))
 
     async def _read(self) -> None:
         try:
@@ -125,46 +120,35 @@ class Link:
                     self._on_push(value)
                 else:
                     self.mark, then = self._due.popleft()
-                    if then:
-                        then(value)
+                    then(value)
         except Exception as err:    # pylint: disable=broad-except
             self.reset(err)
 
     async def _value(self) -> Any:
         line = await self._reader.readuntil(b"\r\n")
         kind, text = line[:1], line[1:-2]
-        if kind in b"*>%~":
+        if kind in b"*>%":
             count = int(text) * (2 if kind == b"%" else 1)
             values = [await self._value() for _ in range(count)]
             return Push(values) if kind == b">" else values
-        if kind in b"$=!" and text != b"-1":
+        if kind == b"$":
             text = (await self._reader.readexactly(int(text) + 2))[:-2]
-        if kind in b"+$=":
-            return None if line == b"$-1\r\n" else text.decode("utf-8", "surrogateescape")
+        if kind in b"+$":
+            return text.decode("utf-8", "surrogateescape")
         if kind == b":":
             return int(text)
-        if kind in b"-!":
+        if kind == b"-":
             return redis.ResponseError(text.decode("utf-8", "replace"))
         if kind == b"_":
             return None
-        if kind == b"#":
-            return text == b"t"
-        if kind == b",":
-            return float(text)
         raise redis.ConnectionError("the broker has sent something that is not RESP3: %r" % line)
 
     async def _watch(self) -> None:
         """Resets it when the broker is silent. By counting, as this process may have been stopped meanwhile."""
-        asked = missed = 0
-
-        def heard(_: Any) -> None:
-            nonlocal asked, missed
-            asked = missed = 0
+        missed = 0
         while missed < 4:
-            if asked:
-                missed += 1
-            else:
-                asked = 1
-                self.send("PING", then=heard)
+            mark = self.mark
+            self.send("PING")
             await asyncio.sleep(self._timeout / 4)
+            missed = missed + 1 if self.mark == mark else 0
         self.reset(redis.TimeoutError("the broker has been silent for %g s" % self._timeout))

@@ -2,9 +2,9 @@
 
 import asyncio
 from types import TracebackType
-from typing import Any, Optional, Tuple, Type
+from typing import Any, Optional, Type
 
-from ._core import BaseHold, Core, OnEvent, Options
+from ._core import BaseHold, BaseLock, Core
 from .errors import LockLost
 
 __all__ = ["Client", "Hold", "Lock"]
@@ -15,44 +15,42 @@ class Hold(BaseHold):
 
     async def release(self) -> None:
         """Gives it back. Raises LockLost when it was not held any more."""
-        if not self.lost and not self._over:
-            await self._core.release(self)
-        if self.lost:
-            raise self._not_held()
+        await self._release()
 
 
-class Lock:
+class Lock(BaseLock):
     """What `async with` takes; made by Client.lock()."""
-
-    def __init__(self, core: Core[Hold], names: Tuple[str, ...], reentrant: bool, options: Options):
-        self._core, self._names, self._reentrant, self._options = core, names, reentrant, options
 
     async def acquire(self) -> Hold:
         """Takes it by hand, without regard to re-entry. Raises NotGranted, Refused or Disconnected."""
-        return await self._core.acquire(self._names, self._options)
+        hold = Hold(self)
+        try:
+            await self._client._ask(hold)
+        except asyncio.CancelledError:
+            self._client._abandon(hold)
+            raise
+        return hold
 
     async def __aenter__(self) -> Hold:
         task = asyncio.current_task()
-        assert task
-        hold = self._core.enter(task, self._names, self._reentrant)
+        hold: Optional[Hold] = self._enter(task)
         if hold is None:
             hold = await self.acquire()
-            self._core.entered(task, hold)
+            self._entered(task, hold)
             hold._body = task
-            if hold.lost:
+            if task and hold.lost:
                 task.cancel()
         return hold
 
     async def __aexit__(self, kind: Optional[Type[BaseException]], err: Optional[BaseException],
                         trace: Optional[TracebackType]) -> None:
         task = asyncio.current_task()
-        assert task
-        hold = self._core.leave(task, self._names)
+        hold: Optional[Hold] = self._leave(task)
         if hold is None:
             return
         hold._body = None
         cancelled = hold.lost is not None
-        if cancelled and task.uncancel() > 0:
+        if task and cancelled and task.uncancel() > 0:
             return    # somebody else has cancelled it, too
         try:
             await hold.release()
@@ -61,33 +59,22 @@ class Lock:
                 raise
 
 
-class Client:
+class Client(Core[Lock]):
     """The locks of a process: one connection to one of the brokers, from which it moves to another when it has to.
 
     brokers: URLs of redis-py or host:port (port 5625), for several of them in the order of preference: they are asked, as
     Sentinels are, for the one to use as `service`. timeout: seconds of silence after which a broker is given up.
     """
 
-    def __init__(self, *brokers: str, service: str = "holdfast", timeout: float = 3.0):
-        self._core: Core[Hold] = Core(Hold, brokers, service, timeout)
-
-    def lock(self, *names: str, wait: Optional[float] = None, lease: Optional[float] = None,
-             max_hold: Optional[float] = None, shared: bool = False, limit: Optional[int] = None, fair: bool = False,
-             reentrant: bool = False, on_event: Optional[OnEvent] = None) -> Lock:
-        """The lock of this name, or all of several; options: see README.
-
-        `async with` takes it and gives the Hold. When it is lost inside, the task is cancelled, and LockLost raised at the end.
-        """
-        return Lock(self._core, names, reentrant,
-                    Options(wait, lease, max_hold, shared, limit, fair, on_event))
+    _kind = Lock
 
     async def connect(self) -> None:
         """Connects; raises Disconnected when no broker can be reached. Later it connects anew by itself."""
-        await self._core.connect()
+        await self._open()
 
     async def close(self) -> None:
         """Ends the connection. What is held is released, but for locks with a lease, which end with that."""
-        await self._core.close()
+        await self._shut()
 
     async def __aenter__(self) -> "Client":
         await self.connect()

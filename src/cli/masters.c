@@ -8,9 +8,10 @@
 
 /* The last one is used when there is an error to be shown. */
 static const struct table_column columns[] = {
-    {"MASTER", false, false}, {"STATE", false, false},     {"LATENCY", true, false},
-    {"CLOCK", true, false},   {"IN FLIGHT", true, false},  {"RESTARTS", true, false},
-    {"ADDRESS", false, true}, {"LAST ERROR", false, true}, {NULL, false, false}};
+    {"MASTER", false, false},    {"STATE", false, false},  {"FOR", true, false},
+    {"LATENCY", true, false},    {"CLOCK", true, false},   {"IN FLIGHT", true, false},
+    {"RESTARTS", true, false},   {"VERSION", true, false}, {"ADDRESS", false, true},
+    {"LAST ERROR", false, true}, {NULL, false, false}};
 
 /* Writes what the Sentinels of each master say that is found by some. */
 static void put_sentinels(struct buf *out, const redisReply *masters)
@@ -55,12 +56,15 @@ void masters_table(struct table *t, const redisReply *masters)
     for (size_t i = 0; i < ask_count(masters); i++) {
         const redisReply *m = masters->element[i];
         const char *address = ask_text(m, "address"), *error = ask_text(m, "last_error");
+        const char *version = ask_text(m, "redis_version");
         table_addf(t, TINT_NONE, "%s", ask_text(m, "name"));
         add_state_cell(t, m);
+        table_addf(t, TINT_NONE, "%s", text_duration(text, ask_int(m, "since_ms")));
         table_addf(t, TINT_NONE, "%s", text_latency(text, ask_int(m, "latency_us")));
         table_addf(t, TINT_NONE, "%+lldms", (long long)ask_int(m, "clock_offset_ms"));
         table_addf(t, TINT_NONE, "%lld", (long long)ask_int(m, "in_flight"));
         table_addf(t, TINT_NONE, "%lld", (long long)ask_int(m, "restarts"));
+        table_addf(t, TINT_NONE, "%s", *version ? version : "-");
         table_add(t, TINT_NONE, address, strlen(address));
         if (errors)
             table_add(t, TINT_DIM, error, strlen(error));
@@ -72,8 +76,8 @@ static void masters_json(const redisReply *masters, struct buf *out)
     static const char *const texts[] = {"name",         "address",       "state",
                                         "new_locks",    "missing",       "signed",
                                         "no_roll_call", "redis_version", "last_error"};
-    static const char *const numbers[] = {"quarantine_left_ms", "latency_us", "clock_offset_ms",
-                                          "in_flight", "restarts"};
+    static const char *const numbers[] = {"since_ms",        "quarantine_left_ms", "latency_us",
+                                          "clock_offset_ms", "in_flight",          "restarts"};
     json_t *list = json_array();
     for (size_t i = 0; i < ask_count(masters); i++) {
         const redisReply *m = masters->element[i];

@@ -133,6 +133,7 @@ static void free_answers(struct top_answers *a)
     freeReplyObject(a->info); /* NULL is allowed */
     freeReplyObject(a->masters);
     freeReplyObject(a->contended);
+    freeReplyObject(a->jeopardy);
     locks_fini(&a->locks);
 }
 
@@ -169,6 +170,9 @@ static int ask_all(struct top *t, struct top_answers *a)
         return -1;
     a->contended = ask(t, 3, (const char *[]){"CONTENDED", "COUNT", "100"}, true);
     if (!a->contended)
+        return -1;
+    a->jeopardy = ask(t, 3, (const char *[]){"JEOPARDY", "COUNT", "5"}, true);
+    if (!a->jeopardy)
         return -1;
     return ask_locks(t, a);
 }

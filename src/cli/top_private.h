@@ -35,7 +35,8 @@ enum top_rate {
 /* What the broker has answered. */
 struct top_answers {
     redisReply *info, *masters;
-    redisReply *contended; /* NULL: it has no such command, or this user must not see all names */
+    /* Without elements: it has no such command, or this user must not see all names. */
+    redisReply *contended, *jeopardy;
     struct locks locks;
 };
 

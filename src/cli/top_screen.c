@@ -240,6 +240,30 @@ static void put_locks(struct buf *out, struct top_answers *a, const struct top_w
     table_fini(&t);
 }
 
+/* Those that will be lost unless the masters confirm them; nothing where there are none. */
+static void put_jeopardy(struct buf *out, const redisReply *jeopardy, const struct screen *s)
+{
+    static const struct table_column columns[] = {{"IN JEOPARDY", false, true},
+                                                  {"HELD", true, false},
+                                                  {"LEFT", true, false},
+                                                  {NULL, false, false}};
+    struct table t;
+    char text[24];
+    if (ask_count(jeopardy) == 0)
+        return;
+    table_init(&t, columns);
+    for (size_t i = 0; i < ask_count(jeopardy); i++) {
+        const redisReply *row = jeopardy->element[i];
+        const char *name = ask_text(row, "lock");
+        table_add(&t, TINT_BAD, name, strlen(name));
+        table_addf(&t, TINT_NONE, "%s", text_duration(text, ask_int(row, "held_ms")));
+        table_addf(&t, TINT_NONE, "%s", text_duration(text, ask_int(row, "remaining_ms")));
+    }
+    table_print(&t, out, s, -1);
+    table_fini(&t);
+    buf_printf(out, "\n");
+}
+
 /* What is listed, and how to have it otherwise. */
 static void put_wish(struct buf *out, const struct top_wish *wish, const struct screen *s)
 {
@@ -297,6 +321,7 @@ void top_draw(struct buf *out, struct top_answers *a, const double rates[TOP_RAT
                 s->rows ? (s->rows - FIGURE_LINES > 3 ? s->rows - FIGURE_LINES : 3) : -1);
     table_fini(&masters);
     buf_printf(out, "\n");
+    put_jeopardy(out, a->jeopardy, s);
     if (s->is_terminal)
         put_wish(out, wish, s);
     put_locks(out, a, wish, s, s->rows - lines_of(out) - 1);

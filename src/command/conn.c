@@ -15,6 +15,7 @@
 #include "base/util.h"
 #include "command/monitor.h"
 #include "session/login.h"
+#include "session/peers.h"
 #include "session/pubsub.h"
 #include "session/user.h"
 #include "stats/stats.h"
@@ -169,7 +170,7 @@ static void reply_hello(struct cmd_call *c)
     resp_pair_int(w, "proto", c->session->proto);
     resp_pair_int(w, "id", (int64_t)c->session->id);
     resp_pair_str(w, "mode", "standalone");
-    resp_pair_str(w, "role", "master");
+    resp_pair_str(w, "role", cmd_hooks()->peers->named == PEERS_SELF ? "master" : "replica");
     resp_str(w, "modules");
     resp_array(w, 0);
     resp_pair_str(w, "holdfast", stats_version());

@@ -1,8 +1,8 @@
 /*
- * LOCKS, WAITING, CONTENDED and MASTERS: what this broker knows of all its locks, of who waits for
- * them, and of the servers that keep them. SCAN, DBSIZE and TYPE tell the same to the tools of
- * Redis: what is held or waited for by LOCK is a key of the type "lock", and what commands of Redis
- * hold, of the type that it would have there.
+ * LOCKS, WAITING, CONTENDED, JEOPARDY and MASTERS: what this broker knows of all its locks, of who
+ * waits for them, and of the servers that keep them. SCAN, DBSIZE and TYPE tell the same to the
+ * tools of Redis: what is held or waited for by LOCK is a key of the type "lock", and what commands
+ * of Redis hold, of the type that it would have there.
  */
 #include <stdio.h>
 
@@ -200,6 +200,22 @@ void cmd_lock_type(struct cmd_call *c)
 /* ---- WAITING ---- */
 
 enum { WAITING_USUAL = 10, WAITING_MAX = 100, WAITING_LOOK = 100 /* instructions */ };
+_Static_assert((int)WAITING_MAX == (int)VIEW_CONTENDED_MAX, "COUNT of all three has one bound");
+
+/* Reads [COUNT n]; -1: an error was answered. */
+static int read_max(struct cmd_call *c, const char *command, int *max)
+{
+    int64_t count = WAITING_USUAL;
+
+    if (c->argc != 1 &&
+        (c->argc != 3 || !cmd_word_is(&c->argv[1], "COUNT") ||
+         util_parse_int(c->argv[2].ptr, c->argv[2].len, 1, WAITING_MAX, &count) != 0)) {
+        cmd_reply_error(c, "ERR syntax error: %s [COUNT 1..%d]", command, WAITING_MAX);
+        return -1;
+    }
+    *max = (int)count;
+    return 0;
+}
 
 struct longest {
     const struct request *rows[WAITING_MAX]; /* in order of arrival: the longest wait first */
@@ -248,17 +264,10 @@ static void write_wait(struct resp_writer *w, const struct request *r, int64_t n
 
 void cmd_lock_waiting(struct cmd_call *c)
 {
-    struct longest l = {.max = WAITING_USUAL};
-    int64_t max;
+    struct longest l = {.n = 0};
 
-    if (c->argc != 1 &&
-        (c->argc != 3 || !cmd_word_is(&c->argv[1], "COUNT") ||
-         util_parse_int(c->argv[2].ptr, c->argv[2].len, 1, WAITING_MAX, &max) != 0)) {
-        cmd_reply_error(c, "ERR syntax error: WAITING [COUNT 1..%d]", WAITING_MAX);
+    if (read_max(c, "WAITING", &l.max) != 0)
         return;
-    }
-    if (c->argc == 3)
-        l.max = (int)max;
     cmd_hooks()->each_client(cmd_hooks()->clients, look_for_wait, &l);
     cmd_charge(l.looked_at * WAITING_LOOK);
     struct resp_writer *w = cmd_reply(c);
@@ -302,20 +311,83 @@ static void write_contended(struct resp_writer *w, const struct view_lock *l)
 void cmd_lock_contended(struct cmd_call *c)
 {
     struct view_lock seen[VIEW_CONTENDED_MAX];
-    int64_t max = WAITING_USUAL;
+    int max;
 
-    if (c->argc != 1 &&
-        (c->argc != 3 || !cmd_word_is(&c->argv[1], "COUNT") ||
-         util_parse_int(c->argv[2].ptr, c->argv[2].len, 1, VIEW_CONTENDED_MAX, &max) != 0)) {
-        cmd_reply_error(c, "ERR syntax error: CONTENDED [COUNT 1..%d]", VIEW_CONTENDED_MAX);
+    if (read_max(c, "CONTENDED", &max) != 0)
         return;
-    }
-    int steps, n = view_contended(cmd_hooks()->broker, c->now_ms, seen, (int)max, &steps);
+    int steps, n = view_contended(cmd_hooks()->broker, c->now_ms, seen, max, &steps);
     cmd_charge((int64_t)n * CONTENDED_LOOK + (int64_t)steps * CONTENDED_STEP);
     struct resp_writer *w = cmd_reply(c);
     resp_array(w, (size_t)n);
     for (int i = 0; i < n; i++)
         write_contended(w, &seen[i]);
+}
+
+/* ---- JEOPARDY ---- */
+
+enum { JEOPARDY_LOOKED_AT = 20000, JEOPARDY_LOOK = 60 /* instructions */ };
+
+struct endangered {
+    struct {
+        struct view_hold hold;
+        uint64_t client;
+    } rows[WAITING_MAX]; /* the first to end first */
+    int n, max;
+    uint64_t client; /* the one that is looked at */
+    uint32_t left;   /* so many have not been found yet */
+    int64_t looked_at, now_ms;
+};
+
+static bool keep_endangered(void *arg, const struct view_hold *h)
+{
+    struct endangered *e = arg;
+
+    e->looked_at++;
+    if (!h->in_jeopardy)
+        return e->looked_at < JEOPARDY_LOOKED_AT;
+    e->left--;
+    int i = e->n < e->max ? e->n++ : e->max;
+    for (; i > 0 && e->rows[i - 1].hold.left_ms > h->left_ms; i--)
+        if (i < e->max)
+            e->rows[i] = e->rows[i - 1];
+    if (i < e->max) {
+        e->rows[i].hold = *h;
+        e->rows[i].client = e->client;
+    }
+    return e->left > 0 && e->looked_at < JEOPARDY_LOOKED_AT;
+}
+
+static void look_for_endangered(struct session *s, void *arg)
+{
+    struct endangered *e = arg;
+
+    e->client = s->id;
+    e->looked_at++;
+    if (e->left > 0 && e->looked_at < JEOPARDY_LOOKED_AT)
+        view_holds(s, e->now_ms, keep_endangered, e);
+}
+
+void cmd_lock_jeopardy(struct cmd_call *c)
+{
+    struct endangered e = {.now_ms = c->now_ms};
+
+    if (read_max(c, "JEOPARDY", &e.max) != 0)
+        return;
+    e.left = view_levels(cmd_hooks()->broker).n_jeopardy;
+    if (e.left > 0)
+        cmd_hooks()->each_client(cmd_hooks()->clients, look_for_endangered, &e);
+    cmd_charge(e.looked_at * JEOPARDY_LOOK);
+    struct resp_writer *w = cmd_reply(c);
+    resp_array(w, (size_t)e.n);
+    for (int i = 0; i < e.n; i++) {
+        const struct view_hold *h = &e.rows[i].hold;
+        resp_map(w, 4);
+        resp_str(w, "lock");
+        resp_bulk(w, h->name, h->name_len);
+        resp_pair_int(w, "connection", (int64_t)e.rows[i].client);
+        resp_pair_int(w, "held_ms", h->held_ms);
+        resp_pair_int(w, "remaining_ms", h->left_ms);
+    }
 }
 
 /* ---- MASTERS ---- */

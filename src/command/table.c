@@ -226,6 +226,8 @@ static const struct cmd table[] = {
     CMD_ROW_KEY("HVALS", 2, "Answers the values of the hash of a lock.", "key"),
     CMD_ROW("INFO", cmd_admin_info, -1, CMD_INSPECT, "Shows figures of the broker.",
             "[section ...]"),
+    CMD_ROW("JEOPARDY", cmd_lock_jeopardy, -1, CMD_INSPECT | CMD_ALL_NAMES,
+            "Lists the locks of clients here whose last renewal has failed.", "[COUNT n]"),
     CMD_ROW_SUBS("LATENCY", NULL, -2, CMD_ADMIN, "Shows how long commands take.", latency_subs),
     CMD_ROW_LOCK(
         "LOCK", VERB_LOCK, -2, CMD_LOCK,

@@ -220,7 +220,9 @@ static void gauge_peers(const struct server *s, struct stats_gauges *g, int64_t 
                                                                            : "not ready",
                                           .up = speaks && p->word == PEERS_WELL,
                                           .named = peers->named == i,
-                                          .heard_ms = p->spoke_ms ? now_ms - p->spoke_ms : -1};
+                                          .heard_ms = p->spoke_ms ? now_ms - p->spoke_ms : -1,
+                                          .host = p->address.host,
+                                          .port = p->address.port};
     }
     g->peers_len = (size_t)peers->n;
 }

@@ -110,6 +110,8 @@ struct stats_peer {
     bool up;             /* it is ready */
     bool named;          /* clients are sent there */
     int64_t heard_ms;    /* so long ago it has answered; -1: never */
+    const char *host;
+    int port;
 };
 
 /* The rest are facts that INFO alone tells, in Redis's sections. */

@@ -133,9 +133,19 @@ static void section_stats(struct buf *out, const struct stats_gauges *g)
     put_field_int(out, "acl_access_denied_cmd", (int64_t)stats.auth_failures_permission);
 }
 
+/* As ROLE says it: who has named another broker is no master. */
 static void section_replication(struct buf *out, const struct stats_gauges *g)
 {
-    put_field(out, "role", "master");
+    const struct stats_peer *named = NULL;
+
+    for (size_t i = 0; i < g->peers_len; i++)
+        named = g->peers[i].named ? &g->peers[i] : named;
+    put_field(out, "role", named ? "slave" : "master");
+    if (named) {
+        put_field(out, "master_host", named->host);
+        put_field_int(out, "master_port", named->port);
+        put_field(out, "master_link_status", "up");
+    }
     put_field_int(out, "connected_slaves", 0);
     put_field(out, "master_failover_state", "no-failover");
     put_field(out, "master_replid", g->run_id);

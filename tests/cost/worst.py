@@ -128,6 +128,7 @@ ROWS = {
     "time": [["TIME"]], "type": [["TYPE", LONG + "-none"]],
     "unlock": [["UNLOCK", LONG + "-none"]], "unsubscribe": [["UNSUBSCRIBE"] + [WORD] * 120, ["UNSUBSCRIBE"]],
     "waiting": [["WAITING", "COUNT", "100"]],
+    "jeopardy": [["JEOPARDY", "COUNT", "100"]],
 }
 HEAVY = ("COMMAND DOCS", "COMMAND", "LATENCY HISTOGRAM", "CONFIG SET", "LOCKS COUNT", "SCAN 0", "CLIENT LIST",
          "PUBSUB CHANNELS", "INFO everything", "PUBLISH crowd")

@@ -338,6 +338,8 @@ def test_masters(three):
     assert [(m["name"], m["state"]) for m in told] == [("a", "active"), ("b", "active"), ("c", "active")]
     lines = ok(three.broker, "masters").splitlines()
     assert len(lines) == 4 and lines[0].startswith("MASTER  STATE") and lines[1].split()[:2] == ["a", "active"]
+    assert lines[0].split()[2] == "FOR" and re.fullmatch(r"[0-9.]+(ms|s|m\d\ds)", lines[1].split()[2])
+    assert all(0 < m["since_ms"] < 600000 and m["redis_version"] in line.split() for m, line in zip(told, lines[1:]))
 
 
 def test_unlock(one, clients):
@@ -385,6 +387,28 @@ def test_top_without_a_terminal(one, clients):
     client.cmd("LOCK", "seen:by:top")
     text = ok(one.broker, "top")
     assert "ready: 1 of 1 masters" in text and "seen:by:top" in text and "\033" not in text
+
+
+def test_top_names_locks_in_jeopardy(make_broker, masters3, clients):
+    broker = make_broker(masters3)
+    client = clients(broker)
+    for name in "soon lost", "later lost", "not watched":
+        client.cmd("LOCK", name, *(["LEASE", 50000] if name == "not watched" else []))
+    assert client.cmd("JEOPARDY") == [] and "IN JEOPARDY" not in ok(broker, "top")
+    masters3[0].stop()
+    masters3[1].stop()
+    rows = wait_for("two in jeopardy", lambda: (lambda rows: rows if len(rows) == 2 else None)(client.cmd("JEOPARDY")))
+    rows = [as_map(row) for row in rows]
+    assert [row["lock"] for row in rows] == ["soon lost", "later lost"]
+    assert rows[0]["remaining_ms"] <= rows[1]["remaining_ms"] and rows[0]["connection"] == client.cmd("CLIENT", "ID")
+    assert [as_map(row)["lock"] for row in client.cmd("JEOPARDY", "COUNT", 1)] == ["soon lost"]
+    assert "JEOPARDY [COUNT 1..100]" in str(client.err("JEOPARDY", "COUNT", 101))
+    lines = ok(broker, "top").splitlines()
+    head = next(i for i, line in enumerate(lines) if line.startswith("IN JEOPARDY"))
+    assert lines[head + 1].startswith("soon lost ") and lines[head + 2].startswith("later lost ") and lines[head + 3] == ""
+    for master in masters3[:2]:
+        master.cont()
+    wait_for("safety", lambda: client.cmd("JEOPARDY") == [])
 
 
 class Terminal:

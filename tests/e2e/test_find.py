@@ -137,6 +137,12 @@ def pair(make_broker, make_proxy, masters1):
     return Pair(make_broker, make_proxy, masters1)
 
 
+def told_role(client):
+    """What HELLO says, and what INFO says: a role, and where the master is."""
+    told = dict(line.split(":", 1) for line in str(client.cmd("INFO", "replication")).splitlines() if ":" in line)
+    return as_map(client.cmd("HELLO"))["role"], told["role"], told.get("master_host"), told.get("master_port")
+
+
 def test_cut_off_and_back(pair, clients, name):
     """a names b while it has no majority, tells those who listen, and closes what nothing is under way on."""
     asks, listens, idle = clients(pair.a), clients(pair.a), clients(pair.a)
@@ -146,13 +152,16 @@ def test_cut_off_and_back(pair, clients, name):
     wait_for("b to be named", lambda: address_of(asks) == here(pair.b))
     assert listens.recv() == ["message", "+switch-master", " ".join(("holdfast",) + here(pair.a) + here(pair.b))]
     assert asks.cmd("ROLE") == ["slave", HOST, pair.b.port, "connected", 0]
+    assert told_role(asks) == ("replica", "slave", HOST, str(pair.b.port))
     assert asks.err("SENTINEL", "CKQUORUM", "holdfast").code == "NOQUORUM"
     assert idle.read_to_end() == b""
     other = clients(pair.b)
     assert other.cmd("ROLE") == ["master", 0, []]
+    assert told_role(other) == ("master", "master", None, None)
     for proxy in pair.proxies:
         proxy.refuse(False)
     wait_for("a to be named again", lambda: address_of(asks) == here(pair.a))
+    assert told_role(asks) == ("master", "master", None, None)
     assert listens.recv() == ["message", "+switch-master", " ".join(("holdfast",) + here(pair.b) + here(pair.a))]
 
 

@@ -379,6 +379,8 @@ TABLE = {
     "waiting": Command(0.5, lambda m, c: m.pick([], ["COUNT", "100"]),
                        list_of(map_with(lock=text, connection=integer, client=text, waited_ms=integer))),
     "contended": Command(1, lambda m, c: m.pick([], ["COUNT", "1"], ["COUNT", "100"]), list_of(CONTENDED)),
+    "jeopardy": Command(0.5, lambda m, c: m.pick([], ["COUNT", "100"]),
+                        list_of(map_with(lock=text, connection=integer, held_ms=number, remaining_ms=integer))),
     "dbsize": Command(0.5, None, integer),
     "scan": Command(0.5, Maker.scan, row(text, list_of(text))),
     "type": Command(0.5, lambda m, c: [m.rng.choice([m.name(), m.key()])],

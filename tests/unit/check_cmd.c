@@ -230,6 +230,7 @@ STUB(cmd_lock_type)
 STUB(cmd_lock_masters)
 STUB(cmd_lock_waiting)
 STUB(cmd_lock_contended)
+STUB(cmd_lock_jeopardy)
 
 /* ---- sessions ---- */
 

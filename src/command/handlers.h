@@ -11,8 +11,7 @@ struct dropin_command;
 
 /* lock.c, lock_list.c: words to a lock request, its result to a reply; what is known of locks. */
 cmd_fn cmd_lock_request, cmd_lock_owner, cmd_lock_list, cmd_lock_scan, cmd_lock_count,
-    cmd_lock_type, cmd_lock_masters, cmd_lock_waiting, cmd_lock_contended,
-    cmd_lock_jeopardy;
+    cmd_lock_type, cmd_lock_masters, cmd_lock_waiting, cmd_lock_contended, cmd_lock_jeopardy;
 extern const struct request_type cmd_lock_request_type; /* of every struct lock_request */
 struct lock_request;
 /* Returns until when the reply to a granted LOCK or MLOCK may be relied on; not later than now: it

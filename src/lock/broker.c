@@ -94,6 +94,8 @@ static void run_lock(struct broker *b, struct lock_request *r, int64_t now_ms)
 static void run_unlock(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
     struct hold *h = lock_hold_of(r->lock, r->owner);
+    const struct hold *share = lock_share_of(r->lock, r->owner);
+    r->other_op = share && share != h ? share->op : 0;
     if (h && hold_is_valid(h, now_ms)) {
         if (h->count > 1) {
             reentry_leave(b, h, r, now_ms);

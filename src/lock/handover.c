@@ -22,7 +22,9 @@
 void handover_not_there(struct broker *b, struct lock_request *r)
 {
     const struct hold *h = lock_hold_of(r->lock, r->owner);
-    bool has_said_more = h && h->since_ms >= r->base.arrived_us / 1000;
+    int64_t arrived_ms = r->base.arrived_us / 1000;
+    bool has_said_more =
+        h && (h->since_ms > arrived_ms || (h->since_ms == arrived_ms && h->op != r->other_op));
     if (r->missed || has_said_more || defer_needed(r->lock, r)) {
         finish_as(b, r, RESULT_NOT_HELD);
         return;
@@ -88,6 +90,19 @@ static bool must_yield(const struct broker *b, const struct lock_queue *q,
             now_ms - q->passed_since_ms >= b->conf.handover_max_time_ms);
 }
 
+/* True when the owner goes on as a reader, and the first one here waits to have the lock alone: he
+ * would have got it before those who wait elsewhere, but this broker does not stand in their line.
+ */
+static bool stays_first(const struct broker *b, const struct lock *l,
+                        const struct ended_hold *passed, const struct lock_request *first)
+{
+    const struct lock_queue *q = l->queue;
+    return first && first->wait_until_ms && !first->fair && !first->multilock &&
+           !first->outside.on_turn && first->want.kind == LOCK_EXCLUSIVE &&
+           passed->part.kind == LOCK_EXCLUSIVE && share_count(l) > 0 && !lock_exclusive(l) &&
+           !q->lined && !q->outside && q->n_claims == 0 && !b->paused;
+}
+
 /* Lets other brokers go first. True: this one has to line up behind them, in the same script that
  * releases. */
 static bool yield(struct broker *b, struct lock_queue *q, const struct lock_request *first,
@@ -99,6 +114,18 @@ static bool yield(struct broker *b, struct lock_queue *q, const struct lock_requ
     q->lined |= lines_up;
     waiters_retry_later(b, q, 0, now_ms);
     return lines_up;
+}
+
+/* Lines up before the others, in the script that releases. It counts as a hand-over: others wait no
+ * longer than they do for those. */
+static const char *stay(struct lock_queue *q, int64_t now_ms)
+{
+    if (q->passed++ == 0)
+        q->passed_since_ms = now_ms;
+    q->stayed = true;
+    q->lined = true;
+    q->turn = false;
+    return "front";
 }
 
 /* True when one script can end the hold and give its place to this request. Readers make room only
@@ -116,14 +143,15 @@ static bool fits(const struct broker *b, const struct lock *l, const struct ende
            l->queue->n_claims == 0 && (share_count(l) == 0 || first->want.kind == LOCK_SHARED);
 }
 
+/* `where` this broker lines up; NULL: it does not. */
 static void release(struct broker *b, struct lock *l, const struct ended_hold *passed,
-                    bool lines_up, struct lock_request *releaser, int64_t now_ms)
+                    const char *where, struct lock_request *releaser, int64_t now_ms)
 {
-    static const struct ticket_place tail = {0, "tail"};
+    struct ticket_place place = {0, where};
     char op[BROKER_OP_MAX + 1];
     broker_op_text(b, passed->op, op);
     struct release_what hold = {op, passed->part, passed->owner, passed->lease_ms, RELEASE_GRANTED};
-    release_hold(b, l, &hold, lines_up ? &tail : NULL, releaser ? on_released : NULL, releaser,
+    release_hold(b, l, &hold, where ? &place : NULL, releaser ? on_released : NULL, releaser,
                  now_ms);
 }
 
@@ -146,7 +174,8 @@ void handover_pass_on(struct broker *b, struct lock *l, const struct ended_hold 
     struct lock_queue *q = l->queue;
     struct lock_request *first = q ? waiters_first(q) : NULL;
     bool can_hand_over = fits(b, l, passed, first) && !rounds_veto(&b->rounds);
-    bool yields = can_hand_over && must_yield(b, q, first, now_ms);
+    bool stays = !can_hand_over && stays_first(b, l, passed, first);
+    bool yields = (can_hand_over || stays) && must_yield(b, q, first, now_ms);
     if (can_hand_over && !yields && waiters_claim(b, l, first, passed, now_ms)) {
         bool was_turn = q->turn;
         first->claim->releaser = releaser;
@@ -156,9 +185,13 @@ void handover_pass_on(struct broker *b, struct lock *l, const struct ended_hold 
         q->turn = was_turn;
         return;
     }
-    bool lines_up = yields && yield(b, q, first, now_ms);
-    if (!is_lapsing || releaser || yields)
-        release(b, l, passed, lines_up, releaser, now_ms);
+    const char *where = NULL;
+    if (yields)
+        where = yield(b, q, first, now_ms) ? "tail" : NULL;
+    else if (stays)
+        where = stay(q, now_ms);
+    if (!is_lapsing || releaser || where || yields)
+        release(b, l, passed, where, releaser, now_ms);
     else if (first && first->lined)
         tickets_call_next(b, l, now_ms); /* as a release would */
     if (!yields)

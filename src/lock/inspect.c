@@ -196,11 +196,19 @@ static int64_t count_of(const struct hold *h, int64_t now_ms)
     return h && hold_is_valid(h, now_ms) ? h->count : 0;
 }
 
+/* May the owner have the lock in another way elsewhere? A reader may have it alone there, and who
+ * has taken that over from there may have left his share. */
+static bool may_have_more(const struct hold *h, const struct hold *share)
+{
+    return h == share ? h->part.kind == LOCK_SHARED : !share && h->inherits;
+}
+
 void inspect_holds(struct broker *b, struct lock_request *r, int64_t now_ms)
 {
     const struct hold *h = lock_hold_of(r->lock, r->owner);
     const struct hold *share = lock_share_of(r->lock, r->owner);
-    if (h && hold_is_fresh(b, h, r, now_ms) && (!share || hold_is_fresh(b, share, r, now_ms)))
+    if (h && !may_have_more(h, share) && hold_is_fresh(b, h, r, now_ms) &&
+        (!share || hold_is_fresh(b, share, r, now_ms)))
         finish_count(b, r, count_of(h, now_ms) + (share != h ? count_of(share, now_ms) : 0));
     else
         peek(b, r, r->owner, on_holds, now_ms);

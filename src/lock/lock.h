@@ -236,19 +236,20 @@ struct lock_request {
     uint8_t result;        /* enum lock_result */
     uint8_t place;         /* enum lock_place */
     bool tell;
-    bool async;       /* ASYNC: its connection goes on meanwhile */
-    bool told;        /* ASYNC: that it was granted */
-    bool leaves;      /* its connection has gone, and it is out of its queue: on broker->leavers */
-    bool has_turn;    /* MLOCK, outside: it is ready because it is its turn in a queue */
-    bool untold;      /* nobody could be told that it is granted */
-    bool goes_on;     /* it has begun: it waits for no other request of its owner any more */
-    bool missed;      /* UNLOCK: what it gave back was not there */
-    bool fair;        /* FAIR: order of arrival across brokers */
-    bool unnamed;     /* for the owner of its connection, who has no name: never enters again */
-    bool repeated;    /* its ID is counted already: it has been answered alike */
-    bool owner_asked; /* the masters have been asked whether its owner has it elsewhere */
-    bool lined, turn; /* fair: its ticket stands in the line; it has been called up */
-    uint64_t ticket;  /* fair: its number */
+    bool async;        /* ASYNC: its connection goes on meanwhile */
+    bool told;         /* ASYNC: that it was granted */
+    bool leaves;       /* its connection has gone, and it is out of its queue: on broker->leavers */
+    bool has_turn;     /* MLOCK, outside: it is ready because it is its turn in a queue */
+    bool untold;       /* nobody could be told that it is granted */
+    bool goes_on;      /* it has begun: it waits for no other request of its owner any more */
+    bool missed;       /* UNLOCK: what it gave back was not there */
+    bool fair;         /* FAIR: order of arrival across brokers */
+    bool unnamed;      /* for the owner of its connection, who has no name: never enters again */
+    bool repeated;     /* its ID is counted already: it has been answered alike */
+    bool owner_asked;  /* the masters have been asked whether its owner has it elsewhere */
+    bool lined, turn;  /* fair: its ticket stands in the line; it has been called up */
+    uint64_t ticket;   /* fair: its number */
+    uint64_t other_op; /* UNLOCK: of what its owner had besides when it was run; 0: nothing */
     int64_t token, deadline_ms;
     int64_t count;
     struct {

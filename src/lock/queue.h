@@ -37,6 +37,7 @@ struct lock_queue {
     bool takeover_waits; /* until no claim is under way: no further one begins */
     bool hurried;        /* it has asked quickly again, after votes were split */
     bool lined;          /* this broker's own ticket stands in the line */
+    bool stayed;         /* before all others, when its hold of the lock ended: handover.c */
     bool turn;           /* it has been called up and has not got the lock yet */
 };
 

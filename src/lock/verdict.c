@@ -48,10 +48,12 @@ static void finish_releaser(struct broker *b, const struct claim *c)
 /* Counts the hand-overs here in a row while others stand in the line. */
 static void count_passes(struct lock_queue *q, const struct claim *c, int64_t now_ms)
 {
+    bool stayed = q->stayed;
     q->line = c->line;
-    if (!c->prev_op || c->line == 0)
+    q->stayed = false;
+    if ((!c->prev_op && !stayed) || c->line == 0)
         q->passed = 0;
-    else if (q->passed++ == 0)
+    else if (!stayed && q->passed++ == 0)
         q->passed_since_ms = now_ms;
 }
 
@@ -84,7 +86,9 @@ static void keep_ticket(struct lock_queue *q, struct lock_request *r, const stru
         r->turn = r->turn && strcmp(c->place.where, "front") != 0;
         r->lined = !r->turn;
     } else if (c->place.where && !c->place.number) {
-        q->lined = strcmp(c->place.where, "keep") != 0 || c->line > 0;
+        bool stood = strcmp(c->place.where, "keep") == 0 && c->line > 0;
+        q->lined = strcmp(c->place.where, "keep") != 0 || stood;
+        q->line = c->line - stood;
         q->turn = q->turn && strcmp(c->place.where, "front") != 0;
     }
 }

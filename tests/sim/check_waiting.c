@@ -161,6 +161,91 @@ START_TEST(unlock_gives_back_what_was_not_taken_along)
 }
 END_TEST
 
+static void is_granted_soon(int app)
+{
+    for (int i = 0; world.apps[app].n_replies == 0; i++) {
+        ck_assert_int_lt(i, 1000);
+        sim_run_until(sim_now_us() + 5);
+    }
+    (void)story_granted(app);
+}
+
+/* The same where masters and programs are quick: whenever he says it, one of the two is given back,
+ * and the other one is still there. */
+START_TEST(unlock_gives_back_one_of_the_two)
+{
+    static const int n_servers[] = {1, 3};
+    for (int after_us = 0; after_us < 1000; after_us += 20) {
+        story_begin(n_servers[_i], 2, "zz");
+        fake_net = (struct fake_net){.latency_min_us = 10, .latency_max_us = 40};
+        world_say(1, "LOCK n SHARED");
+        world_say(1, "LOCK n WAIT 300");
+        is_granted_soon(1);
+        is_granted_soon(1);
+        world_say(0, "RENEW n");
+        is_granted_soon(0);
+        sim_run_until(sim_now_us() + after_us);
+        world_say(1, "UNLOCK n");
+        world_run_ms(30);
+        story_answers(1, "1");
+        world_say(1, "HOLDS n");
+        world_run_ms(30);
+        story_answers(1, "1");
+        world_end();
+    }
+}
+END_TEST
+
+/* He has both: one at each broker. */
+START_TEST(holds_counts_what_was_taken_along)
+{
+    story_begin(_i, 2, "zz");
+    world_say(1, "LOCK n SHARED");
+    world_say(1, "LOCK n WAIT 300");
+    world_run_ms(20);
+    (void)story_granted(1);
+    (void)story_granted(1);
+    (void)story_gets(0, "RENEW n");
+    for (int app = 0; app < 2; app++) {
+        world_say(app, "HOLDS n");
+        world_run_ms(30);
+        story_answers(app, "2");
+    }
+    world_end();
+}
+END_TEST
+
+/* x has it alone and as a reader, and gives back the former. Who has waited longer to have it alone
+ * keeps out a reader who came later, at whichever broker. */
+START_TEST(who_goes_on_as_a_reader_lets_no_later_one_in)
+{
+    static const struct {
+        int writer, reader;
+    } at[] = {{1, 2}, {1, 1}, {1, 0}, {0, 1}};
+    story_begin(_i % 2 ? 3 : 1, 3, "z");
+    world_connect(1, at[_i / 2].writer, "w");
+    world_connect(2, at[_i / 2].reader, "r");
+    world_say(0, "LOCK n SHARED"); /* said together: so the judge does not count how often */
+    world_say(0, "LOCK n WAIT 300");
+    world_run_ms(20);
+    (void)story_granted(0);
+    (void)story_granted(0);
+    world_say(1, "LOCK n WAIT 0");
+    world_run_ms(20);
+    world_say(2, "LOCK n SHARED WAIT 0");
+    world_run_ms(20);
+    world_say(0, "UNLOCK n");
+    world_run_ms(2500);
+    story_answers(0, "1");
+    story_answers(1, "");
+    story_answers(2, "");
+    world_close(0, true);
+    world_run_ms(20);
+    (void)story_granted(1);
+    world_end();
+}
+END_TEST
+
 /* ---- FAIR: the order of arrival, of writers and readers ---- */
 
 /* Kind and broker of each: the first has the lock, the others come one after the other. */
@@ -397,6 +482,10 @@ static Suite *waiting_suite(void)
     tcase_add_loop_test(c, unlock_counts_although_the_next_one_stays_out, 3, 4);
     tcase_add_loop_test(c, unlock_gives_back_what_was_not_taken_along, 1, 2);
     tcase_add_loop_test(c, unlock_gives_back_what_was_not_taken_along, 3, 4);
+    tcase_add_loop_test(c, unlock_gives_back_one_of_the_two, 0, 2);
+    tcase_add_loop_test(c, holds_counts_what_was_taken_along, 1, 2);
+    tcase_add_loop_test(c, holds_counts_what_was_taken_along, 3, 4);
+    tcase_add_loop_test(c, who_goes_on_as_a_reader_lets_no_later_one_in, 0, 8);
     tcase_add_loop_test(c, fair_keeps_the_order_of_arrival, 0, ARRIVALS * PER_ARRIVAL);
     tcase_add_loop_test(c, fair_keeps_the_order_of_those_who_are_quick, 0, 4 * ARRIVALS);
     tcase_add_loop_test(c, fair_hears_of_a_lapse, 1, 2);

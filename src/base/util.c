@@ -95,20 +95,20 @@ enum { SAFE_DIGITS = 18 }; /* as many are no more than INT64_MAX */
  * more. */
 static size_t read_digits(const char *s, size_t len, uint64_t max, uint64_t *out)
 {
+    const char *p = s, *end = s + len, *safe = len < SAFE_DIGITS ? end : s + SAFE_DIGITS;
     uint64_t value = 0;
-    size_t n = 0;
-    for (; n < len && n < SAFE_DIGITS && s[n] >= '0' && s[n] <= '9'; n++)
-        value = value * 10 + (uint64_t)(s[n] - '0');
-    for (; n < len && s[n] >= '0' && s[n] <= '9'; n++) {
-        uint64_t digit = (uint64_t)(s[n] - '0');
+    unsigned digit;
+    for (; p < safe && (digit = (unsigned char)*p - '0') <= 9u; p++)
+        value = value * 10 + digit;
+    for (; p < end && (digit = (unsigned char)*p - '0') <= 9u; p++) {
         if (value > (max - digit) / 10)
             return 0;
         value = value * 10 + digit;
     }
-    if (n > 1 && s[0] == '0')
+    if (p > s + 1 && *s == '0')
         return 0;
     *out = value;
-    return n;
+    return (size_t)(p - s);
 }
 
 int util_parse_int(const char *s, size_t len, int64_t min, int64_t max, int64_t *out)
@@ -132,24 +132,33 @@ int util_parse_int(const char *s, size_t len, int64_t min, int64_t max, int64_t 
     return 0;
 }
 
-/* Takes two digits at a time: a division by 100 takes as long as one by 10. */
+static const char pairs[] = "0001020304050607080910111213141516171819"
+                            "2021222324252627282930313233343536373839"
+                            "4041424344454647484950515253545556575859"
+                            "6061626364656667686970717273747576777879"
+                            "8081828384858687888990919293949596979899";
+
+/* Takes four digits at a time, as a division by 10000 takes as long as one by 10, and those by what
+ * is written for each two. */
 char *util_digits(char *end, uint64_t n)
 {
-    static const char pairs[] = "0001020304050607080910111213141516171819"
-                                "2021222324252627282930313233343536373839"
-                                "4041424344454647484950515253545556575859"
-                                "6061626364656667686970717273747576777879"
-                                "8081828384858687888990919293949596979899";
-    while (n >= 100) {
-        end -= 2;
-        memcpy(end, pairs + n % 100 * 2, 2);
-        n /= 100;
+    for (; n >= 10000; n /= 10000) {
+        unsigned four = (unsigned)(n % 10000);
+        end -= 4;
+        memcpy(end, pairs + (size_t)2 * (four / 100), 2);
+        memcpy(end + 2, pairs + (size_t)2 * (four % 100), 2);
     }
-    if (n >= 10) {
+    unsigned rest = (unsigned)n;
+    if (rest >= 100) {
         end -= 2;
-        memcpy(end, pairs + n * 2, 2);
+        memcpy(end, pairs + (size_t)2 * (rest % 100), 2);
+        rest /= 100;
+    }
+    if (rest >= 10) {
+        end -= 2;
+        memcpy(end, pairs + (size_t)2 * rest, 2);
     } else {
-        *--end = (char)('0' + n);
+        *--end = (char)('0' + rest);
     }
     return end;
 }

@@ -4,8 +4,6 @@
  *
  * It looks at the claim and changes nothing; it does not know in which round the claim is.
  */
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/util.h"
@@ -75,32 +73,49 @@ static int64_t tomb_ms(const struct claim *c)
     return c->prev_op && c->prev_part.kind == LOCK_LIMIT ? broker_tomb_ms(c->broker) : 0;
 }
 
+static char *put_mode(const struct claim *c, char *p)
+{
+    if (c->part.kind != LOCK_LIMIT)
+        return stpcpy(p, kind_words[c->part.kind]);
+    p = util_put_digits(p, c->part.limit);
+    *p++ = ':';
+    return util_put_digits(p, c->part.slot);
+}
+
+static char *put_group(const struct claim *c, char *p)
+{
+    if (!c->group)
+        return stpcpy(p, "-");
+    p = util_put_digits(stpcpy(stpcpy(p, c->broker->id), "."), c->group);
+    *p++ = '/';
+    return util_put_digits(p, (uint64_t)c->group_size);
+}
+
 /* The wish of acquire.lua: how long; nearly always there is nothing else to say. */
 static void add_wish(const struct claim *c, struct args *it, const struct digits *lease,
                      int64_t now_ms)
 {
-    char prev[BROKER_OP_MAX + 1] = "-", mode[16], group[BROKER_OP_MAX + 32] = "-";
-    char wish[sizeof prev + sizeof(struct tickets_words) + sizeof mode + sizeof group + 192];
+    char prev[BROKER_OP_MAX + 1] = "-", *p;
     struct tickets_words line;
     if (c->part.kind == LOCK_EXCLUSIVE && !c->prev_op && !c->place.where && !c->maxhold_ms &&
         !c->group) {
         args_text(it, lease->text, lease->len);
         return;
     }
-    snprintf(mode, sizeof mode, "%s", kind_words[c->part.kind]);
-    if (c->part.kind == LOCK_LIMIT)
-        snprintf(mode, sizeof mode, "%u:%u", (unsigned)c->part.limit, (unsigned)c->part.slot);
     if (c->prev_op)
         broker_op_text(c->broker, c->prev_op, prev);
-    if (c->group)
-        snprintf(group, sizeof group, "%s.%" PRIu64 "/%d", c->broker->id, c->group, c->group_size);
     tickets_words(c->broker, c->lock, &c->place, &line, now_ms);
-    snprintf(wish, sizeof wish,
-             "lease=%" PRId64 " prev=%s tomb=%" PRId64 " ticket=%s place=%s judge=%s"
-             " maxhold=%" PRId64 " mode=%s group=%s",
-             c->lease_ms, prev, tomb_ms(c), line.ticket, line.place, line.judge, c->maxhold_ms,
-             mode, group);
-    args_str(it, wish);
+    char wish[sizeof prev + sizeof line + BROKER_OP_MAX + 320];
+    p = put(stpcpy(wish, "lease="), lease);
+    p = stpcpy(stpcpy(p, " prev="), prev);
+    p = util_put_digits(stpcpy(p, " tomb="), (uint64_t)tomb_ms(c));
+    p = stpcpy(stpcpy(p, " ticket="), line.ticket);
+    p = stpcpy(stpcpy(p, " place="), line.place);
+    p = stpcpy(stpcpy(p, " judge="), line.judge);
+    p = util_put_digits(stpcpy(p, " maxhold="), (uint64_t)c->maxhold_ms);
+    p = put_mode(c, stpcpy(p, " mode="));
+    p = put_group(c, stpcpy(p, " group="));
+    args_text(it, wish, (size_t)(p - wish));
 }
 
 static void add_takeover(const struct claim *c, struct args *it, int64_t now_ms)

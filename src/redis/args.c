@@ -16,8 +16,7 @@ static struct args one;
 struct args *args_begin(const char *name, size_t name_len)
 {
     int partition = partition_of(name, name_len);
-    const char *at = partition_at(partition);
-    size_t at_len = *at ? strlen(at) - 1 : sizeof prefix - 1; /* less the colon */
+    const struct partition_head *head = partition_head(partition);
 
     buf_clear(&one.key);
     buf_clear(&one.args);
@@ -25,11 +24,10 @@ struct args *args_begin(const char *name, size_t name_len)
     one.floor = 0;
     one.bucket = -1;
     one.early = one.undoes = one.renewal = false;
-    char *p = request_room(&one.key, at_len + name_len + 2);
-    memcpy(p, *at ? at : prefix, at_len);
-    p[at_len] = '{';
-    memcpy(p + at_len + 1, name, name_len);
-    p[at_len + 1 + name_len] = '}';
+    char *p = request_room(&one.key, head->len + name_len + 1);
+    memcpy(p, head->text, head->len);
+    memcpy(p + head->len, name, name_len);
+    p[head->len + name_len] = '}';
     return &one;
 }
 

@@ -9,11 +9,14 @@
 #include <stdio.h>
 #include <string.h>
 
-static struct {
+#define WITHOUT {.heads[0] = {"holdfast:{", sizeof "holdfast:{" - 1}} /* a Cluster */
+
+static struct space {
     int n, shift; /* slot >> shift: its partition */
     char tags[PARTITIONS][PARTITION_TAG_MAX + 1];
     char at[PARTITIONS][sizeof "holdfast:{}:" + PARTITION_TAG_MAX];
-} space;
+    struct partition_head heads[PARTITIONS];
+} space = WITHOUT;
 
 /* CRC-16/XMODEM, as the specification of Redis Cluster has it: polynomial 0x1021, from 0 on. */
 static uint16_t crc16(const char *bytes, size_t len)
@@ -51,7 +54,7 @@ void partitions_use(int n)
     int left = n;
 
     assert(n >= 0 && n <= PARTITIONS && (n & (n - 1)) == 0);
-    memset(&space, 0, sizeof space);
+    space = (struct space)WITHOUT;
     space.n = n;
     if (n == 0)
         return;
@@ -65,6 +68,8 @@ void partitions_use(int n)
             continue;
         strcpy(space.tags[p], tag);
         snprintf(space.at[p], sizeof space.at[p], "holdfast:{%s}:", tag);
+        struct partition_head *head = &space.heads[p];
+        head->len = (size_t)snprintf(head->text, sizeof head->text, "holdfast:{%s}{", tag);
         left--;
     }
 }
@@ -89,6 +94,12 @@ const char *partition_at(int partition)
 {
     assert(partition >= 0 && partition < partitions());
     return space.at[partition];
+}
+
+const struct partition_head *partition_head(int partition)
+{
+    assert(partition >= 0 && partition < partitions());
+    return &space.heads[partition];
 }
 
 int partition_slot(int partition)

@@ -29,6 +29,12 @@ const char *partition_tag(int partition);
  * is among those of a call, a node that is giving the slot away, or has just got it, refuses the
  * call before it does anything (MOVED, ASK, TRYAGAIN). "" without a Cluster. */
 const char *partition_at(int partition);
+/* Returns how the key of a lock begins, with the brace before its name. */
+struct partition_head {
+    char text[sizeof "holdfast:{}{" + PARTITION_TAG_MAX];
+    size_t len;
+};
+const struct partition_head *partition_head(int partition);
 /* Returns the slot of its tag. */
 int partition_slot(int partition);
 /* Returns the slot of a key. */

@@ -5,9 +5,9 @@
     tests/cost/cost.py --update     writes what it has counted as the figures of this compiler and this Redis
     tests/cost/cost.py --profile    shows where they go
 
-Instructions do not depend on what else the machine does, as times do. The daemon runs twice with different
-numbers of requests, and the difference counts: start and end cancel out. These pairs are counted: a LOCK of a free
-lock with its UNLOCK; the same by commands of Redis, SET NX PX with DEL, or with the script that compares and deletes;
+Instructions do not depend on what else the machine does, as times do. They are counted between two moments of a
+daemon's life; what it does by the clock meanwhile is counted by itself, and taken off. These pairs are counted: a
+LOCK of a free lock with its UNLOCK; the same by commands of Redis, SET NX PX with DEL, or with the script that compares and deletes;
 a hand-over, where a LOCK WAIT is served by the UNLOCK of another connection; and a LOCK with its UNLOCK once more, by a
 daemon that mirrors. Each is counted one by one, which is
 dominated by the turn of the loop (and in Redis by the script call), and 32 at a time: 32 free locks are asked for in
@@ -27,6 +27,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "lib"))
@@ -42,6 +43,7 @@ GOAL = 1.1
 LESS_RUNS = "%s, without its runs"
 SKIP = 77
 WARM_UP = 10
+IDLE_S = 2
 
 VALUE = "6f5902ac237024bdd0c176cb93063dc4"
 COMPARE_AND_DELETE = """if redis.call("get",KEYS[1]) == ARGV[1] then
@@ -93,12 +95,15 @@ def set_and_compare(clients, number, size):
     take(clients[0], size, (1,))
 
 
-def each(clients, requests):
-    """Sends one request on each connection; the daemon, which stands still meanwhile, finds them all at once."""
-    clients[0].daemon.stop()
-    for client, words in zip(clients, requests):
-        ask(client, [words])
-    clients[0].daemon.cont()
+def each(clients, *requests):
+    """Sends each connection its one of each of these requests, in one write; the daemon, which stands still meanwhile,
+    finds them all at once. For a single one it goes on: that it is stopped may cost it a turn, or not."""
+    if len(clients) > 1:
+        clients[0].daemon.stop()
+    for client, *words in zip(clients, *requests):
+        ask(client, words)
+    if len(clients) > 1:
+        clients[0].daemon.cont()
 
 
 def take_each(clients, values):
@@ -107,7 +112,8 @@ def take_each(clients, values):
 
 
 def hand_overs(clients, number, size):
-    """One round: `size` connections wait for a lock each that another one has, which these then release."""
+    """One round: `size` connections wait for a lock each that another one has, which these then release. What is answered
+    in the turn in which a LOCK WAIT is read tells that it waits."""
     names = ["cost:%d" % i for i in range(size)]
     one, other = clients[:size], clients[size:]
     holders, waiters = (one, other) if number % 2 else (other, one)
@@ -115,8 +121,8 @@ def hand_overs(clients, number, size):
     if number == 0:
         each(holders, locks)
         take_each(holders, ())
-    each(waiters, locks)
-    assert holders[0].cmd("PING") == "PONG"  # read after these, so they wait now
+    each(waiters, [("PING",)] * size, locks)
+    take_each(waiters, ("PONG",))
     each(holders, [("UNLOCK", name) for name in names])
     take_each(holders, (1,))
     take_each(waiters, ())
@@ -153,28 +159,23 @@ def make_daemon(directory, redis, args, wrapper=()):
     return HoldfastProc(directory, {"a": redis.url}, {"lease": "30s", "request_timeout": "5s"}, args=args, wrapper=wrapper)
 
 
-def run(directory, redis, way, size, rounds, args):
-    """Instructions of a daemon's whole life with so many rounds, those of them in runs of commands of Redis, and the file
-    of callgrind. Under it each request is slow: what the slow log takes is left out."""
-    out = os.path.join(directory, "callgrind.%s.%d.%d" % (way.__name__, size, rounds))
+def count(directory, redis, way, size, rounds, args=()):
+    """Instructions of one pair, and those of them in runs of commands of Redis; and the file of callgrind. Under it each
+    request is slow: what the slow log takes is left out. So is what the daemon does by the clock: as much as it does while
+    nobody asks for anything."""
+    out = os.path.join(directory, "callgrind.%s.%d" % (way.__name__, size))
     wrapper = ["valgrind", "--tool=callgrind", "-q", "--callgrind-out-file=%s" % out]
     proc = make_daemon(directory, redis, args, wrapper)
     proc.start()
     with connections(proc, size) as clients:
-        for i in range(rounds):
-            way(clients, i, size)
+        seconds = rounds_between(proc, clients, way, size, rounds)
+        time.sleep(IDLE_S)
+        control(proc, "--dump")
     proc.close()
     redis.cli("FLUSHALL")
-    within = inclusive(out, "run_job", "slowlog_add")
-    return counted(out) - within["slowlog_add"], within["run_job"], out
-
-
-def count(directory, redis, way, size, rounds, args=()):
-    """Instructions of one pair, and those of them in runs. A busy machine cuts what was one write in two, which adds
-    some."""
-    few, few_in_runs, _ = run(directory, redis, way, size, WARM_UP, args)
-    many, many_in_runs, out = run(directory, redis, way, size, WARM_UP + rounds, args)
-    return round((many - few) / (rounds * size)), round((many_in_runs - few_in_runs) / (rounds * size)), out
+    within = inclusive(out + ".1", "run_job", "slowlog_add")
+    of_pairs = counted(out + ".1") - within["slowlog_add"] - counted(out + ".2") * seconds / IDLE_S
+    return round(of_pairs / (rounds * size)), round(within["run_job"] / (rounds * size)), out + ".1"
 
 
 def counted(path):
@@ -194,26 +195,34 @@ def inclusive(path, *functions):
     return within
 
 
-def control(redis, what):
-    subprocess.run(["callgrind_control", what, str(redis.proc.pid)], check=True, stdout=subprocess.DEVNULL,
+def control(proc, what):
+    subprocess.run(["callgrind_control", what, str(proc.proc.pid)], check=True, stdout=subprocess.DEVNULL,
                    stderr=subprocess.DEVNULL)
 
 
+def rounds_between(proc, clients, way, size, rounds):
+    """Has so many rounds counted of the process, which then begins to count anew; returns how long they took."""
+    for i in range(WARM_UP):
+        way(clients, i, size)
+    control(proc, "--zero")
+    start = time.monotonic()
+    for i in range(WARM_UP, WARM_UP + rounds):
+        way(clients, i, size)
+    seconds = time.monotonic() - start
+    control(proc, "--dump")
+    return seconds
+
+
 def count_redis(directory, way, size, rounds, args=()):
-    """Instructions of redis-server for one pair; counted while it runs, as its start takes long. What it does ten times a
-    second is left out: how much of it falls to a pair only says how busy the machine is."""
+    """Instructions of redis-server for one pair. What it does ten times a second is left out: how much of it falls to a
+    pair only says how busy the machine is."""
     out = os.path.join(directory, "redis.%s.%d" % (way.__name__, size))
     wrapper = ["valgrind", "--tool=callgrind", "-q", "--callgrind-out-file=%s" % out]
     with RedisProc(wrapper=wrapper) as redis:
         proc = make_daemon(directory, redis, args)
         proc.start()
         with connections(proc, size) as clients:
-            for i in range(WARM_UP):
-                way(clients, i, size)
-            control(redis, "--zero")
-            for i in range(WARM_UP, WARM_UP + rounds):
-                way(clients, i, size)
-            control(redis, "--dump")
+            rounds_between(redis, clients, way, size, rounds)
         proc.close()
     by_the_clock = inclusive(out + ".1", "serverCron")["serverCron"]
     return round((counted(out + ".1") - by_the_clock) / (rounds * size)), 0, out + ".1"

@@ -9,7 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WITHOUT {.heads[0] = {"holdfast:{", sizeof "holdfast:{" - 1}} /* a Cluster */
+#define WITHOUT                                                                                    \
+    {                                                                                              \
+        .heads[0] = { "holdfast:{", sizeof "holdfast:{" - 1 }                                      \
+    } /* a Cluster */
 
 static struct space {
     int n, shift; /* slot >> shift: its partition */

@@ -242,6 +242,26 @@ static void check_sentinels(struct check *check, const struct conf_master *m)
                     m->name, n, n == 1 ? "" : "s");
 }
 
+/* The quarantine of a node that was promoted ends by roll call only (safety R17). A plain key of
+ * the mirror has a slot of its own, not that of the partition. */
+static void check_cluster(struct check *check, const struct conf_master *m)
+{
+    const struct conf *c = check->conf;
+
+    if (!m->by_cluster)
+        return;
+    if (c->master_count > 1)
+        say_finding(check, FAIL, m->line[0], "%s: a Redis Cluster is the only one in [masters]",
+                    m->name);
+    if (c->brokers == NULL)
+        say_finding(check, FAIL, m->line[0],
+                    "%s: a Redis Cluster needs the list of all brokers (name and brokers)", m->name);
+    if (c->mirror)
+        say_finding(check, FAIL, m->line[0], "%s: there is no mirror in a Redis Cluster", m->name);
+    if (c->quarantine_ms == CONF_QUARANTINE_OFF)
+        say_finding(check, FAIL, m->line[0], "%s: a Redis Cluster needs a quarantine", m->name);
+}
+
 static void check_master(struct check *check, size_t index)
 {
     const struct conf_master *m = &check->conf->masters[index];
@@ -252,12 +272,14 @@ static void check_master(struct check *check, size_t index)
         return;
     }
     check_sentinels(check, m);
+    check_cluster(check, m);
     if (m->user != NULL && m->password == NULL)
         say_finding(check, FAIL, m->line[0], "%s: has a user but no password", m->name);
     if (m->key != NULL && m->certificate == NULL)
         say_finding(check, FAIL, m->line[0], "%s.key: has no certificate", m->name);
     if (!m->tls && (m->ca != NULL || m->certificate != NULL || m->server_name != NULL))
-        say_finding(check, FAIL, m->line[0], "%s: has options for TLS but no rediss:// %s", m->name,
+        say_finding(check, FAIL, m->line[0], "%s: has options for TLS but no %s:// %s", m->name,
+                    m->by_cluster ? "clusters" : "rediss",
                     m->by_sentinels ? "in its option .master" : "address");
     for (size_t i = 0; i < index; i++) {
         const struct conf_master *other = &check->conf->masters[i];

@@ -221,6 +221,11 @@ size_t conf_get(const struct conf *conf, const struct glob *const *globs, size_t
     return found;
 }
 
+bool conf_is_clustered(const struct conf *conf)
+{
+    return conf->master_count == 1 && conf->masters[0].by_cluster;
+}
+
 char *conf_master_identity(const struct conf_master *m)
 {
     struct buf text = {0};
@@ -229,6 +234,8 @@ char *conf_master_identity(const struct conf_master *m)
         buf_printf(&text, "%s", m->id);
     else if (m->by_sentinels)
         buf_printf(&text, "sentinel:%s/%d", m->host, m->db);
+    else if (m->by_cluster)
+        buf_printf(&text, "cluster:%s", m->name);
     else if (m->is_unix)
         buf_printf(&text, "unix:%s/%d", m->host, m->db);
     else

@@ -75,13 +75,15 @@ struct conf_listens {
 };
 
 /* A master.  host is a name or an address without brackets, or, when is_unix, an absolute path, or,
- * when by_sentinels, "host:port,host:port/name" (conf_sentinels), and port is 0.
+ * when by_sentinels, "host:port,host:port/name" (conf_sentinels), or, when by_cluster,
+ * "host:port,host:port" (conf_cluster_nodes), and port is 0 in both.
  * user, password: NULL when there is none; the password is there after conf_read_secrets(). */
 struct conf_master {
     char *name;
     char *host;
     int port;
     bool is_unix;
+    bool by_cluster; /* all partitions of a Redis Cluster */
     bool tls;
     char *user;
     char *password;
@@ -352,6 +354,10 @@ int conf_addresses(const char *text, struct conf_address out[CONF_PEERS_MAX]);
 int conf_sentinels(const struct conf_master *, struct conf_sentinel out[CONF_SENTINELS_MAX]);
 /* Returns the name that they have for it. */
 const char *conf_sentinels_call_it(const struct conf_master *);
+/* Returns the number of nodes that are asked first, and writes them, sorted. */
+int conf_cluster_nodes(const struct conf_master *, struct conf_sentinel out[CONF_SENTINELS_MAX]);
+/* Tells whether the one master of [masters] is a Redis Cluster. */
+bool conf_is_clustered(const struct conf *);
 
 struct conf_change {
     const char *name;

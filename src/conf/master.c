@@ -166,6 +166,7 @@ static int set_key(struct conf_master *m, int i, const char *value, struct conf_
 {
     if (i == 0)
         return conf_is_sentinels_url(value) ? conf_sentinels_set(m, value, err)
+               : conf_is_cluster_url(value) ? conf_cluster_set(m, value, err)
                                             : conf_address_set(m, value, REDIS_PORT, err);
     if (i == LOGIN_KEY)
         return conf_login_set(m, value, err);
@@ -205,7 +206,8 @@ int conf_master_set(struct conf *conf, const char *key, const char *value, int l
 bool conf_master_same_address(const struct conf_master *a, const struct conf_master *b)
 {
     return util_same_text(a->host, b->host) && a->port == b->port && a->is_unix == b->is_unix &&
-           a->tls == b->tls && a->sentinel_tls == b->sentinel_tls;
+           a->tls == b->tls && a->sentinel_tls == b->sentinel_tls &&
+           a->by_cluster == b->by_cluster;
 }
 
 bool conf_master_same_id(const struct conf_master *a, const struct conf_master *b)

@@ -9,7 +9,8 @@
  * listen.c the addresses to listen on
  * peer.c   the addresses of brokers, as clients reach them
  * master.c the masters: addresses, secrets
- * address.c addresses of masters and Sentinels
+ * address.c addresses of masters
+ * found.c masters that Sentinels or the nodes of a Cluster tell of
  * user.c   the users: hashes of passwords, what they may do */
 #pragma once
 
@@ -105,6 +106,18 @@ void conf_masters_copy(struct conf *dst, const struct conf *src);
 
 /* ---- address.c ---- */
 
+/* These read what stands at the head of *rest, [user[:password]@] or host or [v6], and move it
+ * behind that; the parts point into it. */
+int conf_parse_login(char **rest, struct conf_master *m, struct conf_error *err) MUST_CHECK;
+int conf_parse_host(char **rest, struct conf_master *m, struct conf_error *err) MUST_CHECK;
+int conf_parse_db(const char *text, struct conf_master *m, struct conf_error *err) MUST_CHECK;
+void conf_free_login(char **user, char **password);
+
+/* Writes the address as a URL, with its password as ***. */
+void conf_master_format(const struct conf_master *m, char out[CONF_VALUE_MAX]);
+
+/* ---- found.c ---- */
+
 /* Returns true for sentinel:// and sentinels://. */
 bool conf_is_sentinels_url(const char *text);
 /* Reads such a URL into host and the login to Sentinels. -1: m is as it was. */
@@ -112,6 +125,7 @@ int conf_sentinels_set(struct conf_master *m, const char *text, struct conf_erro
 /* Reads redis://[user[:password]@][/db], or rediss://: the login to a master that Sentinels name.
  */
 int conf_login_set(struct conf_master *m, const char *text, struct conf_error *err) MUST_CHECK;
-
-/* Writes the address as a URL, with its password as ***. */
-void conf_master_format(const struct conf_master *m, char out[CONF_VALUE_MAX]);
+/* Returns true for cluster:// and clusters://. */
+bool conf_is_cluster_url(const char *text);
+/* Reads such a URL into host and the login to the nodes. -1: m is as it was. */
+int conf_cluster_set(struct conf_master *m, const char *text, struct conf_error *err) MUST_CHECK;

@@ -17,6 +17,7 @@
 #include "base/sm.h"
 #include "conf/conf.h"
 #include "net/tls.h"
+#include "redis/cluster.h"
 #include "redis/master_private.h"
 #include "redis/partition.h"
 
@@ -174,7 +175,7 @@ struct master *master_new(const struct master_setup *setup, const struct conf_ma
     m->named_until_ms = INT64_MAX;
     set_secret(m, conf);
     snprintf(m->object, sizeof m->object, "master %s", m->name);
-    if (conf->by_sentinels)
+    if (conf->by_sentinels || setup->cluster)
         master_find(m, conf);
     else
         master_set_address(m, conf->host, conf->port);
@@ -205,6 +206,7 @@ void master_configure(struct master *m, const struct master_setup *setup,
     m->setup.on_state = old.on_state;
     m->setup.on_moved = old.on_moved;
     m->setup.partition = old.partition;
+    m->setup.cluster = old.cluster;
     set_secret(m, conf);
     set_tls(m, conf);
     if (m->sentinels)
@@ -215,6 +217,8 @@ void master_free(struct master *m)
 {
     assert(!m->in_calls);
     sentinels_free(m->sentinels);
+    if (m->setup.cluster)
+        cluster_leave(m->setup.cluster, m->setup.partition);
     snprintf(m->error, sizeof m->error, "shutting down");
     master_link_close(m);
     m->state = MASTER_DOWN;
@@ -336,7 +340,9 @@ const char *master_reason(struct master *m, int64_t now_ms)
         return m->reason;
     case MASTER_DOWN:
     case MASTER_CONNECTING:
-        return m->host ? "down" : "no majority of its Sentinels names it";
+        return m->host        ? "down"
+               : m->sentinels ? "no majority of its Sentinels names it"
+                              : "no majority of the Cluster names a keeper";
     default:
         return "joining";
     }

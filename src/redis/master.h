@@ -28,6 +28,7 @@
 #include "base/util.h"
 #include "redis/script.h"
 
+struct cluster;
 struct conf_master;
 struct ssl_ctx_st;
 struct event_base;
@@ -151,6 +152,7 @@ struct master_setup {
     int64_t max_lease_ms, drift_ppm;
     int64_t sentinel_timeout_ms; /* a master that Sentinels name counts for so long after it */
     int partition;               /* that it keeps (partition.h); 0 without a Cluster */
+    struct cluster *cluster;     /* that tells its address; NULL: it is not found by one */
     const char *broker;          /* its id: no other broker has it */
     const char *settings;        /* what all brokers must agree on: see settings.h */
     const char *broker_name;     /* of each process that takes the place of the one before, too */
@@ -222,6 +224,11 @@ void master_together(struct master *, enum script, int n, int64_t now_ms);
 void master_publish(struct master *, const char *text, size_t len, int64_t now_ms);
 /* That channel; %d: the database, as all of them share the channels of a server. */
 #define MASTER_SAID_CHANNEL "holdfast:said:%d"
+/* In a Cluster it is a sharded one of each partition; %s: partition_at(). */
+#define MASTER_SAID_IN_PARTITION "%ssaid"
+enum { MASTER_SAID_MAX = 48 };
+/* Writes its name. */
+void master_said_channel(int partition, int db, char out[MASTER_SAID_MAX]);
 
 /* Sends what has been asked for since the last time. Call it once at the end of each turn of the
  * loop. */

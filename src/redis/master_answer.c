@@ -46,7 +46,7 @@ static bool has_not_run(const struct reply *r)
     static const char *const codes[] = {
         "LATE",        "STRANGER", "SETTINGS",   "QUARANTINE", "NOSCRIPT", "LOADING",    "NOAUTH",
         "NOPERM",      "BUSY",     "MISCONF",    "READONLY",   "OOM",      "MASTERDOWN", "MOVED",
-        "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "EXECABORT",  "AHEAD",    NULL};
+        "CLUSTERDOWN", "TRYAGAIN", "ASK", "NOREPLICAS", "EXECABORT",  "AHEAD",    NULL};
 
     const char *text = reply_text(r, r->values);
 
@@ -75,6 +75,7 @@ static void answer_error(struct master *m, struct master_batch *b, int64_t now_m
     char words[REPLY_WORDS_MAX];
     unsigned links = m->links;
     bool stranger = reply_is_error(r, v, "STRANGER");
+    bool elsewhere = master_said_elsewhere(m);
     bool changed = stranger || reply_is_error(r, v, "NOSCRIPT") || reply_is_error(r, v, "READONLY");
     bool quarantined = reply_is_error(r, v, "QUARANTINE");
     bool disagrees = reply_is_error(r, v, "SETTINGS");
@@ -84,14 +85,18 @@ static void answer_error(struct master *m, struct master_batch *b, int64_t now_m
     log_debug(m->object, "script=%s error=%s", script_get(b->script)->name, words);
     if (disagrees) /* what differs, join tells */
         master_disagree(m, "other settings than those of this broker are in force there");
-    else if (!changed && !quarantined && !reply_is_error(r, v, "LATE"))
+    else if (!changed && !quarantined && !elsewhere && !reply_is_error(r, v, "LATE"))
         note_refusal(m, words, now_ms);
+    if (elsewhere)
+        master_doubt(m);
     master_answer_calls(m, b, has_not_run(m->reply) ? MASTER_REJECTED : MASTER_UNKNOWN, words,
                         now_ms);
     m->stranger |= stranger;
     if (m->links != links)
         return;
-    if (changed && master_is_joined(m))
+    if (elsewhere && master_is_joined(m))
+        master_drop(m, "it does not serve this partition: %s", words);
+    else if (changed && master_is_joined(m))
         master_greet_again(m);
     else if ((quarantined && m->state == MASTER_ACTIVE) || (disagrees && master_is_joined(m)))
         master_join(m);

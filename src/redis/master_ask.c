@@ -23,6 +23,7 @@
 
 #include "base/clock.h"
 #include "redis/master_private.h"
+#include "redis/partition.h"
 
 /* Bounds the items, renewals aside, that the server has not answered yet: to what it was seen to do
  * in WINDOW_WORK_US, because kinds of lock, and servers, differ much in the work they need. The
@@ -231,17 +232,27 @@ static int on_published(struct master *m)
     return 0;
 }
 
+void master_said_channel(int partition, int db, char out[MASTER_SAID_MAX])
+{
+    const char *at = partition_at(partition);
+
+    if (*at)
+        snprintf(out, MASTER_SAID_MAX, MASTER_SAID_IN_PARTITION, at);
+    else
+        snprintf(out, MASTER_SAID_MAX, MASTER_SAID_CHANNEL, db);
+}
+
 void master_publish(struct master *m, const char *text, size_t len, int64_t now_ms)
 {
-    char channel[sizeof MASTER_SAID_CHANNEL + 12];
+    char channel[MASTER_SAID_MAX];
     size_t behind = buf_len(&m->out) + buf_len(link_out(m->link));
 
     if (!master_is_joined(m) || master_is_stalled(m, now_ms * 1000) || behind > BEHIND_MAX)
         return;
     (void)master_batch_add(m, on_published);
-    snprintf(channel, sizeof channel, MASTER_SAID_CHANNEL, m->db);
+    master_said_channel(m->setup.partition, m->db, channel);
     request_array(&m->out, 3);
-    request_str(&m->out, "PUBLISH");
+    request_str(&m->out, *m->at ? "SPUBLISH" : "PUBLISH");
     request_str(&m->out, channel);
     request_text(&m->out, text, len);
 }

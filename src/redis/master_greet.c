@@ -39,6 +39,11 @@ int master_give_up(struct master *m, const char *what)
 
     m->status.errors++;
     reply_words(words, sizeof words, text, v->len);
+    if (master_said_elsewhere(m)) {
+        master_doubt(m);
+        master_drop(m, "%s failed: %s", what, words);
+        return 0;
+    }
     if (begins(text, "LOADING"))
         master_drop(m, "it is still loading its data");
     else if (begins(text, "BUSY") || begins(text, "MASTERDOWN") || begins(text, "NOSCRIPT"))

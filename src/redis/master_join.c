@@ -22,7 +22,7 @@ int64_t master_quarantine_ms(const struct master *m)
 
     /* So long a broker that is cut off, together with the server that was the master, may use it.
      */
-    int64_t longer_ms = m->sentinels ? s->sentinel_timeout_ms : 0;
+    int64_t longer_ms = m->is_found ? s->sentinel_timeout_ms : 0;
 
     if (s->quarantine_ms == 0)
         return 0;
@@ -112,10 +112,12 @@ void master_activate(struct master *m, int64_t base, bool force)
         return;
     }
     master_batch_add(m, on_activate);
-    master_put_call(m, SCRIPT_ACTIVATE, 4);
+    master_put_call(m, SCRIPT_ACTIVATE, 6);
     request_int(&m->out, base);
     request_int(&m->out, force ? 1 : 0);
     request_text(&m->out, m->digest, SETTINGS_DIGEST_LEN);
+    request_str(&m->out, m->setup.cluster ? m->setup.brokers : "");
+    request_int(&m->out, master_quarantine_ms(m));
     master_flush(m, m->heard_ms);
 }
 

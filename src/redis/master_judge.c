@@ -77,8 +77,9 @@ static int refuse_no_master(struct master *m)
     const struct master_facts *f = &m->facts;
     char words[REPLY_WORDS_MAX];
 
-    if (m->sentinels) { /* which passes by itself */
-        master_drop(m, "it is no master, though its Sentinels name it");
+    if (m->is_found) { /* which passes by itself */
+        master_doubt(m);
+        master_drop(m, "it is no master, though %s name it", master_finders(m));
         return -1;
     }
     m->refused_backoff_ms = 0;
@@ -113,9 +114,11 @@ int master_judge(struct master *m)
     }
     if (strcmp(f->role, "master") != 0)
         return refuse_no_master(m);
-    if (f->cluster)
-        return master_refuse(
-            m, "it is part of a Redis Cluster: name a server of its own in [masters]");
+    if (f->cluster && !m->setup.cluster)
+        return master_refuse(m, "it is part of a Redis Cluster: name that by cluster://, or a "
+                                "server of its own in [masters]");
+    if (!f->cluster && m->setup.cluster)
+        return master_refuse(m, "it is no node of a Redis Cluster (cluster_enabled)");
     if (*f->policy && strcmp(f->policy, "noeviction") != 0) {
         reply_words(words, sizeof words, f->policy, strlen(f->policy));
         return master_refuse(m, "it may evict locks (maxmemory-policy is %s): set it to noeviction",

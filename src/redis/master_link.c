@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/util.h"
+#include "redis/cluster.h"
 #include "redis/master_private.h"
 
 enum {
@@ -150,6 +151,7 @@ static void on_end(void *arg, enum link_end end, const char *text)
     struct master *m = arg;
 
     m->status.errors += end == LINK_NONSENSE;
+    master_doubt(m);
     if (end == LINK_SILENT)
         m->status.timeouts += m->n_items;
     master_drop(m, "%s", text);
@@ -162,13 +164,14 @@ static const struct link_events link_events = {
     .on_end = on_end,
 };
 
-/* Says what is missing once all its Sentinels had the time to say a word. */
+/* Says what is missing once all who could name it had the time to say a word. */
 static void wait_for_name(struct master *m)
 {
     set_link_timer(&m->retry, NAMELESS_MS);
-    if (!sentinels_have_spoken(m->sentinels))
+    if (m->sentinels ? !sentinels_have_spoken(m->sentinels)
+                     : !cluster_has_spoken(m->setup.cluster))
         return;
-    snprintf(m->error, sizeof m->error, "no majority of its Sentinels names a server");
+    snprintf(m->error, sizeof m->error, "no majority of %s names a server", master_finders(m));
     say_trouble(m, "cannot be used");
 }
 

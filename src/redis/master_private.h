@@ -95,6 +95,7 @@ struct master {
     char *server_name, *tls_name;               /* in its certificate; as configured, or NULL */
     struct sentinels *sentinels; /* NULL: its address is in the configuration; else host is NULL
                                   * while they name none */
+    bool is_found;               /* its address is told by Sentinels or a Cluster */
     int64_t named_until_ms;      /* it counts before this time; INT64_MAX: for ever */
     char object[48], address[300];
     char passed_over[STREAM_ADDRESS_MAX]; /* of the addresses of its name: a replica is there */
@@ -283,8 +284,15 @@ void master_review(struct master *);
 void master_ask_role(struct master *);
 
 /* ---- master_found.c ---- */
-/* Begins to ask the Sentinels of a master that is found by them. */
+/* Begins to ask the Sentinels of a master that is found by them; or follows the Cluster. */
 void master_find(struct master *, const struct conf_master *);
+/* Has the Cluster asked soon, if there is one: things may not be there as they were. */
+void master_doubt(struct master *);
+/* Tells whether the reply is an error by which a node of a Cluster says that the partition is not
+ * its own, or not now. */
+bool master_said_elsewhere(const struct master *);
+/* Returns who tells its address, in words. */
+const char *master_finders(const struct master *);
 /* Takes this address; NULL: none. */
 void master_set_address(struct master *, const char *host, int port);
 /* Leaves the server, as no majority has named it for too long. */

@@ -32,10 +32,10 @@ static void put_quarantine(struct buf *text, int64_t ms)
         buf_printf(text, "%" PRId64, ms);
 }
 
-static bool is_any_by_sentinels(const struct conf *conf)
+static bool is_any_found(const struct conf *conf)
 {
     for (size_t i = 0; i < conf->master_count; i++)
-        if (conf->masters[i].by_sentinels)
+        if (conf->masters[i].by_sentinels || conf->masters[i].by_cluster)
             return true;
     return false;
 }
@@ -88,7 +88,7 @@ char *settings_text(const struct conf *conf)
     }
     if (conf->mirror) /* without it the text is that of brokers that do not know of it */
         buf_printf(&text, " mirror=yes");
-    if (is_any_by_sentinels(conf)) /* likewise */
+    if (is_any_found(conf)) /* likewise */
         buf_printf(&text, " sentinel_timeout=%" PRId64, conf->sentinel_timeout_ms);
     if (conf->brokers)
         put_brokers(&text, conf);

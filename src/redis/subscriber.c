@@ -32,7 +32,7 @@ struct subscriber {
     char *name, *host, *user, *password, *channel, *server_name;
     char *tls_name;                /* as configured; NULL: the host */
     char peer[STREAM_ADDRESS_MAX]; /* of the master's link, when it was last joined; "": not yet */
-    char said[sizeof MASTER_SAID_CHANNEL + 12];
+    char said[MASTER_SAID_MAX];
     bool listens; /* to that channel: asked for, if there is a link */
     struct stream stream;
     struct reply reply;
@@ -87,9 +87,13 @@ static void take_proof(struct subscriber *w)
     w->asked_ms = 0;
 }
 
-static void ask_channel(struct subscriber *w, const char *command, const char *channel)
+static void ask_channel(struct subscriber *w, bool on, const char *channel)
 {
-    request_strings(stream_out(&w->stream), 2, (const char *const[]){command, channel});
+    static const char *const commands[2][2] = {{"UNSUBSCRIBE", "SUBSCRIBE"},
+                                               {"SUNSUBSCRIBE", "SSUBSCRIBE"}};
+
+    request_strings(stream_out(&w->stream), 2,
+                    (const char *const[]){commands[w->setup.is_sharded][on], channel});
 }
 
 /* Tells whether it is linked to another server than the master's link. */
@@ -114,9 +118,9 @@ static void on_subscriber_open(void *arg)
     reply_start(&w->reply, (size_t)w->setup.max_reply);
     if (w->password)
         request_auth(out, w->user, w->password);
-    ask_channel(w, "SUBSCRIBE", w->channel);
+    ask_channel(w, true, w->channel);
     if (w->listens)
-        ask_channel(w, "SUBSCRIBE", w->said);
+        ask_channel(w, true, w->said);
     w->asked_ms = clock_ms();
     set_subscriber_timer(&w->beat, BEAT_MS);
     stream_flush(&w->stream);
@@ -131,7 +135,7 @@ void subscriber_listen(struct subscriber *w, bool on)
         w->setup.on_listens(w->setup.arg, w->index, false);
     if (!event_pending(&w->beat, EV_TIMEOUT, NULL))
         return; /* on_subscriber_open() asks */
-    ask_channel(w, on ? "SUBSCRIBE" : "UNSUBSCRIBE", w->said);
+    ask_channel(w, on, w->said);
     stream_flush(&w->stream);
 }
 
@@ -145,16 +149,23 @@ static void hear_message(struct subscriber *w, const struct reply_value *v)
 }
 
 /* Takes ["subscribe" and the like, channel, n], or ["pong", ""]. What is said of the channel of all
- * brokers may have been asked for after the proof that is waited for. */
-static void take_word(struct subscriber *w, const struct reply_value *v)
+ * brokers may have been asked for after the proof that is waited for. Returns -1 when the node says
+ * unasked that it does not serve a channel any more. */
+static int take_word(struct subscriber *w, const struct reply_value *v)
 {
-    bool subscribed = reply_is_text(&w->reply, &v[1], "subscribe");
+    bool subscribed =
+        reply_is_text(&w->reply, &v[1], w->setup.is_sharded ? "ssubscribe" : "subscribe");
+    bool has_channel = w->reply.count > 2 && v[2].type == REPLY_TEXT;
+    if (has_channel && reply_is_text(&w->reply, &v[1], "sunsubscribe") &&
+        (w->listens || !reply_is_text(&w->reply, &v[2], w->said)))
+        return -1;
     if (w->reply.count > 2 && reply_is_text(&w->reply, &v[2], w->said)) {
         if (subscribed && w->listens)
             w->setup.on_listens(w->setup.arg, w->index, true);
     } else if (w->asked_ms && (subscribed || reply_is_text(&w->reply, &v[1], "pong"))) {
         take_proof(w);
     }
+    return 0;
 }
 
 /* Takes a message, ["message", channel, text], or a word about the subscription. Returns -1 when
@@ -170,10 +181,10 @@ static int take_message(struct subscriber *w)
     }
     if (v->type == REPLY_ARRAY && v->integer == 3 && w->reply.count == 4 &&
         v[2].type == REPLY_TEXT && v[3].type == REPLY_TEXT &&
-        reply_is_text(&w->reply, &v[1], "message"))
+        reply_is_text(&w->reply, &v[1], w->setup.is_sharded ? "smessage" : "message"))
         hear_message(w, v);
     else if (v->type == REPLY_ARRAY && w->reply.count > 1)
-        take_word(w, v);
+        return take_word(w, v);
     return 0;
 }
 
@@ -281,9 +292,9 @@ struct subscriber *subscriber_new(const struct subscriber_setup *setup,
     w->index = index;
     w->port = conf->is_unix ? 0 : conf->port;
     w->name = util_strdup(conf->name);
-    w->host = conf->by_sentinels ? NULL : util_strdup(conf->host);
+    w->host = conf->by_sentinels || conf->by_cluster ? NULL : util_strdup(conf->host);
     w->channel = util_strdup(setup->channel);
-    snprintf(w->said, sizeof w->said, MASTER_SAID_CHANNEL, conf->db);
+    master_said_channel(setup->partition, conf->db, w->said);
     w->secure = conf->tls;
     stream_init(&w->stream, setup->base, &stream_events, w);
     subscriber_configure(w, conf);

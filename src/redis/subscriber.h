@@ -23,6 +23,8 @@ struct subscriber_setup {
     struct event_base *base;
     struct evdns_base *dns;
     const char *channel; /* copied */
+    int partition;       /* that it listens to (partition.h); 0 without a Cluster */
+    bool is_sharded;     /* the channels are those of the node that keeps it, in a Cluster */
     int64_t max_reply;   /* bytes; a longer one ends the link */
     /* Hears a message from master `index`; `text` is valid during the call. */
     void (*on_call)(void *arg, int index, const char *text, size_t len);
@@ -44,7 +46,7 @@ struct subscriber *subscriber_new(const struct subscriber_setup *, const struct 
 void subscriber_configure(struct subscriber *, const struct conf_master *conf);
 /* Listens to what brokers say to one another, or no longer. It does not at first. */
 void subscriber_listen(struct subscriber *, bool on);
-/* Connects there from now on: where Sentinels tell its address (conf.by_sentinels) there is none
+/* Connects there from now on: where Sentinels or a Cluster tell its address there is none
  * before. NULL: there is none. */
 void subscriber_move(struct subscriber *, const char *host, int port);
 /* Listens to the very server that the link to the master goes to: its name may lead to several, or

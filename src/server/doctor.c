@@ -428,6 +428,10 @@ int doctor_examine(const struct conf *conf, FILE *out)
     struct looking l = {.n = conf->master_count};
     struct evdns_base *dns;
 
+    if (conf_is_clustered(conf)) {
+        fputs("the nodes of a Redis Cluster are not looked at\n", out);
+        return 0;
+    }
     l.base = event_base_new();
     if (!l.base)
         util_die("cannot make an event loop");

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "http/http.h"
+#include "redis/partition.h"
 #include "server/private.h"
 
 /* For all that is no client and has no number of its own: logs, timers, files that are read. */
@@ -20,7 +21,9 @@ static int64_t reserved(const struct conf *c)
     int64_t per_master = 2; /* the link, and the one that calls up */
     int64_t http = c->http_listen.count > 0 ? HTTP_CONNS_MAX : 0;
 
-    return FDS_SPARE + (int64_t)c->master_count * per_master + http +
+    int64_t n = conf_is_clustered(c) ? PARTITIONS : (int64_t)c->master_count;
+
+    return FDS_SPARE + n * per_master + http +
            2 * (int64_t)(c->listen.count + c->http_listen.count);
 }
 

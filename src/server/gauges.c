@@ -188,14 +188,14 @@ static void gauge_masters(const struct server *s, struct stats_gauges *g, int64_
     const struct broker *b = &s->broker;
     int n = view_n_masters(b);
 
-    _Static_assert((int)STATS_MASTERS_MAX == (int)CONF_MASTERS_MAX, "room for all masters");
+    _Static_assert((int)STATS_MASTERS_MAX == (int)ROUNDS_MASTERS_MAX, "room for all masters");
     for (int i = 0; i < n; i++) {
         struct view_master seen = view_master(b, i, now_ms);
         g->quorum_available += seen.votes;
         g->masters[i] = stats_of_master(&seen);
         g->masters[i].unsigned_why = server_unsigned_why(s, i, now_ms);
     }
-    g->quorum_required = quorum_need(n);
+    g->quorum_required = quorum_need(b->rounds.n) * partitions();
     g->masters_len = (size_t)n;
     g->roll_call = rollcall_is_on(&s->quarantine.roll);
     if (g->roll_call)

@@ -304,6 +304,8 @@ static int test(struct options *o)
         return EXIT_FAILURE;
     if (o->n_dev)
         printf("the configuration is good: %d private master%s\n", o->n_dev, util_plural(o->n_dev));
+    else if (conf_is_clustered(&conf))
+        printf("%s is good: a Redis Cluster\n", conf.path);
     else if (conf.master_count == 1)
         printf("%s is good: 1 master\n", conf.path);
     else

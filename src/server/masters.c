@@ -18,7 +18,10 @@
 #include "lock/replant.h"
 #include "lock/view.h"
 #include "net/stream.h"
+#include "redis/cluster.h"
 #include "redis/master.h"
+#include "redis/cluster.h"
+#include "redis/partition.h"
 #include "redis/settings.h"
 #include "redis/subscriber.h"
 #include "server/private.h"
@@ -65,6 +68,7 @@ static struct master_setup setup_of(struct server *s)
         .max_lease_ms = s->conf.lock.max_lease_ms,
         .drift_ppm = s->conf.lock.drift_ppm,
         .sentinel_timeout_ms = s->conf.sentinel_timeout_ms,
+        .cluster = s->cluster,
         .broker = s->id,
         .settings = s->settings,
         .broker_name = s->conf.name,
@@ -77,6 +81,25 @@ static struct master_setup setup_of(struct server *s)
         .on_moved = on_moved,
         .arg = s,
     };
+}
+
+static int n_masters(const struct server *s)
+{
+    return s->cluster ? partitions() : (int)s->conf.master_count;
+}
+
+/* Returns the configuration of master i. In a Cluster each partition is a master, and all have the
+ * same but for the name, which is there until the next call. */
+static struct conf_master conf_of(const struct server *s, int i)
+{
+    static char name[CONF_MASTER_NAME_MAX + 1];
+    struct conf_master conf = s->conf.masters[s->cluster ? 0 : i];
+
+    if (s->cluster) {
+        snprintf(name, sizeof name, "p%02d", i);
+        conf.name = name;
+    }
+    return conf;
 }
 
 static void on_call(void *arg, int i, const char *text, size_t len)
@@ -113,27 +136,44 @@ static void listen_to_brokers(void *arg, bool on)
 {
     struct server *s = arg;
 
-    for (size_t i = 0; i < s->conf.master_count; i++)
+    for (int i = 0; i < n_masters(s); i++)
         subscriber_listen(s->subscribers[i], on);
 }
 
 static void start_wakes(struct server *s)
 {
-    char channel[64];
+    char own[64], channel[96];
 
-    broker_channel(&s->broker, channel, sizeof channel);
+    broker_channel(&s->broker, own, sizeof own);
     struct subscriber_setup setup = {.base = s->base,
                                      .dns = s->dns,
                                      .channel = channel,
+                                     .is_sharded = s->cluster != NULL,
                                      .max_reply = s->conf.max_master_reply,
                                      .on_call = on_call,
                                      .on_heard = on_heard,
                                      .on_said = on_said,
                                      .on_listens = on_listens,
                                      .arg = s};
-    for (size_t i = 0; i < s->conf.master_count; i++)
-        s->subscribers[i] = subscriber_new(&setup, &s->conf.masters[i], (int)i);
+    for (int i = 0; i < n_masters(s); i++) {
+        const struct conf_master conf = conf_of(s, i);
+        setup.partition = s->cluster ? i : 0;
+        /* as the scripts name it: see script.c */
+        snprintf(channel, sizeof channel, "%s%s", partition_at(setup.partition),
+                 s->cluster ? strchr(own, ':') + 1 : own);
+        s->subscribers[i] = subscriber_new(&setup, &conf, i);
+    }
     messages_set_listen(dropin_messages(s->dropin), listen_to_brokers, s);
+}
+
+static struct cluster *cluster_of(struct server *s)
+{
+    const struct cluster_setup setup = {.base = s->base,
+                                        .dns = s->dns,
+                                        .timeout_ms = s->conf.sentinel_timeout_ms,
+                                        .max_reply = s->conf.max_master_reply};
+
+    return cluster_new(&setup, &s->conf.masters[0]);
 }
 
 void server_start_masters(struct server *s)
@@ -142,10 +182,14 @@ void server_start_masters(struct server *s)
 
     s->settings = settings_text(&s->conf);
     s->brokers = settings_brokers(&s->conf);
+    if (conf_is_clustered(&s->conf))
+        s->cluster = cluster_of(s);
     struct master_setup setup = setup_of(s);
-    for (size_t i = 0; i < s->conf.master_count; i++) {
-        char *identity = conf_master_identity(&s->conf.masters[i]);
-        rounds_add_master(b, master_new(&setup, &s->conf.masters[i], (int)i), identity);
+    for (int i = 0; i < n_masters(s); i++) {
+        const struct conf_master conf = conf_of(s, i);
+        char *identity = conf_master_identity(&conf);
+        setup.partition = s->cluster ? i : 0;
+        rounds_add_master(b, master_new(&setup, &conf, i), identity);
         free(identity);
     }
     for (int i = 0; i < b->n_all; i++)
@@ -158,9 +202,12 @@ void server_configure_masters(struct server *s)
     struct rounds *b = &s->broker.rounds;
     struct master_setup setup = setup_of(s);
 
+    if (s->cluster)
+        cluster_configure(s->cluster, &s->conf.masters[0]);
     for (int i = 0; i < b->n_all; i++) {
-        master_configure(b->masters[i], &setup, &s->conf.masters[i]);
-        subscriber_configure(s->subscribers[i], &s->conf.masters[i]);
+        const struct conf_master conf = conf_of(s, i);
+        master_configure(b->masters[i], &setup, &conf);
+        subscriber_configure(s->subscribers[i], &conf);
     }
 }
 
@@ -172,6 +219,8 @@ void server_free_masters(struct server *s)
         subscriber_free(s->subscribers[i]);
         master_free(b->masters[i]);
     }
+    cluster_free(s->cluster);
+    s->cluster = NULL;
 }
 
 /* ---- quarantines ---- */
@@ -185,7 +234,7 @@ void server_begin_roll_call(struct server *s)
     if (!s->brokers)
         return;
     for (size_t i = 0; i < s->conf.master_count; i++)
-        if (s->conf.masters[i].by_sentinels)
+        if (s->conf.masters[i].by_sentinels || s->conf.masters[i].by_cluster)
             longest_ms = s->conf.lock.max_lease_ms + s->conf.sentinel_timeout_ms;
     rollcall_begin(&s->quarantine.roll, longest_ms, s->conf.lock.drift_ppm);
 }
@@ -295,7 +344,7 @@ void server_let_masters_answer(struct server *s)
 {
     const struct rounds *b = &s->broker.rounds;
     struct timespec wait = {.tv_nsec = BUSY_WAIT_NS};
-    struct pollfd fds[CONF_MASTERS_MAX];
+    struct pollfd fds[ROUNDS_MASTERS_MAX];
     nfds_t n = 0;
 
     for (int i = 0; i < b->n_all; i++) {

@@ -50,7 +50,8 @@ struct server {
     struct broker broker;
     struct dropin *dropin;
     struct quarantine quarantine;
-    struct subscriber *subscribers[CONF_MASTERS_MAX]; /* a listener for each master */
+    struct subscriber *subscribers[ROUNDS_MASTERS_MAX]; /* a listener for each master */
+    struct cluster *cluster;                            /* NULL: the masters are none */
     struct listeners *listeners;
     struct ssl_ctx_st *tls;  /* for clients; NULL: none */
     int64_t tls_expiry_s;    /* when its first certificate ends, since 1970; 0: there is none */

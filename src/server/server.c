@@ -255,6 +255,7 @@ static void make_broker(struct server *s)
     uint64_t seed;
 
     util_random(&seed, sizeof seed);
+    partitions_use(conf_is_clustered(&s->conf) ? PARTITIONS : 0); /* before names are looked at */
     broker_init(&s->broker, &s->conf.lock, s->id, seed, s->start_ms);
     rounds_set_wall(&s->broker.rounds, s->start_wall_ms, s->start_ms);
     const struct dropin_conf conf = {.max_hold_ms = s->conf.lock.drop_in_max_hold_ms,

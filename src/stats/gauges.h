@@ -78,7 +78,7 @@ enum stats_unit {
     X(max_fds, ONE, "", "process_max_fds", "", "Limit of file descriptors.")
 
 enum {
-    STATS_MASTERS_MAX = 15,
+    STATS_MASTERS_MAX = 64,
     STATS_PEERS_MAX = 15,
     STATS_BROKER_MAX = 64 /* bytes of its name */
 };

@@ -195,7 +195,8 @@ static void on_retry(evutil_socket_t fd, short what, void *arg)
     }
     link_connect(m->link, &m->seat, m->setup.dns, m->host, m->is_unix ? 0 : m->port,
                  (size_t)m->setup.max_reply);
-    stream_begin_behind(&m->link->stream, m->passed_over);
+    if (!m->link->is_shared) /* else it may be there already, and has one address */
+        stream_begin_behind(&m->link->stream, m->passed_over);
 }
 
 static void look_after(struct master *m, int64_t now_ms)

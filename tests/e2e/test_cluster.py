@@ -1,15 +1,23 @@
-"""A Redis Cluster: what is refused of it, and the Cluster of the tests itself."""
+"""A Redis Cluster as the masters, and the Cluster of the tests itself."""
 
 import shutil
+import time
 
 import pytest
 
 import procs
 from clusterproc import Cluster
+from respclient import as_map
+from test_outage import Teller, Work, in_pieces, in_quarantine, lost, remembers
 
 pytestmark = pytest.mark.skipif(not shutil.which("redis-cli"), reason="redis-cli is missing")
 
 SLOT = 100
+PARTITIONS = 64
+LEASE_MS = 8000
+OPTIONS = {"quarantine": "auto", "lease": "8s", "max_lease": "8s", "request_timeout": "500ms", "claim_timeout": "1s",
+           "sentinel_timeout": "2s"}
+NAMES = ["n%d" % i for i in range(300)]   # of all partitions
 
 
 @pytest.fixture(scope="module")
@@ -71,3 +79,188 @@ def test_a_node_comes_and_goes(cluster):
     cluster.reshard(node, source, 10)
     cluster.delete_node(node)
     assert len(cluster.nodes) == 6
+
+
+# ---- brokers in front of it ----
+
+@pytest.fixture
+def serve(cluster, make_broker):
+    """serve("b1", "b2"): brokers that could sign at once, in front of a Cluster that is whole and empty."""
+    def do(*names):
+        cluster.wait_whole()
+        cluster.forget()
+        options = dict(OPTIONS, brokers=" ".join(names))
+        brokers = [make_broker({"c": cluster.url}, ready=False, options=dict(options, name=name)) for name in names]
+        for broker in brokers:
+            with broker.connect() as client:   # nothing was locked before
+                procs.wait_for("the masters of " + broker.name, lambda c=client: not in_quarantine(c), 30)
+        for broker in brokers:
+            broker.wait_masters(PARTITIONS)
+            remembers(broker)
+        return brokers
+    return do
+
+
+def masters(broker):
+    with broker.connect() as client:
+        return {row["name"]: row for row in map(as_map, client.cmd("MASTERS"))}
+
+
+def test_names_of_all_partitions(cluster, serve, clients):
+    first, second = map(clients, serve("b1", "b2"))
+    tokens = [r[0] for r in in_pieces(first, [("LOCK", n) for n in NAMES])]
+    assert all(token > 0 for token in tokens)
+    assert all(r is None for r in in_pieces(second, [("LOCK", n) for n in NAMES]))
+    keys = [sum("holdfast:" in key and key.endswith("}") for key in node.keys()) for node in cluster.nodes
+            if node.told()[node.id][2]]
+    assert sum(keys) == len(NAMES) and min(keys) > len(NAMES) // 6, keys
+    assert in_pieces(first, [("UNLOCK", n) for n in NAMES]) == [1] * len(NAMES)
+    again = [r[0] for r in in_pieces(second, [("LOCK", n) for n in NAMES])]
+    assert all(b > a for a, b in zip(tokens, again))
+
+
+def test_several_names_all_or_none(serve, clients):
+    first, second = map(clients, serve("b1", "b2"))
+    some = NAMES[:8]
+    assert len(first.cmd("MLOCK", len(some), *some, "OWNER", "m")[0]) == len(some)
+    assert second.cmd("MLOCK", 3, "free1", NAMES[3], "free2") is None
+    assert second.cmd("LOCK", "free1")[0] > 0 and second.cmd("LOCK", "free2")[0] > 0
+    assert [first.cmd("UNLOCK", n, "OWNER", "m") for n in some] == [1] * len(some)
+    assert second.cmd("MLOCK", len(some), *some)
+
+
+def test_kinds(serve, clients):
+    first, second = map(clients, serve("b1", "b2"))
+    for n in NAMES[:6]:
+        assert first.cmd("LOCK", n, "SHARED", "OWNER", "r1")[0] > 0 and second.cmd("LOCK", n, "SHARED", "OWNER", "r2")[0] > 0
+        assert first.cmd("LOCK", n, "OWNER", "w") is None
+    for n in NAMES[6:12]:
+        assert first.cmd("LOCK", n, "LIMIT", 2, "OWNER", "p1")[0] > 0 and second.cmd("LOCK", n, "LIMIT", 2, "OWNER", "p2")[0] > 0
+        assert first.cmd("LOCK", n, "LIMIT", 2, "OWNER", "p3") is None
+
+
+def test_a_lock_goes_from_broker_to_broker(serve, clients):
+    """Each is called up by the node that has the name, on its own channel there."""
+    one, two = serve("b1", "b2")
+    first = clients(one)
+    for n in NAMES[:12]:
+        first.cmd("LOCK", n)
+        waiter = clients(two)
+        waiter.send("LOCK", n, "WAIT", 20000)
+        procs.wait_for("the waiter", lambda: two.info()["waiters"] == "1", 10, 0.02)
+        since = time.monotonic()
+        assert first.cmd("UNLOCK", n) == 1
+        assert waiter.recv(20)[0] > 0
+        assert time.monotonic() - since < 0.5
+        waiter.close()
+
+
+class Holders:
+    """What holds while something is done to the Cluster: nothing of it may get lost, and nothing be given twice."""
+
+    def __init__(self, clients, brokers):
+        self.brokers = brokers
+        self.teller = Teller(clients, brokers[0], 200)
+        self.teller.lock()
+        self.leased = clients(brokers[1])
+        self.tokens = [r[0] for r in in_pieces(self.leased, [("LOCK", "l:" + n, "OWNER", "l") for n in NAMES[:100]])]
+        self.work = Work(brokers, each=2, names=61)
+        self.work.goes_on()
+
+    def judge(self):
+        self.work.judge()
+        for broker in self.brokers:
+            procs.wait_for("all partitions", lambda b=broker: int(b.info()["quorum_available"]) == PARTITIONS, 30, 0.05)
+            assert not lost(broker)
+        replies = in_pieces(self.leased, [("RENEW", "l:" + n, "OWNER", "l") for n in NAMES[:100]])
+        assert [r[0] for r in replies] == self.tokens
+        assert in_pieces(self.teller.conn, [("UNLOCK", n) for n in self.teller.names]) == [1] * len(self.teller.names)
+
+
+def is_kept_by(broker, node):
+    return {name for name, row in masters(broker).items() if row["address"] == node.at and row["state"] == "active"}
+
+
+def wait_moved(broker, partitions, node):
+    procs.wait_for("that %s keeps them" % node.name, lambda: partitions <= is_kept_by(broker, node), 30, 0.1)
+
+
+@pytest.mark.parametrize("how", ["kill", "stop"])
+def test_a_node_fails(cluster, serve, clients, how):
+    brokers = serve("b1", "b2")
+    holders = Holders(clients, brokers)
+    old = cluster.keeper(SLOT)
+    new = procs.wait_for("its replica", lambda: cluster.replica_of(old), 20, 0.05)
+    had = is_kept_by(brokers[0], old)
+    assert len(had) > 10
+    getattr(old, how)()
+    cluster.wait_promoted(new)
+    for broker in brokers:
+        wait_moved(broker, had, new)
+    holders.judge()
+    if how == "kill":
+        old.start()
+    else:
+        old.cont()
+    cluster.wait_whole()
+
+
+def test_a_node_gives_its_place_to_its_replica_and_takes_it_back(cluster, serve, clients):
+    brokers = serve("b1", "b2")
+    holders = Holders(clients, brokers)
+    old = cluster.keeper(SLOT)
+    had = is_kept_by(brokers[0], old)
+    for _ in range(2):
+        new = cluster.fail_over(old)
+        for broker in brokers:
+            wait_moved(broker, had, new)
+        holders.work.goes_on()
+        cluster.wait_whole()
+        old = new
+    holders.judge()
+
+
+def test_slots_move_under_load(cluster, serve, clients):
+    """A thousand of them, and back: what was before is not taken for what is now."""
+    brokers = serve("b1", "b2")
+    holders = Holders(clients, brokers)
+    source = cluster.keeper(SLOT)
+    target = next(n for n in cluster.running() if n is not source and n.serves(16000))
+    before = is_kept_by(brokers[0], target)
+    cluster.reshard(source, target, 1000)
+    procs.wait_for("more partitions there", lambda: len(is_kept_by(brokers[0], target)) > len(before), 20, 0.1)
+    holders.work.goes_on()
+    cluster.reshard(target, source, 1000)
+    holders.judge()
+
+
+def test_a_node_comes_and_goes_under_load(cluster, serve, clients):
+    brokers = serve("b1", "b2")
+    holders = Holders(clients, brokers)
+    node = cluster.add_node()
+    source = cluster.keeper(SLOT)
+    cluster.reshard(source, node, 1000)
+    procs.wait_for("partitions there", lambda: len(is_kept_by(brokers[1], node)) >= 3, 20, 0.1)
+    holders.work.goes_on()
+    cluster.reshard(node, source, 1000)
+    cluster.delete_node(node)
+    holders.judge()
+
+
+def test_a_missing_broker_keeps_a_promoted_node_closed(cluster, serve, clients):
+    """It may still use the node that was there before (safety R17)."""
+    one, two = serve("b1", "b2")
+    old = cluster.keeper(SLOT)
+    had = is_kept_by(one, old)
+    two.kill()
+    new = cluster.fail_over(old)
+    client = clients(one)
+    procs.wait_for("quarantine", lambda: all(masters(one)[p]["state"] == "quarantine" for p in had), 20, 0.05)
+    time.sleep(2 * (LEASE_MS + 2000) / 1000)
+    seen = masters(one)
+    assert all(seen[p]["state"] == "quarantine" and seen[p]["missing"] == "b2" for p in had)
+    assert all(row["state"] == "active" for p, row in seen.items() if p not in had)
+    two.start(ready=False)
+    wait_moved(one, had, new)
+    assert all(r[0] > 0 for r in in_pieces(client, [("LOCK", n) for n in NAMES]))
+    cluster.wait_whole()

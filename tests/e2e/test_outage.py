@@ -118,9 +118,9 @@ class Teller:
 class Worker(threading.Thread):
     """Takes one lock after the other and gives it back, always with WAIT; what it was told is judged at the end."""
 
-    def __init__(self, broker, number, history, ends):
+    def __init__(self, broker, number, history, ends, names):
         super().__init__(daemon=True)
-        self.broker, self.number, self.history, self.ends = broker, number, history, ends
+        self.broker, self.number, self.history, self.ends, self.names = broker, number, history, ends, names
         self.grants, self.wrong = 0, None
 
     def run(self):
@@ -132,7 +132,7 @@ class Worker(threading.Thread):
             self.wrong = repr(err)
 
     def work(self, client):
-        name, owner = "work:%d" % (self.grants % 3), "%s-%d-%d" % (self.broker.name, self.number, self.grants)
+        name, owner = "work:%d" % (self.grants % self.names), "%s-%d-%d" % (self.broker.name, self.number, self.grants)
         call = now()
         token, validity = client.cmd("LOCK", name, "OWNER", owner, "WAIT", LONG_MS, deadline_s=LONG_MS / 1000)
         self.history.add(["told", call, now(), "w%d" % self.number, self.broker.name, name, owner, token, validity, 0])
@@ -147,9 +147,9 @@ class Worker(threading.Thread):
 
 
 class Work:
-    def __init__(self, brokers, each=2):
+    def __init__(self, brokers, each=2, names=3):
         self.history, self.ends = soak.History(), threading.Event()
-        self.workers = [Worker(b, i, self.history, self.ends) for i, b in enumerate(brokers * each)]
+        self.workers = [Worker(b, i, self.history, self.ends, names) for i, b in enumerate(brokers * each)]
         for worker in self.workers:
             worker.start()
 

@@ -150,7 +150,17 @@ class Cluster:
             return False
         return len(slots) == 1
 
+    @property
+    def url(self):
+        return "cluster://" + ",".join(node.at for node in self.nodes[:3])
+
     # ---- what is done to it ----
+
+    def forget(self):
+        """Takes all data away, as no broker is there."""
+        for node in self.running():
+            if "master" in node.told()[node.id][0]:
+                node.cli("FLUSHALL")
 
     def cli(self, *words):
         """redis-cli --cluster."""

@@ -62,6 +62,8 @@ static void say_joined(struct master *m)
 void master_move(struct master *m, enum master_state to)
 {
     sm_move(states, &m->state, m->object, to);
+    if (to == MASTER_ACTIVE)
+        m->admitted = m->own;
     if (to == MASTER_ACTIVE || to == MASTER_QUARANTINE) {
         m->error[0] = 0;
         m->refused_backoff_ms = 0;
@@ -306,7 +308,8 @@ const struct master_status *master_status(struct master *m, int64_t now_ms)
     s->place = &m->place;
     s->roll_veto = m->roll_veto;
     bool is_called = m->state == MASTER_QUARANTINE && !m->roll_veto[0];
-    s->roll_missing = is_called ? m->roll_missing : "";
+    bool waits = m->state == MASTER_JOINING && m->waited_ms;
+    s->roll_missing = waits ? m->waits_for : is_called ? m->roll_missing : "";
     s->roll_signed = is_called ? m->roll_signed : "";
     s->error = m->error[0] ? m->error : m->rival[0] ? m->rival : m->unchecked;
     return s;
@@ -344,7 +347,10 @@ const char *master_reason(struct master *m, int64_t now_ms)
                : m->sentinels ? "no majority of its Sentinels names it"
                               : "no majority of the Cluster names a keeper";
     default:
-        return "joining";
+        if (m->state != MASTER_JOINING || !m->waited_ms || !m->waits_for[0])
+            return "joining";
+        snprintf(m->reason, sizeof m->reason, "waits until %.160s has been there", m->waits_for);
+        return m->reason;
     }
 }
 

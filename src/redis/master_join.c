@@ -248,6 +248,10 @@ static int on_join(struct master *m)
         ask_join(m, on_join);
         return 0;
     }
+    if (reply_is_text(r, &r->values[2], "active") && master_must_wait(m)) {
+        master_wait_for_others(m);
+        return 0;
+    }
     if (master_take_state(m, &r->values[2], r->values[3].integer) != 0)
         return -1;
     m->roll_veto[0] = m->roll_missing[0] = m->roll_signed[0] = 0;
@@ -259,7 +263,9 @@ static int on_join(struct master *m)
 
 void master_join(struct master *m)
 {
-    master_move(m, MASTER_JOINING);
+    if (m->state != MASTER_JOINING || !m->waited_ms) /* else it has waited (master_roll.c) */
+        master_move(m, MASTER_JOINING);
+    m->waited_ms = 0;
     m->joined = true;
     ask_join(m, on_join);
 }

@@ -214,6 +214,9 @@ static void look_after(struct master *m, int64_t now_ms)
         link_break(m->link, LINK_LOST, words);
     } else if (oldest && now_ms - oldest->sent_us / 1000 > master_patience_ms(m)) {
         link_break(m->link, LINK_SILENT, "it does not answer");
+    } else if (m->state == MASTER_JOINING && m->waited_ms) {
+        if (TAILQ_EMPTY(&m->sent))
+            master_wait_for_others(m);
     } else if (is_in && !m->probing && now_ms - m->probed_ms >= PROBE_MS) {
         m->probed_ms = now_ms;
         master_probe(m);

@@ -135,6 +135,10 @@ struct master {
     struct life own, newest; /* that it was joined in; of its slot, that anybody has told */
     struct life told;        /* the newest, when the last join was sent */
     char roll_veto[80], roll_missing[MASTER_NAMES_MAX], roll_signed[MASTER_NAMES_MAX];
+    struct life admitted; /* this broker takes part in it (master_roll.c) */
+    char waits_for[MASTER_NAMES_MAX]; /* JOINING: brokers that have not been there since this one has
+                                       * come */
+    int64_t waited_ms;                /* when that was asked last */
     char rival[256]; /* another server that was found in its place; "": none */
     int64_t probed_ms;
 
@@ -245,6 +249,11 @@ int master_take_state(struct master *, const struct reply_value *state, int64_t 
 /* ---- master_roll.c ---- */
 /* Says that this broker is here, if there is a list of brokers. */
 void master_roll_here(struct master *);
+/* Tells whether an active life is one of a Cluster that this broker has just come to: then it waits
+ * in JOINING until all others have been there, too. */
+bool master_must_wait(const struct master *);
+/* Asks whether they have. */
+void master_wait_for_others(struct master *);
 
 /* ---- master_life.c ---- */
 /* Writes the last arguments of a join: each master of the set, this one first, and its newest

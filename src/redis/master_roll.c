@@ -57,17 +57,36 @@ static void note_signed(struct master *m)
     }
 }
 
-/* Takes the reply {time, state, left, record, veto, missing}. */
+bool master_must_wait(const struct master *m)
+{
+    return m->setup.cluster && m->setup.brokers && strcmp(m->admitted.text, m->own.text) != 0;
+}
+
+/* Takes part in it, as soon as nobody is waited for. */
+static void admit(struct master *m)
+{
+    if (m->place.is_lost)
+        return;
+    if (m->waits_for[0]) {
+        snprintf(m->error, sizeof m->error, "waits until it has been seen there: %.200s",
+                 m->waits_for);
+        return;
+    }
+    m->admitted = m->own;
+    master_join(m);
+}
+
+/* Takes the reply {time, state, left, record, veto, missing}, in a Cluster with `waits`. */
 static int on_roll(struct master *m)
 {
     const struct reply *r = m->reply;
     struct place_told told;
 
-    if (!master_is_joined(m))
+    if (!master_is_joined(m) && !(m->state == MASTER_JOINING && m->waited_ms))
         return 0;
     if (master_said_error(m))
         return give_up(m);
-    if (!master_is_row(r, "itittt", 0))
+    if (!master_is_row(r, m->setup.cluster ? "ititttt" : "itittt", 0))
         return -1;
     told = (struct place_told){.record = reply_text(r, &r->values[4]),
                                .len = r->values[4].len,
@@ -85,6 +104,15 @@ static int on_roll(struct master *m)
     copy_text(m, 5, m->roll_veto, sizeof m->roll_veto);
     copy_text(m, 6, m->roll_missing, sizeof m->roll_missing);
     note_signed(m);
+    if (m->setup.cluster)
+        copy_text(m, 7, m->waits_for, sizeof m->waits_for);
+    if (m->state == MASTER_JOINING) {
+        if (told.is_active)
+            admit(m);
+        else
+            master_join(m);
+        return 0;
+    }
     if (m->state == MASTER_ACTIVE && !told.is_active) {
         master_join(m);
         return 0;
@@ -108,7 +136,9 @@ void master_roll(struct master *m, enum master_roll what, int64_t token, int64_t
     static const char *const words[] = {
         [MASTER_IS_HERE] = "here", [MASTER_SIGNS] = "sign", [MASTER_LEAVES] = "leave"};
 
-    if (!m->setup.brokers || !master_is_joined(m) || m->leaves)
+    bool is_there = master_is_joined(m) || (m->state == MASTER_JOINING && m->waited_ms);
+
+    if (!m->setup.brokers || !is_there || m->leaves)
         return;
     if (what == MASTER_SIGNS && master_life_is_over(m)) { /* as in master_activate() */
         master_join(m);
@@ -116,7 +146,7 @@ void master_roll(struct master *m, enum master_roll what, int64_t token, int64_t
     }
     m->leaves = what == MASTER_LEAVES;
     master_batch_add(m, m->leaves ? on_leave : on_roll);
-    master_put_call(m, SCRIPT_ROLL, 11);
+    master_put_call(m, SCRIPT_ROLL, 12);
     request_str(&m->out, m->slot);
     request_str(&m->out, m->own.text);
     request_text(&m->out, m->digest, SETTINGS_DIGEST_LEN);
@@ -127,10 +157,26 @@ void master_roll(struct master *m, enum master_roll what, int64_t token, int64_t
     request_int(&m->out, token);
     request_int(&m->out, left_ms);
     request_str(&m->out, m->setup.brokers);
+    request_str(&m->out, m->setup.cluster ? "1" : "0");
     master_flush(m, m->heard_ms);
 }
 
 void master_roll_here(struct master *m)
 {
     master_roll(m, MASTER_IS_HERE, 0, 0);
+}
+
+bool master_admit(struct master *m)
+{
+    if (m->state != MASTER_JOINING || !m->waited_ms || !m->waits_for[0] || m->place.is_lost)
+        return false;
+    m->admitted = m->own;
+    master_join(m);
+    return true;
+}
+
+void master_wait_for_others(struct master *m)
+{
+    m->waited_ms = m->heard_ms;
+    master_roll_here(m);
 }

@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "base/util.h"
 #include "conf/conf.h"
+#include "redis/partition.h"
 
 /* ---- the text ---- */
 
@@ -90,6 +91,8 @@ char *settings_text(const struct conf *conf)
         buf_printf(&text, " mirror=yes");
     if (is_any_found(conf)) /* likewise */
         buf_printf(&text, " sentinel_timeout=%" PRId64, conf->sentinel_timeout_ms);
+    if (conf_is_clustered(conf)) /* also read by lua/renew_general.lua */
+        buf_printf(&text, " partitions=%d", PARTITIONS);
     if (conf->brokers)
         put_brokers(&text, conf);
     char *settings = util_memdup(buf_head(&text), buf_len(&text));

@@ -78,6 +78,11 @@ static void pause_acquires(struct server *s, bool paused, int64_t now_ms)
 
 static const char *trust(struct server *s, const char *name, int64_t now_ms)
 {
+    struct rounds *b = &s->broker.rounds;
+
+    for (int i = 0; i < b->n_all; i++)
+        if (strcmp(master_name(b->masters[i]), name) == 0 && master_admit(b->masters[i]))
+            return NULL;
     return quarantine_trust(&s->quarantine, name, now_ms);
 }
 

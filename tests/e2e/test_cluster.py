@@ -253,6 +253,7 @@ def test_a_missing_broker_keeps_a_promoted_node_closed(cluster, serve, clients):
     old = cluster.keeper(SLOT)
     had = is_kept_by(one, old)
     two.kill()
+    two.expect_status = 0
     new = cluster.fail_over(old)
     client = clients(one)
     procs.wait_for("quarantine", lambda: all(masters(one)[p]["state"] == "quarantine" for p in had), 20, 0.05)
@@ -260,7 +261,31 @@ def test_a_missing_broker_keeps_a_promoted_node_closed(cluster, serve, clients):
     seen = masters(one)
     assert all(seen[p]["state"] == "quarantine" and seen[p]["missing"] == "b2" for p in had)
     assert all(row["state"] == "active" for p, row in seen.items() if p not in had)
+    client.cmd("MASTER", min(had), "TRUST")
+    procs.wait_for("what is trusted by hand", lambda: masters(one)[min(had)]["state"] == "active")
     two.start(ready=False)
     wait_moved(one, had, new)
     assert all(r[0] > 0 for r in in_pieces(client, [("LOCK", n) for n in NAMES]))
+    cluster.wait_whole()
+
+
+def test_a_broker_that_starts_waits_for_the_others(cluster, serve, clients):
+    """It knows nothing of a node that the others may be using by now (safety R17)."""
+    one, two = serve("b1", "b2")
+    held = clients(two)
+    assert held.cmd("LOCK", "held", "OWNER", "o")[0] > 0
+    one.terminate()
+    two.stop()
+    one.start(ready=False)
+    procs.wait_for("it to wait", lambda: all(row["state"] == "joining" and row["missing"] == "b2"
+                                             for row in masters(one).values()), 20, 0.1)
+    client = clients(one)
+    client.send("LOCK", "new", "WAIT", 30000)
+    assert client.silent(2)
+    other = clients(one)
+    other.cmd("MASTER", "p05", "TRUST")
+    procs.wait_for("what is trusted by hand", lambda: masters(one)["p05"]["state"] == "active")
+    two.cont()
+    assert client.recv(30)[0] > 0
+    one.wait_masters(PARTITIONS)
     cluster.wait_whole()

@@ -53,7 +53,8 @@ for i = 1, #all, 2 do
         redis.call('HDEL', 'holdfast:master', field)
     elseif field:match('^life:') then
         lives[field] = value
-    elseif field == 'veto' or field:match('^broker:') or field:match('^left:') or field:match('^sign:') then
+    elseif field == 'veto' or field:match('^broker:') or field:match('^left:') or field:match('^sign:')
+        or field:match('^wait:') then
         roll[#roll + 1] = field
     end
 end

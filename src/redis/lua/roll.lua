@@ -7,9 +7,10 @@
 --                  server)
 --   left:<name>    "<left> <token>": the last one has left, and nobody has come since
 --   sign:<name>    "<instance> <token>": has signed in this life
+--   wait:<name>    the others that have not been here since this instance has come (names with commas between)
 -- and `veto`: why this life has no roll call. join.lua deletes all of these when a life begins.
 --
--- ARGV   run_id slot life digest name instance number what token left names
+-- ARGV   run_id slot life digest name instance number what token left names waits
 --          slot      name of this master
 --          life      of it, which the broker has joined
 --          digest    of the settings of this broker, of which `names` is a part
@@ -19,13 +20,16 @@
 --          token     sign, leave: the highest that it knows of, or can have made of its clock
 --          left      leave: for how long its clients may still rely on something, ms
 --          names     of all brokers, with commas between
--- Reply  {time, state, left, record, veto, missing}
+--          waits     "1": an instance that comes to an active server counts as admitted once all others have been here
+-- Reply  {time, state, left, record, veto, missing}; where `waits` is "1" one more:
 --          record    as in broker:<name>; "": another instance has the name, which came later
 --          missing   names without a signature, with commas between
+--          waits     as in wait:<name>; "": this instance is admitted
 -- Twice  the same again changes nothing.
 --@ now.lua
 --@ end_quarantine.lua
-local RUN, SLOT, LIFE, DIGEST, NAME, INSTANCE, NUMBER, WHAT, TOKEN, LEFT, NAMES = unpack(ARGV)
+local RUN, SLOT, LIFE, DIGEST, NAME, INSTANCE, NUMBER, WHAT, TOKEN, LEFT, NAMES, WAITS =
+    unpack(ARGV)
 
 -- How long the calls of an instance are refused whose place another one has taken; calls are numbered by the time in us.
 local REFUSED_MS = 86400000
@@ -44,7 +48,41 @@ local function shut(instance)
     redis.call('HSET', 'holdfast:master', 'last:' .. instance, string.format('%.0f', (now + REFUSED_MS) * 1000))
 end
 
+-- Returns `names` without this one.
+local function without(names, gone)
+    local rest = {}
+    for name in names:gmatch('[^,]+') do
+        rest[#rest + 1] = name ~= gone and name or nil
+    end
+    return table.concat(rest, ',')
+end
+
+-- Which other brokers have not been here since this one has come to a server that was active already. An instance that has
+-- just started knows nothing of another server that the others may be using by now: each of them was at this one after it
+-- (safety R17).
+local function wait_for_others()
+    local others = WAITS == '1' and state == 'active' and without(NAMES, NAME) or ''
+    redis.call('HDEL', 'holdfast:master', 'wait:' .. NAME)
+    if others ~= '' then
+        redis.call('HSET', 'holdfast:master', 'wait:' .. NAME, others)
+    end
+end
+
+-- The others need not wait for this one any more.
+local function show_up()
+    for name in NAMES:gmatch('[^,]+') do
+        local names = redis.call('HGET', 'holdfast:master', 'wait:' .. name) or ''
+        local rest = without(names, NAME)
+        if rest ~= names and rest ~= '' then
+            redis.call('HSET', 'holdfast:master', 'wait:' .. name, rest)
+        elseif rest ~= names then
+            redis.call('HDEL', 'holdfast:master', 'wait:' .. name)
+        end
+    end
+end
+
 local function take_place()
+    wait_for_others()
     local before, left = record and record:match('^%S+'), redis.call('HGET', 'holdfast:master', 'left:' .. NAME)
     redis.call('HDEL', 'holdfast:master', 'left:' .. NAME) -- first: behind it a full server takes what follows as well
     record = INSTANCE .. ' ' .. (before and '-2 0' or left or '-1 0') .. string.format(' %.0f', now)
@@ -77,6 +115,9 @@ elseif not is_ours then
     take_place()
 end
 
+if WAITS == '1' and record ~= '' and WHAT ~= 'leave' then
+    show_up()
+end
 local missing, highest = {}, 0
 if state ~= 'active' then
     if WHAT == 'sign' and record ~= '' and not veto then
@@ -96,4 +137,8 @@ if state ~= 'active' then
     end
 end
 local left = state ~= 'active' and math.max(0, tonumber(till) - now) or 0
-return {now, state, left, record or '', veto or '', table.concat(missing, ',')}
+local reply = {now, state, left, record or '', veto or '', table.concat(missing, ',')}
+if WAITS == '1' then
+    reply[7] = redis.call('HGET', 'holdfast:master', 'wait:' .. NAME) or ''
+end
+return reply

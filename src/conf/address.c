@@ -243,7 +243,7 @@ static void format_sentinels(const struct conf_master *m, char out[CONF_VALUE_MA
 
 static void format_cluster(const struct conf_master *m, char out[CONF_VALUE_MAX])
 {
-    size_t n = append(out, 0, m->tls ? "clusters://" : "cluster://");
+    size_t n = append(out, 0, "cluster://");
 
     n = append_login(out, n, m->user,
                      m->password != NULL || m->password_file != NULL ||

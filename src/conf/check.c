@@ -255,7 +255,8 @@ static void check_cluster(struct check *check, const struct conf_master *m)
                     m->name);
     if (c->brokers == NULL)
         say_finding(check, FAIL, m->line[0],
-                    "%s: a Redis Cluster needs the list of all brokers (name and brokers)", m->name);
+                    "%s: a Redis Cluster needs the list of all brokers (name and brokers)",
+                    m->name);
     if (c->mirror)
         say_finding(check, FAIL, m->line[0], "%s: there is no mirror in a Redis Cluster", m->name);
     if (c->quarantine_ms == CONF_QUARANTINE_OFF)
@@ -278,8 +279,7 @@ static void check_master(struct check *check, size_t index)
     if (m->key != NULL && m->certificate == NULL)
         say_finding(check, FAIL, m->line[0], "%s.key: has no certificate", m->name);
     if (!m->tls && (m->ca != NULL || m->certificate != NULL || m->server_name != NULL))
-        say_finding(check, FAIL, m->line[0], "%s: has options for TLS but no %s:// %s", m->name,
-                    m->by_cluster ? "clusters" : "rediss",
+        say_finding(check, FAIL, m->line[0], "%s: has options for TLS but no rediss:// %s", m->name,
                     m->by_sentinels ? "in its option .master" : "address");
     for (size_t i = 0; i < index; i++) {
         const struct conf_master *other = &check->conf->masters[i];

@@ -2,8 +2,9 @@
  *
  *   sentinel://[user[:password]@]host[:port],.../name    sentinels:// by TLS; the master found by
  *   redis://[user[:password]@][/db]                      them, in an option of its own
- *   cluster://[user[:password]@]host[:port],...          clusters:// by TLS; the nodes that are
- *                                                        asked first where the others are */
+ *   cluster://[user[:password]@]host[:port],...          the nodes that are asked first where the
+ *                                                        others are; clusters://, by TLS, is
+ * refused */
 #include "conf/private.h"
 
 #include <stdio.h>
@@ -75,7 +76,8 @@ static int parse_servers(char **rest, const struct kind *kind,
 static int parse_sentinels_url(char *rest, struct conf_master *login, char **name,
                                struct conf_sentinel out[CONF_SENTINELS_MAX], struct conf_error *err)
 {
-    int n = conf_parse_login(&rest, login, err) == 0 ? parse_servers(&rest, &sentinels, out, err) : -1;
+    int n =
+        conf_parse_login(&rest, login, err) == 0 ? parse_servers(&rest, &sentinels, out, err) : -1;
 
     if (n < 0)
         return -1;
@@ -220,14 +222,15 @@ int conf_cluster_set(struct conf_master *m, const char *text, struct conf_error 
     struct conf_master parsed = {.host = NULL};
     int n = parse_cluster_url(strstr(url, "://") + 3, &parsed, found, err);
 
+    if (n > 0 && strncmp(text, "clusters:", 9) == 0)
+        n = conf_refuse(err, "a Redis Cluster by TLS is not served yet");
     if (n > 0) {
         conf_address_fini(m);
         m->host = servers_text(found, n, NULL);
         m->user = util_strdup(parsed.user);
         m->password = util_strdup(parsed.password);
         m->port = m->db = 0;
-        m->tls = strncmp(text, "clusters:", 9) == 0;
-        m->is_unix = m->by_sentinels = m->sentinel_tls = false;
+        m->tls = m->is_unix = m->by_sentinels = m->sentinel_tls = false;
         m->by_cluster = true;
     }
     explicit_bzero(url, strlen(text));

@@ -206,8 +206,7 @@ int conf_master_set(struct conf *conf, const char *key, const char *value, int l
 bool conf_master_same_address(const struct conf_master *a, const struct conf_master *b)
 {
     return util_same_text(a->host, b->host) && a->port == b->port && a->is_unix == b->is_unix &&
-           a->tls == b->tls && a->sentinel_tls == b->sentinel_tls &&
-           a->by_cluster == b->by_cluster;
+           a->tls == b->tls && a->sentinel_tls == b->sentinel_tls && a->by_cluster == b->by_cluster;
 }
 
 bool conf_master_same_id(const struct conf_master *a, const struct conf_master *b)

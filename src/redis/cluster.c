@@ -23,7 +23,6 @@
 #include "net/stream.h"
 #include "net/tls.h"
 #include "redis/link.h"
-#include "redis/master.h"
 
 enum { BEATS_PER_TIMEOUT = 5, GIVE_UP_MS = 500, HASTE_MS = 50, WORDS_MAX = 4000 };
 
@@ -65,6 +64,14 @@ struct cluster {
     TAILQ_HEAD(, cluster_node) all;
     TAILQ_HEAD(, cluster_link) links;
 };
+
+static void secure_node(struct cluster_node *n)
+{
+    const struct cluster *c = n->all;
+
+    if (c->secure)
+        stream_secure(&n->stream, c->tls, c->server_name ? c->server_name : n->address.host);
+}
 
 static int64_t beat_ms(const struct cluster *c)
 {
@@ -175,8 +182,7 @@ static void connect_node(struct cluster_node *n, int64_t now_ms)
         lose_node(n, "the files for TLS are not good");
         return;
     }
-    if (c->secure)
-        stream_secure(&n->stream, c->tls, master_tls_name(c->server_name, n->address.host));
+    secure_node(n);
     n->since_ms = now_ms;
     stream_connect(&n->stream, c->setup.dns, n->address.host, n->address.port);
 }
@@ -389,6 +395,8 @@ bool cluster_has_spoken(const struct cluster *c)
 
 void cluster_configure(struct cluster *c, const struct conf_master *conf)
 {
+    const struct tls_files files = {
+        .certificate = conf->certificate, .key = conf->key, .ca = conf->ca};
     char error[TLS_REASON_MAX];
     struct ssl_ctx_st *fresh;
     struct cluster_node *n;
@@ -399,7 +407,7 @@ void cluster_configure(struct cluster *c, const struct conf_master *conf)
     c->password = util_strdup(conf->password);
     if (!c->secure)
         return;
-    if (!(fresh = master_tls_new(conf, error, sizeof error))) {
+    if (!(fresh = tls_client_new(&files, error, sizeof error))) {
         log_error(c->object, "TLS: %s", error);
         return;
     }
@@ -408,7 +416,7 @@ void cluster_configure(struct cluster *c, const struct conf_master *conf)
     free(c->server_name);
     c->server_name = util_strdup(conf->server_name);
     TAILQ_FOREACH(n, &c->all, next) /* what it is connected with stays until then */
-        stream_secure(&n->stream, c->tls, master_tls_name(c->server_name, n->address.host));
+        secure_node(n);
 }
 
 struct cluster *cluster_new(const struct cluster_setup *setup, const struct conf_master *conf)

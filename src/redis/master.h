@@ -240,8 +240,8 @@ void masters_write(void);
 /* Ends the quarantine when its time is over, or with `force` now. The master gives no token at or
  * below `base` afterwards. on_state follows. */
 void master_activate(struct master *, int64_t base, bool force);
-/* In a Cluster: takes part in its life although others have not been seen there, as an administrator
- * has said. Returns false when that is not what it waits for. */
+/* In a Cluster: takes part in its life although others have not been seen there, as an
+ * administrator has said. Returns false when that is not what it waits for. */
 bool master_admit(struct master *);
 /* Begins the quarantine that it is in anew, for all brokers. Does nothing in other states. */
 void master_prolong(struct master *);

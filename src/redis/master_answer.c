@@ -44,9 +44,9 @@ void master_answer_calls(struct master *m, struct master_batch *b, enum master_r
 static bool has_not_run(const struct reply *r)
 {
     static const char *const codes[] = {
-        "LATE",        "STRANGER", "SETTINGS",   "QUARANTINE", "NOSCRIPT", "LOADING",    "NOAUTH",
-        "NOPERM",      "BUSY",     "MISCONF",    "READONLY",   "OOM",      "MASTERDOWN", "MOVED",
-        "CLUSTERDOWN", "TRYAGAIN", "ASK", "NOREPLICAS", "EXECABORT",  "AHEAD",    NULL};
+        "LATE",        "STRANGER", "SETTINGS", "QUARANTINE", "NOSCRIPT",  "LOADING",    "NOAUTH",
+        "NOPERM",      "BUSY",     "MISCONF",  "READONLY",   "OOM",       "MASTERDOWN", "MOVED",
+        "CLUSTERDOWN", "TRYAGAIN", "ASK",      "NOREPLICAS", "EXECABORT", "AHEAD",      NULL};
 
     const char *text = reply_text(r, r->values);
 

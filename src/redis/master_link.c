@@ -168,8 +168,7 @@ static const struct link_events link_events = {
 static void wait_for_name(struct master *m)
 {
     set_link_timer(&m->retry, NAMELESS_MS);
-    if (m->sentinels ? !sentinels_have_spoken(m->sentinels)
-                     : !cluster_has_spoken(m->setup.cluster))
+    if (m->sentinels ? !sentinels_have_spoken(m->sentinels) : !cluster_has_spoken(m->setup.cluster))
         return;
     snprintf(m->error, sizeof m->error, "no majority of %s names a server", master_finders(m));
     say_trouble(m, "cannot be used");

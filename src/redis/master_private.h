@@ -135,11 +135,11 @@ struct master {
     struct life own, newest; /* that it was joined in; of its slot, that anybody has told */
     struct life told;        /* the newest, when the last join was sent */
     char roll_veto[80], roll_missing[MASTER_NAMES_MAX], roll_signed[MASTER_NAMES_MAX];
-    struct life admitted; /* this broker takes part in it (master_roll.c) */
-    char waits_for[MASTER_NAMES_MAX]; /* JOINING: brokers that have not been there since this one has
-                                       * come */
+    struct life admitted;             /* this broker takes part in it (master_roll.c) */
+    char waits_for[MASTER_NAMES_MAX]; /* JOINING: brokers that have not been there since this one
+                                       * has come */
     int64_t waited_ms;                /* when that was asked last */
-    char rival[256]; /* another server that was found in its place; "": none */
+    char rival[256];                  /* another server that was found in its place; "": none */
     int64_t probed_ms;
 
     struct master_batch *renewing, *early, *open; /* take more items of their script; NULL: none */

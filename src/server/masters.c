@@ -20,7 +20,6 @@
 #include "net/stream.h"
 #include "redis/cluster.h"
 #include "redis/master.h"
-#include "redis/cluster.h"
 #include "redis/partition.h"
 #include "redis/settings.h"
 #include "redis/subscriber.h"

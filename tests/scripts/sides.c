@@ -571,7 +571,7 @@ static int add_digest(char **args, int n)
 }
 
 /* The digest of a roll call stands behind the life. */
-static int add_roll_digest(char **args, int n)
+static int add_fourth_digest(char **args, int n)
 {
     for (int i = n; i > 3; i--)
         args[i] = args[i - 1];
@@ -634,10 +634,8 @@ static void run_script(const struct side *s, enum script script, char **w, int n
         args[i] = strcmp(args[i], "-") == 0 ? empty : args[i];
     if (script == SCRIPT_JOIN)
         n_args = add_digest(args, n_args);
-    else if (script == SCRIPT_ACTIVATE)
-        args[n_args++] = settings;
-    else if (script == SCRIPT_ROLL)
-        n_args = add_roll_digest(args, n_args);
+    else if (script == SCRIPT_ACTIVATE || script == SCRIPT_ROLL)
+        n_args = add_fourth_digest(args, n_args);
     if (script == SCRIPT_ACQUIRE)
         acquire(s, n_keys, key_list, args, out);
     else if (script == SCRIPT_EXCHANGE)

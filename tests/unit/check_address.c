@@ -180,6 +180,59 @@ START_TEST(shared_settings)
 }
 END_TEST
 
+/* The nodes of a Cluster are only where to ask first: brokers may name others. */
+START_TEST(a_cluster)
+{
+    struct conf_sentinel v[CONF_SENTINELS_MAX];
+    const struct conf_master *m;
+
+    set("masters.c", "cluster://u:p@h2,[::1]:7/");
+    m = &conf.masters[0];
+    ck_assert(m->by_cluster && !m->tls && conf_is_clustered(&conf));
+    ck_assert_int_eq(conf_cluster_nodes(m, v), 2);
+    ck_assert_str_eq(v[0].host, "::1");
+    ck_assert_int_eq(v[1].port, 6379);
+    ck_assert_str_eq(m->user, "u");
+    set("masters.c", "cluster://h1");
+    ck_assert(!m->user);
+    char *identity = conf_master_identity(m);
+    ck_assert_str_eq(identity, "cluster:c");
+    free(identity);
+    set("brokers", "a b");
+    char *text = settings_text(&conf);
+    ck_assert_msg(strstr(text, " masters=cluster:c sentinel_timeout=5000 partitions=64") != NULL,
+                  "%s", text);
+    free(text);
+    refused("masters.c", "cluster://", "has no host");
+    refused("masters.c", "clusters://h", "by TLS is not served yet");
+    refused("masters.c", "cluster://h/1", "no other database");
+    refused("masters.c", "cluster://h x", "is not cluster://");
+    refused("masters.c", "cluster://h,h:6379", "a node is named twice");
+    refused("masters.c", "cluster://h:0", "the port of a node");
+    set("masters.c", "redis://h");
+    ck_assert(!m->by_cluster);
+}
+END_TEST
+
+START_TEST(what_a_cluster_needs)
+{
+    set("masters.c", "cluster://h1");
+    checked("c: a Redis Cluster needs the list of all brokers (name and brokers)\n");
+    set("brokers", "broker");
+    checked("");
+    set("drop_in.mirror", "yes");
+    set("masters.c.ca", "/a");
+    checked("c: there is no mirror in a Redis Cluster\n"
+            "c: has options for TLS but no rediss:// address\n");
+    conf_clear_masters(&conf);
+    set("drop_in.mirror", "no");
+    set("masters.c", "cluster://h1");
+    set("masters.d", "redis://h2");
+    set("masters.e", "redis://h3");
+    checked("c: a Redis Cluster is the only one in [masters]\n");
+}
+END_TEST
+
 static Suite *address_suite(void)
 {
     Suite *s = suite_create("address");
@@ -190,6 +243,8 @@ static Suite *address_suite(void)
     tcase_add_test(c, refused_ones);
     tcase_add_test(c, what_does_not_fit);
     tcase_add_test(c, shared_settings);
+    tcase_add_test(c, a_cluster);
+    tcase_add_test(c, what_a_cluster_needs);
     suite_add_tcase(s, c);
     return s;
 }

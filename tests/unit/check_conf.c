@@ -438,8 +438,6 @@ START_TEST(masters_bad)
         ck_assert_msg(conf_set(&conf, "masters.a", bad[i], &err) == -1, "'%s'", bad[i]);
         ck_assert_uint_eq(conf.master_count, 0);
     }
-    ck_assert_int_eq(conf_set(&conf, "masters.a", "cluster://h1:7000,h2:7000", &err), -1);
-    ck_assert_str_eq(err.text, "a: a Redis Cluster is not served: name servers of their own");
     ck_assert_int_eq(conf_set(&conf, "masters.a", "redis://bob:secret@h:x", &err), -1);
     ck_assert_str_eq(err.text, "a: the port must be 1 to 65535");
     ck_assert(strstr(err.text, "secret") == NULL);

@@ -219,6 +219,34 @@ START_TEST(what_was_planted_is_a_vote_at_last)
 }
 END_TEST
 
+/* Not beside a master that says that somebody else has it: he may have a majority by what the one
+ * in quarantine has forgotten. */
+START_TEST(what_was_planted_is_no_vote_beside_another)
+{
+    story_begin(3, 2, "xy");
+    (void)story_gets(0, "LOCK n LEASE 4000");
+    for (int i = 0; i < 3; i++)
+        story_cut(0, i, true);
+    story_cut(1, 1, true);
+    world_say(1, "FORCEUNLOCK n");
+    world_run_ms(250);
+    story_answers(1, "1");
+    (void)story_gets(1, "LOCK n LEASE 5000"); /* of masters 0 and 2 */
+    story_cut(1, 0, true);
+    story_restart_empty(0);
+    for (int i = 0; i < 3; i++)
+        story_cut(0, i, false);
+    while (!world_lock_at(0, "n"))
+        world_run_ms(1); /* planted there for the first one */
+    world_run_ms(2500);
+    ck_assert(world_lock_at(1, "n") && world_lock_at(2, "n"));
+    world_say(0, "RENEW n LEASE 4000");
+    world_run_ms(250);
+    ck_assert_msg(world_reply(0)[0] != '[', "renewed beside another one");
+    world_end();
+}
+END_TEST
+
 /* Before that no master is asked: all have more to do. */
 START_TEST(what_is_planted_is_not_asked_for)
 {
@@ -442,6 +470,7 @@ static Suite *outage_suite(void)
     tcase_add_loop_test(c, several_names_are_remembered, 3, 4);
     tcase_add_test(c, what_was_planted_is_no_vote_at_once);
     tcase_add_test(c, what_was_planted_is_a_vote_at_last);
+    tcase_add_test(c, what_was_planted_is_no_vote_beside_another);
     tcase_add_test(c, what_is_planted_is_not_asked_for);
     tcase_add_test(c, the_older_one_is_told);
     tcase_add_test(c, the_newer_one_shortens_nothing);

@@ -546,6 +546,107 @@ START_TEST(taken_over_before)
 }
 END_TEST
 
+/* ---- told elsewhere for longer than the broker knows that has it now ---- */
+
+enum { TOLD_MS = 6000, KNOWN_MS = 2000 };
+
+/* x was told TOLD_MS by the first broker, which two masters know. The second broker takes the lock
+ * over, where one of these and the third master say how long; and the first one hears of that. */
+static void take_over_what_was_told_elsewhere(void)
+{
+    begin(3, 3, "xxy", "b0,b1,b2");
+    (void)story_gets(0, "LOCK n LEASE 2000");
+    story_cut(0, 2, true);
+    (void)story_gets(0, "RENEW n LEASE 6000");
+    story_cut(1, 0, true);
+    (void)story_gets(1, "LOCK n LEASE 1000");
+    world_run_ms(200);
+    story_cut(1, 0, false);
+    world_run_ms(200);
+}
+
+static void restart_all(void)
+{
+    for (int i = 0; i < 3; i++)
+        fake_server_kill(&world.servers[i]);
+    story_cut(0, 2, false);
+    for (int i = 0; i < 3; i++)
+        fake_server_start(&world.servers[i], false);
+}
+
+static void is_not_granted(int app, int64_t ms)
+{
+    int64_t end_us = sim_now_us() + ms * 1000;
+    while (sim_now_us() < end_us) {
+        world_say(app, "LOCK n");
+        world_run_ms(100);
+        ck_assert_msg(world_reply(app)[0] != '[', "granted %d ms too early",
+                      (int)((end_us - sim_now_us()) / 1000));
+    }
+}
+
+/* It is planted for as long as anybody can have been told. */
+START_TEST(planted_for_what_was_told_elsewhere)
+{
+    take_over_what_was_told_elsewhere();
+    restart_all();
+    for (int i = 0; i < 3; i++)
+        (void)becomes_active_us(i, 1500);
+    is_not_granted(2, TOLD_MS - 2200);
+    world_end();
+}
+END_TEST
+
+/* It has lapsed at the broker that took it over, whose memory is not enough to sign with. */
+START_TEST(no_signature_after_it_has_lapsed_here)
+{
+    take_over_what_was_told_elsewhere();
+    world_run_ms(KNOWN_MS);
+    restart_all();
+    is_not_granted(2, TOLD_MS - KNOWN_MS - 700);
+    world_end();
+}
+END_TEST
+
+/* ---- FAIR ---- */
+
+/* The line between brokers is gone with the masters. Those who wait at one broker are served in
+ * their order all the same, and nobody is left behind. */
+START_TEST(fair_outlives_the_line)
+{
+    int served[2] = {0}; /* the last one at each broker */
+    begin(_i, 2, "x", "b0,b1");
+    int64_t token = story_gets(0, "LOCK n");
+    for (int app = 1; app < 7; app++) {
+        char owner[2] = {(char)('a' + app)};
+        world_connect(app, app % 2, owner);
+        world_say(app, "LOCK n WAIT 0 FAIR");
+        world_run_ms(10);
+    }
+    for (int i = 0; i < _i; i++)
+        restart(i);
+    for (int i = 0; i < _i; i++)
+        (void)becomes_active_us(i, 2000);
+    story_frees(0);
+    for (int n = 0; n < 6; n++) {
+        int app = 1;
+        for (int ms = 0; app == 7 || world.apps[app].n_replies == 0; app = app % 7 + 1) {
+            if (app == 7) {
+                ck_assert_int_lt(ms++, 2000);
+                world_run_ms(1);
+            }
+        }
+        int64_t newer = story_granted(app);
+        ck_assert_int_gt(newer, token);
+        token = newer;
+        ck_assert_int_gt(app, served[app % 2]);
+        served[app % 2] = app;
+        story_frees(app);
+    }
+    world_end();
+}
+END_TEST
+
 static Suite *rollcall_suite(void)
 {
     Suite *s = suite_create("rollcall");
@@ -576,6 +677,10 @@ static Suite *rollcall_suite(void)
     tcase_add_loop_test(c, the_highest_token, 3, 4);
     tcase_add_test(c, the_highest_token_of_one_that_left);
     tcase_add_test(c, taken_over_before);
+    tcase_add_test(c, planted_for_what_was_told_elsewhere);
+    tcase_add_test(c, no_signature_after_it_has_lapsed_here);
+    tcase_add_loop_test(c, fair_outlives_the_line, 1, 2);
+    tcase_add_loop_test(c, fair_outlives_the_line, 3, 4);
     suite_add_tcase(s, c);
     return s;
 }

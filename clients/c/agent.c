@@ -1,12 +1,16 @@
 /*
  * The agent of libholdfast for the table in clients/scenarios: reads what to do, an object of JSON
  * a line, and writes what happens. Besides what is told there: "free" (the handle of a hold),
- * "free in" an event (there).
+ * "free in" an event (there). With the certificate of an authority in the file AGENT_CA it speaks
+ * TLS.
  */
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
+#include <event2/bufferevent_ssl.h>
 #include <event2/event.h>
 #include <jansson.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
 #include <search.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -32,6 +36,7 @@ struct agent {
     struct holdfast *holdfast;
     struct hold *holds;
     void *by_name; /* tsearch(3) */
+    SSL_CTX *tls;  /* or NULL */
 };
 
 static struct agent agent;
@@ -137,6 +142,24 @@ static const char *text_of(const json_t *order, const char *key)
     return text ? text : "";
 }
 
+/* As the manual says that TLS is to be had; hosts are addresses here. */
+static struct bufferevent *open_tls(struct event_base *base, const char *host, void *tls)
+{
+    SSL *ssl = SSL_new(tls);
+    X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host);
+    return bufferevent_openssl_socket_new(base, -1, ssl, BUFFEREVENT_SSL_CONNECTING,
+                                          BEV_OPT_CLOSE_ON_FREE);
+}
+
+static void use_tls(struct holdfast_options *options, const char *authority)
+{
+    agent.tls = SSL_CTX_new(TLS_client_method());
+    SSL_CTX_load_verify_locations(agent.tls, authority, NULL);
+    SSL_CTX_set_verify(agent.tls, SSL_VERIFY_PEER, NULL);
+    options->open = open_tls;
+    options->open_arg = agent.tls;
+}
+
 static void do_connect(const json_t *order)
 {
     struct holdfast_options options = HOLDFAST_OPTIONS;
@@ -151,6 +174,8 @@ static void do_connect(const json_t *order)
     options.brokers = list;
     options.silence_ms = number_of(order, "timeout", 0);
     options.name = "agent";
+    if (getenv("AGENT_CA"))
+        use_tls(&options, getenv("AGENT_CA"));
     agent.holdfast = holdfast_new(agent.base, &options);
     say(json_pack("{s:s}", "event", agent.holdfast ? "connected" : "error"));
 }
@@ -302,6 +327,7 @@ int main(void)
         free(agent.holds);
         agent.holds = next;
     }
+    SSL_CTX_free(agent.tls);
     bufferevent_free(in);
     event_base_free(agent.base);
     libevent_global_shutdown();

@@ -25,6 +25,14 @@ int64_t hf_now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+void hf_set_timer(struct event *timer, int64_t left_ms)
+{
+    int64_t ms = left_ms > 0 ? left_ms : 0;
+    struct timeval tv = {(time_t)(ms / 1000), (suseconds_t)(ms % 1000 * 1000)};
+    if (event_add(timer, &tv) != 0)
+        event_active(timer, EV_TIMEOUT, 0);
+}
+
 /* ---- lists ---- */
 
 static int compare_ids(const void *a, const void *b)

@@ -101,6 +101,9 @@ struct holdfast {
 };
 
 int64_t hf_now_ms(void);
+/* Has an event come in so many milliseconds, at once if they are over. Without memory it comes too
+ * early, again and again: whoever hears it looks at the clock. */
+void hf_set_timer(struct event *timer, int64_t left_ms);
 
 /* Sees to it that there is a connection, or will be. */
 void link_want(struct holdfast *h);

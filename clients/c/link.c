@@ -72,9 +72,7 @@ static void set_tick(struct holdfast *h)
     if (due_ms == HF_NEVER)
         return;
     h->tick_due_ms = due_ms > now_ms ? due_ms : now_ms;
-    int64_t left_ms = due_ms > now_ms ? due_ms - now_ms : 0;
-    struct timeval tv = {(time_t)(left_ms / 1000), (suseconds_t)(left_ms % 1000 * 1000)};
-    (void)event_add(h->tick, &tv);
+    hf_set_timer(h->tick, due_ms - now_ms);
 }
 
 /* ---- its end ---- */

@@ -77,9 +77,7 @@ void lock_set_timer(struct holdfast_lock *l)
         (void)event_del(l->timer);
         return;
     }
-    int64_t left_ms = l->due_ms > now_ms ? l->due_ms - now_ms : 0;
-    struct timeval tv = {(time_t)(left_ms / 1000), (suseconds_t)(left_ms % 1000 * 1000)};
-    (void)event_add(l->timer, &tv);
+    hf_set_timer(l->timer, l->due_ms - now_ms);
 }
 
 /* ---- ends ---- */

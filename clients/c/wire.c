@@ -68,6 +68,11 @@ static int feed_text(struct wire *w, struct evbuffer *in)
     return evbuffer_drain(in, n);
 }
 
+static bool has_line(struct evbuffer *in)
+{
+    return evbuffer_search_eol(in, NULL, NULL, EVBUFFER_EOL_CRLF_STRICT).pos >= 0;
+}
+
 int wire_feed(struct wire *w, struct evbuffer *in)
 {
     while (evbuffer_get_length(in) > 0) {
@@ -78,8 +83,8 @@ int wire_feed(struct wire *w, struct evbuffer *in)
         }
         size_t n = 0;
         char *line = evbuffer_readln(in, &n, EVBUFFER_EOL_CRLF_STRICT);
-        if (!line)
-            return evbuffer_get_length(in) > LINE_MAX_BYTES ? -1 : 0;
+        if (!line) /* not whole yet; or there is no memory for it */
+            return evbuffer_get_length(in) > LINE_MAX_BYTES || has_line(in) ? -1 : 0;
         int bad = n == 0 ? -1 : feed_line(w, line, n);
         free(line);
         if (bad)

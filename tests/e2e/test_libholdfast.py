@@ -14,6 +14,7 @@ import pytest
 
 from procs import spawn, wait_for
 from respclient import as_map
+from test_tls import Authority, make_tls_broker  # noqa: F401  pylint: disable=unused-import
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 BUILT = os.path.join(os.path.dirname(os.path.abspath(os.environ["HOLDFAST"])), "clients", "c")
@@ -28,12 +29,12 @@ def address(broker):
 class Agent:
     """A process with the library, told what to do line by line."""
 
-    def __init__(self, *brokers, timeout=1000):
+    def __init__(self, *brokers, timeout=1000, authority=None):
         self.proc = spawn([os.path.join(BUILT, "agent")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                          env=dict(os.environ, AGENT_FREES="1"))
+                          env=dict(os.environ, AGENT_FREES="1", **({"AGENT_CA": authority} if authority else {})))
         self.events = queue.Queue()    # or both could wait for the other one to read
         threading.Thread(target=self._read, daemon=True).start()
-        self.tell("connect", brokers=[address(b) for b in brokers], timeout=timeout)
+        self.tell("connect", brokers=[b if isinstance(b, str) else address(b) for b in brokers], timeout=timeout)
         assert self.hear() == ("connected", None)
 
     def tell(self, what, **more):
@@ -209,6 +210,56 @@ def test_cut_in_every_state(broker_patient, agents):
     agent.tell("unlock", hold="s1")
     assert agent.hear() == ("released", "s1")
     free_again(broker, "state-shared")
+
+
+def taken_back_and_released(agent, broker, name):
+    """The broker is killed and comes back in its place while the agent holds the lock."""
+    agent.lock("h", name)
+    (token,), = agent.hear("tokens")[2:]
+    assert token > 0
+    broker.kill()
+    broker.expect_status = 0
+    broker.start()
+
+    def state():
+        agent.tell("state", hold="h")
+        return agent.hear("held", "tokens")[2:]
+    wait_for("it to be taken back", lambda: state()[1] != [token], deadline_s=30, every_s=0.1)
+    held, tokens = state()
+    assert held and tokens[0] > token
+    agent.tell("unlock", hold="h")
+    assert agent.hear() == ("released", "h")
+    free_again(broker, name)
+
+
+def test_over_a_unix_socket(make_broker, masters1, agents, tmp_path):
+    path = tmp_path / "s"
+    broker = make_broker(masters1, listen="127.0.0.1:0 unix:%s" % path,
+                         options={"lease": "20s", "max_lease": "60s", "quarantine": "off"})
+    taken_back_and_released(agents("unix:%s" % path), broker, "unix")
+
+
+def test_over_tls(make_tls_broker, masters1, agents, tmp_path):  # noqa: F811
+    authority, stranger = Authority(tmp_path), Authority(tmp_path, "stranger")
+    cert, key = authority.issue("server")
+    broker = make_tls_broker(masters1, {"certificate": cert, "key": key},
+                             options={"lease": "20s", "max_lease": "60s", "quarantine": "off"})
+    port = broker.tls_port
+    broker.listen = "127.0.0.1:0 tls://127.0.0.1:%d" % port
+    doubter = agents("127.0.0.1:%d" % port, authority=stranger.cert)
+    doubter.lock("d", "tls", wait=500)
+    assert doubter.hear() == ("error", "d")
+    taken_back_and_released(agents("127.0.0.1:%d" % port, authority=authority.cert), broker, "tls")
+
+
+def test_without_memory(broker_patient):
+    """Each allocation fails once, in the library and below it: no lock is without an end, and nothing stays."""
+    done = subprocess.run([os.path.join(BUILT, "starved"), address(broker_patient)], capture_output=True, text=True, timeout=300,
+                          check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert int(done.stdout.partition("failed=")[2]) > 300
+    for name in ["starved-first", "starved-second"] + ["starved-%d" % i for i in range(1, 6)]:
+        free_again(broker_patient, name)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

@@ -1,7 +1,7 @@
 /*
  * Sees what the library does when memory runs out: takes and gives back some locks, over and over,
- * and each time another allocation fails, be it in the library or in what it stands on. usage:
- * starved BROKER
+ * and each time another allocation fails, be it in the library or in what it stands on.
+ * usage: starved BROKER [FIRST STEP], for every so many-th allocation alone.
  *
  * Whatever fails, each lock must come to an end that is told, or the call must have said ENOMEM;
  * nothing may be used after it is freed, or be left, which the address sanitizer looks for.
@@ -146,17 +146,17 @@ static int run(const char *broker, int locks, int64_t wait_ms, long n)
     return run.late ? -1 : run.granted;
 }
 
-/* Has one allocation after the other fail, until there is none more. False: some run had no end. */
-static bool starve(const char *broker, int locks, int64_t wait_ms)
+/* Has one allocation fail in each run, until there is none more. False: some run had no end. */
+static bool starve(const char *broker, int locks, int64_t wait_ms, long first, long step)
 {
-    long n = 0, before = 0;
+    long n = first, before = 0;
     do {
         before = failed;
         if (run(broker, locks, wait_ms, n) < 0) {
             fprintf(stderr, "starved: when allocation %ld failed, a lock came to no end\n", n);
             return false;
         }
-        n++;
+        n += step;
     } while (failed > before);
     return true;
 }
@@ -164,12 +164,14 @@ static bool starve(const char *broker, int locks, int64_t wait_ms)
 int main(int argc, char **argv)
 {
     const char *nobody = "127.0.0.1:1"; /* where a timer alone ends what waits */
-    if (argc != 2 || run(argv[1], LOCKS, WAIT_MS, -1) < LOCKS - LEASES) {
+    long first = argc == 4 ? atol(argv[2]) : 0, step = argc == 4 ? atol(argv[3]) : 1;
+    if (argc < 2 || run(argv[1], LOCKS, WAIT_MS, -1) < LOCKS - LEASES) {
         fprintf(stderr, "starved: not granted although nothing failed\n");
         return 1;
     }
-    if (!starve(argv[1], 1, HOLDFAST_FOREVER) || !starve(argv[1], LOCKS, WAIT_MS) ||
-        !starve(nobody, LOCKS, LEASE_MS))
+    if (!starve(argv[1], 1, HOLDFAST_FOREVER, first, step) ||
+        !starve(argv[1], LOCKS, WAIT_MS, first, step) ||
+        !starve(nobody, LOCKS, LEASE_MS, first, step))
         return 1;
     printf("failed=%ld\n", failed);
     libevent_global_shutdown();

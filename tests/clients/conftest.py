@@ -1,7 +1,6 @@
 """What the tests of this directory share: where the tools are, and one watch over each test."""
 
 import os
-import signal
 import sys
 
 import pytest
@@ -10,25 +9,14 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 # pylint: disable=wrong-import-position
 from holdfastproc import HoldfastProc  # noqa: E402
-from redisproc import RedisProc, broker_rights, find_server  # noqa: E402
-
-TEST_LIMIT_S = 120
-
+from redisproc import RedisProc, broker_rights  # noqa: E402
+from watched import begin_session, within  # noqa: E402
 
 def pytest_sessionstart(session):
-    if find_server() is None:
-        pytest.exit("redis-server is not installed", returncode=77)
+    begin_session()
 
 
-@pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_protocol(item, nextitem):
-    """A test that hangs fails instead of stopping the run."""
-    def on_alarm(number, frame):
-        raise AssertionError("the test ran longer than %d s" % TEST_LIMIT_S)
-    signal.signal(signal.SIGALRM, on_alarm)
-    signal.alarm(TEST_LIMIT_S)
-    yield
-    signal.alarm(0)
+pytest_runtest_protocol = within(120)
 
 
 class One:

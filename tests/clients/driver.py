@@ -11,10 +11,9 @@ import time
 
 from chaosproxy import ChaosProxy
 from holdfastproc import HoldfastProc
-from procs import spawn, wait_for
+from procs import free_ports, spawn, wait_for
 from redisproc import RedisProc, broker_rights
 from respclient import as_map
-from sentinelproc import free_ports
 
 ENDS = {"granted", "timeout", "cancelled", "error"}
 WITHIN_S = 20.0

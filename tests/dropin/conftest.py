@@ -1,7 +1,6 @@
 """What the tests of this directory share: one watch over each test, and no test without what it needs."""
 
 import os
-import signal
 import sys
 
 import pytest
@@ -11,25 +10,13 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 # pylint: disable=wrong-import-position
 import recorded  # noqa: E402
 import sides  # noqa: E402
-from redisproc import find_server  # noqa: E402
-
-TEST_LIMIT_S = 240
-
+from watched import begin_session, within  # noqa: E402
 
 def pytest_sessionstart(session):
-    if find_server() is None:
-        pytest.exit("redis-server is not installed", returncode=77)
+    begin_session()
 
 
-@pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_protocol(item, nextitem):
-    """A test that hangs fails instead of stopping the run."""
-    def on_alarm(number, frame):
-        raise AssertionError("the test ran longer than %d s" % TEST_LIMIT_S)
-    signal.signal(signal.SIGALRM, on_alarm)
-    signal.alarm(TEST_LIMIT_S)
-    yield
-    signal.alarm(0)
+pytest_runtest_protocol = within(240)
 
 
 @pytest.fixture(scope="module")

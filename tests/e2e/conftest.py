@@ -4,7 +4,6 @@ HOLDFASTD names the daemon under test (default build/holdfastd).
 """
 
 import os
-import signal
 import sys
 
 import pytest
@@ -14,22 +13,16 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 # pylint: disable=wrong-import-position
 from chaosproxy import ChaosProxy  # noqa: E402
 from holdfastproc import HoldfastProc, daemon_path  # noqa: E402
-from redisproc import RedisProc, broker_rights, find_server  # noqa: E402
+from redisproc import RedisProc, broker_rights  # noqa: E402
 from respclient import Closed, RespError  # noqa: E402
-
-TEST_LIMIT_S = 60
-
+from watched import begin_session, within  # noqa: E402
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "no_daemon: needs no holdfastd")
 
 
 def pytest_sessionstart(session):
-    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
-        if signal.getsignal(number) == signal.SIG_IGN:  # as after nohup: programs under test inherit it
-            signal.signal(number, signal.SIG_DFL)
-    if find_server() is None:
-        pytest.exit("redis-server is not installed", returncode=77)
+    begin_session()
 
 
 def pytest_collection_modifyitems(config, items):
@@ -39,15 +32,7 @@ def pytest_collection_modifyitems(config, items):
         pytest.exit("no daemon at %s (set HOLDFASTD)" % daemon_path(), returncode=2)
 
 
-@pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_protocol(item, nextitem):
-    """A test that hangs fails instead of stopping the run."""
-    def on_alarm(number, frame):
-        raise AssertionError("the test ran longer than %d s" % TEST_LIMIT_S)
-    signal.signal(signal.SIGALRM, on_alarm)
-    signal.alarm(TEST_LIMIT_S)
-    yield
-    signal.alarm(0)
+pytest_runtest_protocol = within(60)
 
 
 @pytest.hookimpl(hookwrapper=True)

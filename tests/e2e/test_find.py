@@ -120,16 +120,7 @@ class Pair:
 
     def harm(self, how, broker=None):
         broker = broker or self.a
-        if how == "kill":
-            broker.kill()
-        elif how == "stop":
-            broker.stop()
-        elif how == "drain":
-            broker.signal(15)
-        else:
-            for proxy in self.proxies_of[broker]:
-                proxy.refuse()
-                proxy.cut_all()
+        broker.harm(how, self.proxies_of[broker])
 
 
 @pytest.fixture

@@ -7,9 +7,8 @@ import subprocess
 
 import pytest
 
-from procs import spawn, wait_for
+from procs import free_ports, spawn, wait_for
 from respclient import Closed, RespClient, RespError
-from sentinelproc import free_ports
 
 CONFIG = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "etc", "haproxy", "holdfast.cfg")
 
@@ -71,18 +70,7 @@ class Behind:
         raise AssertionError("no broker has client %d from %s:%d" % (number, *address))
 
     def harm(self, broker, how):
-        if how == "kill":
-            broker.kill()
-        elif how == "stop":
-            broker.stop()
-        elif how == "drain":
-            broker.signal(15)
-        elif how == "pause":
-            with broker.connect() as admin:
-                admin.cmd("PAUSE")
-        else:
-            for proxy in self.proxies[broker]:
-                proxy.refuse()
+        broker.harm(how, self.proxies[broker])
 
     def close(self):
         self.proc.kill()

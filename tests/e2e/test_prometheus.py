@@ -11,8 +11,7 @@ import urllib.parse
 import pytest
 
 import procs
-from procs import wait_for
-from sentinelproc import free_ports
+from procs import free_ports, wait_for
 from test_http import ON, Http
 from test_tls import Authority, make_tls_broker  # noqa: F401
 

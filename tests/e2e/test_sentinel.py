@@ -7,9 +7,9 @@ import time
 import pytest
 
 from holdfastproc import run, write_config
-from procs import wait_for
+from procs import free_ports, wait_for
 from respclient import RespClient, RespError, as_map
-from sentinelproc import NAME, Watched, free_ports, url_of
+from sentinelproc import NAME, Watched, url_of
 from test_cli import cli
 from test_tls import Authority, client_context
 

@@ -1,7 +1,6 @@
 """A Redis Cluster of real servers on loopback: masters with a replica each, by redis-cli --cluster."""
 
 import shutil
-import socket
 import subprocess
 
 import procs
@@ -16,21 +15,11 @@ def find_cli():
     return shutil.which("redis-cli")
 
 
-def free_ports(n):
-    probes = [socket.socket() for _ in range(n)]
-    for probe in probes:
-        probe.bind(("127.0.0.1", 0))
-    ports = [probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports
-
-
 class Node(RedisProc):
     """One server of it. `id`: as all nodes know it."""
 
     def __init__(self, name, args=()):
-        port, self.bus = free_ports(2)
+        port, self.bus = procs.free_ports(2)
         super().__init__(name, tcp=True, port=port, args=[
             "--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--cluster-port", str(self.bus),
             "--cluster-node-timeout", str(NODE_TIMEOUT_MS), "--repl-diskless-sync-delay", "0", *args])

@@ -201,6 +201,21 @@ class HoldfastProc:
         self.proc.wait()
         self.expect_status = -signal.SIGKILL
 
+    def harm(self, how, proxies=()):
+        """kill, stop, drain, pause; anything else cuts it from its masters, which it reaches by these proxies."""
+        if how == "kill":
+            self.kill()
+        elif how == "stop":
+            self.stop()
+        elif how == "drain":
+            self.signal(signal.SIGTERM)
+        elif how == "pause":
+            with self.connect() as admin:
+                admin.cmd("PAUSE")
+        else:
+            for proxy in proxies:
+                proxy.refuse()
+
     def wait(self, deadline_s=10.0):
         """Its exit status."""
         try:

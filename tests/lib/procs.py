@@ -3,6 +3,7 @@
 import ctypes
 import os
 import signal
+import socket
 import subprocess
 import time
 
@@ -21,6 +22,17 @@ def die_with_parent():
 def spawn(argv, **kwargs):
     kwargs.setdefault("stdin", subprocess.DEVNULL)
     return subprocess.Popen(argv, preexec_fn=die_with_parent, **kwargs)
+
+
+def free_ports(n):
+    """For servers that have to know theirs, and of each other's, before they start."""
+    probes = [socket.socket() for _ in range(n)]
+    for probe in probes:
+        probe.bind(("127.0.0.1", 0))
+    ports = [probe.getsockname()[1] for probe in probes]
+    for probe in probes:
+        probe.close()
+    return ports
 
 
 def wait_for(what, probe, deadline_s=10.0, every_s=0.005):

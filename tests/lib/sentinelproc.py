@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 
@@ -104,16 +103,6 @@ def url_of(addresses, login=""):
     return "%s%s/%s" % (login or "sentinel://", ",".join(addresses), NAME)
 
 
-def free_ports(n):
-    probes = [socket.socket() for _ in range(n)]
-    for probe in probes:
-        probe.bind(("127.0.0.1", 0))
-    ports = [probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports
-
-
 class Watched:
     """A master, two replicas and three Sentinels. Servers are told apart by their ports."""
 
@@ -122,7 +111,7 @@ class Watched:
         self.servers = []
         self.stubborn = stubborn
         self.redis_args, self.password, self.context = list(redis_args), password, context
-        self.sentinels = [SentinelProc(port, sentinel_lines, login, context) for port in free_ports(3)]
+        self.sentinels = [SentinelProc(port, sentinel_lines, login, context) for port in procs.free_ports(3)]
 
     def start(self):
         try:

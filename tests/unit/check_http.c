@@ -270,7 +270,7 @@ static void expect_tame(const char *list, size_t i, const char *key)
     expect_text(path, tame);
 }
 
-START_TEST(status_with_everything_evil)
+static void serve_evil(void)
 {
     gauges = (struct stats_gauges){.masters_len = 2, .quorum_available = 1, .ready = true};
     view = (struct http_view){.now_ms = 100000, .status = evil, .notice = evil};
@@ -292,6 +292,10 @@ START_TEST(status_with_everything_evil)
     gauges.masters[0].version = evil;
     gauges.peers[0] = (struct stats_peer){.address = evil, .state = "silent", .heard_ms = -1};
     gauges.peers_len = 1;
+}
+
+static void lock_evil(void)
+{
     view.contended[0] = evil_lock();
     view.n_contended = 1;
     view.in_jeopardy[0] = evil_row(evil, strlen(evil));
@@ -308,7 +312,10 @@ START_TEST(status_with_everything_evil)
         lostlog_add(&e, evil, strlen(evil));
     }
     hist_add(&stats.wait_us, 3);
-    make_status();
+}
+
+static void expect_tame_servers(void)
+{
     expect_text("status", tame);
     expect_text("notice", tame);
     for (size_t i = 0; i < 2; i++) {
@@ -322,6 +329,10 @@ START_TEST(status_with_everything_evil)
     expect_tame("masters", 0, "version");
     expect_tame("peers", 0, "address");
     expect_number("peers.0.heard_ms", -1);
+}
+
+static void expect_tame_locks(void)
+{
     expect_tame("contended", 0, "lock");
     expect_tame("contended.0.waiters", 1, "client");
     expect_text("contended.0.waiters.0.client", "");
@@ -336,6 +347,10 @@ START_TEST(status_with_everything_evil)
         expect_tame("holds", i, "client_name");
         expect_tame("holds", i, "address");
     }
+}
+
+static void expect_exact_numbers(void)
+{
     expect_number("holds.9.since_ms", 5000);
     expect_number("holds.9.left_ms", 2000);
     expect_number("holds.9.waiting", 3);
@@ -352,6 +367,16 @@ START_TEST(status_with_everything_evil)
     expect_length("times.wait_us.ever", 3);
     expect_number("times.wait_us.ever.2", 3);
     expect_number("times.wait_us.recent.2", 3);
+}
+
+START_TEST(status_with_everything_evil)
+{
+    serve_evil();
+    lock_evil();
+    make_status();
+    expect_tame_servers();
+    expect_tame_locks();
+    expect_exact_numbers();
 }
 END_TEST
 

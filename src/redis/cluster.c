@@ -99,34 +99,11 @@ static void lose_node(struct cluster_node *n, const char *why)
 
 /* ---- who keeps what ---- */
 
-/* Writes how many partitions each node keeps; returns the length. */
-static size_t write_keepers(const struct cluster *c, char *out, size_t size)
-{
-    int count[NODES_MAX] = {0}, nobody = 0;
-    size_t len = 0;
-
-    for (int p = 0; p < partitions(); p++) {
-        int node = c->shards.named[p].node;
-        nobody += node < 0;
-        if (node >= 0)
-            count[node]++;
-    }
-    for (int i = 0; i < NODES_MAX && len + 1 < size; i++) {
-        const struct naming_address *at = &c->shards.nodes[i].address;
-        if (count[i] > 0)
-            len += (size_t)snprintf(out + len, size - len, "%s:%d keeps %d, ", at->host, at->port,
-                                    count[i]);
-    }
-    if (len + 1 < size)
-        len += (size_t)snprintf(out + len, size - len, "no majority names a keeper of %d", nobody);
-    return len < size ? len : size - 1;
-}
-
 static void tell_followers(struct cluster *c)
 {
     char text[WORDS_MAX];
 
-    write_keepers(c, text, sizeof text);
+    shards_words(&c->shards, text, sizeof text);
     if (strcmp(text, c->logged) != 0) {
         strcpy(c->logged, text);
         log_info(c->object, "of %d partitions %s", partitions(), text);
@@ -369,7 +346,7 @@ struct link *cluster_link(struct cluster *c, const char *host, int port)
 
 const char *cluster_words(struct cluster *c, int64_t now_ms)
 {
-    size_t len = write_keepers(c, c->words, sizeof c->words);
+    size_t len = shards_words(&c->shards, c->words, sizeof c->words);
     const struct cluster_node *n;
 
     (void)now_ms;
@@ -448,7 +425,7 @@ void cluster_free(struct cluster *c)
     if (!c)
         return;
     while ((n = TAILQ_FIRST(&c->all)) != NULL)
-        free_node(n);
+        free_node(n); /* NOLINT(clang-analyzer-unix.Malloc): it is not in the list any more */
     while ((l = TAILQ_FIRST(&c->links)) != NULL) {
         TAILQ_REMOVE(&c->links, l, next);
         link_free(l->link);

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "redis/quorum.h"
@@ -187,4 +188,26 @@ const struct shards_node *shards_keeper(const struct shards *s, int partition)
     int i = s->named[partition].node;
 
     return i < 0 ? NULL : &s->nodes[i];
+}
+
+size_t shards_words(const struct shards *s, char *out, size_t size)
+{
+    int count[NODES_MAX] = {0}, nobody = 0;
+    size_t len = 0;
+
+    for (int p = 0; p < partitions(); p++) {
+        int node = s->named[p].node;
+        nobody += node < 0;
+        if (node >= 0)
+            count[node]++;
+    }
+    for (int i = 0; i < NODES_MAX && len + 1 < size; i++) {
+        const struct naming_address *at = &s->nodes[i].address;
+        if (count[i] > 0)
+            len += (size_t)snprintf(out + len, size - len, "%s:%d keeps %d, ", at->host, at->port,
+                                    count[i]);
+    }
+    if (len + 1 < size)
+        len += (size_t)snprintf(out + len, size - len, "no majority names a keeper of %d", nobody);
+    return len < size ? len : size - 1;
 }

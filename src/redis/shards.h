@@ -12,6 +12,7 @@
  * Two nodes for one partition can have such a majority each while the Cluster changes its masters
  * faster than these hear of it. Then none is named.
  */
+#include <stddef.h>
 #include <stdint.h>
 
 #include "redis/nodes.h"
@@ -46,3 +47,5 @@ uint64_t shards_take(struct shards *, const struct nodes *, int64_t asked_ms, in
 uint64_t shards_pass(struct shards *, int64_t now_ms);
 /* Returns the node that keeps this partition, until named[p].until_ms; NULL: nobody is named. */
 const struct shards_node *shards_keeper(const struct shards *, int partition);
+/* Writes for people how many partitions each node keeps. Returns the length. */
+size_t shards_words(const struct shards *, char *out, size_t size);

@@ -76,27 +76,43 @@ static void pause_acquires(struct server *s, bool paused, int64_t now_ms)
     server_update_status(s, now_ms);
 }
 
+/* A name is that of a master, or of the whole Cluster. */
+static bool is_meant(const struct server *s, const struct master *m, const char *name)
+{
+    return strcmp(s->cluster ? s->conf.masters[0].name : master_name(m), name) == 0 ||
+           strcmp(master_name(m), name) == 0;
+}
+
 static const char *trust(struct server *s, const char *name, int64_t now_ms)
 {
     struct rounds *b = &s->broker.rounds;
+    const char *why = "there is no master of this name";
+    bool any = false;
 
-    for (int i = 0; i < b->n_all; i++)
-        if (strcmp(master_name(b->masters[i]), name) == 0 && master_admit(b->masters[i]))
-            return NULL;
-    return quarantine_trust(&s->quarantine, name, now_ms);
+    for (int i = 0; i < b->n_all; i++) {
+        if (!is_meant(s, b->masters[i], name))
+            continue;
+        why = master_admit(b->masters[i])
+                  ? NULL
+                  : quarantine_trust(&s->quarantine, master_name(b->masters[i]), now_ms);
+        any |= !why;
+    }
+    return any ? NULL : why;
 }
 
 static const char *adopt(struct server *s, const char *name)
 {
     struct rounds *b = &s->broker.rounds;
 
+    bool any = false;
+
     for (int i = 0; i < b->n_all; i++) {
-        if (strcmp(master_name(b->masters[i]), name) == 0) {
-            master_adopt(b->masters[i]);
-            return NULL;
-        }
+        if (!is_meant(s, b->masters[i], name))
+            continue;
+        master_adopt(b->masters[i]);
+        any = true;
     }
-    return "there is none";
+    return any ? NULL : "there is none";
 }
 
 void server_init_commands(struct server *s)

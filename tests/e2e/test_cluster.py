@@ -1,5 +1,7 @@
 """A Redis Cluster as the masters, and the Cluster of the tests itself."""
 
+import os
+import re
 import shutil
 import time
 
@@ -7,6 +9,7 @@ import pytest
 
 import procs
 from clusterproc import Cluster
+from redisproc import broker_rights
 from respclient import as_map
 from test_outage import Teller, Work, in_pieces, in_quarantine, lost, remembers
 
@@ -17,6 +20,7 @@ PARTITIONS = 64
 LEASE_MS = 8000
 OPTIONS = {"quarantine": "auto", "lease": "8s", "max_lease": "8s", "request_timeout": "500ms", "claim_timeout": "1s",
            "sentinel_timeout": "2s"}
+MANUAL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "man", "holdfast.ini.5")
 NAMES = ["n%d" % i for i in range(300)]   # of all partitions
 
 
@@ -290,3 +294,49 @@ def test_a_broker_that_starts_waits_for_the_others(cluster, serve, clients):
     assert client.recv(30)[0] > 0
     one.wait_masters(PARTITIONS)
     cluster.wait_whole()
+
+
+def test_the_whole_is_trusted_and_adopted_at_once(cluster, make_broker, clients):
+    cluster.wait_whole()
+    cluster.forget()
+    broker = make_broker({"c": cluster.url}, ready=False, options=dict(OPTIONS, name="b1", brokers="b1 b2"))
+    client = clients(broker)
+    procs.wait_for("quarantine", lambda: all(row["state"] == "quarantine" for row in masters(broker).values()), 20, 0.1)
+    client.cmd("MASTER", "c", "TRUST")
+    broker.wait_masters(PARTITIONS)
+    broker.terminate()
+    broker.configure(brokers="b1")
+    broker.start(ready=False)
+    procs.wait_for("other settings", lambda: all(row["state"] == "refused" for row in masters(broker).values()), 20, 0.1)
+    clients(broker).cmd("MASTER", "c", "ADOPT")
+    broker.wait_masters(PARTITIONS)
+
+
+def test_a_user_with_few_rights(cluster, serve, make_broker, clients):
+    """Those that holdfast.ini(5) lists, and those that it says are for a Cluster."""
+    cluster.wait_whole()
+    cluster.forget()
+    with open(MANUAL, encoding="utf-8") as text:
+        more = re.search(r"Beside the rights below the user needs\n\.Li (.*) \.\n", text.read()).group(1).split()
+    for node in cluster.running():
+        node.cli("ACL", "SETUSER", "few", "on", ">secret", *broker_rights(), *more)
+    try:
+        url = cluster.url.replace("://", "://few:secret@")
+        broker = make_broker({"c": url}, ready=False, options=dict(OPTIONS, name="b1", brokers="b1"))
+        with broker.connect() as client:
+            procs.wait_for("its masters", lambda: not in_quarantine(client), 30)
+        broker.wait_masters(PARTITIONS)
+        client, waiter = clients(broker), clients(broker)
+        for n in NAMES[:20]:
+            assert client.cmd("LOCK", n)[0] > 0
+            waiter.send("LOCK", n, "WAIT", 10000)
+            assert waiter.silent(0.02) and client.cmd("UNLOCK", n) == 1
+            assert waiter.recv(10)[0] > 0
+        client.cmd("SUBSCRIBE", "news")
+        time.sleep(1)
+        for node in cluster.running():
+            denied = [as_map(e) for e in node.connect().cmd("ACL", "LOG")]
+            assert not [e for e in denied if e["username"] == "few"], denied
+    finally:
+        for node in cluster.running():
+            node.cli("ACL", "DELUSER", "few")

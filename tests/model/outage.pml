@@ -9,7 +9,8 @@
  * Time is a set of events: operation o has asked for sent[o] rounds, the first of which is its claim. Each is a promise;
  * those up to over[o] have ended, and only then may a key that was written for them expire.
  *
- * Parts (-D): RENEWED=mask of operations   TAKEOVER (operation 1, of 0)   FORCE (of 0)   CRASHES=1   LIST=mask of brokers
+ * Parts (-D): RENEWED=mask of operations (the others have asked for a lease)   TAKEOVER (operation 1, of 0)   FORCE (of 0)   CRASHES=1   LIST=mask of brokers
+ * HANDOVER (operation 0 to operation 1, which waits at the same broker)
  * ONE_NAME (both brokers are processes of the same name, broker 1 the later one, and one signature opens a master)
  * SECOND_FIRST (of two operations broker 1 asks for the first)
  * PROMOTION (one master, two brokers: another server becomes the master, and broker 0 is cut off together with the old one)
@@ -55,6 +56,8 @@
 /* Operation 0 is broker 0's, the next one broker 1's, and so is the third unless there is a third broker. */
 #ifdef SECOND_FIRST
 #define BROKER(o) (1 - (o))
+#elif defined(HANDOVER)
+#define BROKER(o) ((o) == 2 -> 1 : 0)
 #elif defined(PROMOTION) || defined(ONE_NAME)
 #define BROKER(o) ((o) == 1 -> 1 : 0)
 #else
@@ -171,6 +174,9 @@ inline granted(o)
 {
     told[o] = 1;
     st[o] = HELD;
+#if defined(HANDOVER) && defined(NO_END_BY_HANDOVER) /* it goes on until the next one has got it */
+    if :: o == 1 && st[0] == HELD -> end(0) :: else fi;
+#endif
     FOR_OPS(assert(!(j != o && IN_THE_WAY(o, j)) || EXCUSED(j))); /* exclusion */
 #ifndef DISORDER                                                    /* to see that more than the order breaks */
     assert(token[o] > hi);                                          /* in the order of the holds */
@@ -242,6 +248,9 @@ inline free(m)
 #if defined(TAKEOVER)
 #define MAY_ASK(o) ((o) == 0 || ((o) == 1 -> BELIEVED(0) : st[0] != IDLE))
 #define FREE(o, m) ((o) == 1 -> key[m] == 1 : key[m] == 0)
+#elif defined(HANDOVER) /* the master ends the hold of the former owner and gives it to the next one in the same step */
+#define MAY_ASK(o) ((o) == 0 || ((o) == 1 -> LIVES(0) : st[0] != IDLE))
+#define FREE(o, m) (key[m] == 0 || ((o) == 1 && key[m] == 1))
 #else
 /* Nothing tells one operation from the other: the next begins after it. */
 #define MAY_ASK(o) ((o) == 0 || st[(o) - ((o) > 0)] != IDLE)
@@ -300,6 +309,13 @@ inline acquire(o, m)
 #define YES(o) (HAS(yes[0], o) + HAS(yes[1], o) + HAS(yes[2], o))
 #endif
 
+/* Once a hand-over has been sent the former owner never holds again (safety R12), and is not planted. */
+#if defined(HANDOVER) && !defined(NO_END_BY_HANDOVER)
+#define HAND_OVER(o) if :: (o) == 1 -> end(0) :: else fi
+#else
+#define HAND_OVER(o) skip
+#endif
+
 /* The masters that gave it the highest token need no commit. */
 inline go_on_to_commit(o)
 {
@@ -312,7 +328,8 @@ inline go_on_to_commit(o)
 }
 
 #define CLAIM(o)                                                                                                    \
-    :: d_step { st[o] == IDLE && MAY_ASK(o) -> st[o] = ASKING; sent[o] = 1; FOR_MASTERS(SET(asked[i], o)) }         \
+    :: d_step { st[o] == IDLE && MAY_ASK(o) ->                                                                      \
+        HAND_OVER(o); st[o] = ASKING; sent[o] = 1; FOR_MASTERS(SET(asked[i], o)) }                                  \
     :: d_step { st[o] == ASKING && VOTED(o) >= NEED && over[o] < 1 ->                                               \
         token[o] = HIGHEST(o);                                                                                      \
         if                                                                                                          \
@@ -470,8 +487,13 @@ inline plant(o, m)
 #else
 #define IS_NEWS(o, m) true
 #endif
+#ifdef NO_PLANTS_OF_LEASES /* who asked for a lease is left to what the masters remember */
+#define IS_PLANTED(o) HAS(RENEWED, o)
+#else
+#define IS_PLANTED(o) true
+#endif
 #define PLANTING(o, m)                                                                                              \
-    :: d_step { LIVES(o) && quarantine[m] && IS_HEARD(o, m) && !IS_GONE(o, m) && IS_NEWS(o, m) &&         \
+    :: d_step { LIVES(o) && IS_PLANTED(o) && quarantine[m] && IS_HEARD(o, m) && !IS_GONE(o, m) && IS_NEWS(o, m) &&         \
                 !(key[m] == o + 1 && fresh[m] && upto[m] >= told[o]) -> plant(o, m) }                               \
     :: d_step { HAS(planted[m], o) && st[o] == ENDED && quarantine[m] && !IS_GONE(o, m) ->                          \
         if                                                                                                          \
@@ -790,6 +812,9 @@ inline open(m, floor)
 #endif
 #ifdef NO_PLANT_BEFORE_SIGNING
 #define COVERED(o, b, m) true
+#elif defined(NO_PLANTS_OF_LEASES)
+#define COVERED(o, b, m)                                                                                            \
+    (!HAS(RENEWED, o) || BROKER(o) != b || !LIVES(o) || (key[m] == o + 1 && fresh[m] && LONG_ENOUGH(o, m)))
 #elif defined(NO_END_BY_NEWER) /* a plant that is refused counts as one that was made */
 #define COVERED(o, b, m)                                                                                            \
     (BROKER(o) != b || !LIVES(o) || (key[m] == o + 1 && fresh[m] && LONG_ENOUGH(o, m)) ||                          \

@@ -54,6 +54,8 @@ outage-promotion    -DPROMOTION -DRENEWED=7 -DRESTARTS=2                | -DCOPI
 outage-name         -DONE_NAME -DRENEWED=3 -DRESTARTS=2                 | -DRESTARTS=3
 outage-name-three   -DONE_NAME -DMASTERS=3 -DOPS=2 -DRENEWED=0          | -DRENEWED=1
 outage-name-three-second -DONE_NAME -DMASTERS=3 -DOPS=2 -DRENEWED=0 -DSECOND_FIRST | -DRENEWED=1
+outage-lease        -DRENEWED=0 -DRESTARTS=2 -DCOPIES=1                 | -DBROKERS=3 -DCRASHES=1
+outage-handover     -DHANDOVER -DRENEWED=7 -DRESTARTS=3 -DCOPIES=1 -DCRASHES=1 | -DLIST=0
 outage-cluster      -DPROMOTION -DCLUSTER -DRENEWED=7 -DRESTARTS=2      | -DCOPIES=1
 outage-cluster-terms -DPROMOTION -DCLUSTER -DEPOCHS -DRENEWED=7 -DRESTARTS=2 | -DCOPIES=1
 outage-promotion-no-list -DPROMOTION -DRENEWED=7 -DRESTARTS=2 -DLIST=0  | -DCOPIES=1 -DCRASHES=1
@@ -129,6 +131,8 @@ outage-short-memory-of-tokens   -DOPS=2 -DCRASHES=1 -DNO_REGISTRATION           
 outage-promoted-opens-too-soon  -DPROMOTION -DRENEWED=2 -DNO_LONGER_QUARANTINE      | exclusion
 outage-promoted-counts-too-soon -DPROMOTION -DRENEWED=2 -DNO_S_BEFORE_COUNTING      | exclusion
 outage-cut-off-goes-on          -DPROMOTION -DRENEWED=2 -DNO_STOP                   | exclusion
+outage-lease-not-planted        -DRENEWED=0 -DNO_PLANTS_OF_LEASES                   | kept
+outage-handover-and-goes-on     -DHANDOVER -DNO_END_BY_HANDOVER                     | kept
 outage-cluster-opens-by-time    -DPROMOTION -DCLUSTER -DRENEWED=0 -DDISORDER -DNO_ROLL_CALL_ALONE | exclusion
 outage-cluster-counts-by-time   -DPROMOTION -DCLUSTER -DRENEWED=2 -DNO_ROLL_CALL_BEFORE_COUNTING | exclusion
 outage-cluster-restarts-again   -DPROMOTION -DCLUSTER -DRENEWED=2 -DRESTARTS=2 -DNO_PROMOTION_IS_KEPT | exclusion

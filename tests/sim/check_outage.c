@@ -266,6 +266,23 @@ START_TEST(what_is_planted_is_not_asked_for)
 }
 END_TEST
 
+/* A master that forgets everything once more within its quarantine counts claim_timeout anew, here
+ * 500 ms. What was told lasts for 3000 ms, of which the last 300 belong to its holder, and it is
+ * tried again each time when an eighth of what is left is over. */
+START_TEST(a_second_restart_in_time_costs_nothing)
+{
+    story_begin(1, 1, "x");
+    int64_t token = story_gets(0, "LOCK n TELL");
+    restart_all_empty();
+    world_run_ms(3000 - 220 - (700 + 50 * _i)); /* so much is left then */
+    restart_all_empty();
+    world_run_ms(7500); /* the quarantine is over */
+    hears_no_loss(0);
+    ck_assert_int_eq(story_gets(0, "RENEW n"), token);
+    world_end();
+}
+END_TEST
+
 /* ---- two brokers that remember one lock ---- */
 
 /* Its owner has taken it to the second broker, and the first one has not heard of it. Returns the
@@ -472,6 +489,7 @@ static Suite *outage_suite(void)
     tcase_add_test(c, what_was_planted_is_a_vote_at_last);
     tcase_add_test(c, what_was_planted_is_no_vote_beside_another);
     tcase_add_test(c, what_is_planted_is_not_asked_for);
+    tcase_add_loop_test(c, a_second_restart_in_time_costs_nothing, 0, 10);
     tcase_add_test(c, the_older_one_is_told);
     tcase_add_test(c, the_newer_one_shortens_nothing);
     tcase_add_test(c, an_old_copy_loses);

@@ -410,7 +410,8 @@ struct cluster *cluster_new(const struct cluster_setup *setup, const struct conf
     TAILQ_INIT(&c->links);
     for (int i = 0; i < n; i++) {
         struct naming_address seed = {.port = at[i].port};
-        snprintf(seed.host, sizeof seed.host, "%s", at[i].host);
+        _Static_assert(sizeof seed.host >= sizeof at[i].host, "a host that is configured fits");
+        strcpy(seed.host, at[i].host);
         add_node(c, &seed, true);
     }
     cluster_configure(c, conf);

@@ -127,9 +127,9 @@ def clients():
 class Shared:
     """A broker and its masters that live as long as one test file: for tests that do them no harm."""
 
-    def __init__(self, directory, count):
+    def __init__(self, directory, count, options):
         self.masters = [RedisProc(name, rights=broker_rights()).start() for name in "abcde"[:count]]
-        self.broker = HoldfastProc(directory, {m.name: m.url for m in self.masters})
+        self.broker = HoldfastProc(directory, {m.name: m.url for m in self.masters}, options=options)
 
     def close(self):
         try:
@@ -140,8 +140,8 @@ class Shared:
                 master.close()
 
 
-def _shared(tmp_path_factory, count):
-    shared = Shared(tmp_path_factory.mktemp("shared"), count)
+def _shared(request, tmp_path_factory, count):
+    shared = Shared(tmp_path_factory.mktemp("shared"), count, getattr(request.module, "SHARED_OPTIONS", None))
     try:
         shared.broker.start().wait_masters()
         yield shared
@@ -150,15 +150,15 @@ def _shared(tmp_path_factory, count):
 
 
 @pytest.fixture(scope="module")
-def one(tmp_path_factory):
+def one(request, tmp_path_factory):
     """One master, one broker, shared by the tests of a file."""
-    yield from _shared(tmp_path_factory, 1)
+    yield from _shared(request, tmp_path_factory, 1)
 
 
 @pytest.fixture(scope="module")
-def three(tmp_path_factory):
+def three(request, tmp_path_factory):
     """Three masters, one broker, shared by the tests of a file."""
-    yield from _shared(tmp_path_factory, 3)
+    yield from _shared(request, tmp_path_factory, 3)
 
 
 @pytest.fixture(params=["one", "three"])

@@ -4,6 +4,7 @@ that test_dropin.py has not already."""
 import pytest
 
 from procs import wait_for
+from respclient import RespError
 from test_dropin import COMPARE_AND_DELETE, LEAVE, REENTER
 
 LONG_MS = 3600000
@@ -28,15 +29,25 @@ def test_a_given_time_is_never_stretched(setup, clients, client, name):
         assert 0 < client.cmd("PTTL", name) <= 40000
 
 
+def ask_in_time(client, *words):
+    """So short a time may be over before a slow machine has answered, which is said, and is not what is tried here."""
+    while True:
+        try:
+            return client.cmd(*words)
+        except RespError as err:
+            if not str(err).startswith("NOQUORUM the masters took "):
+                raise
+
+
 @pytest.mark.parametrize("words", [("SET", "{}", "w", "NX", "PX", 25), ("GET", "{}"), ("EVAL", COMPARE_AND_DELETE, 1, "{}", "w")], ids=lambda w: w[0])
 def test_the_end_of_a_lock_is_no_error(client, other, name, words):
     """Programs that ask again and again meet the moment in which it ends: what they hear is that it is held, or free."""
     words = [name if word == "{}" else word for word in words]
     for _ in range(25):
-        while client.cmd("SET", name, "v", "NX", "PX", 25) is None:
+        while ask_in_time(client, "SET", name, "v", "NX", "PX", 25) is None:
             pass
         while client.cmd("GET", name) == "v":
-            other.cmd(*words)
+            ask_in_time(other, *words)
 
 
 @pytest.mark.parametrize("value", ["drop-in s t x", "", "a b\r\nc=1\n", "\x00\x01\x02", "op=1 token=2 owner=x", "x" * 1024],

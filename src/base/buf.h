@@ -51,6 +51,12 @@ static inline void buf_append(struct buf *b, const void *p, size_t n)
     b->end += n;
 }
 
+static inline void buf_append_str(struct buf *b, const char *text)
+{
+    buf_append(b, text, strlen(text));
+}
+
+/* For what is not in the way of every lock: it takes some ten times as long as appending. */
 void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Drops all bytes and keeps the memory. */

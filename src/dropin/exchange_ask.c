@@ -3,7 +3,6 @@
  * script reads them, and who is asked for what when it is undone or made good.
  */
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/util.h"
@@ -13,12 +12,6 @@
 
 /* Texts under construction, in memory that is used again. */
 static struct buf hold, wish;
-
-/* As buf_printf() would: these are in the way of every call. */
-static inline void put_text(struct buf *b, const char *text)
-{
-    buf_append(b, text, strlen(text));
-}
 
 static bool is_held(const struct truth *t)
 {
@@ -66,10 +59,10 @@ enum { VERSION_MAX = 2 * 20 + 2 + DROPIN_OP_MAX + 1 };
 /* Writes a version: which hold it is of is said where its operation is not the one that took it. */
 static void write_version(char out[VERSION_MAX], int64_t token, int64_t number, const char *birth)
 {
+    char *p = util_put_digits(out, (uint64_t)token);
+    *p = '\0';
     if (number > 0)
-        snprintf(out, VERSION_MAX, "%" PRId64 ".%" PRId64 "/%s", token, number, birth);
-    else
-        *util_put_digits(out, (uint64_t)token) = '\0';
+        stpcpy(stpcpy(util_put_digits(stpcpy(p, "."), (uint64_t)number), "/"), birth);
 }
 
 enum { NUMBER_MAX = 20 + 1 };
@@ -159,23 +152,23 @@ static bool is_usual(const struct exchange_part *p)
 static void write_usual_wish(const struct exchange_part *p, const char *lease)
 {
     if (p->what == EXCHANGE_NEW) {
-        put_text(&wish, lease);
+        buf_append_str(&wish, lease);
         return;
     }
     if (!is_held(&p->guess)) {
-        put_text(&wish, "free");
+        buf_append_str(&wish, "free");
         return;
     }
     if (p->what == EXCHANGE_IN_PLACE) {
-        put_text(&wish, "lease=");
-        put_text(&wish, p->keeps_time ? "0" : lease);
-        put_text(&wish, " ");
+        buf_append_str(&wish, "lease=");
+        buf_append_str(&wish, p->keeps_time ? "0" : lease);
+        buf_append_str(&wish, " ");
     } else if (p->wants_time) {
-        put_text(&wish, "t ");
+        buf_append_str(&wish, "t ");
     }
-    put_text(&wish, "op=");
-    put_text(&wish, p->guess.op);
-    put_text(&wish, " ");
+    buf_append_str(&wish, "op=");
+    buf_append_str(&wish, p->guess.op);
+    buf_append_str(&wish, " ");
 }
 
 static void write_wish(const struct exchange_part *p, const char *lease)

@@ -8,8 +8,6 @@
  * (R3), but one that has stood in quarantine for long enough (R14). h->open is the last round about
  * the hold, until its last answer.
  */
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/util.h"
@@ -43,23 +41,22 @@ static size_t put_version(char out[VERSION_MAX], const struct hold *h)
 
 static void add_count_args(struct args *it, const char *op, const struct hold *h)
 {
-    char part[LOCK_PART_MAX + 1], what[BROKER_OP_MAX + sizeof part + 64];
-    char version[VERSION_MAX];
+    char part[LOCK_PART_MAX + 1], what[BROKER_OP_MAX + sizeof part + VERSION_MAX + 40], *p;
     size_t part_len = lock_part_text(h->part, h->owner, part);
-    int len = snprintf(what, sizeof what, "%s count=%" PRIu32 " seq=%.*s part=", op, h->count,
-                       (int)put_version(version, h), version);
-    memcpy(what + len, part, part_len); /* any bytes */
-    args_text(it, what, (size_t)len + part_len);
+    p = util_put_digits(stpcpy(stpcpy(what, op), " count="), h->count);
+    p = stpcpy(p, " seq=");
+    p = stpcpy(p + put_version(p, h), " part=");
+    memcpy(p, part, part_len); /* any bytes */
+    args_text(it, what, (size_t)(p - what) + part_len);
 }
 
 /* What a RENEW has made shorter is written as it is. Else nothing becomes less: the broker that a
  * hold was taken over from may have told more than is known here (safety R18). */
 static void add_lease(struct args *it, const struct hold *h, int64_t lease_ms)
 {
-    char text[24];
+    char text[24] = "=";
     if (h->shortened && lease_ms > 0) {
-        snprintf(text, sizeof text, "=%" PRId64, lease_ms);
-        args_str(it, text);
+        args_text(it, text, (size_t)(util_put_digits(text + 1, (uint64_t)lease_ms) - text));
     } else {
         args_int(it, lease_ms);
     }

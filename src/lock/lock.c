@@ -102,13 +102,17 @@ struct hold *lock_hold_of(const struct lock *l, const struct owner *owner)
 
 size_t lock_part_text(struct lock_part part, const struct owner *owner, char out[LOCK_PART_MAX + 1])
 {
+    char *p;
     switch ((enum lock_kind)part.kind) {
     case LOCK_SHARED:
         memcpy(out, "r:", 2);
         memcpy(out + 2, owner->text, owner->len + 1u);
         return 2 + (size_t)owner->len;
     case LOCK_LIMIT:
-        return (size_t)sprintf(out, "s:%u:%u", (unsigned)part.limit, (unsigned)part.slot);
+        p = stpcpy(util_put_digits(stpcpy(out, "s:"), part.limit), ":");
+        p = util_put_digits(p, part.slot);
+        *p = '\0';
+        return (size_t)(p - out);
     default:
         strcpy(out, "-");
         return 1;

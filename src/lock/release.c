@@ -4,9 +4,9 @@
  */
 #include "lock/release.h"
 
-#include <inttypes.h>
 #include <string.h>
 
+#include "base/util.h"
 #include "lock/broker_state.h"
 #include "redis/args.h"
 
@@ -42,6 +42,12 @@ static void on_release_vote(struct round *r, int i, const struct master_answer *
     let_lock_go(r);
 }
 
+static void append_number(struct buf *b, int64_t n)
+{
+    char digits[20];
+    buf_append(b, digits, (size_t)(util_put_digits(digits, (uint64_t)n) - digits));
+}
+
 /* With all that release.lua can be told, in memory that is used again: an operation of another
  * broker, and an owner, are of any length. */
 static void add_release(struct args *it, struct broker *b, const struct lock *l,
@@ -55,8 +61,16 @@ static void add_release(struct args *it, struct broker *b, const struct lock *l,
     int64_t tomb_ms = hold->origin == RELEASE_FOREIGN ? broker_tomb_ms(b) : 0;
     tickets_words(b, l, place ? place : &(struct ticket_place){0}, &words, now_ms);
     buf_consume(&what, buf_len(&what));
-    buf_printf(&what, "%s tomb=%" PRId64 " ticket=%s place=%s next=%s part=", hold->op, tomb_ms,
-               words.ticket, words.place, next);
+    buf_append_str(&what, hold->op);
+    buf_append_str(&what, " tomb=");
+    append_number(&what, tomb_ms);
+    buf_append_str(&what, " ticket=");
+    buf_append_str(&what, words.ticket);
+    buf_append_str(&what, " place=");
+    buf_append_str(&what, words.place);
+    buf_append_str(&what, " next=");
+    buf_append_str(&what, next);
+    buf_append_str(&what, " part=");
     buf_append(&what, part, part_len); /* any bytes */
     args_text(it, buf_head(&what), buf_len(&what));
 }

@@ -151,11 +151,11 @@ class Counted:
         wrapper = ["valgrind", "--tool=callgrind", "-q", "--instr-atstart=no", "--dump-before=broker_next_ms",
                    "--compress-strings=yes", "--callgrind-out-file=%s" % self.out]
         self.proc = HoldfastProc(directory, {"a": redis.url}, {
-            "lease": "10m", "max_lease": "10m", "request_timeout": "20s", "pause_limit": "60s", **options},
+            "lease": "10m", "max_lease": "10m", "request_timeout": "20s", "claim_timeout": "1m", "pause_limit": "60s", **options},
             args=["-o", "limits.max_clients_per_address=100000", "-o", "limits.max_clients=100000",
                   "-o", "limits.max_locks=10000000", "-o", "limits.max_locks_per_client=1000000",
                   "-o", "limits.tcp_keepalive=0", "-o", "limits.tcp_user_timeout=0",   # all that counts is slow
-                  "-o", "limits.output_buffer_soft_time=1h",   # nobody reads what PUBLISH sends
+                  "-o", "limits.request_time=1h", "-o", "limits.output_buffer_soft_time=1h",   # nor what PUBLISH sends
                   "-o", "http.listen=127.0.0.1:0"], wrapper=wrapper)
         self.proc.start()
 
@@ -382,6 +382,8 @@ def contended_locks(state):
     """As many locks as one look shows, each with many readers and many who wait, of clients with long names: each is of a
     group of its own."""
     state.broker.count("off")
+    with state.broker.connect() as client:
+        before = held(client)
     clients = [state.broker.connect(resp3=True) for _ in range(GROUPS)]
     for i, client in enumerate(clients):
         assert client.cmd("CLIENT", "SETNAME", "c" * 125 + "%03d" % i) == "OK"
@@ -401,7 +403,8 @@ def contended_locks(state):
     pages(state)
     for client in clients:
         client.close()
-    settle(state.broker)
+    with state.broker.connect() as client:
+        wait_until("not released", lambda: held(client) <= before)
 
 
 def force_readers(state):

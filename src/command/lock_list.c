@@ -347,7 +347,7 @@ static bool keep_endangered(void *arg, const struct view_hold *h)
         return e->looked_at < JEOPARDY_LOOKED_AT;
     e->left--;
     int i = e->n < e->max ? e->n++ : e->max;
-    for (; i > 0 && e->rows[i - 1].hold.left_ms > h->left_ms; i--)
+    for (; i > 0 && e->rows[i - 1].hold.left_ms > h->left_ms; i--, e->looked_at++)
         if (i < e->max)
             e->rows[i] = e->rows[i - 1];
     if (i < e->max) {

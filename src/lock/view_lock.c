@@ -157,8 +157,9 @@ int view_contended(const struct broker *b, int64_t now_ms, struct view_lock *out
     int n = 0, looked_at = 0;
 
     LIST_FOREACH(q, &b->waited, waited) {
-        if (!TAILQ_EMPTY(&q->waiters))
-            looked_at += insert(v, &n, max < VIEW_CONTENDED_MAX ? max : VIEW_CONTENDED_MAX, q);
+        looked_at += TAILQ_EMPTY(&q->waiters)
+                         ? 1
+                         : insert(v, &n, max < VIEW_CONTENDED_MAX ? max : VIEW_CONTENDED_MAX, q);
         if (looked_at >= OF_QUEUES)
             break;
     }

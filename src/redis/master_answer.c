@@ -95,7 +95,7 @@ static void answer_error(struct master *m, struct master_batch *b, int64_t now_m
     if (m->links != links)
         return;
     if (elsewhere && master_is_joined(m))
-        master_drop(m, "it does not serve this partition: %s", words);
+        master_turned_away(m, words);
     else if (changed && master_is_joined(m))
         master_greet_again(m);
     else if ((quarantined && m->state == MASTER_ACTIVE) || (disagrees && master_is_joined(m)))

@@ -40,8 +40,7 @@ int master_give_up(struct master *m, const char *what)
     m->status.errors++;
     reply_words(words, sizeof words, text, v->len);
     if (master_said_elsewhere(m)) {
-        master_doubt(m);
-        master_drop(m, "%s failed: %s", what, words);
+        master_turned_away(m, words);
         return 0;
     }
     if (begins(text, "LOADING"))

@@ -255,6 +255,7 @@ static int on_join(struct master *m)
     if (master_take_state(m, &r->values[2], r->values[3].integer) != 0)
         return -1;
     m->roll_veto[0] = m->roll_missing[0] = m->roll_signed[0] = 0;
+    m->seen_ms = 0;
     master_roll_here(m); /* before anything that is asked on this link */
     master_suspend(m);
     master_spread_lives(m);

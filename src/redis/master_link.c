@@ -23,6 +23,7 @@
 
 enum {
     BACKOFF_FIRST_MS = 50,
+    ELSEWHERE_MS = 500, /* each try sends all scripts; a new keeper is tried at once */
     BACKOFF_MAX_MS = 2000,
     RESTART_MS = 30000, /* so long after the end of a good link it may be back at any moment */
     REFUSED_FIRST_MS = 1000,
@@ -111,6 +112,13 @@ void master_drop(struct master *m, const char *fmt, ...)
                    doubled(&m->down_backoff_ms, BACKOFF_FIRST_MS, backoff_max_ms(m, now_ms)));
 }
 
+void master_turned_away(struct master *m, const char *words)
+{
+    master_doubt(m);
+    master_drop(m, "it does not serve this partition: %s", words);
+    set_link_timer(&m->retry, with_jitter(ELSEWHERE_MS));
+}
+
 int master_refuse(struct master *m, const char *fmt, ...)
 {
     va_list ap;
@@ -179,6 +187,8 @@ static void on_retry(evutil_socket_t fd, short what, void *arg)
     struct master *m = arg;
 
     (void)fd, (void)what;
+    if (m->seat.taken) /* it is being tried (ADOPT) */
+        return;
     if (!m->host) {
         wait_for_name(m);
         return;

@@ -139,6 +139,8 @@ struct master {
     char waits_for[MASTER_NAMES_MAX]; /* JOINING: brokers that have not been there since this one
                                        * has come */
     int64_t waited_ms;                /* when that was asked last */
+    int64_t seen_ms;                  /* the server's time in its last reply to a roll call of this
+                                       * join; 0: none */
     char rival[256];                  /* another server that was found in its place; "": none */
     int64_t probed_ms;
 
@@ -205,6 +207,9 @@ void master_use_link(struct master *, struct link *);
 void master_link_close(struct master *);
 /* Ends the link for this reason, back to DOWN, and sets the next try. */
 void master_drop(struct master *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The same, as a node of a Cluster says that another one keeps the partition, or nobody: has the
+ * Cluster asked soon, and tries the same node again only after a while. */
+void master_turned_away(struct master *, const char *words);
 /* Ends the link, to REFUSED: it must not be used until somebody has put this right. Returns -1. */
 int master_refuse(struct master *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

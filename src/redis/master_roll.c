@@ -22,6 +22,8 @@ static int give_up(struct master *m)
     char words[REPLY_WORDS_MAX];
     const struct reply_value *v = m->reply->values;
 
+    if (master_said_elsewhere(m))
+        return master_give_up(m, "the roll call");
     m->status.errors++;
     m->stranger |= reply_is_error(m->reply, v, "STRANGER");
     if (m->stranger || reply_is_error(m->reply, v, "SETTINGS")) {
@@ -93,6 +95,7 @@ static int on_roll(struct master *m)
                                .is_active = reply_is_text(r, &r->values[2], "active"),
                                .asked_ms = m->asked_us / 1000,
                                .heard_ms = m->heard_us / 1000};
+    m->seen_ms = r->values[1].integer;
     bool was_lost = m->place.is_lost;
     if (!place_take(&m->place, m->setup.broker, &told, &m->own))
         return -1;
@@ -146,7 +149,7 @@ void master_roll(struct master *m, enum master_roll what, int64_t token, int64_t
     }
     m->leaves = what == MASTER_LEAVES;
     master_batch_add(m, m->leaves ? on_leave : on_roll);
-    master_put_call(m, SCRIPT_ROLL, 12);
+    master_put_call(m, SCRIPT_ROLL, 14);
     request_str(&m->out, m->slot);
     request_str(&m->out, m->own.text);
     request_text(&m->out, m->digest, SETTINGS_DIGEST_LEN);
@@ -158,6 +161,8 @@ void master_roll(struct master *m, enum master_roll what, int64_t token, int64_t
     request_int(&m->out, left_ms);
     request_str(&m->out, m->setup.brokers);
     request_str(&m->out, m->setup.cluster ? "1" : "0");
+    request_int(&m->out, master_quarantine_ms(m));
+    request_int(&m->out, m->seen_ms);
     master_flush(m, m->heard_ms);
 }
 

@@ -34,6 +34,7 @@ struct subscriber {
     char peer[STREAM_ADDRESS_MAX]; /* of the master's link, when it was last joined; "": not yet */
     char said[MASTER_SAID_MAX];
     bool listens; /* to that channel: asked for, if there is a link */
+    int n_unsaid; /* times that it was asked to say no more of `said`, and has not answered */
     struct stream stream;
     struct reply reply;
     struct event retry, beat;
@@ -119,6 +120,7 @@ static void on_subscriber_open(void *arg)
     if (w->password)
         request_auth(out, w->user, w->password);
     ask_channel(w, true, w->channel);
+    w->n_unsaid = 0;
     if (w->listens)
         ask_channel(w, true, w->said);
     w->asked_ms = clock_ms();
@@ -136,6 +138,7 @@ void subscriber_listen(struct subscriber *w, bool on)
     if (!event_pending(&w->beat, EV_TIMEOUT, NULL))
         return; /* on_subscriber_open() asks */
     ask_channel(w, on, w->said);
+    w->n_unsaid += !on;
     stream_flush(&w->stream);
 }
 
@@ -156,9 +159,11 @@ static int take_word(struct subscriber *w, const struct reply_value *v)
     bool subscribed =
         reply_is_text(&w->reply, &v[1], w->setup.is_sharded ? "ssubscribe" : "subscribe");
     bool has_channel = w->reply.count > 2 && v[2].type == REPLY_TEXT;
-    if (has_channel && reply_is_text(&w->reply, &v[1], "sunsubscribe") &&
-        (w->listens || !reply_is_text(&w->reply, &v[2], w->said)))
-        return -1;
+    if (has_channel && reply_is_text(&w->reply, &v[1], "sunsubscribe")) {
+        bool is_asked = w->n_unsaid > 0 && reply_is_text(&w->reply, &v[2], w->said);
+        w->n_unsaid -= is_asked;
+        return is_asked ? 0 : -1;
+    }
     if (w->reply.count > 2 && reply_is_text(&w->reply, &v[2], w->said)) {
         if (subscribed && w->listens)
             w->setup.on_listens(w->setup.arg, w->index, true);

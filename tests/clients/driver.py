@@ -326,6 +326,7 @@ class Scenario:
             proxy.resets = True
             proxy.on("drop_reply", lambda request: request.name == step["to"].lower())
         else:
+            proxy.keeps_open = step.get("keeps_open", False)
             proxy.blackhole(what == "silence")
 
     def step_command(self, step):

@@ -161,13 +161,15 @@ class _Conn:
                     if taken is None:
                         break
                     self._request(*taken)
-            if self.up_dead:
+            if self.up_dead or self.proxy.keeps_open:
                 return
             if self.proxy.resets:
                 self.cut()
                 return
             self.server.shutdown(socket.SHUT_WR)
         except OSError:
+            if self.proxy.keeps_open:
+                return
             if self.proxy.resets:
                 self.cut()
                 return
@@ -298,6 +300,7 @@ class ChaosProxy:
         self.dir = tempfile.mkdtemp(prefix="hfp-")
         self.tcp = tcp
         self.latency_s = 0.0
+        self.keeps_open = False   # that a client has closed its connection is not passed on
         self.resets = False  # what is cut is reset, not closed in order
         self.deaf = False  # what subscribers are told gets lost, and no link is closed
         self.conns = []

@@ -703,6 +703,9 @@ void master_roll(struct master *m, enum master_roll what, int64_t token, int64_t
     push_int(b->packet, token);
     push_int(b->packet, left_ms);
     push_arg(b->packet, m->setup.brokers);
+    push_arg(b->packet, "0"); /* it is no Cluster's */
+    push_int(b->packet, 0);
+    push_int(b->packet, 0);
     master_flush(m, 0);
 }
 

@@ -591,6 +591,21 @@ START_TEST(settings_that_change_are_seen_and_can_be_adopted)
 }
 END_TEST
 
+/* Said twice, the second time while the first is being tried. */
+START_TEST(adopted_twice)
+{
+    start(redis.path);
+    wait_state(MASTER_ACTIVE);
+    redis_proc_do(&redis, "HSET holdfast:master settings max_lease=1");
+    wait_state(MASTER_REFUSED);
+    master_adopt(m);
+    event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+    master_adopt(m);
+    event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+    wait_state(MASTER_ACTIVE);
+}
+END_TEST
+
 /* By each call, and known when its answer comes; what is in force is asked then. */
 START_TEST(settings_that_change_are_seen_by_each_call)
 {
@@ -1218,6 +1233,7 @@ int main(void)
     tcase_add_test(c, quarantine_whatever_is_kept);
     tcase_add_test(c, calls_are_numbered_by_its_time);
     tcase_add_test(c, settings_that_change_are_seen_and_can_be_adopted);
+    tcase_add_test(c, adopted_twice);
     tcase_add_test(c, settings_that_change_are_seen_by_each_call);
     tcase_add_test(c, what_another_broker_does_is_seen);
     c = add_case(s, "refused", begin, end);

@@ -10,7 +10,7 @@
 --   wait:<name>    the others that have not been here since this instance has come (names with commas between)
 -- and `veto`: why this life has no roll call. join.lua deletes all of these when a life begins.
 --
--- ARGV   run_id slot life digest name instance number what token left names waits
+-- ARGV   run_id slot life digest name instance number what token left names waits longest seen
 --          slot      name of this master
 --          life      of it, which the broker has joined
 --          digest    of the settings of this broker, of which `names` is a part
@@ -21,6 +21,8 @@
 --          left      leave: for how long its clients may still rely on something, ms
 --          names     of all brokers, with commas between
 --          waits     "1": an instance that comes to an active server counts as admitted once all others have been here
+--          longest   ms after which nothing counts any more that an instance was told elsewhere before it came
+--          seen      the time of this server in the last reply to this instance, ms; 0: it has had none in this life
 -- Reply  {time, state, left, record, veto, missing}; where `waits` is "1" one more:
 --          record    as in broker:<name>; "": another instance has the name, which came later
 --          missing   names without a signature, with commas between
@@ -28,7 +30,7 @@
 -- Twice  the same again changes nothing.
 --@ now.lua
 --@ end_quarantine.lua
-local RUN, SLOT, LIFE, DIGEST, NAME, INSTANCE, NUMBER, WHAT, TOKEN, LEFT, NAMES, WAITS =
+local RUN, SLOT, LIFE, DIGEST, NAME, INSTANCE, NUMBER, WHAT, TOKEN, LEFT, NAMES, WAITS, LONGEST, SEEN =
     unpack(ARGV)
 
 -- How long the calls of an instance are refused whose place another one has taken; calls are numbered by the time in us.
@@ -68,15 +70,25 @@ local function wait_for_others()
     end
 end
 
--- The others need not wait for this one any more.
+-- When the instance in this record has come.
+local function since(place)
+    return tonumber(place:match(' (%d+)$'))
+end
+
+-- Those who came before the last reply that this one has had need not wait for it any more: a call that has been on its way
+-- since before they came says nothing. Nor does one that waits itself, as it knows no more than they do, until whatever was
+-- granted elsewhere before it came is over.
 local function show_up()
+    if redis.call('HEXISTS', 'holdfast:master', 'wait:' .. NAME) == 1 and now - since(record) < tonumber(LONGEST) then
+        return
+    end
     for name in NAMES:gmatch('[^,]+') do
-        local names = redis.call('HGET', 'holdfast:master', 'wait:' .. name) or ''
-        local rest = without(names, NAME)
-        if rest ~= names and rest ~= '' then
-            redis.call('HSET', 'holdfast:master', 'wait:' .. name, rest)
-        elseif rest ~= names then
+        local names, place = unpack(redis.call('HMGET', 'holdfast:master', 'wait:' .. name, 'broker:' .. name))
+        local rest = names and place and since(place) < tonumber(SEEN) and without(names, NAME) or names
+        if rest == '' then
             redis.call('HDEL', 'holdfast:master', 'wait:' .. name)
+        elseif rest ~= names then
+            redis.call('HSET', 'holdfast:master', 'wait:' .. name, rest)
         end
     end
 end

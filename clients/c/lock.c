@@ -198,7 +198,6 @@ static void on_async(struct holdfast *h, const redisReply *push)
 static void on_lost(struct holdfast_lock *l, const char *reason)
 {
     if (strcmp(reason, "moved") == 0) { /* to a broker that had slept with a request of ours */
-        endanger(l, "a broker that was silent has taken it");
         l->taken = false;
         lock_ask(l);
     } else if (l->state != HOLDFAST_RELEASING) {

@@ -79,7 +79,7 @@ end
 -- since before they came says nothing. Nor does one that waits itself, as it knows no more than they do, until whatever was
 -- granted elsewhere before it came is over.
 local function show_up()
-    if redis.call('HEXISTS', 'holdfast:master', 'wait:' .. NAME) == 1 and now - since(record) < tonumber(LONGEST) then
+    if redis.call('HGET', 'holdfast:master', 'wait:' .. NAME) and now - since(record) < tonumber(LONGEST) then
         return
     end
     for name in NAMES:gmatch('[^,]+') do

@@ -372,9 +372,9 @@ void waiters_wait(struct broker *b, struct lock *l, struct lock_request *r, bool
     waiters_park(b, q, r);
     if (waiters_doubts(b, l, r, now_ms))
         waiters_check(b, l, r, now_ms);
-    /* also beside readers, where it may ask to be lined up: a run of the queue would ask at once */
-    if (waiters_first(q) == r && q->n_claims == 0 &&
-        waiters_holds_admit(l, r, &in_use) == WAITERS_MAY_ASK)
+    /* Also beside readers, where it may ask to be lined up, and beside the claim of another one
+     * that asks for several: the next run of the queue would ask at once. */
+    if (waiters_first(q) == r && waiters_holds_admit(l, r, &in_use) == WAITERS_MAY_ASK)
         waiters_retry_later(b, q, retry_ms, now_ms);
 }
 

@@ -179,6 +179,53 @@ def test_errors(one, url):
     assert [thread for thread in threading.enumerate() if thread.name == "holdfast"] == []
 
 
+def stand_still_past_a_grant(one, name):
+    """This thread does nothing else until the next one behind who waits here is given the lock: his own has come and gone."""
+    with one.broker.connect() as admin, one.broker.connect() as behind:
+        behind.send("LOCK", name, "WAIT", 20000)
+        wait_for("both to wait", lambda: int(one.broker.info()["waiters"]) == 2)
+        admin.cmd("FORCEUNLOCK", name)
+        behind.recv()
+        behind.cmd("UNLOCK", name)
+
+
+def test_over_before_the_grant_is_read(one, url):
+    """The process stands still for longer than the lock is valid: who has asked for it learns that it was lost."""
+    async def main():
+        told = []
+        async with holdfast.asyncio.Client(url) as client, holdfast.asyncio.Client(url) as other:
+            async def inside():
+                async with client.lock("late", lease=0.1):
+                    await asyncio.sleep(30)
+
+            def ask(work):
+                return asyncio.create_task(asyncio.wait_for(work, 20))
+
+            async def over(task):
+                await asyncio.sleep(0)
+                await asyncio.to_thread(wait_for, "it to wait", lambda: int(one.broker.info()["waiters"]) == 1)
+                stand_still_past_a_grant(one, "late")
+                return (await asyncio.gather(task, return_exceptions=True))[0]
+
+            await other.lock("late").acquire()
+            hold = await over(ask(client.lock("late", lease=0.1, on_event=lambda hold, event: told.append(event)).acquire()))
+            assert isinstance(hold, holdfast.asyncio.Hold) and not hold.held and told == ["lost"]
+            with pytest.raises(holdfast.LockLost):
+                await hold.release()
+            await other.lock("late").acquire()
+            assert isinstance(await over(ask(inside())), holdfast.LockLost)
+            await other.lock("late").acquire()
+            task = ask(client.lock("late", lease=0.1).acquire())
+            await asyncio.sleep(0)
+            await asyncio.to_thread(wait_for, "it to wait", lambda: int(one.broker.info()["waiters"]) == 1)
+            stand_still_past_a_grant(one, "late")
+            task.cancel()       # nobody hears the answer, and nothing is left of it
+            await asyncio.gather(task, return_exceptions=True)
+            async with client.lock("late", wait=5):
+                assert len(client._all) == 1
+    asyncio.run(main())
+
+
 def test_not_after_fork(one, url):
     with holdfast.Client(url) as client:
         pid = os.fork()

@@ -340,11 +340,12 @@ class Core(Generic[AnyLock]):
         deadline = max(hold._sent + waited / 1000, self._link.mark) + validity / 1000
         hold._ends = dict.fromkeys(hold.names, deadline)
         self._holds.update(dict.fromkeys(hold._tokens.items(), hold))
+        abandoned = hold._answer.done()
+        if not abandoned:
+            hold._answer.set_result(None)   # first: what is over already is given back by _watch(), with an answer of its own
         hold._watch()
-        if hold._answer.done():
-            self._give_back(hold)       # it was abandoned meanwhile
-        else:
-            hold._answer.set_result(None)
+        if abandoned and not hold._over:
+            self._give_back(hold)
 
     def _abandon(self, hold: BaseHold) -> None:
         """Its task or thread was stopped: what is still to come is taken in by _ended."""

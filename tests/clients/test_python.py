@@ -13,13 +13,14 @@ import time
 import pytest
 
 from fetched import fetch
+from holdfastproc import HoldfastProc
 from procs import wait_for
 from respclient import as_map
 from table import CLIENTS, scenario_test
 
 sys.path.insert(0, str(CLIENTS / "python"))
 
-pytest.importorskip("redis")
+redis = pytest.importorskip("redis")
 # pylint: disable=wrong-import-position
 import holdfast  # noqa: E402
 import holdfast.asyncio  # noqa: E402
@@ -223,6 +224,75 @@ def test_over_before_the_grant_is_read(one, url):
             await asyncio.gather(task, return_exceptions=True)
             async with client.lock("late", wait=5):
                 assert len(client._all) == 1
+    asyncio.run(main())
+
+
+def test_names_that_are_no_strings(one, url):
+    with holdfast.Client(url) as client:
+        for name in (42, None, b"bytes", ["list"]):
+            with pytest.raises(TypeError, match="str"):
+                client.lock("x", name)
+
+
+def test_words_that_cannot_be_sent(one, url):
+    """They fail alone: no other request takes the reply to another one, and nothing is kept."""
+    async def main():
+        async with holdfast.asyncio.Client(url) as client:
+            hold = await client.lock("sent").acquire()
+            for lock in (client.lock("\ud800"), client.lock("x", limit=object()), client.lock("x", lease=float("inf"))):
+                with pytest.raises((ValueError, OverflowError, redis.DataError)):
+                    await asyncio.wait_for(lock.acquire(), 20)
+            assert list(client._all.values()) == [hold] and len(client._link._due) <= 1     # its PING
+            with pytest.raises(holdfast.NotGranted):
+                await client.lock("sent", wait=0).acquire()
+            await hold.release()
+            with pytest.raises(holdfast.Refused, match="^LIMIT "):
+                await asyncio.wait_for(client.lock("sent", lease=10 ** 6).acquire(), 20)
+            assert not client._all
+    asyncio.run(main())
+
+
+def test_in_jeopardy_by_name(one, url):
+    """Of several names each is told of by itself: one that is safe does not speak for the other."""
+    async def main():
+        async with holdfast.asyncio.Client(url) as client:
+            async with client.lock("one", "two") as hold:
+                def told(kind, name):
+                    client._pushed([kind, name, hold.tokens[hold.names.index(name)], 5000])
+                    return hold.in_jeopardy
+                assert told("jeopardy", "one") and told("renewed", "two") and told("jeopardy", "two") and told("safe", "one")
+                assert not told("safe", "two")
+    asyncio.run(main())
+
+
+def test_nothing_is_kept_of_what_was_never_sent(one, tmp_path):
+    """Asked while no broker is there, and given up or cancelled: nothing stays until one is back."""
+    async def main():
+        with HoldfastProc(tmp_path, {"a": one.master.url}) as broker:
+            client = holdfast.asyncio.Client("127.0.0.1:%d" % broker.port, timeout=0.5)
+            await client.connect()
+            await (await client.lock("sent").acquire()).release()
+            port = broker.port
+        while client._link:
+            await asyncio.sleep(0.01)
+        task = asyncio.create_task(client.lock("unsent").acquire())
+        await asyncio.sleep(0)
+        assert len(client._all) == 1
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert not client._all
+        with pytest.raises(holdfast.Disconnected, match="no broker"):
+            await client.lock("unsent", wait=0).acquire()
+        assert not client._all
+        # asked while none is there, it fails when one is back, and takes nothing else with it
+        task = asyncio.create_task(client.lock("\ud800").acquire())
+        await asyncio.sleep(0)
+        with HoldfastProc(tmp_path, {"a": one.master.url}, listen="127.0.0.1:%d" % port):
+            with pytest.raises(ValueError):
+                await asyncio.wait_for(task, 20)
+            async with client.lock("sent", wait=20):
+                pass
+            await client.close()
     asyncio.run(main())
 
 

@@ -7,7 +7,7 @@ import math
 import secrets
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Callable, Dict, Generic, List, Optional, Tuple, Type, TypeVar
+from typing import Any, Callable, Dict, Generic, List, Optional, Set, Tuple, Type, TypeVar
 from urllib.parse import urlsplit
 
 import redis
@@ -78,12 +78,12 @@ class BaseHold:
     def __init__(self, lock: BaseLock):
         self.names = lock._names
         self.lost: Optional[str] = None     #: why it is held no more (holdfast-protocol(7), Pushes), or None
-        self.in_jeopardy = False            #: a renewal has failed; the broker goes on trying
         self._lock, self._core = lock, lock._client
         self._owner = ""
         self._sent: Optional[float] = None  # when it was asked for
         self._tokens: Dict[str, int] = {}   # once it is granted
         self._ends: Dict[str, float] = {}
+        self._jeopardy: Set[str] = set()    # each name is told of by itself
         self._entered = 1
         self._over = False                  # given back
         self._unsure = False                # a broker may have been told so already
@@ -101,6 +101,11 @@ class BaseHold:
     def token(self) -> int:
         """The fencing token of the (first) name."""
         return self._tokens[self.names[0]]
+
+    @property
+    def in_jeopardy(self) -> bool:
+        """Whether a renewal has failed, of one of the names; the broker goes on trying."""
+        return bool(self._jeopardy)
 
     @property
     def remaining(self) -> float:
@@ -189,6 +194,8 @@ class Core(Generic[AnyLock]):
         """
         if not names:
             raise ValueError("no lock is named")
+        if not all(isinstance(name, str) for name in names):
+            raise TypeError("the name of a lock is a str")
         return self._kind(self, names, wait, lease, max_hold, shared, limit, fair, reentrant, on_event)
 
     # ---- the connection
@@ -283,7 +290,7 @@ class Core(Generic[AnyLock]):
             hold._lose(what)
         elif hold and self._link:
             hold._ends[name] = max(hold._ends[name], self._link.mark + what / 1000)
-            hold.in_jeopardy = kind == "jeopardy"
+            (hold._jeopardy.add if kind == "jeopardy" else hold._jeopardy.discard)(name)
             if kind != "renewed":
                 hold._tell(kind)
 
@@ -304,8 +311,12 @@ class Core(Generic[AnyLock]):
             hold._sent = clock()
             left = hold._until - hold._sent
             wait = 0.0 if left == math.inf else left if left > 0 else None
-            self._link.send(*self._on("LOCK", hold), *hold._lock.words(wait), "ASYNC", hold._owner,
-                            then=partial(self._queued, hold._owner))
+            try:
+                self._link.send(*self._on("LOCK", hold), *hold._lock.words(wait), "ASYNC", hold._owner,
+                                then=partial(self._queued, hold._owner))
+            except Exception as err:    # pylint: disable=broad-except # it cannot be written in words
+                del self._all[hold._owner]
+                hold._answer.set_exception(err)
 
     @staticmethod
     def _on(command: str, hold: BaseHold) -> List[Any]:
@@ -353,7 +364,9 @@ class Core(Generic[AnyLock]):
             return
         if hold._tokens:
             self._give_back(hold)
-        elif self._link and hold._sent is not None:
+        elif hold._sent is None:
+            del self._all[hold._owner]
+        elif self._link:
             self._link.send("CANCEL", hold._owner)
 
     def _ask_anew(self, hold: BaseHold) -> None:
@@ -365,9 +378,11 @@ class Core(Generic[AnyLock]):
             self._send(hold)
 
     def _give_up_late_ones(self) -> None:
-        for hold in self._all.values():
+        for hold in list(self._all.values()):
             if not hold._tokens and clock() > hold._until + self._timeout and not hold._answer.done():
                 hold._answer.set_exception(Disconnected("no broker can be reached: %s" % self._why))
+                if hold._sent is None:
+                    del self._all[hold._owner]
 
     # ---- keeping
 

@@ -64,13 +64,20 @@ class Link:
 
     def send(self, *words: Any, then: Then = lambda reply: None) -> None:
         """then(reply) is called in the turn in which the reply is read; an error reply is an exception."""
+        data = self._packed(words)      # may fail, and then no reply is due
         self._due.append((clock(), then))
-        self.say(*words)
+        self._write(data)
 
     def say(self, *words: Any) -> None:
         """Sends what is answered by pushes alone."""
+        self._write(self._packed(words))
+
+    def _packed(self, words: Tuple[Any, ...]) -> bytes:
+        return b"".join(self._connection.pack_command(*words))
+
+    def _write(self, data: bytes) -> None:
         assert self._writer
-        self._writer.write(b"".join(self._connection.pack_command(*words)))
+        self._writer.write(data)
 
     async def ask(self, *words: Any) -> Any:
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()

@@ -27,9 +27,8 @@ export class Hold extends EventEmitter {
     super();
     this.names = names;
     this.lost = null;
-    this.inJeopardy = false;
     this.#client = client;
-    const state = { options, until: notBeforeNow() + (options.wait ?? Infinity), tokens: new Map(), ends: new Map() };
+    const state = { options, until: notBeforeNow() + (options.wait ?? Infinity), tokens: new Map(), ends: new Map(), jeopardy: new Set() };
     state.released = new Promise((resolve) => { state.done = () => { clearTimeout(this.#timer); resolve(); }; });
     Object.defineProperty(this, 'state', { value: state, enumerable: false });
   }
@@ -37,6 +36,7 @@ export class Hold extends EventEmitter {
   get tokens() { return this.names.map((name) => this.state.tokens.get(name)); }
   get token() { return this.tokens[0]; }
   get signal() { return this.#abort.signal; }
+  get inJeopardy() { return this.state.jeopardy.size > 0; }     // any of its names
   get held() { return this.remaining > 0; }
   get remaining() { return this.lost || this.state.over ? 0 : Math.max(0, this.#left()); }
 

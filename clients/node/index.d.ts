@@ -57,7 +57,7 @@ export class Hold extends EventEmitter {
   readonly tokens: readonly number[];
   /** Why it is held no more (holdfast-protocol(7), Pushes; "expired" by the clock), or null. */
   readonly lost: string | null;
-  /** A renewal has failed; the broker goes on trying. */
+  /** Whether a renewal has failed, of one of the names; the broker goes on trying. */
   readonly inJeopardy: boolean;
   /** Aborted with LockLost when the lock is lost. */
   readonly signal: AbortSignal;

@@ -12,6 +12,7 @@ export * from './hold.js';
 
 const RETRY_MS = 100;
 const OPTIONS = new Set(['wait', 'lease', 'maxHold', 'shared', 'limit', 'fair', 'signal', 'reentrant']);
+const listed = (names) => [names].flat().map(String);      // as the broker will name them
 const isNotHeld = (reply) => reply instanceof Error && reply.message.startsWith('NOTHELD');
 
 export class Client {
@@ -128,9 +129,10 @@ export class Client {
         hold.lose(value);
         return;
       }
-      const { ends } = hold.state;
+      const { ends, jeopardy } = hold.state;
       ends.set(name, Math.max(ends.get(name), this.#link.mark + value));
-      hold.inJeopardy = kind === 'jeopardy';
+      if (kind === 'jeopardy') jeopardy.add(name);
+      else jeopardy.delete(name);
       if (kind !== 'renewed') hold.tell(kind);
     }
   }
@@ -139,7 +141,7 @@ export class Client {
 
   async lock(names, options = {}) {
     const { signal } = options;
-    const hold = new Hold(this, [names].flat(), options);
+    const hold = new Hold(this, listed(names), options);
     const wrong = Object.keys(options).find((key) => !OPTIONS.has(key));
     if (wrong) throw new TypeError(`there is no option '${wrong}'`);
     if (hold.names.length === 0) throw new TypeError('no lock is named');
@@ -147,7 +149,8 @@ export class Client {
     signal?.throwIfAborted();
     const cancel = () => {
       hold.state.fail(signal.reason);
-      if (this.#link && hold.state.sent !== undefined) this.#link.send(['CANCEL', hold.state.owner]);
+      if (hold.state.sent === undefined) this.#all.delete(hold.state.owner);
+      else this.#link?.send(['CANCEL', hold.state.owner]);
     };
     signal?.addEventListener('abort', cancel);
     try {
@@ -163,7 +166,7 @@ export class Client {
   }
 
   async use(names, options, body) {
-    const all = [names].flat();
+    const all = listed(names);
     const outer = this.#inside.getStore();
     const entries = all.map((name) => outer?.get(name)).filter((hold) => hold?.held);
     if (entries.length > 0) {
@@ -198,9 +201,14 @@ export class Client {
       if (value !== undefined) words.push(word, value);
     }
     state.sent = notAfterNow();
-    this.#link.send([...words, ...(shared ? ['SHARED'] : []), ...(fair ? ['FAIR'] : [])], (reply) => {
-      if (reply instanceof Error && !reply.ended) this.#ended(owner, 'error', reply.message);
-    });
+    try {
+      this.#link.send([...words, ...(shared ? ['SHARED'] : []), ...(fair ? ['FAIR'] : [])], (reply) => {
+        if (reply instanceof Error && !reply.ended) this.#ended(owner, 'error', reply.message);
+      });
+    } catch (error) {       // it can not be written in words
+      this.#all.delete(owner);
+      state.fail(error);
+    }
   }
 
   static #words(command, { names, state }) {
@@ -249,7 +257,9 @@ export class Client {
 
   #giveUpLateOnes() {
     for (const { state } of this.#all.values()) {
-      if (state.tokens.size === 0 && notAfterNow() > state.until + this.#timeout) state.fail(new Disconnected(`no broker can be reached: ${this.#why}`));
+      if (state.tokens.size > 0 || notAfterNow() <= state.until + this.#timeout) continue;
+      state.fail(new Disconnected(`no broker can be reached: ${this.#why}`));
+      if (state.sent === undefined) this.#all.delete(state.owner);
     }
   }
 

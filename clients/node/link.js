@@ -129,13 +129,16 @@ export class Link {
 
   // then(reply, sent) is called in the turn in which the reply is read; an error is an Error, `ended` when it is of the connection
   send(words, then = () => {}) {
+    const request = Link.#packed(words);    // may throw, and then no reply is due
     this.#due.push({ sent: notAfterNow(), then });
-    this.say(words);
+    this.stream.write(request);
   }
 
   // what is answered by pushes alone
-  say(words) {
-    this.stream.write(`*${words.length}\r\n${words.map((word) => `$${Buffer.byteLength(String(word))}\r\n${word}\r\n`).join('')}`);
+  say(words) { this.stream.write(Link.#packed(words)); }
+
+  static #packed(words) {
+    return `*${words.length}\r\n${words.map((word) => `$${Buffer.byteLength(`${word}`)}\r\n${word}\r\n`).join('')}`;
   }
 
   ask(...words) {

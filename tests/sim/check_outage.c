@@ -472,6 +472,23 @@ START_TEST(who_waits_for_several_beside_a_reader_asks_now_and_then)
 }
 END_TEST
 
+/* They meet at one name, and each is refused while the other one asks. */
+START_TEST(two_that_wait_for_several_ask_now_and_then)
+{
+    story_begin(1, 1, "xy");
+    restart_all_empty();
+    int64_t asks = world_asks(0);
+    world_say(0, "MLOCK 2 n m WAIT 1000");
+    world_say(1, "MLOCK 2 n k WAIT 1000");
+    world_run_ms(900);
+    ck_assert_int_lt(world_asks(0) - asks, 40);
+    world_run_ms(150);
+    story_answers(0, "-NOQUORUM");
+    story_answers(1, "-NOQUORUM");
+    world_end();
+}
+END_TEST
+
 static Suite *outage_suite(void)
 {
     Suite *s = suite_create("outage");
@@ -501,6 +518,7 @@ static Suite *outage_suite(void)
     tcase_add_loop_test(c, waits_last_through_an_outage, 3, 4);
     tcase_add_test(c, who_waits_for_several_is_told_why);
     tcase_add_test(c, who_waits_for_several_beside_a_reader_asks_now_and_then);
+    tcase_add_test(c, two_that_wait_for_several_ask_now_and_then);
     suite_add_tcase(s, c);
     return s;
 }

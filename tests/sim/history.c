@@ -640,6 +640,25 @@ int64_t history_uncovered(const char *name, const char *owner, int64_t until_us)
 
 /* ---- 7: memory ---- */
 
+/* Tells whether a majority was not back soon enough for this broker (holdfast.ini(5), quarantine):
+ * a master that has restarted again within its quarantine, and is not there again so long before
+ * the end of what the holder was told. */
+static bool came_too_late(const struct world_broker *wb, const struct hold *h)
+{
+    const struct world_conf *conf = &world.conf;
+    const int64_t enough_us = (conf->broker.claim_timeout_ms + 600) * 1000,
+                  within_us = (conf->broker.max_lease_ms + 1000) * 1000,
+                  end_us = sim_now_us() + (h->deadline_ms - world_local_ms(wb)) * 1000;
+    int n_late = 0, n = conf->partitions ? 1 : conf->n_servers;
+
+    for (int i = 0; i < conf->n_servers; i++) {
+        const struct fake_server *s = &world.servers[i];
+        n_late += s->before_us > 0 && s->started_us - s->before_us < within_us &&
+                  end_us - wb->back_us[i] < enough_us;
+    }
+    return n_late > (n - 1) / 2;
+}
+
 /* A hold is lost. Where a lease shorter than usual, or MAXHOLD was asked for, too little may have
  * been left; and o0, who has connections at several brokers, may have moved it or given it back. */
 static void check_kept(const struct name *n, const struct world_app *app, const char *owner,
@@ -649,7 +668,8 @@ static void check_kept(const struct name *n, const struct world_app *app, const 
         return;
     const struct hold *h = hold_at(app->broker, n, owner);
     bool was_usual = h && h->lease_ms >= world.conf.broker.lease_ms && h->end_ms == INT64_MAX;
-    if (was_usual && (strcmp(reason, "no-quorum") == 0 || strcmp(reason, "gone") == 0))
+    bool is_for_want = strcmp(reason, "no-quorum") == 0 || strcmp(reason, "gone") == 0;
+    if (was_usual && is_for_want && !came_too_late(app->broker, h))
         history_fail("a restart has cost %s '%s': %s", owner, n->name, reason);
 }
 

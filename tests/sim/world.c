@@ -584,6 +584,8 @@ static void on_state(void *arg, struct master *m, enum master_state old)
     struct world_broker *wb = arg;
     enum master_state state = master_status(m, 0)->state;
     (void)old;
+    if (state == MASTER_QUARANTINE)
+        wb->back_us[master_index(m)] = sim_now_us();
     if (state == MASTER_ACTIVE || state == MASTER_QUARANTINE)
         rounds_master_back(&wb->b.rounds, master_index(m), world_local_ms(wb));
     replant_on_state(&wb->b, master_index(m), world_local_ms(wb));

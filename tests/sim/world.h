@@ -112,6 +112,7 @@ struct world_broker {
     int n_masters;
     int64_t local_us, wall_skew_ms, expected_ms;
     int64_t pace_ms, pace_asks;      /* what it had asked by then */
+    int64_t back_us[WORLD_SERVERS];  /* when it was there again, in quarantine */
     int64_t heard_ms[WORLD_SERVERS]; /* when its ear was last proved to be open */
     char channel[48], name[8];
     struct sim_event *turn, *timer;

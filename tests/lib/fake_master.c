@@ -402,8 +402,6 @@ void fake_server_kill(struct fake_server *s)
 
 void fake_server_start(struct fake_server *s, bool keep_data)
 {
-    s->before_us = s->started_us;
-    s->started_us = sim_now_us();
     assert(!s->up);
     fake_server_rerun(s, keep_data);
     s->up = true;

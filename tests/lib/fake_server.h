@@ -39,7 +39,6 @@ struct fake_server {
     TAILQ_HEAD(, fake_packet) backlog; /* came while it was stopped */
     LIST_HEAD(, fake_conn) conns;
     int64_t evals, restarts;
-    int64_t started_us, before_us; /* the last two times that it was started again; 0: it was not */
 };
 
 /* A new one, empty, without a mark, running. */

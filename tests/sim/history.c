@@ -647,15 +647,11 @@ static bool came_too_late(const struct world_broker *wb, const struct hold *h)
 {
     const struct world_conf *conf = &world.conf;
     const int64_t enough_us = (conf->broker.claim_timeout_ms + 600) * 1000,
-                  within_us = (conf->broker.max_lease_ms + 1000) * 1000,
                   end_us = sim_now_us() + (h->deadline_ms - world_local_ms(wb)) * 1000;
     int n_late = 0, n = conf->partitions ? 1 : conf->n_servers;
 
-    for (int i = 0; i < conf->n_servers; i++) {
-        const struct fake_server *s = &world.servers[i];
-        n_late += s->before_us > 0 && s->started_us - s->before_us < within_us &&
-                  end_us - wb->back_us[i] < enough_us;
-    }
+    for (int i = 0; i < wb->n_masters; i++)
+        n_late += wb->again[i] && end_us - wb->back_us[i] < enough_us;
     return n_late > (n - 1) / 2;
 }
 

@@ -583,7 +583,11 @@ static void on_state(void *arg, struct master *m, enum master_state old)
 {
     struct world_broker *wb = arg;
     enum master_state state = master_status(m, 0)->state;
-    (void)old;
+    bool was_in = old == MASTER_ACTIVE || old == MASTER_QUARANTINE;
+    if (was_in && state != MASTER_ACTIVE && state != MASTER_QUARANTINE) {
+        wb->again[master_index(m)] = old == MASTER_QUARANTINE;
+        wb->back_us[master_index(m)] = INT64_MAX;
+    }
     if (state == MASTER_QUARANTINE)
         wb->back_us[master_index(m)] = sim_now_us();
     if (state == MASTER_ACTIVE || state == MASTER_QUARANTINE)

@@ -111,8 +111,11 @@ struct world_broker {
     struct master *masters[WORLD_SERVERS];
     int n_masters;
     int64_t local_us, wall_skew_ms, expected_ms;
-    int64_t pace_ms, pace_asks;      /* what it had asked by then */
-    int64_t back_us[WORLD_SERVERS];  /* when it was there again, in quarantine */
+    int64_t pace_ms, pace_asks; /* what it had asked by then */
+    /* When it was there again, in quarantine; INT64_MAX: it is not. And whether it was in one when
+     * it was lost. */
+    int64_t back_us[WORLD_SERVERS];
+    bool again[WORLD_SERVERS];
     int64_t heard_ms[WORLD_SERVERS]; /* when its ear was last proved to be open */
     char channel[48], name[8];
     struct sim_event *turn, *timer;

@@ -24,7 +24,7 @@ class Behind:
             proxies = [make_proxy(m.address) for m in masters]
             broker = make_broker({m.name: p.url for m, p in zip(masters, proxies)}, name="broker-" + letter,
                                  listen="127.0.0.1:0 proxy://127.0.0.1:0",
-                                 options={"lease": "10s", "drain_timeout": "1s", "on_disconnect": on_disconnect,
+                                 options={"lease": "60s", "drain_timeout": "1s", "on_disconnect": on_disconnect,
                                           "protected_mode": "no"})
             self.proxies[broker] = proxies
             self.brokers.append(broker)
@@ -112,16 +112,41 @@ def test_a_lock_goes_along(behind, name, how):
     assert renew_elsewhere(behind, name, first) > token
 
 
-def test_by_default_what_the_proxy_closes_is_freed(behind, name):
+def test_by_default_what_the_proxy_closes_is_freed(behind, masters1, name):
     """Why the brokers behind it have on_disconnect = expire."""
+    def stands():
+        return masters1[0].hold("holdfast:{%s}" % name)
     behind = behind("auto")
     holder = behind.connect()
     holder.cmd("LOCK", name, "OWNER", "app")
+    assert stands()
     first = behind.broker_of(holder)
     behind.harm(first, "pause")
     holder.read_to_end(20.0)
+    # the proxy tells the broker when it will, and the first one to reach the master has the lock: RENEW waits for
+    # the release, which comes long before the end of the lease
+    wait_for("the release", lambda: not stands())
     with behind.connect() as client, pytest.raises(RespError, match="NOTHELD"):
         client.cmd("RENEW", name, "OWNER", "app")
+
+
+def test_who_is_there_before_the_release_keeps_his_lock(behind, name):
+    """By that default too: a broker that hears late that the proxy has closed frees nothing of its successor's."""
+    behind = behind("auto")
+    holder = behind.connect()
+    token = holder.cmd("LOCK", name, "OWNER", "app")[0]
+    first = behind.broker_of(holder)
+    here = "addr=%s:%d " % holder.sock.getsockname()
+    first.stop()
+    holder.read_to_end(20.0)
+    with behind.connect() as client:
+        renewed = client.cmd("RENEW", name, "OWNER", "app")[0]
+        assert renewed > token and behind.broker_of(client) is not first
+        first.cont()
+        with first.connect() as late:
+            wait_for("the end of the connection", lambda: here not in late.cmd("CLIENT", "LIST"))
+        first.wait_quorum()   # what it sent before has reached the master, too
+        assert client.cmd("RENEW", name, "OWNER", "app")[0] == renewed
 
 
 def test_who_is_silent_keeps_his_lock(behind, name):

@@ -3,12 +3,9 @@
  * cluster: asks the nodes of a Redis Cluster which of them keeps each partition (partition.h), and
  * has one link to each for all masters there.
  *
- *   stream_connect --> login --> CLUSTER NODES, again after a fifth of the timeout, or soon when in
- *        ^                         |                                                         doubt
- *        +------ the next beat ----+  it does not answer, or not as a node does
- *
- * One connection to each node that is configured or that another one has told of. It reconnects for
- * ever. What follows from their words is the business of shards.
+ * One connection (asker.h) to each node that is configured or that another one has told of. Each is
+ * asked for CLUSTER NODES again after a fifth of the timeout, or soon when in doubt. What follows
+ * from their words is the business of shards.
  */
 #include <stdbool.h>
 #include <stddef.h>

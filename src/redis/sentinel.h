@@ -2,14 +2,11 @@
 /*
  * sentinel: asks the Sentinels of a master which server it is.
  *
- *   stream_connect --> login --> round, again after a fifth of the timeout, at once when told of a
- * switch ^                         |
- *        +---- the next beat ------+  it does not answer, or not as a Sentinel does
- *
- * One connection to each. A round is UNSUBSCRIBE, SENTINEL get-master-addr-by-name and SUBSCRIBE to
+ * One connection (asker.h) to each, with a round after each fifth of the timeout, and at once when
+ * told of a switch. A round is UNSUBSCRIBE, SENTINEL get-master-addr-by-name and SUBSCRIBE to
  * +switch-master in one write: so one connection is enough (a subscribed one may ask nothing in
- * RESP2), and what Sentinels tell is never believed but asked for. It reconnects for ever. What
- * follows from their words is naming's business.
+ * RESP2), and what Sentinels tell is never believed but asked for. What follows from their words is
+ * naming's business.
  */
 #include <stdbool.h>
 #include <stddef.h>

@@ -62,6 +62,23 @@ static void restart_all_empty(void)
         ck_assert_int_eq(story_state(0, i), MASTER_QUARANTINE);
 }
 
+/* The first application says so, and too few vote for it. */
+static void has_no_quorum(const char *words)
+{
+    world_say(0, "%s", words);
+    world_run_ms(250);
+    story_answers(0, "-NOQUORUM");
+}
+
+/* Begins with a lock by these words that all of n masters forget. Returns its token. */
+static int64_t hold_what_all_forget(int n, const char *words)
+{
+    story_begin(n, 1, "x");
+    int64_t token = story_gets(0, words);
+    restart_all_empty();
+    return token;
+}
+
 /* This application has been told of jeopardy, and that all is well again, and of no loss. */
 static void hears_no_loss(int app)
 {
@@ -195,9 +212,7 @@ START_TEST(what_was_planted_is_no_vote_at_once)
     story_restart_empty(0);
     ck_assert_int_eq(world_copies("n"), 3);
     story_cut(0, 2, true);
-    world_say(0, "RENEW n LEASE 3000");
-    world_run_ms(250);
-    story_answers(0, "-NOQUORUM");
+    has_no_quorum("RENEW n LEASE 3000");
     world_end();
 }
 END_TEST
@@ -206,13 +221,9 @@ END_TEST
  * to come and say what they hold. */
 START_TEST(what_was_planted_is_a_vote_at_last)
 {
-    story_begin(1, 1, "x");
-    int64_t token = story_gets(0, "LOCK n LEASE 4000");
-    restart_all_empty();
+    int64_t token = hold_what_all_forget(1, "LOCK n LEASE 4000");
     world_run_ms(1300);
-    world_say(0, "RENEW n LEASE 4000");
-    world_run_ms(250);
-    story_answers(0, "-NOQUORUM");
+    has_no_quorum("RENEW n LEASE 4000");
     world_run_ms(1200);
     ck_assert_int_eq(story_gets(0, "RENEW n LEASE 4000"), token);
     world_end();
@@ -250,9 +261,7 @@ END_TEST
 /* Before that no master is asked: all have more to do. */
 START_TEST(what_is_planted_is_not_asked_for)
 {
-    story_begin(3, 1, "x");
-    int64_t token = story_gets(0, "LOCK n");
-    restart_all_empty();
+    int64_t token = hold_what_all_forget(3, "LOCK n");
     story_pushed(0, "");
     int64_t asks = world_asks(0);
     world_run_ms(1200);
@@ -272,9 +281,7 @@ END_TEST
  * 860 ms are left when the master is there again. */
 START_TEST(a_second_restart_in_time_costs_nothing)
 {
-    story_begin(1, 1, "x");
-    int64_t token = story_gets(0, "LOCK n TELL");
-    restart_all_empty();
+    int64_t token = hold_what_all_forget(1, "LOCK n TELL");
     world_run_ms(3000 - 220 -
                  (1000 + 50 * _i)); /* so much is left then, and 100 ms less when it is found */
     restart_all_empty();

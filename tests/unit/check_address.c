@@ -37,6 +37,17 @@ static void refused(const char *name, const char *value, const char *why)
     ck_assert_ptr_null(strstr(err.text, "secret"));
 }
 
+struct bad {
+    const char *value, *why;
+};
+
+/* Each of them is refused, up to one without a value. */
+static void all_refused(const char *name, const struct bad *bad)
+{
+    for (; bad->value; bad++)
+        refused(name, bad->value, bad->why);
+}
+
 static void on_report(void *arg, bool is_warning, const char *text)
 {
     size_t len = strlen(reported);
@@ -123,22 +134,26 @@ START_TEST(refused_ones)
 {
     char many[400] = "sentinel://s0";
 
-    refused("masters.a", "sentinel://", "has no host");
-    refused("masters.a", "sentinel://s1", "what they call the master");
-    refused("masters.a", "sentinel://s1/", "what they call the master");
-    refused("masters.a", "sentinel://s1/a b", "what they call the master");
-    refused("masters.a", "sentinel://u:secret@s1,/m", "has no host");
-    refused("masters.a", "sentinel://u:secret@s1:0/m", "port of a Sentinel");
-    refused("masters.a", "sentinel://s1:x/m", "port of a Sentinel");
-    refused("masters.a", "sentinel://s1,s1:26379/m", "named twice");
-    refused("masters.a", "sentinel://s1;s2/m", "what they call the master");
+    all_refused("masters.a",
+                (const struct bad[]){{"sentinel://", "has no host"},
+                                     {"sentinel://s1", "what they call the master"},
+                                     {"sentinel://s1/", "what they call the master"},
+                                     {"sentinel://s1/a b", "what they call the master"},
+                                     {"sentinel://u:secret@s1,/m", "has no host"},
+                                     {"sentinel://u:secret@s1:0/m", "port of a Sentinel"},
+                                     {"sentinel://s1:x/m", "port of a Sentinel"},
+                                     {"sentinel://s1,s1:26379/m", "named twice"},
+                                     {"sentinel://s1;s2/m", "what they call the master"},
+                                     {NULL, NULL}});
     for (int i = 1; i <= CONF_SENTINELS_MAX; i++)
         snprintf(many + strlen(many), sizeof many - strlen(many), ",s%d", i);
     strcat(many, "/m");
     refused("masters.a", many, "more than 15 Sentinels");
-    refused("masters.a.master", "redis://u:secret@host/1", "has a host");
-    refused("masters.a.master", "unix:///x", "neither a redis:// nor a rediss://");
-    refused("masters.a.master", "redis://u:secret@/x", "number of the database");
+    all_refused("masters.a.master",
+                (const struct bad[]){{"redis://u:secret@host/1", "has a host"},
+                                     {"unix:///x", "neither a redis:// nor a rediss://"},
+                                     {"redis://u:secret@/x", "number of the database"},
+                                     {NULL, NULL}});
 }
 END_TEST
 
@@ -203,12 +218,13 @@ START_TEST(a_cluster)
     ck_assert_msg(strstr(text, " masters=cluster:c sentinel_timeout=5000 partitions=64") != NULL,
                   "%s", text);
     free(text);
-    refused("masters.c", "cluster://", "has no host");
-    refused("masters.c", "clusters://h", "by TLS is not served yet");
-    refused("masters.c", "cluster://h/1", "no other database");
-    refused("masters.c", "cluster://h x", "is not cluster://");
-    refused("masters.c", "cluster://h,h:6379", "a node is named twice");
-    refused("masters.c", "cluster://h:0", "the port of a node");
+    all_refused("masters.c", (const struct bad[]){{"cluster://", "has no host"},
+                                                  {"clusters://h", "by TLS is not served yet"},
+                                                  {"cluster://h/1", "no other database"},
+                                                  {"cluster://h x", "is not cluster://"},
+                                                  {"cluster://h,h:6379", "a node is named twice"},
+                                                  {"cluster://h:0", "the port of a node"},
+                                                  {NULL, NULL}});
     set("masters.c", "redis://h");
     ck_assert(!m->by_cluster);
 }

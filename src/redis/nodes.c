@@ -44,10 +44,10 @@ static bool has_flag(const struct word *w, const char *flag)
     return false;
 }
 
-/* An address without a host is that of the node itself, which does not know it; port 0: it is not
- * known. */
+/* An address without a host is where the node was asked that says so: it does not know another one.
+ * Port 0: it is not known. */
 static int read_node_address(const struct word *w, const struct naming_address *asked,
-                             struct naming_address *out)
+                             struct naming_address *out, bool *is_guess)
 {
     const char *bus = memchr(w->text, '@', w->len), *colon = NULL;
     int64_t port;
@@ -60,7 +60,8 @@ static int read_node_address(const struct word *w, const struct naming_address *
         return -1;
     *out = (struct naming_address){.port = (int)port};
     memcpy(out->host, w->text, (size_t)(colon - w->text));
-    if (!out->host[0])
+    *is_guess = !out->host[0];
+    if (*is_guess)
         memcpy(out->host, asked->host, sizeof out->host);
     return 0;
 }
@@ -100,7 +101,7 @@ static int read_node(struct node *node, const char *line, const char *end,
             return -1;
     }
     if (words[ID].len != NODES_ID_LEN ||
-        read_node_address(&words[ADDRESS], asked, &node->address) != 0)
+        read_node_address(&words[ADDRESS], asked, &node->address, &node->is_guess) != 0)
         return -1;
     memcpy(node->id, words[ID].text, NODES_ID_LEN);
     while (line < end) {

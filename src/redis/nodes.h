@@ -19,8 +19,9 @@ _Static_assert(PARTITIONS <= 64, "partitions of a node are the bits of a number"
 struct node {
     char id[NODES_ID_LEN + 1];
     struct naming_address address; /* port 0: the one that was asked does not know it */
-    uint64_t partitions;           /* bit p: it keeps partition p */
-    bool has_slots;                /* it is a master, and one of those that elect */
+    bool is_guess;       /* it was told without a host: that is the one at which it was asked */
+    uint64_t partitions; /* bit p: it keeps partition p */
+    bool has_slots;      /* it is a master, and one of those that elect */
 };
 
 /* The masters that have slots, and the node that has said so, whatever that is. */

@@ -131,8 +131,24 @@ static void forget_nodes(struct shards *s, int64_t now_ms)
     }
 }
 
+/* Takes the address that `teller` tells, if it counts more than the one that is known. */
+static void note_address(const struct shards *s, struct shards_node *n, const struct node *told,
+                         const char *teller, int64_t now_ms)
+{
+    bool counts_more = !n->address.port || n->address_ms + s->timeout_ms <= now_ms ||
+                       (strcmp(teller, n->id) == 0 && !told->is_guess);
+    bool goes_on = strcmp(teller, n->teller) == 0 &&
+                   (!told->is_guess || naming_is_same(&n->address, &told->address));
+
+    if (!told->address.port || (!counts_more && !goes_on))
+        return;
+    n->address = told->address;
+    memcpy(n->teller, teller, sizeof n->teller);
+    n->address_ms = now_ms;
+}
+
 /* Notes a node and where it is; -1: there are too many. */
-static int note_node(struct shards *s, const struct node *told, int64_t now_ms)
+static int note_node(struct shards *s, const struct node *told, const char *teller, int64_t now_ms)
 {
     int i = find_node(s, told->id);
 
@@ -141,8 +157,7 @@ static int note_node(struct shards *s, const struct node *told, int64_t now_ms)
     struct shards_node *n = &s->nodes[i];
     memcpy(n->id, told->id, sizeof n->id);
     n->told_ms = now_ms;
-    if (told->address.port)
-        n->address = told->address;
+    note_address(s, n, told, teller, now_ms);
     return i;
 }
 
@@ -157,7 +172,7 @@ uint64_t shards_take(struct shards *s, const struct nodes *said, int64_t asked_m
     memset(word.keepers, -1, sizeof word.keepers);
     for (int k = 0; k < said->n; k++) {
         const struct node *told = &said->v[k];
-        int i = note_node(s, told, now_ms);
+        int i = note_node(s, told, said->v[said->myself].id, now_ms);
         if (k == said->myself)
             myself = i;
         if (i < 0) { /* it is a master that nobody can ask: then there is no majority without it */

@@ -9,6 +9,10 @@
  * so many others that name the same node that they are a majority of the masters that the one who
  * says it knows. Each word counts for `timeout_ms` from the moment when it was asked for.
  *
+ * Nodes may tell the address of one differently: it has several, or one that is not known to it
+ * (NAT), or it has moved. The one that it tells itself counts. Else that of who has told first, as
+ * long as he tells it, and while he is silent for the timeout: so it does not change at each word.
+ *
  * Two nodes for one partition can have such a majority each while the Cluster changes its masters
  * faster than these hear of it. Then none is named.
  */
@@ -21,10 +25,12 @@
 struct shards_node {
     char id[NODES_ID_LEN + 1]; /* "": nobody */
     struct naming_address address;
-    int64_t told_ms;            /* when it was last told of, or asked */
-    int64_t asked_ms;           /* when its word was asked for; 0: it has none that counts */
-    uint64_t masters;           /* bit i: node i is a master that has slots */
-    int8_t keepers[PARTITIONS]; /* the node that keeps this partition; -1: none does */
+    char teller[NODES_ID_LEN + 1]; /* of that address */
+    int64_t address_ms;            /* when he last told it */
+    int64_t told_ms;               /* when it was last told of, or asked */
+    int64_t asked_ms;              /* when its word was asked for; 0: it has none that counts */
+    uint64_t masters;              /* bit i: node i is a master that has slots */
+    int8_t keepers[PARTITIONS];    /* the node that keeps this partition; -1: none does */
 };
 
 /* Who keeps a partition. */

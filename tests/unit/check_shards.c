@@ -47,6 +47,7 @@ START_TEST(masters_and_their_slots)
     ck_assert_str_eq(nodes.v[0].address.host, "10.0.0.3");
     ck_assert_str_eq(nodes.v[1].address.host, asked.host); /* it does not know its own */
     ck_assert_int_eq(nodes.v[1].address.port, 7001);
+    ck_assert(nodes.v[1].is_guess && !nodes.v[0].is_guess);
     ck_assert_str_eq(nodes.v[2].address.host, "2001:db8::2");
     ck_assert_int_eq(nodes.v[2].address.port, 7002);
     uint64_t all = 0;
@@ -236,6 +237,88 @@ START_TEST(nodes_that_have_gone_are_forgotten)
 }
 END_TEST
 
+/* ---- where a node is ---- */
+
+/* The node of this letter is asked at `at` and says that this host is where a is ("": it is not
+ * known), with all partitions. */
+static void tells_of_a(char who, const char *at, const char *host, int64_t asked_ms)
+{
+    char text[600], word[NAMING_HOST_MAX + 1];
+    struct naming_address asked_at = {.port = 1};
+    struct nodes nodes;
+    const char *why;
+
+    strcpy(asked_at.host, at);
+    memset(word, who, NODES_ID_LEN);
+    word[NODES_ID_LEN] = 0;
+    snprintf(text, sizeof text, "%s %s:1@1 %s - 0 0 1 connected 0-16383\n",
+             "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", host,
+             who == 'a' ? "myself,master" : "master");
+    if (who != 'a')
+        snprintf(text + strlen(text), sizeof text - strlen(text),
+                 "%s %s:1@1 myself,slave - 0 0 1 connected\n", word, at);
+    ck_assert_int_eq(nodes_read(&nodes, text, strlen(text), &asked_at, &why), 0);
+    shards_take(&s, &nodes, asked_ms, asked_ms);
+}
+
+static void a_is_at(const char *host)
+{
+    ck_assert_ptr_nonnull(shards_keeper(&s, 0));
+    ck_assert_str_eq(shards_keeper(&s, 0)->address.host, host);
+}
+
+/* a is the only master: without a word of its own nobody is named. */
+START_TEST(its_own_word_about_its_address_wins)
+{
+    tells_of_a('b', "b1", "other", 100);
+    tells_of_a('a', "a1", "own", 101);
+    a_is_at("own");
+    tells_of_a('b', "b1", "other", 102);
+    a_is_at("own");
+    tells_of_a('a', "a1", "moved", 103);
+    a_is_at("moved");
+}
+END_TEST
+
+START_TEST(an_address_that_it_does_not_know_is_the_one_that_was_asked)
+{
+    tells_of_a('a', "name1", "", 100);
+    a_is_at("name1");
+    tells_of_a('a', "name2", "", 101); /* the same node by another name */
+    a_is_at("name1");
+    tells_of_a('b', "b1", "", 102);
+    a_is_at("name1");
+    tells_of_a('a', "name1", "own", 103);
+    a_is_at("own");
+    tells_of_a('a', "name1", "", 104);
+    a_is_at("own");
+}
+END_TEST
+
+START_TEST(the_word_of_others_does_not_change_from_one_to_the_next)
+{
+    tells_of_a('b', "b1", "by_b", 100);
+    tells_of_a('c', "c1", "by_c", 101);
+    tells_of_a('a', "name", "", 102);
+    a_is_at("by_b");
+    tells_of_a('b', "b1", "by_b_now", 103);
+    a_is_at("by_b_now");
+}
+END_TEST
+
+/* It does not say it itself, as nobody reaches it there. */
+START_TEST(a_node_that_has_moved_is_found_by_the_word_of_others)
+{
+    tells_of_a('a', "old", "old", 100);
+    tells_of_a('b', "b1", "new", 101);
+    tells_of_a('b', "b1", "new", 99 + TIMEOUT_MS);
+    a_is_at("old");
+    tells_of_a('b', "b1", "new", 100 + TIMEOUT_MS);
+    tells_of_a('a', "new", "new", 101 + TIMEOUT_MS);
+    a_is_at("new");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("shards");
@@ -253,6 +336,13 @@ int main(void)
     tcase_add_test(t, each_word_needs_a_majority_of_those_that_it_knows);
     tcase_add_test(t, two_that_could_both_be_meant);
     tcase_add_test(t, nodes_that_have_gone_are_forgotten);
+    suite_add_tcase(suite, t);
+    t = tcase_create("addresses");
+    tcase_add_checked_fixture(t, set_up, NULL);
+    tcase_add_test(t, its_own_word_about_its_address_wins);
+    tcase_add_test(t, an_address_that_it_does_not_know_is_the_one_that_was_asked);
+    tcase_add_test(t, the_word_of_others_does_not_change_from_one_to_the_next);
+    tcase_add_test(t, a_node_that_has_moved_is_found_by_the_word_of_others);
     suite_add_tcase(suite, t);
     return suite_run(suite);
 }

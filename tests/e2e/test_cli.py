@@ -390,22 +390,26 @@ def test_top_without_a_terminal(one, clients):
 
 
 def test_top_names_locks_in_jeopardy(make_broker, masters3, clients):
-    broker = make_broker(masters3)
+    broker = make_broker(masters3, options={"lease": "10s"})  # they stay in jeopardy for seconds
     client = clients(broker)
-    for name in "soon lost", "later lost", "not watched":
-        client.cmd("LOCK", name, *(["LEASE", 50000] if name == "not watched" else []))
+    names = {"lost %d" % i for i in range(6)}
+    for name in sorted(names):
+        client.cmd("LOCK", name)
+        time.sleep(0.005)  # so that they differ in what remains
+    client.cmd("LOCK", "not watched", "LEASE", 50000)
     assert client.cmd("JEOPARDY") == [] and "IN JEOPARDY" not in ok(broker, "top")
     masters3[0].stop()
     masters3[1].stop()
-    rows = wait_for("two in jeopardy", lambda: (lambda rows: rows if len(rows) == 2 else None)(client.cmd("JEOPARDY")))
-    rows = [as_map(row) for row in rows]
-    assert [row["lock"] for row in rows] == ["soon lost", "later lost"]
-    assert rows[0]["remaining_ms"] <= rows[1]["remaining_ms"] and rows[0]["connection"] == client.cmd("CLIENT", "ID")
-    assert [as_map(row)["lock"] for row in client.cmd("JEOPARDY", "COUNT", 1)] == ["soon lost"]
+    wait_for("all in jeopardy", lambda: len(client.cmd("JEOPARDY")) == len(names))
+    rows = [as_map(row) for row in client.cmd("JEOPARDY")]
+    order, remaining = [row["lock"] for row in rows], [row["remaining_ms"] for row in rows]
+    assert set(order) == names and remaining == sorted(remaining) and remaining[0] < remaining[-1]
+    assert {row["connection"] for row in rows} == {client.cmd("CLIENT", "ID")}
+    assert [as_map(row)["lock"] for row in client.cmd("JEOPARDY", "COUNT", 2)] == order[:2]
     assert "JEOPARDY [COUNT 1..100]" in str(client.err("JEOPARDY", "COUNT", 101))
     lines = ok(broker, "top").splitlines()
     head = next(i for i, line in enumerate(lines) if line.startswith("IN JEOPARDY"))
-    assert lines[head + 1].startswith("soon lost ") and lines[head + 2].startswith("later lost ") and lines[head + 3] == ""
+    assert [line.split("  ")[0] for line in lines[head + 1:head + 6]] == order[:5] and lines[head + 6] == ""
     for master in masters3[:2]:
         master.cont()
     wait_for("safety", lambda: client.cmd("JEOPARDY") == [])

@@ -49,6 +49,11 @@ def waiting(client, broker, n, *words):
     return client
 
 
+def in_line(masters, name):
+    """His broker counts him as soon as he waits; others know of him by the masters."""
+    wait_for("his place in the line", lambda: all(m.cli("LLEN", "holdfast:{%s}:line" % name) for m in masters))
+
+
 def read(client, name, *more):
     return client.cmd("LOCK", name, "SHARED", "LEASE", LONG, *more)
 
@@ -99,7 +104,7 @@ def test_readers_do_not_overtake_a_waiting_writer(people, brokers, masters, name
     first, late = people(0), people(1)
     assert read(first, name)
     writer = waiting(people(0), brokers[0], 1, "LOCK", name, "WAIT", 0, "LEASE", LONG)
-    wait_for("his place in the line", lambda: all(m.cli("LLEN", "holdfast:{%s}:line" % name) for m in masters))
+    in_line(masters, name)
     assert read(late, name) is None  # also at the other broker
     late.send("LOCK", name, "SHARED", "WAIT", 0, "LEASE", LONG)
     assert first.cmd("UNLOCK", name) == 1
@@ -199,10 +204,11 @@ def test_from_shared_to_exclusive(people, name):
     assert read(other, name) is None
 
 
-def test_two_readers_who_both_want_it_alone(people, brokers, name):
+def test_two_readers_who_both_want_it_alone(people, brokers, masters, name):
     a, b = call(people(0), "a"), call(people(1), "b")
     assert read(a, name) and read(b, name)
     waiting(a, brokers[0], 1, "LOCK", name, "WAIT", 0, "LEASE", LONG)
+    in_line(masters, name)  # else b may be the first
     error = b.err("LOCK", name, "WAIT", 0, "LEASE", LONG)
     assert error.code == "DEADLOCK" and name in str(error)
     assert b.cmd("UNLOCK", name) == 1

@@ -1,5 +1,6 @@
 /* Who waits, and what stands behind him, as stories in virtual time. */
 #include <check.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "stats/stats.h"
@@ -246,6 +247,96 @@ START_TEST(who_goes_on_as_a_reader_lets_no_later_one_in)
 }
 END_TEST
 
+/* ---- readers who want to have it alone ---- */
+
+static bool is_told_deadlock(int app)
+{
+    return world.apps[app].n_replies > 0 &&
+           strncmp(world.apps[app].replies[0], "-DEADLOCK", strlen("-DEADLOCK")) == 0;
+}
+
+/* Two who read it have asked to have it alone: somebody has been told. He gives back his share, and
+ * the other one has it; when he asks again, if the master that calls up would have told him too.
+ * Returns how many were told. */
+static int one_gives_way(int one, int other, int64_t within_ms)
+{
+    int n_told = is_told_deadlock(one) + is_told_deadlock(other);
+    ck_assert_msg(n_told > 0, "both wait");
+    int told = is_told_deadlock(one) ? one : other, left = told == one ? other : one;
+    story_answers(told, "-DEADLOCK");
+    world_say(told, "UNLOCK %s", name);
+    world_run_ms(within_ms);
+    story_answers(told, "1");
+    if (n_told == 1)
+        (void)story_granted(left);
+    return n_told;
+}
+
+/* Whoever asks first, and however long their questions are on the way. */
+START_TEST(of_two_readers_who_want_it_alone_one_is_told)
+{
+    int n_told[2] = {0};
+    for (int after_us = 0; after_us < 4000; after_us += 100) {
+        int first = after_us % 200 ? 2 : 0;
+        begin_readers(_i);
+        reads(0, "");
+        reads(2, "");
+        for (int i = 0; i < after_us; i += 200)
+            (void)sim_random(2); /* other delays each time */
+        fake_net = (struct fake_net){.latency_min_us = 50, .latency_max_us = 3000};
+        world_say(first, "LOCK %s WAIT 0", name);
+        sim_run_until(sim_now_us() + after_us);
+        world_say(2 - first, "LOCK %s WAIT 0", name);
+        world_run_ms(30);
+        n_told[0] += is_told_deadlock(0);
+        n_told[1] += is_told_deadlock(2);
+        (void)one_gives_way(0, 2, 800);
+        world_end();
+    }
+    ck_assert_msg(n_told[0] > 0 && n_told[1] > 0, "%d and %d", n_told[0], n_told[1]);
+}
+END_TEST
+
+/* Who has come to the masters is never the one who is told, however long he waits. */
+START_TEST(of_two_readers_who_want_it_alone_the_later_one_is_told)
+{
+    for (int after_ms = 20; after_ms < 5000; after_ms += 330) {
+        begin_readers(_i);
+        reads(0, "");
+        reads(2, "");
+        world_say(0, "LOCK %s WAIT 0", name);
+        world_run_ms(after_ms);
+        world_say(2, "LOCK %s WAIT 0", name);
+        world_run_ms(20);
+        ck_assert_msg(is_told_deadlock(2), "after %d ms", after_ms);
+        ck_assert_int_eq(one_gives_way(0, 2, 30), 1);
+        world_end();
+    }
+}
+END_TEST
+
+/* Beside a third one, who gives back his share later. */
+START_TEST(of_two_readers_beside_a_third_one_is_told)
+{
+    for (int after_ms = 20; after_ms < 5000; after_ms += 990) {
+        begin_readers(_i % 2 ? 3 : 1);
+        int third = _i / 2 ? 1 : 3;
+        reads(0, "");
+        reads(2, "");
+        reads(third, "");
+        world_say(0, "LOCK %s WAIT 0", name);
+        world_run_ms(after_ms);
+        world_say(2, "LOCK %s WAIT 0", name);
+        world_run_ms(1000);
+        world_say(third, "UNLOCK %s", name);
+        world_run_ms(30);
+        story_answers(third, "1");
+        ck_assert_int_eq(one_gives_way(0, 2, 30), 1);
+        world_end();
+    }
+}
+END_TEST
+
 /* ---- FAIR: the order of arrival, of writers and readers ---- */
 
 /* Kind and broker of each: the first has the lock, the others come one after the other. */
@@ -486,6 +577,11 @@ static Suite *waiting_suite(void)
     tcase_add_loop_test(c, holds_counts_what_was_taken_along, 1, 2);
     tcase_add_loop_test(c, holds_counts_what_was_taken_along, 3, 4);
     tcase_add_loop_test(c, who_goes_on_as_a_reader_lets_no_later_one_in, 0, 8);
+    tcase_add_loop_test(c, of_two_readers_who_want_it_alone_one_is_told, 1, 2);
+    tcase_add_loop_test(c, of_two_readers_who_want_it_alone_one_is_told, 3, 4);
+    tcase_add_loop_test(c, of_two_readers_who_want_it_alone_the_later_one_is_told, 1, 2);
+    tcase_add_loop_test(c, of_two_readers_who_want_it_alone_the_later_one_is_told, 3, 4);
+    tcase_add_loop_test(c, of_two_readers_beside_a_third_one_is_told, 0, 4);
     tcase_add_loop_test(c, fair_keeps_the_order_of_arrival, 0, ARRIVALS * PER_ARRIVAL);
     tcase_add_loop_test(c, fair_keeps_the_order_of_those_who_are_quick, 0, 4 * ARRIVALS);
     tcase_add_loop_test(c, fair_hears_of_a_lapse, 1, 2);

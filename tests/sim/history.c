@@ -38,6 +38,7 @@ struct belief {
     bool shaken; /* one of these was done while its owner asked for something: that may be gone */
     int last_asker; /* application of the last one */
     int count;      /* how often it has locked; valid when certain */
+    bool as_reader; /* the last time */
     bool certain;
     int64_t covered_us; /* drop-in: until then it is its own, without a token that it knows */
 };
@@ -419,6 +420,15 @@ static int64_t asked_us(const struct hold *h, const struct world_app *app,
                h ? (h->since_ms - h->asked_before_ms) * 1000 - app->broker->local_us : 0);
 }
 
+/* Has it locked in one way, and now in the other one too? They are counted apart. */
+static bool is_in_both_ways(struct belief *bl, const struct world_ask *ask)
+{
+    bool as_reader = strstr(ask->text, " SHARED") != NULL;
+    bool both = bl->count > 0 && as_reader != bl->as_reader;
+    bl->as_reader = as_reader;
+    return both;
+}
+
 static void take_grant(struct name *n, struct belief *bl, struct world_app *app,
                        const struct world_ask *ask, int64_t token, int64_t validity_ms)
 {
@@ -443,6 +453,8 @@ static void take_grant(struct name *n, struct belief *bl, struct world_app *app,
         bl->count = bl->certain ? (int)h->count : 0;
     }
     bl->certain &= asked_us(h, app, ask) > max(data_lost_us, bl->doubt_us) && !is_forced(n);
+    if (locks && is_in_both_ways(bl, ask))
+        bl->certain = false;
     if (asked_us(h, app, ask) <= max(n->forced_us, bl->given_up_us)) {
         make_void(bl, token); /* FORCEUNLOCK or an UNLOCK elsewhere has ended it, or may have */
         bl->certain = false;

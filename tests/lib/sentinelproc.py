@@ -167,12 +167,17 @@ class Watched:
                 pass
         return max(set(ports), key=ports.count) if ports else None
 
+    def agreed(self):
+        """The server that all Sentinels name; None while they do not agree."""
+        ports = {s.named() for s in self.sentinels}
+        return self.server(ports.pop()) if len(ports) == 1 else None
+
     def wait_moved(self, old, deadline_s=25):
         """Until all Sentinels name another server; returns it."""
         def moved():
-            ports = {s.named() for s in self.sentinels}
-            return len(ports) == 1 and old.port not in ports and ports.pop()
-        return self.server(procs.wait_for("a failover", moved, deadline_s))
+            now = self.agreed()
+            return now is not old and now
+        return procs.wait_for("a failover", moved, deadline_s)
 
     def failover(self):
         """SENTINEL FAILOVER; returns the new master."""

@@ -16,8 +16,8 @@
 static int64_t promised_ms(const struct lock_request *r, const struct hold_ref *ref)
 {
     const struct hold *h = ref->hold;
-    if (h)
-        return h->state == HOLD_LOST ? 0 : h->deadline_ms;
+    if (h) /* all that is left of it may be what nobody was told of */
+        return h->state == HOLD_LOST || h->count <= h->untold ? 0 : h->deadline_ms;
     return ref->released_by == r->base.session->id ? r->deadline_ms : 0;
 }
 
@@ -48,7 +48,7 @@ static void write_granted(struct lock_request *r, struct resp_writer *w, int64_t
 }
 
 /* Writes [[token, ...], validity], or nil when one of the holds has ended meanwhile: the others are
- * then released in the next turn, as their owner is told of none. */
+ * then given back, as their owner is told of none. */
 static void write_many(struct lock_request *r, struct resp_writer *w, int64_t now_ms)
 {
     int n = multilock_count(r->multilock);
@@ -221,10 +221,8 @@ static void on_free(struct request *base)
     struct lock_request *r = (struct lock_request *)base;
     bool is_granted = r->result == RESULT_GRANTED || r->result == RESULT_MANY;
     r->untold |= r->async && is_granted && !r->told; /* it was cancelled, or its connection ended */
-    if (r->untold) {
+    if (r->untold)
         broker_untold(r->broker, r);
-        return;
-    }
     multilock_free(r->multilock);
     r->multilock = NULL;
     lock_request_free(r);

@@ -97,7 +97,7 @@ static void run_unlock(struct broker *b, struct lock_request *r, int64_t now_ms)
     const struct hold *share = lock_share_of(r->lock, r->owner);
     r->other_op = share && share != h ? share->op : 0;
     if (h && hold_is_valid(h, now_ms)) {
-        if (h->count > 1) {
+        if (h->count > h->untold + 1) { /* what is being given back does not count */
             reentry_leave(b, h, r, now_ms);
             return;
         }
@@ -109,6 +109,21 @@ static void run_unlock(struct broker *b, struct lock_request *r, int64_t now_ms)
         finish_as(b, r, RESULT_NOT_HELD);
     } else {
         takeover_begin(b, r->lock, r, now_ms);
+    }
+}
+
+/* UNLOCK by the broker. What its hold has become since is seen to already: the owner may have
+ * another one by now. */
+static void run_give_back(struct broker *b, struct lock_request *r, int64_t now_ms)
+{
+    struct hold *h = r->hold.hold;
+    if (!h || !hold_is_valid(h, now_ms)) {
+        finish_as(b, r, RESULT_NOT_HELD);
+    } else if (h->count > 1) {
+        reentry_leave(b, h, r, now_ms);
+    } else {
+        stats.releases_client++;
+        broker_end_hold(b, h, r, now_ms);
     }
 }
 
@@ -170,7 +185,10 @@ void broker_run(struct broker *b, struct lock_request *r, int64_t now_ms)
         run_lock(b, r, now_ms);
         break;
     case VERB_UNLOCK:
-        run_unlock(b, r, now_ms);
+        if (r->gives_back)
+            run_give_back(b, r, now_ms);
+        else
+            run_unlock(b, r, now_ms);
         break;
     case VERB_RENEW:
         run_renew(b, r, now_ms);
@@ -257,8 +275,10 @@ void broker_cancel(struct broker *b, struct lock_request *r, int64_t now_ms)
 
 void broker_untold(struct broker *b, struct lock_request *r)
 {
-    r->base.session = NULL;
-    work_ready(&b->work, r);
+    if (r->multilock)
+        multilock_give_back(r->multilock, b->now_ms);
+    else if (r->hold.hold && !r->repeated)
+        hold_give_back(b, r->hold.hold, r, b->now_ms);
 }
 
 /* ---- its life ---- */

@@ -26,8 +26,8 @@ void broker_abandon(struct broker *, struct lock_request *, int64_t now_ms);
 /* It was cancelled (session_cancel): likewise, at once. What it is being granted is given back. */
 void broker_cancel(struct broker *, struct lock_request *, int64_t now_ms);
 
-/* Nobody could be told that its locks are held (r->untold): gives them back, and frees the request.
- */
+/* Nobody could be told that its locks are held: they are given back. The request is the caller's to
+ * free, as it was. */
 void broker_untold(struct broker *, struct lock_request *);
 
 /* A connection has ended; `orderly`: by QUIT or FIN. Its watched holds are released or left to

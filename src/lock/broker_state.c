@@ -1,9 +1,11 @@
-/* Texts of ids, and questions about the data of a broker. Nothing here decides anything. */
+/* Texts of ids, questions about the data of a broker, its own requests. Nothing here decides
+ * anything. */
 #include "lock/broker_state.h"
 
 #include <stddef.h>
 #include <string.h>
 
+#include "base/pool.h"
 #include "redis/args.h"
 
 /* "<broker><separator><number in base 36>" */
@@ -68,4 +70,18 @@ bool broker_has_heard(const struct broker *b, const struct lock *l, int64_t sinc
     for (int i = first; i < first + b->rounds.n; i++)
         hear += b->ears[i].since_ms <= since_ms && b->ears[i].heard_ms >= now_ms - BROKER_MEMORY_MS;
     return hear >= quorum_need(b->rounds.n);
+}
+
+struct lock_request *broker_new_request(struct broker *b, struct lock *l,
+                                        const struct lock_request *like, enum lock_verb verb)
+{
+    struct lock_request *r = pool_get(sizeof *r);
+    r->broker = b;
+    r->number = ++b->last_request;
+    r->owner = owner_ref(like->owner);
+    r->verb = (uint8_t)verb;
+    r->by_session = like->by_session;
+    r->lock = l;
+    work_ref(l);
+    return r;
 }

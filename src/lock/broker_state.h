@@ -120,6 +120,11 @@ static inline bool broker_is_full(const struct broker *b)
 {
     return b->conf.max_locks > 0 && broker_n_locks(b) >= b->conf.max_locks;
 }
+/* A request of the broker itself about this lock, in the name of the owner and the connection of
+ * another one. It has no type, so nobody gets a reply; broker_work.c frees it when it is finished.
+ */
+struct lock_request *broker_new_request(struct broker *, struct lock *,
+                                        const struct lock_request *like, enum lock_verb);
 /* The broker that has asked this round. */
 struct broker *broker_of_round(const struct round *);
 /* Writes the id of an operation: "<broker>.<number>". */

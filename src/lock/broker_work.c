@@ -9,7 +9,6 @@
  */
 #include <assert.h>
 
-#include "base/pool.h"
 #include "lock/broker.h"
 #include "lock/broker_private.h"
 #include "lock/defer.h"
@@ -103,41 +102,6 @@ static void end_lock_work(struct broker *b, struct lock *l, unsigned todo, int64
     locktab_drop(&b->locks, l);
 }
 
-/* A LOCK that was granted, of which nobody was told: what it has entered is left. */
-static void give_back_untold(struct broker *b, const struct lock_request *untold, int64_t now_ms)
-{
-    struct hold *h = untold->hold.hold;
-    if (!h || !hold_is_valid(h, now_ms) || untold->repeated)
-        return;
-    hold_drop_id(h, untold->id);
-    struct lock_request *r = pool_get(sizeof *r);
-    r->broker = b;
-    r->number = ++b->last_request;
-    r->owner = owner_ref(h->owner);
-    r->verb = VERB_UNLOCK;
-    r->by_session = untold->by_session;
-    r->base.arrived_us = now_ms * 1000;
-    r->lock = h->lock;
-    work_ref(r->lock);
-    work_ready(&b->work, r);
-}
-
-/* A flow is entered here and left before the next item. */
-static void run_ready(struct broker *b, struct lock_request *r, int64_t now_ms)
-{
-    if (!r->untold) {
-        broker_run(b, r, now_ms);
-        return;
-    }
-    /* It has been finished, but nobody was told that it holds anything. */
-    if (r->multilock)
-        multilock_give_back(r->multilock, now_ms);
-    else
-        give_back_untold(b, r, now_ms);
-    multilock_free(r->multilock);
-    lock_request_free(r);
-}
-
 static void work_one(struct broker *b, enum work_kind kind, int64_t now_ms)
 {
     unsigned todo;
@@ -150,7 +114,7 @@ static void work_one(struct broker *b, enum work_kind kind, int64_t now_ms)
         after_end(b, work_take_ended(&b->work), now_ms);
         break;
     case WORK_READY:
-        run_ready(b, work_take_ready(&b->work), now_ms);
+        broker_run(b, work_take_ready(&b->work), now_ms);
         break;
     case WORK_LOCK:
         l = work_take_lock(&b->work, &todo);

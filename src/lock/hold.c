@@ -212,6 +212,20 @@ void hold_over(struct broker *b, struct hold *h, int64_t now_ms)
     hold_end(b, h, may_linger ? HOLD_AFTER_PASS_ON : HOLD_AFTER_LAPSED);
 }
 
+void hold_give_back(struct broker *b, struct hold *h, const struct lock_request *entered,
+                    int64_t now_ms)
+{
+    if (!hold_is_valid(h, now_ms))
+        return;
+    hold_drop_id(h, entered->id);
+    h->untold++;
+    struct lock_request *r = broker_new_request(b, h->lock, entered, VERB_UNLOCK);
+    r->base.arrived_us = now_ms * 1000;
+    r->gives_back = true;
+    hold_ref_set(&r->hold, h);
+    work_ready(&b->work, r);
+}
+
 void hold_set_busy(struct hold *h, struct lock_request *r)
 {
     assert(!h->busy);

@@ -96,6 +96,11 @@ void hold_rejoin(struct broker *, struct hold *, const struct lock_request *);
 void hold_entered(struct hold *, const struct lock_request *);
 /* It has given it back once. */
 void hold_left(struct hold *, uint64_t session_id);
+/* This request has entered the hold, or was granted it, and its owner is told of neither: it is
+ * left once, as by an UNLOCK. Until then the entry counts for no UNLOCK and no reply any more
+ * (hold->untold). Nothing is done for a hold that ends meanwhile. */
+void hold_give_back(struct broker *, struct hold *, const struct lock_request *entered,
+                    int64_t now_ms);
 /* It, or everybody who has entered the hold, is told no more. NULL: does nothing. */
 void hold_drop_guest(struct hold *, const struct session *);
 void hold_drop_guests(struct hold *);

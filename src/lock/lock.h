@@ -131,6 +131,7 @@ struct hold {
     int64_t seen_ms;     /* a majority of masters had it then */
     int64_t seq;         /* number of count's version on the masters; its token is `token` */
     uint32_t count;      /* entered so often */
+    uint32_t untold;     /* of these, entries that nobody was told of: they are being given back */
     uint32_t lease_ms;
     uint8_t state;      /* enum hold_state */
     uint8_t after;      /* enum hold_after; of an ENDED one */
@@ -241,6 +242,7 @@ struct lock_request {
     bool leaves;       /* its connection has gone, and it is out of its queue: on broker->leavers */
     bool has_turn;     /* MLOCK, outside: it is ready because it is its turn in a queue */
     bool untold;       /* nobody could be told that it is granted */
+    bool gives_back;   /* UNLOCK by the broker: leaves `hold` once, of which nobody was told */
     bool goes_on;      /* it has begun: it waits for no other request of its owner any more */
     bool missed;       /* UNLOCK: what it gave back was not there */
     bool fair;         /* FAIR: order of arrival across brokers */

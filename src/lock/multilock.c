@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/pool.h"
 #include "base/util.h"
 #include "lock/broker_state.h"
 #include "lock/defer.h"
@@ -152,26 +151,11 @@ bool multilock_is_deferred(struct multilock *m)
 
 /* ---- requests for one of the names ---- */
 
-static struct lock_request *new_one(const struct multilock_name *item, struct owner *owner,
-                                    enum lock_verb verb)
-{
-    const struct multilock *m = item->multilock;
-    struct lock_request *r = pool_get(sizeof *r);
-    r->broker = m->broker;
-    r->number = ++m->broker->last_request;
-    r->owner = owner_ref(owner);
-    r->verb = (uint8_t)verb;
-    r->by_session = m->request->by_session;
-    r->lock = item->lock;
-    work_ref(r->lock);
-    return r;
-}
-
 void multilock_run_one(struct multilock_name *item, enum lock_verb verb)
 {
     struct multilock *m = item->multilock;
     const struct lock_request *like = m->request;
-    struct lock_request *r = new_one(item, like->owner, verb);
+    struct lock_request *r = broker_new_request(m->broker, item->lock, like, verb);
     r->base.arrived_us = like->base.arrived_us;
     r->want = like->want;
     r->lease_ms = like->lease_ms;
@@ -225,14 +209,10 @@ void multilock_give_back(struct multilock *m, int64_t now_ms)
     for (int i = 0; i < m->n; i++) {
         struct multilock_name *item = &m->items[i];
         struct hold *h = item->hold.hold;
-        hold_ref_clear(&item->hold);
         item->granted = false;
-        if (!h || !hold_is_valid(h, now_ms) || item->repeated)
-            continue;
-        hold_drop_id(h, m->request->id);
-        struct lock_request *r = new_one(item, h->owner, VERB_UNLOCK);
-        r->base.arrived_us = now_ms * 1000;
-        work_ready(&m->broker->work, r);
+        if (h && !item->repeated)
+            hold_give_back(m->broker, h, m->request, now_ms);
+        hold_ref_clear(&item->hold);
     }
 }
 

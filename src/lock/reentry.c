@@ -68,6 +68,7 @@ static void written(struct broker *b, struct hold *h, struct lock_request *r, st
     hold_seen(h, round);
     if (r->verb == VERB_UNLOCK) {
         hold_left(h, r->by_session);
+        h->untold -= r->gives_back;
         return;
     }
     hold_confirmed(b, h, round, now_ms);

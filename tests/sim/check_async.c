@@ -314,6 +314,52 @@ START_TEST(other_owners_are_none)
 }
 END_TEST
 
+/* ---- another connection of the owner gives back what nobody has been told of ---- */
+
+/* One of the names is free again before the grant of both could be told: of the other one, what the
+ * MLOCK has entered does not count any more. */
+START_TEST(what_no_end_tells_of_does_not_count)
+{
+    story_begin(_i, 1, "xx");
+    world_say(0, "MLOCK 2 n m WAIT 1000 ASYNC t");
+    world_say(0, "LOCK n");
+    story_run_there();
+    world_say(1, "UNLOCK n");
+    world_say(1, "UNLOCK m");
+    world_run_ms(20);
+    story_pushed(0, "async t timeout");
+    story_answers(0, "QUEUED");
+    story_answers(0, "nil"); /* it was over before that could be told */
+    story_answers(1, "1");
+    story_answers(1, "1");
+    world_end();
+}
+END_TEST
+
+/* What is given back late, when its hold is over, is not taken from the next one of the owner. */
+START_TEST(what_is_given_back_is_no_later_hold)
+{
+    story_begin(_i, 1, "xxy");
+    world_say(0, "MLOCK 2 n m WAIT 1000 ASYNC t");
+    world_say(0, "LOCK n");
+    story_run_there();
+    world_say(1, "UNLOCK n");
+    world_say(1, "LOCK n");
+    world_say(1, "UNLOCK m");
+    world_run_ms(20);
+    story_pushed(0, "async t timeout");
+    story_answers(0, "QUEUED");
+    story_answers(0, "nil");
+    story_answers(1, "1");
+    story_granted(1);
+    story_answers(1, "1");
+    world_say(2, "LOCK n");
+    world_run_ms(20);
+    story_answers(2, "nil");
+    world_end();
+}
+END_TEST
+
 /* ---- RESP2 ---- */
 
 static char message[WORLD_TEXT];
@@ -383,6 +429,8 @@ static Suite *async_suite(void)
     tcase_add_test(t, draining_ends_those_that_wait);
     tcase_add_test(t, owners_that_wait_for_each_other_are_a_circle);
     tcase_add_loop_test(t, other_owners_are_none, 0, 2);
+    tcase_add_loop_test(t, what_no_end_tells_of_does_not_count, 1, 4);
+    tcase_add_loop_test(t, what_is_given_back_is_no_later_hold, 1, 4);
     tcase_add_test(t, resp2_is_told_by_a_message);
     tcase_add_loop_test(t, a_grant_that_nobody_hears_is_given_back, 0, 2);
     suite_add_tcase(s, t);

@@ -124,6 +124,38 @@ START_TEST(none_is_held_where_a_partition_is_lost)
 }
 END_TEST
 
+/* The reply of an MLOCK stands behind that of a partition which is slow, and with it that of a LOCK
+ * that has entered one of its names again. Meanwhile another connection of the owner leaves both
+ * once: nothing counts any more that one of the replies would tell of, and both say nil. */
+START_TEST(what_a_late_reply_does_not_tell_of_is_given_back)
+{
+    story_begin_parts(2, 1, "xxy");
+    const char *slow = name_in(1, 0);
+    char n[16], m[16];
+    strcpy(n, name_in(0, 0));
+    strcpy(m, name_in(0, 1));
+    gets(0, slow);
+    story_cut(0, 1, true);
+    world_say(0, "UNLOCK %s", slow);
+    world_say(0, "MLOCK 2 %s %s", n, m);
+    world_say(0, "LOCK %s", n);
+    world_run_ms(20);
+    world_say(1, "UNLOCK %s", n);
+    world_say(1, "UNLOCK %s", m);
+    world_run_ms(20);
+    story_answers(1, "0");
+    story_answers(1, "1");
+    story_answers(0, "");
+    world_run_ms(story_conf.broker.request_timeout_ms);
+    story_answers(0, "-NOQUORUM");
+    story_answers(0, "nil");
+    story_answers(0, "nil");
+    (void)gets(2, n);
+    story_cut(0, 1, false);
+    world_end();
+}
+END_TEST
+
 START_TEST(none_is_held_where_one_is_taken)
 {
     story_begin_parts(4, 2, "xy");
@@ -206,6 +238,7 @@ int main(void)
     tcase_add_loop_test(c, names_of_all_partitions_are_held, 4, 5);
     tcase_add_loop_test(c, none_is_held_where_a_partition_is_lost, 2, 3);
     tcase_add_loop_test(c, none_is_held_where_a_partition_is_lost, 4, 5);
+    tcase_add_test(c, what_a_late_reply_does_not_tell_of_is_given_back);
     tcase_add_loop_test(c, none_is_held_where_one_is_taken, 0, 4);
     tcase_add_test(c, one_partition_forgets_everything);
     tcase_add_test(c, one_partition_is_called_by_itself);

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "client/private.h"
 #include "command/command.h"
+#include "session/login.h"
 #include "stats/stats.h"
 
 /* How many clients are ended in one turn; END_SMALL requests, subscriptions or holds of one count
@@ -291,6 +292,16 @@ static bool shakes_too_long(const struct client *c, int64_t now_ms)
     return stream_is_shaking(&c->stream) && now_ms - c->session.created_ms >= most_ms;
 }
 
+/* Who has said in time who he is gets the answer, however many passwords are checked before his;
+ * what he sends after that is too late. */
+static bool is_stranger_too_long(const struct client *c, int64_t now_ms)
+{
+    int64_t until_ms = c->stranger_since_ms + CLIENT_AUTH_MS - WATCH_MS;
+    bool is_heard = login_waits(c->session.login) && c->login_since_ms <= until_ms;
+
+    return c->stranger && now_ms > until_ms && !is_heard;
+}
+
 static void watch_one(struct client *c, int64_t now_ms)
 {
     const struct conf_client *limits = &c->set->limits;
@@ -301,7 +312,7 @@ static void watch_one(struct client *c, int64_t now_ms)
     else if (c->partial_since_ms > 0 && limits->request_time_ms > 0 &&
              now_ms - c->partial_since_ms >= limits->request_time_ms)
         client_end_now(c, CLIENT_END_REQUEST, "did not finish a request in time (request_time)");
-    else if (c->stranger && !ending && now_ms - c->stranger_since_ms > CLIENT_AUTH_MS - WATCH_MS)
+    else if (!ending && is_stranger_too_long(c, now_ms))
         client_end_now(c, CLIENT_END_AUTH, "did not say in time who it is");
     else if (shakes_too_long(c, now_ms))
         client_end_now(c, CLIENT_END_REQUEST, "did not finish the handshake of TLS in time");

@@ -39,6 +39,7 @@ struct client {
     bool stranger;            /* there are users, and it has not logged in */
     bool certificate_seen;    /* its certificate has been looked at for a user */
     int64_t stranger_since_ms;
+    int64_t login_since_ms;          /* it sent the password that is checked, or was last */
     size_t unsent;                   /* bytes that the last flush had to leave */
     int64_t counted_in, counted_out; /* of stream's, in the statistics */
     char *peer, *local;

@@ -183,6 +183,7 @@ static size_t run_commands(struct client *c, const char *data, size_t len, int64
         take_from_turn(c, &left, cmd_cost());
         if (waits) {
             c->stall = CLIENT_LOGIN;
+            c->login_since_ms = now_us / 1000;
             client_login_arm(c->set);
             return used;
         }

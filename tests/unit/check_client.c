@@ -13,6 +13,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/hasher.h"
 #include "command/command.h"
 #include "conf/conf.h"
 #include "lock/lock.h"
@@ -32,6 +34,55 @@ static struct peer {
 } peers[PEERS_MAX];
 static int n_peers;
 static uint64_t n_ran; /* commands in the last turn */
+static int64_t clock_at_ms;
+static enum { NO_PASSWORD, CHECKS, IS_WRONG } hasher; /* which answers when a test says so */
+
+/* ---- in place of base/clock and base/hasher ---- */
+
+int64_t clock_ms(void)
+{
+    return clock_at_ms;
+}
+
+int64_t clock_us(void)
+{
+    return clock_at_ms * 1000;
+}
+
+int64_t clock_wall_ms(void)
+{
+    return clock_at_ms;
+}
+
+int hasher_start(void)
+{
+    return -1;
+}
+
+void hasher_stop(void)
+{
+    hasher = NO_PASSWORD;
+}
+
+bool hasher_is_busy(void)
+{
+    return hasher != NO_PASSWORD;
+}
+
+void hasher_give(const char *hash, const char *password, size_t len, int iterations)
+{
+    (void)hash, (void)password, (void)len, (void)iterations;
+    hasher = CHECKS;
+}
+
+bool hasher_take(bool *fits)
+{
+    bool is_done = hasher == IS_WRONG;
+
+    *fits = false;
+    hasher = is_done ? NO_PASSWORD : hasher;
+    return is_done;
+}
 
 static struct conf_client limits = {
     .max_request_args = 128,
@@ -66,6 +117,7 @@ static void setup(void)
     static const struct cmd_hooks hooks = {
         .conf = &conf, .peer = client_peer, .local = client_local, .fd = client_fd};
 
+    clock_at_ms = 100000;
     base = event_base_new();
     conf_init(&conf);
     cmd_init(&hooks);
@@ -300,16 +352,21 @@ START_TEST(in_all)
 }
 END_TEST
 
-START_TEST(limits_of_strangers)
+static void set_users(void)
 {
     struct conf_error error;
 
+    ck_assert_int_eq(conf_set(&conf, "users.ann", "none", &error), 0);
+    users_configure(&conf);
+}
+
+START_TEST(limits_of_strangers)
+{
     say(come("192.0.2.1"), 1, "*129\r\n");
     while (peers[0].answered == 0)
         turn();
     ck_assert_ptr_nonnull(strstr(peers[0].last, "129 is over max_request_args 128"));
-    ck_assert_int_eq(conf_set(&conf, "users.ann", "none", &error), 0);
-    users_configure(&conf);
+    set_users();
     say(come("192.0.2.1"), 1, "*129\r\n");
     while (peers[1].answered == 0)
         turn();
@@ -320,10 +377,7 @@ END_TEST
 /* Half of the places for those who have not said who they are is for one address. */
 START_TEST(strangers_of_one_address)
 {
-    struct conf_error error;
-
-    ck_assert_int_eq(conf_set(&conf, "users.ann", "none", &error), 0);
-    users_configure(&conf);
+    set_users();
     for (int i = 0; i < CLIENT_STRANGERS_PEER_MAX; i++)
         come("192.0.2.1");
     refused_from("192.0.2.1", "-ERR max number of unauthenticated clients reached");
@@ -335,6 +389,44 @@ START_TEST(strangers_of_one_address)
     say(come("192.0.2.1"), 1, "PING\r\n");
     turn();
     ck_assert_int_eq(strncmp(peers[n_peers - 1].last, "-NOAUTH", 7), 0);
+}
+END_TEST
+
+/* Returns true when the broker has closed this connection. */
+static bool has_ended(const struct peer *p)
+{
+    return recv(p->fd, &(char){0}, 1, MSG_PEEK) == 0;
+}
+
+/* So late that who has not said who he is has had his time: turns until that has been looked at. */
+static void time_is_up_for(const struct peer *silent)
+{
+    clock_at_ms += CLIENT_AUTH_MS;
+    while (!has_ended(silent))
+        turn();
+}
+
+/* Who has said in time who he is gets the answer, however long the passwords before his take; then
+ * he has no second try. */
+START_TEST(a_password_that_is_being_checked)
+{
+    set_users();
+    struct peer *first = come("192.0.2.1"), *behind = come("192.0.2.2");
+    say(first, 2, "AUTH bob x\r\n");
+    say(behind, 1, "AUTH bob x\r\n");
+    turn();
+    time_is_up_for(come("192.0.2.3"));
+    ck_assert(!has_ended(first) && !has_ended(behind));
+    for (struct peer *p = first; p <= behind; p++) {
+        hasher = IS_WRONG;
+        client_users_changed(set); /* takes what the hasher has */
+        while (p->answered == 0)
+            turn();
+        ck_assert_int_eq(strncmp(p->last, "-WRONGPASS", 10), 0);
+    }
+    while (!has_ended(first) || !has_ended(behind))
+        turn();
+    ck_assert_int_eq(first->answered, 1);
 }
 END_TEST
 
@@ -352,6 +444,7 @@ int main(void)
     tcase_add_test(t, in_all);
     tcase_add_test(t, limits_of_strangers);
     tcase_add_test(t, strangers_of_one_address);
+    tcase_add_test(t, a_password_that_is_being_checked);
     suite_add_tcase(s, t);
     return suite_run(s);
 }

@@ -33,6 +33,7 @@ struct cluster_link {
     TAILQ_ENTRY(cluster_link) next;
     struct naming_address address;
     struct link *link;
+    int users;
 };
 
 struct cluster {
@@ -115,11 +116,31 @@ static void free_node(struct cluster_node *n)
     free(n);
 }
 
+static void free_link(struct cluster *c, struct cluster_link *l)
+{
+    TAILQ_REMOVE(&c->links, l, next);
+    link_free(l->link);
+    free(l);
+}
+
+/* In a turn of its own, as who has left may have done so in a callback of the link. */
+static void free_unused_links(struct cluster *c)
+{
+    struct cluster_link *l, *after;
+
+    for (l = TAILQ_FIRST(&c->links); l; l = after) {
+        after = TAILQ_NEXT(l, next);
+        if (!l->users)
+            free_link(c, l);
+    }
+}
+
 static bool on_node_beat(void *arg, int64_t now_ms)
 {
     struct cluster_node *n = arg;
     struct cluster *c = n->all;
 
+    free_unused_links(c);
     if (shards_pass(&c->shards, now_ms))
         tell_followers(c);
     if (is_wanted(n))
@@ -192,14 +213,26 @@ struct link *cluster_link(struct cluster *c, const char *host, int port)
     struct cluster_link *l;
 
     TAILQ_FOREACH(l, &c->links, next)
-        if (l->address.port == port && strcmp(l->address.host, host) == 0)
+        if (l->address.port == port && strcmp(l->address.host, host) == 0) {
+            l->users++;
             return l->link;
+        }
     l = util_alloc(sizeof *l);
     snprintf(l->address.host, sizeof l->address.host, "%s", host);
     l->address.port = port;
     l->link = link_new(c->setup.base, true);
+    l->users = 1;
     TAILQ_INSERT_TAIL(&c->links, l, next);
     return l->link;
+}
+
+void cluster_unlink(struct cluster *c, const struct link *link)
+{
+    struct cluster_link *l;
+
+    TAILQ_FOREACH(l, &c->links, next)
+        if (l->link == link)
+            l->users--;
 }
 
 /* ---- for people ---- */
@@ -279,11 +312,8 @@ void cluster_free(struct cluster *c)
         return;
     while ((n = TAILQ_FIRST(&c->all)) != NULL)
         free_node(n); /* NOLINT(clang-analyzer-unix.Malloc): it is not in the list any more */
-    while ((l = TAILQ_FIRST(&c->links)) != NULL) {
-        TAILQ_REMOVE(&c->links, l, next);
-        link_free(l->link);
-        free(l);
-    }
+    while ((l = TAILQ_FIRST(&c->links)) != NULL)
+        free_link(c, l); /* NOLINT(clang-analyzer-unix.Malloc): it is not in the list any more */
     asker_set_fini(&c->askers);
     free(c);
 }

@@ -41,8 +41,11 @@ void cluster_leave(struct cluster *, int partition); /* no more */
 const struct shards *cluster_shards(const struct cluster *);
 /* A node has said, or shown, that things are not as they were: asks all soon. */
 void cluster_doubt(struct cluster *);
-/* Returns the link to the server there, which lives as long as the Cluster. */
+/* Returns the link to the server there, for one more user of it. */
 struct link *cluster_link(struct cluster *, const char *host, int port);
+/* One of its users, who has left his seat, does not need it any more. Without users it ends, not
+ * inside this call nor in a callback of the link. */
+void cluster_unlink(struct cluster *, const struct link *);
 
 /* Returns what each node says, for people. It lives until the next call. */
 const char *cluster_words(struct cluster *, int64_t now_ms);

@@ -223,6 +223,7 @@ void master_free(struct master *m)
         cluster_leave(m->setup.cluster, m->setup.partition);
     snprintf(m->error, sizeof m->error, "shutting down");
     master_link_close(m);
+    master_leave_link(m);
     m->state = MASTER_DOWN;
     master_deliver(m, clock_ms());
     master_forget(m);

@@ -33,12 +33,21 @@ void master_set_address(struct master *m, const char *host, int port)
                  port);
 }
 
-/* In a Cluster the link is that of all masters there. It was left before. */
+void master_leave_link(struct master *m)
+{
+    if (m->link == m->own_link)
+        return;
+    cluster_unlink(m->setup.cluster, m->link);
+    master_use_link(m, m->own_link);
+}
+
+/* In a Cluster the link is that of all masters there. Its seat was left before. */
 static void move_to(struct master *m, const char *host, int port)
 {
     master_set_address(m, host, port);
-    if (m->setup.cluster)
-        master_use_link(m, host ? cluster_link(m->setup.cluster, host, port) : m->own_link);
+    master_leave_link(m);
+    if (m->setup.cluster && host)
+        master_use_link(m, cluster_link(m->setup.cluster, host, port));
     master_secure(m);
     if (m->setup.on_moved)
         m->setup.on_moved(m->setup.arg, m, host, port);

@@ -188,9 +188,20 @@ static int on_info(struct master *m)
     return 0;
 }
 
+static int on_part(struct master *m)
+{
+    return master_said_error(m) ? master_give_up(m, "EXISTS") : 0;
+}
+
+/* A node of a Cluster says by any key of the partition whether it serves that: then it is turned
+ * away before it has sent all scripts. */
 static void ask_identity(struct master *m)
 {
     m->facts = (struct master_facts){0};
+    if (m->setup.cluster) {
+        master_batch_add(m, on_part);
+        request_strings(&m->out, 2, (const char *const[]){"EXISTS", m->at});
+    }
     master_ask_words(m, on_info, "INFO");
 }
 
@@ -226,7 +237,9 @@ void master_greet(struct master *m)
     const char *name = m->setup.client_name ? m->setup.client_name : "holdfast";
     char words[64];
 
-    if (m->link->greeted) { /* by another master that the server keeps */
+    if (m->link->greeted) {      /* by another master that the server keeps */
+        if (!m->link->client_id) /* which may leave before it is told: CLIENT KILL needs it */
+            master_ask_words(m, on_client_id, "CLIENT ID");
         ask_identity(m);
         master_flush(m, m->heard_ms);
         return;

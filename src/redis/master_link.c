@@ -23,7 +23,7 @@
 
 enum {
     BACKOFF_FIRST_MS = 50,
-    ELSEWHERE_MS = 500, /* each try sends all scripts; a new keeper is tried at once */
+    ELSEWHERE_MS = 500, /* a new keeper is tried at once */
     BACKOFF_MAX_MS = 2000,
     RESTART_MS = 30000, /* so long after the end of a good link it may be back at any moment */
     REFUSED_FIRST_MS = 1000,

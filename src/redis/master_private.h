@@ -309,6 +309,8 @@ bool master_said_elsewhere(const struct master *);
 const char *master_finders(const struct master *);
 /* Takes this address; NULL: none. */
 void master_set_address(struct master *, const char *host, int port);
+/* Gives back the link that it shares, whose seat it has left. */
+void master_leave_link(struct master *);
 /* Leaves the server, as no majority has named it for too long. */
 void master_lose_name(struct master *);
 

@@ -296,6 +296,34 @@ def test_a_broker_that_starts_waits_for_the_others(cluster, serve, clients):
     cluster.wait_whole()
 
 
+def counted(node, section, line):
+    """A figure of INFO that is not there while it is 0."""
+    found = re.search(r"^%s[:=]\S*?(\d+)" % re.escape(line), node.cli("INFO", section), re.M)
+    return int(found[1]) if found else 0
+
+
+def test_a_node_that_turns_a_partition_away_gets_no_scripts(cluster, make_broker):
+    """It alone has another opinion of who keeps the slot, so it is tried again and again."""
+    cluster.wait_whole()
+    cluster.forget()
+    slot = 16384 // PARTITIONS // 2   # of p00
+    node = cluster.keeper(slot)
+    other = next(n for n in cluster.running() if n is not node and n.serves(16000))
+    node.cli("CLUSTER", "SETSLOT", str(slot), "NODE", other.id)
+    try:
+        broker = make_broker({"c": cluster.url}, ready=False, options=dict(OPTIONS, name="b1", brokers="b1"))
+        procs.wait_for("all others", lambda: sum(row["state"] == "active" for row in masters(broker).values())
+                       == PARTITIONS - 1, 40, 0.1)
+        node.cli("CONFIG", "RESETSTAT")
+        procs.wait_for("some tries", lambda: counted(node, "errorstats", "errorstat_MOVED") >= 3, 20, 0.1)
+        assert counted(node, "commandstats", "cmdstat_script|load") == 0
+        assert "does not serve this partition: MOVED" in masters(broker)["p00"]["last_error"]
+    finally:
+        node.cli("CLUSTER", "SETSLOT", str(slot), "NODE", node.id)
+    broker.wait_masters(PARTITIONS)
+    cluster.wait_whole()
+
+
 def test_the_whole_is_trusted_and_adopted_at_once(cluster, make_broker, clients):
     cluster.wait_whole()
     cluster.forget()

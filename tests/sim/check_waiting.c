@@ -247,6 +247,25 @@ START_TEST(who_goes_on_as_a_reader_lets_no_later_one_in)
 }
 END_TEST
 
+/* ---- several names ---- */
+
+/* z is held, and so an MLOCK of m and z takes nothing: m is free for others, whenever they ask. */
+START_TEST(what_an_mlock_waits_for_is_free)
+{
+    for (int after_us = 0; after_us < 4000; after_us += 100) {
+        story_begin(_i % 2 ? 3 : 1, 2, "z");
+        world_connect(1, _i / 2, "y");
+        world_connect(2, 0, "x");
+        story_gets(0, "LOCK z");
+        world_run_ms(20);
+        world_say(1, "MLOCK 2 m z WAIT 0");
+        sim_run_until(sim_now_us() + after_us);
+        (void)story_gets(2, "LOCK m");
+        world_end();
+    }
+}
+END_TEST
+
 /* ---- readers who want to have it alone ---- */
 
 static bool is_told_deadlock(int app)
@@ -582,6 +601,7 @@ static Suite *waiting_suite(void)
     tcase_add_loop_test(c, of_two_readers_who_want_it_alone_the_later_one_is_told, 1, 2);
     tcase_add_loop_test(c, of_two_readers_who_want_it_alone_the_later_one_is_told, 3, 4);
     tcase_add_loop_test(c, of_two_readers_beside_a_third_one_is_told, 0, 4);
+    tcase_add_loop_test(c, what_an_mlock_waits_for_is_free, 0, 4);
     tcase_add_loop_test(c, fair_keeps_the_order_of_arrival, 0, ARRIVALS * PER_ARRIVAL);
     tcase_add_loop_test(c, fair_keeps_the_order_of_those_who_are_quick, 0, 4 * ARRIVALS);
     tcase_add_loop_test(c, fair_hears_of_a_lapse, 1, 2);

@@ -308,11 +308,12 @@ def test_not_after_fork(one, url):
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
 
 
+# with a lease that outlasts the test: on a busy machine the program may hear too late that the broker has renewed one
 PROGRAM = """
 import sys, holdfast
 client = holdfast.Client(sys.argv[1])
 try:
-    with client.lock("interrupted") as hold:
+    with client.lock("interrupted", lease=60) as hold:
         print("inside", flush=True)
         sys.stdin.read()
 except KeyboardInterrupt:

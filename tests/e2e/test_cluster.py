@@ -12,6 +12,7 @@ from clusterproc import Cluster
 from redisproc import broker_rights
 from respclient import as_map
 from test_outage import Teller, Work, in_pieces, in_quarantine, lost, remembers
+from test_waiting import serve as serve_all
 
 pytestmark = pytest.mark.skipif(not shutil.which("redis-cli"), reason="redis-cli is missing")
 
@@ -158,6 +159,40 @@ def test_a_lock_goes_from_broker_to_broker(serve, clients):
         assert waiter.recv(20)[0] > 0
         assert time.monotonic() - since < 0.5
         waiter.close()
+
+
+def partition_of(cluster, name):
+    """Which one it is, and the slot of its keys."""
+    width = 16384 // PARTITIONS
+    p = int(cluster.running()[0].cli("CLUSTER", "KEYSLOT", name)) // width
+    return "p%02d" % p, p * width + width // 2
+
+
+def in_line(node, name):
+    keys = [key for key in node.keys() if key.endswith("{%s}:line" % name)]
+    return len(node.cli("LRANGE", keys[0], 0, -1)) if keys else 0
+
+
+@pytest.mark.parametrize("fails_over", [False, True])
+def test_fair_keeps_the_order_of_arrival_over_both_brokers(cluster, serve, clients, fails_over):
+    brokers = serve("b1", "b2", signs=fails_over)
+    partition, slot = partition_of(cluster, "fair")
+    node = cluster.keeper(slot)
+    holder = clients(brokers[0])
+    holder.cmd("LOCK", "fair")
+    waiting = []
+    for i in range(12):
+        waiting.append(clients(brokers[0 if i in (0, 1, 4, 6, 7, 8) else 1]))
+        waiting[-1].send("LOCK", "fair", "WAIT", 0, "FAIR")
+        procs.wait_for("a place in the line", lambda: in_line(node, "fair") == i + 1, 20, 0.02)
+    if fails_over:
+        node = cluster.fail_over(node)
+        for broker in brokers:
+            wait_moved(broker, {partition}, node)
+    assert holder.cmd("UNLOCK", "fair") == 1
+    order = serve_all("fair", waiting)
+    assert [waiting.index(client) for client in order] == list(range(12))
+    cluster.wait_whole()
 
 
 class Holders:

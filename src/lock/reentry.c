@@ -61,14 +61,19 @@ static void gone(struct broker *b, struct hold *h, struct lock_request *r,
         finish_as(b, r, r->verb == VERB_LOCK ? RESULT_NOT_GRANTED : RESULT_NOT_HELD);
 }
 
+static void left(struct hold *h, const struct lock_request *r)
+{
+    hold_left(h, r->by_session);
+    h->untold -= r->gives_back;
+}
+
 /* A majority has it now. */
 static void written(struct broker *b, struct hold *h, struct lock_request *r, struct round *round,
                     int64_t now_ms)
 {
     hold_seen(h, round);
     if (r->verb == VERB_UNLOCK) {
-        hold_left(h, r->by_session);
-        h->untold -= r->gives_back;
+        left(h, r);
         return;
     }
     hold_confirmed(b, h, round, now_ms);
@@ -125,6 +130,12 @@ static void on_written(struct round *round, void *arg, int64_t now_ms)
     struct hold *h = r->hold.hold;
     if (quorum_state(&round->quorum) == QUORUM_WON || !h || hold_is_refused(h, round) ||
         !hold_is_valid(h, now_ms)) {
+        conclude(round, r, NULL, now_ms);
+        return;
+    }
+    if (r->gives_back) { /* nobody is told that it failed: the masters hear of it later */
+        left(h, r);
+        hold_look_again(r->broker, h, now_ms);
         conclude(round, r, NULL, now_ms);
         return;
     }

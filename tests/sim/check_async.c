@@ -182,6 +182,32 @@ START_TEST(a_re_entry_that_is_cancelled_is_left)
 }
 END_TEST
 
+/* The masters cannot be reached when it is to be left: it does not count all the same. */
+START_TEST(what_is_cancelled_in_an_outage_is_left)
+{
+    story_begin(_i % 2 ? 3 : 1, 1, "x");
+    story_gets(0, "LOCK n");
+    world_say(0, "LOCK n ASYNC t");
+    story_run_there();
+    world_say(0, "CANCEL t");
+    sim_run_until(sim_now_us() + _i * 100);
+    for (int i = 0; i < world.conf.n_servers; i++)
+        story_cut(0, i, true);
+    world_run_ms(story_conf.broker.request_timeout_ms + 50);
+    for (int i = 0; i < world.conf.n_servers; i++)
+        story_cut(0, i, false);
+    world_run_ms(1000);
+    world_say(0, "HOLDS n");
+    world_run_ms(20);
+    story_answers(0, "QUEUED");
+    story_answers(0, "1");
+    story_answers(0, "1");
+    story_frees(0);
+    ck_assert_int_eq(world_copies("n"), 0);
+    world_end();
+}
+END_TEST
+
 START_TEST(an_mlock_that_waits_is_cancelled)
 {
     story_begin(3, 1, "xy");
@@ -423,6 +449,7 @@ static Suite *async_suite(void)
     tcase_add_loop_test(t, what_is_granted_after_cancel_is_given_back, 0, 12);
     tcase_add_loop_test(t, cancel_and_a_grant_cross, 0, 40);
     tcase_add_test(t, a_re_entry_that_is_cancelled_is_left);
+    tcase_add_loop_test(t, what_is_cancelled_in_an_outage_is_left, 0, 12);
     tcase_add_test(t, an_mlock_that_waits_is_cancelled);
     tcase_add_loop_test(t, a_grant_of_nobody_is_given_back, 0, 3);
     tcase_add_loop_test(t, those_that_leave_later_are_passed_over, 0, 4);

@@ -429,6 +429,12 @@ static bool is_in_both_ways(struct belief *bl, const struct world_ask *ask)
     return both;
 }
 
+/* How often it is entered, less what is being given back as nobody was told of it. */
+static int told_count(const struct hold *h)
+{
+    return (int)(h->count - h->untold);
+}
+
 static void take_grant(struct name *n, struct belief *bl, struct world_app *app,
                        const struct world_ask *ask, int64_t token, int64_t validity_ms)
 {
@@ -450,7 +456,7 @@ static void take_grant(struct name *n, struct belief *bl, struct world_app *app,
         /* busy: a LOCK of a connection that has gone may be under way, and be taken back */
         bl->certain =
             h && !h->busy && h->token == token && bl->asking == 0 && !is_elsewhere(n, bl, app);
-        bl->count = bl->certain ? (int)h->count : 0;
+        bl->count = bl->certain ? told_count(h) : 0;
     }
     bl->certain &= asked_us(h, app, ask) > max(data_lost_us, bl->doubt_us) && !is_forced(n);
     if (locks && is_in_both_ways(bl, ask))
@@ -460,9 +466,9 @@ static void take_grant(struct name *n, struct belief *bl, struct world_app *app,
         bl->certain = false;
     }
     if (bl->certain && h && !h->busy && h->token == token && bl->asking == 0 &&
-        (int)h->count != bl->count)
-        history_fail("%s has locked '%s' %d times, the broker says %u", bl->owner, n->name,
-                     bl->count, h->count);
+        told_count(h) != bl->count)
+        history_fail("%s has locked '%s' %d times, the broker says %d", bl->owner, n->name,
+                     bl->count, told_count(h));
     history_counts.takeovers += is_new && ask->verb == WORLD_RENEW;
     if (is_new) {
         bl->void_token = max(bl->void_token, token - 1); /* what it had elsewhere has moved here */

@@ -13,8 +13,9 @@ daemon that mirrors. Each is counted one by one, which is
 dominated by the turn of the loop (and in Redis by the script call), and 32 at a time: 32 free locks are asked for in
 one write, 32 hand-overs are from 32 connections to 32 others, as nothing is begun behind a LOCK WAIT on its
 connection. Of commands of Redis there is a second figure, without the runs of the make-believe that find out
-what each of them does (run_job): that is to be no more than GOAL times a LOCK with its UNLOCK. Figures depend on the compiler and its flags, or on the version of Redis:
-those for others than are listed are shown and not judged.
+what each of them does (run_job): that and what it costs Redis are together to be no more than GOAL times what a LOCK
+with its UNLOCK costs both; the last lines say how it is. Figures depend on the compiler and its flags, or on the version
+of Redis: those for others than are listed are shown and not judged.
 """
 
 import argparse
@@ -244,7 +245,7 @@ def compiler():
 
 
 def judge(args, who, known, way, counts):
-    """Shows what is counted of one way, and keeps it; 1: it is too high."""
+    """Shows what is counted of one way, and keeps it; the count without runs, and 1 if one of them is too high."""
     stored = known.get(way)
     cost, in_runs, out = counts()
     if not stored or cost > stored * (1 + TOLERANCE):
@@ -254,15 +255,20 @@ def judge(args, who, known, way, counts):
     status = judge_figure(args, who, known, way, cost)
     if in_runs:
         status |= judge_figure(args, who, known, LESS_RUNS % way, cost - in_runs)
-        show_goal(known, way, cost - in_runs)
-    return status
+    return cost - in_runs, status
 
 
-def show_goal(known, way, cost):
-    """Says how a pair of commands of Redis, without their runs, compares with a LOCK and its UNLOCK."""
-    native = known.get(way.rsplit(", ", 1)[-1])
-    if native:
-        print("that is %.2f times a LOCK with its UNLOCK (%d); the goal is %.1f" % (cost / native, native, GOAL))
+def show_goals(costs):
+    """Says how pairs of commands of Redis, without their runs, compare with a LOCK and its UNLOCK: in holdfastd, in
+    Redis, in both."""
+    for way in WAYS:
+        if not way.startswith("SET and "):
+            continue
+        native = way.rsplit(", ", 1)[-1]
+        ratios = [cost[way] / cost[native] for cost in costs]
+        both = sum(cost[way] for cost in costs) / sum(cost[native] for cost in costs)
+        print("%-28s %-48s %.2f times a LOCK with its UNLOCK, the goal is %.1f (holdfastd %.2f, Redis %.2f)" %
+              ("holdfastd and Redis", LESS_RUNS % way, both, GOAL, *ratios))
 
 
 def judge_figure(args, who, known, way, cost):
@@ -288,14 +294,17 @@ def main():
         return SKIP
     with open(FIGURES, encoding="utf-8") as text:
         figures = json.load(text)
-    directory, status = tempfile.mkdtemp(prefix="hfc-"), 0
+    directory, status, costs = tempfile.mkdtemp(prefix="hfc-"), 0, []
     try:
         with RedisProc() as redis:
             for who, counts in ((compiler(), lambda *what: count(directory, redis, *what)),
                                 (redis_version(), lambda *what: count_redis(directory, *what))):
                 known = figures.setdefault(who, {})
+                costs.append({})
                 for way, what in WAYS.items():
-                    status |= judge(args, who, known, way, lambda: counts(*what))
+                    costs[-1][way], too_high = judge(args, who, known, way, lambda: counts(*what))
+                    status |= too_high
+        show_goals(costs)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
     if args.update:

@@ -22,6 +22,8 @@ int round_answered(const struct round *r)
 
 bool round_may_forget(const struct round *r, int i, int64_t now_ms)
 {
+    if (r->rounds->closed) /* the masters may be gone */
+        return true;
     return master_status(round_master(r, i), now_ms)->state == MASTER_QUARANTINE;
 }
 
